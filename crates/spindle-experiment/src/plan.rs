@@ -215,7 +215,7 @@ impl Plan {
                 return Err(reader.conflict(
                     &[key],
                     format!("{key} is set for an existing server"),
-                    "such a server is loaded anew before each trial: there is no copy to be kept, and no file to be compared",
+                    "such a server puts its tables back itself: there is no copy to be kept here, and no file to be compared",
                     "leave it out",
                 ));
             }

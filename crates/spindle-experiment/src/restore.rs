@@ -1,6 +1,7 @@
 //! How databases are put back before each trial: by copying changed blocks back, or, when a person asks for it, by
-//! sharing blocks with an original or putting a volume back to a snapshot. One way for all cases of an experiment;
-//! which layouts can have it shows here, as far as the experiment says what they are.
+//! sharing blocks with an original, putting a volume back to a snapshot, or loading again on an existing server. One
+//! way for all cases of an experiment; which layouts can have it shows here, as far as the experiment says what they
+//! are.
 
 use spindle_layout::spec::LayoutKind;
 use spindle_text::words;
@@ -12,12 +13,14 @@ use super::reader::Reader;
 words! {
     /// How databases are put back before each trial.
     pub enum RestoreBy {
-        /// Changed blocks are copied back to where they lie.
+        /// Changed blocks are copied back to where they lie; an existing server copies a loaded database, where it may.
         Copy = "copy",
-        /// Files share the blocks of an original beside them.
+        /// Files share the blocks of an original beside them; so they do in an existing server that can.
         Reflink = "reflink",
         /// Thin volumes are put back to a snapshot; on btrfs, files share the blocks of an original.
         Snapshot = "snapshot",
+        /// The schema on an existing server is dropped, made and loaded again.
+        Reload = "reload",
     }
 }
 
@@ -34,13 +37,13 @@ pub enum PutBack {
 
 /// What may be written where something else was asked for.
 const ALLOWED: &str = "\"reflink\" takes filesystem = \"xfs\" or \"btrfs\"; \"snapshot\" takes volume = { thin = true } or \
-                       filesystem = \"btrfs\"; \"copy\" puts back every layout";
+                       filesystem = \"btrfs\"; \"reload\" takes url; \"copy\" puts back every layout";
 
 impl RestoreBy {
     /// What a trial pays for not having copied before it; `None` when it pays nothing.
     pub fn price(self) -> Option<&'static str> {
         match self {
-            RestoreBy::Copy => None,
+            RestoreBy::Copy | RestoreBy::Reload => None,
             RestoreBy::Reflink => Some(
                 "restore = \"reflink\": blocks are shared with an original, so each first overwrite in a trial takes a new \
                  place on the device (copy on write). Trials pay for that; with restore = \"copy\" they do not",
@@ -55,7 +58,7 @@ impl RestoreBy {
 
     pub(super) fn of(self, layout: &Layout) -> PutBack {
         match self {
-            RestoreBy::Copy => PutBack::Copy,
+            RestoreBy::Copy | RestoreBy::Reload => PutBack::Copy,
             RestoreBy::Reflink => PutBack::Clones,
             RestoreBy::Snapshot if is_thin(layout) => PutBack::ThinVolumes,
             RestoreBy::Snapshot => PutBack::Clones,
@@ -65,7 +68,7 @@ impl RestoreBy {
     /// Why files on a directory of this type of file system cannot be put back so, if that is known.
     pub fn refusal_on(self, type_name: &str) -> Option<String> {
         match self {
-            RestoreBy::Copy => None,
+            RestoreBy::Copy | RestoreBy::Reload => None,
             RestoreBy::Snapshot if type_name != "btrfs" => Some(format!(
                 "{type_name} has no snapshots, and Spindle did not make the volume beneath it"
             )),
@@ -100,11 +103,15 @@ impl RestoreBy {
     }
 
     fn refusal_of(self, layout: &Layout, layouts: &[Layout]) -> Option<String> {
-        if self == RestoreBy::Copy {
-            return None;
-        }
-        if layout.address().is_some() {
-            return Some("an existing server: its schema is loaded again".to_owned());
+        match (self, layout.address().is_some()) {
+            (RestoreBy::Copy, _) | (RestoreBy::Reflink | RestoreBy::Reload, true) => return None,
+            (RestoreBy::Snapshot, true) => {
+                return Some("the volumes of an existing server are not Spindle's".to_owned());
+            }
+            (RestoreBy::Reload, false) => {
+                return Some("only the schema of an existing server is loaded again".to_owned());
+            }
+            (RestoreBy::Reflink | RestoreBy::Snapshot, false) => {}
         }
         let database_has_redo_path = layout.database.spec.redo_path().is_some();
         let put_back = self.of(layout);
@@ -210,6 +217,7 @@ mod tests {
                 Err("ODM"),
             ),
             ("reflink", odm.to_owned(), Err("ODM")),
+            ("reload", String::new(), Err("of an existing server")),
             (
                 "snapshot",
                 made("volume = { thin = true }\nraw = true"),

@@ -161,8 +161,8 @@ mod tests {
                 "{told}"
             );
         }
-        let sets = ["plan.restore=reflink".to_owned()];
-        assert!(told(&database(""), &sets).contains("loaded again"));
+        let sets = ["plan.restore=snapshot".to_owned()];
+        assert!(told(&database(""), &sets).contains("are not Spindle's"));
         let mixed = format!(
             "{}{}",
             database("").replace("8MiB", "128MiB"),

@@ -34,7 +34,7 @@ pub fn describe(experiment: &Experiment, index: usize) -> spindle_result::Layout
             kernel.redo_access_path(layout.io),
         ),
         DatabaseSpec::Server(server) => format!("{} on {place}", server.kind),
-        DatabaseSpec::Remote(_) => format!("a schema on {place}, an existing server"),
+        DatabaseSpec::Remote(_) => format!("{place}, an existing server"),
     };
     let limited = layout.limit.map(|limit| limit.to_string());
     let delayed = layout.delay.map(delayed);

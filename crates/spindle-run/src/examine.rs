@@ -5,13 +5,14 @@ use std::fmt;
 use std::path::Path;
 
 use spindle_engines::EngineError;
-use spindle_engines::sql::{FoundServer, ServerKind, remote_server, server};
+use spindle_engines::sql::{Copying, FoundServer, ServerKind, remote_server, server};
 use spindle_io::real::facts::{self, DirectProbe};
 use spindle_layout::plan::DelayedBy;
 use spindle_layout::{Placement, Target, reflink_refusal};
 
 use super::description::{delayed, describe};
 use super::layout_targets::LayoutTargets;
+use super::schemas::may_copy;
 use super::server_files::{ServerFiles, request_of};
 use spindle_experiment::{
     AccessPath, Caching, DatabaseSpec, Experiment, KernelSpec, Made, PutBack, RemoteSpec,
@@ -43,7 +44,7 @@ pub fn examine(experiment: &Experiment, targets: &LayoutTargets, index: usize) -
             examine_server(server, experiment, targets, index, &mut layout)
         }),
         DatabaseSpec::Remote(remote) => {
-            let looked = look_at(remote, &mut layout);
+            let looked = look_at(remote, experiment.plan.restore, &mut layout);
             looked.err().map(|error| error.to_string())
         }
     };
@@ -170,12 +171,28 @@ fn on_plain_files(target: &Target) -> Option<&'static str> {
 }
 
 /// Looks at an existing server; the reason when it cannot be measured.
-fn look_at(remote: &RemoteSpec, layout: &mut Layout) -> Result<(), EngineError> {
+fn look_at(
+    remote: &RemoteSpec,
+    restore: RestoreBy,
+    layout: &mut Layout,
+) -> Result<(), EngineError> {
     let address = &remote.address;
     let password = address.find_password(remote.password_env.as_deref())?;
     let found = remote_server(address.scheme).look(address, password.as_ref())?;
     describe_server(layout, found);
-    Ok(())
+    match restore {
+        RestoreBy::Reflink => may_copy(remote, Copying::Cloned).map_err(|error| {
+            EngineError::unavailable(format!("cannot be restored by {restore}: {error}"))
+        }),
+        RestoreBy::Copy | RestoreBy::Snapshot => {
+            if let Err(error) = may_copy(remote, Copying::Copied) {
+                let note = format!("the database is loaded again before each trial: {error}");
+                layout.notes.push(note);
+            }
+            Ok(())
+        }
+        RestoreBy::Reload => Ok(()),
+    }
 }
 
 /// Looks whether a server can be had as a layout asks; the reason when not.

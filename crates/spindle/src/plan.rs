@@ -17,6 +17,7 @@ use spindle_report::sentences::counted;
 use spindle_run::reckoning::{
     Destinations, MachineMemory, Reckoning, Seen, file_system_of, trials_of,
 };
+use spindle_run::schemas::{Way, way_of};
 use spindle_system::machine::DataPath;
 use spindle_text::quantity::{duration_text, size_text};
 
@@ -90,7 +91,9 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
         Some(matrix) => format!("{matrix}\n"),
         None => String::new(),
     };
-    let mut unusable = describe_those_there(experiment, &mut text);
+    let is_remote = matches!(experiment.spec(), DatabaseSpec::Remote(_));
+    let way = is_remote.then(|| way_of(experiment));
+    let mut unusable = describe_those_there(experiment, way.as_ref(), &mut text);
     if !specs.is_empty() {
         let _ = writeln!(text, "{plan}");
     }
@@ -124,9 +127,16 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
         results: known.results,
     });
     let databases = reckoning.databases.as_ref();
-    let databases = databases.map_or_else(|| loaded_anew(experiment), ToString::to_string);
+    let databases = databases.map_or_else(
+        || loaded_there(experiment, way.as_ref()),
+        ToString::to_string,
+    );
     let _ = writeln!(text, "{databases}");
-    let _ = writeln!(text, "{}", trials(experiment));
+    let by = way.map_or_else(
+        || experiment.plan.restore.to_string(),
+        |way| way.to_string(),
+    );
+    let _ = writeln!(text, "{}", trials(experiment, &by));
     let _ = write!(text, "{reckoning}");
     if let Some(price) = experiment.plan.restore.price() {
         let _ = writeln!(text, "Warning: {price}.");
@@ -146,14 +156,21 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
 }
 
 /// Tells of layouts that Spindle does not make. Returns those that cannot be used.
-fn describe_those_there(experiment: &Experiment, text: &mut String) -> BTreeSet<usize> {
+fn describe_those_there(
+    experiment: &Experiment,
+    way: Option<&Way>,
+    text: &mut String,
+) -> BTreeSet<usize> {
     for layout in &experiment.layouts {
         if let Some(address) = layout.address() {
             let _ = writeln!(
                 text,
-                "{}: the existing server at {address}: a schema of Spindle's own is made there, and dropped \
-                 after the run",
-                layout.name
+                "{}: the existing server at {address}: {} made there, and dropped after the run",
+                layout.name,
+                match way {
+                    Some(Way::Copy(_)) => "two databases of Spindle's own are",
+                    Some(Way::Reload { .. }) | None => "a schema of Spindle's own is",
+                }
             );
         }
     }
@@ -195,29 +212,39 @@ fn cannot_be_put_back(experiment: &Experiment, layout: &Layout) -> Option<String
     Some(format!("not to be restored by {by}: {reason}"))
 }
 
-fn loaded_anew(experiment: &Experiment) -> String {
+/// What is loaded into existing servers.
+fn loaded_there(experiment: &Experiment, way: Option<&Way>) -> String {
     let size = size_text(experiment.database.size_bytes);
-    format!("Then the database is loaded into each schema before each trial: about {size}.")
+    match way {
+        Some(Way::Copy(_)) => format!(
+            "Then the database is loaded once on each server, about {size}, and copied there before each trial: room for both \
+             is needed."
+        ),
+        Some(Way::Reload { why: Some(why) }) => format!(
+            "Then the database is loaded into each schema before each trial, about {size}. It is not copied within the server: \
+             {why}."
+        ),
+        Some(Way::Reload { why: None }) | None => {
+            format!("Then the database is loaded into each schema before each trial: about {size}.")
+        }
+    }
 }
 
-fn trials(experiment: &Experiment) -> String {
+/// `restore`: by what databases are put back.
+fn trials(experiment: &Experiment, restore: &str) -> String {
     let first_look = match experiment.is_quick {
         true => "A first look (--quick): few short rounds, in place of the plan of the file. ",
         false => "",
     };
-    format!("{first_look}{}", trials_planned(experiment))
+    format!("{first_look}{}", trials_planned(experiment, restore))
 }
 
-fn trials_planned(experiment: &Experiment) -> String {
+fn trials_planned(experiment: &Experiment, restore: &str) -> String {
     let plan = &experiment.plan;
     let cases = experiment.candidates().count() * experiment.workload.clients.len();
     let cases = counted(cases, "case");
     let rounds_max = plan.all_rounds();
     let (least, most) = trials_of(experiment);
-    let restore = match experiment.spec() {
-        DatabaseSpec::Kernel(_) | DatabaseSpec::Server(_) => plan.restore.as_str(),
-        DatabaseSpec::Remote(_) => "loading again",
-    };
     if experiment.workload.transactions.queries().is_some() {
         return format!(
             "Then up to {} ({cases}, {}), each as long as its queries take, and a restore before each (by {restore}).",

@@ -11,14 +11,15 @@ use super::MariaDb;
 use super::connection::{Access, MariaDbConnection};
 use super::monitor::{Monitor, counts};
 use super::settings::in_force;
-use super::survey;
+use super::{survey, tables};
 use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, SegmentSize};
 use crate::promise::{self, Promise, Storage};
 use crate::sql::survey::Survey;
 use crate::sql::tls;
 use crate::sql::{
-    Address, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema, SchemaGone, Stop,
+    Address, Copying, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema,
+    SchemaGone, Stop,
 };
 
 /// What a server is asked of its settings: what matters to storage.
@@ -27,7 +28,7 @@ const SETTINGS: &str = "show global variables where variable_name in ('innodb_bu
      'innodb_page_size', 'innodb_log_file_size', 'innodb_redo_log_capacity', 'innodb_io_capacity', \
      'innodb_read_io_threads', 'innodb_write_io_threads', 'log_bin', 'sync_binlog', 'local_infile')";
 /// The table that holds the token.
-const TOKEN: &str = "spindle_token";
+pub(super) const TOKEN: &str = "spindle_token";
 /// Another transaction may hold what is to be dropped, but not for ever.
 const PATIENCE: &str = "set lock_wait_timeout = 60";
 /// A server that is silent for so long when it is looked at or changed is given up.
@@ -85,6 +86,48 @@ impl ForeignServer for MariaDb {
         survey::survey(&mut connection, address, encryption, SETTINGS)
     }
 
+    fn may_copy(
+        &self,
+        _: &Address,
+        _: Option<&Password>,
+        copying: Copying,
+    ) -> Result<(), EngineError> {
+        match copying {
+            // Who may make one database of a run may make two.
+            Copying::Copied => Ok(()),
+            Copying::Cloned => Err(EngineError::unavailable(
+                "MariaDB and MySQL cannot make tables that share blocks with others",
+            )),
+        }
+    }
+
+    fn not_copied(&self, loaded: &Schema) -> Result<Option<String>, EngineError> {
+        let found = come_to_server(loaded)
+            .and_then(|mut connection| tables::not_copied(&mut connection, &loaded.name));
+        found.map_err(|error| failed("looking at", loaded, &error))
+    }
+
+    fn copy(
+        &self,
+        loaded: &Schema,
+        schema: &Schema,
+        _: Copying,
+    ) -> Result<&'static str, EngineError> {
+        self.make(schema)?;
+        let connected = access_to(schema).connect();
+        let copied = connected.and_then(|connection| {
+            tables::copy(&mut MariaDbConnection::new(connection, None), &loaded.name)
+        });
+        copied.map_err(|error| failed("copying", schema, &error))?;
+        Ok("tables dropped and copied again from loaded ones, in the server")
+    }
+
+    fn end_sessions(&self, schema: &Schema) -> Result<(), EngineError> {
+        let ended = come_to_server(schema)
+            .and_then(|mut connection| tables::end_sessions(&mut connection, &schema.name));
+        ended.map_err(|error| failed("ending sessions of", schema, &error))
+    }
+
     fn make(&self, schema: &Schema) -> Result<(), EngineError> {
         let failed = |error| failed("making", schema, &error);
         let mut connection = come_to_server(schema).map_err(failed)?;
@@ -136,6 +179,8 @@ impl ForeignServer for MariaDb {
         if !is_ours {
             return Ok(SchemaGone::NotOurs);
         }
+        // One may be filling it just now, for a run that was killed.
+        tables::end_sessions(&mut connection, name).map_err(failed)?;
         connection.run(PATIENCE).map_err(failed)?;
         let dropped = connection.run(&format!("drop database {name}"));
         dropped.map_err(failed)?;
@@ -208,7 +253,10 @@ fn encryption_of(connection: &mut MariaDbConnection, address: &Address) -> Optio
 }
 
 /// The first column of an answer.
-fn texts(connection: &mut MariaDbConnection, sql: &str) -> Result<Vec<String>, SessionError> {
+pub(super) fn texts(
+    connection: &mut MariaDbConnection,
+    sql: &str,
+) -> Result<Vec<String>, SessionError> {
     let mut answers = Vec::new();
     connection.ask(sql, &mut |row| {
         answers.push(row.text(0)?);

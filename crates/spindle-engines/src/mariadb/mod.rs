@@ -15,6 +15,7 @@ mod restore;
 mod running;
 mod settings;
 mod survey;
+mod tables;
 mod values;
 mod waits;
 

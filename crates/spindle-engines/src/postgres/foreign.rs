@@ -1,6 +1,6 @@
 //! An existing PostgreSQL, or a database that speaks its protocol. All that is done there is done in a schema of
-//! Spindle's own, whose comment is its token. What such a database does not know of PostgreSQL's views is not known
-//! then.
+//! Spindle's own, whose comment is its token, or in databases of its own, which are in [`super::template`]. What such a
+//! server does not know of PostgreSQL's views is not known then.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,15 +12,16 @@ use super::connection::PostgresConnection;
 use super::counts::Statistics;
 use super::encryption::connect;
 use super::settings::in_force;
-use super::survey;
 use super::waits::{WaitSampler, Whose};
+use super::{survey, template};
 use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize};
 use crate::promise::{self, Promise, Storage};
 use crate::sql::survey::Survey;
 use crate::sql::tls;
 use crate::sql::{
-    Address, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema, SchemaGone, Stop,
+    Address, Copying, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema,
+    SchemaGone, SchemaKind, Stop,
 };
 
 /// What a server is asked of its settings: what matters to storage.
@@ -29,8 +30,8 @@ const SETTINGS: &str = "select name, current_setting(name) from pg_settings wher
      'wal_sync_method', 'max_wal_size', 'checkpoint_timeout', 'data_checksums', 'wal_level', \
      'synchronous_standby_names', 'autovacuum') order by name";
 /// Another transaction may hold what is to be dropped, but not for ever.
-const PATIENCE: &str = "set lock_timeout = '60s'";
-/// The version that [`Statistics`] takes a server for that does not tell.
+pub(super) const PATIENCE: &str = "set lock_timeout = '60s'";
+/// The version that a server is taken for that does not tell.
 const OLDEST: u32 = 13;
 
 impl ForeignServer for Postgres {
@@ -42,13 +43,14 @@ impl ForeignServer for Postgres {
         let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
         let mut connection = connect(address, password, "spindle").map_err(refused)?;
         let version = text(&mut connection, "select version()").map_err(refused)?;
-        let may = "select has_database_privilege(current_database(), 'CREATE')";
+        let may = "select (has_database_privilege(current_database(), 'CREATE') or coalesce((select rolcreatedb or rolsuper \
+                   from pg_roles where rolname = current_user), false))::int";
         // Who does not know the question will say no when a schema is made.
         if number(&mut connection, may) == Ok(Some(0)) {
             let database = address.database.as_deref().unwrap_or_default();
             return Err(EngineError::unavailable(format!(
                 "{address}: the user {0} may make no schema there; as its owner: grant create on database \"{database}\" to \
-                 \"{0}\"",
+                 \"{0}\"; or as a superuser: alter role \"{0}\" createdb",
                 address.user
             )));
         }
@@ -88,8 +90,40 @@ impl ForeignServer for Postgres {
         survey::survey(address, password, SETTINGS)
     }
 
+    fn may_copy(
+        &self,
+        address: &Address,
+        password: Option<&Password>,
+        copying: Copying,
+    ) -> Result<(), EngineError> {
+        let asked = |error| EngineError::failed(address, &error);
+        let mut connection = connect(address, password, "spindle").map_err(asked)?;
+        template::may_copy(&mut connection, address, copying)
+    }
+
+    fn copy(
+        &self,
+        loaded: &Schema,
+        schema: &Schema,
+        copying: Copying,
+    ) -> Result<&'static str, EngineError> {
+        let copied = come_to_server(schema)
+            .and_then(|mut connection| template::copy(&mut connection, loaded, schema, copying));
+        copied.map_err(|error| failed("copying", schema, &error))
+    }
+
+    fn end_sessions(&self, schema: &Schema) -> Result<(), EngineError> {
+        let ended = come_to_server(schema)
+            .and_then(|mut connection| template::end_sessions(&mut connection, schema));
+        ended.map_err(|error| failed("ending sessions of", schema, &error))
+    }
+
     fn make(&self, schema: &Schema) -> Result<(), EngineError> {
         let failed = |error| failed("making", schema, &error);
+        if schema.kind == SchemaKind::Database {
+            let mut connection = come_to_server(schema).map_err(failed)?;
+            return template::make(&mut connection, schema).map_err(failed);
+        }
         let mut connection = come_to(schema).map_err(failed)?;
         let Schema { name, token, .. } = schema;
         let made = connection
@@ -102,6 +136,10 @@ impl ForeignServer for Postgres {
 
     fn drop_schema(&self, schema: &Schema) -> Result<SchemaGone, EngineError> {
         let failed = |error| failed("dropping", schema, &error);
+        if schema.kind == SchemaKind::Database {
+            let mut connection = come_to_server(schema).map_err(failed)?;
+            return template::drop_database(&mut connection, schema).map_err(failed);
+        }
         let mut connection = come_to(schema).map_err(failed)?;
         let name = &schema.name;
         let asked = format!(
@@ -149,20 +187,41 @@ impl ForeignServer for Postgres {
 }
 
 fn failed(what: &str, schema: &Schema, error: &SessionError) -> EngineError {
-    let what = format!("{what} the schema {} on {}", schema.name, schema.address);
+    let kind = match schema.kind {
+        SchemaKind::Schema => "schema",
+        SchemaKind::Database => "database",
+    };
+    let what = format!("{what} the {kind} {} on {}", schema.name, schema.address);
     EngineError::failed(what, error)
 }
 
-/// Comes to work in a schema, made or not. Sessions bear its name, by which their waits are known.
+/// Comes to work in a schema, made or not, or in a database that is made. Sessions bear its name, by which they and
+/// their waits are known.
 fn come_to(schema: &Schema) -> Result<PostgresConnection, SessionError> {
+    let Schema { address, name, .. } = schema;
     let password = schema.password.as_ref();
-    let mut connection = connect(&schema.address, password, &schema.name)?;
-    connection.run(&format!("set search_path = {}", schema.name))?;
+    if schema.kind == SchemaKind::Database {
+        let address = Address {
+            database: Some(name.clone()),
+            ..address.clone()
+        };
+        return connect(&address, password, name);
+    }
+    let mut connection = connect(address, password, name)?;
+    connection.run(&format!("set search_path = {name}"))?;
     Ok(connection)
 }
 
+/// Comes to the database of the address. Sessions bear the schema's name, too.
+fn come_to_server(schema: &Schema) -> Result<PostgresConnection, SessionError> {
+    connect(&schema.address, schema.password.as_ref(), &schema.name)
+}
+
 /// The text of the first row; `None` without rows.
-fn text(connection: &mut PostgresConnection, sql: &str) -> Result<Option<String>, SessionError> {
+pub(super) fn text(
+    connection: &mut PostgresConnection,
+    sql: &str,
+) -> Result<Option<String>, SessionError> {
     let mut answer = None;
     connection.ask(sql, &mut |row| {
         answer = Some(row.text(0)?);
@@ -171,7 +230,10 @@ fn text(connection: &mut PostgresConnection, sql: &str) -> Result<Option<String>
     Ok(answer)
 }
 
-fn number(connection: &mut PostgresConnection, sql: &str) -> Result<Option<i64>, SessionError> {
+pub(super) fn number(
+    connection: &mut PostgresConnection,
+    sql: &str,
+) -> Result<Option<i64>, SessionError> {
     let mut answer = None;
     connection.ask(sql, &mut |row| {
         answer = Some(row.int(0)?);
@@ -180,7 +242,7 @@ fn number(connection: &mut PostgresConnection, sql: &str) -> Result<Option<i64>,
     Ok(answer)
 }
 
-fn major_of(connection: &mut PostgresConnection) -> u32 {
+pub(super) fn major_of(connection: &mut PostgresConnection) -> u32 {
     let asked = "select current_setting('server_version_num')::int8 / 10000";
     let major = number(connection, asked).ok().flatten();
     major.map_or(OLDEST, |major| major.unsigned_abs() as u32)
@@ -250,11 +312,9 @@ impl RunningServer for ForeignPostgres {
     /// Only what is in the schema; a checkpoint would be the whole server's.
     fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {
         let mut tables = Vec::new();
-        let asked = format!(
-            "select relname::text from pg_class where relkind = 'r' and relnamespace = '{}'::regnamespace order by 1",
-            self.schema.name
-        );
-        connection.ask(&asked, &mut |row| {
+        let asked = "select relname::text from pg_class where relkind = 'r' \
+                     and relnamespace = current_schema()::regnamespace order by 1";
+        connection.ask(asked, &mut |row| {
             tables.push(row.text(0)?);
             Ok(())
         })?;

@@ -14,6 +14,7 @@ mod running;
 mod settings;
 mod stream;
 mod survey;
+mod template;
 mod temporary;
 mod values;
 mod verify;

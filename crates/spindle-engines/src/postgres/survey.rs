@@ -72,6 +72,8 @@ fn rights(connection: &mut PostgresConnection, address: &Address) -> Vec<Right> 
     let user = quoted(&address.user);
     let database = quoted(address.database.as_deref().unwrap_or_default());
     let create = "select has_database_privilege(current_database(), 'CREATE')";
+    let databases =
+        "select (rolsuper or rolcreatedb)::int from pg_roles where rolname = current_user";
     let monitor = "select pg_has_role('pg_monitor', 'MEMBER')";
     let left = "select current_setting('max_connections')::int8 - count(*) from pg_stat_activity \
                 where backend_type = 'client backend'";
@@ -82,6 +84,11 @@ fn rights(connection: &mut PostgresConnection, address: &Address) -> Vec<Right> 
             without: "no run is possible",
             missing: (!has(create))
                 .then(|| format!("grant create on database {database} to {user}")),
+        },
+        Right {
+            what: "may make databases",
+            without: "a run loads its data again before each trial",
+            missing: (!has(databases)).then(|| format!("alter role {user} createdb")),
         },
         Right {
             what: "may see what others wait for",
@@ -99,6 +106,6 @@ fn rights(connection: &mut PostgresConnection, address: &Address) -> Vec<Right> 
 }
 
 /// A name as SQL has it.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -1,9 +1,10 @@
-//! Existing servers. Spindle comes to one as any client does, makes a schema of its own there (a database, where
-//! schemas are databases), and touches nothing else: it neither starts nor stops nor sets anything. A schema bears a
-//! token, by which it is known as ours before it is dropped.
+//! Existing servers. Spindle comes to one as any client does, makes a schema of its own there, or databases, and
+//! touches nothing else: it neither starts nor stops nor sets anything. A schema bears a token, by which it is known as
+//! ours before it is dropped. It is put back by loading it again, or by a copy that the server makes of a loaded one.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 pub use spindle_layout::steps::SchemaGone;
@@ -12,7 +13,29 @@ use spindle_workload::sql::SqlWorkload;
 use super::address::{Address, Password};
 use super::survey::Survey;
 use super::{FoundServer, Purpose, RunningServer, Stop, load};
-use crate::EngineError;
+use crate::{EngineError, ErrorKind};
+
+/// Who copies looks so often whether it is to stop.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What is made on a server. Of MariaDB and MySQL, where schemas are databases, both are the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SchemaKind {
+    /// A schema in the database of the address.
+    #[default]
+    Schema,
+    /// A database, which the server can copy.
+    Database,
+}
+
+/// How a server copies a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Copying {
+    /// All of it is written again.
+    Copied,
+    /// Its files share the blocks of the original.
+    Cloned,
+}
 
 /// A schema of Spindle's own on an existing server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +46,9 @@ pub struct Schema {
     pub password_variable: Option<String>,
     /// The password; `None`: there is none, or it is still to be looked for.
     pub password: Option<Password>,
+    /// What it is.
+    #[serde(default)]
+    pub kind: SchemaKind,
     /// Its name: letters, digits and underscores.
     pub name: String,
     /// By which it is known as this one and no other of the name.
@@ -72,10 +98,41 @@ pub trait ForeignServer: Send + Sync {
     fn survey(&self, address: &Address, password: Option<&Password>)
     -> Result<Survey, EngineError>;
 
+    /// Whether this user can have databases copied there so. Changes nothing.
+    ///
+    /// # Errors
+    /// `Unavailable`: why not, for people, with what would help; other kinds when the server cannot be asked.
+    fn may_copy(
+        &self,
+        address: &Address,
+        password: Option<&Password>,
+        copying: Copying,
+    ) -> Result<(), EngineError>;
+
+    /// What there is in a loaded database that its copy would not have, for people.
+    ///
+    /// # Errors
+    /// [`EngineError`]; so for the others.
+    fn not_copied(&self, _loaded: &Schema) -> Result<Option<String>, EngineError> {
+        Ok(None)
+    }
+
+    /// Makes a database with its token that has the content of a loaded one. Returns how that was done, for people.
+    fn copy(
+        &self,
+        loaded: &Schema,
+        schema: &Schema,
+        copying: Copying,
+    ) -> Result<&'static str, EngineError>;
+
+    /// Ends what sessions of this user still do in a schema, by its name: those of a process that was killed, too,
+    /// which the server does not miss before it answers them.
+    fn end_sessions(&self, schema: &Schema) -> Result<(), EngineError>;
+
     /// Makes a schema with its token and nothing in it.
     ///
     /// # Errors
-    /// [`EngineError`], also when there is one of the name; so for the others.
+    /// [`EngineError`], also when there is one of the name.
     fn make(&self, schema: &Schema) -> Result<(), EngineError>;
 
     /// Drops a schema with all that is in it, if it is there and ours.
@@ -100,15 +157,65 @@ pub fn reload(
     workload: &dyn SqlWorkload,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<(), EngineError> {
-    if server.drop_schema(schema)? == SchemaGone::NotOurs {
-        return Err(EngineError::failed(
+    drop_own(server, schema)?;
+    make_and_load(server, schema, workload, interrupted)
+}
+
+/// Drops a database and makes it again as a copy of a loaded one. Ends early, with an error, once `interrupted`.
+/// Returns how that was done, for people.
+///
+/// # Errors
+/// See [`EngineError`].
+pub fn copy_again(
+    server: &dyn ForeignServer,
+    (loaded, schema): (&Schema, &Schema),
+    copying: Copying,
+    interrupted: &AtomicBool,
+) -> Result<&'static str, EngineError> {
+    drop_own(server, schema)?;
+    std::thread::scope(|scope| {
+        let copied = scope.spawn(|| server.copy(loaded, schema, copying));
+        while !copied.is_finished() {
+            if interrupted.load(Ordering::Relaxed) {
+                // It ends by itself if it cannot be ended.
+                let _ = server.end_sessions(schema);
+            }
+            std::thread::sleep(LOOK);
+        }
+        let copied = copied
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        copied.map_err(|error| match interrupted.load(Ordering::Relaxed) {
+            true => EngineError::new(ErrorKind::Interrupted, error.to_string()),
+            false => error,
+        })
+    })
+}
+
+/// Drops a schema of this run, if it is there.
+fn drop_own(server: &dyn ForeignServer, schema: &Schema) -> Result<(), EngineError> {
+    match server.drop_schema(schema)? {
+        SchemaGone::Dropped | SchemaGone::WasNot => Ok(()),
+        SchemaGone::NotOurs => Err(EngineError::failed(
             format!(
                 "making the schema {} on {} again",
                 schema.name, schema.address
             ),
             "there is another one of the name, which is not this run's",
-        ));
+        )),
     }
+}
+
+/// Makes a schema and loads it.
+///
+/// # Errors
+/// See [`EngineError`].
+pub fn make_and_load(
+    server: &dyn ForeignServer,
+    schema: &Schema,
+    workload: &dyn SqlWorkload,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<(), EngineError> {
     server.make(schema)?;
     let running = server.open(schema, Purpose::Load)?;
     let loaded = load::load(&*running, workload, interrupted);

@@ -32,7 +32,7 @@ use spindle_workload::sql::{Dialect, SqlConnection};
 
 pub use crate::registry::{ServerKind, remote_server, server};
 pub use address::{Address, Password, Scheme};
-pub use foreign::{ForeignServer, Schema, SchemaGone};
+pub use foreign::{Copying, ForeignServer, Schema, SchemaGone, SchemaKind};
 pub use load::create_and_load;
 pub use room::Room;
 pub use room::said_of_full_disks;

@@ -19,14 +19,13 @@ use spindle_layout::{
     ChangedBlocks, Golden, GoldenTree, KnownDevice, LayoutError, Place, RawSpace, RestoreMethod,
     RestoreReport, Verify,
 };
-use spindle_workload::sql::SqlWorkload;
 
 use super::layout_targets::LayoutTargets;
 use super::own_directories::OwnDirectories;
 use super::replay::RunState;
 use super::restored::{DatabaseError, Restored};
 use super::schedule::order_of_making;
-use super::schemas::OwnSchema;
+use super::schemas::{OwnSchema, Way, way_of};
 use super::volumes;
 use crate::observe::device_probe::Probed;
 use crate::trial::protocol::{TrialDatabase, WrittenRuns};
@@ -47,13 +46,7 @@ struct Made {
 }
 
 /// What is put back before a trial, with what it was made of.
-type MadeDatabase = ByKind<MadeBlocks, MadeTree, MadeSchema>;
-
-/// A schema on a server that runs already, loaded again by its workload.
-struct MadeSchema {
-    own: OwnSchema,
-    workload: Arc<dyn SqlWorkload>,
-}
+type MadeDatabase = ByKind<MadeBlocks, MadeTree, OwnSchema>;
 
 impl Made {
     /// Whether the volumes beneath it are put back as a whole.
@@ -91,6 +84,8 @@ struct Making<'a> {
     targets: &'a LayoutTargets,
     /// Where golden copies go; nowhere, when there are existing servers only.
     golden_place: PathBuf,
+    /// How existing servers put their tables back.
+    way: Way,
     /// Hears what is being done.
     note: &'a mut dyn FnMut(&str),
 }
@@ -162,8 +157,16 @@ impl Databases {
                 }
                 DatabaseSpec::Remote(_) => PathBuf::new(),
             },
+            way: match experiment.spec() {
+                DatabaseSpec::Kernel(_) | DatabaseSpec::Server(_) => Way::Reload { why: None },
+                DatabaseSpec::Remote(_) => way_of(experiment),
+            },
             note,
         };
+        if let Way::Reload { why: Some(why) } = &making.way {
+            let said = format!("the database is loaded again before each trial: {why}");
+            (making.note)(&said);
+        }
         blocks::check_room(&making, &layouts)?;
         let is_embedded = matches!(experiment.spec(), DatabaseSpec::Kernel(_));
         let mut failed = Vec::new();
@@ -208,8 +211,8 @@ impl Databases {
         spec: &RemoteSpec,
     ) -> Result<OfLayout, DatabaseError> {
         let there = self.found(|made| match &made.database {
-            MadeDatabase::Remote(made) if made.own.schema().address == spec.address => {
-                Some(made.own.schema().clone())
+            MadeDatabase::Remote(own) if own.schema().address == spec.address => {
+                Some(own.schema().clone())
             }
             _ => None,
         });
@@ -217,12 +220,21 @@ impl Databases {
             Some(there) => there,
             None => {
                 let (ledger, experiment) = (making.targets.ledger(), making.experiment());
-                let own = OwnSchema::make(making.state, (layout, spec), ledger, making.note)?;
-                let schema = own.schema().clone();
                 let size_bytes = experiment.database_of(layout).size_bytes;
                 let workload = &experiment.workload;
                 let workload = workload.in_sql(size_bytes, spec.address.kind(), experiment.seed);
-                let database = MadeDatabase::Remote(MadeSchema { own, workload });
+                let began = Instant::now();
+                let own = OwnSchema::make(
+                    making.state,
+                    (layout, spec, &making.way),
+                    ledger,
+                    workload,
+                    &self.interrupted,
+                    making.note,
+                )?;
+                self.loading += began.elapsed();
+                let schema = own.schema().clone();
+                let database = MadeDatabase::Remote(own);
                 (self.push(making, layout, database, Vec::new()), schema)
             }
         };
@@ -372,9 +384,7 @@ impl Databases {
                 made.image.rolled_back(self.verify, started)?
             }
             MadeDatabase::Server(made) => made.image.restore(self.verify)?,
-            MadeDatabase::Remote(made) => {
-                return made.own.reload(&*made.workload, &self.interrupted);
-            }
+            MadeDatabase::Remote(own) => return own.restore(&self.interrupted),
         };
         warnings.extend(warnings_of(&report));
         Ok(Restored {
@@ -397,8 +407,8 @@ impl Databases {
     pub fn remove(self) -> Vec<String> {
         let mut leftovers = Vec::new();
         for made in self.made {
-            if let MadeDatabase::Remote(made) = made.database {
-                leftovers.extend(made.own.remove());
+            if let MadeDatabase::Remote(own) = made.database {
+                leftovers.extend(own.remove());
             }
         }
         drop(self.goldens);

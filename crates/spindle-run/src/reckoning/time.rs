@@ -8,8 +8,8 @@ use spindle_stats::{ROUNDS_MIN, ROUNDS_TO_JUDGE};
 use super::Seen;
 use super::databases::{Databases, Image};
 use super::text::about_time;
-use spindle_engines::sql::server;
-use spindle_experiment::{DatabaseSpec, Experiment, PutBack, Verify};
+use spindle_engines::sql::{ServerKind, server};
+use spindle_experiment::{DatabaseSpec, Experiment, PutBack, RestoreBy, Verify};
 
 /// Assumed: what is copied, or read to compare it, in a second.
 const BYTES_PER_S: u64 = 200 << 20;
@@ -96,7 +96,7 @@ impl Time {
             .map_or(0, |turn_ms| measure_ms.div_ceil(turn_ms));
         let restore_ms = match experiment.spec() {
             DatabaseSpec::Kernel(_) | DatabaseSpec::Server(_) => restores_ms / images,
-            DatabaseSpec::Remote(_) => ms_of(experiment.database.size_bytes, SERVER_LOADS_PER_S),
+            DatabaseSpec::Remote(remote) => there_ms(experiment, remote.address.kind()),
         };
         let time = Time {
             once: vec![
@@ -153,6 +153,15 @@ impl Time {
         let sum = |parts: &[(&str, u64)]| parts.iter().map(|(_, ms)| ms).sum::<u64>();
         self.runs * sum(&self.once) + self.pauses_ms + trials * sum(&self.trial)
     }
+}
+
+/// What it takes an existing server to put a database back, if it may copy it.
+fn there_ms(experiment: &Experiment, kind: ServerKind) -> u64 {
+    let per_s = match (experiment.plan.restore, kind) {
+        (RestoreBy::Copy | RestoreBy::Reflink, ServerKind::Postgres) => BYTES_PER_S,
+        _ => SERVER_LOADS_PER_S,
+    };
+    ms_of(experiment.database.size_bytes, per_s)
 }
 
 /// What it takes to put an image back, mean of all trials.

@@ -1,7 +1,9 @@
 //! A schema on an existing server: made once, known by its token, loaded again as often as one likes.
 
 use spindle_engines::sql::foreign::reload;
-use spindle_engines::sql::{Address, Purpose, Schema, SchemaGone, Scheme, Stop, remote_server};
+use spindle_engines::sql::{
+    Address, Purpose, Schema, SchemaGone, SchemaKind, Scheme, Stop, remote_server,
+};
 
 use super::home::{Home, is_installed, postgres, request, start, workload};
 
@@ -25,6 +27,7 @@ fn a_schema_is_dropped_only_by_its_token() {
         address: Address::parse(&url).unwrap(),
         password_variable: None,
         password: None,
+        kind: SchemaKind::Schema,
         name: "spindle_test_1".to_owned(),
         token: "ours".to_owned(),
     };

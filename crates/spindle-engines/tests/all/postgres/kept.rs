@@ -2,7 +2,7 @@
 //! own.
 
 use spindle_engines::promise::{Keeps, Promise, Storage};
-use spindle_engines::sql::{Address, Purpose, Schema, Scheme, Stop, remote_server};
+use spindle_engines::sql::{Address, Purpose, Schema, SchemaKind, Scheme, Stop, remote_server};
 
 use super::home::{Home, is_installed, postgres, request, start};
 use crate::promise::{must_name, storage};
@@ -76,6 +76,7 @@ fn what_a_role_has_of_its_own_is_in_force_for_its_clients() {
         address: Address::parse(&url).unwrap(),
         password_variable: None,
         password: None,
+        kind: SchemaKind::Schema,
         name: "spindle_test_2".to_owned(),
         token: "ours".to_owned(),
     };

@@ -8,6 +8,7 @@ pub mod home;
 mod kept;
 mod kills;
 mod survey;
+mod template;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

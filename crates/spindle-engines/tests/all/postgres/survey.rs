@@ -85,6 +85,7 @@ fn a_survey_tells_what_is_there_and_changes_nothing() {
     assert!(survey.clock.is_some());
     let wanted = [
         "grant create on database \"postgres\" to \"ann\"",
+        "alter role \"ann\" createdb",
         "grant pg_monitor to \"ann\"",
     ];
     assert_eq!(missing(&survey), wanted);

@@ -6,3 +6,4 @@ mod mariadb;
 mod port;
 mod postgres;
 mod scene;
+mod template;

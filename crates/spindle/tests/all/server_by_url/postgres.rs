@@ -130,7 +130,8 @@ fn gone_and_back(scene: &Scene, by_socket: &str, socket: &std::path::Path) {
         port.number
     );
     let layouts = [layout("goes", &url), layout("stays", by_socket)];
-    let plan = plan("1s");
+    // On a busy machine clients are looked for now and then only.
+    let plan = plan("4s");
     scene.write("gone.toml", &format!("{plan}{}", layouts.concat()));
     let mut run = scene.begin(&["run", "gone.toml", "--out", "gone"]);
     // Clients at work in the schema of the first layout.

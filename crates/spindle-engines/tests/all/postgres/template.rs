@@ -1,0 +1,106 @@
+//! Databases on an existing server: marked from the beginning, copied from a loaded one, dropped only by their marks.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use spindle_engines::ErrorKind;
+use spindle_engines::sql::foreign::{copy_again, make_and_load};
+use spindle_engines::sql::{
+    Address, Copying, Purpose, Schema, SchemaGone, SchemaKind, Scheme, Stop, remote_server,
+};
+
+use super::home::{Home, is_installed, postgres, request, start, workload};
+
+#[test]
+fn a_database_is_copied_from_a_loaded_one_and_dropped_only_by_its_marks() {
+    if !is_installed() {
+        return;
+    }
+    let home = Home::new();
+    let request = request(&[]);
+    let directories = home.directories("made");
+    postgres().create(&request, &directories).unwrap();
+    let running = start(&request, &directories);
+    let socket = directories.data.join("run").display().to_string();
+    let password = std::fs::read_to_string(directories.data.join("password")).unwrap();
+    let url = format!(
+        "postgres://spindle:{}@localhost/postgres?host={socket}",
+        password.trim()
+    );
+    let schema = |name: &str| {
+        let schema = Schema {
+            address: Address::parse(&url).unwrap(),
+            password_variable: None,
+            password: None,
+            kind: SchemaKind::Database,
+            name: name.to_owned(),
+            token: "ours".to_owned(),
+        };
+        schema.with_password().unwrap()
+    };
+    let (loaded, copy) = (schema("spindle_test_1_loaded"), schema("spindle_test_1"));
+    let server = remote_server(Scheme::Postgres);
+    let password = loaded.password.as_ref();
+    server
+        .may_copy(&loaded.address, password, Copying::Copied)
+        .unwrap();
+    make_and_load(server, &loaded, &*workload(), &Arc::default()).unwrap();
+    for _ in 0..2 {
+        let how = copy_again(
+            server,
+            (&loaded, &copy),
+            Copying::Copied,
+            &AtomicBool::new(false),
+        );
+        assert!(how.unwrap().contains("template"));
+        let opened = server.open(&copy, Purpose::Trial).unwrap();
+        let mut connection = opened.connect().unwrap();
+        let found = workload().check(&mut *connection, &[]);
+        assert!(found.is_ok(), "{found:?}");
+        // It would be in the way of itself, had it not gone with the database.
+        connection
+            .run("create table more as select 1 as n")
+            .unwrap();
+        let segments = opened.segments();
+        assert!(
+            segments.iter().any(|segment| segment.name == "more"),
+            "{segments:?}"
+        );
+        opened.stop(Stop::Kill).unwrap();
+    }
+    // A copy that is interrupted leaves nothing.
+    let interrupted = copy_again(
+        server,
+        (&loaded, &copy),
+        Copying::Copied,
+        &AtomicBool::new(true),
+    );
+    if let Err(error) = interrupted {
+        assert_eq!(error.kind(), ErrorKind::Interrupted, "{error}");
+        assert_eq!(server.drop_schema(&copy).unwrap(), SchemaGone::WasNot);
+        server.make(&copy).unwrap();
+    }
+    let mut session = running.connect().unwrap();
+    for (change, gone) in [
+        (
+            "comment on database spindle_test_1 is 'theirs'",
+            SchemaGone::NotOurs,
+        ),
+        (
+            "comment on database spindle_test_1 is null",
+            SchemaGone::Dropped,
+        ),
+    ] {
+        session.run(change).unwrap();
+        assert_eq!(server.drop_schema(&copy).unwrap(), gone, "{change}");
+    }
+    // Whose limit is another, and who has no comment, is another's.
+    session.run("create database spindle_test_1").unwrap();
+    assert_eq!(server.drop_schema(&copy).unwrap(), SchemaGone::NotOurs);
+    session.run("drop database spindle_test_1").unwrap();
+    server.make(&copy).unwrap();
+    assert_eq!(server.drop_schema(&copy).unwrap(), SchemaGone::Dropped);
+    assert_eq!(server.drop_schema(&loaded).unwrap(), SchemaGone::Dropped);
+    assert_eq!(server.drop_schema(&loaded).unwrap(), SchemaGone::WasNot);
+    running.stop(Stop::Kill).unwrap();
+}
