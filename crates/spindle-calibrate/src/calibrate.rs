@@ -1,55 +1,28 @@
-//! A whole calibration within its time: targets made ready, a search for the knee on each access path, large reads,
-//! the best points once more, flushes. What time did not allow is left out and named.
+//! Before anything is measured: what is asked for, whether it fits together, and targets made ready. Every target is
+//! looked at before the first is touched.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use spindle_io::real::{Caching, Method};
-use spindle_system::{Beneath, SystemTree};
-use spindle_text::quantity::{MIB, size_text};
+use spindle_io::real::Caching;
+use spindle_system::SystemTree;
+use spindle_text::quantity::size_text;
 
-use crate::below::{Below, NoControl, place_beneath};
+use crate::claims::{Claimed, Claims};
 use crate::error::CalibrateError;
-use crate::honesty::Beside;
-use crate::mix::extreme_of;
 use crate::need::Need;
-use crate::observe::Timing;
 use crate::orion::Orion;
-use crate::point::{Bench, Load};
-use crate::result::{
-    CacheFinding, Calibration, DeviceShare, Extreme, Flushed, Honesty, Kind, MatrixPoint,
-    MatrixResult, PathCurve, Point, TargetFacts, What,
-};
-use crate::search::{End, best, knee};
-use crate::target::{Made, Target};
-use crate::unit::{Shape, Simulate};
-use crate::{cache, flush, honesty};
+use crate::result::{Calibration, Kind};
+use crate::target::{Filling, Target};
+use crate::unit::Simulate;
+use crate::work::Work;
 
-/// Of [`Calibration::format`].
-const FORMAT: u32 = 1;
-/// The access paths, in the order in which they are measured.
-const METHODS: [Method; 4] = [Method::Sync, Method::Slaves, Method::Libaio, Method::Async];
-/// Depths are doubled up to this: requests under way that a thread of the asynchronous methods may have.
-const DEPTH_MAX: u32 = 256;
-/// With a thread, or a slave, for each request.
-const THREADS_MAX: u32 = 128;
-/// Large reads under way at most: a buffer of 1 MiB for each.
-const LARGE_DEPTH_MAX: u32 = 32;
 /// Size of a file that is only flushed, such as the control's: each of the writers has its part of it.
-const FLUSHED_BYTES: u64 = 8 << 20;
-/// A point of the usual budget is sampled every 10 ms, and so lasts a second at least.
-const SAMPLES_PER_BUDGET: u32 = 12_000;
-const SAMPLE_MIN: Duration = Duration::from_millis(5);
-const SAMPLE_MAX: Duration = Duration::from_millis(10);
-/// The least number of samples of a point, and of one that is measured again, and the most of both.
-const SAMPLES: (u32, u32) = (100, 250);
-const SAMPLES_AGAIN: (u32, u32) = (300, 800);
-/// So many of the best points are measured again at most.
-const CONTENDERS: usize = 3;
-/// Parts of the time for filling files, and after which no more small and no more large reads are begun.
-const FILLED_AT: f64 = 0.25;
-const SMALL_UNTIL: f64 = 0.70;
-const LARGE_UNTIL: f64 = 0.80;
+pub(crate) const FLUSHED_BYTES: u64 = 8 << 20;
+/// The part of the time in which files are filled.
+pub(crate) const FILLED_AT: f64 = 0.25;
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -62,6 +35,10 @@ pub struct Settings {
     pub caching: Caching,
     /// Size of a file that is made in a directory, bytes.
     pub size_bytes: u64,
+    /// Of 100 requests, how many write; 0 for none.
+    pub write_percent: u32,
+    /// Identities of devices whose content may be lost, as `erase` of a layout names them.
+    pub erase: Vec<String>,
     /// How long it may take, about, milliseconds.
     pub time_ms: u64,
     /// Points with a longer mean time do not count for the most requests, microseconds.
@@ -74,6 +51,16 @@ pub struct Settings {
     pub control: Option<PathBuf>,
     /// What is demanded.
     pub needs: Vec<Need>,
+    /// Set from outside when it is to end.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+/// Targets that were looked at, and may be measured as asked.
+struct Looked {
+    targets: Vec<Target>,
+    control: Option<Target>,
+    claims: Option<Claims>,
+    size_bytes: u64,
 }
 
 /// Measures the targets. `tell` hears what is done at the moment.
@@ -84,7 +71,53 @@ pub fn calibrate(
     settings: &Settings,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Calibration, CalibrateError> {
-    let began = Instant::now();
+    let (began, tree) = (Instant::now(), SystemTree::default());
+    let looked = look(settings, &tree)?;
+    let claimed = looked.claims.map(|claims| claims.take(&tree, tell));
+    let claimed = claimed.transpose()?;
+    let time = Duration::from_millis(settings.time_ms);
+    let filling = Filling {
+        bytes: looked.size_bytes,
+        time: time.mul_f64(FILLED_AT) / looked.targets.len() as u32,
+        caching: settings.caching,
+        interrupted: &settings.interrupted,
+    };
+    let mut made = Vec::new();
+    for target in looked.targets {
+        let device = claimed
+            .as_ref()
+            .and_then(|claimed| claimed.of(target.path()));
+        tell_filling(&target, device.is_some(), looked.size_bytes, tell);
+        made.push(target.make(device, filling)?);
+    }
+    let control = looked.control.map(|target| {
+        let bytes = FLUSHED_BYTES;
+        target.make(None, Filling { bytes, ..filling })
+    });
+    let control = control.transpose()?;
+    let mut found = Work::new(settings, &made, began, tell).all(control.as_ref())?;
+    // What is open cannot be given back.
+    drop(made);
+    let left = claimed.map_or_else(Vec::new, Claimed::give_back);
+    found.notes.extend(left);
+    Ok(found)
+}
+
+fn tell_filling(target: &Target, is_claimed: bool, size_bytes: u64, tell: &mut dyn FnMut(&str)) {
+    let (size, path) = (size_text(size_bytes), target.path().display());
+    match (target.kind(), is_claimed) {
+        (Kind::Directory, _) => tell(&format!(
+            "filling a file of up to {size} in {path} with data that do not compress; it has no name and goes with this command"
+        )),
+        (_, true) => tell(&format!(
+            "filling up to {size} of {path} with data that do not compress; only these are measured"
+        )),
+        (_, false) => {}
+    }
+}
+
+/// Looks at everything that is asked for. Changes nothing.
+fn look(settings: &Settings, tree: &SystemTree) -> Result<Looked, CalibrateError> {
     let targets = settings.targets.iter().map(|path| Target::look(path));
     let targets: Vec<Target> = targets.collect::<Result<_, _>>()?;
     apart(&targets)?;
@@ -93,59 +126,65 @@ pub fn calibrate(
         true => FLUSHED_BYTES,
         false => settings.size_bytes,
     };
-    for target in targets
-        .iter()
-        .filter(|target| target.kind() == Kind::Directory)
-    {
+    for target in of_kind(&targets, Kind::Directory) {
         target.room(size_bytes)?;
     }
     if settings.only_flushes {
         all_written(&targets)?;
     }
     let control = settings.control.as_deref().map(control_at).transpose()?;
-    if control.is_some()
-        && targets
-            .iter()
-            .all(|target| target.kind() != Kind::Directory)
-    {
+    if control.is_some() && of_kind(&targets, Kind::Directory).next().is_none() {
         let reason =
             "flushes are compared in files that are made: name a directory beside --control";
         return Err(CalibrateError::target(targets[0].path(), reason));
     }
-    let time = Duration::from_millis(settings.time_ms);
-    let count = targets.len() as u32;
-    let fill_time = time.mul_f64(FILLED_AT) / count;
-    let mut made = Vec::new();
-    for target in targets {
-        if target.kind() == Kind::Directory {
-            tell(&format!(
-                "filling a file of up to {} in {} with data that do not compress; it has no name and goes with this command",
-                size_text(size_bytes),
-                target.path().display()
-            ));
-        }
-        made.push(target.make(size_bytes, settings.caching, fill_time)?);
+    Ok(Looked {
+        claims: claims(settings, &targets, tree)?,
+        targets,
+        control,
+        size_bytes,
+    })
+}
+
+fn of_kind(targets: &[Target], kind: Kind) -> impl Iterator<Item = &Target> {
+    targets.iter().filter(move |target| target.kind() == kind)
+}
+
+/// What must be claimed, as it is to be written; `None` where nothing is, but files that are made.
+fn claims(
+    settings: &Settings,
+    targets: &[Target],
+    tree: &SystemTree,
+) -> Result<Option<Claims>, CalibrateError> {
+    if settings.write_percent == 0 {
+        return match settings.erase.is_empty() {
+            true => Ok(None),
+            false => Err(CalibrateError::Settings(
+                "--erase needs --write-percent above 0: nothing is written without it".to_owned(),
+            )),
+        };
     }
-    let bench = Bench {
-        shape: Shape::new(made.iter().map(Made::bytes), settings.simulate),
-        targets: &made,
-        caching: settings.caching,
-    };
-    let mut work = Work {
-        bench,
-        settings,
-        began,
-        time,
-        tell,
-        sample: (time / SAMPLES_PER_BUDGET).clamp(SAMPLE_MIN, SAMPLE_MAX),
-        device: Some(DeviceShare {
-            asked_bytes: 0,
-            device_bytes: 0,
-        }),
-        notes: Vec::new(),
-    };
-    let control = control.map(|target| target.make(FLUSHED_BYTES, settings.caching, fill_time));
-    work.all(control.transpose()?.as_ref())
+    if settings.caching == Caching::Buffered {
+        return Err(CalibrateError::Settings(
+            "--write-percent needs --caching direct: writes through the page cache measure memory"
+                .to_owned(),
+        ));
+    }
+    if let Some(file) = of_kind(targets, Kind::File).next() {
+        let reason =
+            "an existing file is never written: name its directory, and a file is made there";
+        return Err(CalibrateError::target(file.path(), reason));
+    }
+    let devices: Vec<PathBuf> = of_kind(targets, Kind::Device)
+        .map(|target| target.path().to_owned())
+        .collect();
+    match (devices.is_empty(), settings.erase.is_empty()) {
+        (true, true) => Ok(None),
+        (true, false) => Err(CalibrateError::Settings(
+            "--erase is for block devices, and no target is one".to_owned(),
+        )),
+        (false, _) => Claims::look(devices, &settings.erase, tree).map(Some),
+    }
 }
 
 /// A control must be a directory with room.
@@ -183,390 +222,4 @@ fn apart(targets: &[Target]) -> Result<(), CalibrateError> {
         }
     }
     Ok(())
-}
-
-/// A calibration under way.
-struct Work<'a> {
-    bench: Bench<'a>,
-    settings: &'a Settings,
-    began: Instant,
-    time: Duration,
-    tell: &'a mut dyn FnMut(&str),
-    sample: Duration,
-    /// Of all points so far; `None` when the counters are not known.
-    device: Option<DeviceShare>,
-    notes: Vec<String>,
-}
-
-/// What was read.
-struct Reads {
-    curves: Vec<PathCurve>,
-    matrix: Option<MatrixResult>,
-    maximum_iops: Option<Extreme>,
-    maximum_mb_per_s: Option<Extreme>,
-    minimum_latency: Option<Extreme>,
-    cache: CacheFinding,
-}
-
-impl Reads {
-    fn none() -> Reads {
-        Reads {
-            curves: Vec::new(),
-            matrix: None,
-            maximum_iops: None,
-            maximum_mb_per_s: None,
-            minimum_latency: None,
-            cache: CacheFinding::without_reads(),
-        }
-    }
-}
-
-impl Work<'_> {
-    fn all(&mut self, control: Option<&Made>) -> Result<Calibration, CalibrateError> {
-        let reads = match (&self.settings.orion, self.settings.only_flushes) {
-            (_, true) => Reads::none(),
-            (Some(orion), _) => self.matrix(orion)?,
-            (None, _) => self.reads()?,
-        };
-        let flushes = self.flushes()?;
-        let honesty = self.honesty(control)?;
-        let mut found = Calibration {
-            format: FORMAT,
-            targets: self.bench.targets.iter().map(facts).collect(),
-            max_latency_us: self.settings.max_latency_us,
-            maximum_iops: reads.maximum_iops,
-            maximum_mb_per_s: reads.maximum_mb_per_s,
-            minimum_latency: reads.minimum_latency,
-            flushes,
-            honesty,
-            needs: Vec::new(),
-            cache: reads.cache,
-            curves: reads.curves,
-            matrix: reads.matrix,
-            notes: self.all_notes(),
-            took_s: self.began.elapsed().as_secs_f64(),
-        };
-        let needs = self.settings.needs.iter();
-        found.needs = needs.map(|need| need.judge(&found)).collect();
-        Ok(found)
-    }
-
-    /// All that is read: the curves, ORION's figures, and whether a cache answered.
-    fn reads(&mut self) -> Result<Reads, CalibrateError> {
-        let repeat_ratio = cache::repeat_ratio(&self.bench)?;
-        let mut curves = Vec::new();
-        for method in METHODS {
-            curves.push(self.curve(What::SmallRandomReads, method, SMALL_UNTIL)?);
-        }
-        let asynchronous = match Method::Async.available() {
-            Ok(()) => Method::Async,
-            Err(_) => Method::Libaio,
-        };
-        for method in [Method::Sync, asynchronous] {
-            curves.push(self.curve(What::LargeSequentialReads, method, LARGE_UNTIL)?);
-        }
-        let maximum_iops = self.extreme(&curves, What::SmallRandomReads, |a, b| a.iops > b.iops)?;
-        let maximum_mb_per_s =
-            self.extreme(&curves, What::LargeSequentialReads, |a, b| a.iops > b.iops)?;
-        let minimum_latency = self.extreme(&curves, What::SmallRandomReads, |a, b| {
-            a.mean_us < b.mean_us
-        })?;
-        Ok(Reads {
-            cache: self.cache_finding(repeat_ratio),
-            curves,
-            matrix: None,
-            maximum_iops,
-            maximum_mb_per_s,
-            minimum_latency,
-        })
-    }
-
-    /// The points of a run type of ORION's, each for its own time, by the best access path that there is.
-    fn matrix(&mut self, orion: &Orion) -> Result<Reads, CalibrateError> {
-        let repeat_ratio = cache::repeat_ratio(&self.bench)?;
-        let asynchronous = [Method::Async, Method::Libaio, Method::Sync];
-        let found = asynchronous
-            .into_iter()
-            .find(|method| method.available().is_ok());
-        let method = found.unwrap_or(Method::Sync);
-        let loads = orion.loads()?;
-        let mut points = Vec::new();
-        for (index, load) in loads.iter().enumerate() {
-            (self.tell)(&format!(
-                "point {} of {}, {} s: small {}, large {}",
-                index + 1,
-                loads.len(),
-                orion.duration.as_secs(),
-                load.0,
-                load.1
-            ));
-            let (point, share) = self.bench.mix(orion, method, *load)?;
-            self.note_share(share);
-            points.push(point);
-        }
-        let limit_us = self.settings.max_latency_us;
-        let iops = |point: &MatrixPoint| point.iops.filter(|_| point.mean_us <= Some(limit_us));
-        let as_found = (method, self.settings.caching);
-        Ok(Reads {
-            curves: Vec::new(),
-            maximum_iops: extreme_of(&points, &iops, true, as_found),
-            maximum_mb_per_s: extreme_of(&points, &|point| point.mb_per_s, false, as_found),
-            minimum_latency: extreme_of(&points, &|point| Some(-point.mean_us?), true, as_found),
-            cache: self.cache_finding(repeat_ratio),
-            matrix: Some(MatrixResult {
-                run: orion.run,
-                method,
-                size_small_bytes: orion.size_small_bytes,
-                size_large_bytes: orion.size_large_bytes,
-                large_type: orion.large_type,
-                points,
-            }),
-        })
-    }
-
-    fn cache_finding(&self, repeat_ratio: f64) -> CacheFinding {
-        let mut shares = self.bench.targets.iter().map(Made::resident_share);
-        let resident_share = shares.try_fold(0.0, |most: f64, share| Some(most.max(share?)));
-        let caching = self.settings.caching;
-        cache::judge(self.device, Some(repeat_ratio), resident_share, caching)
-    }
-
-    /// Whether the flushes of each target arrive.
-    fn honesty(&mut self, given: Option<&Made>) -> Result<Vec<Honesty>, CalibrateError> {
-        let targets = self.bench.targets;
-        targets
-            .iter()
-            .map(|target| self.honesty_of(target, given))
-            .collect()
-    }
-
-    fn honesty_of(
-        &mut self,
-        target: &Made,
-        given: Option<&Made>,
-    ) -> Result<Honesty, CalibrateError> {
-        let tree = SystemTree::default();
-        let path = target.target().path();
-        let name = path.display().to_string();
-        let beneath = Beneath::of(&tree, path);
-        let below = Below::of(&beneath);
-        let Some(file) = target.own_file() else {
-            return Ok(honesty::unwritten(&name, &below));
-        };
-        (self.tell)(&format!("flushes of {name} beside the storage beneath"));
-        let found = match (given, &below.memory) {
-            (Some(_), _) => Err(NoControl::Given),
-            (None, Some(what)) => Err(NoControl::Memory(what.clone())),
-            (None, None) => self.control_beneath(&tree, path, &beneath),
-        };
-        let control = given.or(found.as_ref().ok().map(|(made, _)| made));
-        let beside = control.and_then(|made| {
-            Some(Beside {
-                file: made.own_file()?,
-                path: made.target().path().display().to_string(),
-                is_given: given.is_some(),
-            })
-        });
-        let mut honesty = honesty::examine(&name, &below, file, beside.as_ref())?;
-        honesty.control_because =
-            found.map_or_else(|none| none.to_string(), |(_, as_what)| as_what);
-        Ok(honesty)
-    }
-
-    /// A file on the storage beneath a directory, and how its place was found; or why there is none.
-    fn control_beneath(
-        &mut self,
-        tree: &SystemTree,
-        directory: &Path,
-        beneath: &Beneath,
-    ) -> Result<(Made, String), NoControl> {
-        let place = place_beneath(tree, directory, beneath)?;
-        (self.tell)(&format!(
-            "a file without a name in {}, {}, is the control",
-            place.directory.display(),
-            place.found_as
-        ));
-        let fill_time = self.time.mul_f64(FILLED_AT);
-        let target = Target::look(&place.directory);
-        let made =
-            target.and_then(|target| target.make(FLUSHED_BYTES, self.settings.caching, fill_time));
-        Ok((made?, place.found_as))
-    }
-
-    /// Searches the knee of an access path; `until` is the part of the time after which no point is begun.
-    fn curve(
-        &mut self,
-        what: What,
-        method: Method,
-        until: f64,
-    ) -> Result<PathCurve, CalibrateError> {
-        let mut curve = PathCurve {
-            method,
-            caching: self.settings.caching,
-            what,
-            points: Vec::new(),
-            note: method.available().err(),
-        };
-        if curve.note.is_some() {
-            return Ok(curve);
-        }
-        (self.tell)(&match what {
-            What::SmallRandomReads => format!("random reads of 8 KiB, {method}"),
-            What::LargeSequentialReads => format!("sequential reads of 1 MiB, {method}"),
-        });
-        let depth_max = match (what, method) {
-            (What::LargeSequentialReads, _) => LARGE_DEPTH_MAX,
-            (_, Method::Sync | Method::Slaves) => THREADS_MAX,
-            _ => DEPTH_MAX,
-        };
-        let (points, end) = knee(depth_max, self.settings.max_latency_us, |depth| {
-            // A first point of each, however little time there is.
-            if depth > 1 && self.is_past(until) {
-                return Ok(None);
-            }
-            let load = Load {
-                what,
-                method,
-                depth,
-            };
-            self.measure(load, SAMPLES).map(Some)
-        })?;
-        curve.points = points;
-        if end == End::Time {
-            curve.note = Some("the time was over before its knee was reached".to_owned());
-        }
-        Ok(curve)
-    }
-
-    fn measure(&mut self, load: Load, samples: (u32, u32)) -> Result<Point, CalibrateError> {
-        let (point, share) = self.bench.measure(load, self.timing(samples))?;
-        self.note_share(share);
-        Ok(point)
-    }
-
-    fn note_share(&mut self, share: Option<DeviceShare>) {
-        self.device = self.device.zip(share).map(|(all, share)| DeviceShare {
-            asked_bytes: all.asked_bytes + share.asked_bytes,
-            device_bytes: all.device_bytes + share.device_bytes,
-        });
-    }
-
-    fn timing(&self, (least, most): (u32, u32)) -> Timing {
-        Timing {
-            sample: self.sample,
-            least: self.sample * least,
-            most: self.sample * most,
-        }
-    }
-
-    fn is_past(&self, part: f64) -> bool {
-        self.began.elapsed() > self.time.mul_f64(part)
-    }
-
-    /// The best point of all curves, measured once more where there is time; the next best, too, when that one was only
-    /// lucky.
-    fn extreme(
-        &mut self,
-        curves: &[PathCurve],
-        what: What,
-        is_better: fn(&Point, &Point) -> bool,
-    ) -> Result<Option<Extreme>, CalibrateError> {
-        let limit_us = match what {
-            What::SmallRandomReads => self.settings.max_latency_us,
-            What::LargeSequentialReads => f64::INFINITY,
-        };
-        let mut contenders: Vec<(&PathCurve, &Point)> = Vec::new();
-        for curve in curves.iter().filter(|curve| curve.what == what) {
-            let points = [best(&curve.points, limit_us), curve.points.first()];
-            contenders.extend(points.into_iter().flatten().map(|point| (curve, point)));
-        }
-        contenders.sort_by(|a, b| is_better(b.1, a.1).cmp(&is_better(a.1, b.1)));
-        let Some((first, once)) = contenders.first() else {
-            return Ok(None);
-        };
-        let mut again: Option<Extreme> = None;
-        for (curve, point) in contenders.iter().take(CONTENDERS) {
-            let is_settled = again
-                .as_ref()
-                .is_some_and(|extreme| !is_better(point, &extreme.point));
-            if is_settled || self.is_past(1.0) {
-                break;
-            }
-            let (method, depth) = (curve.method, point.depth);
-            (self.tell)(&format!("the best point again: {method}, depth {depth}"));
-            let load = Load {
-                what,
-                method,
-                depth,
-            };
-            let point = self.measure(load, SAMPLES_AGAIN)?;
-            if again
-                .as_ref()
-                .is_none_or(|extreme| is_better(&point, &extreme.point))
-            {
-                again = Some(Extreme {
-                    method,
-                    caching: curve.caching,
-                    point,
-                    is_confirmed: true,
-                });
-            }
-        }
-        Ok(Some(again.unwrap_or_else(|| Extreme {
-            method: first.method,
-            caching: first.caching,
-            point: (*once).clone(),
-            is_confirmed: false,
-        })))
-    }
-
-    /// Flushes of the first target that may be written.
-    fn flushes(&mut self) -> Result<Vec<Flushed>, CalibrateError> {
-        let targets = self.bench.targets;
-        let Some(target) = targets.iter().find(|target| target.is_own_file()) else {
-            self.notes.push(
-                "flush latency is measured in a file that was made for it: name a directory"
-                    .to_owned(),
-            );
-            return Ok(Vec::new());
-        };
-        let mut flushes = Vec::new();
-        for writers in flush::WRITERS {
-            (self.tell)(&format!("fdatasync, writers: {writers}"));
-            flushes.extend(flush::measure(target, writers, self.timing(SAMPLES))?);
-        }
-        Ok(flushes)
-    }
-
-    fn all_notes(&mut self) -> Vec<String> {
-        let mut notes = std::mem::take(&mut self.notes);
-        for target in self.bench.targets {
-            let name = target.target().path().display();
-            if let Some(reason) = target.device_unknown_because() {
-                notes.push(format!(
-                    "{name}: the device beneath is unknown ({reason}), so its counters cannot be compared"
-                ));
-            }
-            let is_small = target.bytes() < self.settings.size_bytes / MIB * MIB;
-            if target.is_own_file() && is_small && !self.settings.only_flushes {
-                notes.push(format!(
-                    "{name}: the file has {} instead of {}: a quarter of the free space and of the time may be used for it",
-                    size_text(target.bytes()),
-                    size_text(self.settings.size_bytes)
-                ));
-            }
-        }
-        notes
-    }
-}
-
-fn facts(target: &Made) -> TargetFacts {
-    TargetFacts {
-        path: target.target().path().display().to_string(),
-        kind: target.target().kind(),
-        bytes: target.bytes(),
-        file_system: target.file_system(),
-        device: target.device_name(),
-        device_unknown_because: target.device_unknown_because(),
-    }
 }

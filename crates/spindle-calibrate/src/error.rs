@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use spindle_io::IoError;
 use spindle_io::real::FileError;
-use spindle_layout::LayoutError;
+use spindle_layout::{LayoutError, LedgerError};
 
 /// What went wrong with a target, or while it was measured.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +17,9 @@ pub enum CalibrateError {
         /// Why, and what to do.
         reason: String,
     },
+    /// The guard does not let a target be written to; found before anything was made or measured.
+    #[error("{0}")]
+    Refused(String),
     /// Settings do not fit each other; found before anything was made or measured.
     #[error("{0}")]
     Settings(String),
@@ -37,6 +40,15 @@ pub enum CalibrateError {
     /// A request failed.
     #[error("{0}")]
     Request(IoError),
+    /// A device that is to be written could not be taken.
+    #[error("{0}")]
+    Take(String),
+    /// What is made on a device could not be noted.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// It was asked to end.
+    #[error("interrupted; nothing was kept")]
+    Interrupted,
     /// Memory or threads were refused.
     #[error("the system refuses what the measurement needs: {0}")]
     System(#[from] std::io::Error),
@@ -55,7 +67,9 @@ impl CalibrateError {
     pub fn is_about_target(&self) -> bool {
         matches!(
             self,
-            CalibrateError::Target { .. } | CalibrateError::Settings(_)
+            CalibrateError::Target { .. }
+                | CalibrateError::Refused(_)
+                | CalibrateError::Settings(_)
         )
     }
 }

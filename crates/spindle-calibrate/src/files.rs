@@ -102,11 +102,11 @@ fn matrix(points: &[MatrixPoint], figure: &dyn Fn(&MatrixPoint) -> Option<f64>) 
 
 /// A line for each point: without run type there is no matrix.
 fn curves(curves: &[PathCurve], figure: &dyn Fn(&Point) -> f64) -> String {
-    let mut text = String::from("reads,method,caching,depth,value\n");
+    let mut text = String::from("requests,method,caching,depth,value\n");
     for curve in curves {
         let what = match curve.what {
-            What::SmallRandomReads => "small",
-            What::LargeSequentialReads => "large",
+            What::SmallRandom => "small",
+            What::LargeSequential => "large",
         };
         for point in &curve.points {
             let (method, caching, depth) = (curve.method, curve.caching, point.depth);

@@ -28,6 +28,7 @@ pub(crate) fn measure(
     target: &Made,
     writers: u32,
     timing: Timing,
+    interrupted: &AtomicBool,
 ) -> Result<Option<Flushed>, CalibrateError> {
     let Some(file) = target.to_write(Caching::Buffered)? else {
         return Ok(None);
@@ -48,7 +49,7 @@ pub(crate) fn measure(
         if spawned.iter().any(Result::is_err) {
             stop.store(true, Ordering::Relaxed);
         }
-        let observed = observe(tally, timing, stop);
+        let observed = observe(tally, timing, stop, interrupted);
         for thread in spawned {
             thread?.join().expect("a writer does not panic")?;
         }

@@ -7,6 +7,7 @@
 mod below;
 mod cache;
 mod calibrate;
+mod claims;
 mod error;
 mod files;
 mod flush;
@@ -23,6 +24,7 @@ mod target;
 pub mod text;
 mod unit;
 mod witness;
+mod work;
 
 pub use calibrate::{Settings, calibrate};
 pub use error::CalibrateError;
@@ -31,7 +33,7 @@ pub use need::{Answer, Judged, Need, NoNeed};
 pub use orion::{LargeType, Matrix, Orion, Run};
 pub use result::{
     CacheFinding, Cached, Calibration, Control, DeviceShare, Extreme, Flushed, Honesty, Kind,
-    MatrixPoint, MatrixResult, PathCurve, Point, TargetFacts, Trust, What,
+    MatrixPoint, MatrixResult, PathCurve, Point, TargetFacts, Trust, What, Written,
 };
 pub use target::{Made, Target};
 pub use unit::Simulate;

@@ -1,4 +1,4 @@
-//! One point of ORION's matrix: small random reads and large ones under way together, for a fixed time.
+//! One point of ORION's matrix: small random requests and large ones under way together, for a fixed time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +12,9 @@ use spindle_io::{Arena, BlockDevice};
 use crate::error::CalibrateError;
 use crate::observe::{Observed, Tally, Timing, observe};
 use crate::orion::{LargeType, Orion};
-use crate::point::{Bench, Load, fresh_seed};
-use crate::result::{DeviceShare, Extreme, MatrixPoint, Point, What};
-use crate::slots::{Draw, Slots};
+use crate::point::{Bench, Load, Opened, fresh_seed, writes};
+use crate::result::{DeviceShare, Extreme, MatrixPoint, Point, What, Written};
+use crate::slots::{Draw, Next, Slots};
 use crate::unit::Unit;
 
 /// Samples of a point; between two at least and at most.
@@ -45,22 +45,25 @@ impl Bench<'_> {
         method: Method,
         (small, large): (u32, u32),
     ) -> Result<(MatrixPoint, Option<DeviceShare>), CalibrateError> {
-        self.replace_cache(orion, method)?;
+        let (opened, percent) = (self.open_to_write()?, self.write_percent);
+        let (small_bytes, large_bytes) = (orion.size_small_bytes, orion.size_large_bytes);
+        self.replace_cache(orion, method, &opened)?;
         let mut groups = Vec::new();
         if small > 0 {
-            groups.push(self.random(method, small, orion.size_small_bytes)?);
+            groups.push(self.random(method, small, small_bytes, percent, &opened)?);
         }
         if large > 0 {
             groups.push(match orion.large_type {
-                LargeType::Rand => self.random(method, large, orion.size_large_bytes)?,
-                LargeType::Seq => self.streams(method, large, orion)?,
+                LargeType::Rand => self.random(method, large, large_bytes, percent, &opened)?,
+                LargeType::Seq => self.streams(method, large, orion, &opened)?,
             });
         }
         let before = self.counters();
-        let mut observed = hold(&mut groups, orion.duration)?;
+        let mut observed = hold(&mut groups, orion.duration, self.interrupted)?;
+        self.go_on()?;
         let asked = groups
             .iter()
-            .map(|group| group.tally.done() * group.length_bytes);
+            .map(|group| group.tally.done_reads() * group.length_bytes);
         let share = before
             .zip(self.counters())
             .map(|(before, after)| DeviceShare {
@@ -76,19 +79,27 @@ impl Bench<'_> {
     }
 
     /// Reads as much as a cache of the storage holds, so that it holds nothing of the point before.
-    fn replace_cache(&self, orion: &Orion, method: Method) -> Result<(), CalibrateError> {
+    fn replace_cache(
+        &self,
+        orion: &Orion,
+        method: Method,
+        opened: &Opened,
+    ) -> Result<(), CalibrateError> {
         if orion.cache_size_bytes == 0 {
             return Ok(());
         }
-        let group = self.random(method, WARM_DEPTH, orion.size_large_bytes)?;
+        let group = self.random(method, WARM_DEPTH, orion.size_large_bytes, 0, opened)?;
         let mut groups = [group];
         let wanted = orion.cache_size_bytes / orion.size_large_bytes;
         run(&mut groups, |groups| {
-            while groups[0].1.done() < wanted && !groups[0].2.load(Ordering::Relaxed) {
+            let is_over =
+                || groups[0].2.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed);
+            while groups[0].1.done() < wanted && !is_over() {
                 std::thread::sleep(SAMPLE.0);
             }
             groups[0].2.store(true, Ordering::Relaxed);
-        })
+        })?;
+        self.go_on()
     }
 
     fn group(
@@ -97,15 +108,16 @@ impl Bench<'_> {
         depth: u32,
         length_bytes: u64,
         threads: Vec<(u32, Draw<'static>)>,
+        opened: &Opened,
     ) -> Result<Group, CalibrateError> {
         let load = Load {
-            what: What::SmallRandomReads,
+            what: What::SmallRandom,
             method,
             depth,
         };
         let arena = Arena::new(length_bytes as usize, depth as usize)?;
         Ok(Group {
-            unit: self.open(load, &arena)?,
+            unit: self.open(load, &arena, opened)?,
             arena,
             threads,
             tally: Tally::new(),
@@ -119,36 +131,46 @@ impl Bench<'_> {
         method: Method,
         depth: u32,
         length_bytes: u64,
+        write_percent: u32,
+        opened: &Opened,
     ) -> Result<Group, CalibrateError> {
         let places = self.shape.capacity_bytes() / length_bytes;
         let load = Load {
-            what: What::SmallRandomReads,
+            what: What::SmallRandom,
             method,
             depth,
         };
         let thread = |(lane, depth): (usize, u32)| {
             let mut rng = seeded_rng(fresh_seed(), lane as u64);
-            let draw: Draw<'static> = Box::new(move || rng.next_u64() % places * length_bytes);
+            let draw: Draw<'static> = Box::new(move || Next {
+                offset: rng.next_u64() % places * length_bytes,
+                is_write: writes(&mut rng, write_percent),
+            });
             (depth, draw)
         };
         let threads = load.threads().into_iter().enumerate().map(thread);
-        self.group(method, depth, length_bytes, threads.collect())
+        self.group(method, depth, length_bytes, threads.collect(), opened)
     }
 
-    /// A thread for each stream; they begin at equal distances.
+    /// A thread for each stream; they begin at equal distances. As with ORION, a stream only reads or only writes.
     fn streams(
         &self,
         method: Method,
         streams: u32,
         orion: &Orion,
+        opened: &Opened,
     ) -> Result<Group, CalibrateError> {
         let length_bytes = orion.size_large_bytes;
         let places = self.shape.capacity_bytes() / length_bytes;
         let stream = |stream: u32| {
             let mut at = u64::from(stream) * places / u64::from(streams);
+            let is_write = stream_writes(stream, self.write_percent);
             let draw: Draw<'static> = Box::new(move || {
                 at = (at + 1) % places;
-                at * length_bytes
+                Next {
+                    offset: at * length_bytes,
+                    is_write,
+                }
             });
             (orion.num_stream_io, draw)
         };
@@ -158,8 +180,14 @@ impl Bench<'_> {
             depth,
             length_bytes,
             (0..streams).map(stream).collect(),
+            opened,
         )
     }
+}
+
+/// Whether a stream writes: of the first `n`, `write_percent` of 100 do, rounded down.
+fn stream_writes(stream: u32, write_percent: u32) -> bool {
+    (stream + 1) * write_percent / 100 > stream * write_percent / 100
 }
 
 /// What is watched of a group, beside its place in the list.
@@ -206,7 +234,11 @@ fn run<T>(
 }
 
 /// Holds the groups' loads for a time, and watches each.
-fn hold(groups: &mut [Group], duration: Duration) -> Result<Vec<Observed>, CalibrateError> {
+fn hold(
+    groups: &mut [Group],
+    duration: Duration,
+    interrupted: &AtomicBool,
+) -> Result<Vec<Observed>, CalibrateError> {
     let timing = Timing {
         sample: (duration / SAMPLES).clamp(SAMPLE.0, SAMPLE.1),
         least: duration,
@@ -214,7 +246,7 @@ fn hold(groups: &mut [Group], duration: Duration) -> Result<Vec<Observed>, Calib
     };
     run(groups, |watched| {
         std::thread::scope(|scope| {
-            let watch = |(_, tally, stop): &Watched<'_>| observe(tally, timing, stop);
+            let watch = |(_, tally, stop): &Watched<'_>| observe(tally, timing, stop, interrupted);
             let watchers: Vec<_> = watched
                 .iter()
                 .map(|one| scope.spawn(move || watch(one)))
@@ -247,6 +279,8 @@ fn point_of(
         is_steady: seen.clone().all(|observed| observed.is_steady),
         measured_s: seen.next().map_or(0.0, |observed| observed.measured_s),
         requests: both.iter().flatten().map(|observed| observed.count).sum(),
+        small_writes: of_small.and_then(Written::of),
+        large_writes: of_large.and_then(Written::of),
     }
 }
 
@@ -275,7 +309,27 @@ pub(crate) fn extreme_of(
             is_steady: best.is_steady,
             measured_s: best.measured_s,
             requests: best.requests,
+            writes: match is_small {
+                true => best.small_writes.clone(),
+                false => best.large_writes.clone(),
+            },
         },
         is_confirmed: false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_reads_or_writes() {
+        let writing = |streams, percent| {
+            (0..streams)
+                .filter(|stream| stream_writes(*stream, percent))
+                .count()
+        };
+        assert_eq!((writing(4, 0), writing(4, 100)), (0, 4));
+        assert_eq!((writing(4, 50), writing(10, 30), writing(1, 50)), (2, 3, 0));
+    }
 }

@@ -147,6 +147,8 @@ impl Need {
         match self.figure {
             Figure::Iops => Some(of(&found.maximum_iops)?.iops),
             Figure::MbPerS => Some(of(&found.maximum_mb_per_s)?.mb_per_s),
+            // The times of reads and writes are told together.
+            Figure::Read(_) if found.write_percent > 0 => None,
             Figure::Read(statistic) => {
                 let point = of(&found.minimum_latency)?;
                 Some(statistic.of(point.mean_us, point.p50_us, point.p99_us, point.max_us))
@@ -183,6 +185,7 @@ mod tests {
         Calibration {
             format: 1,
             targets: Vec::new(),
+            write_percent: 0,
             took_s: 0.0,
             max_latency_us: 0.0,
             maximum_iops: None,

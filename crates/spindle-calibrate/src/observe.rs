@@ -27,20 +27,50 @@ pub(crate) struct Timing {
 
 /// What threads have done.
 pub(crate) struct Tally {
+    reads: Kept,
+    writes: Kept,
+}
+
+/// Requests of one kind, by lanes.
+#[derive(Default)]
+struct Kept {
     done: [AtomicU64; LANES],
     latencies: [Mutex<LatencyHistogram>; LANES],
 }
 
+/// A histogram as its buckets.
+type Buckets = Vec<(u64, u64)>;
+
 impl Tally {
     pub(crate) fn new() -> Tally {
         Tally {
-            done: Default::default(),
-            latencies: Default::default(),
+            reads: Kept::default(),
+            writes: Kept::default(),
         }
     }
 
-    /// Counts a request; threads with different lanes do not wait for each other.
+    /// Counts a read, or a flush; threads with different lanes do not wait for each other.
     pub(crate) fn record(&self, lane: usize, latency: Duration) {
+        self.reads.record(lane, latency);
+    }
+
+    /// Counts a write.
+    pub(crate) fn record_write(&self, lane: usize, latency: Duration) {
+        self.writes.record(lane, latency);
+    }
+
+    pub(crate) fn done(&self) -> u64 {
+        self.reads.done() + self.writes.done()
+    }
+
+    /// Of these, reads.
+    pub(crate) fn done_reads(&self) -> u64 {
+        self.reads.done()
+    }
+}
+
+impl Kept {
+    fn record(&self, lane: usize, latency: Duration) {
         let lane = lane % LANES;
         self.done[lane].fetch_add(1, Ordering::Relaxed);
         let latency_ns = latency.as_nanos().try_into().unwrap_or(u64::MAX);
@@ -53,15 +83,15 @@ impl Tally {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn done(&self) -> u64 {
+    fn done(&self) -> u64 {
         self.done
             .iter()
             .map(|done| done.load(Ordering::Relaxed))
             .sum()
     }
 
-    /// Latencies since they were last taken, as buckets.
-    fn take(&self) -> Vec<(u64, u64)> {
+    /// Latencies since they were last taken.
+    fn take(&self) -> Buckets {
         let mut buckets = Vec::new();
         for lane in 0..LANES {
             let mut latencies = self.lock(lane);
@@ -77,27 +107,35 @@ impl Tally {
 #[derive(Debug)]
 pub(crate) struct Observed {
     pub(crate) per_s: f64,
+    /// Of all requests.
     pub(crate) latencies: LatencyHistogram,
+    /// Of writes alone.
+    pub(crate) write_latencies: LatencyHistogram,
     pub(crate) is_steady: bool,
     pub(crate) measured_s: f64,
     pub(crate) count: u64,
 }
 
 /// Watches until the load is steady and its mean known, or the time is over; then tells the threads to stop. Ends at
-/// once when they were told already, because one of them failed.
-pub(crate) fn observe(tally: &Tally, timing: Timing, stop: &AtomicBool) -> Observed {
+/// once when they were told already, because one of them failed, and when `interrupted` is set.
+pub(crate) fn observe(
+    tally: &Tally,
+    timing: Timing,
+    stop: &AtomicBool,
+    interrupted: &AtomicBool,
+) -> Observed {
     let began = Instant::now();
     let mut marks: Vec<(f64, u64)> = vec![(0.0, tally.done())];
-    let mut epochs: Vec<Vec<(u64, u64)>> = Vec::new();
+    let mut epochs: Vec<(Buckets, Buckets)> = Vec::new();
     let mut answer = (0, false);
-    while !stop.load(Ordering::Relaxed) {
+    while !stop.load(Ordering::Relaxed) && !interrupted.load(Ordering::Relaxed) {
         let due = timing.sample * marks.len() as u32;
         std::thread::sleep(due.saturating_sub(began.elapsed()));
         marks.push((began.elapsed().as_secs_f64(), tally.done()));
         if !(marks.len() - 1).is_multiple_of(SAMPLES_PER_EPOCH) {
             continue;
         }
-        epochs.push(tally.take());
+        epochs.push((tally.reads.take(), tally.writes.take()));
         let is_over = began.elapsed() >= timing.most;
         if began.elapsed() < timing.least && !is_over {
             continue;
@@ -113,14 +151,16 @@ pub(crate) fn observe(tally: &Tally, timing: Timing, stop: &AtomicBool) -> Obser
     let (last, from) = (marks[marks.len() - 1], marks[first]);
     let measured_s = last.0 - from.0;
     let count = last.1 - from.1;
-    let kept: Vec<(u64, u64)> = epochs.into_iter().skip(cut_epochs).flatten().collect();
+    let (reads, writes): (Vec<Buckets>, Vec<Buckets>) = epochs.into_iter().skip(cut_epochs).unzip();
+    let writes = writes.concat();
     Observed {
         per_s: if measured_s > 0.0 {
             count as f64 / measured_s
         } else {
             0.0
         },
-        latencies: LatencyHistogram::from_buckets(&kept),
+        latencies: LatencyHistogram::from_buckets(&[reads.concat(), writes.clone()].concat()),
+        write_latencies: LatencyHistogram::from_buckets(&writes),
         is_steady,
         measured_s,
         count,
@@ -192,8 +232,21 @@ mod tests {
             least: sample * 100,
             most: sample * 120,
         };
-        let observed = observe(&tally, timing, &stop);
+        let observed = observe(&tally, timing, &stop, &AtomicBool::new(false));
         assert_eq!((observed.count, observed.latencies.count()), (0, 0));
         assert!(stop.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_watch_at_once() {
+        let (tally, stop) = (Tally::new(), AtomicBool::new(false));
+        let sample = Duration::from_secs(3600);
+        let timing = Timing {
+            sample,
+            least: sample,
+            most: sample,
+        };
+        observe(&tally, timing, &stop, &AtomicBool::new(true));
+        assert!(stop.load(Ordering::Relaxed), "its threads are told");
     }
 }

@@ -1,4 +1,4 @@
-//! One point of a curve: reads of one kind and depth by one access path, held until they are steady. How the depth is
+//! One point of a curve: requests of one kind and depth by one access path, held until they are steady. How the depth is
 //! made is the access path's own: with `sync` a thread for each request, with slaves as many slaves, and with the
 //! asynchronous methods a thread for every sixteen requests, as long as there are processors.
 
@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rand_core::RngCore;
 use spindle_io::env::seeded_rng;
-use spindle_io::real::{Caching, Method, Queue, RingConfig, block_on};
+use spindle_io::real::{Caching, FileDevice, Identified, Method, Queue, RingConfig, block_on};
 use spindle_io::{Arena, BlockDevice};
 
 use crate::error::CalibrateError;
 use crate::observe::{Observed, Tally, Timing, observe};
-use crate::result::{DeviceShare, Point, What};
-use crate::slots::{Draw, Slots};
+use crate::result::{DeviceShare, Point, What, Written};
+use crate::slots::{Draw, Next, Slots};
 use crate::target::Made;
 use crate::unit::{Shape, Unit};
 use spindle_system::SystemTree;
@@ -27,7 +27,14 @@ pub(crate) struct Bench<'a> {
     pub(crate) targets: &'a [Made],
     pub(crate) shape: Shape,
     pub(crate) caching: Caching,
+    /// Of 100 requests, how many write.
+    pub(crate) write_percent: u32,
+    /// Set when the measurement is to end.
+    pub(crate) interrupted: &'a AtomicBool,
 }
+
+/// Targets that are open for writing, once for all threads; `None` for those that are only read.
+pub(crate) type Opened = Vec<Option<Identified>>;
 
 /// A load on a [`Bench`].
 #[derive(Debug, Clone, Copy)]
@@ -41,8 +48,8 @@ impl What {
     /// Bytes of one request.
     pub(crate) fn length_bytes(self) -> u64 {
         match self {
-            What::SmallRandomReads => 8 << 10,
-            What::LargeSequentialReads => 1 << 20,
+            What::SmallRandom => 8 << 10,
+            What::LargeSequential => 1 << 20,
         }
     }
 }
@@ -79,25 +86,25 @@ impl Bench<'_> {
     ) -> Result<(Point, Option<DeviceShare>), CalibrateError> {
         let length_bytes = load.what.length_bytes();
         let arena = Arena::new(length_bytes as usize, load.depth as usize)?;
-        let unit = self.open(load, &arena)?;
+        let unit = self.open(load, &arena, &self.open_to_write()?)?;
         let places = self.shape.capacity_bytes() / length_bytes;
         let (tally, stop, cursor) = (Tally::new(), AtomicBool::new(false), AtomicU64::new(0));
         let before = self.counters();
         let observed = std::thread::scope(|scope| {
             let threads = load.threads().into_iter().enumerate();
             let spawned = threads.map(|(lane, depth)| {
-                let draw: Draw<'_> = match load.what {
-                    What::SmallRandomReads => {
-                        let mut rng = seeded_rng(fresh_seed(), lane as u64);
-                        Box::new(move || rng.next_u64() % places * length_bytes)
+                let mut rng = seeded_rng(fresh_seed(), lane as u64);
+                let (cursor, percent) = (&cursor, self.write_percent);
+                let draw: Draw<'_> = Box::new(move || {
+                    let place = match load.what {
+                        What::SmallRandom => rng.next_u64(),
+                        What::LargeSequential => cursor.fetch_add(1, Ordering::Relaxed),
+                    };
+                    Next {
+                        offset: place % places * length_bytes,
+                        is_write: writes(&mut rng, percent),
                     }
-                    What::LargeSequentialReads => {
-                        let cursor = &cursor;
-                        Box::new(move || {
-                            cursor.fetch_add(1, Ordering::Relaxed) % places * length_bytes
-                        })
-                    }
-                };
+                });
                 let device: &dyn BlockDevice = &unit;
                 let slots = Slots::new(device, &arena, depth as usize, draw, (&tally, lane), &stop);
                 let stop = &stop;
@@ -110,7 +117,7 @@ impl Bench<'_> {
             if spawned.iter().any(Result::is_err) {
                 stop.store(true, Ordering::Relaxed);
             }
-            let observed = observe(&tally, timing, &stop);
+            let observed = observe(&tally, timing, &stop, self.interrupted);
             for thread in spawned {
                 thread?.join().expect("a reader does not panic")?;
             }
@@ -119,13 +126,39 @@ impl Bench<'_> {
         let device = before
             .zip(self.counters())
             .map(|(before, after)| DeviceShare {
-                asked_bytes: tally.done() * length_bytes,
+                asked_bytes: tally.done_reads() * length_bytes,
                 device_bytes: after.since(&before).read_bytes,
             });
+        self.go_on()?;
         Ok((point_of(load, &observed), device))
     }
 
-    pub(crate) fn open(&self, load: Load, arena: &Arc<Arena>) -> Result<Unit, CalibrateError> {
+    /// Ends it when that was asked for.
+    ///
+    /// # Errors
+    /// [`CalibrateError::Interrupted`].
+    pub(crate) fn go_on(&self) -> Result<(), CalibrateError> {
+        match self.interrupted.load(Ordering::Relaxed) {
+            true => Err(CalibrateError::Interrupted),
+            false => Ok(()),
+        }
+    }
+
+    /// Opens what may be written, when there is anything to write.
+    pub(crate) fn open_to_write(&self) -> Result<Opened, CalibrateError> {
+        let open = |target: &Made| match self.write_percent {
+            0 => Ok(None),
+            _ => target.to_mix().map(Some),
+        };
+        self.targets.iter().map(open).collect()
+    }
+
+    pub(crate) fn open(
+        &self,
+        load: Load,
+        arena: &Arc<Arena>,
+        opened: &Opened,
+    ) -> Result<Unit, CalibrateError> {
         let queue = match load.method {
             Method::Async => {
                 let ring = RingConfig::new().with_fixed_buffers(Arc::clone(arena));
@@ -133,10 +166,11 @@ impl Bench<'_> {
             }
             method => method.open(load.depth as usize)?,
         };
-        let devices = self
-            .targets
-            .iter()
-            .map(|target| target.to_read(self.caching, queue.clone()));
+        let open = |(target, opened): (&Made, &Option<Identified>)| match opened {
+            Some(opened) => Ok(FileDevice::on_identified(opened, queue.clone())?),
+            None => target.to_read(self.caching, queue.clone()),
+        };
+        let devices = self.targets.iter().zip(opened).map(open);
         Ok(Unit {
             devices: devices.collect::<Result<_, _>>()?,
             shape: self.shape.clone(),
@@ -161,6 +195,11 @@ impl Bench<'_> {
     }
 }
 
+/// Draws whether a request writes.
+pub(crate) fn writes(rng: &mut impl RngCore, percent: u32) -> bool {
+    percent > 0 && rng.next_u64() % 100 < u64::from(percent)
+}
+
 /// A seed that differs from point to point: the same places again would be answered by caches.
 pub(crate) fn fresh_seed() -> u64 {
     static POINTS: AtomicU64 = AtomicU64::new(0);
@@ -180,6 +219,22 @@ fn point_of(load: Load, observed: &Observed) -> Point {
         is_steady: observed.is_steady,
         measured_s: observed.measured_s,
         requests: observed.count,
+        writes: Written::of(observed),
+    }
+}
+
+impl Written {
+    /// Writes among what was observed; `None` without any.
+    pub(crate) fn of(observed: &Observed) -> Option<Written> {
+        let latencies = &observed.write_latencies;
+        let part = latencies.count() as f64 / observed.latencies.count().max(1) as f64;
+        (latencies.count() > 0).then(|| Written {
+            per_s: observed.per_s * part,
+            mean_us: latencies.mean_us(),
+            p50_us: latencies.p50_us(),
+            p99_us: latencies.p99_us(),
+            max_us: latencies.max_us(),
+        })
     }
 }
 
@@ -188,11 +243,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn so_many_of_a_hundred_requests_write() {
+        let mut rng = seeded_rng(1, 1);
+        let mut share = |percent| (0..10_000).filter(|_| writes(&mut rng, percent)).count();
+        assert_eq!((share(0), share(100)), (0, 10_000));
+        assert!((2_800..3_200).contains(&share(30)));
+    }
+
+    #[test]
     fn the_threads_of_a_load_keep_its_depth() {
         for method in [Method::Sync, Method::Slaves, Method::Async, Method::Libaio] {
             for depth in [1, 2, 16, 33, 256] {
                 let load = Load {
-                    what: What::SmallRandomReads,
+                    what: What::SmallRandom,
                     method,
                     depth,
                 };

@@ -14,7 +14,7 @@ pub enum Kind {
     Directory,
     /// An existing file, which is only read.
     File,
-    /// A block device, which is only read.
+    /// A block device.
     Device,
 }
 
@@ -33,16 +33,33 @@ pub struct TargetFacts {
     pub device: Option<String>,
     /// Why none is named.
     pub device_unknown_because: Option<String>,
+    /// Requests wrote to it, not only its flushes.
+    pub is_written: bool,
 }
 
-/// What a point reads.
+/// What the requests of a point are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
-    /// Random reads of 8 KiB.
-    SmallRandomReads,
-    /// Sequential reads of 1 MiB.
-    LargeSequentialReads,
+    /// 8 KiB at random places.
+    SmallRandom,
+    /// 1 MiB, one after the other.
+    LargeSequential,
+}
+
+/// Writes among the requests of a point. They are not flushed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Written {
+    /// Writes completed per second.
+    pub per_s: f64,
+    /// Mean time of a write, microseconds.
+    pub mean_us: f64,
+    /// Half of the writes took no longer, microseconds.
+    pub p50_us: f64,
+    /// 99 of 100 took no longer, microseconds.
+    pub p99_us: f64,
+    /// The longest, microseconds.
+    pub max_us: f64,
 }
 
 /// A load, and what came of it.
@@ -52,7 +69,7 @@ pub struct Point {
     pub depth: u32,
     /// Requests completed per second.
     pub iops: f64,
-    /// Bytes read per second, in millions.
+    /// Bytes moved per second, in millions.
     pub mb_per_s: f64,
     /// Mean time of a request, microseconds.
     pub mean_us: f64,
@@ -68,6 +85,8 @@ pub struct Point {
     pub measured_s: f64,
     /// Requests in these seconds.
     pub requests: u64,
+    /// Those that wrote; `None` without any.
+    pub writes: Option<Written>,
 }
 
 /// The points of one access path, in rising depth.
@@ -77,7 +96,7 @@ pub struct PathCurve {
     pub method: Method,
     /// Whether they pass through the page cache.
     pub caching: Caching,
-    /// What is read.
+    /// What its requests are.
     pub what: What,
     /// The points.
     pub points: Vec<Point>,
@@ -110,6 +129,10 @@ pub struct MatrixPoint {
     pub measured_s: f64,
     /// Requests in these seconds, of both.
     pub requests: u64,
+    /// Small requests that wrote; `None` without any.
+    pub small_writes: Option<Written>,
+    /// Large requests that wrote; `None` without any.
+    pub large_writes: Option<Written>,
 }
 
 /// What a run type of ORION's came to.
@@ -264,6 +287,8 @@ pub struct Calibration {
     pub format: u32,
     /// What was measured, as one unit.
     pub targets: Vec<TargetFacts>,
+    /// Of 100 requests, how many wrote; 0 when all was only read.
+    pub write_percent: u32,
     /// How long it took, seconds.
     pub took_s: f64,
     /// Points with a longer mean time than this do not count for the most requests, microseconds.

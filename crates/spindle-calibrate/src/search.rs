@@ -71,6 +71,7 @@ mod tests {
             is_steady: true,
             measured_s: 1.0,
             requests: 1,
+            writes: None,
         }
     }
 

@@ -9,13 +9,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
-use spindle_io::{Arena, BlockDevice, Completion, Operation, Request, Submission, WriteHold};
+use rand_core::RngCore;
+use spindle_io::env::seeded_rng;
+use spindle_io::{
+    Arena, BlockDevice, Completion, Frame, Operation, Request, Submission, WriteHold,
+};
 
 use crate::error::CalibrateError;
 use crate::observe::Tally;
+use crate::point::fresh_seed;
 
-/// Draws the first byte of the next request.
-pub(crate) type Draw<'a> = Box<dyn FnMut() -> u64 + Send + 'a>;
+/// What is written differs every so many bytes from everything else, as storage that keeps equal blocks once does not
+/// measure writes.
+const STAMP_EVERY_BYTES: usize = 4096;
+
+/// The next request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Next {
+    /// Its first byte.
+    pub(crate) offset: u64,
+    /// Whether it writes.
+    pub(crate) is_write: bool,
+}
+
+/// Draws the next request.
+pub(crate) type Draw<'a> = Box<dyn FnMut() -> Next + Send + 'a>;
 
 /// The places of one thread; ends when it is told to stop and every request has been answered.
 pub(crate) struct Slots<'a> {
@@ -27,9 +45,12 @@ pub(crate) struct Slots<'a> {
     ready: Arc<Ready>,
     places: Vec<Slot>,
     under_way: usize,
+    /// Requests that wrote.
+    written: u64,
 }
 
 struct Slot {
+    frame: Frame,
     hold: Option<WriteHold>,
     request: Option<(Completion, Instant)>,
     waker: Waker,
@@ -84,8 +105,13 @@ impl<'a> Slots<'a> {
         ready.lock().places = (0..depth).collect();
         let place = |place| {
             let frame = arena.allocate().expect("a frame for each place");
+            if let Some(mut bytes) = frame.try_write() {
+                // What is written before anything was read does not compress.
+                seeded_rng(fresh_seed(), lane as u64).fill_bytes(&mut bytes);
+            }
             Slot {
                 hold: Some(frame.try_write_hold().expect("the frame is nobody else's")),
+                frame,
                 request: None,
                 waker: Waker::from(Arc::new(PlaceWaker {
                     ready: Arc::clone(&ready),
@@ -102,6 +128,7 @@ impl<'a> Slots<'a> {
             places: (0..depth).map(place).collect(),
             ready,
             under_way: 0,
+            written: 0,
         }
     }
 
@@ -114,13 +141,21 @@ impl<'a> Slots<'a> {
                 let Poll::Ready(outcome) = Pin::new(completion).poll(&mut context) else {
                     return Ok(());
                 };
-                self.tally.record(self.lane, began.elapsed());
+                let latency = began.elapsed();
                 place.request = None;
                 self.under_way -= 1;
                 outcome.result.map_err(CalibrateError::Request)?;
-                if let Operation::Read(mut holds) = outcome.operation {
-                    place.hold = holds.pop();
-                }
+                place.hold = match outcome.operation {
+                    Operation::Read(mut holds) => {
+                        self.tally.record(self.lane, latency);
+                        holds.pop()
+                    }
+                    written => {
+                        self.tally.record_write(self.lane, latency);
+                        drop(written);
+                        place.frame.try_write_hold()
+                    }
+                };
             }
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(());
@@ -128,12 +163,30 @@ impl<'a> Slots<'a> {
             let Some(hold) = place.hold.take() else {
                 return Ok(());
             };
-            let request = Request::read((self.draw)(), vec![hold], Submission::Batched);
+            let next = (self.draw)();
+            let request = match next.is_write {
+                false => Request::read(next.offset, vec![hold], Submission::Batched),
+                true => {
+                    self.written += 1;
+                    write(next.offset, hold, [self.lane as u64, self.written])
+                }
+            };
             let began = Instant::now();
             place.request = Some((self.device.submit(request), began));
             self.under_way += 1;
         }
     }
+}
+
+/// A write of what the buffer holds, made unlike all others by a number of the thread and one of its request.
+fn write(offset: u64, mut hold: WriteHold, stamp: [u64; 2]) -> Request {
+    for piece in hold.chunks_mut(STAMP_EVERY_BYTES) {
+        for (bytes, number) in piece.chunks_exact_mut(8).zip(stamp) {
+            bytes.copy_from_slice(&number.to_le_bytes());
+        }
+    }
+    let length = hold.len();
+    Request::write(offset, vec![hold.share(length)], false, Submission::Batched)
 }
 
 impl Future for Slots<'_> {

@@ -1,17 +1,19 @@
 //! What is measured: a block device or an existing file, which are only read, or a directory, in which a file without a
-//! name is made and filled. Such a file goes with this process, whatever happens to it. Every target is looked at
-//! before the first is opened for I/O, so that a mistake in the last one touches none.
+//! name is made and filled. Such a file goes with this process, whatever happens to it. A device is written only when
+//! it was claimed for that. Every target is looked at before the first is opened for I/O, so that a mistake in the last
+//! one touches none.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rand_core::RngCore;
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use spindle_io::env::seeded_rng;
-use spindle_io::real::{Caching, FileDevice, Queue, StorageIdentity, facts};
+use spindle_io::real::{Caching, FileDevice, Identified, Queue, StorageIdentity, facts};
 use spindle_io::{Arena, Frame};
 use spindle_layout::KnownDevice;
 use spindle_system::machine::DataPath;
@@ -94,50 +96,61 @@ impl Target {
         }
     }
 
-    /// Makes it ready: a directory gets its file, of at most `size_bytes`, filled with bytes that do not compress for
-    /// at most `fill_time`.
+    /// Makes it ready: a directory gets its file, which is filled as `filling` says; so is a device that was `claimed`
+    /// to be written.
     ///
     /// # Errors
-    /// The file cannot be made or filled, there is no room, or what was looked at is another one now.
-    pub fn make(
+    /// It cannot be made or filled, there is no room, or what was looked at is another one now.
+    pub(crate) fn make(
         self,
-        size_bytes: u64,
-        caching: Caching,
-        fill_time: Duration,
+        claimed: Option<&KnownDevice>,
+        filling: Filling<'_>,
     ) -> Result<Made, CalibrateError> {
-        let (known, file, bytes) = match self.kind {
-            Kind::Directory => {
-                let size_bytes = self.room(size_bytes)?;
-                let make = |source| CalibrateError::Make {
-                    path: self.path.clone(),
-                    source,
-                };
-                let file = nameless(&self.path).map_err(make)?;
+        let wrong = |source| CalibrateError::Make {
+            path: self.path.clone(),
+            source,
+        };
+        let (known, file, bytes) = match (self.kind, claimed) {
+            (Kind::Directory, _) => {
+                let bytes = self.room(filling.bytes)?;
+                let file = nameless(&self.path).map_err(wrong)?;
                 let path = format!("/proc/self/fd/{}", file.as_raw_fd());
                 let known = KnownDevice::of(&file, path.into(), &self.path)?;
-                let bytes = fill(&file, size_bytes, caching, fill_time).map_err(make)?;
+                let bytes = fill(&file, &Filling { bytes, ..filling }).map_err(wrong)?;
                 (known, Some(file), bytes)
             }
-            Kind::File | Kind::Device => {
+            (Kind::Device, Some(known)) => {
+                let file = known.open_file(OpenOptions::new().read(true).write(true))?;
+                let bytes = self.must_be(&file)?.min(filling.bytes);
+                let bytes = fill(&file, &Filling { bytes, ..filling }).map_err(wrong)?;
+                (known.clone(), Some(file), bytes)
+            }
+            (Kind::File | Kind::Device, _) => {
                 let known = KnownDevice::look(&self.path)?;
                 let file = known.open_file(OpenOptions::new().read(true))?;
-                if self.identity != Some(StorageIdentity::of(&file)?) {
-                    return Err(CalibrateError::target(
-                        &self.path,
-                        "it is no longer what was looked at a moment ago",
-                    ));
-                }
-                let bytes = rustix::fs::seek(&file, SeekFrom::End(0))
-                    .map_err(|error| CalibrateError::System(error.into()))?;
+                let bytes = self.must_be(&file)?;
                 (known, None, bytes)
             }
         };
+        filling.go_on()?;
         Ok(Made {
             target: self,
             known,
             file,
             bytes,
         })
+    }
+
+    /// The size of an open file or device, which must be the one that was looked at.
+    fn must_be(&self, file: &File) -> Result<u64, CalibrateError> {
+        if self.identity != Some(StorageIdentity::of(file)?) {
+            return Err(CalibrateError::target(
+                &self.path,
+                "it is no longer what was looked at a moment ago",
+            ));
+        }
+        let end = rustix::fs::seek(file, SeekFrom::End(0));
+        end.map_err(|error| CalibrateError::System(error.into()))
     }
 
     /// How large a file may be here.
@@ -168,11 +181,32 @@ impl Target {
     }
 }
 
+/// How what may be written is filled before it is measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Filling<'a> {
+    /// At most so much,
+    pub(crate) bytes: u64,
+    /// as far as it comes in this time.
+    pub(crate) time: Duration,
+    pub(crate) caching: Caching,
+    pub(crate) interrupted: &'a AtomicBool,
+}
+
+impl Filling<'_> {
+    fn go_on(&self) -> Result<(), CalibrateError> {
+        match self.interrupted.load(Ordering::Relaxed) {
+            true => Err(CalibrateError::Interrupted),
+            false => Ok(()),
+        }
+    }
+}
+
 /// A target that is ready to be measured. A file that was made goes with it.
 #[derive(Debug)]
 pub struct Made {
     target: Target,
     known: KnownDevice,
+    /// What may be written: the file that was made, or a device that was claimed.
     file: Option<File>,
     bytes: u64,
 }
@@ -188,13 +222,13 @@ impl Made {
         self.bytes
     }
 
-    /// Whether a file was made for it.
-    pub fn is_own_file(&self) -> bool {
+    /// Whether it may be written: a file was made for it, or it was claimed.
+    pub(crate) fn is_writable(&self) -> bool {
         self.file.is_some()
     }
 
-    /// The file that was made for it, which may be written.
-    pub(crate) fn own_file(&self) -> Option<&File> {
+    /// The file or device, if it may be written.
+    pub(crate) fn writable(&self) -> Option<&File> {
         self.file.as_ref()
     }
 
@@ -231,7 +265,21 @@ impl Made {
         Ok(self.known.open_to_read(caching, queue)?)
     }
 
-    /// Opens the file that was made for writing; `None` for everything else, which is never written.
+    /// Opens it once for all threads, for direct reads and writes.
+    ///
+    /// # Errors
+    /// It may not be written, or see [`KnownDevice::identify`].
+    pub(crate) fn to_mix(&self) -> Result<Identified, CalibrateError> {
+        match self.file {
+            Some(_) => Ok(self.known.identify()?),
+            None => Err(CalibrateError::target(
+                self.target.path(),
+                "it is only read",
+            )),
+        }
+    }
+
+    /// Opens what may be written; `None` for everything else, which is never written.
     ///
     /// # Errors
     /// See [`KnownDevice::open`].
@@ -295,8 +343,9 @@ fn nameless(directory: &Path) -> std::io::Result<File> {
     }
 }
 
-/// Fills a file until it has `bytes` bytes or the time is over, and makes it durable. Returns what it has.
-fn fill(file: &File, bytes: u64, caching: Caching, time: Duration) -> std::io::Result<u64> {
+/// Fills a file or device from its beginning until it has its bytes or the time is over, with bytes that do not
+/// compress, and makes them durable. Returns how many.
+fn fill(file: &File, filling: &Filling<'_>) -> std::io::Result<u64> {
     let began = Instant::now();
     let arena = Arena::new(PIECE_BYTES, 1)?;
     let frame: Frame = arena.allocate().expect("a new arena has its frame");
@@ -308,12 +357,16 @@ fn fill(file: &File, bytes: u64, caching: Caching, time: Duration) -> std::io::R
         .write(true)
         .custom_flags(OFlags::DIRECT.bits() as i32)
         .open(path);
-    let to = match (&direct, caching) {
+    let to = match (&direct, filling.caching) {
         (Ok(direct), Caching::Direct) => direct,
         _ => file,
     };
+    let bytes = filling.bytes / PIECE_BYTES as u64 * PIECE_BYTES as u64;
     let mut filled = 0;
-    while filled < bytes && (filled < BYTES_MIN || began.elapsed() < time) {
+    while filled < bytes && (filled < BYTES_MIN || began.elapsed() < filling.time) {
+        if filling.interrupted.load(Ordering::Relaxed) {
+            break;
+        }
         rng.fill_bytes(&mut piece);
         to.write_all_at(&piece, filled)?;
         filled += PIECE_BYTES as u64;

@@ -8,7 +8,7 @@ use spindle_text::quantity::{size_text, thousands};
 use crate::need::Answer;
 use crate::result::{
     Cached, Calibration, Extreme, Honesty, Kind, MatrixResult, PathCurve, Point, TargetFacts,
-    Trust, What,
+    Trust, What, Written,
 };
 
 /// The whole text, with a line feed at its end.
@@ -17,6 +17,13 @@ pub fn render(found: &Calibration) -> String {
     for target in &found.targets {
         let _ = writeln!(text, "{}", target_line(target));
     }
+    if found.write_percent > 0 {
+        let percent = found.write_percent;
+        let _ = writeln!(
+            text,
+            "{percent} % of the requests write; no write is flushed"
+        );
+    }
     let _ = writeln!(text);
     let has_reads = !found.curves.is_empty() || found.matrix.is_some();
     if has_reads {
@@ -24,7 +31,7 @@ pub fn render(found: &Calibration) -> String {
         let _ = writeln!(text);
     }
     match &found.matrix {
-        Some(found) => matrix(&mut text, found),
+        Some(of) => matrix(&mut text, of, found.write_percent),
         None if has_reads => table(&mut text, found),
         None => {}
     }
@@ -62,10 +69,11 @@ fn cached(text: &mut String, found: &Calibration) {
 }
 
 fn target_line(target: &TargetFacts) -> String {
-    let what = match target.kind {
-        Kind::Directory => "a file made here, and removed",
-        Kind::File => "an existing file, only read",
-        Kind::Device => "a block device, only read",
+    let what = match (target.kind, target.is_written) {
+        (Kind::Directory, _) => "a file made here, and removed",
+        (Kind::File, _) => "an existing file, only read",
+        (Kind::Device, false) => "a block device, only read",
+        (Kind::Device, true) => "a block device, written from its beginning, and erased",
     };
     let on = match (&target.file_system, &target.device) {
         (Some(kind), Some(device)) => format!(", {kind} on {device}"),
@@ -115,8 +123,15 @@ fn doubt(extreme: &Extreme) -> &'static str {
 fn table(text: &mut String, found: &Calibration) {
     let _ = writeln!(
         text,
-        "{:<22}{:>6}{:>10}{:>8}{:>11}{:>11}{:>11}",
-        "", "depth", "IOPS", "MB/s", "mean", "p50", "p99"
+        "{:<22}{:>6}{:>10}{:>8}{:>11}{:>11}{:>11}{}",
+        "",
+        "depth",
+        "IOPS",
+        "MB/s",
+        "mean",
+        "p50",
+        "p99",
+        write_heading(found.write_percent)
     );
     for curve in &found.curves {
         let mut name = curve_name(curve);
@@ -124,13 +139,14 @@ fn table(text: &mut String, found: &Calibration) {
             let unsteady = if point.is_steady { "" } else { " ~" };
             let _ = writeln!(
                 text,
-                "{name:<22}{:>6}{:>10}{:>8.0}{:>11}{:>11}{:>11}{unsteady}",
+                "{name:<22}{:>6}{:>10}{:>8.0}{:>11}{:>11}{:>11}{}{unsteady}",
                 point.depth,
                 thousands(point.iops),
                 point.mb_per_s,
                 time(point.mean_us),
                 time(point.p50_us),
                 time(point.p99_us),
+                write_time(found.write_percent, point.writes.as_ref()),
             );
             name = String::new();
         }
@@ -148,12 +164,30 @@ fn table(text: &mut String, found: &Calibration) {
     }
 }
 
+/// A column of its own where there are writes.
+fn write_heading(write_percent: u32) -> String {
+    match write_percent {
+        0 => String::new(),
+        _ => format!("{:>11}", "write p99"),
+    }
+}
+
+fn write_time(write_percent: u32, writes: Option<&Written>) -> String {
+    match write_percent {
+        0 => String::new(),
+        _ => format!(
+            "{:>11}",
+            writes.map_or("-".to_owned(), |writes| time(writes.p99_us))
+        ),
+    }
+}
+
 /// The points of a run type of ORION's.
-fn matrix(text: &mut String, found: &MatrixResult) {
+fn matrix(text: &mut String, found: &MatrixResult, write_percent: u32) {
     let size = |bytes: u64| size_text(bytes);
     let _ = writeln!(
         text,
-        "run {}, {}: small reads of {}, large {} reads of {}",
+        "run {}, {}: small requests of {}, large {} requests of {}",
         found.run,
         found.method,
         size(found.size_small_bytes),
@@ -162,15 +196,22 @@ fn matrix(text: &mut String, found: &MatrixResult) {
     );
     let _ = writeln!(
         text,
-        "{:>6}{:>6}{:>10}{:>8}{:>11}{:>11}{:>11}",
-        "small", "large", "IOPS", "MB/s", "mean", "p50", "p99"
+        "{:>6}{:>6}{:>10}{:>8}{:>11}{:>11}{:>11}{}",
+        "small",
+        "large",
+        "IOPS",
+        "MB/s",
+        "mean",
+        "p50",
+        "p99",
+        write_heading(write_percent)
     );
     let told =
         |figure: Option<f64>, how: &dyn Fn(f64) -> String| figure.map_or("-".to_owned(), how);
     for point in &found.points {
         let _ = writeln!(
             text,
-            "{:>6}{:>6}{:>10}{:>8}{:>11}{:>11}{:>11}{}",
+            "{:>6}{:>6}{:>10}{:>8}{:>11}{:>11}{:>11}{}{}",
             point.small,
             point.large,
             told(point.iops, &thousands),
@@ -178,6 +219,7 @@ fn matrix(text: &mut String, found: &MatrixResult) {
             told(point.mean_us, &time),
             told(point.p50_us, &time),
             told(point.p99_us, &time),
+            write_time(write_percent, point.small_writes.as_ref()),
             if point.is_steady { "" } else { " ~" },
         );
     }
@@ -185,8 +227,8 @@ fn matrix(text: &mut String, found: &MatrixResult) {
 
 fn curve_name(curve: &PathCurve) -> String {
     let what = match curve.what {
-        What::SmallRandomReads => "8K random",
-        What::LargeSequentialReads => "1M seq",
+        What::SmallRandom => "8K random",
+        What::LargeSequential => "1M seq",
     };
     let caching = match curve.caching {
         Caching::Direct => "",

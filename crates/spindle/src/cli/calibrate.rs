@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -14,6 +15,7 @@ use spindle_text::files::Directory;
 use spindle_text::quantity::{parse_duration_ms, parse_size};
 use spindle_text::word::Word;
 
+use super::signals::{self, AtOnce, INTERRUPTED};
 use super::{fail, print_then};
 use crate::say;
 
@@ -25,9 +27,11 @@ pub(super) const CALIBRATE_HELP: &str = "Examples:
   spindle calibrate /mnt/volume --flushes     do its commits outlive a power cut?
   spindle calibrate /srv/data --run simple --num-disks 2 --out measured
   spindle calibrate /mnt/volume --control /srv/beneath
+  spindle calibrate /srv/data --write-percent 30
+  spindle calibrate /dev/sdb --write-percent 30 --erase SERIAL     what is on it is LOST
 
-Block devices and existing files are only read. Nothing is opened for writing but files that the command makes. Random \
-reads of 8 KiB at depth 1, 2, 4 and so on until throughput gains under 5 % or requests take longer than --max-latency, \
+Block devices and existing files are only read. Without --write-percent nothing is opened for writing but files that \
+the command makes. Random reads of 8 KiB at depth 1, 2, 4 and so on until throughput gains under 5 % or requests take longer than --max-latency, \
 by each access path (sync, slaves, libaio, async); sequential reads of 1 MiB; fdatasync after a write of 8 KiB, by 1 \
 writer and by 16, in a file made for it. A point lasts until its throughput is steady. Flushes are counted at the \
 disks beneath, and timed beside a file without a name on the storage beneath, where there is a place for one.
@@ -53,6 +57,14 @@ pub(super) struct Calibrate {
     /// Size of a file that is made, at most; a quarter of the free space is never exceeded.
     #[arg(long, default_value = "1GiB", value_parser = size)]
     size: u64,
+    /// Of 100 requests, so many write, without a flush. Only files that are made, and block devices that the guard of
+    /// layouts lets be written: unused, and empty or named by --erase. A device is given back erased.
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "flushes", value_parser = clap::value_parser!(u32).range(0..=100))]
+    write_percent: u32,
+    /// A device whose content may be LOST, as erase of a layout names it: by-id name, serial number, world-wide name or
+    /// path; may be given several times.
+    #[arg(long, value_name = "DEVICE", requires = "write_percent")]
+    erase: Vec<String>,
     /// How long it may take, about.
     #[arg(long, default_value = "2m", value_parser = time)]
     time: u64,
@@ -224,9 +236,16 @@ pub(super) fn carry_out(asked: Calibrate) -> ExitCode {
         time_ms: asked.time,
         max_latency_us: asked.max_latency as f64 * 1000.0,
         orion,
+        write_percent: asked.write_percent,
+        erase: asked.erase,
         only_flushes: asked.flushes,
         control: asked.control,
         needs: asked.needs,
+        // What is made to be read goes with the process; a device that is written must be given back.
+        interrupted: match asked.write_percent {
+            0 => Arc::default(),
+            _ => signals::interrupts(AtOnce::InCalibration),
+        },
     };
     let mut tell = |what: &str| {
         if !asked.quiet {
@@ -237,6 +256,10 @@ pub(super) fn carry_out(asked: Calibrate) -> ExitCode {
         Ok(found) => found,
         Err(error) => {
             out.iter().for_each(Directory::remove_if_made);
+            if let CalibrateError::Interrupted = error {
+                say::note(&error.to_string());
+                return ExitCode::from(INTERRUPTED);
+            }
             return wrong(&error);
         }
     };

@@ -61,6 +61,8 @@ pub(super) enum AtOnce {
     InRun(PathBuf),
     /// Power cuts.
     InPowerCuts,
+    /// A calibration that writes.
+    InCalibration,
     /// Work on a disk group, for which these files are made.
     OnGroup(Vec<PathBuf>),
 }
@@ -74,6 +76,9 @@ impl AtOnce {
             }
             AtOnce::InPowerCuts => {
                 "interrupted: what was made for the power cuts is taken away now. A second Ctrl-C ends at once and leaves it"
+            }
+            AtOnce::InCalibration => {
+                "interrupted: devices that were taken are erased and given back now. A second Ctrl-C ends at once and leaves them"
             }
             AtOnce::OnGroup(_) => {
                 "interrupted: what is under way is done to its end, and no more. A second Ctrl-C ends at once"
@@ -93,6 +98,7 @@ impl AtOnce {
                 "{}\nFinished cases are kept. Go on with the same command",
                 still_there()
             ),
+            AtOnce::InCalibration => still_there(),
             AtOnce::OnGroup(files) => {
                 let mut text = String::from(
                     "spindle: ended at once. A group that was there is whole: what was under way is ended by its next mount, such \

@@ -285,7 +285,7 @@ fn a_run_type_of_orion_writes_its_files() {
 }
 
 /// What is wrong, and a part of what is said.
-const WRONG: [(&[&str], &str); 38] = [
+const WRONG: [(&[&str], &str); 45] = [
     (&[], "<TARGET>"),
     (&["missing"], "No such file or directory"),
     (&["missing/deeper"], "No such file or directory"),
@@ -354,6 +354,28 @@ const WRONG: [(&[&str], &str); 38] = [
     (&["missing", "--out", "new"], "No such file or directory"),
     (&["good", "--out", "."], "a new or an empty directory"),
     (&["good", "--wirte-percent", "50"], "unexpected argument"),
+    (&["good", "--write-percent", "101"], "0..=100"),
+    (
+        &["good", "--write-percent", "50"],
+        "an existing file is never written",
+    ),
+    (
+        &[".", "--write-percent", "50", "--caching", "buffered"],
+        "needs --caching direct",
+    ),
+    (
+        &[".", "--write-percent", "50", "--erase", "S1"],
+        "no target is one",
+    ),
+    (&["good", "--erase", "S1"], "--write-percent"),
+    (
+        &["good", "--write-percent", "0", "--erase", "S1"],
+        "--write-percent above 0",
+    ),
+    (
+        &[".", "--write-percent", "9", "--flushes"],
+        "cannot be used with",
+    ),
 ];
 
 #[test]

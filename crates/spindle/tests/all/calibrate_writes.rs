@@ -1,0 +1,333 @@
+//! `spindle calibrate --write-percent`: what may not be written keeps every byte, whatever is asked; without the option
+//! nothing is opened for writing; what was written is given back, also by `spindle clean` after a death.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::calibrate::alone;
+use crate::limits::{output, own_directory};
+
+const MIB: usize = 1 << 20;
+const IMAGE_BYTES: usize = 32 * MIB;
+/// One point of a second.
+const ONE_POINT: [&str; 15] = [
+    "--time",
+    "10s",
+    "--run",
+    "advanced",
+    "--matrix",
+    "point",
+    "--num-small",
+    "2",
+    "--num-large",
+    "1",
+    "--type",
+    "seq",
+    "--duration",
+    "1s",
+    "--json",
+];
+
+/// Loop devices in a directory of their own, with ledgers beside them.
+struct Scene {
+    directory: tempfile::TempDir,
+    undo: Vec<[String; 3]>,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        Scene {
+            directory: own_directory(),
+            undo: Vec::new(),
+        }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// A file that is written as a whole.
+    fn image(&self, name: &str, byte: u8) -> PathBuf {
+        let file = File::create(self.at(name)).unwrap();
+        file.write_all_at(&vec![byte; IMAGE_BYTES], 0).unwrap();
+        file.sync_all().unwrap();
+        self.at(name)
+    }
+
+    fn attach(&mut self, file: &Path, how: &[&str]) -> String {
+        let file = file.to_str().unwrap();
+        let arguments = [&["--find", "--show"], how, &[file]].concat();
+        let device = output("losetup", &arguments).trim().to_owned();
+        self.undo
+            .push(["losetup", "--detach", &device].map(str::to_owned));
+        device
+    }
+
+    fn disk(&mut self, name: &str, byte: u8) -> String {
+        let image = self.image(name, byte);
+        self.attach(&image, &["--direct-io=on"])
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spindle"));
+        command
+            .args(arguments)
+            .current_dir(self.directory.path())
+            .env("SPINDLE_LEDGER_DIRECTORY", self.at("ledgers"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn calibrate(&self, targets: &[&str], more: &[&str]) -> Output {
+        let arguments = [&["calibrate"], targets, more].concat();
+        self.command(&arguments).output().unwrap()
+    }
+
+    fn measured(&self, targets: &[&str], more: &[&str]) -> Value {
+        let ended = self.calibrate(targets, &[&ONE_POINT, more].concat());
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{said}");
+        serde_json::from_slice(&ended.stdout).unwrap()
+    }
+
+    /// What the first interrupt and a death meet: a device that is written.
+    fn writing(&self, device: &str) -> Child {
+        let arguments = [
+            &["calibrate", device, "--write-percent", "50"],
+            &ONE_POINT[..12],
+            &["--duration", "60s"],
+        ];
+        let mut child = self
+            .command(&arguments.concat())
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let told = BufReader::new(child.stderr.take().unwrap());
+        let mut lines = told.lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.contains("point 1 of 1")));
+        child
+    }
+
+    fn ledgers(&self) -> usize {
+        fs::read_dir(self.at("ledgers")).map_or(0, Iterator::count)
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        while let Some([program, how, what]) = self.undo.pop() {
+            let _ = Command::new(program).args([how, what]).status();
+        }
+    }
+}
+
+fn can_run() -> bool {
+    spindle_harness::is_root_or_skip("loop devices")
+}
+
+/// Both ends, and whether there is anything between.
+fn ends_are_zero(image: &Path) -> (bool, bool) {
+    let bytes = fs::read(image).unwrap();
+    let is_zero = |part: &[u8]| part.iter().all(|byte| *byte == 0);
+    // The last block of the first MiB may bear Spindle's mark.
+    let ends = is_zero(&bytes[..MIB - 4096]) && is_zero(&bytes[IMAGE_BYTES - MIB..]);
+    (ends, is_zero(&bytes[MIB..IMAGE_BYTES - MIB]))
+}
+
+#[test]
+fn what_may_not_be_written_keeps_every_byte() {
+    if !can_run() {
+        return;
+    }
+    let _alone = alone();
+    let mut scene = Scene::new();
+    let full = scene.disk("full", 0x5a);
+    let other = scene.disk("other", 0);
+    let stacked = scene.disk("stacked", 0);
+    let above = scene.attach(Path::new(&stacked), &[]);
+    let twice = scene.disk("twice", 0);
+    let again = scene.attach(&scene.at("twice"), &[]);
+    let image = scene.image("only read", 0);
+    let only_read = scene.attach(&image, &["--read-only"]);
+    let mounted = scene.disk("mounted", 0);
+    output("mkfs.ext4", &["-qF", &mounted]);
+    fs::create_dir(scene.at("mount")).unwrap();
+    let point = scene.at("mount").display().to_string();
+    output("mount", &["-o", "ro,noload", &mounted, &point]);
+    scene
+        .undo
+        .push(["umount", "--lazy", &point].map(str::to_owned));
+    let held = scene.disk("held", 0);
+    let holder = File::open(&held).unwrap();
+    let cases: [(&[&str], &[&str], &str); 13] = [
+        (&[&full], &[], "it is not empty"),
+        (&[&full], &["--erase", &other], "it is not empty"),
+        (&[&full], &["--erase", "loop"], "it is not empty"),
+        (&[&other, &full], &[], "it is not empty"),
+        (&[&stacked], &["--erase", &stacked], "is in use"),
+        (&[&above, &stacked], &[], "is in use"),
+        (&[&twice], &["--erase", &twice], "is in use"),
+        (&[&twice, &again], &[], "is in use"),
+        (&[&only_read], &[], "is read-only"),
+        (&[&mounted], &["--erase", &mounted], "is mounted on"),
+        (&[&held], &["--erase", &held], "open for reading by"),
+        (
+            &["full"],
+            &["--erase", "full"],
+            "an existing file is never written",
+        ),
+        (&[&other], &["--caching", "buffered"], "--caching direct"),
+    ];
+    let names = [
+        "full",
+        "other",
+        "stacked",
+        "twice",
+        "only read",
+        "mounted",
+        "held",
+    ];
+    let bytes = || names.map(|name| fs::read(scene.at(name)).unwrap());
+    let before = bytes();
+    for (targets, more, part) in cases {
+        let ended = scene.calibrate(targets, &[&["--write-percent", "100"], more].concat());
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{targets:?}: {said}");
+        assert!(said.contains(part), "{targets:?}: {said}");
+    }
+    assert!(bytes() == before, "a refused target was written to");
+    assert_eq!(scene.ledgers(), 0);
+    drop(holder);
+}
+
+#[test]
+fn an_empty_device_is_written_and_given_back_empty() {
+    if !can_run() {
+        return;
+    }
+    let _alone = alone();
+    let mut scene = Scene::new();
+    let device = scene.disk("disk", 0);
+    let found = scene.measured(&[&device], &["--write-percent", "50", "--size", "16MiB"]);
+    assert_eq!(found["targets"][0]["is_written"], true);
+    assert_eq!(found["targets"][0]["bytes"], 16 * MIB);
+    let point = &found["matrix"]["points"][0];
+    let (all, written) = (&point["iops"], &point["small_writes"]["per_s"]);
+    let share = written.as_f64().unwrap() / all.as_f64().unwrap();
+    assert!((0.4..0.6).contains(&share), "{point}");
+    assert_eq!(
+        point["large_writes"],
+        Value::Null,
+        "one stream of one reads"
+    );
+    assert_ne!(
+        found["honesty"][0]["flushes"], 0,
+        "its flushes are tried, too"
+    );
+    assert_eq!(ends_are_zero(&scene.at("disk")), (true, false));
+    // What was left needs no --erase: the guard knows it for Spindle's own.
+    let found = scene.measured(&[&device], &["--write-percent", "100", "--size", "16MiB"]);
+    let point = &found["matrix"]["points"][0];
+    let (all, written) = (&point["iops"], &point["small_writes"]["per_s"]);
+    assert_eq!(all, written, "nothing was read");
+    assert_eq!(found["cache"]["device"]["asked_bytes"], 0);
+    assert_eq!(scene.ledgers(), 0);
+}
+
+#[test]
+fn a_device_is_erased_only_when_it_is_named() {
+    if !can_run() {
+        return;
+    }
+    let _alone = alone();
+    let mut scene = Scene::new();
+    let device = scene.disk("disk", 0x5a);
+    let arguments = [
+        "--write-percent",
+        "10",
+        "--size",
+        "16MiB",
+        "--erase",
+        &device,
+    ];
+    scene.measured(&[&device], &arguments);
+    assert_eq!(ends_are_zero(&scene.at("disk")), (true, false));
+}
+
+#[test]
+fn an_interrupt_and_spindle_clean_give_a_device_back() {
+    if !can_run() {
+        return;
+    }
+    let _alone = alone();
+    let mut scene = Scene::new();
+    let device = scene.disk("disk", 0);
+    let mut child = scene.writing(&device);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(ends_are_zero(&scene.at("disk")).0, true);
+    assert_eq!(scene.ledgers(), 0);
+    let mut child = scene.writing(&device);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(ends_are_zero(&scene.at("disk")).0, false, "it was written");
+    let ended = scene.command(&["clean"]).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(said.contains("taken away: what Spindle put on"), "{said}");
+    assert_eq!(ends_are_zero(&scene.at("disk")).0, true);
+    assert_eq!(scene.ledgers(), 0);
+}
+
+/// How often a path was opened for writing and closed again, or written to.
+struct Watch(OwnedFd);
+
+impl Watch {
+    fn new(paths: &[&Path]) -> Watch {
+        let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
+        for path in paths {
+            let what = WatchFlags::CLOSE_WRITE | WatchFlags::MODIFY;
+            inotify::add_watch(&watch, *path, what).unwrap();
+        }
+        Watch(watch)
+    }
+
+    fn count(&self) -> usize {
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut events = Reader::new(&self.0, &mut buffer);
+        let mut count = 0;
+        while let Ok(event) = events.next() {
+            count += usize::from(event.events() != ReadFlags::IGNORED);
+        }
+        count
+    }
+}
+
+#[test]
+fn nothing_is_opened_for_writing_without_the_option() {
+    let _alone = alone();
+    let mut scene = Scene::new();
+    let image = scene.image("file", 0x5a);
+    let mut targets = vec!["file".to_owned()];
+    if rustix::process::geteuid().is_root() {
+        targets.push(scene.disk("disk", 0));
+    }
+    let paths: Vec<PathBuf> = targets.iter().map(|target| scene.at(target)).collect();
+    let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    let watch = Watch::new(&paths);
+    let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+    scene.measured(&targets, &["--caching", "buffered"]);
+    assert_eq!(watch.count(), 0);
+    // Who opens one for writing is seen.
+    drop(File::options().write(true).open(image).unwrap());
+    assert_eq!(watch.count(), 1);
+}
