@@ -10,7 +10,7 @@ use spindle_io::real::Caching;
 use spindle_system::SystemTree;
 use spindle_text::quantity::size_text;
 
-use crate::claims::{Claimed, Claims};
+use crate::claims::{ClaimedDevices, DeviceClaims};
 use crate::error::CalibrateError;
 use crate::need::Need;
 use crate::orion::Orion;
@@ -56,10 +56,10 @@ pub struct Settings {
 }
 
 /// Targets that were looked at, and may be measured as asked.
-struct Looked {
-    targets: Vec<Target>,
+pub(crate) struct LookedTargets {
+    pub(crate) targets: Vec<Target>,
     control: Option<Target>,
-    claims: Option<Claims>,
+    claims: Option<DeviceClaims>,
     size_bytes: u64,
 }
 
@@ -98,7 +98,7 @@ pub fn calibrate(
     let mut found = Work::new(settings, &made, began, tell).all(control.as_ref())?;
     // What is open cannot be given back.
     drop(made);
-    let left = claimed.map_or_else(Vec::new, Claimed::give_back);
+    let left = claimed.map_or_else(Vec::new, ClaimedDevices::give_back);
     found.notes.extend(left);
     Ok(found)
 }
@@ -117,7 +117,10 @@ fn tell_filling(target: &Target, is_claimed: bool, size_bytes: u64, tell: &mut d
 }
 
 /// Looks at everything that is asked for. Changes nothing.
-fn look(settings: &Settings, tree: &SystemTree) -> Result<Looked, CalibrateError> {
+pub(crate) fn look(
+    settings: &Settings,
+    tree: &SystemTree,
+) -> Result<LookedTargets, CalibrateError> {
     let targets = settings.targets.iter().map(|path| Target::look(path));
     let targets: Vec<Target> = targets.collect::<Result<_, _>>()?;
     apart(&targets)?;
@@ -138,7 +141,7 @@ fn look(settings: &Settings, tree: &SystemTree) -> Result<Looked, CalibrateError
             "flushes are compared in files that are made: name a directory beside --control";
         return Err(CalibrateError::target(targets[0].path(), reason));
     }
-    Ok(Looked {
+    Ok(LookedTargets {
         claims: claims(settings, &targets, tree)?,
         targets,
         control,
@@ -155,7 +158,7 @@ fn claims(
     settings: &Settings,
     targets: &[Target],
     tree: &SystemTree,
-) -> Result<Option<Claims>, CalibrateError> {
+) -> Result<Option<DeviceClaims>, CalibrateError> {
     if settings.write_percent == 0 {
         return match settings.erase.is_empty() {
             true => Ok(None),
@@ -183,7 +186,7 @@ fn claims(
         (true, false) => Err(CalibrateError::Settings(
             "--erase is for block devices, and no target is one".to_owned(),
         )),
-        (false, _) => Claims::look(devices, &settings.erase, tree).map(Some),
+        (false, _) => DeviceClaims::look(devices, &settings.erase, tree).map(Some),
     }
 }
 

@@ -9,7 +9,7 @@ use spindle_layout::guard::Refusal;
 use spindle_layout::plan::Obstacle;
 use spindle_layout::spec::{DeviceSpec, LayoutKind, Preparation};
 use spindle_layout::{
-    Facts, KnownDevice, LayoutSpec, Ledger, Plan, Provision, RawDevice, Target, ledger,
+    Facts, KnownDevice, LayoutSpec, Ledger, Provision, ProvisionPlan, RawDevice, Target, ledger,
 };
 use spindle_system::SystemTree;
 
@@ -20,20 +20,20 @@ const LAYOUT: &str = "calibrate";
 
 /// Devices that the guard lets be written to.
 #[derive(Debug)]
-pub(crate) struct Claims {
-    plan: Plan,
+pub(crate) struct DeviceClaims {
+    plan: ProvisionPlan,
     run: String,
     paths: Vec<PathBuf>,
 }
 
 /// Devices that were taken, until they are given back.
 #[derive(Debug)]
-pub(crate) struct Claimed {
+pub(crate) struct ClaimedDevices {
     provision: Provision,
     devices: Vec<(PathBuf, RawDevice)>,
 }
 
-impl Claims {
+impl DeviceClaims {
     /// Looks whether all of these devices may be written to. Reads them, changes nothing.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Claims {
         paths: Vec<PathBuf>,
         erase: &[String],
         tree: &SystemTree,
-    ) -> Result<Claims, CalibrateError> {
+    ) -> Result<DeviceClaims, CalibrateError> {
         let absolute: Result<Vec<PathBuf>, _> = paths.iter().map(std::path::absolute).collect();
         let spec = LayoutSpec {
             name: LAYOUT.to_owned(),
@@ -56,9 +56,9 @@ impl Claims {
         };
         let specs = [spec];
         let run = run_name();
-        let plan = Plan::of(&specs, &Facts::gather(&specs, tree), &run);
+        let plan = ProvisionPlan::of(&specs, &Facts::gather(&specs, tree), &run);
         match plan.layouts[0].obstacles.first() {
-            None => Ok(Claims { plan, run, paths }),
+            None => Ok(DeviceClaims { plan, run, paths }),
             Some(obstacle) => Err(refused(obstacle, &paths[0])),
         }
     }
@@ -72,7 +72,7 @@ impl Claims {
         self,
         tree: &SystemTree,
         tell: &mut dyn FnMut(&str),
-    ) -> Result<Claimed, CalibrateError> {
+    ) -> Result<ClaimedDevices, CalibrateError> {
         let ledger = Arc::new(Ledger::begin(
             &ledger::default_directory(),
             &self.run,
@@ -87,14 +87,14 @@ impl Claims {
             Target::Devices(devices) => devices,
             _ => Vec::new(),
         };
-        Ok(Claimed {
+        Ok(ClaimedDevices {
             provision,
             devices: self.paths.into_iter().zip(devices).collect(),
         })
     }
 }
 
-impl Claimed {
+impl ClaimedDevices {
     /// The device that was taken for a target.
     pub(crate) fn of(&self, path: &Path) -> Option<&KnownDevice> {
         let mut devices = self.devices.iter();

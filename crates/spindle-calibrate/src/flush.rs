@@ -16,9 +16,9 @@ use crate::target::Made;
 
 /// Writers at once: one, and many.
 pub(crate) const WRITERS: [u32; 2] = [1, 16];
-const WRITE_BYTES: usize = 8 << 10;
+pub(crate) const WRITE_BYTES: usize = 8 << 10;
 /// The part that a writer goes through.
-const PART_BYTES: u64 = 512 << 10;
+pub(crate) const PART_BYTES: u64 = 512 << 10;
 
 /// Holds the load until it is steady; `None` for a target that may not be written.
 ///

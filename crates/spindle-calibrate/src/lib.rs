@@ -10,6 +10,7 @@ mod calibrate;
 mod claims;
 mod error;
 mod files;
+pub mod fio;
 mod flush;
 mod honesty;
 mod mix;
@@ -33,7 +34,7 @@ pub use need::{Answer, Judged, Need, NoNeed};
 pub use orion::{LargeType, Matrix, Orion, Run};
 pub use result::{
     CacheFinding, Cached, Calibration, Control, DeviceShare, Extreme, Flushed, Honesty, Kind,
-    MatrixPoint, MatrixResult, PathCurve, Point, TargetFacts, Trust, What, Written,
+    MatrixPoint, MatrixResult, PathCurve, Point, TargetFacts, Trust, What, WriteFigures,
 };
 pub use target::{Made, Target};
 pub use unit::Simulate;

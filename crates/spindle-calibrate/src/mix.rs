@@ -13,8 +13,8 @@ use crate::error::CalibrateError;
 use crate::observe::{Observed, Tally, Timing, observe};
 use crate::orion::{LargeType, Orion};
 use crate::point::{Bench, Load, Opened, fresh_seed, writes};
-use crate::result::{DeviceShare, Extreme, MatrixPoint, Point, What, Written};
-use crate::slots::{Draw, Next, Slots};
+use crate::result::{DeviceShare, Extreme, MatrixPoint, Point, What, WriteFigures};
+use crate::slots::{Draw, NextRequest, Slots};
 use crate::unit::Unit;
 
 /// Samples of a point; between two at least and at most.
@@ -142,7 +142,7 @@ impl Bench<'_> {
         };
         let thread = |(lane, depth): (usize, u32)| {
             let mut rng = seeded_rng(fresh_seed(), lane as u64);
-            let draw: Draw<'static> = Box::new(move || Next {
+            let draw: Draw<'static> = Box::new(move || NextRequest {
                 offset: rng.next_u64() % places * length_bytes,
                 is_write: writes(&mut rng, write_percent),
             });
@@ -167,7 +167,7 @@ impl Bench<'_> {
             let is_write = stream_writes(stream, self.write_percent);
             let draw: Draw<'static> = Box::new(move || {
                 at = (at + 1) % places;
-                Next {
+                NextRequest {
                     offset: at * length_bytes,
                     is_write,
                 }
@@ -186,7 +186,7 @@ impl Bench<'_> {
 }
 
 /// Whether a stream writes: of the first `n`, `write_percent` of 100 do, rounded down.
-fn stream_writes(stream: u32, write_percent: u32) -> bool {
+pub(crate) fn stream_writes(stream: u32, write_percent: u32) -> bool {
     (stream + 1) * write_percent / 100 > stream * write_percent / 100
 }
 
@@ -279,8 +279,8 @@ fn point_of(
         is_steady: seen.clone().all(|observed| observed.is_steady),
         measured_s: seen.next().map_or(0.0, |observed| observed.measured_s),
         requests: both.iter().flatten().map(|observed| observed.count).sum(),
-        small_writes: of_small.and_then(Written::of),
-        large_writes: of_large.and_then(Written::of),
+        small_writes: of_small.and_then(WriteFigures::of),
+        large_writes: of_large.and_then(WriteFigures::of),
     }
 }
 

@@ -212,6 +212,7 @@ mod tests {
             },
             curves: Vec::new(),
             matrix: None,
+            against: None,
             notes: Vec::new(),
         }
     }

@@ -27,13 +27,13 @@ pub(crate) struct Timing {
 
 /// What threads have done.
 pub(crate) struct Tally {
-    reads: Kept,
-    writes: Kept,
+    reads: KindTally,
+    writes: KindTally,
 }
 
 /// Requests of one kind, by lanes.
 #[derive(Default)]
-struct Kept {
+struct KindTally {
     done: [AtomicU64; LANES],
     latencies: [Mutex<LatencyHistogram>; LANES],
 }
@@ -44,8 +44,8 @@ type Buckets = Vec<(u64, u64)>;
 impl Tally {
     pub(crate) fn new() -> Tally {
         Tally {
-            reads: Kept::default(),
-            writes: Kept::default(),
+            reads: KindTally::default(),
+            writes: KindTally::default(),
         }
     }
 
@@ -69,7 +69,7 @@ impl Tally {
     }
 }
 
-impl Kept {
+impl KindTally {
     fn record(&self, lane: usize, latency: Duration) {
         let lane = lane % LANES;
         self.done[lane].fetch_add(1, Ordering::Relaxed);

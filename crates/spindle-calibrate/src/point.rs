@@ -1,5 +1,5 @@
-//! One point of a curve: requests of one kind and depth by one access path, held until they are steady. How the depth is
-//! made is the access path's own: with `sync` a thread for each request, with slaves as many slaves, and with the
+//! One point of a curve: requests of one kind and depth by one access path, held until they are steady. How the depth
+//! is made is the access path's own: with `sync` a thread for each request, with slaves as many slaves, and with the
 //! asynchronous methods a thread for every sixteen requests, as long as there are processors.
 
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use spindle_io::{Arena, BlockDevice};
 
 use crate::error::CalibrateError;
 use crate::observe::{Observed, Tally, Timing, observe};
-use crate::result::{DeviceShare, Point, What, Written};
-use crate::slots::{Draw, Next, Slots};
+use crate::result::{DeviceShare, Point, What, WriteFigures};
+use crate::slots::{Draw, NextRequest, Slots};
 use crate::target::Made;
 use crate::unit::{Shape, Unit};
 use spindle_system::SystemTree;
@@ -100,7 +100,7 @@ impl Bench<'_> {
                         What::SmallRandom => rng.next_u64(),
                         What::LargeSequential => cursor.fetch_add(1, Ordering::Relaxed),
                     };
-                    Next {
+                    NextRequest {
                         offset: place % places * length_bytes,
                         is_write: writes(&mut rng, percent),
                     }
@@ -219,16 +219,16 @@ fn point_of(load: Load, observed: &Observed) -> Point {
         is_steady: observed.is_steady,
         measured_s: observed.measured_s,
         requests: observed.count,
-        writes: Written::of(observed),
+        writes: WriteFigures::of(observed),
     }
 }
 
-impl Written {
+impl WriteFigures {
     /// Writes among what was observed; `None` without any.
-    pub(crate) fn of(observed: &Observed) -> Option<Written> {
+    pub(crate) fn of(observed: &Observed) -> Option<WriteFigures> {
         let latencies = &observed.write_latencies;
         let part = latencies.count() as f64 / observed.latencies.count().max(1) as f64;
-        (latencies.count() > 0).then(|| Written {
+        (latencies.count() > 0).then(|| WriteFigures {
             per_s: observed.per_s * part,
             mean_us: latencies.mean_us(),
             p50_us: latencies.p50_us(),

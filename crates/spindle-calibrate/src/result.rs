@@ -3,6 +3,7 @@
 use serde::Serialize;
 use spindle_io::real::{Caching, Method};
 
+use crate::fio::FioComparison;
 use crate::need::Judged;
 use crate::orion::{LargeType, Run};
 
@@ -49,7 +50,7 @@ pub enum What {
 
 /// Writes among the requests of a point. They are not flushed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Written {
+pub struct WriteFigures {
     /// Writes completed per second.
     pub per_s: f64,
     /// Mean time of a write, microseconds.
@@ -86,7 +87,7 @@ pub struct Point {
     /// Requests in these seconds.
     pub requests: u64,
     /// Those that wrote; `None` without any.
-    pub writes: Option<Written>,
+    pub writes: Option<WriteFigures>,
 }
 
 /// The points of one access path, in rising depth.
@@ -130,9 +131,9 @@ pub struct MatrixPoint {
     /// Requests in these seconds, of both.
     pub requests: u64,
     /// Small requests that wrote; `None` without any.
-    pub small_writes: Option<Written>,
+    pub small_writes: Option<WriteFigures>,
     /// Large requests that wrote; `None` without any.
-    pub large_writes: Option<Written>,
+    pub large_writes: Option<WriteFigures>,
 }
 
 /// What a run type of ORION's came to.
@@ -311,6 +312,8 @@ pub struct Calibration {
     pub curves: Vec<PathCurve>,
     /// The points of a run type of ORION's; `None` without.
     pub matrix: Option<MatrixResult>,
+    /// Figures of fio beside these; `None` where none were given.
+    pub against: Option<FioComparison>,
     /// What could not be known or done, in words.
     pub notes: Vec<String>,
 }

@@ -1,7 +1,18 @@
 //! The knee of a curve: the depth is doubled until throughput gains too little, or requests take too long.
 
+use spindle_io::real::Method;
+
 use crate::error::CalibrateError;
-use crate::result::Point;
+use crate::result::{Point, What};
+
+/// The access paths, in the order in which they are measured.
+const METHODS: [Method; 4] = [Method::Sync, Method::Slaves, Method::Libaio, Method::Async];
+/// Depths are doubled up to this: requests under way that a thread of the asynchronous methods may have.
+const DEPTH_MAX: u32 = 256;
+/// With a thread, or a slave, for each request.
+const THREADS_MAX: u32 = 128;
+/// Large requests under way at most: a buffer of 1 MiB for each.
+const LARGE_DEPTH_MAX: u32 = 32;
 
 /// Doubling the depth must gain as much, or the knee is reached.
 const GAIN_MIN: f64 = 0.05;
@@ -17,6 +28,42 @@ pub(crate) enum End {
     Deepest,
     /// The time was over.
     Time,
+}
+
+/// The access paths of a search, and the largest depth of each.
+pub(crate) fn paths(what: What) -> Vec<(Method, u32)> {
+    match what {
+        What::SmallRandom => METHODS
+            .map(|method| (method, small_depth_max(method)))
+            .to_vec(),
+        What::LargeSequential => [Method::Sync, asynchronous()]
+            .map(|method| (method, LARGE_DEPTH_MAX))
+            .to_vec(),
+    }
+}
+
+fn small_depth_max(method: Method) -> u32 {
+    match method.is_asynchronous() {
+        true => DEPTH_MAX,
+        false => THREADS_MAX,
+    }
+}
+
+/// The access path of a matrix.
+pub(crate) fn matrix_method() -> Method {
+    let best = asynchronous();
+    match best.available() {
+        Ok(()) => best,
+        Err(_) => Method::Sync,
+    }
+}
+
+/// The best asynchronous access path that there is.
+fn asynchronous() -> Method {
+    match Method::Async.available() {
+        Ok(()) => Method::Async,
+        Err(_) => Method::Libaio,
+    }
 }
 
 /// Measures depths 1, 2, 4 and so on to `depth_max`. `measure` answers `None` when there is no time left.

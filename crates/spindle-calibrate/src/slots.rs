@@ -25,7 +25,7 @@ const STAMP_EVERY_BYTES: usize = 4096;
 
 /// The next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Next {
+pub(crate) struct NextRequest {
     /// Its first byte.
     pub(crate) offset: u64,
     /// Whether it writes.
@@ -33,7 +33,7 @@ pub(crate) struct Next {
 }
 
 /// Draws the next request.
-pub(crate) type Draw<'a> = Box<dyn FnMut() -> Next + Send + 'a>;
+pub(crate) type Draw<'a> = Box<dyn FnMut() -> NextRequest + Send + 'a>;
 
 /// The places of one thread; ends when it is told to stop and every request has been answered.
 pub(crate) struct Slots<'a> {

@@ -3,12 +3,14 @@
 use std::fmt::Write as _;
 
 use spindle_io::real::Caching;
+use spindle_text::plain;
 use spindle_text::quantity::{size_text, thousands};
 
+use crate::fio::{FioComparison, FioResults};
 use crate::need::Answer;
 use crate::result::{
     Cached, Calibration, Extreme, Honesty, Kind, MatrixResult, PathCurve, Point, TargetFacts,
-    Trust, What, Written,
+    Trust, What, WriteFigures,
 };
 
 /// The whole text, with a line feed at its end.
@@ -42,6 +44,9 @@ pub fn render(found: &Calibration) -> String {
     }
     for honesty in &found.honesty {
         trust(&mut text, honesty, found.honesty.len() > 1);
+    }
+    if let Some(beside) = &found.against {
+        against(&mut text, beside);
     }
     for judged in &found.needs {
         let word = match judged.answer {
@@ -172,7 +177,7 @@ fn write_heading(write_percent: u32) -> String {
     }
 }
 
-fn write_time(write_percent: u32, writes: Option<&Written>) -> String {
+fn write_time(write_percent: u32, writes: Option<&WriteFigures>) -> String {
     match write_percent {
         0 => String::new(),
         _ => format!(
@@ -281,6 +286,74 @@ fn trust(text: &mut String, honesty: &Honesty, names_target: bool) {
         ),
         None => writeln!(text, "  control: none; {because}"),
     };
+}
+
+/// Our figures beside those of fio.
+fn against(text: &mut String, beside: &FioComparison) {
+    let version = plain::one_line(&beside.version).into_owned();
+    let _ = writeln!(text);
+    let _ = writeln!(
+        text,
+        "{:<22}{:>10}{:>10}{:>7}{:>11}{:>11}{:>7}{:>11}{:>11}",
+        format!("beside {version}"),
+        "IOPS",
+        "fio",
+        "ratio",
+        "mean",
+        "fio",
+        "ratio",
+        "p99",
+        "fio"
+    );
+    let told = |value_us: Option<f64>| value_us.map_or("-".to_owned(), time);
+    for row in &beside.rows {
+        let _ = writeln!(
+            text,
+            "{:<22}{:>10}{:>10}{:>7.2}{:>11}{:>11}{:>7}{:>11}{:>11}",
+            row.name,
+            thousands(row.iops.0),
+            thousands(row.iops.1),
+            row.iops_ratio,
+            told(row.mean_us.0),
+            time(row.mean_us.1),
+            row.mean_ratio
+                .map_or("-".to_owned(), |ratio| format!("{ratio:.2}")),
+            told(row.p99_us.0),
+            told(row.p99_us.1),
+        );
+    }
+    if !beside.not_compared.is_empty() {
+        let jobs = plain::one_line(&beside.not_compared.join(", ")).into_owned();
+        let _ = writeln!(
+            text,
+            "not compared, for these points were not measured here: {jobs}"
+        );
+    }
+    let _ = writeln!(text);
+}
+
+/// What fio found, alone.
+pub fn render_fio(found: &FioResults) -> String {
+    let mut text = format!("{}\n\n", plain::one_line(&found.version));
+    let _ = writeln!(
+        text,
+        "{:<22}{:>10}{:>8}{:>11}{:>11}{:>11}",
+        "job", "IOPS", "MB/s", "mean", "p50", "p99"
+    );
+    let told = |value_us: Option<f64>| value_us.map_or("-".to_owned(), time);
+    for point in &found.points {
+        let _ = writeln!(
+            text,
+            "{:<22}{:>10}{:>8.0}{:>11}{:>11}{:>11}",
+            plain::one_line(&point.job),
+            thousands(point.iops),
+            point.mb_per_s,
+            time(point.mean_us),
+            told(point.p50_us),
+            told(point.p99_us),
+        );
+    }
+    text
 }
 
 /// A time in microseconds or milliseconds, to three figures about.

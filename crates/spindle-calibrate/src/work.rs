@@ -20,21 +20,13 @@ use crate::result::{
     CacheFinding, Calibration, DeviceShare, Extreme, Flushed, Honesty, MatrixPoint, MatrixResult,
     PathCurve, Point, TargetFacts, What,
 };
-use crate::search::{End, best, knee};
+use crate::search::{End, best, knee, matrix_method, paths};
 use crate::target::{Filling, Made, Target};
 use crate::unit::Shape;
 use crate::{cache, flush, honesty};
 
 /// Of [`Calibration::format`].
 const FORMAT: u32 = 1;
-/// The access paths, in the order in which they are measured.
-const METHODS: [Method; 4] = [Method::Sync, Method::Slaves, Method::Libaio, Method::Async];
-/// Depths are doubled up to this: requests under way that a thread of the asynchronous methods may have.
-const DEPTH_MAX: u32 = 256;
-/// With a thread, or a slave, for each request.
-const THREADS_MAX: u32 = 128;
-/// Large requests under way at most: a buffer of 1 MiB for each.
-const LARGE_DEPTH_MAX: u32 = 32;
 /// A point of the usual budget is sampled every 10 ms, and so lasts a second at least.
 const SAMPLES_PER_BUDGET: u32 = 12_000;
 const SAMPLE_MIN: Duration = Duration::from_millis(5);
@@ -62,7 +54,7 @@ pub(crate) struct Work<'a> {
 }
 
 /// What came of the requests, beside flushes.
-struct Measured {
+struct MeasuredRequests {
     curves: Vec<PathCurve>,
     matrix: Option<MatrixResult>,
     maximum_iops: Option<Extreme>,
@@ -71,9 +63,9 @@ struct Measured {
     cache: CacheFinding,
 }
 
-impl Measured {
-    fn none() -> Measured {
-        Measured {
+impl MeasuredRequests {
+    fn none() -> MeasuredRequests {
+        MeasuredRequests {
             curves: Vec::new(),
             matrix: None,
             maximum_iops: None,
@@ -119,7 +111,7 @@ impl<'a> Work<'a> {
     /// See [`CalibrateError`].
     pub(crate) fn all(&mut self, control: Option<&Made>) -> Result<Calibration, CalibrateError> {
         let measured = match (&self.settings.orion, self.settings.only_flushes) {
-            (_, true) => Measured::none(),
+            (_, true) => MeasuredRequests::none(),
             (Some(orion), _) => self.matrix(orion)?,
             (None, _) => self.search()?,
         };
@@ -140,6 +132,7 @@ impl<'a> Work<'a> {
             cache: measured.cache,
             curves: measured.curves,
             matrix: measured.matrix,
+            against: None,
             notes: self.all_notes(),
             took_s: self.began.elapsed().as_secs_f64(),
         };
@@ -149,25 +142,23 @@ impl<'a> Work<'a> {
     }
 
     /// The curves, ORION's figures, and whether a cache answered.
-    fn search(&mut self) -> Result<Measured, CalibrateError> {
+    fn search(&mut self) -> Result<MeasuredRequests, CalibrateError> {
         let repeat_ratio = cache::repeat_ratio(&self.bench)?;
         let mut curves = Vec::new();
-        for method in METHODS {
-            curves.push(self.curve(What::SmallRandom, method, SMALL_UNTIL)?);
-        }
-        let asynchronous = match Method::Async.available() {
-            Ok(()) => Method::Async,
-            Err(_) => Method::Libaio,
-        };
-        for method in [Method::Sync, asynchronous] {
-            curves.push(self.curve(What::LargeSequential, method, LARGE_UNTIL)?);
+        for (what, until) in [
+            (What::SmallRandom, SMALL_UNTIL),
+            (What::LargeSequential, LARGE_UNTIL),
+        ] {
+            for (method, depth_max) in paths(what) {
+                curves.push(self.curve(what, method, depth_max, until)?);
+            }
         }
         let maximum_iops = self.extreme(&curves, What::SmallRandom, |a, b| a.iops > b.iops)?;
         let maximum_mb_per_s =
             self.extreme(&curves, What::LargeSequential, |a, b| a.iops > b.iops)?;
         let minimum_latency =
             self.extreme(&curves, What::SmallRandom, |a, b| a.mean_us < b.mean_us)?;
-        Ok(Measured {
+        Ok(MeasuredRequests {
             cache: self.cache_finding(repeat_ratio),
             curves,
             matrix: None,
@@ -178,13 +169,9 @@ impl<'a> Work<'a> {
     }
 
     /// The points of a run type of ORION's, each for its own time, by the best access path that there is.
-    fn matrix(&mut self, orion: &Orion) -> Result<Measured, CalibrateError> {
+    fn matrix(&mut self, orion: &Orion) -> Result<MeasuredRequests, CalibrateError> {
         let repeat_ratio = cache::repeat_ratio(&self.bench)?;
-        let asynchronous = [Method::Async, Method::Libaio, Method::Sync];
-        let found = asynchronous
-            .into_iter()
-            .find(|method| method.available().is_ok());
-        let method = found.unwrap_or(Method::Sync);
+        let method = matrix_method();
         let loads = orion.loads()?;
         let mut points = Vec::new();
         for (index, load) in loads.iter().enumerate() {
@@ -203,7 +190,7 @@ impl<'a> Work<'a> {
         let limit_us = self.settings.max_latency_us;
         let iops = |point: &MatrixPoint| point.iops.filter(|_| point.mean_us <= Some(limit_us));
         let as_found = (method, self.settings.caching);
-        Ok(Measured {
+        Ok(MeasuredRequests {
             curves: Vec::new(),
             maximum_iops: extreme_of(&points, &iops, true, as_found),
             maximum_mb_per_s: extreme_of(&points, &|point| point.mb_per_s, false, as_found),
@@ -298,6 +285,7 @@ impl<'a> Work<'a> {
         &mut self,
         what: What,
         method: Method,
+        depth_max: u32,
         until: f64,
     ) -> Result<PathCurve, CalibrateError> {
         let mut curve = PathCurve {
@@ -318,11 +306,6 @@ impl<'a> Work<'a> {
             What::SmallRandom => format!("random {requests} of 8 KiB, {method}"),
             What::LargeSequential => format!("sequential {requests} of 1 MiB, {method}"),
         });
-        let depth_max = match (what, method) {
-            (What::LargeSequential, _) => LARGE_DEPTH_MAX,
-            (_, Method::Sync | Method::Slaves) => THREADS_MAX,
-            _ => DEPTH_MAX,
-        };
         let (points, end) = knee(depth_max, self.settings.max_latency_us, |depth| {
             // A first point of each, however little time there is.
             if depth > 1 && self.is_past(until) {

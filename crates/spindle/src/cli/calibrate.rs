@@ -6,17 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::RangedI64ValueParser;
+use spindle_calibrate::fio::{FioComparison, FioResults, job_file};
 use spindle_calibrate::{
     Answer, CalibrateError, Calibration, LargeType, Matrix, Need, NoNeed, Orion, Run, Settings,
     Simulate, calibrate, files, text,
 };
 use spindle_io::real::Caching;
-use spindle_text::files::Directory;
+use spindle_text::files::{Directory, read_text};
 use spindle_text::quantity::{parse_duration_ms, parse_size};
 use spindle_text::word::Word;
 
 use super::signals::{self, AtOnce, INTERRUPTED};
-use super::{fail, print_then};
+use super::{fail, print, print_then};
 use crate::say;
 
 pub(super) const CALIBRATE_HELP: &str = "Examples:
@@ -27,6 +29,8 @@ pub(super) const CALIBRATE_HELP: &str = "Examples:
   spindle calibrate /mnt/volume --flushes     do its commits outlive a power cut?
   spindle calibrate /srv/data --run simple --num-disks 2 --out measured
   spindle calibrate /mnt/volume --control /srv/beneath
+  spindle calibrate /srv/data --emulate > spindle.fio
+  spindle calibrate /srv/data --against fio.json
   spindle calibrate /srv/data --write-percent 30
   spindle calibrate /dev/sdb --write-percent 30 --erase SERIAL     what is on it is LOST
 
@@ -46,7 +50,7 @@ const NEED_UNKNOWN: u8 = 4;
 #[derive(Args)]
 pub(super) struct Calibrate {
     /// Block devices, files, directories; several are one unit.
-    #[arg(required = true, value_name = "TARGET")]
+    #[arg(required_unless_present = "fio_json", value_name = "TARGET")]
     targets: Vec<PathBuf>,
     /// How several targets make one unit: concat, or raid0 with stripes of 1 MiB.
     #[arg(long, value_name = "HOW", default_value = "concat", value_parser = simulate)]
@@ -59,7 +63,7 @@ pub(super) struct Calibrate {
     size: u64,
     /// Of 100 requests, so many write, without a flush. Only files that are made, and block devices that the guard of
     /// layouts lets be written: unused, and empty or named by --erase. A device is given back erased.
-    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "flushes", value_parser = clap::value_parser!(u32).range(0..=100))]
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "flushes", value_parser = percent())]
     write_percent: u32,
     /// A device whose content may be LOST, as erase of a layout names it: by-id name, serial number, world-wide name or
     /// path; may be given several times.
@@ -87,6 +91,16 @@ pub(super) struct Calibrate {
     /// A directory on the disk beneath, whose flushes are compared with those of the target; else one is looked for.
     #[arg(long, value_name = "DIR")]
     control: Option<PathBuf>,
+    /// Measure nothing: print a job file with which fio measures the same points.
+    #[arg(long, conflicts_with_all = ["out", "needs", "control", "json", "against"])]
+    emulate: bool,
+    /// Measure, and print figures of fio beside those of the same points: what fio wrote with --output-format=json of a
+    /// job file of --emulate.
+    #[arg(long, value_name = "FIO_JSON")]
+    against: Option<PathBuf>,
+    /// Measure nothing: print what fio found, of any job file.
+    #[arg(long, value_name = "FIO_JSON", exclusive = true)]
+    fio_json: Option<PathBuf>,
     /// Print a JSON object instead of the table.
     #[arg(long)]
     json: bool,
@@ -171,6 +185,10 @@ impl OrionKnobs {
     }
 }
 
+fn percent() -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(0..=100)
+}
+
 fn word<W: Word>(text: &str) -> Result<W, String> {
     let allowed = || W::ALLOWED.iter().map(|(word, _)| *word).collect::<Vec<_>>();
     W::of_word(text).ok_or_else(|| format!("allowed: {}", allowed().join(", ")))
@@ -219,66 +237,97 @@ fn latency(text: &str) -> Result<u64, String> {
     time_ms.ok_or_else(|| "allowed: a duration from 1ms to 10s, such as 20ms".to_owned())
 }
 
+/// No result of fio's is larger, bytes.
+const FIO_BYTES_MAX: u64 = 64 << 20;
+
+fn of_fio(path: &Path) -> Result<FioResults, CalibrateError> {
+    let wrong = |reason: String| CalibrateError::Target {
+        path: path.to_owned(),
+        reason,
+    };
+    let text = read_text(path, FIO_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
+    FioResults::read(&text).map_err(|error| wrong(error.to_string()))
+}
+
+/// What fio found, of jobs that can be compared.
+fn comparable(path: &Path) -> Result<FioResults, CalibrateError> {
+    let found = of_fio(path)?;
+    match found.can_be_compared() {
+        true => Ok(found),
+        false => Err(CalibrateError::Target {
+            path: path.to_owned(),
+            reason: "none of its jobs is a point of ours: let fio run a job file of --emulate"
+                .to_owned(),
+        }),
+    }
+}
+
 pub(super) fn carry_out(asked: Calibrate) -> ExitCode {
-    let orion = match asked.orion.complete() {
-        Ok(orion) => orion,
-        Err(reason) => return wrong(&CalibrateError::Settings(reason)),
+    let done = match &asked.fio_json {
+        Some(path) => of_fio(path).map(|found| print(&text::render_fio(&found))),
+        None => carry_out_on_targets(asked),
     };
-    let out = match asked.out.as_deref().map(empty).transpose() {
-        Ok(out) => out,
-        Err(error) => return wrong(&error),
-    };
-    let settings = Settings {
-        targets: asked.targets,
-        simulate: asked.simulate,
-        caching: asked.caching,
-        size_bytes: asked.size,
-        time_ms: asked.time,
-        max_latency_us: asked.max_latency as f64 * 1000.0,
-        orion,
-        write_percent: asked.write_percent,
-        erase: asked.erase,
-        only_flushes: asked.flushes,
-        control: asked.control,
-        needs: asked.needs,
-        // What is made to be read goes with the process; a device that is written must be given back.
-        interrupted: match asked.write_percent {
-            0 => Arc::default(),
-            _ => signals::interrupts(AtOnce::InCalibration),
-        },
-    };
+    done.unwrap_or_else(|error| wrong(&error))
+}
+
+fn carry_out_on_targets(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
+    let against = asked.against.as_deref().map(comparable).transpose()?;
+    let (out, is_json, is_quiet) = (asked.out.clone(), asked.json, asked.quiet);
+    let is_emulated = asked.emulate;
+    let settings = asked.settings()?;
+    if is_emulated {
+        return Ok(print(&job_file(&settings)?));
+    }
+    let out = out.as_deref().map(empty).transpose()?;
     let mut tell = |what: &str| {
-        if !asked.quiet {
+        if !is_quiet {
             say::note(what);
         }
     };
-    let found = match calibrate(&settings, &mut tell) {
-        Ok(found) => found,
-        Err(error) => {
-            out.iter().for_each(Directory::remove_if_made);
-            if let CalibrateError::Interrupted = error {
-                say::note(&error.to_string());
-                return ExitCode::from(INTERRUPTED);
-            }
-            return wrong(&error);
-        }
-    };
-    let json = match serde_json::to_string_pretty(&found) {
+    let measured = calibrate(&settings, &mut tell);
+    let mut found = measured.inspect_err(|_| out.iter().for_each(Directory::remove_if_made))?;
+    found.against = against.map(|fio| FioComparison::of(&found, &fio));
+    Ok(report(&found, out, is_json))
+}
+
+impl Calibrate {
+    fn settings(self) -> Result<Settings, CalibrateError> {
+        Ok(Settings {
+            targets: self.targets,
+            simulate: self.simulate,
+            caching: self.caching,
+            size_bytes: self.size,
+            time_ms: self.time,
+            max_latency_us: self.max_latency as f64 * 1000.0,
+            orion: self.orion.complete().map_err(CalibrateError::Settings)?,
+            write_percent: self.write_percent,
+            erase: self.erase,
+            only_flushes: self.flushes,
+            control: self.control,
+            needs: self.needs,
+            // What is made to be read goes with the process; a device that is written must be given back.
+            interrupted: match self.write_percent {
+                0 => Arc::default(),
+                _ => signals::interrupts(AtOnce::InCalibration),
+            },
+        })
+    }
+}
+
+/// Keeps what was found, and prints it.
+fn report(found: &Calibration, out: Option<Directory>, is_json: bool) -> ExitCode {
+    let json = match serde_json::to_string_pretty(found) {
         Ok(json) => format!("{json}\n"),
         Err(error) => return fail(&error.to_string()),
     };
     let kept = out.map_or(Ok(()), |directory| {
         let why = |error| format!("{}: {error}", directory.path().display());
-        write(&directory, &found, &json).map_err(why)
+        write(&directory, found, &json).map_err(why)
     });
-    let told = if asked.json {
-        json
-    } else {
-        text::render(&found)
-    };
+    let told = if is_json { json } else { text::render(found) };
     // What was measured is told also when it cannot be kept.
     match kept {
-        Ok(()) => print_then(&told, code_of(&found)),
+        Ok(()) => print_then(&told, code_of(found)),
         Err(why) => print_then(&told, fail(&why)),
     }
 }
@@ -317,6 +366,10 @@ fn code_of(found: &Calibration) -> ExitCode {
 }
 
 fn wrong(error: &CalibrateError) -> ExitCode {
+    if let CalibrateError::Interrupted = error {
+        say::note(&error.to_string());
+        return ExitCode::from(INTERRUPTED);
+    }
     let code = fail(&error.to_string());
     match error.is_about_target() {
         true => ExitCode::from(2),

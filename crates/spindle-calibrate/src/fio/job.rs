@@ -1,0 +1,350 @@
+//! A job file of `fio` with the points of a calibration, so that anybody can have them measured by another program.
+//! Each point is a job under its name, after the one before; both kinds of requests of a matrix's point run together.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use spindle_io::real::{Caching, Method};
+
+use super::PointName;
+use crate::calibrate::{Settings, look};
+use crate::error::CalibrateError;
+use crate::flush::{PART_BYTES, WRITE_BYTES, WRITERS};
+use crate::mix::stream_writes;
+use crate::orion::{LargeType, Orion};
+use crate::point::Load;
+use crate::result::{Kind, What};
+use crate::search::{matrix_method, paths};
+use crate::target::Target;
+use crate::unit::Simulate;
+use spindle_system::SystemTree;
+
+/// Seconds of a point of a search, and before it, in which nothing counts.
+const POINT_S: u64 = 3;
+const RAMP_S: u64 = 1;
+/// What fio makes in a directory.
+const FILE: &str = "spindle-calibrate.fio";
+
+/// The job file of what would be measured. Looks at the targets, and changes nothing.
+///
+/// # Errors
+/// As of [`calibrate`](crate::calibrate()); what fio would write to a block device.
+pub fn job_file(settings: &Settings) -> Result<String, CalibrateError> {
+    let targets = look(settings, &SystemTree::default())?.targets;
+    let has = |kind| targets.iter().any(|target| target.kind() == kind);
+    if settings.write_percent > 0 && has(Kind::Device) {
+        return Err(CalibrateError::Settings(
+            "fio asks nobody before it writes to a block device, so there is no job file of that; name a directory"
+                .to_owned(),
+        ));
+    }
+    if has(Kind::Directory) && (has(Kind::Device) || has(Kind::File)) {
+        return Err(CalibrateError::Settings(
+            "a job file has directories alone, or none: fio makes files of one size for all"
+                .to_owned(),
+        ));
+    }
+    let files = FioFiles::of(&targets);
+    let mut text = heading(settings, &files);
+    if !settings.only_flushes {
+        match &settings.orion {
+            Some(orion) => matrix(&mut text, settings, orion)?,
+            None => curves(&mut text, settings),
+        }
+    }
+    if let Some(directory) = &files.flushed {
+        flushes(&mut text, directory);
+    }
+    Ok(text)
+}
+
+/// What fio opens.
+struct FioFiles {
+    names: Vec<PathBuf>,
+    are_made: bool,
+    flushed: Option<PathBuf>,
+}
+
+impl FioFiles {
+    fn of(targets: &[Target]) -> FioFiles {
+        let is_directory = |target: &&Target| target.kind() == Kind::Directory;
+        let path = |target: &Target| match target.kind() {
+            Kind::Directory => target.path().join(FILE),
+            Kind::File | Kind::Device => target.path().to_owned(),
+        };
+        FioFiles {
+            names: targets.iter().map(path).collect(),
+            are_made: targets
+                .iter()
+                .any(|target| target.kind() == Kind::Directory),
+            flushed: targets
+                .iter()
+                .find(is_directory)
+                .map(|target| target.path().to_owned()),
+        }
+    }
+
+    /// For `filename=`: names between colons, with colons of their own escaped.
+    fn joined(&self) -> String {
+        let names = self.names.iter().map(|path| escaped(path));
+        names.collect::<Vec<_>>().join(":")
+    }
+}
+
+fn escaped(path: &Path) -> String {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    absolute.display().to_string().replace(':', "\\:")
+}
+
+fn heading(settings: &Settings, files: &FioFiles) -> String {
+    let is_read_only = settings.write_percent == 0 && !files.are_made;
+    let read_only = if is_read_only { "--readonly " } else { "" };
+    let mut text = format!(
+        "; The points of spindle calibrate, for fio. Have them measured, and compare:\n\
+         ;   fio {read_only}--output-format=json --output=fio.json THIS_FILE\n\
+         ;   spindle calibrate ... --against fio.json\n\
+         ; What differs: fio measures each point for a fixed time. Threads of sync read parts of the file one after the\n\
+         ; other, where Spindle's share one place. There is nothing like I/O slaves.\n"
+    );
+    if files.are_made {
+        let _ = writeln!(
+            text,
+            "; fio makes files called {FILE}* in each directory and leaves them there: remove them in the end."
+        );
+    }
+    if files.names.len() > 1 {
+        text.push_str("; Of several targets fio takes each as often, whatever their sizes.\n");
+    }
+    let (runtime_s, ramp_s) = match &settings.orion {
+        Some(orion) => (orion.duration.as_secs(), 0),
+        None => (POINT_S, RAMP_S),
+    };
+    let direct = u8::from(settings.caching == Caching::Direct);
+    let _ = write!(
+        text,
+        "\n[global]\nfilename={}\ndirect={direct}\nthread=1\ngroup_reporting=1\ntime_based=1\nruntime={runtime_s}\n\
+         ramp_time={ramp_s}\nnorandommap=1\nrandrepeat=0\nrefill_buffers=1\nlat_percentiles=1\nclat_percentiles=0\n\
+         percentile_list=50:99\nunified_rw_reporting=1\n",
+        files.joined()
+    );
+    if files.are_made {
+        let size_bytes = settings.size_bytes;
+        let _ = writeln!(text, "filesize={size_bytes}");
+    }
+    if files.names.len() > 1 {
+        let _ = writeln!(
+            text,
+            "file_service_type={}",
+            match settings.simulate {
+                Simulate::Concat => "random",
+                Simulate::Raid0 => "roundrobin:1",
+            }
+        );
+    }
+    text
+}
+
+fn curves(text: &mut String, settings: &Settings) {
+    for what in [What::SmallRandom, What::LargeSequential] {
+        for (method, depth_max) in paths(what) {
+            let Some(engine) = FioEngine::of(method) else {
+                continue;
+            };
+            let mut depth = 1;
+            while depth <= depth_max {
+                let load = Load {
+                    what,
+                    method,
+                    depth,
+                };
+                let name = PointName::Curve {
+                    what,
+                    method,
+                    depth,
+                };
+                let threads = load.threads();
+                let jobs = FioJobs {
+                    name,
+                    begins: Begins::AfterAll,
+                    engine,
+                    is_random: what == What::SmallRandom,
+                    length_bytes: what.length_bytes(),
+                    write_percent: settings.write_percent,
+                };
+                jobs.write(text, &threads);
+                depth *= 2;
+            }
+        }
+    }
+}
+
+/// The points of a run type of ORION's.
+fn matrix(text: &mut String, settings: &Settings, orion: &Orion) -> Result<(), CalibrateError> {
+    let method = matrix_method();
+    let engine = FioEngine::of(method).unwrap_or(FioEngine::Psync);
+    for (small, large) in orion.loads()? {
+        let jobs = |is_small| FioJobs {
+            name: PointName::Matrix {
+                small,
+                large,
+                is_small,
+            },
+            begins: match (is_small, small) {
+                (false, 1..) => Begins::Beside,
+                _ => Begins::AfterAll,
+            },
+            engine,
+            is_random: true,
+            length_bytes: match is_small {
+                true => orion.size_small_bytes,
+                false => orion.size_large_bytes,
+            },
+            write_percent: settings.write_percent,
+        };
+        let threads = |depth| {
+            let what = What::SmallRandom;
+            Load {
+                what,
+                method,
+                depth,
+            }
+            .threads()
+        };
+        if small > 0 {
+            jobs(true).write(text, &threads(small));
+        }
+        match (large, orion.large_type) {
+            (0, _) => {}
+            (_, LargeType::Rand) => jobs(false).write(text, &threads(large)),
+            (_, LargeType::Seq) => streams(text, jobs(false), large, settings.write_percent, orion),
+        }
+    }
+    Ok(())
+}
+
+/// Streams that only read, and streams that only write.
+fn streams(text: &mut String, jobs: FioJobs, streams: u32, write_percent: u32, orion: &Orion) {
+    let writing = (0..streams)
+        .filter(|stream| stream_writes(*stream, write_percent))
+        .count();
+    let counts = [(streams as usize - writing, 0), (writing, 100)];
+    let mut begins = jobs.begins;
+    for (count, write_percent) in counts {
+        let jobs = FioJobs {
+            begins,
+            is_random: false,
+            write_percent,
+            ..jobs
+        };
+        if count > 0 {
+            jobs.write(text, &vec![orion.num_stream_io; count]);
+            begins = Begins::InGroup;
+        }
+    }
+}
+
+/// How jobs come to start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begins {
+    /// When all before have ended.
+    AfterAll,
+    /// With those before, and is told apart from them.
+    Beside,
+    /// With those before, and is told together with them.
+    InGroup,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FioEngine {
+    Psync,
+    Libaio,
+    IoUring,
+}
+
+impl FioEngine {
+    /// `None` for what fio does not have.
+    fn of(method: Method) -> Option<FioEngine> {
+        match method {
+            Method::Sync => Some(FioEngine::Psync),
+            Method::Libaio => Some(FioEngine::Libaio),
+            Method::Async => Some(FioEngine::IoUring),
+            _ => None,
+        }
+    }
+}
+
+/// Threads of the same requests.
+#[derive(Debug, Clone, Copy)]
+struct FioJobs {
+    name: PointName,
+    begins: Begins,
+    engine: FioEngine,
+    is_random: bool,
+    length_bytes: u64,
+    write_percent: u32,
+}
+
+impl FioJobs {
+    /// `threads`: requests under way of each.
+    fn write(self, text: &mut String, threads: &[u32]) {
+        let mut rest = threads;
+        let mut begins = self.begins;
+        while let Some(depth) = rest.first() {
+            let count = rest.iter().take_while(|other| *other == depth).count();
+            self.section(text, begins, (*depth, count), threads.len());
+            begins = Begins::InGroup;
+            rest = &rest[count..];
+        }
+    }
+
+    fn section(self, text: &mut String, begins: Begins, (depth, count): (u32, usize), all: usize) {
+        // Those told together are called as the first of them.
+        let (name, begins) = match begins {
+            Begins::AfterAll => (self.name.to_string(), "stonewall\n"),
+            Begins::Beside => (self.name.to_string(), "new_group\n"),
+            Begins::InGroup => (format!("{}, the others", self.name), ""),
+        };
+        let _ = write!(text, "\n[{name}]\n{begins}bs={}\n", self.length_bytes);
+        let how = match (self.is_random, self.write_percent) {
+            (true, 0) => "rw=randread",
+            (true, 100) => "rw=randwrite",
+            (true, _) => "rw=randrw",
+            (false, 0) => "rw=read",
+            (false, 100) => "rw=write",
+            (false, _) => "rw=rw",
+        };
+        let _ = writeln!(text, "{how}");
+        if (1..100).contains(&self.write_percent) {
+            let _ = writeln!(text, "rwmixwrite={}", self.write_percent);
+        }
+        let _ = match self.engine {
+            FioEngine::Psync => writeln!(text, "ioengine=psync"),
+            FioEngine::Libaio => writeln!(text, "ioengine=libaio\niodepth={depth}"),
+            FioEngine::IoUring => writeln!(text, "ioengine=io_uring\nfixedbufs=1\niodepth={depth}"),
+        };
+        let count = match self.engine {
+            FioEngine::Psync => count * depth as usize,
+            _ => count,
+        };
+        if count > 1 {
+            let _ = writeln!(text, "numjobs={count}");
+        }
+        if !self.is_random && all > 1 {
+            let _ = writeln!(text, "offset_increment={}%", 100 / all);
+        }
+    }
+}
+
+/// `fdatasync` after each write, as in [`crate::flush`].
+fn flushes(text: &mut String, directory: &Path) {
+    for writers in WRITERS {
+        let name = PointName::Flush { writers };
+        let file = escaped(&directory.join(format!("{FILE}-flush")));
+        let filesize = PART_BYTES * u64::from(WRITERS[1]);
+        let _ = write!(
+            text,
+            "\n[{name}]\nstonewall\nfilename={file}\nfilesize={filesize}\nsize={PART_BYTES}\noffset_increment={PART_BYTES}\n\
+             direct=0\nrw=write\nbs={WRITE_BYTES}\nfdatasync=1\nunified_rw_reporting=0\nioengine=psync\nnumjobs={writers}\n"
+        );
+    }
+}
