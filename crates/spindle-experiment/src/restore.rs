@@ -3,6 +3,7 @@
 //! way for all cases of an experiment; which layouts can have it shows here, as far as the experiment says what they
 //! are.
 
+use spindle_layout::file_system;
 use spindle_layout::spec::LayoutKind;
 use spindle_text::words;
 
@@ -69,11 +70,12 @@ impl RestoreBy {
     pub fn refusal_on(self, type_name: &str) -> Option<String> {
         match self {
             RestoreBy::Copy | RestoreBy::Reload => None,
-            RestoreBy::Snapshot if type_name != "btrfs" => Some(format!(
+            RestoreBy::Snapshot if !has_snapshots(type_name) => Some(format!(
                 "{type_name} has no snapshots, and Spindle did not make the volume beneath it"
             )),
             RestoreBy::Reflink | RestoreBy::Snapshot => {
-                let cannot = ["ext2", "ext3", "ext4", "tmpfs"].contains(&type_name);
+                let kind = file_system::kind(type_name);
+                let cannot = kind.map_or(type_name == "tmpfs", |kind| !kind.shares_blocks);
                 cannot.then(|| format!("files on {type_name} cannot share blocks"))
             }
         }
@@ -156,13 +158,17 @@ impl RestoreBy {
             LayoutKind::Raw => Some("it is raw, and not on a thin volume".to_owned()),
             LayoutKind::DiskGroup => Some("a disk group shares no blocks".to_owned()),
             LayoutKind::FileSystem(of) => match self {
-                RestoreBy::Snapshot if of.type_name != "btrfs" => {
+                RestoreBy::Snapshot if !has_snapshots(&of.type_name) => {
                     Some(format!("{} is not on a thin volume", of.type_name))
                 }
                 _ => self.refusal_on(&of.type_name),
             },
         }
     }
+}
+
+fn has_snapshots(type_name: &str) -> bool {
+    file_system::kind(type_name).is_some_and(|kind| kind.has_snapshots)
 }
 
 fn is_thin(layout: &Layout) -> bool {

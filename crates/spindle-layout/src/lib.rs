@@ -10,6 +10,7 @@ mod changed;
 mod creation;
 mod data_directory;
 mod error;
+pub mod file_system;
 mod golden;
 pub mod guard;
 mod image;

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use spindle_system::{DeviceMapper, SystemTree};
 
+use crate::file_system;
 use crate::moment;
 
 /// Where administrators' tools are, also when an ordinary user's `PATH` leaves it out.
@@ -71,10 +72,10 @@ impl ToolError {
 
 /// The package that brings a tool, by its name in Debian, Fedora and SUSE alike as far as they agree.
 pub fn package_of(program: &str) -> Option<&'static str> {
+    if let Some(type_name) = program.strip_prefix("mkfs.") {
+        return file_system::kind(type_name).map(|kind| kind.package);
+    }
     Some(match program {
-        "mkfs.xfs" => "xfsprogs",
-        "mkfs.btrfs" => "btrfs-progs",
-        "mkfs.ext2" | "mkfs.ext3" | "mkfs.ext4" => "e2fsprogs",
         "lvm" => "lvm2",
         "dmsetup" => "dmsetup",
         "sfdisk" => "fdisk (Debian) or util-linux",

@@ -1,7 +1,7 @@
 //! Adding is one new file and at most three lines: the folders of `additions` add a workload, an access path, an SQL
-//! engine of a known dialect and a setting of the embedded database to a copy of the workspace, whose tests then pass,
-//! and which runs them. `lines` says which line is added behind which; `new` holds the new file. The copy is built only
-//! with `SPINDLE_THOROUGH` set, as by `make test-all`: it takes minutes.
+//! engine of a known dialect, a file system and a setting of the embedded database to a copy of the workspace, whose
+//! tests then pass, and which runs them. `lines` says which line is added behind which; `new` holds the new file. The
+//! copy is built only with `SPINDLE_THOROUGH` set, as by `make test-all`: it takes minutes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -232,6 +232,9 @@ fn what_is_added_so_is_documented_tested_and_run() {
         "all",
         "real_device::",
     ]);
+    let plan = folder().join("plan.toml").display().to_string();
+    let told = cargo(&["run", "--locked", "-p", "spindle", "--", "plan", &plan]);
+    assert!(told.contains("mkfs.minix -3"), "{told}");
     let run = |experiment: &str, out: &str| {
         let out = copied.join("target").join(out);
         let _ = fs::remove_dir_all(&out);

@@ -7,11 +7,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::file_system;
 use crate::guard::{Appearance, Permit, Refusal};
 use crate::spec::{Delay, DeviceSpec, FileSystemSpec, LayoutKind, LayoutSpec, Share, size_text};
 use crate::steps::{
     AttachLoop, ClaimDevice, DelayDevice, DeviceName, MakeDirectory, MakeFile, MakeFileSystem,
-    MakeVolume, MakeVolumeGroup, MountFileSystem, OverwriteDevice, Step, takes_our_uuid,
+    MakeVolume, MakeVolumeGroup, MountFileSystem, OverwriteDevice, Step,
 };
 
 mod delayed_by;
@@ -270,7 +271,7 @@ fn device_step(
                 Permit::Erase { content, .. } => Some(content.clone()),
             };
             let file_system_type = match &spec.kind {
-                LayoutKind::FileSystem(of) if !takes_our_uuid(&of.type_name) => {
+                LayoutKind::FileSystem(of) if !takes_identity(&of.type_name) => {
                     Some(of.type_name.clone())
                 }
                 _ => None,
@@ -511,4 +512,9 @@ fn write_steps(f: &mut fmt::Formatter<'_>, steps: &[Step]) -> fmt::Result {
         writeln!(f, "  {number}. {step}")?;
     }
     Ok(())
+}
+
+/// Whether a file system of this kind gets an identity of our choice.
+fn takes_identity(type_name: &str) -> bool {
+    file_system::kind(type_name).is_some_and(|kind| kind.identity.is_some())
 }

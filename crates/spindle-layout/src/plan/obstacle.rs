@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::facts::tools_of;
 use super::{Facts, share, taken_twice};
+use crate::file_system;
 use crate::guard::Refusal;
 use crate::spec::{DeviceSpec, LayoutKind, LayoutSpec};
 use crate::tool::package_of;
@@ -148,8 +149,12 @@ pub(super) fn of_spec(spec: &LayoutSpec, facts: &Facts) -> Vec<Obstacle> {
     obstacles
 }
 
-/// Whether the layout can stand on so many devices, or parts of shared ones. A file system takes one, unless it is
-/// btrfs or stands on a volume; a volume as many as it has stripes and copies.
+fn spans_devices(type_name: &str) -> bool {
+    file_system::kind(type_name).is_some_and(|kind| kind.spans_devices)
+}
+
+/// Whether the layout can stand on so many devices, or parts of shared ones. A file system takes one, unless its kind
+/// spans several or it stands on a volume; a volume as many as it has stripes and copies.
 pub(super) fn of_pieces(spec: &LayoutSpec, found: usize) -> Option<Obstacle> {
     let wrong = |what: String, wanted: String| {
         Some(Obstacle::DeviceCount {
@@ -170,7 +175,7 @@ pub(super) fn of_pieces(spec: &LayoutSpec, found: usize) -> Option<Obstacle> {
             }
         }
         (None, LayoutKind::FileSystem(file_system))
-            if file_system.type_name != "btrfs" && found > 1 =>
+            if found > 1 && !spans_devices(&file_system.type_name) =>
         {
             wrong(
                 file_system.type_name.clone(),

@@ -1,11 +1,11 @@
 //! How much room volumes and file systems will have that are not made yet. Each figure leans to the large side: who
-//! reckons with it refuses what cannot fit, and nothing that might. The figures of file systems were read off `df`
-//! (what it calls available) after mke2fs 1.47, mkfs.xfs 6.1 and mkfs.btrfs 6.2 on devices of 16 MiB to 100 GiB.
+//! reckons with it refuses what cannot fit, and nothing that might. What file systems take for themselves is said by
+//! each kind.
 
+use crate::file_system;
 use crate::spec::{FileSystemSpec, VolumeSpec};
 
 const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
 
 /// LVM gives room out in extents of this size, and keeps the first of each device.
 const EXTENT_BYTES: u64 = 4 * MIB;
@@ -28,44 +28,11 @@ pub(super) fn of_file_system(spec: &FileSystemSpec, devices_bytes: &[u64]) -> u6
     if !spec.mkfs_options.is_empty() || devices_bytes.len() > 1 {
         return bytes / 100 * SOMEHOW_PERCENT;
     }
-    let taken = match spec.type_name.as_str() {
-        "ext4" | "ext3" => taken_by_ext(bytes) + journal_of_ext(bytes),
-        "ext2" => taken_by_ext(bytes),
-        "xfs" => 64 * MIB + bytes.min(GIB) / 33 + bytes / 140,
-        "btrfs" if bytes < 512 * MIB => 80 * MIB,
-        "btrfs" if bytes < 50 * GIB => (bytes / 9).min(529 * MIB),
-        "btrfs" => 2065 * MIB,
-        _ => bytes / 50,
-    };
-    bytes.saturating_sub(taken)
-}
-
-/// Inodes, and what is kept for root: 5 % of the rest. Small file systems have four times as many inodes.
-fn taken_by_ext(bytes: u64) -> u64 {
-    let inodes = if bytes < 512 * MIB {
-        bytes / 16
-    } else {
-        bytes / 64
-    };
-    inodes + (bytes - inodes) / 20
-}
-
-/// By the number of blocks, of which small file systems have small ones (`ext2fs_default_journal_size` of e2fsprogs).
-fn journal_of_ext(bytes: u64) -> u64 {
-    let block_bytes = if bytes < 512 * MIB { 1024 } else { 4096 };
-    let blocks = bytes / block_bytes;
-    let journal_blocks = match blocks {
-        0..2_048 => 0,
-        2_048..32_768 => 1_024,
-        32_768..262_144 => 4_096,
-        262_144..524_288 => 8_192,
-        524_288..4_194_304 => 16_384,
-        4_194_304..8_388_608 => 32_768,
-        8_388_608..16_777_216 => 65_536,
-        16_777_216..33_554_432 => 131_072,
-        _ => 262_144,
-    };
-    journal_blocks * block_bytes
+    let kind = file_system::kind(&spec.type_name);
+    let taken_bytes = kind.map_or(file_system::taken_by_unknown as fn(u64) -> u64, |kind| {
+        kind.taken_bytes
+    });
+    bytes.saturating_sub(taken_bytes(bytes))
 }
 
 #[cfg(test)]

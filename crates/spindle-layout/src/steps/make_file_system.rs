@@ -5,8 +5,12 @@
 use std::fmt;
 
 use super::{DeviceName, StepError, Workshop, run_on_devices};
+use crate::file_system;
 use crate::spec::FileSystemSpec;
 use crate::tool::argument;
+
+/// A kind that is not known writes about one byte of so many.
+const WRITTEN_SHARE: u64 = 200;
 
 /// Makes a file system on one device, or btrfs on several.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,34 +23,16 @@ pub struct MakeFileSystem {
     pub size_bytes: u64,
 }
 
-/// Whether we choose the identity of a file system of this type.
-pub(crate) fn takes_our_uuid(type_name: &str) -> bool {
-    matches!(type_name, "ext2" | "ext3" | "ext4" | "xfs" | "btrfs")
-}
-
 /// The arguments that Spindle gives a `mkfs`, before the person's own.
 fn own_arguments(type_name: &str, uuid: Option<&str>) -> Vec<String> {
-    let words: &[&str] = match type_name {
-        // -E once: the person's own replaces ours only where they name the same.
-        "ext2" => &["-q", "-E", "nodiscard,lazy_itable_init=0"],
-        "ext3" | "ext4" => &[
-            "-q",
-            "-E",
-            "nodiscard,lazy_itable_init=0,lazy_journal_init=0",
-        ],
-        "xfs" => &["-q", "-K"],
-        "btrfs" => &["-q", "--nodiscard"],
-        _ => &[],
+    let Some(kind) = file_system::kind(type_name) else {
+        return Vec::new();
     };
-    let mut arguments: Vec<String> = words.iter().map(ToString::to_string).collect();
-    if let Some(uuid) = uuid {
-        match type_name {
-            "xfs" => arguments.extend(["-m".to_owned(), format!("uuid={uuid}")]),
-            _ if takes_our_uuid(type_name) => arguments.extend(["-U".to_owned(), uuid.to_owned()]),
-            _ => {}
-        }
-    }
-    arguments
+    let words = kind.mkfs.iter().map(ToString::to_string);
+    let identity = uuid
+        .zip(kind.identity)
+        .map(|(uuid, identity)| identity(uuid));
+    words.chain(identity.into_iter().flatten()).collect()
 }
 
 impl fmt::Display for MakeFileSystem {
@@ -69,13 +55,10 @@ impl fmt::Display for MakeFileSystem {
 }
 
 impl MakeFileSystem {
-    /// About: tables of inodes (ext: 256 bytes for each 16 KiB), the journal.
+    /// About: tables of inodes, the journal.
     pub(super) fn written_bytes(&self) -> u64 {
-        let share = if self.spec.type_name.starts_with("ext") {
-            40
-        } else {
-            200
-        };
+        let kind = file_system::kind(&self.spec.type_name);
+        let share = kind.map_or(WRITTEN_SHARE, |kind| kind.written_share);
         self.size_bytes / share
     }
 

@@ -47,7 +47,6 @@ pub use made_nodes::MadeNodes;
 pub use make_directory::{MadeDirectory, MakeDirectory};
 pub use make_file::{MadeFile, MakeFile};
 pub use make_file_system::MakeFileSystem;
-pub(crate) use make_file_system::takes_our_uuid;
 pub use make_volume::MakeVolume;
 pub use make_volume_group::{MadeVolumeGroup, MakeVolumeGroup};
 pub use mapped_device::MappedDevice;

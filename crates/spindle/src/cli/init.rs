@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use clap::Args;
 use spindle_engines::sql::{ServerKind, ServerRequest, server};
 use spindle_experiment::{Changes, Engine, Experiment};
+use spindle_layout::file_system;
 use spindle_layout::guard::{EmptyDevice, Guard, Want, empty_devices};
 use spindle_layout::tool::Tools;
 use spindle_text::quantity::{duration_text, parse_duration_ms};
@@ -27,10 +28,8 @@ use crate::{plan, say};
 use spindle_run::reckoning::file_system_of;
 use spindle_system::{SystemTree, mounts};
 
-/// File systems that databases are put on.
-const FILE_SYSTEMS: [&str; 10] = [
-    "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "nfs", "nfs4",
-];
+/// File systems that databases are put on, besides those that Spindle makes.
+const OTHER_FILE_SYSTEMS: [&str; 5] = ["f2fs", "zfs", "bcachefs", "nfs", "nfs4"];
 /// Where programs that make file systems are.
 const MKFS: [&str; 3] = ["/usr/sbin/mkfs.xfs", "/sbin/mkfs.xfs", "/usr/bin/mkfs.xfs"];
 /// Other file systems are offered from this much free room on.
@@ -393,6 +392,10 @@ fn machine() -> Machine {
     }
 }
 
+fn is_for_databases(type_name: &str) -> bool {
+    file_system::kind(type_name).is_some() || OTHER_FILE_SYSTEMS.contains(&type_name)
+}
+
 /// The current directory, and other file systems with room.
 fn places() -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
@@ -400,7 +403,7 @@ fn places() -> Vec<Place> {
     let mounts = mounts::readable_mounts(&SystemTree::default());
     let others = mounts.iter().filter(|mount| {
         let is_writable = mount.options.split(',').any(|option| option == "rw");
-        is_writable && FILE_SYSTEMS.contains(&mount.kind.as_str()) && mount.mount_point.is_dir()
+        is_writable && is_for_databases(&mount.kind) && mount.mount_point.is_dir()
     });
     let here = std::iter::once(PathBuf::from("."));
     for path in here.chain(others.map(|mount| mount.mount_point.clone())) {

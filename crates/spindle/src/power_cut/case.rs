@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use spindle_engines::kernel::{self, Commit, Settings, double_write_bytes, files_of};
 use spindle_io::real::facts;
+use spindle_layout::file_system;
 use spindle_layout::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Preparation};
 use spindle_layout::{DatabaseFiles, LayoutError, LayoutSpec, Placement, RawSpace, Shape, Target};
 use spindle_workload::{OltpMix, OltpMixSettings, Workload};
@@ -130,9 +131,7 @@ impl Case {
     /// How large each device that stands in is.
     pub fn device_bytes(&self) -> u64 {
         let total = match &self.spec.kind {
-            LayoutKind::FileSystem(of) if matches!(of.type_name.as_str(), "xfs" | "btrfs") => {
-                LARGE_LAYOUT_BYTES
-            }
+            LayoutKind::FileSystem(of) if is_for_large_devices(&of.type_name) => LARGE_LAYOUT_BYTES,
             LayoutKind::DiskGroup => LAYOUT_BYTES * self.spec.devices.len() as u64,
             _ => LAYOUT_BYTES,
         };
@@ -223,17 +222,20 @@ impl Case {
     }
 }
 
+fn is_for_large_devices(type_name: &str) -> bool {
+    file_system::kind(type_name).is_some_and(|kind| kind.is_for_large_devices)
+}
+
 /// A layout that is an existing directory: a new file system of its type, on a device that stands in.
 fn like_directory(layout: &Layout) -> Result<LayoutSpec, String> {
     let file_system = facts::file_system(&layout.path).map_err(|error| error.to_string())?;
     let type_name = file_system.type_name;
-    if !matches!(
-        type_name.as_str(),
-        "ext2" | "ext3" | "ext4" | "xfs" | "btrfs"
-    ) {
+    if file_system::kind(&type_name).is_none() {
+        let known: Vec<&str> = file_system::names().collect();
         return Err(format!(
-            "{} is on {type_name}, and Spindle makes ext2, ext3, ext4, xfs and btrfs",
-            layout.path.display()
+            "{} is on {type_name}, and Spindle makes {}",
+            layout.path.display(),
+            known.join(", ")
         ));
     }
     let file_system = FileSystemSpec {

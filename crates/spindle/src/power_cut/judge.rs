@@ -13,6 +13,7 @@ use spindle_io::disk_group::DiskGroup;
 use spindle_io::real::{AccessPath, Caching, Method, Queue, RealEnv, block_on};
 use spindle_io::sim::DiskImage;
 use spindle_io::{BlockDevice, Env};
+use spindle_layout::file_system;
 use spindle_layout::power_cut::{Cut, Kind, Notes, Replay, WriteLog, draw_cuts};
 use spindle_layout::spec::{FileSystemSpec, LayoutKind};
 use spindle_layout::tool::{Tools, find};
@@ -421,15 +422,10 @@ impl Drop for Mounted {
 
 /// What a file system's own check says is wrong, where there is such a check.
 fn damage(type_name: &str, image: &Path) -> Option<String> {
-    let image = image.display().to_string();
-    let (tool, arguments) = match type_name {
-        "ext2" | "ext3" | "ext4" => ("e2fsck", ["-fn", &image]),
-        "xfs" => ("xfs_repair", ["-nf", &image]),
-        _ => return None,
-    };
+    let (tool, option) = file_system::kind(type_name)?.check?;
     find(tool)?;
     Tools::new()
-        .run(tool, &arguments)
+        .run(tool, &[option, &image.display().to_string()])
         .err()
         .map(|error| error.to_string())
 }

@@ -1,0 +1,17 @@
+//! The file system of Minix, version 3.
+
+use super::Kind;
+
+pub(super) const KIND: Kind = Kind {
+    name: "minix",
+    package: "util-linux",
+    mkfs: &["-3"],
+    identity: None,
+    taken_bytes: |bytes| bytes / 10,
+    written_share: 20,
+    spans_devices: false,
+    shares_blocks: false,
+    has_snapshots: false,
+    is_for_large_devices: false,
+    check: Some(("fsck.minix", "-f")),
+};
