@@ -131,6 +131,11 @@ pub trait Counters: Send + Sync {
     /// Space of every table and index.
     fn segments(&self) -> Vec<SegmentSize>;
 
+    /// Space of all of them, bytes; `None` where asking for it takes the database's time.
+    fn segments_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// The processes of a server, of which every descendant belongs to the database; none when it runs in this process,
     /// or their place is unknown.
     fn processes(&self) -> Vec<u32> {

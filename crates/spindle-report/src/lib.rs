@@ -7,6 +7,7 @@
 //! `docs/decisions/0004-report.md` and `docs/decisions/0024-the-page.md`.
 
 pub mod brief;
+mod bulk_load;
 mod chart;
 pub mod compare;
 pub mod comparison;
@@ -23,6 +24,7 @@ mod pairs;
 pub mod queries;
 pub mod sentences;
 pub mod show;
+mod side_by_side;
 pub mod table;
 mod timeline;
 

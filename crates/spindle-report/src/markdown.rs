@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use spindle_stats::TimeSeries;
 
+use super::bulk_load;
 use super::comparison::{self, CHECKS, CHECKS_NOTE, NO_FIGURE};
 use super::effects;
 use super::facts::{Fact, experiment_facts, facts};
@@ -41,7 +42,7 @@ pub fn markdown(result: &RunResult, series: &[SampledTrial]) -> String {
         why(result),
         checks(result),
         throughput_table(result, series),
-        per_query(result),
+        side_by_side(result),
         kinds(result),
         statements(result),
         waits(result),
@@ -329,10 +330,11 @@ fn why(result: &RunResult) -> String {
     section("Why", &body)
 }
 
-/// Seconds and temporary space of each query side by side, for each load level that has queries.
-fn per_query(result: &RunResult) -> String {
-    let tables = queries::tables(result).into_iter();
+/// What queries or a bulk load took, side by side, for each load level that has them.
+fn side_by_side(result: &RunResult) -> String {
+    let tables = bulk_load::tables(result).into_iter();
     tables
+        .chain(queries::tables(result))
         .map(|of| {
             let body = format!("{}\n{}\n", table(&of.header, &of.rows), of.note);
             section(&of.title, &body)

@@ -3,6 +3,7 @@
 
 use super::comparison::NO_FIGURE;
 use super::sentences::load_name;
+use super::side_by_side::{MIB, SideBySide, mebibytes, name};
 use spindle_result::{Case, QueryMean, QueryMeans, RunResult, StatementMeans};
 
 /// Stands below seconds.
@@ -23,24 +24,9 @@ const STATEMENTS_NOTE: &str = "\
 Mean time from asking to the last row, as a client sees it; of statements below 0.1 ms one execution in sixteen is timed. How often a statement runs in a transaction is of the \
 first layout.";
 
-/// Bytes of a mebibyte.
-const MIB: f64 = 1_048_576.0;
-
-/// The queries of one workload and load level.
-pub struct QueryTable {
-    /// What is in it, of which workload and load.
-    pub title: String,
-    /// What the columns are: the query, then each layout by number and name.
-    pub header: Vec<String>,
-    /// The cells of each row.
-    pub rows: Vec<Vec<String>>,
-    /// How it is to be read.
-    pub note: &'static str,
-}
-
 /// For each load level that has queries, one of seconds and, where they are known, one of rates and one of temporary
 /// space.
-pub fn tables(result: &RunResult) -> Vec<QueryTable> {
+pub fn tables(result: &RunResult) -> Vec<SideBySide> {
     let groups = result.groups();
     let tables = groups.iter().flat_map(|group| {
         [
@@ -61,7 +47,7 @@ pub fn measured<'a>(group: &[&'a Case]) -> Vec<(&'a Case, QueryMeans)> {
 }
 
 /// Mean milliseconds of each statement of the cases of one load level; `None` where none was timed.
-pub fn statements_table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> {
+pub fn statements_table(result: &RunResult, group: &[&Case]) -> Option<SideBySide> {
     let of_cases = group.iter().map(|case| (*case, case.statements()));
     let cases: Vec<(&Case, Vec<StatementMeans>)> = of_cases
         .filter(|(_, statements)| !statements.is_empty())
@@ -95,7 +81,7 @@ pub fn statements_table(result: &RunResult, group: &[&Case]) -> Option<QueryTabl
     };
     let layouts = cases.iter().map(|(case, _)| name(result, case));
     let header = ["statement, ms", "in a transaction"].map(str::to_owned);
-    Some(QueryTable {
+    Some(SideBySide {
         title: format!("Time per statement: {}", load_of(result, first)),
         header: header.into_iter().chain(layouts).collect(),
         rows: names.iter().map(row).collect(),
@@ -115,7 +101,7 @@ fn header(result: &RunResult, rows: &str, cases: &[(&Case, QueryMeans)]) -> Vec<
 }
 
 /// Seconds of the cases of one load level; `None` when they have no queries.
-pub fn seconds_table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> {
+pub fn seconds_table(result: &RunResult, group: &[&Case]) -> Option<SideBySide> {
     let cases = measured(group);
     let (first, means) = cases.first()?;
     let rows = means.times.iter().map(|time| {
@@ -130,7 +116,7 @@ pub fn seconds_table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> 
     let mean = row(&cases, "geometric mean", &|(_, means)| {
         means.geometric_mean_s
     });
-    Some(QueryTable {
+    Some(SideBySide {
         title: format!("Seconds per query: {}", load_of(result, first)),
         header: header(result, "seconds", &cases),
         rows: rows.chain(mean).collect(),
@@ -139,7 +125,7 @@ pub fn seconds_table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> 
 }
 
 /// The standard's rates of the cases of one load level; `None` where no case has one.
-pub fn rates_table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> {
+pub fn rates_table(result: &RunResult, group: &[&Case]) -> Option<SideBySide> {
     let cases = measured(group);
     let (first, _) = cases.first()?;
     let rows = [
@@ -148,7 +134,7 @@ pub fn rates_table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> {
         row(&cases, "composite", &|(case, _)| result.composite(case)),
     ];
     let rows: Vec<Vec<String>> = rows.into_iter().flatten().collect();
-    (!rows.is_empty()).then(|| QueryTable {
+    (!rows.is_empty()).then(|| SideBySide {
         title: format!("Queries per hour: {}", load_of(result, first)),
         header: header(result, "queries/h x scale", &cases),
         rows,
@@ -172,7 +158,7 @@ fn row(
 
 /// Temporary space of the cases of one load level, the queries that any layout has written some for, and all of them;
 /// `None` where nothing is known of it.
-pub fn temporary_space_table(result: &RunResult, group: &[&Case]) -> Option<QueryTable> {
+pub fn temporary_space_table(result: &RunResult, group: &[&Case]) -> Option<SideBySide> {
     let cases = measured(group);
     let (first, means) = cases.first()?;
     let row = |title: &str, bytes: &dyn Fn(&QueryMeans) -> Option<f64>| {
@@ -199,7 +185,7 @@ pub fn temporary_space_table(result: &RunResult, group: &[&Case]) -> Option<Quer
         .iter()
         .map(|query| row(query, &|means| of_query(means, query)))
         .chain([row("all queries", &of_whole)]);
-    Some(QueryTable {
+    Some(SideBySide {
         title: format!("Temporary space: {}", load_of(result, first)),
         header: header(result, "MiB", &cases),
         rows: rows.collect(),
@@ -207,30 +193,11 @@ pub fn temporary_space_table(result: &RunResult, group: &[&Case]) -> Option<Quer
     })
 }
 
-/// Number and name of a case's layout.
-pub fn name(result: &RunResult, case: &Case) -> String {
-    match result.layout_number(&case.id.layout) {
-        Some(number) => format!("{number} {}", case.id.layout),
-        None => case.id.layout.clone(),
-    }
-}
-
 fn cell(time: &QueryMean) -> String {
     match (time.seconds, time.errors) {
         (Some(mean), 0) => seconds(mean),
         (Some(mean), errors) => format!("{} ({errors} failed)", seconds(mean)),
         (None, errors) => format!("{errors} failed"),
-    }
-}
-
-/// With two or three figures that count.
-fn mebibytes(mib: f64) -> String {
-    match mib {
-        0.0 => "0".to_owned(),
-        ..0.1 => format!("{mib:.3}"),
-        0.1..10.0 => format!("{mib:.2}"),
-        10.0..100.0 => format!("{mib:.1}"),
-        _ => format!("{mib:.0}"),
     }
 }
 

@@ -10,7 +10,7 @@ use comfy_table::{
 };
 
 use crate::comparison::{self, Column, NO_FIGURE};
-use crate::{cost, queries, sentences};
+use crate::{bulk_load, cost, queries, sentences};
 use spindle_result::{Case, CaseStatus, Comparison, FactorAnswer, Ranking, RunResult, Verdict};
 
 /// Narrower than this, the columns of figures go into two tables, half of them each.
@@ -61,7 +61,7 @@ pub fn render(result: &RunResult, style: Style) -> String {
     let headline = paint(&result.headline, BOLD, style);
     let parts = [
         figures(result, style),
-        per_query(result, style),
+        side_by_side(result, style),
         pairs(result, style),
         effects(result),
         reasons(result),
@@ -95,10 +95,13 @@ pub(crate) fn figures(result: &RunResult, style: Style) -> String {
     text
 }
 
-/// Seconds and temporary space of each query side by side; a blank line at its end, or nothing at all.
-pub(crate) fn per_query(result: &RunResult, style: Style) -> String {
+/// What queries or a bulk load took, side by side; a blank line at its end, or nothing at all.
+pub(crate) fn side_by_side(result: &RunResult, style: Style) -> String {
     let mut text = String::new();
-    for of in &queries::tables(result) {
+    for of in bulk_load::tables(result)
+        .iter()
+        .chain(&queries::tables(result))
+    {
         let mut table = plain_table(style.width);
         table.set_header(&of.header);
         for row in &of.rows {

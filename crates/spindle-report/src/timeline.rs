@@ -157,6 +157,7 @@ mod tests {
             trials: Vec::new(),
             tpm: None,
             nopm: None,
+            load: None,
             response_time: None,
             system: Vec::new(),
         };

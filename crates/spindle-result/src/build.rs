@@ -4,8 +4,8 @@ use spindle_stats::{StatsError, estimate_mean};
 use thiserror::Error;
 
 use super::{
-    Case, CaseRecord, CaseStatus, FORMAT_VERSION, Promise, RunRecord, RunResult, Throughput, Trial,
-    attribution, case_means, drift, effects, findings, headline, judge, levels, stopping, warnings,
+    Case, CaseRecord, CaseStatus, FORMAT_VERSION, Promise, RunRecord, RunResult, SampledTrial, Throughput, Trial,
+    attribution, bulk_load, case_means, drift, effects, findings, headline, judge, levels, stopping, warnings,
 };
 
 /// Why a record has no result: the journal it came from was damaged or changed by hand.
@@ -131,17 +131,18 @@ fn one_case(record: &RunRecord, index: usize, case: &CaseRecord) -> Result<Case,
         (outcome, _) => outcome.clone(),
     };
     let of_case = record.series.iter().filter(|sampled| sampled.case == id);
-    let system = case_means::system(of_case);
+    let of_case: Vec<&SampledTrial> = of_case.collect();
     Ok(Case {
         id,
         outcome,
         promise: promise_of(&trials),
+        load: bulk_load::of_case(&trials, &of_case),
         trials,
         set_aside: case.set_aside.clone(),
         tpm,
         nopm,
         response_time: case_means::response_time(&case.trials),
-        system,
+        system: case_means::system(of_case.into_iter()),
     })
 }
 

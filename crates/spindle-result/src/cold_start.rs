@@ -63,8 +63,9 @@ pub(super) fn warning(result: &RunResult, record: &RunRecord) -> Option<String> 
 
 /// How the cache of a case was filled, the mean of its trials; `None` unless each of them was cold.
 fn of_case(case: &Case, record: &RunRecord) -> Option<Filling> {
-    // Of queries each reads what it reads.
-    if case.trials.iter().any(|trial| trial.queries.is_some()) {
+    // Of queries each reads what it reads, and a bulk load begins with an empty database.
+    let has_warm_up = |trial: &Trial| trial.queries.is_none() && trial.rows.is_none();
+    if !case.trials.iter().all(has_warm_up) {
         return None;
     }
     let sampled = |trial: &Trial| {
@@ -218,11 +219,17 @@ mod tests {
 
     /// What is said of the cold start of layouts `a` and `b`.
     fn said(of: [Seen<'_>; 2]) -> Option<String> {
+        said_of(None, of)
+    }
+
+    /// The same when each trial inserted so many rows.
+    fn said_of(rows: Option<u64>, of: [Seen<'_>; 2]) -> Option<String> {
         let rounds = [120.0; 3];
         let mut record = sample::record(&[("a", &rounds), ("b", &rounds)]);
         for (case, (columns, cache)) in record.cases.iter_mut().zip(of) {
             let layout = ["a", "b"][case.layout];
             for trial in &mut case.trials {
+                trial.rows = rows;
                 // Ten transactions.
                 trial.cache = cache.map(|(filled_at_end, missed)| CacheUse {
                     wanted: 1_000,
@@ -274,6 +281,8 @@ mod tests {
                  it was measured. Warm up longer (plan.warmup, or \"auto\")."
             )
         );
+        // A bulk load has no warm-up.
+        assert_eq!(said_of(Some(1000), [(&cold, LACKS_TEN), NOTHING]), None);
         let colder = [hits(10.0, 80.0)];
         let both = said([(&cold, LACKS_TEN), (&colder, LACKS_TEN)]).expect("both are cold");
         assert!(both.starts_with("Cold start in 2 of 2 cases"), "{both}");

@@ -8,6 +8,7 @@
 mod answer;
 mod attribution;
 mod build;
+mod bulk_load;
 mod case_means;
 mod clients;
 mod cold_start;
@@ -47,10 +48,10 @@ pub use fixed_rate::speed;
 pub use kinds::KindMeans;
 pub use levels::unit;
 pub use model::{
-    Arrivals, Attribution, Audit, CacheUse, Case, CaseId, CasePair, CaseStatus, ClientAudit,
+    Arrivals, Attribution, Audit, BulkLoad, CacheUse, Case, CaseId, CasePair, CaseStatus, ClientAudit,
     Comparison, Conditions, CpuMicroseconds, CpuShares, DatabaseFacts, DeviceProbe, Drift, Effect,
     FORMAT_VERSION, FactorAnswer, FactorName, Finding, Interaction, IoCalls, IoCounts,
-    IoPerTransaction, Keeps, KindOfTransaction, Latency, Layout, Measure, Memory, NOT_DIRECT_HERE,
+    IoPerTransaction, Keeps, KindOfTransaction, Latency, Layout, LoadPart, Measure, Memory, NOT_DIRECT_HERE,
     NoiseFloor, OF_THE_SERVER, OracleEvent, OwnCost, PageCache, Pair, PartDifference, Phase, Place,
     ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime, QuietWait, Ranking, RatioEstimate,
     ResponseTime, Restore, RunResult, SegmentSpace, SetAside, StackKind, StackPart, Standstill,

@@ -76,6 +76,7 @@ pub fn trial(round: u32, tpm: f64) -> Trial {
         errors: 0,
         reconnects: 0,
         kinds: Vec::new(),
+        rows: None,
         statements: Vec::new(),
         queries: None,
         cache: None,

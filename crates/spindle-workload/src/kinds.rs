@@ -8,7 +8,7 @@ use spindle_text::words;
 use crate::oltp_mix::OltpMixSettings;
 use crate::script::ScriptSettings;
 use crate::slob::SlobSettings;
-use crate::sql::kind::{Kind, Pace};
+use crate::sql::kind::{BulkLoad, Kind, Pace};
 use crate::sql::tpcc::TpccSettings;
 use crate::sql::tpch::{Queries, TpcdSettings, TpchSettings, Version};
 use crate::sql::{Junk, Tpcb};
@@ -77,6 +77,11 @@ impl Transactions {
     /// Whether trials end after a number of transactions, and not after a time.
     pub fn are_counted(&self) -> bool {
         self.settings().pace() != Pace::Timed
+    }
+
+    /// What a bulk load inserts; `None` of other workloads.
+    pub fn bulk_load(&self) -> Option<BulkLoad> {
+        self.settings().bulk_load()
     }
 
     /// The same with no more rows to insert than about `bytes` hold; `None` when one transaction inserts more.

@@ -83,6 +83,11 @@ impl Counters for KernelEngine {
         self.instance.segments().into_iter().map(size).collect()
     }
 
+    fn segments_bytes(&self) -> Option<u64> {
+        let segments = self.instance.segments();
+        Some(segments.iter().map(|segment| segment.bytes).sum())
+    }
+
     fn promise(&self, storage: &Storage) -> Promise {
         promise::kernel::promise(&self.settings, storage)
     }

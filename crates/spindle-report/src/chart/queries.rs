@@ -4,7 +4,8 @@ use maud::{Markup, html};
 
 use super::figure::{Figure, Figures};
 use super::{Axis, Frame, Mark, both, colour_class, draw};
-use crate::queries::{self, QueryTable};
+use crate::queries;
+use crate::side_by_side::{self, SideBySide};
 use spindle_result::{Case, QueryMeans, RunResult};
 
 /// Height of a bar, and of a query's name above its bars, in units.
@@ -19,7 +20,7 @@ const LOGARITHMIC_NOTE: &str =
 pub(crate) fn figure(
     result: &RunResult,
     cases: &[&Case],
-    table: &QueryTable,
+    table: &SideBySide,
     id: &str,
 ) -> Option<Markup> {
     let measured = queries::measured(cases);
@@ -60,7 +61,12 @@ pub(crate) fn figure(
         heading,
         legend: measured
             .iter()
-            .map(|(case, _)| (colour_class(number(case) - 1), queries::name(result, case)))
+            .map(|(case, _)| {
+                (
+                    colour_class(number(case) - 1),
+                    side_by_side::name(result, case),
+                )
+            })
             .collect(),
         drawing,
         note,
@@ -93,7 +99,7 @@ fn bars_of(
     let bar = |(place, (case, means)): (usize, &(&Case, QueryMeans))| {
         let time = means.times.iter().find(|time| time.name == name)?;
         let (seconds, number) = (time.seconds?, result.layout_number(&case.id.layout)?);
-        let layout = queries::name(result, case);
+        let layout = side_by_side::name(result, case);
         Some(Bar {
             query,
             place,

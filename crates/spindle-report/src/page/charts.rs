@@ -4,10 +4,12 @@ use maud::{Markup, html};
 
 use super::why::{bar_name, events_of};
 use super::{layout_name, scrolling};
+use crate::bulk_load;
 use crate::chart::stacked::{self, Bar};
 use crate::chart::{device, latency, probe, queries, scaling, throughput};
-use crate::queries::{QueryTable, rates_table, seconds_table, temporary_space_table};
+use crate::queries::{rates_table, seconds_table, temporary_space_table};
 use crate::sentences::load_name;
+use crate::side_by_side::SideBySide;
 use crate::timeline::Timeline;
 use spindle_result::{Case, Measure, Ranking, RunResult, SampledTrial, TimeUse};
 
@@ -44,16 +46,17 @@ fn of_load(result: &RunResult, series: &[SampledTrial], ranking: &Ranking, index
     let cases: Vec<&Case> = cases.filter(|case| case.is_compared()).collect();
     let timeline = Timeline::of(result, series, ranking);
     let table = seconds_table(result, &cases);
-    let more_of_queries = [
+    let more_tables = [
         rates_table(result, &cases),
         temporary_space_table(result, &cases),
+        bulk_load::table(result, &cases),
     ];
     html! {
         h3 { (load) }
         @if let Some(table) = &table {
             @if let Some(figure) = queries::figure(result, &cases, table, &format!("queries-{index}")) { (figure) }
         }
-        @for table in more_of_queries.iter().flatten() { (table_of_queries(table)) }
+        @for table in more_tables.iter().flatten() { (side_by_side(table)) }
         @if let Some(timeline) = &timeline {
             (throughput::figure(result, timeline, &format!("throughput-{index}"), &format!("Throughput over time: {load}")))
         }
@@ -63,7 +66,7 @@ fn of_load(result: &RunResult, series: &[SampledTrial], ranking: &Ranking, index
     }
 }
 
-fn table_of_queries(table: &QueryTable) -> Markup {
+fn side_by_side(table: &SideBySide) -> Markup {
     html! {
         h4 { (table.title) }
         (scrolling(&table.title, html! {

@@ -1,6 +1,7 @@
 //! The shape of `result.json`: every type here is written to it and read from it as it stands.
 
 mod audit;
+mod bulk_load;
 mod case_id;
 mod cause;
 mod clients;
@@ -23,6 +24,7 @@ use serde_json::Value;
 use super::mean::mean_of;
 
 pub use audit::{Audit, IoCounts};
+pub use bulk_load::{BulkLoad, LoadPart};
 pub use case_id::{CaseId, CasePair};
 pub use cause::{Attribution, Finding, PartDifference};
 pub use clients::ClientAudit;
@@ -175,6 +177,9 @@ pub struct Case {
     /// NOPM: new orders per minute over all trials, by [`Trial::nopm`]; `None` for workloads other than TPC-C.
     #[serde(default)]
     pub nopm: Option<Throughput>,
+    /// How a bulk load went; `None` for other workloads.
+    #[serde(default)]
+    pub load: Option<BulkLoad>,
     /// What a transaction's time went to, the mean of the trials that know.
     #[serde(default)]
     pub response_time: Option<ResponseTime>,

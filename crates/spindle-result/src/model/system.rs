@@ -18,6 +18,8 @@ open_words! {
     DeviceReadTimeUs => "device_read_time_us",
     /// Share of the time in which the busiest device had a request.
     DeviceUtilisationPercent => "device_utilisation_percent",
+    /// Space of all segments of the embedded database.
+    SegmentsMib => "segments_mib",
     /// Page cache of the whole machine.
     PageCacheMib => "page_cache_mib",
     /// Share of the blocks looked for that the buffer cache held.

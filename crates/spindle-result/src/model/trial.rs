@@ -33,6 +33,9 @@ pub struct Trial {
     /// The kinds of transactions apart, in the workload's order; empty when there is one kind only.
     #[serde(default)]
     pub kinds: Vec<KindOfTransaction>,
+    /// Rows inserted, for a bulk load.
+    #[serde(default)]
+    pub rows: Option<u64>,
     /// What each statement took, in the workload's order, for workloads in SQL but those of queries.
     #[serde(default)]
     pub statements: Vec<StatementTime>,

@@ -21,6 +21,8 @@ pub struct DatabaseState {
     pub dirty_buffer_bytes: u64,
     /// How often the buffer cache was of use so far, where that is counted.
     pub cache: Option<CacheCounts>,
+    /// Space of all segments, bytes, where that is known at any time.
+    pub segments_bytes: Option<u64>,
 }
 
 /// Everything looked at together.
@@ -85,6 +87,9 @@ const COLUMNS: &[(&str, Figure)] = &[
     }),
     ("dirty_buffers_mib", |it| {
         Some(it.after.database.dirty_buffer_bytes as f64 / MIB)
+    }),
+    ("segments_mib", |it| {
+        Some(it.after.database.segments_bytes? as f64 / MIB)
     }),
     ("buffer_cache_hit_percent", |it| it.hit_percent()),
     // By the processes of the database, whoever else uses the device.
@@ -396,6 +401,7 @@ mod tests {
             log_switches: 1,
             dirty_buffer_bytes: 3 << 20,
             cache: None,
+            segments_bytes: Some(5 << 20),
         };
         second.own_cpu_ns = 2_000_000;
         second.writers_waiting = Some(3);
@@ -408,6 +414,7 @@ mod tests {
         assert_eq!(value(&series, "checkpoints"), Some(2.0));
         assert_eq!(value(&series, "log_switches"), Some(1.0));
         assert_eq!(value(&series, "dirty_buffers_mib"), Some(3.0));
+        assert_eq!(value(&series, "segments_mib"), Some(5.0));
         assert_eq!(value(&series, "runnable_threads"), Some(3.0));
         assert_eq!(value(&series, "writers_waiting_for_file_lock"), Some(3.0));
         assert_eq!(value(&series, "sampler_cpu_percent"), Some(0.2));

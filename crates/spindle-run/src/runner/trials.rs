@@ -31,6 +31,8 @@ const SAMPLES: u64 = 100;
 
 /// Time between samples of a trial that ends with its last query.
 const QUERY_SAMPLE_MS: u64 = 1000;
+/// And of a load so many rows for each millisecond between samples: of ten thousand rows a second some hundred samples.
+const ROWS_PER_SAMPLE_MS: u64 = 1000;
 
 /// A trial that may begin.
 pub(super) struct Prepared {
@@ -303,11 +305,13 @@ fn asked_ms(experiment: &Experiment) -> Option<u64> {
     (!is_counted).then_some(experiment.plan.measure_ms)
 }
 
-/// Time between samples of throughput: how long queries will take is not known.
+/// Time between samples of throughput: how long queries will take is not known, and of a bulk load only how much it is.
 fn sample_ms(experiment: &Experiment) -> u64 {
     let measure_ms = experiment.plan.measure_ms;
-    match experiment.workload.transactions.are_counted() {
-        true => QUERY_SAMPLE_MS,
-        false => (measure_ms / SAMPLES).clamp(100, 3000).min(measure_ms),
+    let transactions = &experiment.workload.transactions;
+    match (transactions.are_counted(), transactions.bulk_load()) {
+        (true, Some(load)) => (load.rows / ROWS_PER_SAMPLE_MS).clamp(100, 3000),
+        (true, None) => QUERY_SAMPLE_MS,
+        (false, _) => (measure_ms / SAMPLES).clamp(100, 3000).min(measure_ms),
     }
 }

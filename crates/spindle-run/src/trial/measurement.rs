@@ -348,6 +348,7 @@ impl Measurement<'_> {
             errors,
             reconnects: end.reconnects - begin.reconnects,
             kinds: self.kinds(&window.spent),
+            rows: self.rows(transactions),
             statements: self.statements(begin, end),
             queries: self.queries(measured),
             measured,
@@ -423,6 +424,7 @@ impl Measurement<'_> {
                 log_switches: done.log_switches,
                 dirty_buffer_bytes: engine.counters().dirty_bytes(),
                 cache: engine.counters().cache(),
+                segments_bytes: engine.counters().segments_bytes(),
             }
         };
         let writers = WritingThreads::of(SystemTree::default(), std::process::id());
@@ -609,6 +611,12 @@ impl Measurement<'_> {
             dirty_bytes,
             Some(Duration::from_nanos(self.env.now() - began_ns)),
         ))
+    }
+
+    /// Rows that so many transactions have inserted, for a bulk load.
+    fn rows(&self, transactions: u64) -> Option<u64> {
+        let load = self.task.workload.transactions.bulk_load()?;
+        Some(transactions * load.rows_per_transaction)
     }
 
     /// What each statement took; queries have a place of their own.

@@ -217,6 +217,9 @@ pub struct TrialOutcome {
     /// The kinds of transactions apart; empty when there is one kind only.
     #[serde(default)]
     pub kinds: Vec<KindOfTransaction>,
+    /// Rows inserted, for a bulk load.
+    #[serde(default)]
+    pub rows: Option<u64>,
     /// The statements apart.
     #[serde(default)]
     pub statements: Vec<StatementTime>,

@@ -46,6 +46,15 @@ pub struct Data {
     pub is_loaded: bool,
 }
 
+/// A workload that only inserts rows, until there are enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BulkLoad {
+    /// Rows, of all clients together.
+    pub rows: u64,
+    /// Rows of a transaction.
+    pub rows_per_transaction: u64,
+}
+
 /// A workload, made for a database.
 pub enum Made {
     /// Of row operations, which every engine can do.
@@ -105,6 +114,11 @@ pub trait Kind {
     /// Rows that a transaction locks at once, besides the ledger's.
     fn locked_rows(&self) -> u32 {
         0
+    }
+
+    /// What a bulk load inserts; `None` of other workloads.
+    fn bulk_load(&self) -> Option<BulkLoad> {
+        None
     }
 
     /// Sessions at a load level.

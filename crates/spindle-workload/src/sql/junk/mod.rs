@@ -19,7 +19,7 @@ use super::dialect::Dialect;
 use super::value::Value;
 use super::{SqlTransaction, SqlWorkload};
 use crate::session::SessionError;
-use crate::sql::kind::{Data, Kind, Made, MadeFor, Pace};
+use crate::sql::kind::{BulkLoad, Data, Kind, Made, MadeFor, Pace};
 use crate::workload::{Acknowledged, Client};
 use statements::{CALL, INSERT};
 
@@ -30,15 +30,15 @@ const C7_LENGTH: usize = 56;
 const ROW_BYTES: u64 = 320;
 
 /// Rows for which the embedded database's control file can list the extents, whatever the block size and however many
-/// clients leave blocks of indexes half empty.
-const EMBEDDED_ROWS_MAX: u64 = 50_000_000;
+/// clients leave blocks of indexes half empty: 450 bytes each, in 21,000 extents of 8 MiB.
+const EMBEDDED_ROWS_MAX: u64 = 300_000_000;
 
 settings! {
     /// The workload.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     pub struct Junk {
         /// Rows that all clients insert together; rounded up to whole commits of each client. On the embedded database
-        /// 50,000,000 at most.
+        /// 300,000,000 at most.
         rows: u64 = number("rows", 1_000_000, 1..=10_000_000_000),
         /// Rows between two commits.
         commit_every: u32 = number("commit_every", 100, 1..=1_000_000),
@@ -63,7 +63,7 @@ impl Kind for Junk {
                 keys: &["rows"],
                 title: format!("the embedded database has no room for {} rows", self.rows),
                 label: format!("at most {EMBEDDED_ROWS_MAX} with engine = \"kernel\""),
-                help: "set fewer rows, or choose another engine: its control file lists about 20,000 extents of 1 MiB",
+                help: "set fewer rows, or choose another engine: its control file lists about 20,000 extents of at most 8 MiB",
                 shown: None,
             });
         }
@@ -73,6 +73,13 @@ impl Kind for Junk {
     fn locked_rows(&self) -> u32 {
         // And a key in each index.
         3 * self.commit_every
+    }
+
+    fn bulk_load(&self) -> Option<BulkLoad> {
+        Some(BulkLoad {
+            rows: self.rows,
+            rows_per_transaction: u64::from(self.commit_every),
+        })
     }
 
     fn pace(&self) -> Pace {

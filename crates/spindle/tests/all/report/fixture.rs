@@ -206,6 +206,7 @@ pub fn trial(case: usize, round: u32) -> Trial {
         errors: 0,
         reconnects: 0,
         kinds: Vec::new(),
+        rows: None,
         statements: Vec::new(),
         queries: None,
         cache: None,

@@ -229,6 +229,7 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
         errors: 0,
         reconnects: 0,
         kinds: kinds(transactions, response_us),
+        rows: None,
         statements: Vec::new(),
         queries: None,
         cache: None,
