@@ -14,7 +14,8 @@ use crate::wait_event::{ProcessWaits, WaitEvent};
 
 /// Size of the control file, bytes.
 pub const CONTROL_FILE_BYTES: u64 = 2 * COPY_BYTES;
-const COPY_BYTES: u64 = 512 << 10;
+/// Size of one copy.
+pub(crate) const COPY_BYTES: u64 = 512 << 10;
 const PIECE_BYTES: usize = 4096;
 const MAGIC: u32 = 0x5350_4343;
 const HEADER_BYTES: usize = 24;
@@ -43,6 +44,14 @@ pub struct Segment {
     pub loaded_rows: u64,
     /// Its space, in order.
     pub extents: Vec<Extent>,
+}
+
+impl Segment {
+    /// Blocks in all of its extents.
+    pub(crate) fn blocks(&self) -> u64 {
+        let extents = self.extents.iter();
+        extents.map(|extent| u64::from(extent.blocks)).sum()
+    }
 }
 
 /// Bytes of a row that are a part of its key.
@@ -274,7 +283,8 @@ fn transfer_arena(frames: usize) -> Result<Arc<Arena>> {
     })
 }
 
-fn encode(contents: &Contents, number: u64) -> Vec<u8> {
+/// A copy as it is written.
+pub(crate) fn encode(contents: &Contents, number: u64) -> Vec<u8> {
     let mut bytes = vec![0; HEADER_BYTES];
     let mut put = |value: u64| bytes.extend_from_slice(&value.to_le_bytes());
     let location = contents.checkpoint.location;

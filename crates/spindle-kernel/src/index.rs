@@ -62,10 +62,10 @@ impl Root {
 
 impl Index {
     /// What the dictionary says of it.
-    pub(crate) fn new(segment: &Segment, of: &IndexOfTable, block_bytes: usize) -> Index {
+    pub(crate) fn new(segment: &Segment, of: &IndexOfTable) -> Index {
         Index {
             root: Root::of(segment),
-            space: Space::new(segment, block_bytes),
+            space: Space::new(segment),
             key: Arc::new(Key {
                 index: segment.name.clone(),
                 table: of.table,

@@ -52,5 +52,5 @@ pub use session::{IndexShape, Session};
 pub use settings::{Commit, InstanceSettings, PlantedFault, Settings, TornBlocks, WriteSync};
 pub use statistics::StatisticsSnapshot;
 pub use storage::Storage;
-pub use table::{Table, row_bytes_max, table_blocks};
+pub use table::{Table, growth_blocks, row_bytes_max, table_blocks};
 pub use wait_event::{SampledWaits, WaitEvent, WaitTotal};

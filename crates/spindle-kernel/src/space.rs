@@ -1,5 +1,6 @@
 //! The space of segments. Tablespaces are sets of datafiles; a segment gets extents from the files of its tablespace in
-//! turn, so that a table lies evenly over all of them. Tables and indexes come here.
+//! turn, so that a table lies evenly over all of them. Extents grow with their segment, so that the dictionary stays
+//! small: it is written whole when a segment gets one. Tables and indexes come here.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::RngCore;
@@ -10,74 +11,93 @@ use crate::block::{self, BlockAddress, BlockKind};
 use crate::control_file::{Contents, Extent, Segment};
 use crate::error::{KernelError, Result};
 use crate::sga::Sga;
+use crate::wait_event::{ProcessWaits, WaitEvent};
 
-/// Extents are this long, so that multi-block reads stay within one (1 MiB, as Oracle's `AUTOALLOCATE` soon gives).
+/// A segment's first extents are this long, so that multi-block reads stay within one. These two sizes are those that
+/// Oracle's `AUTOALLOCATE` gives to segments from 64 KiB to 1 GiB.
 const EXTENT_BYTES: usize = 1 << 20;
+/// Its last ones are at most so many times as long: 8 MiB.
+const EXTENT_GROWTH_MAX: u32 = 8;
+/// An extent is no longer than this part of what its segment has, so that little of it is left unused.
+const GROWTH: u64 = 16;
 /// Blocks written in one I/O while loading.
 const LOAD_BATCH_BLOCKS: usize = 64;
 
 /// The space of a segment.
 pub(crate) struct Space {
     segment: u32,
-    extents: Latch<Vec<Extent>>,
-    extent_blocks: u32,
+    extents: Latch<Extents>,
+}
+
+/// Extents in order, with the number of blocks up to the end of each.
+struct Extents {
+    list: Vec<Extent>,
+    ends: Vec<u64>,
+}
+
+impl Extents {
+    fn new(list: Vec<Extent>) -> Extents {
+        let ends = list.iter().scan(0, |end, extent| {
+            *end += u64::from(extent.blocks);
+            Some(*end)
+        });
+        Extents {
+            ends: ends.collect(),
+            list,
+        }
+    }
+
+    fn blocks(&self) -> u64 {
+        self.ends.last().copied().unwrap_or(0)
+    }
 }
 
 impl Space {
     /// What the dictionary says that a segment has.
-    pub(crate) fn new(segment: &Segment, block_bytes: usize) -> Space {
+    pub(crate) fn new(segment: &Segment) -> Space {
         Space {
             segment: segment.number,
-            extents: Latch::new(segment.extents.clone()),
-            extent_blocks: extent_blocks(block_bytes),
+            extents: Latch::new(Extents::new(segment.extents.clone())),
         }
-    }
-
-    /// Blocks in each extent.
-    pub(crate) fn extent_blocks(&self) -> u32 {
-        self.extent_blocks
     }
 
     /// Blocks that it has, used or not.
     pub(crate) fn blocks(&self) -> u64 {
-        let extents = self.extents.lock();
-        extents.iter().map(|extent| u64::from(extent.blocks)).sum()
+        self.extents.lock().blocks()
     }
 
     /// Address of a block, counted over the extents, and how many follow it in the same extent, itself included.
     pub(crate) fn run(&self, number: u64) -> Option<(BlockAddress, u32)> {
-        // Every extent but a segment's last is of the same size.
         let extents = self.extents.lock();
-        let extent = extents.get((number / u64::from(self.extent_blocks)) as usize)?;
-        let within = (number % u64::from(self.extent_blocks)) as u32;
+        let order = extents.ends.partition_point(|end| *end <= number);
+        let (extent, end) = (extents.list.get(order)?, extents.ends[order]);
+        let left = (end - number) as u32;
         let address = BlockAddress {
             file: extent.file,
-            block: extent.first_block + within,
+            block: extent.first_block + extent.blocks - left,
         };
-        (within < extent.blocks).then_some((address, extent.blocks - within))
+        Some((address, left))
     }
 
     /// Gives the segment another extent; safe to be asked by several sessions at once, for `number` is the block they
     /// lack. The new blocks are formatted before the control file knows them.
-    pub(crate) async fn extend(&self, sga: &Sga, number: u64) -> Result<()> {
+    pub(crate) async fn extend(&self, sga: &Sga, waits: &ProcessWaits, number: u64) -> Result<()> {
+        let wait = waits.begin(&*sga.env);
         let mut plan = SpacePlan::begin(sga).await;
         let index = plan.contents.segment_index(self.segment);
-        let have = plan.contents.segments[index].extents.len();
-        if number < have as u64 * u64::from(self.extent_blocks) {
+        if number < plan.contents.segments[index].blocks() {
+            wait.end(WaitEvent::SpaceContention);
             return Ok(());
         }
-        add_extents(
-            &mut plan.contents,
-            index,
-            self.extent_blocks,
-            self.extent_blocks,
-        )?;
+        let have = plan.contents.segments[index].extents.len();
+        plan.add_extent(index)?;
         let extents = plan.contents.segments[index].extents.clone();
         for extent in &extents[have..] {
             format_extent(sga, *extent).await?;
         }
         plan.enter().await?;
-        *self.extents.lock() = extents;
+        *self.extents.lock() = Extents::new(extents);
+        wait.end(WaitEvent::DataFileInitWrite);
         Ok(())
     }
 }
@@ -118,15 +138,21 @@ impl<'a> SpacePlan<'a> {
             loaded_rows,
             extents: Vec::new(),
         });
-        let extent_blocks = extent_blocks(self.sga.settings.block_bytes);
+        let extent_blocks = self.extent_blocks();
         add_extents(&mut self.contents, number, blocks, extent_blocks)?;
         Ok(number)
     }
 
     /// Gives a segment, by its place in the list, another extent.
     pub(crate) fn add_extent(&mut self, segment: usize) -> Result<()> {
-        let extent_blocks = extent_blocks(self.sga.settings.block_bytes);
-        add_extents(&mut self.contents, segment, extent_blocks, extent_blocks)
+        let have = self.contents.segments[segment].blocks();
+        let extent_blocks = self.extent_blocks();
+        let blocks = next_extent_blocks(have, extent_blocks);
+        add_one(&mut self.contents, segment, blocks, extent_blocks).map(drop)
+    }
+
+    fn extent_blocks(&self) -> u32 {
+        extent_blocks(self.sga.settings.block_bytes)
     }
 
     /// Enters it in the control file.
@@ -142,44 +168,80 @@ impl<'a> SpacePlan<'a> {
     }
 }
 
-/// Blocks in an extent.
+/// Blocks in the smallest extent.
 pub(crate) fn extent_blocks(block_bytes: usize) -> u32 {
     (EXTENT_BYTES / block_bytes) as u32
 }
 
-/// Gives a segment extents for `blocks` blocks, from the data files in turn.
+/// Blocks in the next extent of a segment that has so many, a power of two times those of the smallest.
+fn next_extent_blocks(have: u64, extent_blocks: u32) -> u32 {
+    let wished = (have / GROWTH / u64::from(extent_blocks)).max(1);
+    extent_blocks * (1 << wished.ilog2().min(EXTENT_GROWTH_MAX.ilog2()))
+}
+
+/// Blocks that a segment which grows to so many may have beyond them.
+pub(crate) fn overshoot_blocks(blocks: u64, extent_blocks: u32) -> u64 {
+    u64::from(next_extent_blocks(blocks, extent_blocks))
+}
+
+/// Gives a segment extents for `blocks` blocks, from the data files in turn; smaller ones where the files have no more
+/// room for the size that is due.
 fn add_extents(
     contents: &mut Contents,
     segment: usize,
     blocks: u32,
     extent_blocks: u32,
 ) -> Result<()> {
-    let data_files = 1..contents.file_blocks.len();
     let mut added = 0;
     while added < blocks {
-        let turn = contents.segments[segment].extents.len();
-        let fits =
-            |file: &usize| contents.next_free[*file] + extent_blocks <= contents.file_blocks[*file];
-        let file = data_files
-            .clone()
-            .map(|step| 1 + (step + turn - 1) % data_files.len())
-            .find(fits)
-            .ok_or_else(|| KernelError::TablespaceFull {
-                tablespace: "DATA",
-                segment: contents.segments[segment].name.clone(),
-                extent_blocks,
-            })?;
-        let first_block = contents.next_free[file];
-        contents.next_free[file] += extent_blocks;
-        let extent = Extent {
-            file: file as u16,
-            first_block,
-            blocks: extent_blocks,
-        };
-        contents.segments[segment].extents.push(extent);
-        added += extent_blocks;
+        let due = next_extent_blocks(contents.segments[segment].blocks(), extent_blocks);
+        let left = (blocks - added).next_multiple_of(extent_blocks);
+        added += add_one(contents, segment, due.min(left), extent_blocks)?;
     }
     Ok(())
+}
+
+/// Gives a segment an extent of `wished` blocks or fewer; how many it has.
+fn add_one(
+    contents: &mut Contents,
+    segment: usize,
+    wished: u32,
+    extent_blocks: u32,
+) -> Result<u32> {
+    let extent = place_extent(contents, segment, wished, extent_blocks)?;
+    contents.next_free[usize::from(extent.file)] += extent.blocks;
+    contents.segments[segment].extents.push(extent);
+    Ok(extent.blocks)
+}
+
+/// Where the next extent of a segment has room: of `wished` blocks, or half as many, and so on.
+fn place_extent(
+    contents: &Contents,
+    segment: usize,
+    wished: u32,
+    extent_blocks: u32,
+) -> Result<Extent> {
+    let data_files = contents.file_blocks.len() - 1;
+    let turn = contents.segments[segment].extents.len();
+    let mut blocks = wished;
+    while blocks >= extent_blocks {
+        let files = (0..data_files).map(|step| 1 + (step + turn) % data_files);
+        let has_room =
+            |file: &usize| contents.next_free[*file] + blocks <= contents.file_blocks[*file];
+        if let Some(file) = files.into_iter().find(has_room) {
+            return Ok(Extent {
+                file: file as u16,
+                first_block: contents.next_free[file],
+                blocks,
+            });
+        }
+        blocks = blocks / 2 / extent_blocks * extent_blocks;
+    }
+    Err(KernelError::TablespaceFull {
+        tablespace: "DATA",
+        segment: contents.segments[segment].name.clone(),
+        extent_blocks,
+    })
 }
 
 /// Writes unused blocks over an extent.
@@ -246,4 +308,104 @@ pub(crate) async fn write_extent(
         done += count;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control_file::{COPY_BYTES, CheckpointRecord, encode};
+    use crate::log::marks::Location;
+
+    const BLOCK_BYTES: usize = 8192;
+
+    /// A database of two segments without space, with files of so many blocks; the first is undo's.
+    fn contents(file_blocks: &[u32]) -> Contents {
+        let segment = |number| Segment {
+            number,
+            name: format!("segment {number}"),
+            row_bytes: 100,
+            loaded_rows: 0,
+            extents: Vec::new(),
+        };
+        let location = Location {
+            position: 0,
+            file: 0,
+            sequence: 1,
+            offset: 0,
+        };
+        Contents {
+            database: 1,
+            block_bytes: BLOCK_BYTES as u32,
+            checkpoint: CheckpointRecord {
+                position: 0,
+                location,
+            },
+            next_free: vec![1; file_blocks.len()],
+            file_blocks: file_blocks.to_vec(),
+            segments: vec![segment(0), segment(1)],
+            indexes: Vec::new(),
+        }
+    }
+
+    /// Lets a segment grow, extent by extent, until it has so many blocks.
+    fn grow(contents: &mut Contents, segment: usize, blocks: u64) {
+        let smallest = extent_blocks(BLOCK_BYTES);
+        while contents.segments[segment].blocks() < blocks {
+            let have = contents.segments[segment].blocks();
+            let next = next_extent_blocks(have, smallest);
+            add_one(contents, segment, next, smallest).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_hundred_million_rows_take_a_small_part_of_the_dictionary() {
+        // Rows of 200 bytes and two keys, half of each block of an index empty.
+        let blocks = 100_000_000 * 450 / BLOCK_BYTES as u64;
+        let mut contents = contents(&[1, 4_000_000, 4_000_000]);
+        grow(&mut contents, 1, blocks);
+        let bytes = encode(&contents, 1).len() as u64;
+        assert!(bytes < COPY_BYTES / 3, "{bytes} bytes");
+        let unused = contents.segments[1].blocks() - blocks;
+        assert!(unused < overshoot_blocks(blocks, extent_blocks(BLOCK_BYTES)));
+    }
+
+    #[test]
+    fn every_block_has_one_place_and_files_take_turns() {
+        let mut contents = contents(&[1, 100_000, 100_000, 100_000]);
+        grow(&mut contents, 0, 30_000);
+        grow(&mut contents, 1, 10_000);
+        let mut places = std::collections::BTreeSet::new();
+        for segment in &contents.segments {
+            let space = Space::new(segment);
+            for number in 0..space.blocks() {
+                let (address, left) = space.run(number).unwrap();
+                assert!(places.insert((address.file, address.block)));
+                let (next, _) = space.run(number + u64::from(left) - 1).unwrap();
+                assert_eq!(
+                    (next.file, next.block),
+                    (address.file, address.block + left - 1)
+                );
+            }
+            assert!(space.run(space.blocks()).is_none());
+        }
+        let taken = &contents.next_free[1..];
+        let (least, most) = (taken.iter().min().unwrap(), taken.iter().max().unwrap());
+        assert!(
+            most - least <= 3 * 8 * extent_blocks(BLOCK_BYTES),
+            "{taken:?}"
+        );
+    }
+
+    #[test]
+    fn the_last_room_is_given_in_smaller_extents() {
+        let smallest = extent_blocks(BLOCK_BYTES);
+        let mut contents = contents(&[1, 1 + 203 * smallest, 1 + 100 * smallest]);
+        grow(&mut contents, 1, 303 * u64::from(smallest));
+        assert_eq!(contents.segments[1].blocks(), 303 * u64::from(smallest));
+        let error = add_one(&mut contents, 1, smallest, smallest).unwrap_err();
+        assert!(
+            matches!(error, KernelError::TablespaceFull { .. }),
+            "{error}"
+        );
+    }
 }

@@ -14,7 +14,7 @@ use crate::control_file::Segment;
 use crate::error::{KernelError, Result};
 use crate::index::Index;
 use crate::sga::Sga;
-use crate::space::{Space, SpacePlan, extent_blocks, write_extent};
+use crate::space::{Space, SpacePlan, extent_blocks, overshoot_blocks, write_extent};
 use crate::transaction::undo_record::UNDO_RECORD_OVERHEAD_BYTES;
 
 /// A table of an open database.
@@ -40,7 +40,7 @@ impl Table {
             row_bytes,
             slots_per_block,
             loaded_rows: segment.loaded_rows,
-            space: Space::new(segment, block_bytes),
+            space: Space::new(segment),
             indexes: Latch::default(),
             insert_block: AtomicU64::new(segment.loaded_rows / slots_per_block as u64),
         }
@@ -133,6 +133,11 @@ impl Table {
     }
 }
 
+/// Blocks that a segment which grows to so many may have beyond them, whole extents.
+pub fn growth_blocks(block_bytes: usize, blocks: u64) -> u64 {
+    overshoot_blocks(blocks, extent_blocks(block_bytes))
+}
+
 /// Blocks that `rows` loaded rows of up to `row_bytes` take, whole extents.
 pub fn table_blocks(block_bytes: usize, row_bytes: usize, rows: u64) -> u64 {
     let blocks = rows
@@ -169,11 +174,11 @@ pub(crate) async fn create(
     let segment = &plan.contents.segments[number];
     let table = Table::new(segment, block_bytes);
     let mut filler = sga.env.rng(u64::from(table.segment));
-    for (order, extent) in segment.extents.iter().enumerate() {
+    let mut first_number = 0;
+    for extent in &segment.extents {
         if is_interrupted() {
             return Err(KernelError::LoadInterrupted);
         }
-        let first_number = order as u64 * u64::from(table.space.extent_blocks());
         write_extent(sga, *extent, |step, address, bytes| {
             fill_block(
                 &table,
@@ -185,6 +190,7 @@ pub(crate) async fn create(
             );
         })
         .await?;
+        first_number += u64::from(extent.blocks);
     }
     sga.flush_datafiles().await?;
     plan.enter().await?;

@@ -60,6 +60,10 @@ wait_events! {
     WriteCompleteWaits => "write complete waits",
     /// Another transaction has the row locked.
     RowLockContention => "enq: TX - row lock contention",
+    /// A session extends a segment: it formats the new blocks and enters them in the control file.
+    DataFileInitWrite => "data file init write",
+    /// Another session extends the segment.
+    SpaceContention => "enq: HW - contention",
     /// CKPT or a foreground writes the control file.
     ControlFileWrite => "control file parallel write",
 }

@@ -4,8 +4,9 @@ use spindle_stats::{StatsError, estimate_mean};
 use thiserror::Error;
 
 use super::{
-    Case, CaseRecord, CaseStatus, FORMAT_VERSION, Promise, RunRecord, RunResult, SampledTrial, Throughput, Trial,
-    attribution, bulk_load, case_means, drift, effects, findings, headline, judge, levels, stopping, warnings,
+    Case, CaseRecord, CaseStatus, FORMAT_VERSION, Promise, RunRecord, RunResult, SampledTrial,
+    Throughput, Trial, attribution, bulk_load, case_means, drift, effects, findings, headline,
+    judge, levels, stopping, warnings,
 };
 
 /// Why a record has no result: the journal it came from was damaged or changed by hand.

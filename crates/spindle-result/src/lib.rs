@@ -48,15 +48,16 @@ pub use fixed_rate::speed;
 pub use kinds::KindMeans;
 pub use levels::unit;
 pub use model::{
-    Arrivals, Attribution, Audit, BulkLoad, CacheUse, Case, CaseId, CasePair, CaseStatus, ClientAudit,
-    Comparison, Conditions, CpuMicroseconds, CpuShares, DatabaseFacts, DeviceProbe, Drift, Effect,
-    FORMAT_VERSION, FactorAnswer, FactorName, Finding, Interaction, IoCalls, IoCounts,
-    IoPerTransaction, Keeps, KindOfTransaction, Latency, Layout, LoadPart, Measure, Memory, NOT_DIRECT_HERE,
-    NoiseFloor, OF_THE_SERVER, OracleEvent, OwnCost, PageCache, Pair, PartDifference, Phase, Place,
-    ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime, QuietWait, Ranking, RatioEstimate,
-    ResponseTime, Restore, RunResult, SegmentSpace, SetAside, StackKind, StackPart, Standstill,
-    StatementTime, Stopping, SystemColumn, SystemFigure, SystemMean, SystemSeries, Throughput,
-    TimePart, TimeUse, Trial, TrialTimes, Variance, Wait, WaitEvent, WarmUp, Warning, is_refresh,
+    Arrivals, Attribution, Audit, BulkLoad, CacheUse, Case, CaseId, CasePair, CaseStatus,
+    ClientAudit, Comparison, Conditions, CpuMicroseconds, CpuShares, DatabaseFacts, DeviceProbe,
+    Drift, Effect, FORMAT_VERSION, FactorAnswer, FactorName, Finding, Interaction, IoCalls,
+    IoCounts, IoPerTransaction, Keeps, KindOfTransaction, Latency, Layout, LoadPart, Measure,
+    Memory, NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OracleEvent, OwnCost, PageCache, Pair,
+    PartDifference, Phase, Place, ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime,
+    QuietWait, Ranking, RatioEstimate, ResponseTime, Restore, RunResult, SegmentSpace, SetAside,
+    StackKind, StackPart, Standstill, StatementTime, Stopping, SystemColumn, SystemFigure,
+    SystemMean, SystemSeries, Throughput, TimePart, TimeUse, Trial, TrialTimes, Variance, Wait,
+    WaitEvent, WarmUp, Warning, is_refresh,
 };
 pub use queries::{QueryMean, QueryMeans};
 pub use record::{AutoPlan, CaseRecord, MatrixRecord, RunRecord, SampledTrial};

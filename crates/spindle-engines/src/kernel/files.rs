@@ -1,6 +1,6 @@
 //! How large the files of a workload's database are: what is loaded, what clients add, undo, redo.
 
-use spindle_kernel::{CONTROL_FILE_BYTES, row_bytes_max, table_blocks};
+use spindle_kernel::{CONTROL_FILE_BYTES, growth_blocks, row_bytes_max, table_blocks};
 use spindle_layout::Shape;
 use spindle_workload::{IndexSpec, Inserts, RowLength, TableSize, TableSpec, Workload};
 
@@ -33,15 +33,20 @@ pub fn files_of(
     let mut segments = tables.len() as u64;
     for (number, spec) in tables.iter().enumerate() {
         let (row_bytes, loaded_rows) = row_shape(spec, block_bytes);
-        blocks += table_blocks(block_bytes, row_bytes, loaded_rows);
+        let loaded = table_blocks(block_bytes, row_bytes, loaded_rows);
+        blocks += loaded;
         let added = inserts.iter().find(|of| of.table == number);
-        blocks += added.map_or(0, |of| added_blocks(of, clients, block_bytes));
+        blocks += added.map_or(0, |of| {
+            let of_rows = added_blocks(of, clients, block_bytes);
+            of_rows + growth_blocks(block_bytes, loaded + of_rows)
+        });
         let rows = loaded_rows + added.map_or(0, |of| added_rows(of, clients));
         for index in workload.indexes(number) {
             // One that only loads fills is filled in order.
             let clients = added.map_or(1, |_| clients);
             let of_index = index_blocks(index, rows, clients, block_bytes);
             blocks += of_index.next_multiple_of(table_blocks(block_bytes, 1, 1));
+            blocks += growth_blocks(block_bytes, of_index);
             segments += 1;
         }
     }

@@ -80,7 +80,7 @@ pub(crate) async fn create(
         is_unique,
         key: parts.to_vec(),
     };
-    let index = Index::new(&plan.contents.segments[number], &entry, block_bytes);
+    let index = Index::new(&plan.contents.segments[number], &entry);
     plan.contents.indexes.push(entry);
     plan.enter().await?;
     Ok(Arc::new(index))
@@ -227,9 +227,9 @@ struct Blocks<'a> {
     sga: &'a Sga,
     plan: SpacePlan<'a>,
     segment: usize,
-    extent_blocks: usize,
-    /// Extents before the one that is being filled.
+    /// Extents before the one that is being filled, and their blocks.
     extents_done: usize,
+    blocks_done: usize,
     /// Nodes of the extent that is being filled.
     nodes: Vec<Vec<u8>>,
     first_extent: Vec<Vec<u8>>,
@@ -241,8 +241,8 @@ impl<'a> Blocks<'a> {
             sga,
             plan,
             segment,
-            extent_blocks: extent_blocks(sga.settings.block_bytes) as usize,
             extents_done: 0,
+            blocks_done: 0,
             // The header's and the root's places.
             nodes: vec![Vec::new(); 2],
             first_extent: Vec::new(),
@@ -255,26 +255,35 @@ impl<'a> Blocks<'a> {
 
     /// Blocks used so far.
     fn used(&self) -> usize {
-        self.extents_done * self.extent_blocks + self.nodes.len()
+        self.blocks_done + self.nodes.len()
     }
 
     /// Address of the block that comes `ahead` blocks after the next one.
     fn address(&mut self, ahead: usize) -> Result<BlockAddress> {
-        let number = self.used() + ahead;
-        let order = number / self.extent_blocks;
-        while self.plan.contents.segments[self.segment].extents.len() <= order {
-            self.plan.add_extent(self.segment)?;
+        let (mut order, mut number) = (self.extents_done, self.nodes.len() + ahead);
+        loop {
+            let extents = &self.plan.contents.segments[self.segment].extents;
+            match extents.get(order) {
+                None => self.plan.add_extent(self.segment)?,
+                Some(extent) if number < extent.blocks as usize => {
+                    return Ok(BlockAddress {
+                        file: extent.file,
+                        block: extent.first_block + number as u32,
+                    });
+                }
+                Some(extent) => {
+                    number -= extent.blocks as usize;
+                    order += 1;
+                }
+            }
         }
-        let extent = self.plan.contents.segments[self.segment].extents[order];
-        Ok(BlockAddress {
-            file: extent.file,
-            block: extent.first_block + (number % self.extent_blocks) as u32,
-        })
     }
 
     async fn put(&mut self, node: Vec<u8>) -> Result<()> {
         self.nodes.push(node);
-        if self.nodes.len() < self.extent_blocks {
+        let extents = &self.plan.contents.segments[self.segment].extents;
+        let extent_blocks = extents[self.extents_done].blocks as usize;
+        if self.nodes.len() < extent_blocks {
             return Ok(());
         }
         let nodes = std::mem::take(&mut self.nodes);
@@ -283,6 +292,7 @@ impl<'a> Blocks<'a> {
             order => self.write(order, &nodes, None).await?,
         }
         self.extents_done += 1;
+        self.blocks_done += extent_blocks;
         Ok(())
     }
 

@@ -107,7 +107,7 @@ impl Instance {
         }
         for of in &contents.indexes {
             let segment = &contents.segments[contents.segment_index(of.segment)];
-            let index = Arc::new(Index::new(segment, of, block_bytes));
+            let index = Arc::new(Index::new(segment, of));
             let tables = instance.tables.lock();
             let table = tables.iter().find(|table| table.segment == of.table);
             instance.adopt(table.expect("an index has a table"), &index);
@@ -225,11 +225,7 @@ impl Instance {
             let space = |segment: &Segment| SegmentSpace {
                 name: segment.name.clone(),
                 extents: segment.extents.len(),
-                bytes: segment
-                    .extents
-                    .iter()
-                    .map(|extent| u64::from(extent.blocks) * block_bytes)
-                    .sum(),
+                bytes: segment.blocks() * block_bytes,
             };
             contents.segments.iter().map(space).collect()
         })

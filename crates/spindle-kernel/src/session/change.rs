@@ -280,7 +280,7 @@ impl Session {
                 .entry(table.segment)
                 .or_insert_with(|| next_insert_block(table));
             let Some(address) = table.block(number) else {
-                table.space.extend(&self.sga, number).await?;
+                table.space.extend(&self.sga, &self.waits, number).await?;
                 continue;
             };
             match self.insert_into(table, address, kind, bytes).await? {

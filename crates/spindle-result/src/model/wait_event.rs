@@ -49,6 +49,10 @@ open_words! {
     ControlFileSequentialRead => "control file sequential read",
     /// The control file is written.
     ControlFileParallelWrite => "control file parallel write",
+    /// A segment is extended: its new blocks are written.
+    DataFileInitWrite => "data file init write",
+    /// Another session extends the segment.
+    SpaceContention => "enq: HW - contention",
     /// Datafiles are synced.
     Checkpoint => "checkpoint",
     /// A checkpoint was asked for and waited for.
@@ -88,6 +92,8 @@ impl OracleEvent {
             | OracleEvent::WriteCompleteWaits
             | OracleEvent::ControlFileSequentialRead
             | OracleEvent::ControlFileParallelWrite
+            | OracleEvent::DataFileInitWrite
+            | OracleEvent::SpaceContention
             | OracleEvent::Checkpoint
             | OracleEvent::CheckpointCompleted => true,
         }

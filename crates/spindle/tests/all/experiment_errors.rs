@@ -155,7 +155,7 @@ wrong! {
         "[database]\nengine = \"sqlite\"\n[workload]\nkind = \"junk\"\nprocedure = true\n",
     );
     procedure_of_the_embedded_database: message("[workload]\nkind = \"junk\"\nprocedure = true\n");
-    junk_of_too_many_rows: message("[workload]\nkind = \"junk\"\nrows = 50000001\n");
+    junk_of_too_many_rows: message("[workload]\nkind = \"junk\"\nrows = 300000001\n");
     junk_of_few_rows: message("[database]\ndatafiles = 9\n[workload]\nkind = \"junk\"\nrows = 10\n");
     shares_of_a_mix: message(
         "[database]\nengine = \"sqlite\"\n[workload]\nkind = \"tpcc\"\nmix = { new_order = 50, payment = 49 }\n",

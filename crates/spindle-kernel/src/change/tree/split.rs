@@ -104,7 +104,7 @@ async fn spare(sga: &Sga, waits: &ProcessWaits, index: &Index) -> Result<Spare> 
                     head,
                 });
             }
-            None => index.space.extend(sga, fresh).await?,
+            None => index.space.extend(sga, waits, fresh).await?,
         }
     }
 }
