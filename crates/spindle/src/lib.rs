@@ -15,6 +15,7 @@ mod disk_group;
 pub mod doctor;
 pub mod examples;
 pub mod explain;
+pub mod import;
 pub mod list;
 pub mod plan;
 pub mod power_cut;

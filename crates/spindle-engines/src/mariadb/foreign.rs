@@ -31,6 +31,8 @@ const SETTINGS: &str = "show global variables where variable_name in ('innodb_bu
 pub(super) const TOKEN: &str = "spindle_token";
 /// Another transaction may hold what is to be dropped, but not for ever.
 const PATIENCE: &str = "set lock_wait_timeout = 60";
+/// How one comes to read: changes are refused.
+const READ_ONLY: &str = "set session transaction read only";
 /// A server that is silent for so long when it is looked at or changed is given up.
 const SILENCE: Duration = Duration::from_secs(120);
 
@@ -126,6 +128,18 @@ impl ForeignServer for MariaDb {
         let ended = come_to_server(schema)
             .and_then(|mut connection| tables::end_sessions(&mut connection, &schema.name));
         ended.map_err(|error| failed("ending sessions of", schema, &error))
+    }
+
+    fn reader(
+        &self,
+        address: &Address,
+        password: Option<&Password>,
+    ) -> Result<Box<dyn SqlConnection>, EngineError> {
+        let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
+        let access = Access::foreign(address, password, address.database.as_deref());
+        let mut connection = come_for(&access).map_err(refused)?;
+        connection.run(READ_ONLY).map_err(refused)?;
+        Ok(Box::new(connection))
     }
 
     fn make(&self, schema: &Schema) -> Result<(), EngineError> {

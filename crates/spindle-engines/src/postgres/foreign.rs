@@ -31,6 +31,9 @@ const SETTINGS: &str = "select name, current_setting(name) from pg_settings wher
      'synchronous_standby_names', 'autovacuum') order by name";
 /// Another transaction may hold what is to be dropped, but not for ever.
 pub(super) const PATIENCE: &str = "set lock_timeout = '60s'";
+/// How one comes to read: changes are refused, texts are as the standard has them, nobody waits long.
+const READ_ONLY: &str = "set default_transaction_read_only = on; set standard_conforming_strings = on; \
+     set statement_timeout = '60s'; set lock_timeout = '5s'";
 /// The version that a server is taken for that does not tell.
 const OLDEST: u32 = 13;
 
@@ -116,6 +119,17 @@ impl ForeignServer for Postgres {
         let ended = come_to_server(schema)
             .and_then(|mut connection| template::end_sessions(&mut connection, schema));
         ended.map_err(|error| failed("ending sessions of", schema, &error))
+    }
+
+    fn reader(
+        &self,
+        address: &Address,
+        password: Option<&Password>,
+    ) -> Result<Box<dyn SqlConnection>, EngineError> {
+        let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
+        let mut connection = connect(address, password, "spindle import").map_err(refused)?;
+        connection.run(READ_ONLY).map_err(refused)?;
+        Ok(Box::new(connection))
     }
 
     fn make(&self, schema: &Schema) -> Result<(), EngineError> {

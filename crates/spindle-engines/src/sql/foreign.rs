@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 pub use spindle_layout::steps::SchemaGone;
-use spindle_workload::sql::SqlWorkload;
+use spindle_workload::sql::{SqlConnection, SqlWorkload};
 
 use super::address::{Address, Password};
 use super::survey::Survey;
@@ -128,6 +128,16 @@ pub trait ForeignServer: Send + Sync {
     /// Ends what sessions of this user still do in a schema, by its name: those of a process that was killed, too,
     /// which the server does not miss before it answers them.
     fn end_sessions(&self, schema: &Schema) -> Result<(), EngineError>;
+
+    /// Comes to a server to read from it: every transaction of the connection refuses to change anything.
+    ///
+    /// # Errors
+    /// `Unavailable`, for people.
+    fn reader(
+        &self,
+        address: &Address,
+        password: Option<&Password>,
+    ) -> Result<Box<dyn SqlConnection>, EngineError>;
 
     /// Makes a schema with its token and nothing in it.
     ///

@@ -4,6 +4,7 @@ mod ask;
 mod calibrate;
 #[cfg(test)]
 mod documents;
+mod import;
 mod init;
 mod results;
 mod run;
@@ -178,6 +179,9 @@ enum Command {
         #[arg(long, value_name = "NAME", requires = "url")]
         password_env: Option<String>,
     },
+    /// Turn what clients do to a server of yours into scripts and an experiment file.
+    #[command(subcommand)]
+    Import(import::Import),
     /// Measure what storage can do by itself: most IOPS, most MB/s, least latency, flushes.
     #[command(after_help = calibrate::CALIBRATE_HELP)]
     Calibrate(calibrate::Calibrate),
@@ -352,6 +356,7 @@ fn carry_out(arguments: Arguments) -> ExitCode {
         Command::Try(asked) => ask::carry_out(asked),
         Command::Calibrate(asked) => calibrate::carry_out(asked),
         Command::Init(asked) => init::carry_out(&asked),
+        Command::Import(asked) => import::carry_out(&asked),
         Command::Plan { file, mut changed } => {
             match Experiment::read_changed(&file, changed.changes()) {
                 Ok(experiment) => show_plan(experiment),

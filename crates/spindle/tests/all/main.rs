@@ -15,6 +15,7 @@ mod fuse_server;
 mod help;
 mod hostile_directory;
 mod hostile_text;
+mod import;
 mod interrupted;
 mod layouts;
 mod limits;

@@ -5,5 +5,5 @@ mod catalogue;
 mod mariadb;
 mod port;
 mod postgres;
-mod scene;
+pub mod scene;
 mod template;

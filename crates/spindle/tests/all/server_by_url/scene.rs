@@ -18,6 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Scene {
     running: Arc<dyn RunningServer>,
+    directories: TreeDirectories,
     /// Of the server, and of runs.
     pub place: TempDir,
 }
@@ -25,8 +26,16 @@ pub struct Scene {
 impl Scene {
     /// A server of this kind; `None`, and says so, when there is none.
     pub fn of(kind: ServerKind) -> Option<Scene> {
+        Scene::with(kind, &[])
+    }
+
+    /// The same with settings of the server's.
+    pub fn with(kind: ServerKind, settings: &[(&str, &str)]) -> Option<Scene> {
+        let settings = settings.iter();
         let request = ServerRequest {
-            settings: Default::default(),
+            settings: settings
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
             bin_dir: None,
             buffer_cache_bytes: 8 << 20,
             data_bytes: 8 << 20,
@@ -48,8 +57,14 @@ impl Scene {
         let running = server(kind).start(&request, &directories, Purpose::Trial);
         Some(Scene {
             running: running.unwrap(),
+            directories,
             place,
         })
+    }
+
+    /// The server and its directories, for clients of the test's own.
+    pub fn server(&self) -> (Arc<dyn RunningServer>, TreeDirectories) {
+        (Arc::clone(&self.running), self.directories.clone())
     }
 
     /// The server's socket, which has this name somewhere below its directory.

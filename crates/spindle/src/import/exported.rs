@@ -1,0 +1,109 @@
+//! A file of `pg_stat_statements`, as `\copy (select * from pg_stat_statements) to 'FILE' csv header` makes it.
+
+use std::path::Path;
+
+use spindle_text::files;
+
+use super::mix::Counted;
+
+/// No larger file is read, bytes.
+const BYTES_MAX: u64 = 256 << 20;
+
+/// The statements of a file.
+///
+/// # Errors
+/// The file cannot be read, or is not such a one, with the line.
+pub fn statements(path: &Path) -> Result<Vec<Counted>, String> {
+    let name = path.display();
+    let text = files::read_text(path, BYTES_MAX)
+        .map_err(|error| format!("cannot read {name}: {error}"))?;
+    of_text(&text).map_err(|mistake| format!("{name}{mistake}"))
+}
+
+fn of_text(text: &str) -> Result<Vec<Counted>, String> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let broken = |error: csv::Error| {
+        let line = error.position().map_or(1, csv::Position::line);
+        format!(":{line}: {error}")
+    };
+    let header = reader.headers().map_err(broken)?.clone();
+    let place = |names: &[&str]| {
+        let mut columns = header.iter();
+        columns.position(|column| names.contains(&column.trim()))
+    };
+    let needed = |names: &[&str]| {
+        place(names).ok_or_else(|| {
+            format!(
+                ":1: there is no column {}: write the file by \\copy (select * from pg_stat_statements) to 'FILE' csv header",
+                names[0]
+            )
+        })
+    };
+    let (query, calls) = (needed(&["query"])?, needed(&["calls"])?);
+    let (time, rows) = (
+        needed(&["total_exec_time", "total_time"])?,
+        needed(&["rows"])?,
+    );
+    let top = place(&["toplevel"]);
+    let mut found = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(broken)?;
+        let line = record.position().map_or(0, csv::Position::line);
+        let number = |column: usize| {
+            let field = record.get(column).unwrap_or_default();
+            let number = field.parse::<f64>().ok();
+            let number = number.filter(|number| number.is_finite() && *number >= 0.0);
+            number.ok_or_else(|| format!(":{line}: {field:.40?} is no number that a server counts"))
+        };
+        let is_top = top.is_none_or(|top| record.get(top) != Some("f"));
+        if is_top {
+            found.push(Counted {
+                text: record.get(query).unwrap_or_default().to_owned(),
+                calls: number(calls)?,
+                time_ms: number(time)?,
+                rows: number(rows)?,
+            });
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_read_by_the_names_of_columns() {
+        let text = "userid,toplevel,query,calls,total_exec_time,rows\n10,t,\"select $1,\n2\",5,1.5,7\n10,f,x,1,1,1\n";
+        let counted = Counted {
+            text: "select $1,\n2".to_owned(),
+            calls: 5.0,
+            time_ms: 1.5,
+            rows: 7.0,
+        };
+        assert_eq!(of_text(text), Ok(vec![counted]));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        for (text, told) in [
+            ("", ":1: there is no column query"),
+            (
+                "query,calls,rows\n",
+                ":1: there is no column total_exec_time",
+            ),
+            (
+                "query,calls,total_time,rows\na,1,1,1\nb,-1,1,1\n",
+                ":3: \"-1\" is no number",
+            ),
+            ("query,calls,total_time,rows\na,1,1\n", ":2: CSV error"),
+            (
+                "query,calls,total_time,rows\na,NaN,1,1\n",
+                ":2: \"NaN\" is no number",
+            ),
+        ] {
+            let found = of_text(text).unwrap_err();
+            assert!(found.starts_with(told), "{found}");
+        }
+    }
+}

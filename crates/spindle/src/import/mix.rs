@@ -1,0 +1,335 @@
+//! A mix of scripts that comes near to what a server has counted: each statement with its share of the calls. Which
+//! statements belonged to one transaction a server does not tell. Those that change rows, and those that are carried
+//! out as often, become one transaction, each as often in it as there were calls for each commit; the others stand
+//! alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use spindle_text::section::TextFile;
+use spindle_workload::sql::Dialect;
+use spindle_workload::{Kind, MadeFor, ScriptSettings};
+
+use super::sample::{Sampled, sample};
+use super::statement::{Statement, Verb, read};
+use super::table::Tables;
+
+/// Statements that are looked at, at most: those with the most calls and the most time.
+const STATEMENTS_MAX: usize = 200;
+/// A statement that is carried out more often for each commit stands alone.
+const REPEATED_MAX: f64 = 50.0;
+/// Two statements were carried out as often if their calls differ by no more than this.
+const AS_OFTEN: f64 = 0.02;
+/// Weights of all scripts together, about.
+const WEIGHTS: f64 = 10_000.0;
+/// What the transaction's script is called.
+const TRANSACTION: &str = "transaction.sql";
+/// What begins and ends transactions.
+const BEGINS: [&str; 5] = [
+    "begin",
+    "begin transaction",
+    "begin work",
+    "start transaction",
+    "begin read write",
+];
+const COMMITS: [&str; 6] = [
+    "commit",
+    "end",
+    "commit transaction",
+    "end transaction",
+    "commit work",
+    "end work",
+];
+
+/// What a server has counted of a statement.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Counted {
+    /// Its text, constants as parameters.
+    pub text: String,
+    /// How often it was carried out.
+    pub calls: f64,
+    /// How long that took in all, milliseconds.
+    pub time_ms: f64,
+    /// Rows that it found or changed in all.
+    pub rows: f64,
+}
+
+/// A statement that is not in the mix.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Left {
+    /// Its text.
+    pub text: String,
+    /// Why.
+    pub why: String,
+    /// Its calls and its time, as shares of all.
+    pub share: Share,
+}
+
+/// Shares of all calls and of all time.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Share {
+    /// Of the calls.
+    pub calls: f64,
+    /// Of the time.
+    pub time: f64,
+}
+
+/// A script of the mix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script {
+    /// The name of its file.
+    pub name: String,
+    /// How often it is drawn, beside others.
+    pub weight: u32,
+    /// The file.
+    pub text: String,
+}
+
+/// What became of the statements.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mix {
+    /// The scripts.
+    pub scripts: Vec<Script>,
+    /// What they cover.
+    pub covered: Share,
+    /// What they do not, the most calls first.
+    pub left: Vec<Left>,
+    /// What values that are drawn do not have of the real ones.
+    pub doubts: BTreeSet<String>,
+}
+
+/// A statement of the mix.
+struct Taken {
+    calls: f64,
+    share: Share,
+    statement: Statement,
+    sampled: Sampled,
+}
+
+impl Taken {
+    fn changes(&self) -> bool {
+        self.statement.verb != Verb::Select || self.statement.locks
+    }
+}
+
+/// Makes a mix of statements.
+pub fn mix(counted: Vec<Counted>, dialect: Dialect, tables: &mut dyn Tables) -> Mix {
+    let (calls, time_ms) = counted.iter().fold((0.0, 0.0), |(calls, time_ms), each| {
+        (calls + each.calls, time_ms + each.time_ms)
+    });
+    let share = |each: &Counted| Share {
+        calls: each.calls / f64::max(calls, 1.0),
+        time: each.time_ms / f64::max(time_ms, f64::MIN_POSITIVE),
+    };
+    let is_commit = |each: &&Counted| COMMITS.contains(&plain(&each.text).as_str());
+    let commits: f64 = counted
+        .iter()
+        .filter(is_commit)
+        .map(|each| each.calls)
+        .sum();
+    let (around, mut others): (Vec<&Counted>, Vec<&Counted>) = counted
+        .iter()
+        .partition(|each| is_commit(each) || BEGINS.contains(&plain(&each.text).as_str()));
+    let weight = |each: &Counted| f64::max(share(each).calls, share(each).time);
+    others.sort_by(|a, b| {
+        let by_weight = weight(b).total_cmp(&weight(a));
+        by_weight.then_with(|| a.text.cmp(&b.text))
+    });
+    let (mut taken, mut left) = (Vec::new(), Vec::new());
+    let leave = |each: &Counted, why: String| Left {
+        text: each.text.clone(),
+        why,
+        share: share(each),
+    };
+    for (place, each) in others.iter().enumerate() {
+        let found = match place < STATEMENTS_MAX {
+            true => take(each, dialect, tables),
+            false => Err(format!("{STATEMENTS_MAX} others have more calls or time")),
+        };
+        match found {
+            Ok((statement, sampled)) => taken.push(Taken {
+                calls: each.calls,
+                share: share(each),
+                statement,
+                sampled,
+            }),
+            Err(why) => left.push(leave(each, why)),
+        }
+    }
+    let (inside, alone) = parted(taken, commits);
+    if inside.is_empty() {
+        let why = "no statement of the mix is within a transaction";
+        left.extend(around.iter().map(|each| leave(each, why.to_owned())));
+    }
+    left.sort_by(|a, b| b.share.calls.total_cmp(&a.share.calls));
+    let doubts = inside.iter().chain(&alone);
+    Mix {
+        doubts: doubts
+            .flat_map(|taken| taken.sampled.doubts.clone())
+            .collect(),
+        scripts: scripts(&inside, &alone, commits),
+        covered: without(&left),
+        left,
+    }
+}
+
+/// What is covered when these are not.
+fn without(left: &[Left]) -> Share {
+    let missing = |of: fn(&Share) -> f64| left.iter().map(|each| of(&each.share)).sum::<f64>();
+    Share {
+        calls: (1.0 - missing(|share| share.calls)).max(0.0),
+        time: (1.0 - missing(|share| share.time)).max(0.0),
+    }
+}
+
+/// A text in small letters, without what ends it.
+fn plain(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().take(4).collect();
+    words.join(" ").trim_end_matches([';', ' ']).to_lowercase()
+}
+
+/// Reads a statement, draws its values, and looks whether a script of it is right.
+fn take(
+    counted: &Counted,
+    dialect: Dialect,
+    tables: &mut dyn Tables,
+) -> Result<(Statement, Sampled), String> {
+    let statement = read(&counted.text, dialect)?;
+    let rows = counted.rows / counted.calls.max(1.0);
+    let sampled = sample(&statement, rows, dialect, tables)?;
+    let prepared = as_script(&sampled.text, dialect)?;
+    tables.check(&prepared)?;
+    Ok((statement, sampled))
+}
+
+/// The statements of a script as they will be prepared.
+fn as_script(text: &str, dialect: Dialect) -> Result<Vec<String>, String> {
+    let settings = ScriptSettings {
+        scripts: vec![TextFile {
+            name: "script".to_owned(),
+            weight: 1,
+            text: format!("{text};\n"),
+        }],
+        load: Vec::new(),
+        check: Vec::new(),
+        define: BTreeMap::new(),
+    };
+    let made_for = MadeFor {
+        data_bytes: 0,
+        block_bytes: 0,
+        clients: 0,
+        seed: 0,
+        dialect: Some(dialect),
+    };
+    let checked = settings.check(&made_for);
+    checked.map_err(|refusal| format!("no script can hold it: {}", refusal.label))?;
+    let statements = settings.make(&made_for).in_sql(0).statements(dialect);
+    match statements.len() {
+        1 => Ok(statements),
+        _ => Err("in a script it is not one statement".to_owned()),
+    }
+}
+
+/// Statements within the transaction, and those that stand alone.
+fn parted(taken: Vec<Taken>, commits: f64) -> (Vec<Taken>, Vec<Taken>) {
+    let is_alone = |each: &Taken| commits == 0.0 || each.calls / commits > REPEATED_MAX;
+    let (changes, reads): (Vec<Taken>, Vec<Taken>) = taken
+        .into_iter()
+        .partition(|each| each.changes() && !is_alone(each));
+    let often: Vec<f64> = match changes.is_empty() {
+        true => Vec::new(),
+        false => changes
+            .iter()
+            .map(|each| each.calls)
+            .chain([commits])
+            .collect(),
+    };
+    let is_as_often = |each: &Taken| {
+        let mut often = often.iter();
+        often.any(|calls| (calls - each.calls).abs() <= AS_OFTEN * each.calls)
+    };
+    let (mut inside, alone): (Vec<Taken>, Vec<Taken>) = reads
+        .into_iter()
+        .partition(|each| !is_alone(each) && is_as_often(each));
+    inside.extend(changes);
+    // Rows of small tables, which many want, are locked last.
+    inside.sort_by(|a, b| b.sampled.table_rows.total_cmp(&a.sampled.table_rows));
+    (inside, alone)
+}
+
+fn scripts(inside: &[Taken], alone: &[Taken], commits: f64) -> Vec<Script> {
+    let of_transaction = if inside.is_empty() { 0.0 } else { commits };
+    let all = of_transaction + alone.iter().map(|each| each.calls).sum::<f64>();
+    let weight = |calls: f64| ((WEIGHTS * calls / all).round() as u32).max(1);
+    let mut found = Vec::new();
+    if !inside.is_empty() {
+        found.push(Script {
+            name: TRANSACTION.to_owned(),
+            weight: weight(commits),
+            text: transaction(inside, commits),
+        });
+    }
+    let mut names: BTreeMap<String, u32> = BTreeMap::new();
+    for each in alone {
+        let name = name_of(&each.statement);
+        let count = names.entry(name.clone()).or_default();
+        *count += 1;
+        found.push(Script {
+            name: match count {
+                1 => format!("{name}.sql"),
+                count => format!("{name}-{count}.sql"),
+            },
+            weight: weight(each.calls),
+            text: format!("{}{};\n", about(each), each.sampled.text),
+        });
+    }
+    found
+}
+
+/// What a script is called: what it does, and to which table.
+fn name_of(statement: &Statement) -> String {
+    let table = statement.relations.first();
+    let table = table.and_then(|relation| relation.name.last());
+    let letters = table.map_or("", String::as_str).chars();
+    let letters: String = letters
+        .map(|letter| letter.to_ascii_lowercase())
+        .filter(|letter| letter.is_ascii_alphanumeric() || *letter == '_')
+        .take(40)
+        .collect();
+    match letters.is_empty() {
+        true => statement.verb.word().to_owned(),
+        false => format!("{}-{letters}", statement.verb.word()),
+    }
+}
+
+fn about(taken: &Taken) -> String {
+    format!(
+        "-- {:.2} % of the calls, {:.2} % of the time\n",
+        100.0 * taken.share.calls,
+        100.0 * taken.share.time
+    )
+}
+
+/// The script of a transaction, in which each statement is carried out as often as for each commit, on average.
+fn transaction(inside: &[Taken], commits: f64) -> String {
+    let mut text = "BEGIN;\n".to_owned();
+    for each in inside {
+        text.push_str(&about(each));
+        let often = each.calls / commits;
+        let often = match (often - often.round()).abs() < AS_OFTEN * often {
+            true => often.round(),
+            false => often,
+        };
+        for _ in 0..often as usize {
+            text.push_str(&format!("{};\n", each.sampled.text));
+        }
+        let share = (often.fract() * 1e6).round();
+        if share > 0.0 {
+            text.push_str(&format!(
+                "\\if random(1, 1000000) <= {share:.0}\n{};\n\\endif\n",
+                each.sampled.text
+            ));
+        }
+    }
+    text.push_str("END;\n");
+    text
+}

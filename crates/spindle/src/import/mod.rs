@@ -1,0 +1,273 @@
+//! `spindle import`: what clients do to a server of yours, as scripts and an experiment file. `statement` reads the
+//! texts that a server has counted, `harmless` knows functions, `table` and `column` what is known of their values,
+//! `sample` draws parameters, `mix` makes scripts, `postgres` asks the server, `exported` reads what was exported of
+//! it, and `told` says what is covered and what is not. A server is only read.
+
+mod column;
+mod exported;
+mod harmless;
+mod mix;
+mod postgres;
+mod sample;
+mod statement;
+mod table;
+mod told;
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use spindle_engines::EngineError;
+use spindle_engines::sql::{Address, Scheme, remote_server};
+use spindle_text::files::Directory;
+use spindle_text::plain::one_line;
+use spindle_workload::sql::{Dialect, SqlConnection};
+
+use crate::ask::draft::{Draft, Section, quoted};
+use mix::{Counted, Mix, mix};
+use postgres::PostgresTables;
+use table::{NoTables, Tables};
+use told::{EXPERIMENT, Totals};
+
+/// Room on the stack while texts are read.
+const STACK_BYTES: usize = 256 << 20;
+/// No smaller database makes sense to an experiment.
+const SIZE_MIN_MIB: u64 = 16;
+/// The size that an experiment says when the server does not tell one.
+const SIZE_BYTES: u64 = 1 << 30;
+
+/// Where statements and statistics come from, and where the mix goes.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    /// The address of a server, or the name of a CSV file.
+    pub source: &'a str,
+    /// The address of the server whose statistics give the parameters, for a CSV file.
+    pub statistics: Option<&'a str>,
+    /// The environment variable that the password is in.
+    pub password_env: Option<&'a str>,
+    /// Files that load the data, for the experiment file.
+    pub load: &'a [String],
+    /// The directory to make.
+    pub out: &'a Path,
+}
+
+/// Makes a mix of what `pg_stat_statements` has counted; what it covers, for people.
+///
+/// # Errors
+/// Why there is none, for people; nothing was written then.
+pub fn pg_stat_statements(asked: &Asked<'_>) -> Result<String, String> {
+    with_room(|| {
+        let of_server = match is_address(asked.source) {
+            true => Some(asked.source),
+            false => asked.statistics,
+        };
+        let server = of_server.map(|url| connect(url, Scheme::Postgres, asked.password_env));
+        let mut server = server.transpose()?;
+        let source = shown(asked.source, server.as_ref());
+        let counted = match (is_address(asked.source), &mut server) {
+            (true, Some((_, connection))) => postgres::statements(&mut **connection)?,
+            _ => exported::statements(Path::new(asked.source))?,
+        };
+        let mut size_bytes = None;
+        let made = match &mut server {
+            Some((_, connection)) => {
+                size_bytes = postgres::size_bytes(&mut **connection);
+                let mut tables = PostgresTables::new(&mut **connection);
+                made(counted, Dialect::Postgres, &source, &mut tables)?
+            }
+            None => made(counted, Dialect::Postgres, &source, &mut NoTables)?,
+        };
+        finish(&made, asked, &source, size_bytes)
+    })
+}
+
+fn is_address(source: &str) -> bool {
+    source.contains("://")
+}
+
+/// Texts of strangers may have much within each other: they are read where there is room on the stack.
+fn with_room(import: impl FnOnce() -> Result<String, String> + Send) -> Result<String, String> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let started = thread.spawn_scoped(scope, import);
+        let ended = started.map_err(|error| format!("no thread can be started: {error}"))?;
+        ended
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+struct MadeMix {
+    mix: Mix,
+    totals: Totals,
+    dialect: Dialect,
+}
+
+fn made(
+    counted: Vec<Counted>,
+    dialect: Dialect,
+    source: &str,
+    tables: &mut dyn Tables,
+) -> Result<MadeMix, String> {
+    if counted.is_empty() {
+        return Err(format!(
+            "no statement was counted in {source}: let the load run first"
+        ));
+    }
+    let totals = Totals::of(&counted);
+    let mix = mix(counted, dialect, tables);
+    match mix.scripts.is_empty() {
+        true => Err(format!(
+            "no statement of {source} can be carried out:\n{}",
+            told::left(&mix)
+        )),
+        false => Ok(MadeMix {
+            mix,
+            totals,
+            dialect,
+        }),
+    }
+}
+
+/// Writes the files, and says what they are.
+fn finish(
+    made: &MadeMix,
+    asked: &Asked<'_>,
+    source: &str,
+    size_bytes: Option<u64>,
+) -> Result<String, String> {
+    let out = asked.out.display();
+    let load: Vec<String> = asked
+        .load
+        .iter()
+        .map(|file| absolute(file))
+        .collect::<Result<_, _>>()?;
+    let experiment = experiment(made, &load, source, size_bytes);
+    let directory = Directory::make_new(asked.out).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            format!("{out} is there already: name another directory with --out")
+        }
+        _ => format!("cannot make {out}: {error}"),
+    })?;
+    let scripts = made.mix.scripts.iter();
+    let files = scripts.map(|script| (script.name.as_str(), script.text.as_str()));
+    for (name, text) in files.chain([(EXPERIMENT, experiment.as_str())]) {
+        let written = directory.write(name, text);
+        written.map_err(|error| format!("cannot write {name} in {out}: {error}"))?;
+    }
+    Ok(told::told(
+        &made.mix,
+        &made.totals,
+        source,
+        asked.out,
+        !load.is_empty(),
+        made.dialect,
+    ))
+}
+
+fn absolute(file: &str) -> Result<String, String> {
+    let path = std::path::absolute(file).map_err(|error| format!("{file}: {error}"))?;
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| format!("the name of {} is not UTF-8", path.display()))
+}
+
+/// The experiment file: the mix, on a database that is made here.
+fn experiment(made: &MadeMix, load: &[String], source: &str, size_bytes: Option<u64>) -> String {
+    let about = format!(
+        "Which layout is the fastest for what clients did to {source}? The scripts have {:.1} % of its calls and {:.1} % \
+         of their time.",
+        100.0 * made.mix.covered.calls,
+        100.0 * made.mix.covered.time
+    );
+    let mut draft = Draft::new("imported", vec![one_line(&about).into_owned()]);
+    let engine = match made.dialect {
+        Dialect::MariaDb => "mariadb",
+        Dialect::Postgres | Dialect::Sqlite => "postgres",
+    };
+    draft.set(Section::Database, "engine", quoted(engine), "");
+    let mib = size_bytes
+        .unwrap_or(SIZE_BYTES)
+        .div_ceil(1 << 20)
+        .max(SIZE_MIN_MIB);
+    let why = match size_bytes {
+        Some(_) => "as on the server",
+        None => "what load makes, about",
+    };
+    draft.set(Section::Database, "size", quoted(&format!("{mib}MiB")), why);
+    let cache_mib = (mib / 4).max(8);
+    let why = "set what your server has, or its share of the data";
+    draft.set(
+        Section::Database,
+        "buffer_cache",
+        quoted(&format!("{cache_mib}MiB")),
+        why,
+    );
+    draft.set(Section::Workload, "kind", quoted("script"), "");
+    let scripts = made.mix.scripts.iter();
+    let scripts: Vec<String> = scripts
+        .map(|script| quoted(&format!("{}@{}", script.name, script.weight)))
+        .collect();
+    draft.set(
+        Section::Workload,
+        "scripts",
+        format!("[{}]", scripts.join(", ")),
+        "",
+    );
+    let load: Vec<String> = load.iter().map(|file| quoted(file)).collect();
+    let why = match load.is_empty() {
+        true => "name a dump of the server's data here",
+        false => "",
+    };
+    draft.set(
+        Section::Workload,
+        "load",
+        format!("[{}]", load.join(", ")),
+        why,
+    );
+    let why = format!("{} at most", column::CLIENTS_MAX);
+    draft.set(Section::Workload, "clients", "8", &why);
+    draft.layout("here", ".");
+    draft.text()
+}
+
+type Server = (Address, Box<dyn SqlConnection>);
+
+/// Comes to a server that speaks this, to read.
+fn connect(url: &str, scheme: Scheme, password_env: Option<&str>) -> Result<Server, String> {
+    let wrong = |error: EngineError| format!("the address cannot be used: {error}");
+    let address = Address::complete(url).map_err(wrong)?;
+    if address.scheme != scheme {
+        return Err(format!("{address} is another kind of server"));
+    }
+    let told = |error: EngineError| error.to_string();
+    let password = address.find_password(password_env).map_err(told)?;
+    let server = remote_server(address.scheme);
+    let reader = server.reader(&address, password.as_ref()).map_err(told)?;
+    Ok((address, reader))
+}
+
+/// The source as people may see it: an address without its password.
+fn shown(source: &str, server: Option<&Server>) -> String {
+    match server {
+        Some((address, _)) if source.contains("://") => address.to_string(),
+        _ => source.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_deep_in_a_text_has_room() {
+        let repeated = |text: &str| text.repeat((statement::TEXT_BYTES_MAX - 100) / text.len());
+        let sums = format!("select {}1 from t", repeated("1+"));
+        let brackets = format!("select {}1 from t", repeated("("));
+        let told = with_room(|| {
+            let sums = statement::read(&sums, Dialect::Postgres).map(|_| "taken".to_owned());
+            let brackets = statement::read(&brackets, Dialect::Postgres).map(|_| String::new());
+            Ok(format!("{sums:?}, {brackets:?}"))
+        });
+        let told = told.unwrap();
+        assert!(told.starts_with("Ok(\"taken\"), Err("), "{told}");
+    }
+}

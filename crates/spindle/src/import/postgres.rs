@@ -1,0 +1,261 @@
+//! What PostgreSQL tells: the statements that `pg_stat_statements` has counted, and of tables what `pg_stats` holds. It
+//! is asked in transactions that may do nothing else, and changes nothing.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use spindle_workload::SessionError;
+use spindle_workload::sql::{Row, SqlConnection};
+
+use super::column::{Column, Kind};
+use super::mix::Counted;
+use super::statement::TEXT_BYTES_MAX;
+use super::table::{Known, Table, Tables};
+
+/// Where the extension lies, quoted.
+const HOME: &str = "select quote_ident(n.nspname)::text from pg_extension e \
+                    join pg_namespace n on n.oid = e.extnamespace where e.extname = 'pg_stat_statements'";
+
+/// The statements of this database.
+///
+/// # Errors
+/// Why they are not told, for people.
+pub fn statements(connection: &mut dyn SqlConnection) -> Result<Vec<Counted>, String> {
+    let failed = |error: SessionError| error.to_string();
+    let home = texts(connection, HOME).map_err(failed)?.pop();
+    let home = home.ok_or(
+        "the extension pg_stat_statements is not in this database: add it to shared_preload_libraries, restart, create \
+         extension pg_stat_statements, and let the load run for a while",
+    )?;
+    let asked = format!(
+        "select attname::text from pg_attribute where attrelid = '{}.pg_stat_statements'::regclass and attnum > 0",
+        home.replace('\'', "''")
+    );
+    let columns = texts(connection, &asked).map_err(failed)?;
+    let has = |name: &str| columns.iter().any(|column| column == name);
+    let time = match has("total_exec_time") {
+        true => "total_exec_time",
+        // Before version 13.
+        false => "total_time",
+    };
+    let only_top = if has("toplevel") { "and toplevel" } else { "" };
+    let asked = format!(
+        "select left(query, {}), sum(calls)::float8, sum({time})::float8, sum(rows)::float8 \
+         from {home}.pg_stat_statements where query is not null \
+         and dbid = (select oid from pg_database where datname = current_database()) {only_top} group by queryid, query",
+        TEXT_BYTES_MAX + 1
+    );
+    let mut found = Vec::new();
+    let told = connection.ask(&asked, &mut |row| {
+        found.push(Counted {
+            text: row.text(0)?,
+            calls: row.float(1)?,
+            time_ms: row.float(2)?,
+            rows: row.float(3)?,
+        });
+        Ok(())
+    });
+    told.map_err(failed)?;
+    Ok(found)
+}
+
+fn texts(connection: &mut dyn SqlConnection, sql: &str) -> Result<Vec<String>, SessionError> {
+    let mut found = Vec::new();
+    connection.ask(sql, &mut |row| {
+        found.push(row.text(0)?);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Bytes of this database, where the user may know.
+pub fn size_bytes(connection: &mut dyn SqlConnection) -> Option<u64> {
+    let mut found = None;
+    let asked = "select pg_database_size(current_database())";
+    let told = connection.ask(asked, &mut |row| {
+        found = u64::try_from(row.int(0)?).ok();
+        Ok(())
+    });
+    told.ok().and(found)
+}
+
+/// Its tables.
+pub struct PostgresTables<'a> {
+    connection: &'a mut dyn SqlConnection,
+    tables: BTreeMap<Vec<String>, Option<Rc<Table>>>,
+    columns: BTreeMap<(String, usize), Option<Column>>,
+}
+
+impl<'a> PostgresTables<'a> {
+    /// Those that a connection sees.
+    pub fn new(connection: &'a mut dyn SqlConnection) -> PostgresTables<'a> {
+        PostgresTables {
+            connection,
+            tables: BTreeMap::new(),
+            columns: BTreeMap::new(),
+        }
+    }
+
+    fn look_up(&mut self, name: &[String]) -> Result<Option<Rc<Table>>, SessionError> {
+        let quoted: Vec<String> = name
+            .iter()
+            .map(|part| format!("\"{}\"", part.replace('"', "\"\"")))
+            .collect();
+        let quoted = text(&quoted.join("."));
+        let mut found = None;
+        let asked = format!(
+            "select quote_ident(n.nspname) || '.' || quote_ident(c.relname), c.oid::int8, greatest(c.reltuples, 0)::float8 \
+             from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass({quoted})"
+        );
+        self.connection.ask(&asked, &mut |row| {
+            found = Some((row.text(0)?, row.int(1)?, row.float(2)?));
+            Ok(())
+        })?;
+        let Some((name, oid, rows)) = found else {
+            return Ok(None);
+        };
+        let mut numbers = Vec::new();
+        let mut columns = Vec::new();
+        let asked = format!(
+            "select a.attnum::int8, a.attname::text, format_type(a.atttypid, -1), t.typcategory::text, a.atttypid::int8 \
+             from pg_attribute a join pg_type t on t.oid = a.atttypid \
+             where a.attrelid = {oid} and a.attnum > 0 and not a.attisdropped order by a.attnum"
+        );
+        self.connection.ask(&asked, &mut |row| {
+            numbers.push(row.int(0)?);
+            columns.push(known(row)?);
+            Ok(())
+        })?;
+        let mut unique = Vec::new();
+        let asked = format!(
+            "select array_to_string(indkey::int2[], ' ') from pg_index where indrelid = {oid} and indisunique and indislive"
+        );
+        self.connection.ask(&asked, &mut |row| {
+            let keys = row.text(0)?;
+            let places = keys.split(' ').map(|key| {
+                let number = key.parse::<i64>().ok()?;
+                numbers.iter().position(|known| *known == number)
+            });
+            // An index of an expression has no column there.
+            unique.extend(places.collect::<Option<Vec<usize>>>());
+            Ok(())
+        })?;
+        Ok(Some(Rc::new(Table {
+            name,
+            rows,
+            columns,
+            unique,
+        })))
+    }
+
+    fn values(&mut self, table: &Table, place: usize) -> Result<Option<Column>, SessionError> {
+        let Known {
+            name,
+            kind,
+            type_name,
+        } = &table.columns[place];
+        let of = format!(
+            "from pg_stats where (quote_ident(schemaname) || '.' || quote_ident(tablename)) = {} and attname = {} \
+             order by inherited desc limit 1",
+            text(&table.name),
+            text(name)
+        );
+        let mut column = None;
+        let asked = format!("select null_frac::float8, avg_width, n_distinct::float8 {of}");
+        self.connection.ask(&asked, &mut |row| {
+            let distinct = row.float(2)?;
+            column = Some(Column {
+                name: format!("{}.{name}", table.name),
+                kind: *kind,
+                type_name: type_name.clone(),
+                common: Vec::new(),
+                bounds: Vec::new(),
+                rest: 1.0 - row.float(0)?,
+                distinct: match distinct < 0.0 {
+                    true => -distinct * table.rows,
+                    false => distinct,
+                },
+                rows: table.rows,
+                width: row.int(1)?.clamp(0, 1 << 20) as u32,
+            });
+            Ok(())
+        })?;
+        let Some(mut column) = column else {
+            return Ok(None);
+        };
+        let asked = format!(
+            "select v, f::float8 from (select most_common_vals::text::text[] as vs, most_common_freqs as fs {of}) s, \
+             unnest(vs, fs) as u (v, f) where v is not null"
+        );
+        self.connection.ask(&asked, &mut |row| {
+            column.common.push((row.text(0)?, row.float(1)?));
+            Ok(())
+        })?;
+        let asked = format!(
+            "select v from (select histogram_bounds::text::text[] as vs {of}) s, unnest(vs) with ordinality as u (v, n) \
+             where v is not null order by n"
+        );
+        self.connection.ask(&asked, &mut |row| {
+            column.bounds.push(row.text(0)?);
+            Ok(())
+        })?;
+        let common: f64 = column.common.iter().map(|(_, share)| share).sum();
+        column.rest = (column.rest - common).max(0.0);
+        Ok(Some(column))
+    }
+}
+
+/// A column by its number, name, type, the type's category and the type's number.
+fn known(row: &dyn Row) -> Result<Known, SessionError> {
+    let kind = match (row.int(4)?, row.text(3)?.as_str()) {
+        (21, _) => Kind::Whole {
+            max: i16::MAX.into(),
+        },
+        (23, _) => Kind::Whole {
+            max: i32::MAX.into(),
+        },
+        (20, _) => Kind::Whole { max: i64::MAX },
+        (2950, _) => Kind::Uuid,
+        (_, "S") => Kind::Text,
+        _ => Kind::Other,
+    };
+    Ok(Known {
+        name: row.text(1)?,
+        type_name: row.text(2)?,
+        kind,
+    })
+}
+
+/// A text as SQL has it; the session takes backslashes as they are.
+fn text(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+impl Tables for PostgresTables<'_> {
+    fn table(&mut self, name: &[String]) -> Result<Option<Rc<Table>>, String> {
+        if let Some(known) = self.tables.get(name) {
+            return Ok(known.clone());
+        }
+        let found = self.look_up(name).map_err(|error| error.to_string())?;
+        self.tables.insert(name.to_vec(), found.clone());
+        Ok(found)
+    }
+
+    fn column(&mut self, table: &Table, place: usize) -> Result<Option<Column>, String> {
+        let key = (table.name.clone(), place);
+        if let Some(known) = self.columns.get(&key) {
+            return Ok(known.clone());
+        }
+        let found = self
+            .values(table, place)
+            .map_err(|error| error.to_string())?;
+        self.columns.insert(key, found.clone());
+        Ok(found)
+    }
+
+    fn check(&mut self, statements: &[String]) -> Result<(), String> {
+        let prepared = self.connection.prepare(statements);
+        prepared
+            .map_err(|error| format!("the server does not take it with these parameters: {error}"))
+    }
+}

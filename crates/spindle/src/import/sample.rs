@@ -1,0 +1,315 @@
+//! A statement with values for its parameters: which column each meets is looked up, and its values are drawn as the
+//! table has them.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use spindle_workload::sql::Dialect;
+
+use super::column::{Column, Drawn, End, Kind};
+use super::statement::{ColumnName, Place, Role, Statement, VARIABLE, Verb};
+use super::table::{Table, Tables};
+
+/// Rows of a range, where the server does not tell how many were found.
+const RANGE_ROWS: f64 = 100.0;
+/// Values of an array at most.
+const AMONG_MAX: f64 = 20.0;
+
+/// A statement that can be carried out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sampled {
+    /// It in the language of scripts, its `\set` lines before it, without a semicolon.
+    pub text: String,
+    /// What these values do not have of the real ones.
+    pub doubts: BTreeSet<String>,
+    /// Rows of its tables: the largest.
+    pub table_rows: f64,
+}
+
+/// Draws values for all parameters; `rows` are the rows that a call found or changed, on average.
+///
+/// # Errors
+/// Why the statement is left out, for people.
+pub fn sample(
+    statement: &Statement,
+    rows: f64,
+    dialect: Dialect,
+    tables: &mut dyn Tables,
+) -> Result<Sampled, String> {
+    let mut known = Vec::new();
+    if !statement.parameters.is_empty() {
+        for relation in &statement.relations {
+            let table = tables.table(&relation.name)?;
+            known.extend(table.map(|table| (relation.alias.clone(), table)));
+        }
+    }
+    let mut sampler = Sampler {
+        statement,
+        rows,
+        dialect,
+        tables,
+        known,
+        doubts: BTreeSet::new(),
+        fresh: BTreeSet::new(),
+    };
+    sampler.find_fresh()?;
+    let mut given: Vec<Option<Drawn>> = vec![None; statement.parameters.len()];
+    sampler.ranges(&mut given)?;
+    for (number, drawn) in given.iter_mut().enumerate() {
+        if drawn.is_none() {
+            *drawn = Some(sampler.draw(number)?);
+        }
+    }
+    let given: Vec<Drawn> = given.into_iter().flatten().collect();
+    let texts: Vec<String> = given.iter().map(|drawn| drawn.given.clone()).collect();
+    let largest = sampler.known.iter().map(|(_, table)| table.rows);
+    let table_rows = largest.fold(0.0, f64::max);
+    let lines = given.into_iter().flat_map(|drawn| drawn.sets);
+    let lines: Vec<String> = lines.chain([statement.script(&texts)]).collect();
+    Ok(Sampled {
+        text: lines.join("\n"),
+        doubts: sampler.doubts,
+        table_rows,
+    })
+}
+
+struct Sampler<'a> {
+    statement: &'a Statement,
+    rows: f64,
+    dialect: Dialect,
+    tables: &'a mut dyn Tables,
+    /// Tables by what columns have before their point.
+    known: Vec<(String, Rc<Table>)>,
+    doubts: BTreeSet<String>,
+    /// Columns of the first table that get a value which no row has.
+    fresh: BTreeSet<usize>,
+}
+
+fn variable(number: usize) -> String {
+    format!("{VARIABLE}{}", number + 1)
+}
+
+impl Sampler<'_> {
+    /// The column that a name means.
+    fn find(&mut self, name: &ColumnName) -> Result<Column, String> {
+        let matching = self.known.iter().filter(|(alias, _)| {
+            let qualifier = name.qualifier.as_ref();
+            qualifier.is_none_or(|qualifier| qualifier == alias)
+        });
+        let found = matching
+            .filter_map(|(_, table)| Some((Rc::clone(table), table.place(&name.name)?)))
+            .next();
+        let Some((table, place)) = found else {
+            return Err(format!("no column {} is known in its tables", name.name));
+        };
+        self.values(&table, place)
+    }
+
+    fn values(&mut self, table: &Table, place: usize) -> Result<Column, String> {
+        let column = self.tables.column(table, place)?;
+        let name = &table.columns[place].name;
+        column.ok_or_else(|| {
+            format!(
+                "nothing is known of the values of {}.{name}: run ANALYZE there, or grant select on it",
+                table.name
+            )
+        })
+    }
+
+    /// Of each unique index whose columns are all given by parameters, one column gets a value that no row has.
+    fn find_fresh(&mut self) -> Result<(), String> {
+        let inserted = self.inserted();
+        if self.statement.verb != Verb::Insert || self.statement.forgives_doubles {
+            return Ok(());
+        }
+        let Some((_, table)) = self.known.first().cloned() else {
+            return Ok(());
+        };
+        for index in &table.unique {
+            if !index.iter().all(|place| inserted.contains(place))
+                || index.iter().any(|place| self.fresh.contains(place))
+            {
+                continue;
+            }
+            let of = |wanted: fn(&Kind) -> bool| {
+                let mut places = index.iter().rev();
+                places
+                    .find(|place| wanted(&table.columns[**place].kind))
+                    .copied()
+            };
+            let place = of(|kind| matches!(kind, Kind::Whole { .. }))
+                .or_else(|| of(|kind| *kind == Kind::Uuid))
+                .or_else(|| of(|kind| *kind == Kind::Text));
+            let Some(place) = place else {
+                return Err(format!("no new keys can be made for {}", table.name));
+            };
+            self.fresh.insert(place);
+        }
+        Ok(())
+    }
+
+    /// Columns of the first table that parameters are inserted into.
+    fn inserted(&self) -> BTreeSet<usize> {
+        let roles = self.statement.parameters.iter().flatten();
+        roles.filter_map(|role| self.inserted_place(role)).collect()
+    }
+
+    fn inserted_place(&self, role: &Role) -> Option<usize> {
+        let (_, table) = self.known.first()?;
+        match role {
+            Role::Inserted(Place::Named(name)) => table.place(name),
+            Role::Inserted(Place::Nth(number)) => {
+                (*number < table.columns.len()).then_some(*number)
+            }
+            _ => None,
+        }
+    }
+
+    /// Draws pairs of parameters that are both ends of a range of one column.
+    fn ranges(&mut self, given: &mut [Option<Drawn>]) -> Result<(), String> {
+        let statement = self.statement;
+        let begins = statement.parameters.iter().enumerate();
+        for (from, role) in begins {
+            let Some(Role::From(column)) = role else {
+                continue;
+            };
+            let is_end = |role: &Option<Role>| *role == Some(Role::To(column.clone()));
+            let Some(to) = statement.parameters.iter().position(is_end) else {
+                continue;
+            };
+            let found = self.find(column)?;
+            self.must_have_values(&found)?;
+            let rows = self.found_rows().unwrap_or_else(|| {
+                let doubt = format!(
+                    "{}: how long ranges are is not known; they have about {RANGE_ROWS} rows",
+                    found.name
+                );
+                self.doubts.insert(doubt);
+                RANGE_ROWS
+            });
+            let variables = [variable(from), variable(to)];
+            let (first, second) =
+                found.range(rows, variables.each_ref().map(String::as_str), self.dialect);
+            // The first of a range is set before its last.
+            let (low, high) = (from.min(to), from.max(to));
+            let sets = first.sets.into_iter().chain(second.sets).collect();
+            let (low_given, high_given) = match from < to {
+                true => (first.given, second.given),
+                false => (second.given, first.given),
+            };
+            given[low] = Some(Drawn {
+                sets,
+                given: low_given,
+            });
+            given[high] = Some(Drawn {
+                sets: Vec::new(),
+                given: high_given,
+            });
+        }
+        Ok(())
+    }
+
+    /// Rows that a call finds, where its answer tells.
+    fn found_rows(&self) -> Option<f64> {
+        let statement = self.statement;
+        let is_cut = statement.is_limited && self.rows < 1.0;
+        (!statement.is_aggregate && !is_cut).then_some(self.rows.max(1.0))
+    }
+
+    fn must_have_values(&self, column: &Column) -> Result<(), String> {
+        match column.has_values() {
+            true => Ok(()),
+            false => Err(format!("no values of {} are known", column.name)),
+        }
+    }
+
+    fn draw(&mut self, number: usize) -> Result<Drawn, String> {
+        let name = variable(number);
+        let plain = |given: &str| Drawn {
+            sets: Vec::new(),
+            given: given.to_owned(),
+        };
+        let Some(role) = &self.statement.parameters[number] else {
+            return Err(format!(
+                "what its parameter {} is compared with is not known",
+                number + 1
+            ));
+        };
+        match role {
+            Role::Equal(column) => {
+                let column = self.find(column)?;
+                self.must_have_values(&column)?;
+                self.doubts.extend(column.doubt());
+                Ok(column.any(&name, self.dialect))
+            }
+            Role::From(column) => self.one_end(column, End::From, &name),
+            Role::To(column) => self.one_end(column, End::To, &name),
+            Role::Among(column) => self.among(column, &name),
+            Role::Written(column) => {
+                let column = self.find(column)?;
+                Ok(self.written(&column, &name))
+            }
+            Role::Inserted(_) => self.inserted_value(role, &name),
+            Role::Amount => Ok(Drawn {
+                sets: vec![format!("\\set {name} random(1, 100)")],
+                given: format!(":{name}"),
+            }),
+            Role::Limit => Ok(plain(&format!("{:.0}", self.rows.round().max(1.0)))),
+            Role::Offset => Ok(plain("0")),
+            Role::Told => Ok(plain("1")),
+        }
+    }
+
+    fn one_end(&mut self, column: &ColumnName, end: End, name: &str) -> Result<Drawn, String> {
+        let column = self.find(column)?;
+        self.must_have_values(&column)?;
+        self.doubts.extend(column.doubt());
+        let rows = self.found_rows().filter(|_| !self.statement.is_limited);
+        Ok(match rows {
+            Some(rows) => column.end(end, rows, name, self.dialect),
+            None => column.any(name, self.dialect),
+        })
+    }
+
+    fn among(&mut self, column: &ColumnName, name: &str) -> Result<Drawn, String> {
+        let column = self.find(column)?;
+        self.must_have_values(&column)?;
+        self.doubts.extend(column.doubt());
+        let rows = self.found_rows().unwrap_or(1.0);
+        let per_value = (column.rows / column.distinct.max(1.0)).max(1.0);
+        let count = (rows / per_value).round().clamp(1.0, AMONG_MAX) as usize;
+        let drawn = (1..=count).map(|each| column.any(&format!("{name}_{each}"), self.dialect));
+        let drawn: Vec<Drawn> = drawn.collect();
+        let given: Vec<&str> = drawn.iter().map(|drawn| drawn.given.as_str()).collect();
+        Ok(Drawn {
+            given: format!("(ARRAY[{}]::{}[])", given.join(", "), column.type_name),
+            sets: drawn.into_iter().flat_map(|drawn| drawn.sets).collect(),
+        })
+    }
+
+    fn written(&mut self, column: &Column, name: &str) -> Drawn {
+        match (column.has_values(), column.kind) {
+            (true, _) => column.any(name, self.dialect),
+            (false, Kind::Text) if column.width > 0 => column.filler(name),
+            (false, _) => Drawn {
+                sets: Vec::new(),
+                given: "null".to_owned(),
+            },
+        }
+    }
+
+    fn inserted_value(&mut self, role: &Role, name: &str) -> Result<Drawn, String> {
+        let place = self.inserted_place(role);
+        let first = self.known.first().cloned();
+        let (Some(place), Some((_, table))) = (place, first) else {
+            return Err("the columns that it fills are not known".to_owned());
+        };
+        let column = self.values(&table, place)?;
+        match self.fresh.contains(&place) {
+            false => Ok(self.written(&column, name)),
+            true => column
+                .fresh(name, self.dialect)
+                .ok_or_else(|| format!("no new keys can be made for {}", column.name)),
+        }
+    }
+}
