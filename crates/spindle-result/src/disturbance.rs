@@ -237,8 +237,8 @@ fn never_quiet(result: &RunResult) -> Option<String> {
     let last = run_out.last()?;
     let waited_s = run_out.iter().map(|wait| wait.waited_ms).sum::<u64>() as f64 / 1e3;
     Some(format!(
-        "The devices were never idle before {} of {} trials, in {waited_s:.0} s of waiting; the last time {}. Stop \
-         the programs that use them, or set plan.quiet = \"0s\" and measure more rounds.",
+        "The devices never came to rest before {} of {} trials, in {waited_s:.0} s of waiting. Seen last: {}. Stop the \
+         programs that use them, or set plan.quiet = \"0s\" and measure more rounds.",
         run_out.len(),
         trials.len(),
         last.in_the_way.as_deref().unwrap_or("nothing was seen")
@@ -396,7 +396,7 @@ mod tests {
         assert_eq!(texts.len(), 1);
         assert!(
             texts[0].starts_with(
-                "The devices were never idle before 2 of 8 trials, in 60 s of waiting; the last time the devices \
+                "The devices never came to rest before 2 of 8 trials, in 60 s of waiting. Seen last: the devices \
                  move 34 MB/s."
             ),
             "{texts:?}"

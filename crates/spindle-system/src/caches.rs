@@ -68,24 +68,24 @@ impl fmt::Display for Activity {
             let moved = per_second(self.moved_bytes);
             write!(
                 f,
-                "the devices move {moved:.0} MB/s, at most {limit:.0} MB/s is quiet"
+                "the devices move {moved:.0} MB/s (quiet: at most {limit:.0} MB/s)"
             )
         } else if self.writeback_bytes > NOISE_BYTES {
             let bytes = self.writeback_bytes as f64 / 1e6;
             write!(
                 f,
-                "{bytes:.0} MB of the page cache are being written, at most 1 MB is quiet"
+                "{bytes:.0} MB of the page cache are being written (quiet: at most 1 MB)"
             )
         } else if self.dirty_change_bytes > NOISE_BYTES {
             let change = per_second(self.dirty_change_bytes);
             write!(
                 f,
-                "other programs dirty {change:.0} MB/s of the page cache, at most {limit:.0} MB/s is quiet"
+                "other programs dirty {change:.0} MB/s of the page cache (quiet: at most {limit:.0} MB/s)"
             )
         } else {
             write!(
                 f,
-                "{} requests are under way on the devices, none is quiet",
+                "{} requests are under way on the devices (quiet: none)",
                 self.in_flight
             )
         }
@@ -304,7 +304,7 @@ mod tests {
         assert!(seen.waited_ms < 30_000, "who hears of it can end it");
         assert_eq!(
             told,
-            ["3 requests are under way on the devices, none is quiet"]
+            ["3 requests are under way on the devices (quiet: none)"]
         );
         assert_eq!(
             seen.last.device,
