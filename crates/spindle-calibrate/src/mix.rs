@@ -12,7 +12,7 @@ use spindle_io::{Arena, BlockDevice};
 use crate::error::CalibrateError;
 use crate::observe::{Observed, Tally, Timing, observe};
 use crate::orion::{LargeType, Orion};
-use crate::point::{Bench, Load, Opened, fresh_seed, writes};
+use crate::point::{Bench, Load, Opened, fresh_seed, histogram, writes};
 use crate::result::{DeviceShare, Extreme, MatrixPoint, Point, What, WriteFigures};
 use crate::slots::{Draw, NextRequest, Slots};
 use crate::unit::Unit;
@@ -281,6 +281,7 @@ fn point_of(
         requests: both.iter().flatten().map(|observed| observed.count).sum(),
         small_writes: of_small.and_then(WriteFigures::of),
         large_writes: of_large.and_then(WriteFigures::of),
+        histogram: of_small.map_or_else(Vec::new, |observed| histogram(&observed.latencies)),
     }
 }
 
@@ -312,6 +313,10 @@ pub(crate) fn extreme_of(
             writes: match is_small {
                 true => best.small_writes.clone(),
                 false => best.large_writes.clone(),
+            },
+            histogram: match is_small {
+                true => best.histogram.clone(),
+                false => Vec::new(),
             },
         },
         is_confirmed: false,

@@ -2,6 +2,7 @@
 //! is made is the access path's own: with `sync` a thread for each request, with slaves as many slaves, and with the
 //! asynchronous methods a thread for every sixteen requests, as long as there are processors.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -9,6 +10,7 @@ use rand_core::RngCore;
 use spindle_io::env::seeded_rng;
 use spindle_io::real::{Caching, FileDevice, Identified, Method, Queue, RingConfig, block_on};
 use spindle_io::{Arena, BlockDevice};
+use spindle_stats::LatencyHistogram;
 
 use crate::error::CalibrateError;
 use crate::observe::{Observed, Tally, Timing, observe};
@@ -21,6 +23,8 @@ use spindle_system::disk::DiskCounters;
 
 /// Requests of an asynchronous method that one thread keeps under way before there is a second.
 const DEPTH_PER_THREAD: u32 = 16;
+/// Buckets of a histogram that is kept, for each factor of ten.
+const BUCKETS_PER_DECADE: f64 = 20.0;
 
 /// What is measured, and how.
 pub(crate) struct Bench<'a> {
@@ -220,7 +224,23 @@ fn point_of(load: Load, observed: &Observed) -> Point {
         measured_s: observed.measured_s,
         requests: observed.count,
         writes: WriteFigures::of(observed),
+        histogram: histogram(latencies),
     }
+}
+
+/// Buckets of equal factors, as upper edge in microseconds and count: enough to draw, and small enough to keep.
+pub(crate) fn histogram(latencies: &LatencyHistogram) -> Vec<(f64, u64)> {
+    let mut counts = BTreeMap::<i32, u64>::new();
+    for (upper_ns, count) in latencies.to_buckets() {
+        let upper_us = (upper_ns.max(1) as f64) / 1e3;
+        let bucket = (upper_us.log10() * BUCKETS_PER_DECADE).ceil() as i32;
+        *counts.entry(bucket).or_default() += count;
+    }
+    let edge = |bucket: i32| 10_f64.powf(f64::from(bucket) / BUCKETS_PER_DECADE);
+    counts
+        .into_iter()
+        .map(|(bucket, count)| (edge(bucket), count))
+        .collect()
 }
 
 impl WriteFigures {
@@ -248,6 +268,17 @@ mod tests {
         let mut share = |percent| (0..10_000).filter(|_| writes(&mut rng, percent)).count();
         assert_eq!((share(0), share(100)), (0, 10_000));
         assert!((2_800..3_200).contains(&share(30)));
+    }
+
+    #[test]
+    fn a_histogram_that_is_kept_holds_all_requests() {
+        let mut latencies = LatencyHistogram::new();
+        for ns in [90_000, 91_000, 2_000_000] {
+            latencies.record_ns(ns);
+        }
+        let kept = histogram(&latencies);
+        assert_eq!(kept.iter().map(|(_, count)| count).sum::<u64>(), 3);
+        assert!(kept[0].0 >= 91.0 && kept[0].0 < 101.0, "{kept:?}");
     }
 
     #[test]

@@ -88,6 +88,9 @@ pub struct Point {
     pub requests: u64,
     /// Those that wrote; `None` without any.
     pub writes: Option<WriteFigures>,
+    /// Of the best points: upper edge of a bucket, microseconds, and requests in it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub histogram: Vec<(f64, u64)>,
 }
 
 /// The points of one access path, in rising depth.
@@ -134,6 +137,9 @@ pub struct MatrixPoint {
     pub small_writes: Option<WriteFigures>,
     /// Large requests that wrote; `None` without any.
     pub large_writes: Option<WriteFigures>,
+    /// As [`Point::histogram`], of small requests; kept with the best points alone.
+    #[serde(skip)]
+    pub histogram: Vec<(f64, u64)>,
 }
 
 /// What a run type of ORION's came to.

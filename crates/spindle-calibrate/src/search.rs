@@ -119,6 +119,7 @@ mod tests {
             measured_s: 1.0,
             requests: 1,
             writes: None,
+            histogram: Vec::new(),
         }
     }
 

@@ -73,7 +73,8 @@ fn cached(text: &mut String, found: &Calibration) {
     let _ = writeln!(text, "{word}: {}.", found.cache.because);
 }
 
-fn target_line(target: &TargetFacts) -> String {
+/// A target, in a line.
+pub fn target_line(target: &TargetFacts) -> String {
     let what = match (target.kind, target.is_written) {
         (Kind::Directory, _) => "a file made here, and removed",
         (Kind::File, _) => "an existing file, only read",
@@ -117,7 +118,8 @@ fn extremes(text: &mut String, found: &Calibration) {
     });
 }
 
-fn doubt(extreme: &Extreme) -> &'static str {
+/// What weakens it, after its point.
+pub fn doubt(extreme: &Extreme) -> &'static str {
     match (extreme.point.is_steady, extreme.is_confirmed) {
         (true, true) => "",
         (false, _) => " (not steady)",
@@ -187,18 +189,21 @@ fn write_time(write_percent: u32, writes: Option<&WriteFigures>) -> String {
     }
 }
 
-/// The points of a run type of ORION's.
-fn matrix(text: &mut String, found: &MatrixResult, write_percent: u32) {
-    let size = |bytes: u64| size_text(bytes);
-    let _ = writeln!(
-        text,
+/// A run type, and what its requests are.
+pub fn matrix_title(found: &MatrixResult) -> String {
+    format!(
         "run {}, {}: small requests of {}, large {} requests of {}",
         found.run,
         found.method,
-        size(found.size_small_bytes),
+        size_text(found.size_small_bytes),
         found.large_type,
-        size(found.size_large_bytes)
-    );
+        size_text(found.size_large_bytes)
+    )
+}
+
+/// The points of a run type of ORION's.
+fn matrix(text: &mut String, found: &MatrixResult, write_percent: u32) {
+    let _ = writeln!(text, "{}", matrix_title(found));
     let _ = writeln!(
         text,
         "{:>6}{:>6}{:>10}{:>8}{:>11}{:>11}{:>11}{}",
@@ -230,7 +235,8 @@ fn matrix(text: &mut String, found: &MatrixResult, write_percent: u32) {
     }
 }
 
-fn curve_name(curve: &PathCurve) -> String {
+/// What is measured and how, in a few words.
+pub fn curve_name(curve: &PathCurve) -> String {
     let what = match curve.what {
         What::SmallRandom => "8K random",
         What::LargeSequential => "1M seq",
@@ -261,14 +267,19 @@ fn flushes(text: &mut String, found: &Calibration) {
     }
 }
 
-/// What the flushes of a target are worth, and what they were compared with.
-fn trust(text: &mut String, honesty: &Honesty, names_target: bool) {
-    let word = match honesty.trust {
+/// What flushes are worth, in a word or two.
+pub fn trust_word(trust: Trust) -> &'static str {
+    match trust {
         Trust::Arrives => "flushes arrive",
         Trust::Ignored => "FLUSHES IGNORED",
         Trust::Memory => "MEMORY",
         Trust::Unknown => "flushes unknown",
-    };
+    }
+}
+
+/// What the flushes of a target are worth, and what they were compared with.
+fn trust(text: &mut String, honesty: &Honesty, names_target: bool) {
+    let word = trust_word(honesty.trust);
     let of = match names_target {
         true => format!(", {}", honesty.target),
         false => String::new(),
@@ -357,7 +368,7 @@ pub fn render_fio(found: &FioResults) -> String {
 }
 
 /// A time in microseconds or milliseconds, to three figures about.
-fn time(value_us: f64) -> String {
+pub fn time(value_us: f64) -> String {
     match value_us {
         value if value < 1000.0 => format!("{value:.0} us"),
         value if value < 100_000.0 => format!("{:.2} ms", value / 1000.0),

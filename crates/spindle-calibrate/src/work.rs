@@ -316,7 +316,10 @@ impl<'a> Work<'a> {
                 method,
                 depth,
             };
-            self.measure(load, SAMPLES).map(Some)
+            let mut point = self.measure(load, SAMPLES)?;
+            // Kept of the points that are measured again.
+            point.histogram.clear();
+            Ok(Some(point))
         })?;
         curve.points = points;
         if end == End::Time {

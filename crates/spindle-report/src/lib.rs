@@ -8,6 +8,7 @@
 
 pub mod brief;
 mod bulk_load;
+pub mod calibration_sheet;
 mod chart;
 pub mod compare;
 pub mod comparison;
@@ -29,4 +30,4 @@ pub mod table;
 mod timeline;
 
 pub use markdown::markdown;
-pub use page::html;
+pub use page::{calibration_html, html};

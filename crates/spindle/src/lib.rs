@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod ask;
+mod calibration_sheet;
 pub mod clean;
 pub mod cli;
 mod disk_group;

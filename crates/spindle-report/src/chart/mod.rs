@@ -7,7 +7,9 @@
 mod axis;
 pub(super) mod device;
 mod figure;
+pub(super) mod histogram;
 pub(super) mod latency;
+pub(super) mod limits;
 mod mark;
 pub(super) mod probe;
 pub(super) mod queries;
@@ -183,7 +185,7 @@ fn shortened(text: &str, longest: usize) -> String {
 }
 
 /// The greatest of some values, and 0 without any.
-fn greatest(values: impl IntoIterator<Item = f64>) -> f64 {
+pub(super) fn greatest(values: impl IntoIterator<Item = f64>) -> f64 {
     values.into_iter().fold(0.0, f64::max)
 }
 

@@ -1,10 +1,13 @@
 //! `report.html`: one page for people, answer first. All of it is there without scripts; the script adds what a pointer
 //! asks for: values under it, other rounds, other windows of the moving average, drawings and figures as files.
 //!
+//! [`calibration`] is the page of what storage can do by itself.
+//!
 //! Each section is a file: [`answer`] (ranking, comparison; in [`pairs`] every pair), [`why`], [`charts`], [`method`],
 //! [`machine`].
 
 mod answer;
+mod calibration;
 mod charts;
 mod effects;
 mod machine;
@@ -13,6 +16,7 @@ mod pairs;
 mod times;
 mod why;
 
+pub use calibration::html as calibration_html;
 pub(super) use method::trials_in_order;
 pub(super) use why::events_of;
 
@@ -42,6 +46,24 @@ const NOTHING_FETCHED: &str =
 /// The whole page. `series` holds the throughput over time of the trials that were sampled.
 pub fn html(result: &RunResult, series: &[SampledTrial]) -> String {
     let name = experiment_name(result);
+    let header = html! {
+        p.experiment { "Spindle · " (name) br; (context(result)) }
+        h1.long[result.headline.chars().count() > SHORT_HEADLINE] { (result.headline) }
+        (weakness(result))
+        (contents(result))
+    };
+    let main = html! {
+        (answer::section(result))
+        (effects::section(result))
+        (why::section(result))
+        (charts::section(result, series))
+        (method::section(result))
+    };
+    document(&format!("{name}: {}", result.headline), &header, &main)
+}
+
+/// A page of its own: its style, its script, and nothing that is fetched.
+fn document(title: &str, header: &Markup, main: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -50,24 +72,13 @@ pub fn html(result: &RunResult, series: &[SampledTrial]) -> String {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta http-equiv="Content-Security-Policy" content=(NOTHING_FETCHED);
-                title { (name) ": " (result.headline) }
+                title { (title) }
                 style { (PreEscaped(STYLE)) }
                 style id="drawing-style" { (PreEscaped(DRAWING_STYLE)) }
             }
             body {
-                header {
-                    p.experiment { "Spindle · " (name) br; (context(result)) }
-                    h1.long[result.headline.chars().count() > SHORT_HEADLINE] { (result.headline) }
-                    (weakness(result))
-                    (contents(result))
-                }
-                main {
-                    (answer::section(result))
-                    (effects::section(result))
-                    (why::section(result))
-                    (charts::section(result, series))
-                    (method::section(result))
-                }
+                header { (header) }
+                main { (main) }
                 script { (PreEscaped(SCRIPT)) }
             }
         }

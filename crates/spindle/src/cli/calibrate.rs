@@ -17,6 +17,8 @@ use spindle_text::files::{Directory, read_text};
 use spindle_text::quantity::{parse_duration_ms, parse_size};
 use spindle_text::word::Word;
 
+use crate::calibration_sheet::sheet_of;
+
 use super::signals::{self, AtOnce, INTERRUPTED};
 use super::{fail, print, print_then};
 use crate::say;
@@ -77,7 +79,7 @@ pub(super) struct Calibrate {
     max_latency: u64,
     #[command(flatten)]
     orion: OrionKnobs,
-    /// A new or empty directory for result.json and files under ORION's names: *_summary.txt, *_iops.csv, *_mbps.csv,
+    /// A new or empty directory for report.html (curves, matrix, latencies), result.json and files under ORION's names: *_summary.txt, *_iops.csv, *_mbps.csv,
     /// *_lat.csv, *_trace.txt.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -346,9 +348,12 @@ fn empty(path: &Path) -> Result<Directory, CalibrateError> {
     }
 }
 
-/// Writes `result.json` and ORION's files.
+/// Writes `result.json`, the page and ORION's files.
 fn write(directory: &Directory, found: &Calibration, json: &str) -> std::io::Result<()> {
-    let time = jiff::Zoned::now().strftime("%Y%m%d_%H%M").to_string();
+    let now = jiff::Zoned::now();
+    let time = now.strftime("%Y%m%d_%H%M").to_string();
+    let sheet = sheet_of(found, &now.strftime("%Y-%m-%d").to_string());
+    directory.write("report.html", &spindle_report::calibration_html(&sheet))?;
     for (name, content) in files(found) {
         directory.write(&format!("calibrate_{time}_{name}"), &content)?;
     }

@@ -176,22 +176,14 @@ fn what_flushes_sooner_than_the_disk_is_suspect_and_needs_decide_the_code() {
     let _alone = alone();
     let disk = own_directory();
     let at = disk.path().to_str().unwrap();
-    let measure = |target: &str, need: &str| {
-        let arguments = [
-            target,
-            "--control",
-            at,
-            "--caching",
-            "buffered",
-            "--need",
-            need,
-        ];
-        let usual = ["--time", "10s", "--size", "16MiB", "--json"];
-        let ended = calibrate(&[&arguments[..], &usual].concat(), disk.path());
+    let measure = |target: &str, what: &[&str], need: &str| {
+        let arguments = [target, "--control", at, "--caching", "buffered"];
+        let usual = ["--need", need, "--time", "10s", "--size", "16MiB", "--json"];
+        let ended = calibrate(&[&arguments[..], what, &usual].concat(), disk.path());
         let found: Value = serde_json::from_slice(&ended.stdout).unwrap();
         (ended.status.code(), found)
     };
-    let (code, honest) = measure(at, "fdatasync p50 < 1us");
+    let (code, honest) = measure(at, &["--flushes"], "fdatasync p50 < 1us");
     assert_eq!(code, Some(3), "{}", honest["needs"]);
     let honesty = &honest["honesty"][0];
     assert_eq!(honesty["control"]["is_suspect"], false, "{honesty}");
@@ -200,7 +192,9 @@ fn what_flushes_sooner_than_the_disk_is_suspect_and_needs_decide_the_code() {
         spindle_harness::skip("/dev/shm");
         return;
     };
-    let (code, liar) = measure(memory.path().to_str().unwrap(), "iops > 1");
+    let loads = ["--num-small", "1", "--num-large", "0", "--duration", "1s"];
+    let point = [&["--run", "advanced", "--matrix", "point"][..], &loads].concat();
+    let (code, liar) = measure(memory.path().to_str().unwrap(), &point, "iops > 1");
     assert_eq!(
         code,
         Some(4),
@@ -282,6 +276,10 @@ fn a_run_type_of_orion_writes_its_files() {
     assert!(file("_lat.csv").starts_with("Large/Small"));
     assert!(file("_summary.txt").contains("Maximum Small IOPS="));
     assert!(file("_trace.txt").contains("run advanced"));
+    let page = file("report.html");
+    for part in ["Maximum small IOPS", "--heat: 100%", "id=\"latencies-0\""] {
+        assert!(page.contains(part), "{part}");
+    }
 }
 
 /// What is wrong, and a part of what is said.

@@ -1,0 +1,143 @@
+//! What a calibration came to, as a page shows it. The program fills it in from what it measured: reports know neither
+//! devices nor access paths.
+
+/// What the page shows; texts are for people, times in microseconds.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CalibrationSheet {
+    /// The answer in a line.
+    pub headline: String,
+    /// What was measured, a line for each target, and the day.
+    pub context: Vec<String>,
+    /// What weakens the figures, gravest first.
+    pub cautions: Vec<String>,
+    /// ORION's three lines.
+    pub extremes: Vec<ExtremeLine>,
+    /// Curves of small requests, then of large ones.
+    pub curves: Vec<LimitCurve>,
+    /// The points of a run type of ORION's.
+    pub matrix: Option<LoadMatrix>,
+    /// Latencies of the best points.
+    pub histograms: Vec<LatencyBars>,
+    /// How long flushes take.
+    pub flushes: Vec<FlushLine>,
+    /// Whether flushes arrive, of each target: the answer in a word or two, and why.
+    pub trust: Vec<(String, String)>,
+    /// Whether a cache answered.
+    pub cache: String,
+    /// Figures of another program beside these: its name and a row for each point.
+    pub beside: Option<(String, Vec<BesideLine>)>,
+    /// What could not be known or done.
+    pub notes: Vec<String>,
+}
+
+/// One of ORION's three figures.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ExtremeLine {
+    /// What it is called.
+    pub name: String,
+    /// The figure with its unit.
+    pub figure: String,
+    /// Where it was reached.
+    pub reached: String,
+}
+
+/// The points of one access path.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LimitCurve {
+    /// The access path.
+    pub name: String,
+    /// 1 MiB one after the other, else 8 KiB at random.
+    pub is_large: bool,
+    /// In rising depth.
+    pub points: Vec<LimitPoint>,
+    /// The depth of the best point of all, where it is of this curve.
+    pub best_depth: Option<u32>,
+}
+
+/// A point of a curve.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LimitPoint {
+    /// Requests under way.
+    pub depth: u32,
+    /// Requests per second.
+    pub iops: f64,
+    /// Megabytes per second.
+    pub mb_per_s: f64,
+    /// Mean time.
+    pub mean_us: f64,
+    /// Half took no longer.
+    pub p50_us: f64,
+    /// 99 of 100 took no longer.
+    pub p99_us: f64,
+    /// Its mean was not known well enough in its time.
+    pub is_unsteady: bool,
+}
+
+/// Points of small and large requests together.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LoadMatrix {
+    /// The run type, and what its requests are.
+    pub title: String,
+    /// The points.
+    pub cells: Vec<LoadCell>,
+}
+
+/// A point of a matrix.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LoadCell {
+    /// Small requests under way.
+    pub small: u32,
+    /// Large requests or streams under way.
+    pub large: u32,
+    /// Small requests per second.
+    pub iops: Option<f64>,
+    /// Megabytes per second of large ones.
+    pub mb_per_s: Option<f64>,
+    /// Mean time of a small request.
+    pub mean_us: Option<f64>,
+}
+
+/// Latencies of a point.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LatencyBars {
+    /// Which point.
+    pub name: String,
+    /// Upper edge of each bucket, and how many fell into it.
+    pub buckets: Vec<(f64, u64)>,
+}
+
+/// Flushes by so many writers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FlushLine {
+    /// Threads that write and flush.
+    pub writers: u32,
+    /// Flushes per second, of all together.
+    pub per_s: f64,
+    /// Half took no longer.
+    pub p50_us: f64,
+    /// 99 of 100 took no longer.
+    pub p99_us: f64,
+    /// The longest.
+    pub max_us: f64,
+}
+
+/// A point that two programs measured.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct BesideLine {
+    /// The point.
+    pub name: String,
+    /// Requests per second: ours, the other's.
+    pub iops: (f64, f64),
+    /// Mean times: ours, the other's.
+    pub mean_us: (Option<f64>, f64),
+}
+
+/// A time in microseconds, milliseconds or seconds, to three figures about.
+pub(crate) fn time(value_us: f64) -> String {
+    match value_us {
+        value if value < 1e3 => format!("{value:.0} us"),
+        value if value < 1e5 => format!("{:.2} ms", value / 1e3),
+        value if value < 1e6 => format!("{:.0} ms", value / 1e3),
+        value => format!("{:.1} s", value / 1e6),
+    }
+}

@@ -1,0 +1,113 @@
+//! The curve of what storage can do: the mean time of a request over the throughput, a line for each access path, from
+//! one request under way to the knee. The best point of all is named.
+
+use maud::{Markup, html};
+
+use super::figure::{Figure, Figures};
+use super::{Axis, Frame, Mark, Size, both, colour_class, draw, greatest};
+use crate::calibration_sheet::{LimitCurve, LimitPoint, time};
+
+/// The chart of these curves; empty without any.
+pub(crate) fn figure(curves: &[&LimitCurve], id: &str, heading: &str) -> Markup {
+    let points = || curves.iter().flat_map(|curve| &curve.points);
+    if points().next().is_none() {
+        return html! {};
+    }
+    let is_large = curves.iter().any(|curve| curve.is_large);
+    let throughput = move |point: &LimitPoint| match is_large {
+        true => point.mb_per_s,
+        false => point.iops,
+    };
+    let x_title = match is_large {
+        true => "MB per second",
+        false => "requests per second",
+    };
+    let y = Axis::for_all(points().map(|point| point.mean_us));
+    let y_title = match y.is_logarithmic() {
+        true => "mean time, us, logarithmic",
+        false => "mean time, us",
+    };
+    let most = greatest(points().map(throughput));
+    let label = format!("{heading}, of every access path; the figures follow.");
+    let drawing = both(|size| {
+        let frame = Frame {
+            size,
+            height: if size == Size::Wide { 380 } else { 300 },
+            x: Axis::from_zero(most),
+            x_title,
+            y: y.clone(),
+            y_title,
+            label: &label,
+        };
+        draw(&frame, marks(curves, &throughput))
+    });
+    let header = [
+        "access path",
+        "depth",
+        "requests/s",
+        "MB/s",
+        "mean",
+        "p50",
+        "p99",
+    ];
+    let figure = Figure {
+        id,
+        heading,
+        legend: curves
+            .iter()
+            .enumerate()
+            .map(|(index, curve)| (colour_class(index), curve.name.clone()))
+            .collect(),
+        drawing,
+        note: "A dot for each number of requests under way: 1, 2, 4 and so on. Where a line turns upwards, more requests \
+               only wait longer. The large dot is the best point of all. ~ marks a mean that is not known to 2 %."
+            .to_owned(),
+        controls: html! {},
+        figures: Figures::Table {
+            header: header.map(str::to_owned).to_vec(),
+            rows: curves
+                .iter()
+                .flat_map(|curve| curve.points.iter().map(|point| row(curve, point)))
+                .collect(),
+        },
+    };
+    figure.markup()
+}
+
+fn row(curve: &LimitCurve, point: &LimitPoint) -> Vec<String> {
+    let unsteady = if point.is_unsteady { " ~" } else { "" };
+    vec![
+        curve.name.clone(),
+        point.depth.to_string(),
+        format!("{:.0}{unsteady}", point.iops),
+        format!("{:.0}", point.mb_per_s),
+        time(point.mean_us),
+        time(point.p50_us),
+        time(point.p99_us),
+    ]
+}
+
+fn marks(curves: &[&LimitCurve], throughput: &dyn Fn(&LimitPoint) -> f64) -> Vec<Mark> {
+    let mut marks = Vec::new();
+    for (index, curve) in curves.iter().enumerate() {
+        let class = colour_class(index);
+        let at = |point: &LimitPoint| (throughput(point), point.mean_us);
+        let line = curve.points.iter().map(at).collect();
+        marks.push(Mark::line(format!("average {class}"), line));
+        for point in &curve.points {
+            let is_best = curve.best_depth == Some(point.depth);
+            let says = format!(
+                "{}, depth {}: {:.0} per second, {:.0} MB/s, mean {}, p99 {}",
+                curve.name,
+                point.depth,
+                point.iops,
+                point.mb_per_s,
+                time(point.mean_us),
+                time(point.p99_us)
+            );
+            let radius = if is_best { 7.0 } else { 4.0 };
+            marks.push(Mark::dot(format!("dot {class}"), at(point), radius, says));
+        }
+    }
+    marks
+}

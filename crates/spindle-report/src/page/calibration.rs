@@ -1,0 +1,267 @@
+//! What storage can do by itself, as a page: the figures of a calibration, drawn. The page is a function of
+//! [`CalibrationSheet`].
+
+use maud::{Markup, html};
+use spindle_text::quantity::thousands;
+
+use super::{document, scrolling};
+use crate::calibration_sheet::{CalibrationSheet, LimitCurve, LoadCell, LoadMatrix, time};
+use crate::chart::{histogram, limits};
+
+/// The whole page.
+pub fn html(sheet: &CalibrationSheet) -> String {
+    let header = html! {
+        p.experiment {
+            "Spindle calibrate"
+            @for line in &sheet.context { br; (line) }
+        }
+        h1 { (sheet.headline) }
+        @for caution in &sheet.cautions { p.weakness { (caution) } }
+    };
+    let main = html! {
+        (extremes(sheet))
+        (curves(sheet))
+        (matrix(sheet))
+        (latencies(sheet))
+        (flushes(sheet))
+        (beside(sheet))
+        @if !sheet.notes.is_empty() {
+            section { h2 { "Notes" } ul.sentences { @for note in &sheet.notes { li { (note) } } } }
+        }
+    };
+    document(&format!("calibrate: {}", sheet.headline), &header, &main)
+}
+
+fn extremes(sheet: &CalibrationSheet) -> Markup {
+    html! {
+        @if !sheet.extremes.is_empty() { section {
+            h2 { "Limits" }
+            (scrolling("Limits", html! { table.parts { tbody { @for line in &sheet.extremes { tr {
+                th scope="row" { (line.name) }
+                td.figure { strong { (line.figure) } }
+                td.words { (line.reached) }
+            } } } } }))
+            @if !sheet.cache.is_empty() { p.note { (sheet.cache) } }
+        } }
+    }
+}
+
+fn curves(sheet: &CalibrationSheet) -> Markup {
+    let of = |is_large| -> Vec<&LimitCurve> {
+        let curves = sheet.curves.iter();
+        curves
+            .filter(|curve| curve.is_large == is_large && !curve.points.is_empty())
+            .collect()
+    };
+    let small = "8 KiB at random: time of a request over requests per second";
+    let large = "1 MiB one after the other: time of a request over MB per second";
+    html! {
+        @if sheet.curves.iter().any(|curve| !curve.points.is_empty()) { section {
+            h2 { "From one request to the knee" }
+            (limits::figure(&of(false), "small-requests", small))
+            (limits::figure(&of(true), "large-requests", large))
+        } }
+    }
+}
+
+/// A table for each figure; the darker a cell, the larger the figure.
+fn matrix(sheet: &CalibrationSheet) -> Markup {
+    let figures: [(&str, fn(&LoadCell) -> Option<f64>); 3] = [
+        ("Small requests per second", |cell| cell.iops),
+        ("MB per second of large requests", |cell| cell.mb_per_s),
+        ("Mean time of a small request, us", |cell| cell.mean_us),
+    ];
+    html! {
+        @if let Some(matrix) = &sheet.matrix { section {
+            h2 { "Matrix" }
+            p.note { (matrix.title) ". A row is a large load, a column a small one." }
+            @for (title, figure) in figures {
+                @if matrix.cells.iter().any(|cell| figure(cell).is_some()) {
+                    h3 { (title) }
+                    (scrolling(title, heat_map(matrix, figure)))
+                }
+            }
+        } }
+    }
+}
+
+fn heat_map(matrix: &LoadMatrix, figure: fn(&LoadCell) -> Option<f64>) -> Markup {
+    let loads = |load: fn(&LoadCell) -> u32| {
+        let mut loads: Vec<u32> = matrix.cells.iter().map(load).collect();
+        loads.sort_unstable();
+        loads.dedup();
+        loads
+    };
+    let (smalls, larges) = (loads(|cell| cell.small), loads(|cell| cell.large));
+    let greatest = crate::chart::greatest(matrix.cells.iter().filter_map(figure));
+    let at = |small, large| {
+        let mut cells = matrix.cells.iter();
+        cells
+            .find(|cell| (cell.small, cell.large) == (small, large))
+            .and_then(figure)
+    };
+    html! {
+        table.heat {
+            thead { tr {
+                th scope="col" { "large \\ small" }
+                @for small in &smalls { th.figure scope="col" { (small) } }
+            } }
+            tbody { @for large in &larges { tr {
+                th scope="row" { (large) }
+                @for small in &smalls {
+                    @match at(*small, *large) {
+                        Some(value) => td.figure style=(heat(value / greatest)) { (thousands(value)) },
+                        None => td.figure { "" },
+                    }
+                }
+            } } }
+        }
+    }
+}
+
+/// How dark a cell is, of its share of the greatest.
+fn heat(share: f64) -> String {
+    format!("--heat: {:.0}%", share.clamp(0.0, 1.0) * 100.0)
+}
+
+fn latencies(sheet: &CalibrationSheet) -> Markup {
+    let drawn = sheet.histograms.iter().enumerate();
+    let drawn = drawn.filter(|(_, bars)| !bars.buckets.is_empty());
+    html! {
+        @if sheet.histograms.iter().any(|bars| !bars.buckets.is_empty()) { section {
+            h2 { "How long requests took" }
+            @for (index, bars) in drawn {
+                (histogram::figure(bars, &format!("latencies-{index}")))
+            }
+        } }
+    }
+}
+
+fn flushes(sheet: &CalibrationSheet) -> Markup {
+    html! {
+        @if !sheet.flushes.is_empty() || !sheet.trust.is_empty() { section {
+            h2 { "Flushes" }
+            @if !sheet.flushes.is_empty() { (scrolling("Flushes", html! { table {
+                thead { tr {
+                    th scope="col" { "fdatasync after 8 KiB" }
+                    @for title in ["flushes/s", "p50", "p99", "longest"] { th.figure scope="col" { (title) } }
+                } }
+                tbody { @for line in &sheet.flushes { tr {
+                    th scope="row" { (crate::sentences::counted(line.writers as usize, "writer")) }
+                    td.figure { (thousands(line.per_s)) }
+                    @for time_us in [line.p50_us, line.p99_us, line.max_us] {
+                        td.figure { (time(time_us)) }
+                    }
+                } } }
+            } })) }
+            @for (word, because) in &sheet.trust { p { strong { (word) } ": " (because) } }
+        } }
+    }
+}
+
+fn beside(sheet: &CalibrationSheet) -> Markup {
+    let told = |time_us: Option<f64>| time_us.map_or("–".to_owned(), time);
+    let ratio = |own: f64, other: f64| format!("{:.2}", own / other);
+    html! {
+        @if let Some((other, lines)) = &sheet.beside { section {
+            h2 { "Beside " (other) }
+            (scrolling("Beside another program", html! { table {
+                thead { tr {
+                    th scope="col" { "point" }
+                    @for title in ["requests/s", other.as_str(), "ratio", "mean", other.as_str(), "ratio"] {
+                        th.figure scope="col" { (title) }
+                    }
+                } }
+                tbody { @for line in lines { tr {
+                    th scope="row" { (line.name) }
+                    td.figure { (thousands(line.iops.0)) }
+                    td.figure { (thousands(line.iops.1)) }
+                    td.figure { (ratio(line.iops.0, line.iops.1)) }
+                    td.figure { (told(line.mean_us.0)) }
+                    td.figure { (time(line.mean_us.1)) }
+                    td.figure { (line.mean_us.0.map_or("–".to_owned(), |own| ratio(own, line.mean_us.1))) }
+                } } }
+            } }))
+        } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibration_sheet::{FlushLine, LatencyBars, LimitPoint};
+
+    fn sheet() -> CalibrationSheet {
+        let point = |depth: u32, iops, mean_us| LimitPoint {
+            depth,
+            iops,
+            mean_us,
+            mb_per_s: iops * 0.008192,
+            p50_us: mean_us,
+            p99_us: mean_us * 3.0,
+            is_unsteady: false,
+        };
+        let cell = |small, large, iops| LoadCell {
+            small,
+            large,
+            iops,
+            ..LoadCell::default()
+        };
+        CalibrationSheet {
+            headline: "<b>19,000 IOPS</b>".to_owned(),
+            cautions: vec!["CACHED: memory answered".to_owned()],
+            curves: vec![LimitCurve {
+                name: "direct, async".to_owned(),
+                is_large: false,
+                points: vec![point(1, 10_000.0, 100.0), point(2, 19_000.0, 105.0)],
+                best_depth: Some(2),
+            }],
+            matrix: Some(LoadMatrix {
+                title: "run normal".to_owned(),
+                cells: vec![
+                    cell(1, 0, Some(50.0)),
+                    cell(2, 0, Some(100.0)),
+                    cell(0, 1, None),
+                ],
+            }),
+            histograms: vec![LatencyBars {
+                name: "depth 2".to_owned(),
+                buckets: vec![(90.0, 10), (100.0, 80), (400.0, 10)],
+            }],
+            flushes: vec![FlushLine {
+                writers: 1,
+                per_s: 300.0,
+                p50_us: 3_000.0,
+                p99_us: 9_000.0,
+                max_us: 2e6,
+            }],
+            ..CalibrationSheet::default()
+        }
+    }
+
+    #[test]
+    fn the_page_draws_what_there_is_and_fetches_nothing() {
+        let page = html(&sheet());
+        for part in [
+            "&lt;b&gt;19,000",
+            "Matrix",
+            "--heat: 50%",
+            "--heat: 100%",
+            "id=\"small-requests\"",
+            "id=\"latencies-0\"",
+            "2.0 s",
+            "default-src 'none'",
+        ] {
+            assert!(page.contains(part), "{part}");
+        }
+        assert!(
+            !page.contains("id=\"large-requests\"") && !page.contains("http://www.w3.org/1999")
+        );
+        let flushes_alone = CalibrationSheet {
+            flushes: sheet().flushes,
+            ..CalibrationSheet::default()
+        };
+        let page = html(&flushes_alone);
+        assert!(!page.contains("Matrix") && !page.contains("knee") && page.contains("Flushes"));
+    }
+}

@@ -1,0 +1,188 @@
+//! A calibration as the page of `spindle_report` shows it.
+
+use spindle_calibrate::text::{curve_name, time, trust_word};
+use spindle_calibrate::{Cached, Calibration, Extreme, PathCurve, Trust, What, text};
+use spindle_report::calibration_sheet::{
+    BesideLine, CalibrationSheet, ExtremeLine, FlushLine, LatencyBars, LimitCurve, LimitPoint,
+    LoadCell, LoadMatrix,
+};
+use spindle_text::quantity::thousands;
+
+/// What the page shows of it; `day` is that of the measurement.
+pub fn sheet_of(found: &Calibration, day: &str) -> CalibrationSheet {
+    let took = format!("{day} · {:.0} s", found.took_s);
+    let targets = found.targets.iter().map(text::target_line);
+    CalibrationSheet {
+        headline: headline(found),
+        context: targets.chain([took]).collect(),
+        cautions: cautions(found),
+        extremes: extremes(found),
+        curves: found
+            .curves
+            .iter()
+            .map(|curve| curve_of(found, curve))
+            .collect(),
+        matrix: matrix_of(found),
+        histograms: histograms(found),
+        flushes: found
+            .flushes
+            .iter()
+            .map(|flushed| FlushLine {
+                writers: flushed.writers,
+                per_s: flushed.flushes_per_s,
+                p50_us: flushed.p50_us,
+                p99_us: flushed.p99_us,
+                max_us: flushed.max_us,
+            })
+            .collect(),
+        trust: found
+            .honesty
+            .iter()
+            .map(|honesty| {
+                let word = format!("{}, {}", trust_word(honesty.trust), honesty.target);
+                (word, format!("{}.", honesty.because))
+            })
+            .collect(),
+        cache: match has_reads(found) {
+            true => format!("Of a cache: {}.", found.cache.because),
+            false => String::new(),
+        },
+        beside: found.against.as_ref().map(|fio| {
+            let row = |row: &spindle_calibrate::fio::FioComparisonRow| BesideLine {
+                name: row.name.clone(),
+                iops: row.iops,
+                mean_us: row.mean_us,
+            };
+            (fio.version.clone(), fio.rows.iter().map(row).collect())
+        }),
+        notes: found.notes.clone(),
+    }
+}
+
+fn has_reads(found: &Calibration) -> bool {
+    !found.curves.is_empty() || found.matrix.is_some()
+}
+
+fn headline(found: &Calibration) -> String {
+    let [iops, mb_per_s, latency] =
+        told(found).map(|(_, extreme, figure)| extreme.as_ref().map(figure));
+    let most: Vec<String> = [
+        iops.map(|iops| iops + " IOPS"),
+        mb_per_s.map(|mb| mb + " MB/s"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let parts = [
+        (!most.is_empty()).then(|| format!("{} at most", most.join(" and "))),
+        latency.map(|latency| format!("{latency} at least")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    match (parts.is_empty(), found.honesty.first()) {
+        (false, _) => parts.join(", "),
+        (true, Some(honesty)) => trust_word(honesty.trust).to_owned(),
+        (true, None) => "nothing was measured".to_owned(),
+    }
+}
+
+fn cautions(found: &Calibration) -> Vec<String> {
+    let mut cautions = Vec::new();
+    if found.cache.cached == Cached::Yes {
+        cautions.push(format!(
+            "CACHED, so these are not the device's figures: {}.",
+            found.cache.because
+        ));
+    }
+    for honesty in &found.honesty {
+        if matches!(honesty.trust, Trust::Ignored | Trust::Memory) {
+            let word = trust_word(honesty.trust);
+            cautions.push(format!("{word}, {}: {}.", honesty.target, honesty.because));
+        }
+    }
+    cautions
+}
+
+/// ORION's figures, their names, and how each is told.
+type Told<'a> = (&'static str, &'a Option<Extreme>, fn(&Extreme) -> String);
+
+fn told(found: &Calibration) -> [Told<'_>; 3] {
+    [
+        ("Maximum small IOPS", &found.maximum_iops, |extreme| {
+            thousands(extreme.point.iops)
+        }),
+        ("Maximum large MB/s", &found.maximum_mb_per_s, |extreme| {
+            thousands(extreme.point.mb_per_s)
+        }),
+        ("Minimum small latency", &found.minimum_latency, |extreme| {
+            time(extreme.point.mean_us)
+        }),
+    ]
+}
+
+fn reached(extreme: &Extreme) -> String {
+    let (caching, method, depth) = (extreme.caching, extreme.method, extreme.point.depth);
+    let doubt = text::doubt(extreme);
+    format!("{caching}, {method}, depth {depth}{doubt}")
+}
+
+fn extremes(found: &Calibration) -> Vec<ExtremeLine> {
+    let line = |(name, extreme, figure): Told<'_>| {
+        extreme.as_ref().map(|extreme| ExtremeLine {
+            name: name.to_owned(),
+            figure: figure(extreme),
+            reached: reached(extreme),
+        })
+    };
+    told(found).into_iter().filter_map(line).collect()
+}
+
+fn histograms(found: &Calibration) -> Vec<LatencyBars> {
+    let bars = |(name, extreme, _): Told<'_>| {
+        extreme.as_ref().map(|extreme| LatencyBars {
+            name: format!("{name}: {}", reached(extreme)),
+            buckets: extreme.point.histogram.clone(),
+        })
+    };
+    told(found).into_iter().filter_map(bars).collect()
+}
+
+fn curve_of(found: &Calibration, curve: &PathCurve) -> LimitCurve {
+    let best = match curve.what {
+        What::SmallRandom => &found.maximum_iops,
+        What::LargeSequential => &found.maximum_mb_per_s,
+    };
+    let is_of_it = |best: &&Extreme| best.method == curve.method;
+    LimitCurve {
+        name: curve_name(curve),
+        is_large: curve.what == What::LargeSequential,
+        points: curve
+            .points
+            .iter()
+            .map(|point| LimitPoint {
+                depth: point.depth,
+                iops: point.iops,
+                mb_per_s: point.mb_per_s,
+                mean_us: point.mean_us,
+                p50_us: point.p50_us,
+                p99_us: point.p99_us,
+                is_unsteady: !point.is_steady,
+            })
+            .collect(),
+        best_depth: best.as_ref().filter(is_of_it).map(|best| best.point.depth),
+    }
+}
+
+fn matrix_of(found: &Calibration) -> Option<LoadMatrix> {
+    let matrix = found.matrix.as_ref()?;
+    let cells = matrix.points.iter().map(|point| LoadCell {
+        small: point.small,
+        large: point.large,
+        iops: point.iops,
+        mb_per_s: point.mb_per_s,
+        mean_us: point.mean_us,
+    });
+    Some(LoadMatrix {
+        title: text::matrix_title(matrix),
+        cells: cells.collect(),
+    })
+}
