@@ -32,7 +32,7 @@ fn sampler_percent(result: &RunResult) -> Option<f64> {
 }
 
 /// The case of the highest throughput, and the time from one of its commits to the next, in microseconds.
-fn fastest(result: &RunResult) -> Option<(&Case, f64)> {
+pub(super) fn fastest(result: &RunResult) -> Option<(&Case, f64)> {
     let compared = result.cases.iter().filter(|case| case.is_compared());
     let tpm = |case: &Case| case.tpm.map_or(0.0, |tpm| tpm.mean);
     let case = compared.max_by(|a, b| tpm(a).total_cmp(&tpm(b)))?;

@@ -13,6 +13,7 @@ mod chart;
 pub mod compare;
 pub mod comparison;
 pub mod cost;
+mod device_limits;
 mod diagram;
 mod effects;
 pub mod export;

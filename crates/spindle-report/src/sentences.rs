@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::comparison::ratio;
-use super::cost;
+use super::{cost, device_limits};
 use spindle_result::{Drift, Measure, NoiseFloor, RunResult, Stopping, percent};
 use spindle_text::quantity::size_text;
 
@@ -120,7 +120,11 @@ pub(super) fn emulation_terms(result: &RunResult) -> &'static str {
 
 /// What the instrument itself took, as sentences to follow others.
 pub(super) fn costs(result: &RunResult) -> String {
-    let costs = [cost::own_cost(result), cost::memory(result)];
+    let costs = [
+        cost::own_cost(result),
+        cost::memory(result),
+        device_limits::reached(result),
+    ];
     let sentence = |text: String| format!(" {text}.");
     costs.into_iter().flatten().map(sentence).collect()
 }

@@ -10,7 +10,7 @@ use comfy_table::{
 };
 
 use crate::comparison::{self, Column, NO_FIGURE};
-use crate::{bulk_load, cost, queries, sentences};
+use crate::{bulk_load, cost, device_limits, queries, sentences};
 use spindle_result::{Case, CaseStatus, Comparison, FactorAnswer, Ranking, RunResult, Verdict};
 
 /// Narrower than this, the columns of figures go into two tables, half of them each.
@@ -174,7 +174,11 @@ pub(crate) fn measured_how_well(result: &RunResult) -> String {
 
 /// What Spindle itself takes; a blank line at its end, or nothing at all.
 pub(crate) fn costs(result: &RunResult) -> String {
-    let costs = [cost::own_cost(result), cost::memory(result)];
+    let costs = [
+        cost::own_cost(result),
+        cost::memory(result),
+        device_limits::reached(result),
+    ];
     paragraph(costs.into_iter().flatten())
 }
 

@@ -10,6 +10,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod answers;
+pub mod calibrations;
 mod databases;
 pub mod description;
 pub mod directory;

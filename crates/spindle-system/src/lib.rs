@@ -12,6 +12,7 @@
 pub mod beneath;
 pub mod block_device;
 pub mod caches;
+pub mod calibrated;
 pub mod cgroup;
 pub mod cpu;
 mod device_mapper;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DeviceNumber;
 use super::block_device::{BlockDevice, chosen};
+use super::calibrated::{CalibratedLimits, DeviceIdentity};
 use super::cgroup::GroupLimits;
 use super::cpu::CpuTimes;
 use super::mounts::{self, Mount};
@@ -122,6 +123,9 @@ pub struct DataPath {
     pub device: Option<BlockDevice>,
     /// Why `device` is `None`.
     pub device_unknown_because: Option<String>,
+    /// What `spindle calibrate` found of it, where that was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibrated: Option<CalibratedLimits>,
 }
 
 /// A mounted file system.
@@ -292,6 +296,15 @@ impl Load {
 }
 
 impl DataPath {
+    /// By what its storage is known again; `None` where nothing marks it.
+    pub fn identity(&self, files: &SystemTree) -> Option<DeviceIdentity> {
+        match (&self.device, &self.file_system) {
+            (Some(device), _) => DeviceIdentity::of_device(files, device),
+            (None, Some(of)) => DeviceIdentity::of_file_system(&of.kind, &of.source),
+            (None, None) => None,
+        }
+    }
+
     /// Finds what lies beneath a path.
     pub fn capture(files: &SystemTree, path: &Path) -> DataPath {
         let given = path.display().to_string();
@@ -330,6 +343,7 @@ impl DataPath {
             file_system,
             device,
             device_unknown_because: why,
+            calibrated: None,
         }
     }
 
@@ -339,6 +353,7 @@ impl DataPath {
             file_system: None,
             device: None,
             device_unknown_because: Some(why),
+            calibrated: None,
         }
     }
 }

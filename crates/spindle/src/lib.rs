@@ -17,6 +17,7 @@ pub mod doctor;
 pub mod examples;
 pub mod explain;
 pub mod import;
+mod kept_limits;
 pub mod list;
 pub mod plan;
 pub mod power_cut;

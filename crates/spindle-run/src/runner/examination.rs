@@ -9,6 +9,7 @@ use spindle_system::memory::MemoryBudget;
 use spindle_system::{SystemTree, own_group};
 
 use super::{RunError, Runner};
+use crate::calibrations;
 use crate::directory;
 use crate::examine::examine;
 use crate::journal::Event;
@@ -25,7 +26,9 @@ impl Runner {
         wanted: &[usize],
     ) -> Result<(), RunError> {
         let paths = targets.paths(wanted);
-        let machine = Machine::capture(&SystemTree::default(), &paths);
+        let tree = SystemTree::default();
+        let mut machine = Machine::capture(&tree, &paths);
+        calibrations::add_to(&mut machine, &tree);
         if let Some(before) = &self.state.machine {
             same_place::directories(&self.state.experiment, before, &machine)?;
             if same_place::is_another_machine(before, &machine) {

@@ -18,6 +18,7 @@ use spindle_text::quantity::{parse_duration_ms, parse_size};
 use spindle_text::word::Word;
 
 use crate::calibration_sheet::sheet_of;
+use crate::kept_limits::keep_limits;
 
 use super::signals::{self, AtOnce, INTERRUPTED};
 use super::{fail, print, print_then};
@@ -79,8 +80,8 @@ pub(super) struct Calibrate {
     max_latency: u64,
     #[command(flatten)]
     orion: OrionKnobs,
-    /// A new or empty directory for report.html (curves, matrix, latencies), result.json and files under ORION's names: *_summary.txt, *_iops.csv, *_mbps.csv,
-    /// *_lat.csv, *_trace.txt.
+    /// A new or empty directory for report.html (curves, matrix, latencies), result.json and files under ORION's names:
+    /// *_summary.txt, *_iops.csv, *_mbps.csv, *_lat.csv, *_trace.txt.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// What it must reach, such as 'fdatasync p99 < 10ms' (1 writer), 'read p99 < 1ms', 'iops > 5000', 'mbps > 200';
@@ -289,6 +290,14 @@ fn carry_out_on_targets(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
     let measured = calibrate(&settings, &mut tell);
     let mut found = measured.inspect_err(|_| out.iter().for_each(Directory::remove_if_made))?;
     found.against = against.map(|fio| FioComparison::of(&found, &fio));
+    match keep_limits(&found) {
+        None => {}
+        Some(Ok(path)) => tell(&format!(
+            "the limits are kept for later runs on this device, in {}",
+            path.display()
+        )),
+        Some(Err(why)) => say::note(&format!("the limits are not kept for later runs: {why}")),
+    }
     Ok(report(&found, out, is_json))
 }
 

@@ -22,11 +22,15 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// No ledger can be there, and no limits are kept for later runs: what is measured here is measured beside builds.
+pub(crate) const NOWHERE: (&str, &str) = ("SPINDLE_LEDGER_DIRECTORY", "/dev/null/none");
+
 fn calibrate(arguments: &[&str], directory: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_spindle"))
         .arg("calibrate")
         .args(arguments)
         .current_dir(directory)
+        .env(NOWHERE.0, NOWHERE.1)
         .stdin(Stdio::null())
         .output()
         .unwrap()
@@ -67,6 +71,7 @@ fn throttled(disk: &Disk) -> Value {
         .args(["-c", "read go; exec \"$@\"", "sh", program, "calibrate"])
         .arg(&disk.device)
         .args(["--time", "30s", "--json", "--quiet"])
+        .env(NOWHERE.0, NOWHERE.1)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -6,13 +6,14 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::calibrate::alone;
+use crate::calibrate::{NOWHERE, alone};
 use crate::limits::own_directory;
 
 fn run(program: &str, arguments: &[&str], directory: &Path) -> Output {
     Command::new(program)
         .args(arguments)
         .current_dir(directory)
+        .env(NOWHERE.0, NOWHERE.1)
         .stdin(Stdio::null())
         .output()
         .unwrap()

@@ -119,7 +119,11 @@ impl Scene {
     }
 
     fn ledgers(&self) -> usize {
-        fs::read_dir(self.at("ledgers")).map_or(0, Iterator::count)
+        let entries = fs::read_dir(self.at("ledgers")).into_iter().flatten();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths
+            .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
+            .count()
     }
 }
 

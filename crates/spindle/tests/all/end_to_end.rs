@@ -61,6 +61,11 @@ impl Place {
         self.directory.path()
     }
 
+    /// Where its ledgers are.
+    pub fn ledger(&self) -> &Path {
+        self.ledger.path()
+    }
+
     pub fn spindle(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_spindle"));
         command
