@@ -64,9 +64,12 @@ fn curves(sheet: &CalibrationSheet) -> Markup {
     }
 }
 
+/// A figure of a point of a matrix.
+type CellFigure = fn(&LoadCell) -> Option<f64>;
+
 /// A table for each figure; the darker a cell, the larger the figure.
 fn matrix(sheet: &CalibrationSheet) -> Markup {
-    let figures: [(&str, fn(&LoadCell) -> Option<f64>); 3] = [
+    let figures: [(&str, CellFigure); 3] = [
         ("Small requests per second", |cell| cell.iops),
         ("MB per second of large requests", |cell| cell.mb_per_s),
         ("Mean time of a small request, us", |cell| cell.mean_us),
@@ -85,7 +88,7 @@ fn matrix(sheet: &CalibrationSheet) -> Markup {
     }
 }
 
-fn heat_map(matrix: &LoadMatrix, figure: fn(&LoadCell) -> Option<f64>) -> Markup {
+fn heat_map(matrix: &LoadMatrix, figure: CellFigure) -> Markup {
     let loads = |load: fn(&LoadCell) -> u32| {
         let mut loads: Vec<u32> = matrix.cells.iter().map(load).collect();
         loads.sort_unstable();

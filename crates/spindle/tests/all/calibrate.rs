@@ -54,7 +54,9 @@ fn written(path: &Path, bytes: usize) {
 
 const IOPS_MAX: u64 = 400;
 const BYTES_PER_S_MAX: u64 = 32 << 20;
-/// Other tests may keep the machine from reading as much as it may; it never reads more.
+/// Part of a limit by which what is found may be off.
+const OFF_MAX: f64 = 0.03;
+/// Other tests may keep the machine from reading as much as it may; it never reads much more.
 const LOOKS_MAX: u32 = 4;
 
 /// What is found of a device that may do so much.
@@ -89,7 +91,7 @@ fn a_throttled_device_is_measured_at_its_limits() {
         return;
     }
     let disk = Disk::new(64 << 20);
-    let mut best = [0.0_f64; 2];
+    let mut off = [f64::INFINITY; 2];
     for _ in 0..LOOKS_MAX {
         let found = throttled(&disk);
         let part = |name: &str, figure: &str, limit: f64| {
@@ -99,16 +101,17 @@ fn a_throttled_device_is_measured_at_its_limits() {
             part("maximum_iops", "iops", IOPS_MAX as f64),
             part("maximum_mb_per_s", "mb_per_s", BYTES_PER_S_MAX as f64 / 1e6),
         ];
+        println!("parts of the limits that were reached: {parts:?}");
         assert!(parts.iter().all(|part| *part <= 1.05), "{parts:?}");
-        best = [best[0].max(parts[0]), best[1].max(parts[1])];
+        off = [0, 1].map(|which| (parts[which] - 1.0).abs().min(off[which]));
         assert_eq!(found["cache"]["cached"], "not_seen", "{}", found["cache"]);
         let flushes = found["flushes"].as_array().unwrap();
         assert!(flushes.is_empty(), "a device is not written");
-        if best.iter().all(|part| *part >= 0.95) {
+        if off.iter().all(|off| *off <= OFF_MAX) {
             return;
         }
     }
-    panic!("parts of the limits that were reached: {best:?}");
+    panic!("parts of the limits by which they were missed: {off:?}");
 }
 
 #[test]
