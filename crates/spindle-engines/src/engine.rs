@@ -6,8 +6,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use spindle_io::Env;
 use spindle_io::real::IoCounts;
+use spindle_io::{Env, ProcessorUse};
 use spindle_kernel::SampledWaits;
 use spindle_layout::Place;
 use spindle_workload::Acknowledged;
@@ -145,6 +145,11 @@ pub trait Counters: Send + Sync {
     /// Threads of a server that serve the clients, one after the other or one each.
     fn session_threads(&self) -> Vec<ThreadOf> {
         Vec::new()
+    }
+
+    /// What processes of its own that served clients have had of the processors, those that have ended.
+    fn ended_processes(&self) -> ProcessorUse {
+        ProcessorUse::default()
     }
 
     /// What it keeps when the power goes, by its settings in force for a client's session, on what lies beneath its

@@ -161,12 +161,17 @@ async fn open(
         Some(place) => Some(data_means.open(place, &mut files).await?),
         None => None,
     };
+    let mut temp = Vec::new();
+    for place in &places.temp {
+        temp.push(data_means.open(place, &mut files).await?);
+    }
     let storage = Storage {
         control,
         redo: redo_devices,
         undo,
         data,
         double_write,
+        temp,
     };
     let rings = [&data_means, &redo_means]
         .into_iter()
@@ -260,6 +265,7 @@ fn memory_storage(shape: &Shape) -> Storage {
         data: devices("datafile in memory", &shape.data_bytes),
         double_write: (shape.double_write_bytes > 0)
             .then(|| device("double write in memory", shape.double_write_bytes)),
+        temp: devices("tempfile in memory", &shape.temp_bytes),
     }
 }
 

@@ -16,6 +16,12 @@ use crate::kernel::{
 };
 use crate::sql::{Address, ServerIo, ServerKind, ServerRequest};
 
+/// What a process of a query takes, in sort areas: one that it fills, with the room that vectors and tables have to
+/// grow in, and what the step before has left in memory.
+const SORT_AREAS_OF_PROCESS: u64 = 6;
+/// And besides: its stack, and memory for I/Os, which comes in huge pages.
+const QUERY_PROCESS_BYTES: u64 = 8 << 20;
+
 /// Most of the log buffer, bytes: enough for any load.
 const LOG_BUFFER_BYTES_MAX: usize = 1 << 20;
 /// It is written in whole sectors of devices with large ones.
@@ -141,6 +147,11 @@ impl KernelSpec {
             caching: Caching::Direct,
             ..io
         })
+    }
+
+    /// Memory that the queries of a workload take, carried out by so many processes at once.
+    pub fn query_bytes(&self, processes: u64) -> u64 {
+        processes * (SORT_AREAS_OF_PROCESS * self.instance.sort_area_bytes + QUERY_PROCESS_BYTES)
     }
 
     /// How it reads and writes files by an access path, on devices delayed or not.

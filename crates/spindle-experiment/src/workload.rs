@@ -105,6 +105,14 @@ impl Workload {
         self.transactions.settings().sessions(clients)
     }
 
+    /// Processes of the embedded database that carry out queries at a load level; 0 where none are asked.
+    pub fn query_processes(&self, clients: u32) -> u64 {
+        match self.transactions.ask_queries() {
+            true => u64::from(clients) * u64::from(self.transactions.settings().processes()),
+            false => 0,
+        }
+    }
+
     /// Dumps that it is loaded from.
     pub fn dumps(&self) -> Vec<&Dump> {
         self.transactions.settings().dumps()

@@ -125,6 +125,25 @@ pub enum KernelError {
         /// Size of the extent, blocks.
         extent_blocks: u32,
     },
+    /// The temporary tablespace has no room for another extent: as ORA-01652. The query has ended, and its space is
+    /// free.
+    #[error(
+        "the temporary tablespace is full: all of its {extents} extents are in use. Let fewer queries run at once, or \
+         give sorts more memory (sort_area)"
+    )]
+    TempFull {
+        /// Extents it has.
+        extents: usize,
+    },
+    /// A tempfile refused an I/O. The query has ended; the database is as it was.
+    #[error("a temporary segment cannot be used: {error}")]
+    TempIo {
+        /// What the tempfile's device says.
+        error: IoError,
+    },
+    /// A query slave ended without an answer.
+    #[error("a query slave ended without an answer")]
+    SlaveLost,
     /// The rowid names no row.
     #[error("there is no row at {row}")]
     NoSuchRow {

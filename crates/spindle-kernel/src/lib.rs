@@ -29,6 +29,7 @@ pub mod probe;
 #[cfg(not(feature = "planted"))]
 mod probe;
 mod processes;
+mod query;
 mod recovery;
 mod session;
 mod settings;
@@ -37,6 +38,8 @@ mod space;
 mod statistics;
 mod storage;
 mod table;
+mod temp;
+mod temp_space;
 mod transaction;
 mod wait_event;
 
@@ -47,6 +50,7 @@ pub use error::{KernelError, Result};
 pub use index::{Index, KeyPart};
 pub use instance::{Instance, SegmentSpace, Shutdown, create_database};
 pub use processes::double_write::double_write_bytes;
+pub use query::{AnswerRow, GroupOrder, Query, QueryShape, RowFilter, ask};
 pub use recovery::RecoveryReport;
 pub use session::{IndexShape, Session};
 pub use settings::{Commit, InstanceSettings, PlantedFault, Settings, TornBlocks, WriteSync};

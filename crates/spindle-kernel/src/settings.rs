@@ -63,6 +63,9 @@ settings! {
         /// How long a transaction waits for a row lock before it gives up and is rolled back; a deadlock is found at
         /// once.
         lock_timeout_ms: u64 = duration_ms("lock_timeout", 5_000, 1..=3_600_000),
+        /// Memory of one sort or aggregation of a query; what does not fit goes to temporary segments (Oracle's
+        /// `SORT_AREA_SIZE`). Each slave of a query has as much.
+        sort_area_bytes: u64 = size("sort_area", 4 << 20, 1 << 20..=1 << 30),
     }
 }
 
@@ -82,6 +85,7 @@ impl InstanceSettings {
         settings.torn_blocks = self.torn_blocks;
         settings.checkpoint_interval_ns = self.checkpoint_interval_ms * 1_000_000;
         settings.lock_timeout_ns = self.lock_timeout_ms * 1_000_000;
+        settings.sort_area_bytes = self.sort_area_bytes as usize;
     }
 }
 
@@ -118,6 +122,8 @@ pub struct Settings {
     pub lock_timeout_ns: u64,
     /// Blocks of a multi-block read (default 16; Oracle's `db_file_multiblock_read_count`).
     pub multiblock_read_blocks: usize,
+    /// Memory of one sort or aggregation, bytes (default 4 MiB).
+    pub sort_area_bytes: usize,
     /// Faults planted to prove that the checks can fail; none outside tests.
     pub planted: Option<PlantedFault>,
     /// Rare behaviour that is to happen often; none outside tests.
@@ -141,6 +147,7 @@ impl Default for Settings {
             checkpoint_progress_ns: 3_000_000_000,
             lock_timeout_ns: 5_000_000_000,
             multiblock_read_blocks: 16,
+            sort_area_bytes: 4 << 20,
             planted: None,
             switches: Switches::OFF,
         }

@@ -18,6 +18,7 @@ use crate::log::buffer::{FIRST_POSITION, Log};
 use crate::log::files::LogFiles;
 use crate::settings::Settings;
 use crate::storage::Storage;
+use crate::temp_space::TempSpace;
 use crate::transaction::abandoned::Abandoned;
 use crate::transaction::row_lock::RowLocks;
 use crate::transaction::statements::Statements;
@@ -37,6 +38,8 @@ pub(crate) struct Sga {
     pub(crate) statements: Statements,
     /// Of all indexes, for those who know a row but not its table.
     pub(crate) keys: Keys,
+    /// Space of the temporary tablespace.
+    pub(crate) temp: Arc<TempSpace>,
     /// Sessions that have not ended.
     pub(crate) sessions: AtomicUsize,
     /// One change of the space map at a time.
@@ -116,6 +119,7 @@ impl Sga {
             abandoned: Abandoned::new(),
             statements: Statements::default(),
             keys: Keys::default(),
+            temp: Arc::new(TempSpace::new(storage, settings.block_bytes)),
             sessions: AtomicUsize::new(0),
             space_turn: Semaphore::new(1),
             multiblock_read_blocks: settings.multiblock_read_blocks.min(buffers / 64).max(1),
@@ -128,6 +132,9 @@ impl Sga {
             return Ok(());
         }
         self.require_ok(self.cache.check_unused())?;
+        let temp = self.temp.in_use();
+        let said = || format!("{temp} extents of temporary segments are in use, and no query runs");
+        self.require(|| temp == 0, said)?;
         self.require_ok(self.log.check_unused())
     }
 

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use spindle_io::ProcessorUse;
+
 use crate::wait_event::Reads;
 
 macro_rules! statistics {
@@ -61,6 +63,18 @@ statistics! {
     double_write_ios,
     /// Bytes of them.
     double_write_bytes,
+    /// Write I/Os to tempfiles (Oracle's `physical writes direct temporary tablespace`, which counts blocks).
+    temp_write_ios,
+    /// Bytes written to tempfiles.
+    temp_write_bytes,
+    /// Read I/Os from tempfiles.
+    temp_read_ios,
+    /// Bytes read from tempfiles.
+    temp_read_bytes,
+    /// Time on a processor of query slaves that have ended, nanoseconds.
+    slave_running_ns,
+    /// Their time in the run queue, nanoseconds.
+    slave_run_queue_ns,
     /// Writes of redo by LGWR.
     redo_writes,
     /// Bytes of redo, batch headers included.
@@ -99,6 +113,21 @@ impl Statistics {
         Self::add(&self.double_write_ios, 1);
         Self::add(&self.double_write_bytes, bytes as u64);
         self.add_physical_write(bytes);
+    }
+
+    pub(crate) fn add_temp_write(&self, bytes: u64) {
+        Self::add(&self.temp_write_ios, 1);
+        Self::add(&self.temp_write_bytes, bytes);
+    }
+
+    pub(crate) fn add_temp_read(&self, bytes: u64) {
+        Self::add(&self.temp_read_ios, 1);
+        Self::add(&self.temp_read_bytes, bytes);
+    }
+
+    pub(crate) fn add_slave(&self, had: ProcessorUse) {
+        Self::add(&self.slave_running_ns, had.running_ns);
+        Self::add(&self.slave_run_queue_ns, had.run_queue_ns);
     }
 
     pub(crate) fn add_redo_write(&self, bytes: usize, padded: usize) {

@@ -21,6 +21,8 @@ pub struct Storage {
     /// The areas of [`crate::TornBlocks::DoubleWrite`], [`crate::double_write_bytes`] long; looked at by every recovery
     /// when there.
     pub double_write: Option<Arc<dyn BlockDevice>>,
+    /// The tempfiles of the temporary tablespace, perhaps none. What is in them means nothing to the next start.
+    pub temp: Vec<Arc<dyn BlockDevice>>,
 }
 
 impl Storage {
@@ -31,6 +33,11 @@ impl Storage {
         } else {
             &self.data[usize::from(file) - 1]
         }
+    }
+
+    /// The tempfile of a number; tempfiles are numbered on from the datafiles.
+    pub(crate) fn tempfile(&self, file: u16) -> &Arc<dyn BlockDevice> {
+        &self.temp[usize::from(file) - 1 - self.data.len()]
     }
 
     /// All datafiles, undo's first.

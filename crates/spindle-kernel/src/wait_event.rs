@@ -60,6 +60,10 @@ wait_events! {
     WriteCompleteWaits => "write complete waits",
     /// Another transaction has the row locked.
     RowLockContention => "enq: TX - row lock contention",
+    /// A query writes a temporary segment.
+    DirectPathWriteTemp => "direct path write temp",
+    /// A query reads what it has written to a temporary segment.
+    DirectPathReadTemp => "direct path read temp",
     /// A session extends a segment: it formats the new blocks and enters them in the control file.
     DataFileInitWrite => "data file init write",
     /// Another session extends the segment.

@@ -328,6 +328,7 @@ mod tests {
             undo_bytes: 1 << 20,
             data_bytes: vec![1 << 20],
             double_write_bytes: 0,
+            temp_bytes: Vec::new(),
         };
         let loading = Golden::create(place.path(), &shape, 1).unwrap();
         let golden = loading.seal(Kept::InMemory).unwrap();

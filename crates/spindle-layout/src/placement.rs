@@ -108,7 +108,7 @@ impl GroupStripes {
             FileKind::Control => self.control_fine,
             FileKind::Redo => self.redo_fine,
             FileKind::Undo => self.undo_fine,
-            FileKind::Data | FileKind::DoubleWrite => self.data_fine,
+            FileKind::Data | FileKind::DoubleWrite | FileKind::Temp => self.data_fine,
         }
     }
 }
@@ -204,7 +204,7 @@ impl Placement {
             FileKind::Control => &self.control,
             FileKind::Redo => &self.redo,
             FileKind::Undo => &self.undo,
-            FileKind::Data | FileKind::DoubleWrite => &self.data,
+            FileKind::Data | FileKind::DoubleWrite | FileKind::Temp => &self.data,
         }
     }
 }
@@ -298,6 +298,7 @@ mod tests {
             undo_bytes: MIB,
             data_bytes: vec![3 * MIB; 4],
             double_write_bytes: 0,
+            temp_bytes: Vec::new(),
         }
     }
 

@@ -23,6 +23,9 @@ pub struct Shape {
     /// Size of the file of the double write areas; 0 when there is none.
     #[serde(default)]
     pub double_write_bytes: u64,
+    /// Size of each tempfile of the temporary tablespace; none where no query needs it.
+    #[serde(default)]
+    pub temp_bytes: Vec<u64>,
 }
 
 impl Shape {
@@ -31,7 +34,7 @@ impl Shape {
         self.files().iter().map(|file| file.bytes).sum()
     }
 
-    /// All files: control, redo, undo, data, double write.
+    /// All files: control, redo, undo, data, double write, temp.
     pub(crate) fn files(&self) -> Vec<ShapeFile> {
         let numbered = |kind, sizes: &[u64]| -> Vec<ShapeFile> {
             (1..)
@@ -47,6 +50,7 @@ impl Shape {
             let bytes = self.double_write_bytes;
             files.push(ShapeFile::new(FileKind::DoubleWrite, 1, bytes));
         }
+        files.extend(numbered(FileKind::Temp, &self.temp_bytes));
         files
     }
 
@@ -85,6 +89,7 @@ pub(crate) enum FileKind {
     Undo,
     Data,
     DoubleWrite,
+    Temp,
 }
 
 /// One file of a [`Shape`].
@@ -114,7 +119,7 @@ impl ShapeFile {
         let suffix = match self.kind {
             FileKind::Control => "ctl",
             FileKind::Redo => "log",
-            FileKind::Undo | FileKind::Data | FileKind::DoubleWrite => "dbf",
+            FileKind::Undo | FileKind::Data | FileKind::DoubleWrite | FileKind::Temp => "dbf",
         };
         format!("{}.{suffix}", self.name())
     }
@@ -127,6 +132,7 @@ fn name(kind: FileKind, number: u32) -> String {
         FileKind::Undo => "undo".to_owned(),
         FileKind::Data => format!("data{number}"),
         FileKind::DoubleWrite => "double_write".to_owned(),
+        FileKind::Temp => format!("temp{number}"),
     }
 }
 
@@ -155,6 +161,7 @@ pub(crate) fn is_known_file_name(name: &str) -> bool {
     matches!(visible, "control.ctl" | "undo.dbf" | "double_write.dbf")
         || numbered("redo", ".log")
         || numbered("data", ".dbf")
+        || numbered("temp", ".dbf")
 }
 
 /// Which file manager makes the files of an image.
@@ -182,6 +189,9 @@ pub struct DatabaseFiles {
     /// The file of the double write areas, if there is one.
     #[serde(default)]
     pub double_write: Option<Place>,
+    /// The tempfiles, in order.
+    #[serde(default)]
+    pub temp: Vec<Place>,
 }
 
 impl DatabaseFiles {
@@ -190,17 +200,18 @@ impl DatabaseFiles {
         shape: &Shape,
         mut place: impl FnMut(&ShapeFile) -> Result<Place, E>,
     ) -> Result<DatabaseFiles, E> {
-        let mut of_kind: [Vec<Place>; 5] = Default::default();
+        let mut of_kind: [Vec<Place>; 6] = Default::default();
         for file in shape.files() {
             of_kind[file.kind as usize].push(place(&file)?);
         }
-        let [mut control, redo, mut undo, data, mut double_write] = of_kind;
+        let [mut control, redo, mut undo, data, mut double_write, temp] = of_kind;
         Ok(DatabaseFiles {
             control: control.remove(0),
             redo,
             undo: undo.remove(0),
             data,
             double_write: double_write.pop(),
+            temp,
         })
     }
 
@@ -210,7 +221,8 @@ impl DatabaseFiles {
         files.all(|(_, place)| !matches!(place, Place::File(_)))
     }
 
-    /// Every file with the name it is known by (`control`, `redo1`, `undo`, `data1`, `double_write`), in that order.
+    /// Every file with the name it is known by (`control`, `redo1`, `undo`, `data1`, `double_write`, `temp1`), in that
+    /// order.
     pub fn named(&self) -> Vec<(String, &Place)> {
         let group = |kind, places| {
             (1..)
@@ -223,6 +235,7 @@ impl DatabaseFiles {
             .chain(group(FileKind::Undo, one(&self.undo)))
             .chain(group(FileKind::Data, &self.data))
             .chain(group(FileKind::DoubleWrite, self.double_write.as_slice()))
+            .chain(group(FileKind::Temp, &self.temp))
             .collect()
     }
 }
@@ -242,6 +255,7 @@ mod tests {
             undo_bytes: 1 << 20,
             data_bytes: vec![2 << 20; 12],
             double_write_bytes: 1 << 20,
+            temp_bytes: vec![1 << 20; 2],
         }
     }
 
@@ -262,13 +276,13 @@ mod tests {
         assert_eq!(names[..5], ["control", "redo1", "redo2", "undo", "data1"]);
         assert_eq!(named[2].1.path(), Path::new("/redo/redo2.log"));
         assert_eq!(files.data[11].path(), Path::new("/u01/data12.dbf"));
-        assert_eq!(names.last().unwrap(), "double_write");
+        assert_eq!(names[16..], ["double_write", "temp1", "temp2"]);
         for (_, place) in &named {
             let name = place.path().file_name().unwrap().to_str().unwrap();
             assert!(is_known_file_name(name), "{name}");
             assert!(is_known_file_name(&format!(".{name}.creating-42")));
         }
-        assert_eq!(shape().total_bytes(), 29 << 20);
+        assert_eq!(shape().total_bytes(), 31 << 20);
     }
 
     #[test]

@@ -1,20 +1,16 @@
 //! Bulk loads side by side: how long they took and what that time went to, rows per second over time, and the space of
 //! the table and each of its indexes. For the terminal and both reports.
 
-use spindle_result::{BulkLoad, Case, RunResult, TimeUse};
+use spindle_result::{BulkLoad, Case, RunResult};
 
 use super::comparison::NO_FIGURE;
-use super::queries::seconds;
 use super::sentences::load_name;
-use super::side_by_side::{MIB, SideBySide, mebibytes, name};
+use super::side_by_side::{MIB, SideBySide, mebibytes, name, seconds, time_rows};
 
 /// Stands below the table.
 const NOTE: &str = "\
 Means over the trials. The parts of the elapsed time are those of a loader, waits without its processor time in them; parts below one in a hundred \
 are left out. Space is that at the end.";
-
-/// A part of the time that is smaller than this in every layout has no row.
-const PART_MIN: f64 = 0.01;
 
 /// For each load level of a bulk load, one.
 pub(super) fn tables(result: &RunResult) -> Vec<SideBySide> {
@@ -83,31 +79,13 @@ fn over_time(cases: &[(&Case, &BulkLoad)]) -> Vec<Vec<String>> {
     (0..parts).map(of_part).collect()
 }
 
-/// Seconds of a loader's time that went to each part, the greatest first.
+/// Seconds of a loader's time that went to each part.
 fn time(cases: &[(&Case, &BulkLoad)]) -> Vec<Vec<String>> {
-    let mut parts: Vec<(&TimeUse, f64)> = Vec::new();
-    for (case, _) in cases {
-        let Some(time) = &case.response_time else {
-            continue;
-        };
-        for of in &time.parts {
-            let share = of.us / time.mean_us;
-            match parts.iter_mut().find(|(part, _)| **part == of.part) {
-                Some((_, greatest)) => *greatest = greatest.max(share),
-                None => parts.push((&of.part, share)),
-            }
-        }
-    }
-    parts.retain(|(_, share)| *share >= PART_MIN);
-    parts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    let of_part = |(part, _): (&TimeUse, f64)| {
-        let title = format!("of the time, s: {part}");
-        row(cases, &title, |case, load| {
-            let time = case.response_time.as_ref()?;
-            Some(seconds(load.seconds * time.part_us(part) / time.mean_us))
-        })
-    };
-    parts.into_iter().map(of_part).collect()
+    let cases: Vec<(&Case, f64)> = cases
+        .iter()
+        .map(|(case, load)| (*case, load.seconds))
+        .collect();
+    time_rows(&cases)
 }
 
 /// Mean space of each segment, MiB.
@@ -136,7 +114,7 @@ fn space(cases: &[(&Case, &BulkLoad)]) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spindle_result::{LoadPart, ResponseTime, TimePart, build, sample};
+    use spindle_result::{LoadStep, ResponseTime, TimePart, build, sample};
 
     fn part(name: &str, us: f64) -> TimePart {
         TimePart {
@@ -167,7 +145,7 @@ mod tests {
         for (case, rates) in cases.iter_mut().zip([[300.0, 100.0], [210.0, 190.0]]) {
             let load = case.load.as_mut().unwrap();
             load.over_time = rates
-                .map(|rows_per_s| LoadPart {
+                .map(|rows_per_s| LoadStep {
                     end_s: 1.0,
                     rows_per_s,
                     segments_mib: None,

@@ -3,7 +3,7 @@
 
 use super::comparison::NO_FIGURE;
 use super::sentences::load_name;
-use super::side_by_side::{MIB, SideBySide, mebibytes, name};
+use super::side_by_side::{MIB, SideBySide, mebibytes, name, seconds, time_rows};
 use spindle_result::{Case, QueryMean, QueryMeans, RunResult, StatementMeans};
 
 /// Stands below seconds.
@@ -19,6 +19,11 @@ const TEMPORARY_SPACE_NOTE: &str = "\
 What sorts, joins and intermediate results wrote to temporary files for want of memory: counted, not sampled; means over streams and trials. \
 Queries that wrote nothing have no row; - is not known.";
 
+/// Stands below where the time of queries went.
+const TIME_NOTE: &str = "\
+Seconds of a stream, means over trials and over the slaves of a query. Waits are without processor time in them; \
+parts below one in a hundred are left out.";
+
 /// Stands below times of statements.
 const STATEMENTS_NOTE: &str = "\
 Mean time from asking to the last row, as a client sees it; of statements below 0.1 ms one execution in sixteen is timed. How often a statement runs in a transaction is of the \
@@ -33,6 +38,7 @@ pub fn tables(result: &RunResult) -> Vec<SideBySide> {
             seconds_table(result, group),
             rates_table(result, group),
             temporary_space_table(result, group),
+            time_table(result, group),
         ]
     });
     tables.flatten().collect()
@@ -193,23 +199,32 @@ pub fn temporary_space_table(result: &RunResult, group: &[&Case]) -> Option<Side
     })
 }
 
+/// Where the time of queries went, side by side; `None` where that is not known.
+pub fn time_table(result: &RunResult, group: &[&Case]) -> Option<SideBySide> {
+    let cases = measured(group).into_iter().filter_map(|(case, _)| {
+        let measured_s = case.trials.iter().map(|trial| trial.measured_s);
+        let mean_s = measured_s.sum::<f64>() / case.trials.len() as f64;
+        case.response_time.as_ref().map(|_| (case, mean_s))
+    });
+    let cases: Vec<(&Case, f64)> = cases.collect();
+    let (first, _) = cases.first()?;
+    let whole = cases.iter().map(|(_, whole_s)| seconds(*whole_s));
+    let whole = std::iter::once("elapsed, s".to_owned()).chain(whole);
+    let layouts = cases.iter().map(|(case, _)| name(result, case));
+    let rows = std::iter::once(whole.collect()).chain(time_rows(&cases));
+    Some(SideBySide {
+        title: format!("Where the time of queries went: {}", load_of(result, first)),
+        header: std::iter::once("time".to_owned()).chain(layouts).collect(),
+        rows: rows.collect(),
+        note: TIME_NOTE,
+    })
+}
+
 fn cell(time: &QueryMean) -> String {
     match (time.seconds, time.errors) {
         (Some(mean), 0) => seconds(mean),
         (Some(mean), errors) => format!("{} ({errors} failed)", seconds(mean)),
         (None, errors) => format!("{errors} failed"),
-    }
-}
-
-/// With three figures that count, about.
-pub fn seconds(seconds: f64) -> String {
-    match seconds {
-        0.0..0.001 => format!("{seconds:.6}"),
-        0.001..0.01 => format!("{seconds:.5}"),
-        0.01..0.1 => format!("{seconds:.4}"),
-        0.1..10.0 => format!("{seconds:.3}"),
-        10.0..100.0 => format!("{seconds:.2}"),
-        _ => format!("{seconds:.1}"),
     }
 }
 

@@ -1,7 +1,12 @@
 //! A table with a column for each layout of a load level, for the terminal and both reports. What its rows are, its
 //! maker says: [`crate::queries`], [`crate::bulk_load`].
 
-use spindle_result::{Case, RunResult};
+use spindle_result::{Case, RunResult, TimeUse};
+
+use crate::comparison::NO_FIGURE;
+
+/// A part of the time that is smaller than this in every layout has no row.
+const PART_MIN: f64 = 0.01;
 
 /// Bytes of a mebibyte.
 pub(crate) const MIB: f64 = 1_048_576.0;
@@ -34,5 +39,48 @@ pub(crate) fn mebibytes(mib: f64) -> String {
         0.1..10.0 => format!("{mib:.2}"),
         10.0..100.0 => format!("{mib:.1}"),
         _ => format!("{mib:.0}"),
+    }
+}
+
+/// Seconds of each part of some time that went by for each case, by what became of its transactions' time; the greatest
+/// first. `NO_FIGURE` where that is not known.
+pub(crate) fn time_rows(cases: &[(&Case, f64)]) -> Vec<Vec<String>> {
+    let mut parts: Vec<(&TimeUse, f64)> = Vec::new();
+    for (case, _) in cases {
+        let Some(time) = &case.response_time else {
+            continue;
+        };
+        for of in &time.parts {
+            let share = of.us / time.mean_us;
+            match parts.iter_mut().find(|(part, _)| **part == of.part) {
+                Some((_, greatest)) => *greatest = greatest.max(share),
+                None => parts.push((&of.part, share)),
+            }
+        }
+    }
+    parts.retain(|(_, share)| *share >= PART_MIN);
+    parts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let of_part = |(part, _): (&TimeUse, f64)| {
+        let cell = |(case, whole_s): &(&Case, f64)| match &case.response_time {
+            Some(time) => seconds(whole_s * time.part_us(part) / time.mean_us),
+            None => NO_FIGURE.to_owned(),
+        };
+        let title = format!("of the time, s: {part}");
+        std::iter::once(title)
+            .chain(cases.iter().map(cell))
+            .collect()
+    };
+    parts.into_iter().map(of_part).collect()
+}
+
+/// With three figures that count, about.
+pub fn seconds(seconds: f64) -> String {
+    match seconds {
+        0.0..0.001 => format!("{seconds:.6}"),
+        0.001..0.01 => format!("{seconds:.5}"),
+        0.01..0.1 => format!("{seconds:.4}"),
+        0.1..10.0 => format!("{seconds:.3}"),
+        10.0..100.0 => format!("{seconds:.2}"),
+        _ => format!("{seconds:.1}"),
     }
 }

@@ -1,7 +1,7 @@
 //! Bulk loads: seconds, rows per second, and both over time. Called when a case is built.
 
 use super::mean::mean_of;
-use super::{BulkLoad, LoadPart, SampledTrial, SystemFigure, Trial};
+use super::{BulkLoad, LoadStep, SampledTrial, SystemFigure, Trial};
 
 /// The time of a load is shown in so many parts.
 const PARTS: usize = 10;
@@ -74,7 +74,7 @@ impl<'a> Samples<'a> {
     }
 }
 
-fn over_time(trials: &[Samples<'_>]) -> Vec<LoadPart> {
+fn over_time(trials: &[Samples<'_>]) -> Vec<LoadStep> {
     let fewest = trials.iter().map(|trial| trial.sampled.tps.len()).min();
     let parts = fewest.unwrap_or(0).min(PARTS);
     if parts < PARTS_MIN {
@@ -87,7 +87,7 @@ fn over_time(trials: &[Samples<'_>]) -> Vec<LoadPart> {
             .iter()
             .map(|trial| trial.segments_mib(trial.length_s * share(number + 1)))
             .collect();
-        Some(LoadPart {
+        Some(LoadStep {
             end_s: mean(&|trial| trial.length_s * share(number + 1))?,
             rows_per_s: mean(&|trial| {
                 let at_s = |number| trial.length_s * share(number);

@@ -51,7 +51,7 @@ pub use model::{
     Arrivals, Attribution, Audit, BulkLoad, CacheUse, Case, CaseId, CasePair, CaseStatus,
     ClientAudit, Comparison, Conditions, CpuMicroseconds, CpuShares, DatabaseFacts, DeviceProbe,
     Drift, Effect, FORMAT_VERSION, FactorAnswer, FactorName, Finding, Interaction, IoCalls,
-    IoCounts, IoPerTransaction, Keeps, KindOfTransaction, Latency, Layout, LoadPart, Measure,
+    IoCounts, IoPerTransaction, Keeps, KindOfTransaction, Latency, Layout, LoadStep, Measure,
     Memory, NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OracleEvent, OwnCost, PageCache, Pair,
     PartDifference, Phase, Place, ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime,
     QuietWait, Ranking, RatioEstimate, ResponseTime, Restore, RunResult, SegmentSpace, SetAside,

@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 use spindle_text::section::{Keys, Listing, Section};
 use spindle_text::words;
 
+use crate::dss::DssSettings;
 use crate::oltp_mix::OltpMixSettings;
 use crate::script::ScriptSettings;
 use crate::slob::SlobSettings;
-use crate::sql::kind::{BulkLoad, Kind, Pace};
+use crate::sql::kind::{Kind, Pace, RowsInserted};
 use crate::sql::tpcc::TpccSettings;
 use crate::sql::tpch::{Queries, TpcdSettings, TpchSettings, Version};
 use crate::sql::{Junk, Tpcb};
@@ -71,6 +72,8 @@ workloads! {
     Script = "script", ScriptSettings;
     /// Rows inserted one by one, as in the study of ASM and LVM.
     Junk = "junk", Junk;
+    /// Decision support: scans, groups and sorts that are larger than memory.
+    Dss = "dss", DssSettings;
 }
 
 impl Transactions {
@@ -79,8 +82,13 @@ impl Transactions {
         self.settings().pace() != Pace::Timed
     }
 
+    /// Whether trials end when each stream has asked its queries.
+    pub fn ask_queries(&self) -> bool {
+        self.settings().pace() == Pace::Streams
+    }
+
     /// What a bulk load inserts; `None` of other workloads.
-    pub fn bulk_load(&self) -> Option<BulkLoad> {
+    pub fn bulk_load(&self) -> Option<RowsInserted> {
         self.settings().bulk_load()
     }
 
@@ -92,7 +100,7 @@ impl Transactions {
         }
     }
 
-    /// The queries of a workload of streams, and whose they are.
+    /// The queries of a benchmark of the TPC, and whose they are.
     pub fn queries(&self) -> Option<(Version, &Queries)> {
         match self {
             Transactions::Tpch(TpchSettings(queries)) => Some((Version::H, queries)),

@@ -4,10 +4,12 @@
 
 mod arrivals;
 pub mod driver;
+mod dss;
 mod keyed;
 mod kinds;
 mod ledger;
 mod oltp_mix;
+mod query;
 mod script;
 mod session;
 mod slob;
@@ -15,9 +17,11 @@ pub mod sql;
 mod workload;
 
 pub use arrivals::{Arrivals, Schedule, Spacing};
+pub use dss::DssSettings;
 pub use keyed::{Call, Ended, IndexOf, Keyed, Procedure, Step};
 pub use kinds::{Transactions, WorkloadKind};
 pub use oltp_mix::{OltpMix, OltpMixSettings};
+pub use query::{AnswerJudge, QueryPlan, RightAnswer, RowField, TableQuery};
 pub use script::ScriptSettings;
 pub use session::{Edit, Operation, Session, SessionError, Share, Txn};
 pub use slob::{Hotspot, RedoStress, Slob, SlobSettings};

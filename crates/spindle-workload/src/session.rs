@@ -5,6 +5,7 @@ use std::future::Future;
 use std::ops::Range;
 
 use crate::keyed::{Call, Procedure};
+use crate::query::TableQuery;
 
 /// A change of some bytes of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +83,8 @@ pub enum Operation {
     },
     /// Carry out a procedure; no step of its transaction comes after it.
     Call(Call),
+    /// Ask a query over a whole table.
+    Query(TableQuery),
     /// Read every row of adjacent blocks.
     Scan {
         /// Which table.
@@ -126,6 +129,7 @@ impl Txn {
     pub fn kind(&self) -> usize {
         match &self.operations[..] {
             [Operation::Call(call)] => call.procedure().kind(),
+            [Operation::Query(query)] => query.kind,
             _ => 0,
         }
     }
@@ -198,6 +202,12 @@ pub trait Session {
 
     /// Ends the transaction; its changes are promised when this returns.
     fn commit(&mut self) -> impl Future<Output = Result<(), SessionError>>;
+
+    /// Bytes that its queries have written to temporary segments since this was asked last; `None` where that is not
+    /// known.
+    fn temporary_bytes(&mut self) -> Option<u64> {
+        None
+    }
 
     /// Undoes the transaction.
     fn rollback(&mut self) -> impl Future<Output = Result<(), SessionError>>;

@@ -137,6 +137,11 @@ pub trait Workload: Send + Sync {
         None
     }
 
+    /// What queries of all clients may have in temporary segments at once, bytes.
+    fn temp_bytes(&self) -> u64 {
+        0
+    }
+
     /// Makes a row of a table; `bytes` hold random ones.
     fn fill(&self, table: usize, row: u64, bytes: &mut [u8]);
 

@@ -245,7 +245,7 @@ fn trials_planned(experiment: &Experiment, restore: &str) -> String {
     let cases = counted(cases, "case");
     let rounds_max = plan.all_rounds();
     let (least, most) = trials_of(experiment);
-    if experiment.workload.transactions.queries().is_some() {
+    if experiment.workload.transactions.ask_queries() {
         return format!(
             "Then up to {} ({cases}, {}), each as long as its queries take, and a restore before each (by {restore}).",
             counted(most as usize, "trial"),

@@ -64,6 +64,7 @@ fn shape() -> Shape {
         undo_bytes: 8 << 20,
         data_bytes: vec![240 << 20; 4],
         double_write_bytes: 0,
+        temp_bytes: Vec::new(),
     }
 }
 

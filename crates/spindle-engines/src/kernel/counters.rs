@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use spindle_io::ProcessorUse;
 use spindle_io::real::{FixedBuffers, IoCounts};
 use spindle_kernel::{SegmentSpace, WaitTotal};
 
@@ -86,6 +87,14 @@ impl Counters for KernelEngine {
     fn segments_bytes(&self) -> Option<u64> {
         let segments = self.instance.segments();
         Some(segments.iter().map(|segment| segment.bytes).sum())
+    }
+
+    fn ended_processes(&self) -> ProcessorUse {
+        let counters = self.statistics();
+        ProcessorUse {
+            running_ns: counters.slave_running_ns,
+            run_queue_ns: counters.slave_run_queue_ns,
+        }
     }
 
     fn promise(&self, storage: &Storage) -> Promise {

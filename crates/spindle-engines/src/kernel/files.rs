@@ -8,6 +8,8 @@ use spindle_workload::{IndexSpec, Inserts, RowLength, TableSize, TableSpec, Work
 const UNDO_BYTES_MIN: u64 = 16 << 20;
 /// Undo blocks for each client: one it writes to, and as many again that wait to be used anew.
 const UNDO_BLOCKS_PER_CLIENT: u64 = 8;
+/// Tempfiles are whole multiples of this.
+const TEMP_UNIT_BYTES: u64 = 1 << 20;
 /// What a row takes in its block besides its own bytes, at most.
 const ROW_OVERHEAD_BYTES: u64 = 24;
 /// What an entry of an index takes besides its key, at most.
@@ -68,6 +70,18 @@ pub fn files_of(
             .max(undo_bytes.max().unwrap_or(0)),
         data_bytes: vec![data_bytes; datafiles],
         double_write_bytes: 0,
+        temp_bytes: temp_bytes(workload.temp_bytes(), datafiles),
+    }
+}
+
+/// Tempfiles, as many as datafiles, so that temporary segments lie over as many places; none where no query needs them.
+fn temp_bytes(bytes: u64, datafiles: usize) -> Vec<u64> {
+    match bytes {
+        0 => Vec::new(),
+        bytes => {
+            let each = bytes.div_ceil(datafiles as u64);
+            vec![each.next_multiple_of(TEMP_UNIT_BYTES); datafiles]
+        }
     }
 }
 

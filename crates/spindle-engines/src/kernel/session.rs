@@ -3,9 +3,12 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use spindle_kernel::{Index, KernelError, Table};
+use spindle_kernel::{
+    AnswerRow, GroupOrder, Index, KernelError, KeyPart, Query, QueryShape, RowFilter, Table, ask,
+};
 use spindle_workload::{
-    Edit, Ended, IndexOf, Keyed, Operation, Session, SessionError, Share, Step,
+    AnswerJudge, Edit, Ended, IndexOf, Keyed, Operation, QueryPlan, Session, SessionError, Share,
+    Step, TableQuery,
 };
 
 /// A session of the embedded database.
@@ -24,6 +27,40 @@ fn session_error(error: KernelError) -> SessionError {
         }
         KernelError::DuplicateKey { .. } => SessionError::Refused(error.to_string()),
         _ => SessionError::Failed(error.to_string()),
+    }
+}
+
+/// A query that found no room, or whose tempfile refused an I/O, has ended: others may go on.
+fn query_error(error: KernelError) -> SessionError {
+    match error {
+        KernelError::TempFull { .. } | KernelError::TempIo { .. } => {
+            SessionError::Refused(error.to_string())
+        }
+        other => session_error(other),
+    }
+}
+
+/// A query as the database wants to know it.
+fn plan_of(query: &TableQuery) -> Query {
+    let part = |&(offset, bytes): &(u16, u16)| KeyPart { offset, bytes };
+    let parts = |places: &[(u16, u16)]| places.iter().map(part).collect();
+    Query {
+        filter: query.filter.as_ref().map(|(number, range)| RowFilter {
+            number: part(number),
+            range: range.clone(),
+        }),
+        plan: match query.plan {
+            QueryPlan::Groups { key, sum, by_sum } => QueryShape::Aggregate {
+                key: parts(key),
+                sums: vec![part(&sum)],
+                order: match by_sum {
+                    true => GroupOrder::LargestSum,
+                    false => GroupOrder::Key,
+                },
+            },
+            QueryPlan::Rows { key } => QueryShape::Sort { key: parts(key) },
+        },
+        slaves: query.slaves as usize,
     }
 }
 
@@ -51,6 +88,22 @@ impl KernelSession {
             }
         }
         Ok(found)
+    }
+
+    /// Asks a query, and looks whether the answer is the right one.
+    async fn query(&mut self, query: &TableQuery) -> Result<(), SessionError> {
+        let mut judge = AnswerJudge::new(query);
+        let take = |answer: AnswerRow<'_>| match answer {
+            AnswerRow::Group { key, counters } => judge.group(key, counters[0], counters[1]),
+            AnswerRow::Row(row) => judge.row(row),
+        };
+        let plan = Arc::new(plan_of(query));
+        let asked = ask(&mut self.session, &self.tables[query.table], &plan, take).await;
+        asked.map_err(query_error)?;
+        match judge.wrong() {
+            None => Ok(()),
+            Some(wrong) => Err(SessionError::Failed(wrong)),
+        }
     }
 
     /// Adds rows that differ in their counters.
@@ -110,6 +163,7 @@ impl Session for KernelSession {
                     Ended::RolledBack => self.rollback().await,
                 };
             }
+            Operation::Query(query) => return self.query(query).await,
             Operation::Scan {
                 table,
                 first_block,
@@ -129,6 +183,10 @@ impl Session for KernelSession {
 
     async fn rollback(&mut self) -> Result<(), SessionError> {
         self.session.rollback().await.map_err(session_error)
+    }
+
+    fn temporary_bytes(&mut self) -> Option<u64> {
+        Some(self.session.take_temporary_bytes())
     }
 
     async fn visit(

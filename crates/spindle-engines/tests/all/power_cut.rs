@@ -207,6 +207,7 @@ fn storage(disk: &Arc<Disk>) -> Storage {
         undo: part(shape.undo_bytes),
         data: shape.data_bytes.iter().map(|bytes| part(*bytes)).collect(),
         double_write: None,
+        temp: Vec::new(),
     }
 }
 

@@ -13,7 +13,7 @@ const WORDS_ALONE: [(&str, usize); 8] = [
     ("spindle-layout", 5),
     ("spindle-run", 19),
     ("spindle-report", 1),
-    ("spindle-workload", 17),
+    ("spindle-workload", 18),
 ];
 
 #[test]

@@ -160,6 +160,8 @@ pub enum BlockKind {
     TransactionTable = 5,
     /// A node of an index, or its header.
     Index = 6,
+    /// Records of a sort or an aggregation, in a tempfile.
+    Temporary = 7,
 }
 
 fn get_u16(block: &[u8], at: usize) -> u16 {

@@ -17,6 +17,7 @@ fn storage() -> Storage {
             memory("redo1", LOG_FILE_BYTES),
         ],
         double_write: None,
+        temp: Vec::new(),
         undo: memory("undo", blocks(16)),
         data: vec![memory("data1", blocks(513))],
     }

@@ -73,6 +73,7 @@ fn new_sga_in(env: Arc<ExploredEnv>, settings: Settings) -> Arc<Sga> {
             memory("redo1", LOG_FILE_BYTES),
         ],
         double_write: None,
+        temp: Vec::new(),
         undo: memory("undo", blocks(8)),
         data: vec![memory("data1", blocks(DATA_BLOCKS))],
     };

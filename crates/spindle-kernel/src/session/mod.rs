@@ -6,10 +6,12 @@ mod check;
 mod range;
 mod read;
 mod rows;
+mod temporary;
 
 pub use check::IndexShape;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use rustc_hash::FxHashMap;
 use spindle_io::sync::assert_no_latch_held;
@@ -35,11 +37,17 @@ pub struct Session {
     builder: RecordBuilder,
     /// By segment, the block that this session's inserts go to.
     insert_blocks: FxHashMap<u32, u64>,
+    /// What its queries have written to temporary segments, bytes.
+    temporary_bytes: Arc<AtomicU64>,
 }
 
 impl Session {
     pub(crate) fn new(sga: Arc<Sga>) -> Session {
         let waits = sga.waits.register_session();
+        Session::waiting_as(sga, waits)
+    }
+
+    fn waiting_as(sga: Arc<Sga>, waits: Arc<ProcessWaits>) -> Session {
         sga.sessions.fetch_add(1, Ordering::SeqCst);
         Session {
             sga,
@@ -47,6 +55,7 @@ impl Session {
             transaction: None,
             builder: RecordBuilder::default(),
             insert_blocks: FxHashMap::default(),
+            temporary_bytes: Arc::default(),
         }
     }
 

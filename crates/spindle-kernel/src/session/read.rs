@@ -67,14 +67,23 @@ impl Session {
         table: &Table,
         first: u64,
         count: u64,
+        read: impl FnMut(RowId, &[u8]),
+    ) -> Result<()> {
+        let scn = statement_scn(&self.sga);
+        self.scan_as_of(table, first, count, scn, read).await
+    }
+
+    /// The same as of an SCN that a statement began at, of which this is a part.
+    pub(crate) async fn scan_as_of(
+        &mut self,
+        table: &Table,
+        first: u64,
+        count: u64,
+        scn: u64,
         mut read: impl FnMut(RowId, &[u8]),
     ) -> Result<()> {
         let planted = self.sga.settings.has_planted(PlantedFault::ScanSeesLatest);
-        let statement = self.statement(if planted {
-            u64::MAX
-        } else {
-            statement_scn(&self.sga)
-        });
+        let statement = self.statement(if planted { u64::MAX } else { scn });
         let mut number = first;
         let end = first.saturating_add(count);
         let mut elsewhere = Vec::new();

@@ -287,6 +287,7 @@ mod tests {
             undo: memory("undo"),
             data: vec![memory("data")],
             double_write: None,
+            temp: Vec::new(),
         };
         let env: Arc<dyn Env> = RealEnv::new(1);
         let nobody: Weak<Nobody> = Weak::new();

@@ -100,6 +100,7 @@ fn storage(world: &World, plan: Plan) -> Storage {
         undo: next(),
         data: vec![next()],
         double_write: None,
+        temp: Vec::new(),
     }
 }
 

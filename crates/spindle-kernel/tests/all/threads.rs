@@ -438,6 +438,7 @@ fn break_devices(storage: &Storage, which: &str, fault: &Arc<Fault>) -> Storage 
         undo: wrap(&storage.undo),
         data: storage.data.iter().map(wrap).collect(),
         double_write: None,
+        temp: Vec::new(),
     }
 }
 

@@ -28,6 +28,7 @@ pub fn shape() -> Shape {
         // Not whole runs of 1 MiB.
         data_bytes: vec![(4 << 20) + 3 * BLOCK, 2 << 20],
         double_write_bytes: 0,
+        temp_bytes: Vec::new(),
     }
 }
 

@@ -105,7 +105,7 @@ fn bars_of(
             place,
             class: colour_class(number - 1),
             name: name.to_owned(),
-            text: format!("{name}, {layout}: {} s", queries::seconds(seconds)),
+            text: format!("{name}, {layout}: {} s", side_by_side::seconds(seconds)),
             seconds,
         })
     };

@@ -7,7 +7,7 @@ use super::{layout_name, scrolling};
 use crate::bulk_load;
 use crate::chart::stacked::{self, Bar};
 use crate::chart::{device, latency, probe, queries, scaling, throughput};
-use crate::queries::{rates_table, seconds_table, temporary_space_table};
+use crate::queries::{rates_table, seconds_table, temporary_space_table, time_table};
 use crate::sentences::load_name;
 use crate::side_by_side::SideBySide;
 use crate::timeline::Timeline;
@@ -49,6 +49,7 @@ fn of_load(result: &RunResult, series: &[SampledTrial], ranking: &Ranking, index
     let more_tables = [
         rates_table(result, &cases),
         temporary_space_table(result, &cases),
+        time_table(result, &cases),
         bulk_load::table(result, &cases),
     ];
     html! {

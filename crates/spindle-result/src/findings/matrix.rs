@@ -1,7 +1,7 @@
 //! Each cause planted on each engine, and every kind asked of it: the right one is named, and no other. A facts has the
 //! waits under the engine's own names, as its runs record them.
 
-use super::super::{ClientAudit, IoCounts, PageCache};
+use super::super::{ClientAudit, IoCounts, PageCache, QueryRun, Trial};
 use super::KINDS;
 use super::stage::Stage;
 
@@ -285,13 +285,55 @@ fn a_log_that_waits_for_checkpoints_is_named_alone() {
     assert_eq!(named(&stage), ["checkpoints hold up the log"]);
 }
 
+/// Sorts with little memory, on every engine whose queries have temporary files.
+#[test]
+fn queries_that_spill_are_named_by_that_alone() {
+    let events = [
+        (0, "direct path write temp", "direct path read temp"),
+        (
+            2,
+            "BufFileWrite (direct path write temp)",
+            "BufFileRead (direct path read temp)",
+        ),
+        (
+            3,
+            "io_cache write (direct path write temp)",
+            "io_cache read (direct path read temp)",
+        ),
+    ];
+    for (engine, write, read) in events {
+        let engine = &ENGINES[engine];
+        let parts = [
+            (write, 30.0),
+            (read, 10.0),
+            (engine.read, 35.0),
+            ("user CPU", 25.0),
+        ];
+        let asked = |trial: &mut Trial| {
+            trial.queries = Some(QueryRun {
+                times: Vec::new(),
+                geometric_mean_s: None,
+                power: None,
+                throughput: None,
+                temporary_bytes: None,
+            });
+        };
+        let stage = facts(engine, &parts).trials(asked);
+        assert_eq!(named(&stage), ["temporary segments"], "{}", engine.name);
+    }
+}
+
 #[test]
 fn every_kind_has_a_cause_that_is_planted() {
     let mut planted: Vec<&str> = causes(&ENGINES[0])
         .iter()
         .map(|(cause, _)| *cause)
         .collect();
-    planted.extend(["DBWR cannot keep up", "checkpoints hold up the log"]);
+    planted.extend([
+        "DBWR cannot keep up",
+        "checkpoints hold up the log",
+        "temporary segments",
+    ]);
     for kind in KINDS {
         assert!(planted.contains(&kind.name), "{}", kind.name);
     }

@@ -18,6 +18,7 @@ mod noisy_neighbour;
 #[cfg(test)]
 mod stage;
 mod starved_clients;
+mod temporary_segments;
 mod throttled;
 
 use self::case_facts::CaseFacts;
@@ -36,6 +37,7 @@ const KINDS: &[Kind] = &[
     dbwr_behind::KIND,
     file_lock::KIND,
     double_buffering::KIND,
+    temporary_segments::KIND,
     starved_clients::KIND,
 ];
 

@@ -13,12 +13,12 @@ pub struct BulkLoad {
     pub rows_per_s: f64,
     /// The time until the last commit in equal parts, ten where there are samples enough; empty where there are not
     /// even two.
-    pub over_time: Vec<LoadPart>,
+    pub over_time: Vec<LoadStep>,
 }
 
 /// One of the equal parts of a load's time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct LoadPart {
+pub struct LoadStep {
     /// When it ends, seconds after the first row.
     pub end_s: f64,
     /// Rows per second in it.

@@ -24,7 +24,7 @@ use serde_json::Value;
 use super::mean::mean_of;
 
 pub use audit::{Audit, IoCounts};
-pub use bulk_load::{BulkLoad, LoadPart};
+pub use bulk_load::{BulkLoad, LoadStep};
 pub use case_id::{CaseId, CasePair};
 pub use cause::{Attribution, Finding, PartDifference};
 pub use clients::ClientAudit;

@@ -120,8 +120,9 @@ impl Memory {
 fn of_trial(experiment: &Experiment, layout: usize) -> [u64; 2] {
     match &experiment.database_of(layout).spec {
         DatabaseSpec::Kernel(kernel) => {
-            let clients = u64::from(experiment.workload.clients_max());
-            let beside_bytes = WORKER_BYTES + CLIENT_BYTES * clients;
+            let clients = experiment.workload.clients_max();
+            let query_bytes = kernel.query_bytes(experiment.workload.query_processes(clients));
+            let beside_bytes = WORKER_BYTES + CLIENT_BYTES * u64::from(clients) + query_bytes;
             [kernel.memory.memory_bytes, beside_bytes]
         }
         DatabaseSpec::Server(spec) => {

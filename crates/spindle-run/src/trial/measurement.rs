@@ -169,7 +169,17 @@ impl Measurement<'_> {
         let clients = ThreadTimes::of(&files, std::process::id(), CLIENT_THREADS)?;
         let threads = self.engine.counters().session_threads().into_iter();
         let threads = threads.map(|thread| (thread.process_id, thread.thread_id));
-        Some(clients.plus(&ThreadTimes::of_threads(&files, threads)))
+        let ended = self.engine.counters().ended_processes();
+        let ended = ThreadTimes {
+            running_ns: ended.running_ns,
+            run_queue_ns: ended.run_queue_ns,
+            ..ThreadTimes::default()
+        };
+        Some(
+            clients
+                .plus(&ThreadTimes::of_threads(&files, threads))
+                .plus(&ended),
+        )
     }
 
     fn charged(&self) -> Vec<Option<DiskCounters>> {
@@ -331,7 +341,7 @@ impl Measurement<'_> {
         self.times.measured_ms = at_work_ns / 1_000_000;
         self.times.flush_ms = flush.map_or(0, |flush| flush.as_millis() as u64);
         // Queries have their answers, whatever is still to be flushed.
-        let flushed = flush.filter(|_| self.task.workload.transactions.queries().is_none());
+        let flushed = flush.filter(|_| !self.task.workload.transactions.ask_queries());
         let measured = Duration::from_nanos(at_work_ns) + flushed.unwrap_or_default();
         let transactions = self.transactions(begin, end);
         let window = self.window(begin, end);
@@ -360,7 +370,7 @@ impl Measurement<'_> {
             clients: Some(window.audit(mean)),
             arrivals: self.arrivals(&seen.watched.backlogs, mean),
             waits: waits(&begin.waits, &end.waits, is_sampled),
-            response_time: response_time_between(begin, end, mean, transactions),
+            response_time: response_time_between(begin, end, mean, transactions * self.processes()),
             cpu,
             steal_percent,
             cpu_us_per_transaction: cpu_per_transaction(begin, end, transactions),
@@ -613,6 +623,11 @@ impl Measurement<'_> {
         ))
     }
 
+    /// Processes that carry out a transaction side by side: its parts are the means of theirs.
+    fn processes(&self) -> u64 {
+        u64::from(self.task.workload.transactions.settings().processes())
+    }
+
     /// Rows that so many transactions have inserted, for a bulk load.
     fn rows(&self, transactions: u64) -> Option<u64> {
         let load = self.task.workload.transactions.bulk_load()?;
@@ -622,17 +637,17 @@ impl Measurement<'_> {
     /// What each statement took; queries have a place of their own.
     fn statements(&self, begin: &CounterSnapshot, end: &CounterSnapshot) -> Vec<StatementTime> {
         let transactions = &self.task.workload.transactions;
-        match (transactions.queries(), transactions.are_counted()) {
-            (Some(_), _) => Vec::new(),
-            (None, true) => statements(&[], &end.statements),
-            (None, false) => statements(&begin.statements, &end.statements),
+        match (transactions.ask_queries(), transactions.are_counted()) {
+            (true, _) => Vec::new(),
+            (false, true) => statements(&[], &end.statements),
+            (false, false) => statements(&begin.statements, &end.statements),
         }
     }
 
     /// The kinds of transactions apart, when there are several; queries have a place of their own.
     fn kinds(&self, spent: &TimeSpent) -> Vec<KindOfTransaction> {
         let kinds = self.running.by_kind();
-        if kinds.len() < 2 || self.task.workload.transactions.queries().is_some() {
+        if kinds.len() < 2 || self.task.workload.transactions.ask_queries() {
             return Vec::new();
         }
         let of = |(record, time_ns): (KindRecord, &u64)| {

@@ -115,12 +115,13 @@ pub struct ServerTrial {
     pub directories: TreeDirectories,
 }
 
-/// Every file of a database, and the devices of regions, each once.
+/// Every file of a database whose bytes outlive it, and the devices of regions, each once.
 pub fn file_paths(database: &TrialDatabase) -> BTreeSet<PathBuf> {
     match database {
         TrialDatabase::Kernel(kernel) => {
             let named = kernel.files.named().into_iter();
-            let paths = named.flat_map(|(_, place)| place.paths());
+            let kept = named.filter(|(_, place)| !kernel.files.temp.contains(place));
+            let paths = kept.flat_map(|(_, place)| place.paths());
             paths.map(Path::to_path_buf).collect()
         }
         // A server may remove one while we look.

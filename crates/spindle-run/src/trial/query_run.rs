@@ -14,26 +14,31 @@ pub fn query_run(
     kinds: Vec<KindRecord>,
     elapsed_s: f64,
 ) -> Option<QueryRun> {
-    let (version, queries) = workload.transactions.queries()?;
+    let transactions = &workload.transactions;
+    if !transactions.ask_queries() {
+        return None;
+    }
+    let standard = transactions.queries();
     let temporary_bytes = temporary_bytes_of_queries(&kinds);
     let times: Vec<QueryTime> = kinds.into_iter().filter_map(time_of).collect();
     let asked = || times.iter().filter(|time| !time.is_refresh());
     let answered: u64 = asked().map(|time| time.count).sum();
     // A figure of the benchmark is one of all its queries, each answered in each stream.
-    let whole = version.queries().count();
-    let is_whole = asked().count() == whole && answered == whole as u64 * u64::from(streams);
-    let is_sound = is_whole && times.iter().all(|time| time.errors == 0);
+    let is_sound = standard.filter(|(version, _)| {
+        let whole = version.queries().count();
+        let is_whole = asked().count() == whole && answered == whole as u64 * u64::from(streams);
+        is_whole && times.iter().all(|time| time.errors == 0)
+    });
+    let scale = is_sound.map(|(_, queries)| queries.scale);
     let seconds = |time: &QueryTime| time.seconds;
     let all: Option<Vec<f64>> = times.iter().map(seconds).collect();
     let of_queries: Option<Vec<f64>> = asked().map(seconds).collect();
-    let power = all.filter(|_| is_sound && streams == 1);
-    let throughput = (is_sound && streams > 1)
-        .then(|| tpch::throughput(queries.scale, answered, elapsed_s))
-        .flatten();
+    let power = scale.filter(|_| streams == 1).zip(all);
+    let throughput = scale.filter(|_| streams > 1);
     Some(QueryRun {
         geometric_mean_s: of_queries.and_then(|seconds| tpch::geometric_mean(&seconds)),
-        power: power.and_then(|seconds| tpch::power(queries.scale, &seconds)),
-        throughput,
+        power: power.and_then(|(scale, seconds)| tpch::power(scale, &seconds)),
+        throughput: throughput.and_then(|scale| tpch::throughput(scale, answered, elapsed_s)),
         times,
         temporary_bytes,
     })

@@ -75,7 +75,8 @@ pub struct MeanTime {
     pub before_begin_us: f64,
 }
 
-/// The mean response time in its parts; `None` when there was no transaction.
+/// The mean response time in its parts; `None` when there was no transaction. One that several processes carry out side
+/// by side counts as often.
 pub fn response_time(
     mean: MeanTime,
     transactions: u64,

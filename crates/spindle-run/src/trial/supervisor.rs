@@ -396,7 +396,10 @@ fn limit_memory(worker: &Worker, task: &Task, to_come_bytes: u64) -> Result<(), 
             let memory = kernel.spec.memory;
             let page_cache_bytes = memory.memory_bytes - memory.buffer_cache_bytes;
             let transaction_bytes = transaction_bytes(task, kernel.spec.files.block_size_bytes);
-            let to_come_bytes = to_come_bytes + transaction_bytes + BOOKKEEPING_BYTES;
+            let query_bytes = kernel
+                .spec
+                .query_bytes(task.workload.query_processes(task.clients));
+            let to_come_bytes = to_come_bytes + transaction_bytes + query_bytes + BOOKKEEPING_BYTES;
             own_bytes(&usage) + to_come_bytes + page_cache_bytes
         }
         // A server takes its buffer cache when it needs it, and its sessions' memory with them: the limit is the same

@@ -121,6 +121,10 @@ where
         txn.number
     }
 
+    fn temporary_bytes(&self, session: &mut S) -> Option<u64> {
+        session.temporary_bytes()
+    }
+
     async fn attempt(&self, session: &mut S, txn: &Txn) -> Result<(), SessionError> {
         for operation in &txn.operations {
             session.execute(operation).await?;

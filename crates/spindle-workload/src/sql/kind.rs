@@ -48,7 +48,7 @@ pub struct Data {
 
 /// A workload that only inserts rows, until there are enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BulkLoad {
+pub struct RowsInserted {
     /// Rows, of all clients together.
     pub rows: u64,
     /// Rows of a transaction.
@@ -117,8 +117,13 @@ pub trait Kind {
     }
 
     /// What a bulk load inserts; `None` of other workloads.
-    fn bulk_load(&self) -> Option<BulkLoad> {
+    fn bulk_load(&self) -> Option<RowsInserted> {
         None
+    }
+
+    /// Processes of the database that carry out a transaction of a client side by side.
+    fn processes(&self) -> u32 {
+        1
     }
 
     /// Sessions at a load level.

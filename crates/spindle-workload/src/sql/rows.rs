@@ -267,9 +267,8 @@ impl RowsTransaction {
             Operation::Update { table, row, edits } => {
                 (update(*table, *row, edits, connection)?, 1)
             }
-            Operation::Insert { .. } | Operation::Call(_) => {
-                let reason =
-                    "a workload that adds rows or has procedures has its own statements in SQL";
+            Operation::Insert { .. } | Operation::Call(_) | Operation::Query(_) => {
+                let reason = "a workload that adds rows, or has procedures or queries, has its own statements in SQL";
                 return Err(SessionError::Failed(reason.to_owned()));
             }
             Operation::Scan {

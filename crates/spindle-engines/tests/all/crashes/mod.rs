@@ -70,6 +70,7 @@ impl Disks {
             undo: next(),
             data: (0..2).map(|_| next()).collect(),
             double_write: None,
+            temp: Vec::new(),
         }
     }
 

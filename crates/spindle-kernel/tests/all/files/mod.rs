@@ -134,6 +134,7 @@ impl Files {
             undo: open("undo")?,
             data: vec![open("data0")?, open("data1")?],
             double_write: None,
+            temp: Vec::new(),
         };
         let sector_bytes = storage.undo.limits().alignment_bytes as usize;
         if sector_bytes > BLOCK_BYTES {

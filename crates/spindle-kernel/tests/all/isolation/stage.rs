@@ -77,6 +77,7 @@ impl Disks {
             undo: device(4),
             data: vec![device(5)],
             double_write: None,
+            temp: Vec::new(),
         }
     }
 

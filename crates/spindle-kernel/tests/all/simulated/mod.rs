@@ -282,6 +282,7 @@ impl Disks {
             undo: device(&self.disks[UNDO_DISK]),
             data: data.iter().map(device).collect(),
             double_write: is_written_twice.then(|| device(&areas[0])),
+            temp: Vec::new(),
         }
     }
 

@@ -24,6 +24,7 @@ fn shape() -> Shape {
         undo_bytes: MIB,
         data_bytes: vec![3 * MIB + BLOCK, 2 * MIB],
         double_write_bytes: 0,
+        temp_bytes: Vec::new(),
     }
 }
 

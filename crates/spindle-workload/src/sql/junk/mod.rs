@@ -19,7 +19,7 @@ use super::dialect::Dialect;
 use super::value::Value;
 use super::{SqlTransaction, SqlWorkload};
 use crate::session::SessionError;
-use crate::sql::kind::{BulkLoad, Data, Kind, Made, MadeFor, Pace};
+use crate::sql::kind::{Data, Kind, Made, MadeFor, Pace, RowsInserted};
 use crate::workload::{Acknowledged, Client};
 use statements::{CALL, INSERT};
 
@@ -75,8 +75,8 @@ impl Kind for Junk {
         3 * self.commit_every
     }
 
-    fn bulk_load(&self) -> Option<BulkLoad> {
-        Some(BulkLoad {
+    fn bulk_load(&self) -> Option<RowsInserted> {
+        Some(RowsInserted {
             rows: self.rows,
             rows_per_transaction: u64::from(self.commit_every),
         })
