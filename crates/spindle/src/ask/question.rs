@@ -34,6 +34,10 @@ const ROUNDS_MAX: u32 = 100;
 /// Data of a unit of TPC-B's scale, and of a warehouse of TPC-C, about.
 const TPCB_UNIT_BYTES: u64 = 16 * MIB;
 const WAREHOUSE_BYTES: u64 = 100 * MIB;
+/// More transactions of TPC-B, and of TPC-C, than the embedded database carries out in a second: it makes room for the
+/// rows of those that its trials may reach.
+const TPCB_PER_S: u64 = 50_000;
+const TPCC_PER_S: u64 = 20_000;
 /// How much trials differ from round to round on a calm machine: standard deviation of the logarithm of their ratio.
 const USUAL_SPREAD: f64 = 0.03;
 
@@ -127,7 +131,7 @@ impl Question {
     /// Writes all but the layouts and what is varied, for an experiment of so many cases.
     pub fn write_settings(&self, draft: &mut Draft, cases: usize) {
         self.write_database(draft);
-        self.write_workload(draft);
+        self.write_workload(draft, cases);
         self.write_plan(draft, cases);
     }
 
@@ -160,7 +164,7 @@ impl Question {
         }
     }
 
-    fn write_workload(&self, draft: &mut Draft) {
+    fn write_workload(&self, draft: &mut Draft, cases: usize) {
         let kind = if self.scripts.is_empty() {
             &self.workload
         } else {
@@ -180,7 +184,24 @@ impl Question {
                 "how much data there is",
             );
         }
+        if let Some(transactions) = self.room_for(cases) {
+            let why = "transactions of a trial: more for a longer warm-up or measure";
+            draft.set(Section::Workload, "room_for", transactions.to_string(), why);
+        }
         draft.set(Section::Workload, "clients", self.clients.to_string(), "");
+    }
+
+    /// Transactions for whose rows the embedded database makes room, so that its files go with the data and the time of
+    /// a trial; `None` where none adds rows to it.
+    fn room_for(&self, cases: usize) -> Option<u64> {
+        let per_s = match self.workload.as_str() {
+            _ if self.engine != Engine::Kernel || !self.scripts.is_empty() => return None,
+            "tpcb" => TPCB_PER_S,
+            "tpcc" => TPCC_PER_S,
+            _ => return None,
+        };
+        let (warmup_ms, measure_ms) = self.times_ms(cases as u64);
+        Some((warmup_ms + measure_ms) * per_s / 1_000)
     }
 
     /// The key by which a workload says how much data there is, and its value.
@@ -456,6 +477,33 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn the_embedded_database_has_room_for_the_transactions_of_a_trial_and_not_for_many_more() {
+        for workload in ["tpcb", "tpcc"] {
+            let mut asked = question(&["/a", "/b"], Engine::Kernel);
+            asked.workload = workload.to_owned();
+            let read = read(&asked);
+            let spindle_experiment::DatabaseSpec::Kernel(kernel) = &read.database.spec else {
+                panic!("the embedded database")
+            };
+            let rows = read.workload.of_rows(read.database.size_bytes, kernel);
+            let shape = kernel.shape(&*rows, 8, 1);
+            let data_bytes: u64 = shape.data_bytes.iter().sum();
+            assert!(
+                data_bytes < 2 * asked.size_bytes,
+                "{workload}: {data_bytes}"
+            );
+            let (warmup_ms, measure_ms) = asked.times_ms(2);
+            let room = asked.room_for(2).expect("rows are added");
+            assert!(room >= (warmup_ms + measure_ms) * 20, "{workload}: {room}");
+        }
+        let mut asked = question(&["/a"], Engine::Kernel);
+        assert_eq!(asked.room_for(2), None);
+        asked.engine = Engine::Server(ServerKind::Postgres);
+        asked.workload = "tpcc".to_owned();
+        assert_eq!(asked.room_for(2), None, "it grows by itself");
     }
 
     #[test]
