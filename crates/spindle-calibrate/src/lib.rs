@@ -16,6 +16,7 @@ mod honesty;
 mod mix;
 mod need;
 mod observe;
+mod open_loop;
 mod orion;
 mod point;
 mod result;
@@ -34,7 +35,7 @@ pub use need::{Answer, Judged, Need, NoNeed};
 pub use orion::{LargeType, Matrix, Orion, Run};
 pub use result::{
     CacheFinding, Cached, Calibration, Control, DeviceShare, Extreme, Flushed, Honesty, Kind,
-    MatrixPoint, MatrixResult, PathCurve, Point, TargetFacts, Trust, What, WriteFigures,
+    MatrixPoint, MatrixResult, PathCurve, Point, RatePoint, TargetFacts, Trust, What, WriteFigures,
 };
 pub use target::{Made, Target};
 pub use unit::Simulate;

@@ -211,6 +211,7 @@ mod tests {
                 resident_share: None,
             },
             curves: Vec::new(),
+            at_rates: Vec::new(),
             matrix: None,
             against: None,
             notes: Vec::new(),

@@ -108,6 +108,27 @@ pub struct PathCurve {
     pub note: Option<String>,
 }
 
+/// Random reads of 8 KiB that came at a rate, answered or not; times count from when each was due.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RatePoint {
+    /// Reads due per second, with exponential gaps.
+    pub rate_per_s: f64,
+    /// Reads completed per second.
+    pub iops: f64,
+    /// At least 95 % of the rate were completed.
+    pub is_kept_up: bool,
+    /// Mean time of a read, microseconds.
+    pub mean_us: f64,
+    /// Half of the reads took no longer, microseconds.
+    pub p50_us: f64,
+    /// 99 of 100 took no longer, microseconds.
+    pub p99_us: f64,
+    /// The longest, microseconds.
+    pub max_us: f64,
+    /// Reads measured.
+    pub requests: u64,
+}
+
 /// A point of ORION's matrix, and what came of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct MatrixPoint {
@@ -316,6 +337,8 @@ pub struct Calibration {
     pub cache: CacheFinding,
     /// Every point; empty with a run type of ORION's.
     pub curves: Vec<PathCurve>,
+    /// Reads at fixed rates; empty with a run type of ORION's, with writes, and where time did not allow them.
+    pub at_rates: Vec<RatePoint>,
     /// The points of a run type of ORION's; `None` without.
     pub matrix: Option<MatrixResult>,
     /// Figures of fio beside these; `None` where none were given.

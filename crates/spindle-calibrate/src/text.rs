@@ -37,6 +37,7 @@ pub fn render(found: &Calibration) -> String {
         None if has_reads => table(&mut text, found),
         None => {}
     }
+    at_rates(&mut text, found);
     flushes(&mut text, found);
     let _ = writeln!(text);
     if has_reads {
@@ -246,6 +247,32 @@ pub fn curve_name(curve: &PathCurve) -> String {
         Caching::Buffered => " buf.",
     };
     format!("{what}, {}{caching}", curve.method)
+}
+
+/// Latency at fixed rates.
+fn at_rates(text: &mut String, found: &Calibration) {
+    if found.at_rates.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "{:<28}{:>10}{:>8}{:>11}{:>11}{:>11}",
+        "8K random at a fixed rate", "IOPS", "", "mean", "p50", "p99"
+    );
+    for point in &found.at_rates {
+        let _ = writeln!(
+            text,
+            "{:>28}{:>10}{:>8}{:>11}{:>11}{:>11}{}",
+            format!("{} due", thousands(point.rate_per_s)),
+            thousands(point.iops),
+            "",
+            time(point.mean_us),
+            time(point.p50_us),
+            time(point.p99_us),
+            if point.is_kept_up { "" } else { " not kept up" },
+        );
+    }
+    let _ = writeln!(text);
 }
 
 fn flushes(text: &mut String, found: &Calibration) {

@@ -14,11 +14,12 @@ use crate::error::CalibrateError;
 use crate::honesty::Beside;
 use crate::mix::extreme_of;
 use crate::observe::Timing;
+use crate::open_loop::SHARES;
 use crate::orion::Orion;
 use crate::point::{Bench, Load};
 use crate::result::{
     CacheFinding, Calibration, DeviceShare, Extreme, Flushed, Honesty, MatrixPoint, MatrixResult,
-    PathCurve, Point, TargetFacts, What,
+    PathCurve, Point, RatePoint, TargetFacts, What,
 };
 use crate::search::{End, best, knee, matrix_method, paths};
 use crate::target::{Filling, Made, Target};
@@ -31,14 +32,16 @@ const FORMAT: u32 = 1;
 const SAMPLES_PER_BUDGET: u32 = 12_000;
 const SAMPLE_MIN: Duration = Duration::from_millis(5);
 const SAMPLE_MAX: Duration = Duration::from_millis(10);
+/// Samples of a point at a rate.
+const SAMPLES_AT_RATE: (u32, u32) = (100, 100);
 /// The least number of samples of a point, and of one that is measured again, and the most of both.
 const SAMPLES: (u32, u32) = (100, 250);
 const SAMPLES_AGAIN: (u32, u32) = (300, 800);
 /// So many of the best points are measured again at most.
 const CONTENDERS: usize = 3;
 /// Parts of the time after which no more small and no more large requests are begun.
-const SMALL_UNTIL: f64 = 0.70;
-const LARGE_UNTIL: f64 = 0.80;
+const SMALL_UNTIL: f64 = 0.65;
+const LARGE_UNTIL: f64 = 0.75;
 
 /// A calibration under way.
 pub(crate) struct Work<'a> {
@@ -56,6 +59,7 @@ pub(crate) struct Work<'a> {
 /// What came of the requests, beside flushes.
 struct MeasuredRequests {
     curves: Vec<PathCurve>,
+    at_rates: Vec<RatePoint>,
     matrix: Option<MatrixResult>,
     maximum_iops: Option<Extreme>,
     maximum_mb_per_s: Option<Extreme>,
@@ -67,6 +71,7 @@ impl MeasuredRequests {
     fn none() -> MeasuredRequests {
         MeasuredRequests {
             curves: Vec::new(),
+            at_rates: Vec::new(),
             matrix: None,
             maximum_iops: None,
             maximum_mb_per_s: None,
@@ -131,6 +136,7 @@ impl<'a> Work<'a> {
             needs: Vec::new(),
             cache: measured.cache,
             curves: measured.curves,
+            at_rates: measured.at_rates,
             matrix: measured.matrix,
             against: None,
             notes: self.all_notes(),
@@ -159,6 +165,7 @@ impl<'a> Work<'a> {
         let minimum_latency =
             self.extreme(&curves, What::SmallRandom, |a, b| a.mean_us < b.mean_us)?;
         Ok(MeasuredRequests {
+            at_rates: self.at_rates(maximum_iops.as_ref())?,
             cache: self.cache_finding(repeat_ratio),
             curves,
             matrix: None,
@@ -166,6 +173,28 @@ impl<'a> Work<'a> {
             maximum_mb_per_s,
             minimum_latency,
         })
+    }
+
+    /// Latency at parts of the most requests per second.
+    fn at_rates(&mut self, most: Option<&Extreme>) -> Result<Vec<RatePoint>, CalibrateError> {
+        let mut points = Vec::new();
+        let Some(most) = most.filter(|_| self.settings.write_percent == 0) else {
+            return Ok(points);
+        };
+        for share in SHARES {
+            // A first point, however little time there is.
+            if self.is_past(1.0) && !points.is_empty() {
+                break;
+            }
+            let rate_per_s = most.point.iops * share;
+            (self.tell)(&format!("random reads at {rate_per_s:.0} per second"));
+            let (point, device) = self
+                .bench
+                .at_rate(rate_per_s, self.timing(SAMPLES_AT_RATE))?;
+            self.note_share(device);
+            points.push(point);
+        }
+        Ok(points)
     }
 
     /// The points of a run type of ORION's, each for its own time, by the best access path that there is.
@@ -192,6 +221,7 @@ impl<'a> Work<'a> {
         let as_found = (method, self.settings.caching);
         Ok(MeasuredRequests {
             curves: Vec::new(),
+            at_rates: Vec::new(),
             maximum_iops: extreme_of(&points, &iops, true, as_found),
             maximum_mb_per_s: extreme_of(&points, &|point| point.mb_per_s, false, as_found),
             minimum_latency: extreme_of(&points, &|point| Some(-point.mean_us?), true, as_found),

@@ -14,6 +14,8 @@ pub struct CalibrationSheet {
     pub extremes: Vec<ExtremeLine>,
     /// Curves of small requests, then of large ones.
     pub curves: Vec<LimitCurve>,
+    /// Latency at fixed rates.
+    pub at_rates: Vec<RateLine>,
     /// The points of a run type of ORION's.
     pub matrix: Option<LoadMatrix>,
     /// Latencies of the best points.
@@ -71,6 +73,19 @@ pub struct LimitPoint {
     pub p99_us: f64,
     /// Its mean was not known well enough in its time.
     pub is_unsteady: bool,
+}
+
+/// Reads that came at a rate; times count from when each was due.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RateLine {
+    /// Reads due per second.
+    pub rate_per_s: f64,
+    /// Half took no longer.
+    pub p50_us: f64,
+    /// 99 of 100 took no longer.
+    pub p99_us: f64,
+    /// The rate was kept up.
+    pub is_kept_up: bool,
 }
 
 /// Points of small and large requests together.

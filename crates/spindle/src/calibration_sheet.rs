@@ -4,7 +4,7 @@ use spindle_calibrate::text::{curve_name, time, trust_word};
 use spindle_calibrate::{Cached, Calibration, Extreme, PathCurve, Trust, What, text};
 use spindle_report::calibration_sheet::{
     BesideLine, CalibrationSheet, ExtremeLine, FlushLine, LatencyBars, LimitCurve, LimitPoint,
-    LoadCell, LoadMatrix,
+    LoadCell, LoadMatrix, RateLine,
 };
 use spindle_text::quantity::thousands;
 
@@ -21,6 +21,16 @@ pub fn sheet_of(found: &Calibration, day: &str) -> CalibrationSheet {
             .curves
             .iter()
             .map(|curve| curve_of(found, curve))
+            .collect(),
+        at_rates: found
+            .at_rates
+            .iter()
+            .map(|point| RateLine {
+                rate_per_s: point.rate_per_s,
+                p50_us: point.p50_us,
+                p99_us: point.p99_us,
+                is_kept_up: point.is_kept_up,
+            })
             .collect(),
         matrix: matrix_of(found),
         histograms: histograms(found),

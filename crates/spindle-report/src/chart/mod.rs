@@ -14,6 +14,7 @@ mod mark;
 pub(super) mod probe;
 pub(super) mod queries;
 pub(super) mod ranking;
+pub(super) mod rates;
 pub(super) mod scaling;
 mod sheet;
 pub(super) mod stacked;

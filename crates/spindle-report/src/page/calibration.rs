@@ -6,7 +6,7 @@ use spindle_text::quantity::thousands;
 
 use super::{document, scrolling};
 use crate::calibration_sheet::{CalibrationSheet, LimitCurve, LoadCell, LoadMatrix, time};
-use crate::chart::{histogram, limits};
+use crate::chart::{histogram, limits, rates};
 
 /// The whole page.
 pub fn html(sheet: &CalibrationSheet) -> String {
@@ -60,6 +60,7 @@ fn curves(sheet: &CalibrationSheet) -> Markup {
             h2 { "From one request to the knee" }
             (limits::figure(&of(false), "small-requests", small))
             (limits::figure(&of(true), "large-requests", large))
+            (rates::figure(&sheet.at_rates, "rates", "8 KiB at random, at fixed rates"))
         } }
     }
 }
@@ -192,7 +193,7 @@ fn beside(sheet: &CalibrationSheet) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibration_sheet::{FlushLine, LatencyBars, LimitPoint};
+    use crate::calibration_sheet::{FlushLine, LatencyBars, LimitPoint, RateLine};
 
     fn sheet() -> CalibrationSheet {
         let point = |depth: u32, iops, mean_us| LimitPoint {
@@ -231,6 +232,12 @@ mod tests {
                 name: "depth 2".to_owned(),
                 buckets: vec![(90.0, 10), (100.0, 80), (400.0, 10)],
             }],
+            at_rates: vec![RateLine {
+                rate_per_s: 1_900.0,
+                p50_us: 90.0,
+                p99_us: 200.0,
+                is_kept_up: true,
+            }],
             flushes: vec![FlushLine {
                 writers: 1,
                 per_s: 300.0,
@@ -252,6 +259,7 @@ mod tests {
             "--heat: 100%",
             "id=\"small-requests\"",
             "id=\"latencies-0\"",
+            "id=\"rates\"",
             "2.0 s",
             "default-src 'none'",
         ] {

@@ -170,6 +170,12 @@ fn a_directory_is_measured_and_left_as_it_was() {
         let (p50, p99) = (&flushed["p50_us"], &flushed["p99_us"]);
         assert!(0.0 < p50.as_f64().unwrap() && p50.as_f64() <= p99.as_f64());
     }
+    let rate = &found["at_rates"][0];
+    let figure = |name: &str| rate[name].as_f64().unwrap();
+    assert!(
+        figure("requests") > 0.0 && figure("p50_us") <= figure("p99_us"),
+        "{rate}"
+    );
     for name in ["maximum_iops", "maximum_mb_per_s", "minimum_latency"] {
         assert!(
             found[name]["point"]["requests"].as_u64().unwrap() > 0,

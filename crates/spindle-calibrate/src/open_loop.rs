@@ -1,0 +1,192 @@
+//! Random reads that come at a rate, whether those before were answered or not: what clients that know nothing of each
+//! other meet. The time of a read counts from the moment when it was due, so a device that stands still makes all reads
+//! late that were due meanwhile. (A closed loop asks less of a slow device, and hides that.)
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rand_core::RngCore;
+use spindle_io::env::seeded_rng;
+use spindle_io::real::Method;
+use spindle_io::{Arena, BlockDevice, Request, Submission};
+
+use crate::error::CalibrateError;
+use crate::observe::{Observed, Tally, Timing, observe};
+use crate::point::{Bench, Load, fresh_seed};
+use crate::result::{DeviceShare, RatePoint, What};
+use crate::unit::Unit;
+
+/// Parts of the most requests per second at which latency is looked at.
+pub(crate) const SHARES: [f64; 6] = [0.10, 0.25, 0.50, 0.75, 0.90, 0.95];
+/// Threads that read, one request each: so many reads can be under way.
+const READERS: u32 = 64;
+/// A sleeping thread looks as often whether it is to end.
+const LOOK: Duration = Duration::from_millis(20);
+/// A rate is kept up when so much of it was answered.
+const KEPT_UP_SHARE: f64 = 0.95;
+
+/// When reads are due, after the begin: with exponential gaps, so that they come in bunches as from many clients.
+struct Arrivals<R> {
+    rng: R,
+    due_s: f64,
+    gap_s: f64,
+}
+
+impl<R: RngCore> Arrivals<R> {
+    fn next(&mut self) -> Duration {
+        let uniform = (self.rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+        self.due_s -= (1.0 - uniform).ln() * self.gap_s;
+        Duration::from_secs_f64(self.due_s)
+    }
+}
+
+impl Bench<'_> {
+    /// Reads at a rate, and what the devices' counters say of it.
+    ///
+    /// # Errors
+    /// See [`Bench::measure`].
+    pub(crate) fn at_rate(
+        &self,
+        rate_per_s: f64,
+        timing: Timing,
+    ) -> Result<(RatePoint, Option<DeviceShare>), CalibrateError> {
+        let what = What::SmallRandom;
+        let load = Load {
+            what,
+            method: Method::Sync,
+            depth: READERS,
+        };
+        let arena = Arena::new(what.length_bytes() as usize, READERS as usize)?;
+        let unit = self.open(load, &arena, &vec![None; self.targets.len()])?;
+        let (tally, stop) = (Tally::new(), AtomicBool::new(false));
+        let arrivals = Mutex::new(Arrivals {
+            rng: seeded_rng(fresh_seed(), 0),
+            due_s: 0.0,
+            gap_s: 1.0 / rate_per_s,
+        });
+        let before = self.counters();
+        let began = Instant::now();
+        let observed = std::thread::scope(|scope| {
+            let (unit, arena, arrivals, tally, stop) = (&unit, &arena, &arrivals, &tally, &stop);
+            let spawned: Vec<_> = (0..READERS)
+                .map(|lane| {
+                    let reader = Reader {
+                        unit,
+                        arena,
+                        tally,
+                        stop,
+                        lane: lane as usize,
+                    };
+                    let due = || {
+                        arrivals
+                            .lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .next()
+                    };
+                    let body = move || {
+                        reader
+                            .read_when_due(began, due)
+                            .inspect_err(|_| stop.store(true, Ordering::Relaxed))
+                    };
+                    std::thread::Builder::new().spawn_scoped(scope, body)
+                })
+                .collect();
+            if spawned.iter().any(Result::is_err) {
+                stop.store(true, Ordering::Relaxed);
+            }
+            let observed = observe(tally, timing, stop, self.interrupted);
+            for thread in spawned {
+                thread?.join().expect("a reader does not panic")?;
+            }
+            Ok::<_, CalibrateError>(observed)
+        })?;
+        self.go_on()?;
+        let share = before
+            .zip(self.counters())
+            .map(|(before, after)| DeviceShare {
+                asked_bytes: tally.done_reads() * what.length_bytes(),
+                device_bytes: after.since(&before).read_bytes,
+            });
+        Ok((RatePoint::of(rate_per_s, &observed), share))
+    }
+}
+
+impl RatePoint {
+    fn of(rate_per_s: f64, observed: &Observed) -> RatePoint {
+        let latencies = &observed.latencies;
+        RatePoint {
+            rate_per_s,
+            iops: observed.per_s,
+            is_kept_up: observed.per_s >= KEPT_UP_SHARE * rate_per_s,
+            mean_us: latencies.mean_us(),
+            p50_us: latencies.p50_us(),
+            p99_us: latencies.p99_us(),
+            max_us: latencies.max_us(),
+            requests: observed.count,
+        }
+    }
+}
+
+/// One thread that reads.
+struct Reader<'a> {
+    unit: &'a Unit,
+    arena: &'a Arc<Arena>,
+    tally: &'a Tally,
+    stop: &'a AtomicBool,
+    lane: usize,
+}
+
+impl Reader<'_> {
+    /// `due` draws when the next read is due, after the begin.
+    fn read_when_due(
+        &self,
+        began: Instant,
+        due: impl Fn() -> Duration,
+    ) -> Result<(), CalibrateError> {
+        // The kernel would let a sleep last some 50 us longer.
+        let _ = rustix::thread::set_current_timer_slack(Some(1.try_into().expect("it is not 0")));
+        let length_bytes = What::SmallRandom.length_bytes();
+        let places = self.unit.limits().capacity_bytes / length_bytes;
+        let mut rng = seeded_rng(fresh_seed(), self.lane as u64);
+        let frame = self.arena.allocate().expect("a frame for each reader");
+        loop {
+            let due = began + due();
+            while !self.stop.load(Ordering::Relaxed) && Instant::now() < due {
+                std::thread::sleep((due - Instant::now().min(due)).min(LOOK));
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let hold = frame.try_write_hold().expect("the last read has ended");
+            let offset = rng.next_u64() % places * length_bytes;
+            let read = self
+                .unit
+                .submit(Request::read(offset, vec![hold], Submission::Alone));
+            let outcome = read.already();
+            let outcome = outcome.unwrap_or_else(|_| unreachable!("a read alone ends in the call"));
+            self.tally.record(self.lane, due.elapsed());
+            outcome.result.map_err(CalibrateError::Request)?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_are_due_at_the_rate_and_in_bunches() {
+        let mut arrivals = Arrivals {
+            rng: seeded_rng(1, 1),
+            due_s: 0.0,
+            gap_s: 0.001,
+        };
+        let due: Vec<f64> = (0..10_000).map(|_| arrivals.next().as_secs_f64()).collect();
+        assert!((9.5..10.5).contains(&due[9_999]), "{}", due[9_999]);
+        let gaps = due.windows(2).map(|pair| pair[1] - pair[0]);
+        // Of exponential gaps 63 % are shorter than the mean.
+        let short = gaps.filter(|gap| *gap < 0.001).count();
+        assert!((6_100..6_500).contains(&short), "{short}");
+    }
+}
