@@ -54,7 +54,7 @@ pub use document::is_value;
 pub use error::ExperimentError;
 pub use layout::specs_of;
 pub use layout::{
-    DiskGroup, Layout, Made, PlacedOn, Placement, Redundancy, Striping, StripingByKind,
+    DiskGroup, Layout, Made, PlacedOn, Placement, Price, Redundancy, Striping, StripingByKind,
 };
 pub use left_out::TooFewLeft;
 pub use limit::{Delay, Limit};
@@ -63,7 +63,7 @@ pub use plan::{Auto, Plan};
 pub use restore::{PutBack, RestoreBy};
 pub use spindle_layout::Verify;
 pub use vary::parts;
-pub use workload::{Arrivals, Spacing, Transactions, Workload, WorkloadKind};
+pub use workload::{Arrivals, Promised, Spacing, Transactions, Workload, WorkloadKind};
 
 use access_path::read_access_path;
 use changes::Known;

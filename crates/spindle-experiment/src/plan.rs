@@ -187,7 +187,7 @@ impl Plan {
                 "write a longer measure, or a shorter interleave",
             );
         }
-        if workload.arrivals.is_some() || workload.think_time_ms > 0 {
+        if workload.is_open() || workload.think_time_ms > 0 {
             return refuse(
                 "interleave is set, and clients wait for a time to come",
                 "with rate and think_time, time passes for clients while others have their turn",

@@ -26,6 +26,21 @@ const SEE_REFERENCE: &str = "docs/experiment-file.md describes every key";
 /// `PATH_MAX` of Linux.
 const TEXT_BYTES_MAX: usize = 4096;
 
+/// Numbers of a range with a step, at most.
+const NUMBERS_MAX: usize = 100;
+
+/// The numbers of `20..200 step 20`, the last included; `None` when it is written otherwise or has none.
+fn stepped_numbers(text: &str) -> Option<Vec<u32>> {
+    let (ends, step) = text.split_once(" step ")?;
+    let (first, last) = ends.split_once("..")?;
+    let number = |text: &str| text.trim().parse::<u32>().ok();
+    let (first, last, step) = (number(first)?, number(last)?, number(step)?);
+    let steps = (first..=last).step_by((step > 0).then_some(step as usize)?);
+    // One more than there may be tells that they are too many.
+    let numbers: Vec<u32> = steps.take(NUMBERS_MAX + 1).collect();
+    (!numbers.is_empty()).then_some(numbers)
+}
+
 /// The settings of one table.
 pub(super) struct Reader<'a> {
     document: &'a Document,
@@ -238,7 +253,7 @@ impl<'a> Reader<'a> {
         range: RangeInclusive<u32>,
     ) -> Vec<u32> {
         let allowed = format!(
-            "a whole number from {} to {}, or a list of different ones such as [8, 16]",
+            "a whole number from {} to {}, a list of different ones such as [8, 16], or \"20..200 step 20\"",
             range.start(),
             range.end()
         );
@@ -247,6 +262,16 @@ impl<'a> Reader<'a> {
         };
         let items = match &node.value {
             Value::List(items) if !items.is_empty() => items,
+            Value::Text(text) => {
+                let stepped = stepped_numbers(text).filter(|numbers| {
+                    let is_right = |number| range.contains(number);
+                    numbers.len() <= NUMBERS_MAX && numbers.iter().all(is_right)
+                });
+                return match stepped {
+                    Some(numbers) => numbers,
+                    None => self.refuse_value(key, node, &allowed, vec![default]),
+                };
+            }
             _ => std::slice::from_ref(node),
         };
         let mut numbers = Vec::new();
@@ -324,10 +349,23 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// A rate per second, if the key is set; infinite for the word `"auto"`.
+    pub fn rate_per_s_or_auto(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<f64>,
+    ) -> Option<f64> {
+        if self.is_auto(key) {
+            self.known.push(key);
+            return Some(f64::INFINITY);
+        }
+        self.rate_per_s(key, range)
+    }
+
     /// A rate per second, if the key is set.
-    pub fn rate_per_s(&mut self, key: &'static str, range: RangeInclusive<f64>) -> Option<f64> {
+    fn rate_per_s(&mut self, key: &'static str, range: RangeInclusive<f64>) -> Option<f64> {
         let allowed = format!(
-            "a rate from \"{}/s\" to \"{}/s\", per s, m or h",
+            "a rate from \"{}/s\" to \"{}/s\", per s, m or h, or \"auto\"",
             range.start(),
             range.end()
         );

@@ -80,6 +80,7 @@ fn everything_left_out_has_its_default() {
             clients: vec![8],
             think_time_ms: 0,
             arrivals: None,
+            promised: None,
             reconnect: false,
             error_limit_percent: 1.0,
             transactions: Transactions::OltpMix(OltpMixSettings {
@@ -109,6 +110,7 @@ fn everything_left_out_has_its_default() {
             made: None,
             placement: Placement::default(),
             candidate: true,
+            price: None,
             repeats: None,
             io: AccessPath {
                 caching: Caching::Buffered,

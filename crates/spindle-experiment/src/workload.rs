@@ -31,6 +31,10 @@ pub struct Workload {
     /// ended the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
+    /// What is promised, where the highest rate that keeps it is searched for; `None`: the rate is set, or there is
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promised: Option<Promised>,
     /// A client whose connection is lost connects anew; else that ends the trial.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reconnect: bool,
@@ -39,6 +43,15 @@ pub struct Workload {
     pub error_limit_percent: f64,
     /// The kind of workload and its settings.
     pub transactions: Transactions,
+}
+
+/// What is promised to those who send load.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Promised {
+    /// 99 of 100 transactions take no longer from their intended begin, 1 ms to 1 h.
+    pub p99_ms: u64,
+    /// The times between arrivals.
+    pub spacing: Spacing,
 }
 
 /// What `error_limit` is when it is left out, percent.
@@ -50,11 +63,32 @@ fn error_limit_percent() -> f64 {
     ERROR_LIMIT_PERCENT
 }
 
-fn read_arrivals(reader: &mut Reader<'_>) -> Result<Option<Arrivals>, ExperimentError> {
-    let rate_per_s = reader.rate_per_s("rate", 0.01..=10_000_000.0);
+fn read_arrivals(
+    reader: &mut Reader<'_>,
+) -> Result<(Option<Arrivals>, Option<Promised>), ExperimentError> {
+    let rate_per_s = reader.rate_per_s_or_auto("rate", 0.01..=10_000_000.0);
     let spacing = reader.optional_word("arrivals");
+    let has_promise = reader.has("p99");
+    let p99_ms = reader.duration_ms("p99", 20, 1..=3_600_000);
+    let is_searched = rate_per_s.is_some_and(f64::is_infinite);
+    if is_searched != has_promise {
+        return Err(match is_searched {
+            true => reader.conflict(
+                &["rate"],
+                "rate is \"auto\" and p99 is not set",
+                "the highest rate at which what is promised?",
+                "set p99 = \"20ms\" beside it: 99 of 100 transactions are to take no longer",
+            ),
+            false => reader.conflict(
+                &["p99"],
+                "p99 is set and rate is not \"auto\"",
+                "it says up to which rate is searched",
+                "write rate = \"auto\", or leave p99 out",
+            ),
+        });
+    }
     match (rate_per_s, spacing) {
-        (None, None) => Ok(None),
+        (None, None) => Ok((None, None)),
         (None, Some(_)) => Err(reader.conflict(
             &["arrivals"],
             "arrivals is set and rate is not",
@@ -67,10 +101,15 @@ fn read_arrivals(reader: &mut Reader<'_>) -> Result<Option<Arrivals>, Experiment
             "one of the two says when a client begins its next transaction",
             "leave one out: with a rate, transactions begin when they are due and a client is free",
         )),
-        (Some(rate_per_s), spacing) => Ok(Some(Arrivals {
-            rate_per_s,
-            spacing: spacing.unwrap_or(Spacing::Poisson),
-        })),
+        (Some(rate_per_s), spacing) => {
+            let spacing = spacing.unwrap_or(Spacing::Poisson);
+            let promised = is_searched.then_some(Promised { p99_ms, spacing });
+            let arrivals = (!is_searched).then_some(Arrivals {
+                rate_per_s,
+                spacing,
+            });
+            Ok((arrivals, promised))
+        }
     }
 }
 
@@ -98,6 +137,11 @@ impl Workload {
     /// Most clients that there will be at once.
     pub fn clients_max(&self) -> u32 {
         self.clients.iter().copied().max().unwrap_or(1)
+    }
+
+    /// Whether load arrives by itself, at a rate that is set or searched for.
+    pub fn is_open(&self) -> bool {
+        self.arrivals.is_some() || self.promised.is_some()
     }
 
     /// Sessions at a load level.
@@ -163,7 +207,11 @@ impl Workload {
             transactions: None,
             reconnect: self.reconnect,
             think_time_ns: self.think_time_ms * 1_000_000,
-            arrivals: self.arrivals,
+            arrivals: self.arrivals.or(self.promised.map(|promised| Arrivals {
+                // Until the search sets one.
+                rate_per_s: f64::INFINITY,
+                spacing: promised.spacing,
+            })),
         }
     }
 
@@ -180,10 +228,12 @@ impl Workload {
             }
             Pace::Timed | Pace::Counted => (8, ERROR_LIMIT_PERCENT),
         };
+        let (arrivals, promised) = read_arrivals(reader)?;
         let workload = Workload {
             clients: reader.numbers("clients", clients, 1..=4096),
             think_time_ms: reader.duration_ms("think_time", 0, 0..=3_600_000),
-            arrivals: read_arrivals(reader)?,
+            arrivals,
+            promised,
             reconnect: reader.flag("reconnect", false),
             error_limit_percent: reader.percent("error_limit", error_limit, 0.0..=100.0),
             transactions: Transactions::read(kind, reader),
@@ -201,6 +251,14 @@ impl Workload {
         };
         if let Err(refusal) = settings.check(&made_for) {
             return Err(refused(reader, refusal));
+        }
+        if workload.promised.is_some() && workload.transactions.are_counted() {
+            return Err(reader.conflict(
+                &["rate"],
+                format!("rate = \"auto\" means nothing to kind = \"{kind}\""),
+                "its clients end with their last transaction, and a search goes on until it has found the rate",
+                "leave it out",
+            ));
         }
         check_engine(reader, &workload, database.engine())?;
         check_remote(reader, &workload, database)?;
@@ -220,7 +278,7 @@ fn refused(reader: &Reader<'_>, refusal: Refusal) -> ExperimentError {
 
 /// Keys that mean nothing to streams of queries.
 fn check_streams(reader: &Reader<'_>, kind: WorkloadKind) -> Result<(), ExperimentError> {
-    for key in ["think_time", "rate", "arrivals"] {
+    for key in ["think_time", "rate", "p99", "arrivals"] {
         if reader.has(key) {
             return Err(reader.conflict(
                 &[key],
@@ -319,6 +377,53 @@ mod tests {
     use std::fs;
 
     use crate::Experiment;
+
+    #[test]
+    fn numbers_of_clients_may_be_a_range_with_a_step() {
+        let clients = |text: &str| {
+            let text = format!("[workload]\nclients = \"{text}\"\n[[layout]]\nname = \"a\"\n");
+            let experiment = Experiment::parse("e.toml", &text, &[]);
+            experiment.map(|experiment| experiment.workload.clients)
+        };
+        assert_eq!(clients("20..80 step 20").unwrap(), [20, 40, 60, 80]);
+        assert_eq!(clients("1..8 step 3").unwrap(), [1, 4, 7]);
+        for wrong in [
+            "20..80",
+            "80..20 step 20",
+            "0..8 step 2",
+            "1..4096 step 1",
+            "1..8 step 0",
+            "8",
+            "1..9999999999 step 1",
+        ] {
+            assert!(clients(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_rate_is_searched_for_a_promise_and_not_without_one() {
+        let read = |lines: &str| {
+            let text = format!("[workload]\n{lines}\n[[layout]]\nname = \"a\"\n");
+            Experiment::parse("e.toml", &text, &[])
+        };
+        let workload = read("rate = \"auto\"\np99 = \"20ms\"").unwrap().workload;
+        assert_eq!(workload.promised.unwrap().p99_ms, 20);
+        assert_eq!(workload.arrivals, None);
+        assert!(workload.is_open());
+        for (lines, said) in [
+            ("rate = \"auto\"", "p99 is not set"),
+            ("rate = \"5/s\"\np99 = \"20ms\"", "rate is not \"auto\""),
+            ("p99 = \"20ms\"", "rate is not \"auto\""),
+            (
+                "rate = \"auto\"\np99 = \"20ms\"\nthink_time = \"1s\"",
+                "think_time",
+            ),
+            ("kind = \"junk\"\nrate = \"auto\"\np99 = \"20ms\"", "rate"),
+        ] {
+            let told = read(lines).expect_err(lines).to_string();
+            assert!(told.contains(said), "{lines}: {told}");
+        }
+    }
 
     /// Reads an experiment with these scripts beside it.
     fn read(engine: &str, lines: &str, script: &str) -> Result<Experiment, String> {

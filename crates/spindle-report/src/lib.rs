@@ -9,10 +9,12 @@
 pub mod brief;
 mod bulk_load;
 pub mod calibration_sheet;
+mod capacity;
 mod chart;
 pub mod compare;
 pub mod comparison;
 pub mod cost;
+mod costs;
 mod device_limits;
 mod diagram;
 mod effects;

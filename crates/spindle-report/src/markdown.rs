@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 use spindle_stats::TimeSeries;
 
 use super::bulk_load;
+use super::capacity;
 use super::comparison::{self, CHECKS, CHECKS_NOTE, NO_FIGURE};
+use super::costs;
 use super::effects;
 use super::facts::{Fact, experiment_facts, facts};
 use super::io_calls;
@@ -37,6 +39,8 @@ pub fn markdown(result: &RunResult, series: &[SampledTrial]) -> String {
         warnings(result),
         comparison_table(result),
         verdicts(result),
+        capacities(result),
+        costs_table(result),
         pairs(result),
         effects(result),
         why(result),
@@ -96,6 +100,36 @@ fn warnings(result: &RunResult) -> String {
         .map(|warning| format!("- {}\n", escaped(&warning.text)))
         .collect();
     section("What weakens this answer", &items)
+}
+
+fn costs_table(result: &RunResult) -> String {
+    let mut body = String::new();
+    for ranking in &result.rankings {
+        let rows = costs::rows(result, ranking);
+        if !rows.is_empty() {
+            let load = load_name(result, ranking.clients);
+            let _ = writeln!(
+                body,
+                "{}\n\n{}",
+                escaped(&load),
+                table(&owned(&costs::HEADER), &rows)
+            );
+        }
+    }
+    match body.is_empty() {
+        true => body,
+        false => section("Costs", &format!("{body}{}", costs::NOTE)),
+    }
+}
+
+fn capacities(result: &RunResult) -> String {
+    let rows = capacity::rows(result);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let header = owned(&capacity::HEADER);
+    let body = format!("{}\n{}", table(&header, &rows), capacity::NOTE);
+    section("Capacity", &body)
 }
 
 fn comparison_table(result: &RunResult) -> String {

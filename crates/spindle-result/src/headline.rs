@@ -11,8 +11,8 @@ use super::wording::{
     rounds_that_tell,
 };
 use super::{
-    Comparison, FactorAnswer, Measure, Ranking, RunResult, disturbance, durability, fixed_rate,
-    left_out, levels,
+    Comparison, FactorAnswer, Measure, Ranking, RunResult, capacity, costs, disturbance,
+    durability, fixed_rate, left_out, levels,
 };
 
 /// What is said when reads were answered from memory, so that no device was compared.
@@ -48,7 +48,10 @@ pub(super) fn headline(result: &RunResult) -> String {
     let before = [missing, disturbed].into_iter().flatten();
     let combinations = left_out::combinations(result);
     let answer = before.chain(sentences).chain(combinations);
-    let all: Vec<String> = answer.chain(settings).collect();
+    let all: Vec<String> = answer
+        .chain(settings)
+        .chain(costs::sentence(result))
+        .collect();
     all.join(" ")
 }
 
@@ -91,6 +94,10 @@ fn is_one_answer(result: &RunResult, levels: &[&Ranking]) -> bool {
     }
     // Rounds of one run say too little of another to be taken together.
     if result.cases.iter().any(levels::has_runs) {
+        return false;
+    }
+    // Nor do the rates of one number of clients say anything of another's.
+    if result.cases.iter().any(|case| case.capacity().is_some()) {
         return false;
     }
     let is_same_winner = |other: &&Ranking| other.winner.is_some() && other.winner == first.winner;
@@ -220,7 +227,9 @@ fn fastest(result: &RunResult, levels: &[&Ranking], load: &str) -> Answer {
 
 fn answer_at(result: &RunResult, ranking: &Ranking, load: &str) -> Answer {
     let comparisons = comparisons_of(result, ranking);
-    if let Some(answer) = fixed_rate::answer(result, ranking, &comparisons) {
+    let of_rate = fixed_rate::answer(result, ranking, &comparisons)
+        .or_else(|| capacity::answer(result, ranking, &comparisons));
+    if let Some(answer) = of_rate {
         return answer;
     }
     let best = &ranking.best;

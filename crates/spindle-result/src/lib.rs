@@ -9,9 +9,11 @@ mod answer;
 mod attribution;
 mod build;
 mod bulk_load;
+mod capacity;
 mod case_means;
 mod clients;
 mod cold_start;
+mod costs;
 mod device_drift;
 mod disturbance;
 mod doubt;
@@ -41,6 +43,8 @@ mod warnings;
 mod wording;
 
 pub use build::{RecordError, build};
+pub use capacity::CaseCapacity;
+pub use costs::{Cost, costs};
 pub use doubt::{Doubt, TRIES_MAX, doubt};
 pub use effects::SAME_EVERYWHERE;
 pub use findings::kinds_of_findings;
@@ -48,16 +52,16 @@ pub use fixed_rate::speed;
 pub use kinds::KindMeans;
 pub use levels::unit;
 pub use model::{
-    Arrivals, Attribution, Audit, BulkLoad, CacheUse, Case, CaseId, CasePair, CaseStatus,
+    Arrivals, Attribution, Audit, BulkLoad, CacheUse, Capacity, Case, CaseId, CasePair, CaseStatus,
     ClientAudit, Comparison, Conditions, CpuMicroseconds, CpuShares, DatabaseFacts, DeviceProbe,
     Drift, Effect, FORMAT_VERSION, FactorAnswer, FactorName, Finding, Interaction, IoCalls,
     IoCounts, IoPerTransaction, Keeps, KindOfTransaction, Latency, Layout, LoadStep, Measure,
     Memory, NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OracleEvent, OwnCost, PageCache, Pair,
-    PartDifference, Phase, Place, ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime,
-    QuietWait, Ranking, RatioEstimate, ResponseTime, Restore, RunResult, SegmentSpace, SetAside,
-    StackKind, StackPart, Standstill, StatementTime, Stopping, SystemColumn, SystemFigure,
-    SystemMean, SystemSeries, Throughput, TimePart, TimeUse, Trial, TrialTimes, Variance, Wait,
-    WaitEvent, WarmUp, Warning, is_refresh,
+    PartDifference, Phase, Place, Price, ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime,
+    QuietWait, Ranking, RateStep, RatioEstimate, ResponseTime, Restore, RunResult, SegmentSpace,
+    SetAside, StackKind, StackPart, Standstill, StatementTime, Stopping, SystemColumn,
+    SystemFigure, SystemMean, SystemSeries, Throughput, TimePart, TimeUse, Trial, TrialTimes,
+    Variance, Wait, WaitEvent, WarmUp, Warning, is_refresh,
 };
 pub use queries::{QueryMean, QueryMeans};
 pub use record::{AutoPlan, CaseRecord, MatrixRecord, RunRecord, SampledTrial};

@@ -47,6 +47,7 @@ fn layout(name: &str) -> Layout {
         caching: PageCache::Direct,
         method: "sync".to_owned(),
         engine: None,
+        price: None,
         description: "files on ext4, direct, one by one".to_owned(),
         emulated: Vec::new(),
         not_direct: None,
@@ -127,6 +128,7 @@ pub fn trial(round: u32, tpm: f64) -> Trial {
         conditions: Conditions::default(),
         io_calls: None,
         arrivals: None,
+        capacity: None,
         response_time: None,
         io: None,
     }

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use super::judge::{is_within_noise, own_noise};
 use super::wording::{MOSTLY_CACHED_SHARE, case_label, format_ratio, rounds_where};
 use super::{
-    Case, CaseStatus, Comparison, Drift, PageCache, RunRecord, RunResult, Trial, Warning, clients,
-    cold_start, disturbance, fixed_rate,
+    Case, CaseStatus, Comparison, Drift, PageCache, RunRecord, RunResult, Trial, Warning, capacity,
+    clients, cold_start, costs, disturbance, fixed_rate,
 };
 
 /// Ratios of the program's to the device's byte counts that count as agreement.
@@ -28,6 +28,8 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
     let verdicts = result.verdicts.iter();
     texts.extend(verdicts.filter_map(|comparison| within_noise(result, comparison)));
     texts.extend(fixed_rate::note(result));
+    texts.extend(capacity::note(result));
+    texts.extend(costs::note(result));
     let checks: [fn(&RunResult, &Case) -> Option<String>; 9] = [
         failed,
         fixed_rate::fell_behind,

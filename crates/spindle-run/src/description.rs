@@ -55,6 +55,12 @@ pub fn describe(experiment: &Experiment, index: usize) -> spindle_result::Layout
         caching,
         method,
         engine: None,
+        price: layout.price.as_ref().map(|price| {
+            Box::new(spindle_result::Price {
+                hundredths_per_month: price.hundredths_per_month,
+                currency: price.currency.clone(),
+            })
+        }),
         description,
         emulated,
         not_direct: None,

@@ -73,6 +73,7 @@ impl FinishedTrial {
             promise: outcome.promise,
             warm_up: outcome.warm_up,
             arrivals: outcome.arrivals,
+            capacity: outcome.capacity,
             response_time: outcome.response_time,
             conditions,
             io_calls: outcome.io_calls,
@@ -153,6 +154,7 @@ mod tests {
             },
             clients: None,
             arrivals: None,
+            capacity: None,
             waits: Vec::new(),
             response_time: None,
             cpu: Some(CpuShares {

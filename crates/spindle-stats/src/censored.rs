@@ -45,6 +45,18 @@ impl CensoredTimes {
         }
     }
 
+    /// The share of all, 0 to 1, that took longer than this; 0 without any times.
+    pub fn share_longer_than(&self, time_us: f64) -> f64 {
+        let ended = self.ended_by.iter();
+        let ended = ended.take_while(|(time_ns, _)| *time_ns as f64 <= time_us * NS_PER_US);
+        match (ended.last(), self.ended_by.is_empty()) {
+            (Some((_, by)), _) => (1.0 - by).max(0.0),
+            (None, false) => 1.0,
+            // Nothing ended: all that is known is how long it has taken so far.
+            (None, true) => f64::from(u8::from(self.longest_us > time_us)),
+        }
+    }
+
     /// The longest of all in microseconds, whether it ended or not; 0 without any.
     pub fn max_us(&self) -> f64 {
         self.longest_us
@@ -70,6 +82,23 @@ fn product_limit(ended: &LatencyHistogram, at_least: &LatencyHistogram) -> Vec<(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_share_of_longer_times_is_what_the_percentiles_say() {
+        let even: Vec<u64> = (1..=100).collect();
+        let times = CensoredTimes::new(recorded(&even), &LatencyHistogram::new());
+        assert!((times.share_longer_than(50.5) - 0.5).abs() < 1e-9);
+        assert_eq!(times.share_longer_than(0.5), 1.0);
+        assert_eq!(times.share_longer_than(200.0), 0.0);
+        // Half of them had not ended at 30: they are longer than that, and nobody knows by how much.
+        let half: Vec<u64> = (1..=50).collect();
+        let times = CensoredTimes::new(recorded(&half), &recorded(&[60; 50]));
+        assert!((times.share_longer_than(55.0) - 0.5).abs() < 1e-9);
+        let none = CensoredTimes::new(LatencyHistogram::new(), &recorded(&[60]));
+        assert_eq!(none.share_longer_than(55.0), 1.0);
+        let nothing = CensoredTimes::new(LatencyHistogram::new(), &LatencyHistogram::new());
+        assert_eq!(nothing.share_longer_than(55.0), 0.0);
+    }
 
     fn recorded(times_us: &[u64]) -> LatencyHistogram {
         let mut histogram = LatencyHistogram::new();

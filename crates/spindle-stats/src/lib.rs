@@ -18,6 +18,7 @@ mod levels;
 mod pairs;
 mod power;
 mod ranking;
+mod rate_search;
 mod sequential;
 mod series;
 mod simultaneous;
@@ -40,6 +41,7 @@ pub use levels::{
 pub use pairs::{Pair, pairs};
 pub use power::{MAX_ROUNDS, rounds_to_find};
 pub use ranking::{PairVerdict, Ranking, rank, rank_in_groups};
+pub use rate_search::{RateSearch, RateTry, SearchEnd};
 pub use sequential::ROUNDS_MIN;
 pub use series::TimeSeries;
 pub use simultaneous::Family;

@@ -3,6 +3,7 @@
 //! engine. A new workload is one file here, with its settings, and one line in the list of `kinds`.
 
 mod arrivals;
+pub mod capacity;
 pub mod driver;
 mod dss;
 mod keyed;

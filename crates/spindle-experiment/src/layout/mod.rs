@@ -9,10 +9,12 @@ use spindle_engines::sql::{Address, ServerIo};
 mod disk_group;
 mod made;
 mod placement;
+mod price;
 
 pub use disk_group::{DiskGroup, Redundancy, Striping, StripingByKind};
 pub use made::{Made, specs_of};
 pub use placement::{PlacedOn, Placement};
+pub use price::Price;
 
 pub(super) use made::keys_of_tables;
 
@@ -55,6 +57,9 @@ pub struct Layout {
     /// How much longer its I/O takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delay>,
+    /// What it costs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
     /// The database of this layout's cases: the shared settings with this layout's own in place.
     pub(super) database: Database,
 }
@@ -95,6 +100,7 @@ impl Layout {
             Engine::Server(kind) => server_io(&io_reader, io, kind, is_raw)?,
         };
         let (limit, delay) = (Limit::read(reader)?, read_delay(reader)?);
+        let price = Price::read(reader);
         if let Some(made) = &mut made {
             made.spec.delay = delay;
         }
@@ -126,6 +132,7 @@ impl Layout {
             made,
             placement,
             candidate,
+            price,
             repeats: None,
             io,
             server_io,
@@ -160,7 +167,7 @@ fn check_remote(
     address: &Address,
     candidate: bool,
 ) -> Result<(), ExperimentError> {
-    if let Some(key) = reader.set_besides(&["name", "candidate", "database"]) {
+    if let Some(key) = reader.set_besides(&["name", "candidate", "database", "price"]) {
         return Err(reader.conflict(
             &[key],
             format!("{key} is set for an existing server, {address}"),

@@ -10,6 +10,7 @@ mod figure;
 pub(super) mod histogram;
 pub(super) mod latency;
 pub(super) mod limits;
+pub(super) mod load;
 mod mark;
 pub(super) mod probe;
 pub(super) mod queries;

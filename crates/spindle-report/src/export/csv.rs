@@ -25,7 +25,7 @@ const KEYS: [&str; 6] = [
 ];
 
 /// The figures, in order.
-const COLUMNS: [Column; 37] = [
+const COLUMNS: [Column; 38] = [
     column("round", |trial| Some(trial.round.into())),
     column("position", |trial| Some(trial.position.into())),
     column("tpm", |trial| Some(trial.tpm)),
@@ -75,6 +75,9 @@ const COLUMNS: [Column; 37] = [
     column("page_cache_share", |trial| trial.audit.page_cache_share),
     column("warm_up_s", |trial| Some(trial.warm_up?.duration_s)),
     column("rate_per_s", |trial| Some(trial.arrivals?.rate_per_s)),
+    column("capacity_per_s", |trial| {
+        Some(trial.capacity.as_ref()?.rate_per_s)
+    }),
     column("begin_delay_p99_us", |trial| {
         Some(trial.arrivals?.delay_us.p99)
     }),

@@ -5,8 +5,10 @@ use maud::{Markup, html};
 use super::why::{bar_name, events_of};
 use super::{layout_name, scrolling};
 use crate::bulk_load;
+use crate::chart::load::figure as latency_over_load;
 use crate::chart::stacked::{self, Bar};
 use crate::chart::{device, latency, probe, queries, scaling, throughput};
+use crate::costs;
 use crate::queries::{rates_table, seconds_table, temporary_space_table, time_table};
 use crate::sentences::load_name;
 use crate::side_by_side::SideBySide;
@@ -62,8 +64,26 @@ fn of_load(result: &RunResult, series: &[SampledTrial], ranking: &Ranking, index
             (throughput::figure(result, timeline, &format!("throughput-{index}"), &format!("Throughput over time: {load}")))
         }
         @if let Some(figure) = latency::figure(result, &cases, &format!("latency-{index}"), &format!("Transaction time: {load}")) { (figure) }
+        (costs_of(result, ranking))
+        @if let Some(figure) = latency_over_load(result, &cases, &format!("load-{index}"), &format!("Latency over load: {load}")) { (figure) }
         (waits(result, &cases, &format!("waits-{index}"), &format!("Waits: {load}")))
         @if let Some(timeline) = &timeline { (devices(result, timeline, &load, index)) }
+    }
+}
+
+fn costs_of(result: &RunResult, ranking: &Ranking) -> Markup {
+    let rows = costs::rows(result, ranking);
+    html! {
+        @if !rows.is_empty() {
+            h4 { "Costs" }
+            (scrolling("Costs", html! {
+                table.facts {
+                    thead { tr { @for title in costs::HEADER { th scope="col" { (title) } } } }
+                    tbody { @for row in &rows { tr { @for cell in row { td { (cell) } } } } }
+                }
+            }))
+            p.note { (costs::NOTE) }
+        }
     }
 }
 

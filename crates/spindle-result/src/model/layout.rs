@@ -34,6 +34,15 @@ impl fmt::Display for PageCache {
     }
 }
 
+/// What a candidate costs, as the experiment says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Price {
+    /// Hundredths of the currency's unit in a month of 730 hours.
+    pub hundredths_per_month: u64,
+    /// Three capital letters.
+    pub currency: String,
+}
+
 /// One candidate: where the database stood and how its blocks were read and written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
@@ -45,6 +54,9 @@ pub struct Layout {
     pub caching: PageCache,
     /// `sync`, `slaves`, `async`, `libaio`, `odm`, or [`OF_THE_SERVER`].
     pub method: String,
+    /// What it costs; `None`: the experiment does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Box<Price>>,
     /// The database, with its version, as it calls itself; `None` for the embedded one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,

@@ -2,6 +2,7 @@
 
 mod audit;
 mod bulk_load;
+mod capacity;
 mod case_id;
 mod cause;
 mod clients;
@@ -25,6 +26,7 @@ use super::mean::mean_of;
 
 pub use audit::{Audit, IoCounts};
 pub use bulk_load::{BulkLoad, LoadStep};
+pub use capacity::{Capacity, RateStep};
 pub use case_id::{CaseId, CasePair};
 pub use cause::{Attribution, Finding, PartDifference};
 pub use clients::ClientAudit;
@@ -35,7 +37,7 @@ pub use judgement::{
     Comparison, Drift, Measure, NoiseFloor, Pair, Place, Ranking, RatioEstimate, Stopping,
 };
 pub use layout::{
-    DatabaseFacts, Layout, NOT_DIRECT_HERE, OF_THE_SERVER, PageCache, StackKind, StackPart,
+    DatabaseFacts, Layout, NOT_DIRECT_HERE, OF_THE_SERVER, PageCache, Price, StackKind, StackPart,
 };
 pub use promise::{Keeps, Promise, PromiseReason};
 pub use system::{SystemColumn, SystemFigure, SystemMean, SystemSeries};

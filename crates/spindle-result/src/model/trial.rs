@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Promise;
 use super::conditions::Conditions;
 use super::io_calls::IoCalls;
 use super::wait_event::{TimeUse, WaitEvent};
 use super::words::open_words;
+use super::{Capacity, Promise};
 use crate::{Audit, IoCounts};
 
 /// One measured run of a case. The journal holds it in this form too.
@@ -87,6 +87,9 @@ pub struct Trial {
     /// The load that came at a fixed rate, if it did.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
+    /// What the search for the highest rate found, if there was one.
+    #[serde(default)]
+    pub capacity: Option<Capacity>,
     /// What a transaction's time went to, as seen from its session; `None` when that is not known.
     #[serde(default)]
     pub response_time: Option<ResponseTime>,

@@ -26,6 +26,9 @@ const ROLL_BACK_MS: u64 = 3_000;
 const KERNEL_ENDS_MS: u64 = 500;
 const SERVER_ENDS_MS: u64 = 6_000;
 
+/// Assumed: rates that a search tries, each for a quarter of the measured time, and a quarter of that before it.
+const RATES_TRIED: u64 = 26;
+
 /// Beginning and ending a turn, of trials that are measured by turns.
 const TURN_ENDS_MS: u64 = 150;
 
@@ -107,6 +110,7 @@ impl Time {
             trial: vec![
                 ("restore", restore_ms),
                 ("warm-up", warmup_ms),
+                ("search", search_ms(experiment)),
                 ("measured", measure_ms),
                 ("turns", turns * TURN_ENDS_MS),
                 (
@@ -152,6 +156,14 @@ impl Time {
     fn ms(&self, trials: u64) -> u64 {
         let sum = |parts: &[(&str, u64)]| parts.iter().map(|(_, ms)| ms).sum::<u64>();
         self.runs * sum(&self.once) + self.pauses_ms + trials * sum(&self.trial)
+    }
+}
+
+/// What it takes to search the highest rate, where that is asked for.
+fn search_ms(experiment: &Experiment) -> u64 {
+    match experiment.workload.promised {
+        Some(_) => RATES_TRIED * (experiment.plan.measure_ms / 4).max(1_000) * 5 / 4,
+        None => 0,
     }
 }
 

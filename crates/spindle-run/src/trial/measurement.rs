@@ -33,8 +33,8 @@ use super::turns;
 use crate::observe::series::DatabaseState;
 use spindle_experiment::{Caching, WriteSync};
 use spindle_result::{
-    Arrivals, CacheUse, KindOfTransaction, Latency, Memory, QueryRun, SegmentSpace, Standstill,
-    StatementTime, SystemSeries, TrialTimes, WarmUp,
+    Arrivals, CacheUse, Capacity, KindOfTransaction, Latency, Memory, QueryRun, SegmentSpace,
+    Standstill, StatementTime, SystemSeries, TrialTimes, WarmUp,
 };
 use spindle_system::SystemTree;
 use spindle_system::disk::DiskCounters;
@@ -95,6 +95,7 @@ struct Watched {
 /// What was counted while the clients were at work.
 struct Measured {
     warm_up: Option<WarmUp>,
+    capacity: Option<Capacity>,
     begin: CounterSnapshot,
     end: CounterSnapshot,
     watched: Watched,
@@ -217,6 +218,10 @@ impl Measurement<'_> {
             true => None,
             false => self.warm_up().await?,
         };
+        let capacity = match self.task.workload.promised {
+            Some(promised) => Some(self.find_capacity(promised).await?),
+            None => None,
+        };
         self.times.warm_up_ms = milliseconds(began);
         let until = match is_counted {
             true => Until::Finished,
@@ -227,6 +232,7 @@ impl Measurement<'_> {
             None => self.measure_until(&sampler, until).await?,
         };
         measured.warm_up = warm_up;
+        measured.capacity = capacity;
         Ok(measured)
     }
 
@@ -244,6 +250,7 @@ impl Measurement<'_> {
         let end = self.moment(sampler);
         Ok(Measured {
             warm_up: None,
+            capacity: None,
             begin,
             end,
             watched,
@@ -369,6 +376,7 @@ impl Measurement<'_> {
             latency_us: latency(&self.running.times(), mean.whole_us),
             clients: Some(window.audit(mean)),
             arrivals: self.arrivals(&seen.watched.backlogs, mean),
+            capacity: seen.capacity,
             waits: waits(&begin.waits, &end.waits, is_sampled),
             response_time: response_time_between(begin, end, mean, transactions * self.processes()),
             cpu,
@@ -652,10 +660,10 @@ impl Measurement<'_> {
         }
         let of = |(record, time_ns): (KindRecord, &u64)| {
             let transactions = record.latencies.count();
-            let mean_us = match (transactions, self.task.workload.arrivals) {
+            let mean_us = match (transactions, self.task.workload.is_open()) {
                 (0, _) => 0.0,
                 // Which kind a transaction in the queue will be is not drawn yet.
-                (_, Some(_)) => record.latencies.mean_us(),
+                (_, true) => record.latencies.mean_us(),
                 _ => *time_ns as f64 / 1e3 / transactions as f64,
             };
             let times = CensoredTimes::new(record.latencies, &record.at_least);

@@ -8,6 +8,7 @@
 //! holds, `open_loop` what a trial needs whose load arrives at a rate, `turns` what one needs that is measured by
 //! turns; [`supervisor`] the side that starts the process and listens. Only the run calls the supervisor.
 
+mod capacity;
 mod channel;
 mod clients;
 mod counter_snapshot;

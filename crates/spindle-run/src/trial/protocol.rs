@@ -17,7 +17,7 @@ use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
 use spindle_experiment::{AccessPath, Caching, Delay, KernelSpec, Workload};
 use spindle_result::{
-    Arrivals, CacheUse, ClientAudit, CpuMicroseconds, CpuShares, IoCalls, IoCounts,
+    Arrivals, CacheUse, Capacity, ClientAudit, CpuMicroseconds, CpuShares, IoCalls, IoCounts,
     KindOfTransaction, Latency, Memory, OwnCost, Promise, QueryRun, ResponseTime, SegmentSpace,
     Standstill, StatementTime, SystemSeries, TrialTimes, Wait, WarmUp,
 };
@@ -245,6 +245,8 @@ pub struct TrialOutcome {
     /// The load that came at a rate, if it did.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
+    /// What the search for the highest rate found, if there was one.
+    pub capacity: Option<Capacity>,
     /// How often the buffer cache was of use.
     #[serde(default)]
     pub cache: Option<CacheUse>,

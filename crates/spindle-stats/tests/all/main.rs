@@ -5,6 +5,7 @@ mod effects;
 mod few_rounds;
 mod levels;
 mod machine;
+mod rate_search;
 mod reference;
 mod sequential;
 mod steady_state;

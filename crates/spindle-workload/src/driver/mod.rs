@@ -4,6 +4,7 @@
 //! ended when measuring does counts as at least as long as it is by then. What a transaction is, [`Work`] says.
 
 mod check;
+mod open_loop;
 mod rest;
 mod time_spent;
 mod work;
@@ -17,19 +18,18 @@ use spindle_io::{Env, Join};
 use spindle_stats::{CensoredTimes, LatencyHistogram};
 
 pub use check::{NotKept, check, check_together};
+use open_loop::OpenLoop;
 use rest::Rest;
 pub use time_spent::TimeSpent;
 use time_spent::{ClientClock, Doing, Open};
 pub use work::{RowWork, StatementTotal, Work};
 
-use crate::arrivals::{Arrivals, Schedule};
+use crate::arrivals::Arrivals;
 use crate::session::{Session, SessionError};
 use crate::workload::{Acknowledged, Client, Table, Workload};
 
 /// Streams of chance from here on are the clients'.
 const CLIENT_STREAMS: u64 = 1 << 32;
-/// The stream of chance of the arrivals.
-const ARRIVAL_STREAM: u64 = 1 << 33;
 /// A transaction that meets others this often in a row is given up: it has failed for good.
 const RETRIES_MAX: u32 = 100;
 /// A database that has gone away is waited for so long before a client gives up, and looked for as often.
@@ -123,17 +123,6 @@ pub struct LeftOpen {
     pub longest_ns: u64,
 }
 
-/// What an open loop has besides.
-struct OpenLoop {
-    schedule: Latch<Schedule>,
-    /// From the intended begin of each transaction to its begin; shared as latencies are.
-    delays: Vec<Latch<LatencyHistogram>>,
-    /// Those that were due and had not begun when measuring ended.
-    not_begun: Latch<LatencyHistogram>,
-    /// All of these delays so far, of transactions that have begun, nanoseconds.
-    queued_ns: AtomicU64,
-}
-
 /// How clients behave.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Behaviour {
@@ -145,7 +134,8 @@ pub struct Behaviour {
     pub reconnect: bool,
     /// Pause after each transaction, nanoseconds; of no use with `arrivals`.
     pub think_time_ns: u64,
-    /// Transactions come at a rate of their own; `None`: each client begins one when it has ended the last.
+    /// Transactions come at a rate of their own; `None`: each client begins one when it has ended the last. An infinite
+    /// rate is that, too, until [`Running::arrive`] sets another.
     pub arrivals: Option<Arrivals>,
 }
 
@@ -309,8 +299,8 @@ impl Running {
             all.add(&clock.lock().spent(now_ns));
         }
         if let Some(open) = &self.board.open {
-            let schedule = open.schedule.lock().clone();
-            let waiting_ns: u64 = schedule.waiting_ns(now_ns).sum();
+            let pace = open.pace();
+            let waiting_ns: u64 = pace.waiting_ns(now_ns).sum();
             all.queued_ns = open.queued_ns.load(Ordering::Relaxed) + waiting_ns;
         }
         all
@@ -364,9 +354,36 @@ impl Running {
     /// Transactions that are due at `now_ns` and have not begun, for want of a free client; 0 in a closed loop.
     pub fn backlog(&self, now_ns: u64) -> u64 {
         let open = self.board.open.as_ref();
-        // Looked at in a copy: counting takes long enough to keep clients waiting.
-        let schedule = open.map(|open| open.schedule.lock().clone());
-        schedule.map_or(0, |schedule| schedule.backlog(now_ns))
+        let pace = open.map(OpenLoop::pace);
+        pace.map_or(0, |pace| pace.waiting_ns(now_ns).count() as u64)
+    }
+
+    /// From now on transactions arrive so; those that were due and have not begun are given up. Of use in an open loop
+    /// only.
+    pub fn arrive(&self, arrivals: Arrivals) {
+        if let Some(open) = &self.board.open {
+            open.arrive(&*self.env, arrivals);
+        }
+    }
+
+    /// Forgets what was found of latencies and errors while measuring.
+    pub fn forget(&self) {
+        let board = &self.board;
+        let clear = |histograms: &mut Vec<LatencyHistogram>| {
+            histograms
+                .iter_mut()
+                .for_each(|it| *it = LatencyHistogram::new());
+        };
+        board.latencies.iter().for_each(|it| clear(&mut it.lock()));
+        clear(&mut board.at_least.lock());
+        *board.left_open.lock() = LeftOpen::default();
+        for (failed, temporary) in board.failed.iter().zip(&board.temporary) {
+            failed.store(0, Ordering::Relaxed);
+            *temporary.lock() = TemporarySpace::default();
+        }
+        if let Some(open) = &board.open {
+            open.forget();
+        }
     }
 
     /// Lets every client end its transaction and pause; returns when all pause, have ended or have failed.
@@ -385,6 +402,9 @@ impl Running {
         self.board.stopping.store(true, Ordering::Release);
         self.board.stop.notify_waiters();
         self.board.begin.notify_waiters();
+        if let Some(open) = &self.board.open {
+            open.wake();
+        }
         self.board.rest.end();
         for join in std::mem::take(&mut self.joins) {
             if join.ended().await.is_err() {
@@ -413,12 +433,8 @@ impl Board {
     fn new(env: &Arc<dyn Env>, kinds: Vec<String>, behaviour: Behaviour, measuring: bool) -> Board {
         let count = behaviour.clients.clamp(1, HISTOGRAMS_MAX);
         let of_kinds = || Latch::new(vec![LatencyHistogram::new(); kinds.len()]);
-        let open = behaviour.arrivals.map(|arrivals| OpenLoop {
-            schedule: Latch::new(Schedule::new(arrivals, env.now(), env.rng(ARRIVAL_STREAM))),
-            delays: (0..count).map(|_| Latch::default()).collect(),
-            not_begun: Latch::default(),
-            queued_ns: AtomicU64::new(0),
-        });
+        let open = behaviour.arrivals;
+        let open = open.map(|arrivals| OpenLoop::new(&**env, arrivals, count));
         let clock = || Latch::new(ClientClock::new(env.now(), kinds.len()));
         let records = (0..behaviour.clients).map(|_| ClientRecord::default());
         Board {
@@ -467,10 +483,9 @@ impl Board {
             .filter_map(|clock| clock.lock().open())
             .for_each(count);
         if let Some(open) = &self.open {
-            let schedule = open.schedule.lock().clone();
+            let pace = open.pace();
             let mut not_begun = open.not_begun.lock();
-            schedule
-                .waiting_ns(now_ns)
+            pace.waiting_ns(now_ns)
                 .for_each(|age_ns| not_begun.record_ns(age_ns));
         }
     }
@@ -569,11 +584,11 @@ impl<W: Work> ClientPlace<'_, W> {
             left -= 1;
             self.turn_to(Doing::Between, self.env.now());
             let txn = self.work.next(&mut self.client);
-            let due_ns = board.open.as_ref().map(|open| open.schedule.lock().take());
-            if let Some(due_ns) = due_ns {
+            let mut due_ns = None;
+            if let Some(open) = &board.open {
                 self.turn_to(Doing::Idle, self.env.now());
-                board.sleep_until(&*self.env, due_ns).await;
-                if board.is_stopping() {
+                due_ns = open.arrival(&*self.env, || board.is_stopping()).await;
+                if due_ns.is_none() {
                     break;
                 }
             }

@@ -179,6 +179,7 @@ fn layout(path: &Path) -> Layout {
         caching: path.caching,
         method: path.method.to_owned(),
         engine: None,
+        price: None,
         description: path.description.to_owned(),
         emulated: Vec::new(),
         not_direct: None,
@@ -265,6 +266,7 @@ pub fn trial(case: usize, round: u32) -> Trial {
         conditions: Conditions::default(),
         io_calls: None,
         arrivals: None,
+        capacity: None,
         response_time: None,
         io: None,
     }

@@ -276,6 +276,7 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
             is_settled: true,
         }),
         arrivals: None,
+        capacity: None,
         response_time: Some(response_time),
         io: None,
         conditions: Conditions::default(),

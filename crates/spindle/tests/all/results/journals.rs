@@ -107,6 +107,7 @@ fn layout(name: &str) -> Layout {
         },
         method: "sync".to_owned(),
         engine: None,
+        price: None,
         description: format!("files on ext4, {name}"),
         emulated: Vec::new(),
         not_direct: None,

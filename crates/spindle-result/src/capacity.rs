@@ -1,0 +1,158 @@
+//! Cases for which the highest rate was searched that keeps a promise. They are compared by that rate, as closed loops
+//! are by their throughput; each round searches anew, so the interval holds what a search may miss.
+
+use spindle_stats::{Verdict, estimate_mean};
+
+use super::answer::{Answer, Opening};
+use super::wording::{clients_text, format_ratio};
+use super::{Capacity, Case, CaseId, Comparison, Ranking, RateStep, RunResult};
+
+/// The rate of a case over its rounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CaseCapacity {
+    /// What was promised, milliseconds.
+    pub p99_ms: f64,
+    /// Arithmetic mean of the rates, per second.
+    pub rate_per_s: f64,
+    /// 95 % interval of the mean (Student's t over the trials); `None` with a single trial.
+    pub ci95: Option<(f64, f64)>,
+    /// The rate in parts of what the same clients did in a closed loop, mean.
+    pub of_closed_loop: f64,
+    /// Where the curve of latency over load has its knee: the rate, of all that were tried, with the most throughput
+    /// for its p99 (L. Kleinrock calls the quotient power; "Power and deterministic rules of thumb", ICC 1979).
+    pub knee_per_s: f64,
+}
+
+impl Case {
+    /// What searches found, a trial each.
+    pub fn capacities(&self) -> impl Iterator<Item = &Capacity> {
+        self.trials
+            .iter()
+            .filter_map(|trial| trial.capacity.as_ref())
+    }
+
+    /// The highest rate that keeps the promise; `None` where it was not searched for.
+    pub fn capacity(&self) -> Option<CaseCapacity> {
+        let first = self.capacities().next()?;
+        let rates: Vec<f64> = self.capacities().map(|it| it.rate_per_s).collect();
+        let parts = self
+            .capacities()
+            .map(|it| it.rate_per_s / it.closed_loop_per_s);
+        let estimate = estimate_mean(&rates).ok()?;
+        Some(CaseCapacity {
+            p99_ms: first.p99_us / 1e3,
+            rate_per_s: estimate.mean,
+            ci95: estimate.ci95,
+            of_closed_loop: parts.sum::<f64>() / rates.len() as f64,
+            knee_per_s: knee(self.capacities().flat_map(|it| &it.steps))?.rate_per_s,
+        })
+    }
+}
+
+/// The step with the most throughput for its p99.
+fn knee<'a>(steps: impl Iterator<Item = &'a RateStep>) -> Option<&'a RateStep> {
+    let power = |step: &RateStep| step.rate_per_s / step.p99_us.max(1.0);
+    steps.max_by(|a, b| power(a).total_cmp(&power(b)))
+}
+
+/// The answer for a load level at which rates were searched for and one is surely higher than the others; `None`: as of
+/// any throughput. `comparisons` stand in ascending order of ratio.
+pub(super) fn answer(
+    result: &RunResult,
+    ranking: &Ranking,
+    comparisons: &[&Comparison],
+) -> Option<Answer> {
+    let best = result.case(&CaseId::new(&ranking.best, ranking.clients))?;
+    let capacity = best.capacity()?;
+    let next = comparisons.first().filter(|_| ranking.winner.is_some())?;
+    let interval = next.ci95.map_or_else(String::new, |(low, high)| {
+        format!(" ({}-{})", format_ratio(low), format_ratio(high))
+    });
+    Some(Answer::new(
+        Opening::Name,
+        format!(
+            "{} holds the most load at p99 <= {} ms: {}, {} x {}{interval}, by up to {}",
+            ranking.best,
+            capacity.p99_ms,
+            rate_text(&capacity),
+            format_ratio(next.ratio),
+            next.cases.b,
+            clients_text(ranking.clients)
+        ),
+    ))
+}
+
+/// `812 transactions a second (790-834)`.
+fn rate_text(capacity: &CaseCapacity) -> String {
+    let interval = capacity.ci95.map_or_else(String::new, |(low, high)| {
+        format!(" ({:.0}-{high:.0})", low.max(0.0))
+    });
+    format!("{:.0} transactions a second{interval}", capacity.rate_per_s)
+}
+
+/// What is to be said once of a run that searched.
+pub(super) fn note(result: &RunResult) -> Option<String> {
+    let capacity = result.cases.iter().find_map(Case::capacity)?;
+    let is_draw = |verdict: &Comparison| verdict.verdict == Verdict::Draw;
+    let draws = match result.verdicts.iter().any(is_draw) {
+        true => " A draw is one of these rates.",
+        false => "",
+    };
+    Some(format!(
+        "Layouts are compared by the highest rate at which 99 of 100 transactions take no more than {} ms from their \
+         intended begin. Each trial searched it, and its other figures were measured at that rate.{draws}",
+        capacity.p99_ms
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Capacity, RateStep, build, sample};
+
+    fn capacity(rate_per_s: f64) -> Capacity {
+        let step = |part: f64, p99_us: f64| RateStep {
+            rate_per_s: part * rate_per_s,
+            transactions: 1_000,
+            p50_us: 1_000.0,
+            p99_us,
+            late_share: 0.0,
+        };
+        Capacity {
+            p99_us: 20_000.0,
+            rate_per_s,
+            closed_loop_per_s: 1.25 * rate_per_s,
+            steps: vec![step(0.1, 4_000.0), step(0.6, 6_000.0), step(1.1, 90_000.0)],
+        }
+    }
+
+    #[test]
+    fn the_layout_that_holds_most_load_wins_whatever_was_done_at_it() {
+        let same = [30_000.0; 3];
+        let mut record = sample::record(&[("small", &same), ("large", &same)]);
+        let rates = [[500.0, 505.0, 495.0], [750.0, 760.0, 742.0]];
+        for (case, rates) in record.cases.iter_mut().zip(rates) {
+            for (trial, rate_per_s) in case.trials.iter_mut().zip(rates) {
+                trial.capacity = Some(capacity(rate_per_s));
+            }
+        }
+        let result = build(&record).unwrap();
+        assert_eq!(result.rankings[0].winner.as_deref(), Some("large"));
+        assert!(
+            result.headline.starts_with(
+                "large holds the most load at p99 <= 20 ms: 751 transactions a second (728-773), 1.50 x small"
+            ),
+            "{}",
+            result.headline
+        );
+        let said = result.warnings[0].text.as_str();
+        assert!(
+            said.starts_with("Layouts are compared by the highest rate"),
+            "{said}"
+        );
+        let small = result.cases.iter().find(|case| case.id.layout == "small");
+        let small = small.unwrap().capacity().unwrap();
+        assert!((small.of_closed_loop - 0.8).abs() < 1e-9);
+        // Not the lowest rate, and not one beyond the limit.
+        assert!((small.knee_per_s - 0.6 * 505.0).abs() < 1e-6, "{small:?}");
+    }
+}

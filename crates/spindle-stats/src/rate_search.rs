@@ -1,0 +1,246 @@
+//! Searches the highest rate at which load may arrive so that no more than a share of transactions takes longer than
+//! promised. Each try measures a rate for a while. Where to try is decided by PEST (M. M. Taylor, C. D. Creelman: PEST:
+//! Efficient Estimates on Probability Functions, JASA 41, 1967): steps in the logarithm of the rate, halved when the
+//! direction turns, doubled when it holds on, so that a try that was disturbed is made good by the next ones. What is
+//! found comes from all tries near the end: the logarithm of the share is fitted as a straight line over the logarithm
+//! of the rate (Poisson regression by Fisher's scoring). Shares, unlike percentiles, have the mean of the long run in
+//! tries however short, so queues that come and go slowly do not make the rate too high.
+
+/// The first step, as a factor of the rate, and the smallest.
+const FIRST_STEP: f64 = 1.25;
+const LEAST_STEP: f64 = 1.02;
+/// No step is longer.
+const MOST_STEP: f64 = 4.0;
+/// Steps in one direction from which on each doubles.
+const HOLDS_ON: u32 = 3;
+/// Tries at the smallest step after which the end is near.
+const AT_LEAST_STEP: usize = 6;
+/// So many tries are enough in any case.
+const TRIES_MAX: usize = 40;
+/// Tries at rates within this factor of the last ones are near.
+const NEAR: f64 = 1.15;
+/// Where the fit begins: how fast the share grows with the rate, as a power.
+const FIRST_POWER: f64 = 10.0;
+/// Turns of the fit there are at most, and how far one goes.
+const TURNS_MAX: u32 = 100;
+const LONGEST_TURN: f64 = 2.0;
+
+/// A rate that was tried.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RateTry {
+    /// Transactions that arrived, per second; positive.
+    pub rate_per_s: f64,
+    /// How many were measured.
+    pub transactions: u64,
+    /// The share of them that took longer than promised, 0 to 1.
+    pub late_share: f64,
+}
+
+/// A search under way.
+#[derive(Debug, Clone)]
+pub struct RateSearch {
+    late_share: f64,
+    log_rate: f64,
+    /// Logarithms of the lowest and the highest rate that are tried.
+    bounds: (f64, f64),
+    step: f64,
+    was_kept: Option<bool>,
+    /// Steps in this direction so far.
+    in_a_row: u32,
+    /// Tries at the smallest step, since it was last reached.
+    at_least_step: usize,
+    tries: Vec<RateTry>,
+}
+
+/// What a search has come to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SearchEnd {
+    /// The highest rate that keeps the promise, per second.
+    Found(f64),
+    /// Even the lowest rate does not keep it.
+    Nowhere,
+}
+
+impl RateSearch {
+    /// At most `late_share` (0 to 1) may take longer than promised. Begins at `first_per_s`; rates from `least_per_s`
+    /// to `most_per_s` are tried, all of them positive.
+    pub fn new(late_share: f64, first_per_s: f64, least_per_s: f64, most_per_s: f64) -> RateSearch {
+        let bounds = (least_per_s.ln(), most_per_s.ln());
+        RateSearch {
+            late_share,
+            log_rate: first_per_s.ln().clamp(bounds.0, bounds.1),
+            bounds,
+            step: FIRST_STEP.ln(),
+            was_kept: None,
+            in_a_row: 0,
+            at_least_step: 0,
+            tries: Vec::new(),
+        }
+    }
+
+    /// The rate to try, per second.
+    pub fn rate_per_s(&self) -> f64 {
+        self.log_rate.exp()
+    }
+
+    /// Takes what was found at a rate; what the search has come to, if it is over.
+    pub fn tried(&mut self, tried: RateTry) -> Option<SearchEnd> {
+        self.tries.push(tried);
+        let is_kept = tried.late_share <= self.late_share;
+        if !is_kept && self.log_rate <= self.bounds.0 {
+            return Some(SearchEnd::Nowhere);
+        }
+        self.choose_step(is_kept);
+        if self.at_least_step == AT_LEAST_STEP || self.tries.len() == TRIES_MAX {
+            return Some(SearchEnd::Found(self.found_per_s()));
+        }
+        let next = match is_kept {
+            true => self.log_rate + self.step,
+            false => self.log_rate - self.step,
+        };
+        self.log_rate = next.clamp(self.bounds.0, self.bounds.1);
+        None
+    }
+
+    fn choose_step(&mut self, is_kept: bool) {
+        let least = LEAST_STEP.ln();
+        let has_turned = self.was_kept.is_some_and(|was_kept| was_kept != is_kept);
+        self.was_kept = Some(is_kept);
+        if self.step <= least {
+            self.at_least_step += 1;
+        }
+        if has_turned {
+            self.in_a_row = 1;
+            self.step = (self.step / 2.0).max(least);
+            return;
+        }
+        self.in_a_row += 1;
+        if self.in_a_row >= HOLDS_ON {
+            self.step = (self.step * 2.0).min(MOST_STEP.ln());
+            // It was not near after all.
+            self.at_least_step = 0;
+        }
+    }
+
+    /// By the fit; by the last tries where there is no line to be fitted.
+    fn found_per_s(&self) -> f64 {
+        let last = &self.tries[self.tries.len().saturating_sub(AT_LEAST_STEP)..];
+        let logs = last.iter().map(|tried| tried.rate_per_s.ln());
+        let middle = logs.sum::<f64>() / last.len() as f64;
+        let distance = |tried: &RateTry| tried.rate_per_s.ln() - middle;
+        let near: Vec<(f64, &RateTry)> = self
+            .tries
+            .iter()
+            .map(|tried| (distance(tried), tried))
+            .filter(|(distance, _)| distance.abs() <= NEAR.ln())
+            .collect();
+        let fitted = fitted_distance(&near, self.late_share);
+        let fitted = fitted.filter(|distance| distance.abs() <= NEAR.ln());
+        (middle + fitted.unwrap_or(0.0)).exp()
+    }
+}
+
+/// The distance at which the share of late transactions is `late_share`, by a Poisson regression over `tries`, each
+/// with its distance; `None` where late ones do not become more with the rate.
+fn fitted_distance(tries: &[(f64, &RateTry)], late_share: f64) -> Option<f64> {
+    let (mut level, mut power) = (late_share.ln(), FIRST_POWER);
+    for _ in 0..TURNS_MAX {
+        // The score, and the information that it is divided by.
+        let (mut score, mut moment) = (0.0, 0.0);
+        let (mut weight, mut first, mut second) = (0.0, 0.0, 0.0);
+        for (distance, tried) in tries {
+            let transactions = tried.transactions as f64;
+            let expected = transactions * (level + power * distance).min(0.0).exp();
+            let beyond = transactions * tried.late_share - expected;
+            score += beyond;
+            moment += beyond * distance;
+            weight += expected;
+            first += expected * distance;
+            second += expected * distance * distance;
+        }
+        let determinant = weight * second - first * first;
+        if determinant.is_nan() || determinant <= f64::EPSILON * weight * second {
+            return None;
+        }
+        let of_level = (second * score - first * moment) / determinant;
+        let of_power = (weight * moment - first * score) / determinant;
+        let length = of_level.abs() + of_power.abs() / FIRST_POWER;
+        let part = (LONGEST_TURN / length).min(1.0);
+        level += part * of_level;
+        power += part * of_power;
+        if length < 1e-9 {
+            break;
+        }
+    }
+    let distance = (late_share.ln() - level) / power;
+    (power > 1.0 && distance.is_finite()).then_some(distance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Late ones grow with the twentieth power of the rate; one in a hundred is late at this rate.
+    const TRUE_PER_S: f64 = 730.0;
+
+    fn late_share(rate_per_s: f64) -> f64 {
+        (0.01 * (rate_per_s / TRUE_PER_S).powi(20)).min(1.0)
+    }
+
+    fn search(first_per_s: f64, disturbed: &[usize]) -> SearchEnd {
+        let mut search = RateSearch::new(0.01, first_per_s, 1.0, 100_000.0);
+        for number in 0.. {
+            let rate_per_s = search.rate_per_s();
+            let late_share = match disturbed.contains(&number) {
+                true => 0.5,
+                false => late_share(rate_per_s),
+            };
+            let tried = RateTry {
+                rate_per_s,
+                transactions: 5_000,
+                late_share,
+            };
+            if let Some(end) = search.tried(tried) {
+                return end;
+            }
+        }
+        unreachable!("a search ends")
+    }
+
+    #[test]
+    fn a_limit_without_chance_is_found_from_anywhere() {
+        for first_per_s in [2.0, 100.0, 700.0, 5_000.0, 90_000.0] {
+            let SearchEnd::Found(found) = search(first_per_s, &[]) else {
+                panic!("nowhere from {first_per_s}");
+            };
+            assert!(
+                (found / TRUE_PER_S - 1.0).abs() < 0.01,
+                "{found} from {first_per_s}"
+            );
+        }
+    }
+
+    #[test]
+    fn tries_that_were_disturbed_far_from_the_limit_do_not_move_it() {
+        let SearchEnd::Found(found) = search(500.0, &[0, 1]) else {
+            panic!("nowhere");
+        };
+        assert!((found / TRUE_PER_S - 1.0).abs() < 0.01, "{found}");
+    }
+
+    #[test]
+    fn what_no_rate_keeps_is_said() {
+        let mut search = RateSearch::new(0.01, 100.0, 1.0, 1_000.0);
+        let end = loop {
+            let tried = RateTry {
+                rate_per_s: search.rate_per_s(),
+                transactions: 100,
+                late_share: 0.2,
+            };
+            if let Some(end) = search.tried(tried) {
+                break end;
+            }
+        };
+        assert_eq!(end, SearchEnd::Nowhere);
+    }
+}
