@@ -88,6 +88,11 @@ fn variance(result: &RunResult, record: &RunRecord, verdict: &Comparison) -> Opt
     let mean = |values: &[f64]| {
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
+    // What ends with its last transaction has no length that could be set.
+    let is_timed = a
+        .trials
+        .iter()
+        .all(|trial| trial.conditions.asked_ms.is_some());
     let count = runs.len() as f64;
     let runs: Vec<Vec<f64>> = runs.into_values().collect();
     let parts = variance_parts(&runs, mean(&within).unwrap_or(0.0))?;
@@ -101,7 +106,7 @@ fn variance(result: &RunResult, record: &RunRecord, verdict: &Comparison) -> Opt
             rounds: pair_s.len() as u32,
         });
     let length = pace
-        .filter(|_| parts.runs.is_none())
+        .filter(|_| is_timed && parts.runs.is_none())
         .and_then(|pace| best_trial_length(&parts, pace))
         .filter(|length| length.width <= WORTH_CHANGING);
     Some(Variance {
@@ -111,7 +116,7 @@ fn variance(result: &RunResult, record: &RunRecord, verdict: &Comparison) -> Opt
         runs_percent: parts.runs.map(|runs| 100.0 * runs),
         rounds_per_run: rounds,
         better_measure_s: length.map(|length| length.measured_s),
-        sentence: sentence(verdict, &parts, rounds, length),
+        sentence: sentence(verdict, &parts, rounds, length, is_timed),
     })
 }
 
@@ -140,6 +145,7 @@ fn sentence(
     parts: &VarianceParts,
     rounds: Option<u32>,
     length: Option<TrialLength>,
+    is_timed: bool,
 ) -> String {
     let percent = |part: f64| format!("{:.1} %", 100.0 * part);
     let mut text = format!(
@@ -170,7 +176,7 @@ fn sentence(
         largest if parts.runs == Some(largest) => {
             "More runs narrow the interval; more rounds hardly do."
         }
-        largest if parts.trials == largest => "More rounds narrow the interval.",
+        largest if parts.trials == largest || !is_timed => "More rounds narrow the interval.",
         _ => "A longer plan.measure narrows the interval, and so do more rounds.",
     };
     if let Some(rounds) = rounds.filter(|_| parts.runs.is_some_and(|runs| runs > 0.0)) {
@@ -267,12 +273,13 @@ mod tests {
     /// Trials that each take 10 s, of which 5 are measured, and differ from each other by far more than in themselves.
     #[test]
     fn shorter_trials_are_recommended_where_trials_differ() {
-        let told = |measured_ms: u64| {
+        let told = |measured_ms: u64, is_timed: bool| {
             let a: Vec<f64> = (0..10)
                 .map(|round| 94.0 + f64::from(round % 4) * 5.0)
                 .collect();
             let mut record = sample::record(&[("a", &a), ("b", &[100.0; 10])]);
             for trial in record.cases.iter_mut().flat_map(|case| &mut case.trials) {
+                trial.conditions.asked_ms = is_timed.then_some(measured_ms);
                 trial.conditions.times = Some(TrialTimes {
                     measured_ms,
                     whole_ms: measured_ms + 1_000,
@@ -281,7 +288,7 @@ mod tests {
             }
             build(&record).unwrap()
         };
-        let long = told(5_000);
+        let long = told(5_000, true);
         assert_eq!(long.variances[0].better_measure_s, Some(1.0));
         let sentence = &long.variances[0].sentence;
         assert!(
@@ -293,7 +300,9 @@ mod tests {
             headline.contains("rounds in all, or less time with plan.measure = \"1s\""),
             "{headline}"
         );
-        let short = told(1_000);
+        let counted = told(5_000, false);
+        assert_eq!(counted.variances[0].better_measure_s, None);
+        let short = told(1_000, true);
         assert_eq!(short.variances[0].better_measure_s, None);
         assert!(
             !short.headline.contains("plan.measure"),
