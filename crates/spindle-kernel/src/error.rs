@@ -96,9 +96,16 @@ pub enum KernelError {
         /// transaction is named by its slot (upper 32 bits) and how often that has been used.
         transactions: Vec<u64>,
     },
-    /// The undo segment has no block that is free of running transactions.
-    #[error("the undo segment is full: commit more often, or make it larger")]
-    UndoFull,
+    /// Running transactions have all blocks of the undo segment, and the datafiles have no room for another extent of
+    /// it.
+    #[error(
+        "the undo segment is full: running transactions have all of its {undo_blocks} blocks, and the datafiles have no \
+         room for another extent of it; commit more often, or make the files larger"
+    )]
+    UndoFull {
+        /// Blocks it has.
+        undo_blocks: usize,
+    },
     /// The undo that a statement needs to see the rows as they were when it began has been used again.
     #[error(
         "snapshot too old: row {row} has changed since the statement began {ran_ms} ms ago, and the undo of that change has \

@@ -30,6 +30,8 @@ probes! {
     LogFileWait,
     /// A lock timeout broke a wait.
     LockTimeout,
+    /// The undo segment got an extent of the datafiles.
+    UndoGrown,
     /// A row outgrew its block and moved to another.
     RowMigrated,
     /// A heap block was compacted to make room for a row.

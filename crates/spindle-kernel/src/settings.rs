@@ -247,6 +247,8 @@ pub enum PlantedFault {
     GhostGoneEarly,
     /// Two transactions may put the same key into a unique index.
     KeyUnlocked,
+    /// The dictionary is not told that the undo segment has grown.
+    UndoGrownUntold,
     /// A background process of that name ends when others need it.
     ProcessEnds(&'static str),
     /// A background process of that name panics.
@@ -257,7 +259,7 @@ pub enum PlantedFault {
 impl PlantedFault {
     /// Every fault that power cuts, or the statements before one, bring to light. For the others a device must fail or
     /// misdirect, or transactions must get in each other's way.
-    pub const ALL: [PlantedFault; 32] = [
+    pub const ALL: [PlantedFault; 33] = [
         PlantedFault::AcknowledgeBeforeFlush,
         PlantedFault::WriteAheadOfRedo,
         PlantedFault::DatafileWriteNotDurable,
@@ -290,6 +292,7 @@ impl PlantedFault {
         PlantedFault::EntriesNotUndone,
         PlantedFault::GhostGoneEarly,
         PlantedFault::KeyUnlocked,
+        PlantedFault::UndoGrownUntold,
     ];
 }
 

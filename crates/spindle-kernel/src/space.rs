@@ -1,6 +1,6 @@
 //! The space of segments. Tablespaces are sets of datafiles; a segment gets extents from the files of its tablespace in
 //! turn, so that a table lies evenly over all of them. Extents grow with their segment, so that the dictionary stays
-//! small: it is written whole when a segment gets one. Tables and indexes come here.
+//! small: it is written whole when a segment gets one. Tables and indexes come here, and undo when it grows.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::RngCore;
@@ -10,7 +10,10 @@ use spindle_io::{Arena, Request, Submission};
 use crate::block::{self, BlockAddress, BlockKind};
 use crate::control_file::{Contents, Extent, Segment};
 use crate::error::{KernelError, Result};
+use crate::probe::{self, Probe};
+use crate::settings::PlantedFault;
 use crate::sga::Sga;
+use crate::transaction::undo_segment::UNDO_SEGMENT;
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
 /// A segment's first extents are this long, so that multi-block reads stay within one. These two sizes are those that
@@ -89,17 +92,40 @@ impl Space {
             wait.end(WaitEvent::SpaceContention);
             return Ok(());
         }
-        let have = plan.contents.segments[index].extents.len();
         plan.add_extent(index)?;
         let extents = plan.contents.segments[index].extents.clone();
-        for extent in &extents[have..] {
-            format_extent(sga, *extent).await?;
-        }
+        let added = extents.last().expect("one was added");
+        format_extent(sga, *added).await?;
         plan.enter().await?;
         *self.extents.lock() = Extents::new(extents);
         wait.end(WaitEvent::DataFileInitWrite);
         Ok(())
     }
+}
+
+/// Gives the undo segment an extent of the datafiles, for running transactions have all of its blocks; safe to be asked
+/// by several sessions at once. Error when the datafiles have no room for one.
+pub(crate) async fn extend_undo(sga: &Sga, waits: &ProcessWaits) -> Result<()> {
+    let wait = waits.begin(&*sga.env);
+    let mut plan = SpacePlan::begin(sga).await;
+    if !sga.undo.is_full() {
+        wait.end(WaitEvent::SpaceContention);
+        return Ok(());
+    }
+    let index = plan.contents.segment_index(UNDO_SEGMENT);
+    plan.add_extent(index).map_err(|_| KernelError::UndoFull {
+        undo_blocks: sga.undo.undo_blocks(),
+    })?;
+    let extents = &plan.contents.segments[index].extents;
+    let added = *extents.last().expect("one was added");
+    format_extent(sga, added).await?;
+    if !sga.settings.has_planted(PlantedFault::UndoGrownUntold) {
+        plan.enter().await?;
+    }
+    probe::hit(Probe::UndoGrown);
+    sga.undo.add_extent(added);
+    wait.end(WaitEvent::DataFileInitWrite);
+    Ok(())
 }
 
 /// A change of the dictionary that takes space, worked out on a copy. There is one at a time; it counts once it is

@@ -430,7 +430,7 @@ mod tests {
             };
             let version = Version {
                 transaction: 7,
-                undo_block: 8,
+                undo_block: ADDRESS,
                 undo_offset: u16::from(slot as u8),
             };
             put_row(

@@ -109,8 +109,8 @@ impl fmt::Display for RowId {
 pub struct Version {
     /// Slot of the transaction table and wrap number in one; 0: the row is as it was loaded, or has never been there.
     pub transaction: u64,
-    /// Block of the undo datafile.
-    pub undo_block: u32,
+    /// Block of the undo segment.
+    pub undo_block: BlockAddress,
     /// Offset of the undo record in that block.
     pub undo_offset: u16,
 }
@@ -121,16 +121,17 @@ impl Version {
     /// Changed by no transaction.
     pub const LOADED: Version = Version {
         transaction: 0,
-        undo_block: 0,
+        undo_block: BlockAddress { file: 0, block: 0 },
         undo_offset: 0,
     };
 
-    /// As stored: transaction (8), undo block (4), offset there (2), unused (2).
+    /// As stored: transaction (8), undo block (4), offset there (2), the undo block's datafile (2).
     pub fn to_bytes(self) -> [u8; Version::BYTES] {
         let mut bytes = [0; Version::BYTES];
         put(&mut bytes, 0, &self.transaction.to_le_bytes());
-        put(&mut bytes, 8, &self.undo_block.to_le_bytes());
+        put(&mut bytes, 8, &self.undo_block.block.to_le_bytes());
         put(&mut bytes, 12, &self.undo_offset.to_le_bytes());
+        put(&mut bytes, 14, &self.undo_block.file.to_le_bytes());
         bytes
     }
 
@@ -138,7 +139,10 @@ impl Version {
     pub fn from_bytes(bytes: &[u8]) -> Version {
         Version {
             transaction: get_u64(bytes, 0),
-            undo_block: get_u32(bytes, 8),
+            undo_block: BlockAddress {
+                file: get_u16(bytes, 14),
+                block: get_u32(bytes, 8),
+            },
             undo_offset: get_u16(bytes, 12),
         }
     }

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::log::redo::{RecordBuilder, VectorKind};
 use crate::settings::{Commit, PlantedFault};
 use crate::sga::Sga;
+use crate::space::extend_undo;
 use crate::transaction::undo_record::UndoRecord;
 use crate::transaction::undo_segment::UNDO_SEGMENT;
 use crate::transaction::{Ending, Transaction, id_of, slot_of};
@@ -98,7 +99,12 @@ async fn enter_block(
     builder: &mut RecordBuilder,
     transaction: &mut Transaction,
 ) -> Result<()> {
-    let (address, fresh) = sga.undo.take_block()?;
+    let (address, fresh) = loop {
+        match sga.undo.take_block() {
+            Some(taken) => break taken,
+            None => extend_undo(sga, waits).await?,
+        }
+    };
     let linked = link_block(sga, waits, builder, transaction, address, fresh).await;
     if linked.is_err() {
         sga.undo.give_blocks(&[address], !fresh);

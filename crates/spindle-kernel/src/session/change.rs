@@ -414,7 +414,7 @@ fn kept_bytes(table: &Table) -> usize {
 fn next_version(transaction: u64, undo_address: BlockAddress, undo_block: &[u8]) -> Version {
     Version {
         transaction,
-        undo_block: undo_address.block,
+        undo_block: undo_address,
         undo_offset: undo::used(undo_block) as u16,
     }
 }

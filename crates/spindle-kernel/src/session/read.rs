@@ -10,7 +10,6 @@ use crate::change::transaction::statement_scn;
 use crate::error::{KernelError, Result};
 use crate::probe::{self, Probe};
 use crate::settings::PlantedFault;
-use crate::storage::UNDO_FILE;
 use crate::table::Table;
 use crate::transaction::slot_of;
 use crate::transaction::undo_record::{StoredUndo, UndoRecord};
@@ -302,11 +301,7 @@ impl Session {
         held: &mut Held,
     ) -> Result<Option<Version>> {
         let sga = &*self.sga;
-        let address = BlockAddress {
-            file: UNDO_FILE,
-            block: version.undo_block,
-        };
-        let pin = sga.cache.get(sga, &self.waits, address).await?;
+        let pin = sga.cache.get(sga, &self.waits, version.undo_block).await?;
         let block = pin.read(sga, &self.waits).await?;
         let stored = undo::starting_at(&block, usize::from(version.undo_offset));
         let Some(stored) = stored.and_then(StoredUndo::parse) else {

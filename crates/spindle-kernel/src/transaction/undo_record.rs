@@ -187,7 +187,7 @@ mod tests {
         ] {
             let previous = Version {
                 transaction: 41,
-                undo_block: 6,
+                undo_block: BlockAddress { file: 3, block: 6 },
                 undo_offset: 77,
             };
             let mut stored = record.header(42, previous).to_vec();

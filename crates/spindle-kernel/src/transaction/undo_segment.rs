@@ -1,10 +1,12 @@
 //! The undo segment: one, whose first blocks are the transaction table and whose others hold undo records. A
 //! transaction owns the undo block it writes to; a block is used again when every transaction that wrote to it has
-//! ended, the longest unused first, for readers may want what is in it. Everything here is bookkeeping in memory; what
-//! must survive is in the blocks, protected by redo.
+//! ended, the longest unused first, for readers may want what is in it. When running transactions have all of its
+//! blocks it grows by extents of the datafiles ([`crate::space::extend_undo`]). Everything here is bookkeeping in
+//! memory; what must survive is in the blocks, protected by redo.
 
 use std::collections::VecDeque;
 
+use rustc_hash::FxHashMap;
 use spindle_io::sync::Latch;
 
 use crate::block::{BlockAddress, transaction_table};
@@ -17,13 +19,26 @@ use super::visibility::Endings;
 /// The undo segment's number.
 pub(crate) const UNDO_SEGMENT: u32 = 0;
 
+#[derive(Default)]
 struct Blocks {
     /// Blocks without records of running transactions, longest unused first.
-    free: VecDeque<u32>,
+    free: VecDeque<BlockAddress>,
     /// Blocks nobody writes to that still have room.
-    partial: Vec<u32>,
-    /// For each block of the file, running transactions with records in it.
-    users: Vec<u32>,
+    partial: Vec<BlockAddress>,
+    /// Running transactions with records in a block, for blocks that have any.
+    users: FxHashMap<BlockAddress, u32>,
+    /// Blocks for undo records.
+    count: usize,
+}
+
+impl Blocks {
+    fn add(&mut self, extent: Extent) {
+        let blocks = extent.first_block..extent.first_block + extent.blocks;
+        self.count += blocks.len();
+        let file = extent.file;
+        self.free
+            .extend(blocks.map(|block| BlockAddress { file, block }));
+    }
 }
 
 /// The undo segment of a running instance.
@@ -31,7 +46,6 @@ pub(crate) struct UndoSegment {
     table_first: u32,
     table_blocks: u32,
     slots_per_block: usize,
-    undo_blocks: usize,
     blocks: Latch<Blocks>,
     /// Slots without a transaction, longest unused first.
     free_slots: Latch<VecDeque<usize>>,
@@ -44,26 +58,25 @@ pub(crate) fn table_blocks(block_bytes: usize, slots: usize) -> u32 {
 }
 
 impl UndoSegment {
-    /// Over the segment's extents; `table_blocks` of them are the transaction table.
+    /// Over the segment's extents; `table_blocks` of the first are the transaction table.
     pub(crate) fn new(segment: &Segment, table_blocks: u32, block_bytes: usize) -> UndoSegment {
-        let Extent {
-            first_block,
-            blocks,
-            ..
-        } = segment.extents[0];
+        let first = segment.extents[0];
         let slots_per_block = transaction_table::slots_per_block(block_bytes);
         let slots = slots_per_block * table_blocks as usize;
-        let undo_first = first_block + table_blocks;
+        let mut blocks = Blocks::default();
+        blocks.add(Extent {
+            first_block: first.first_block + table_blocks,
+            blocks: first.blocks - table_blocks,
+            ..first
+        });
+        for extent in &segment.extents[1..] {
+            blocks.add(*extent);
+        }
         UndoSegment {
-            table_first: first_block,
+            table_first: first.first_block,
             table_blocks,
             slots_per_block,
-            undo_blocks: (blocks - table_blocks) as usize,
-            blocks: Latch::new(Blocks {
-                free: (undo_first..first_block + blocks).collect(),
-                partial: Vec::new(),
-                users: vec![0; (first_block + blocks) as usize],
-            }),
+            blocks: Latch::new(blocks),
             free_slots: Latch::new((0..slots).collect()),
             endings: Endings::new(slots),
         }
@@ -119,37 +132,46 @@ impl UndoSegment {
 
     /// Blocks for undo records.
     pub(crate) fn undo_blocks(&self) -> usize {
-        self.undo_blocks
+        self.blocks.lock().count
     }
 
-    /// Takes a block to write undo to; true when it is to be formatted first.
-    pub(crate) fn take_block(&self) -> Result<(BlockAddress, bool)> {
+    /// Running transactions have all of its blocks.
+    pub(crate) fn is_full(&self) -> bool {
+        let blocks = self.blocks.lock();
+        blocks.partial.is_empty() && blocks.free.is_empty()
+    }
+
+    /// It has another extent.
+    pub(crate) fn add_extent(&self, extent: Extent) {
+        self.blocks.lock().add(extent);
+    }
+
+    /// Takes a block to write undo to; true when it is to be formatted first. `None`: running transactions have all.
+    pub(crate) fn take_block(&self) -> Option<(BlockAddress, bool)> {
         let mut blocks = self.blocks.lock();
-        let (block, fresh) = match blocks.partial.pop() {
+        let taken = match blocks.partial.pop() {
             Some(block) => (block, false),
-            None => (blocks.free.pop_front().ok_or(KernelError::UndoFull)?, true),
+            None => (blocks.free.pop_front()?, true),
         };
-        blocks.users[block as usize] += 1;
-        Ok((
-            BlockAddress {
-                file: UNDO_FILE,
-                block,
-            },
-            fresh,
-        ))
+        *blocks.users.entry(taken.0).or_default() += 1;
+        Some(taken)
     }
 
     /// A transaction has ended that wrote to `touched`; the last of them has room left when `has_room`.
     pub(crate) fn give_blocks(&self, touched: &[BlockAddress], has_room: bool) {
         let mut blocks = self.blocks.lock();
-        for (index, address) in touched.iter().enumerate() {
-            let block = address.block;
-            blocks.users[block as usize] -= 1;
+        for (index, block) in touched.iter().enumerate() {
+            let users = blocks.users.get_mut(block).expect("it was taken");
+            *users -= 1;
+            let is_unused = *users == 0;
+            if is_unused {
+                blocks.users.remove(block);
+            }
             let is_last = index + 1 == touched.len();
             if is_last && has_room {
-                blocks.partial.push(block);
-            } else if blocks.users[block as usize] == 0 {
-                blocks.free.push_back(block);
+                blocks.partial.push(*block);
+            } else if is_unused {
+                blocks.free.push_back(*block);
             }
         }
     }
@@ -159,12 +181,11 @@ impl UndoSegment {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_block_is_free_when_its_last_user_has_ended() {
+    fn of_blocks(blocks: u32) -> UndoSegment {
         let extents = vec![Extent {
             file: 0,
             first_block: 1,
-            blocks: 3,
+            blocks,
         }];
         let segment = Segment {
             number: 0,
@@ -173,15 +194,36 @@ mod tests {
             loaded_rows: 0,
             extents,
         };
-        let undo = UndoSegment::new(&segment, 1, 2048);
+        UndoSegment::new(&segment, 1, 2048)
+    }
+
+    #[test]
+    fn a_block_is_free_when_its_last_user_has_ended() {
+        let undo = of_blocks(3);
         let (first, fresh) = undo.take_block().unwrap();
         assert!(fresh);
         undo.give_blocks(&[first], true);
         let (again, fresh) = undo.take_block().unwrap();
         assert_eq!((again, fresh), (first, false));
         let (second, _) = undo.take_block().unwrap();
-        assert_eq!(undo.take_block(), Err(KernelError::UndoFull));
+        assert!(undo.is_full());
+        assert_eq!(undo.take_block(), None);
         undo.give_blocks(&[first, second], false);
         assert!(undo.take_block().unwrap().1);
+    }
+
+    #[test]
+    fn another_extent_has_blocks_for_undo_in_its_own_file() {
+        let undo = of_blocks(2);
+        assert_eq!(undo.undo_blocks(), 1);
+        undo.take_block().unwrap();
+        undo.add_extent(Extent {
+            file: 2,
+            first_block: 9,
+            blocks: 4,
+        });
+        assert_eq!(undo.undo_blocks(), 5);
+        let in_it = BlockAddress { file: 2, block: 9 };
+        assert_eq!(undo.take_block(), Some((in_it, true)));
     }
 }

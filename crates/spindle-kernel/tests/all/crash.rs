@@ -117,6 +117,22 @@ fn nor_an_entry_of_an_index() {
 }
 
 #[test]
+fn nor_when_the_undo_segment_grows() {
+    let scenario = Scenario::grown(31);
+    let before = probe::hits(Probe::UndoGrown);
+    let points = crash_points(scenario).unwrap();
+    let grown = probe::hits(Probe::UndoGrown) - before;
+    assert!(grown > 0, "the undo segment did not grow");
+    let points = some_of(points, 9);
+    let swept = sweep(scenario, &points, |io| cuts(io, 2));
+    println!("{} I/Os, {} recoveries", points.len(), swept.recoveries);
+    assert_eq!(swept.loss, None);
+    let again = sweep_recoveries(scenario, &points, 61);
+    assert_eq!(again.loss, None);
+    assert!(again.in_roll_back > 0, "no roll-back was crashed");
+}
+
+#[test]
 fn nor_with_a_double_write() {
     for (write_sync, writers) in [(WriteSync::Dsync, 1), (WriteSync::Checkpoint, 2)] {
         let scenario = Scenario {
@@ -308,6 +324,13 @@ fn harmful(fault: PlantedFault) -> (Scenario, usize) {
         | PlantedFault::KeyUnlocked => (crowded, 1001),
         // Shows in few stories, but in those at once: one note shrinks, another grows, the first is rolled back.
         PlantedFault::FreedSpaceNotKept => (plain, 16),
+        PlantedFault::UndoGrownUntold => (
+            Scenario {
+                planted: Some(fault),
+                ..Scenario::grown(1)
+            },
+            1,
+        ),
         // Transactions of several undo blocks.
         PlantedFault::UndoChainCut => (
             Scenario {

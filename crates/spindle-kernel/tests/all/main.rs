@@ -12,5 +12,6 @@ mod queries;
 mod reading;
 #[allow(dead_code)] // The soak shares it and uses the rest.
 mod simulated;
+mod space;
 mod threads;
 mod trees;

@@ -121,6 +121,7 @@ impl Scenario {
         let scenario = scenario.with_words(draw.of(&[0, 6, 12, 12]), draw.of(&[true, false]));
         let scenario = match draw.from(1, 6) {
             1 => scenario.with_fast_redo(),
+            2 => scenario.with_little_undo(),
             _ => scenario,
         };
         Scenario {
@@ -164,6 +165,28 @@ impl Scenario {
             log_file_bytes: (12 << 10) + 6 * log_buffer_bytes,
             changes_max: 4,
             switches: Switches::OFF,
+            words: 0,
+            ..self
+        }
+    }
+
+    /// Transactions that together have more undo than the undo file takes.
+    fn with_little_undo(self) -> Scenario {
+        let log_buffer_bytes = 32 << 10;
+        Scenario {
+            sessions: self.sessions.max(4),
+            in_order: true,
+            transactions: 3,
+            block_bytes: 2 << 10,
+            row_bytes: 48,
+            note_bytes_max: 60,
+            accounts: 3000,
+            hot_accounts: 1000,
+            changes_max: 200,
+            undo_blocks: 12,
+            lock_timeout_ns: 10 * self.lock_timeout_ns,
+            log_buffer_bytes,
+            log_file_bytes: (12 << 10) + 8 * log_buffer_bytes,
             words: 0,
             ..self
         }

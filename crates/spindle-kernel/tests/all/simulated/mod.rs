@@ -147,6 +147,19 @@ impl Scenario {
         }
     }
 
+    /// Transactions that together have more undo than the undo file takes.
+    pub fn grown(seed: u64) -> Scenario {
+        Scenario {
+            sessions: 4,
+            transactions: 6,
+            undo_blocks: 12,
+            changes_max: 200,
+            hot_accounts: 1000,
+            in_order: true,
+            ..Scenario::plain(seed)
+        }
+    }
+
     /// Long enough to go round the log ring, with sessions that deadlock and a cache that DBWR cannot keep clean.
     pub fn long(seed: u64) -> Scenario {
         Scenario {
