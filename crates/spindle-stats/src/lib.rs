@@ -8,6 +8,7 @@
 
 mod cases;
 mod censored;
+mod change_points;
 mod comparison;
 mod drift;
 mod effects;
@@ -19,6 +20,7 @@ mod pairs;
 mod power;
 mod ranking;
 mod rate_search;
+mod runs;
 mod sequential;
 mod series;
 mod simultaneous;
@@ -29,6 +31,7 @@ mod unpaired;
 
 pub use cases::CaseRounds;
 pub use censored::CensoredTimes;
+pub use change_points::{ChangePoint, HISTORY_MIN, Levels, change_points};
 pub use comparison::{Comparison, Verdict, compare_by, compare_paired};
 pub use drift::{Trend, holm, trend};
 pub use effects::{Effect, Effects, Interaction, Matrix, effects};
@@ -42,6 +45,7 @@ pub use pairs::{Pair, pairs};
 pub use power::{MAX_ROUNDS, rounds_to_find};
 pub use ranking::{PairVerdict, Ranking, rank, rank_in_groups};
 pub use rate_search::{RateSearch, RateTry, SearchEnd};
+pub use runs::{RunNoise, RunsRatio, compare_runs};
 pub use sequential::ROUNDS_MIN;
 pub use series::TimeSeries;
 pub use simultaneous::Family;

@@ -48,11 +48,18 @@ pub fn compare_unpaired_among(
     b: &[f64],
     comparisons: u32,
 ) -> Result<UnpairedRatio, StatsError> {
+    let (a, b) = (log_moments(a, Side::A)?, log_moments(b, Side::B)?);
+    Ok(ratio_of(a.mean - b.mean, spread(&a, &b), comparisons))
+}
+
+/// The ratio whose logarithm is `difference`, known as well as `spread` says, as one of so many `comparisons`.
+pub(crate) fn ratio_of(
+    difference: f64,
+    spread: Option<(f64, Option<StudentsT>)>,
+    comparisons: u32,
+) -> UnpairedRatio {
     let comparisons = f64::from(comparisons.max(1));
     let upper_share = 1.0 - 0.05 / comparisons / 2.0;
-    let (a, b) = (log_moments(a, Side::A)?, log_moments(b, Side::B)?);
-    let difference = a.mean - b.mean;
-    let spread = spread(&a, &b);
     let interval = spread.map(|(standard_error, students_t)| {
         let half_width = match students_t {
             Some(t) => t.inverse_cdf(upper_share) * standard_error,
@@ -69,14 +76,14 @@ pub fn compare_unpaired_among(
         None if difference == 0.0 => 1.0,
         None => 0.0,
     });
-    Ok(UnpairedRatio {
+    UnpairedRatio {
         ratio: difference.exp(),
         ci95: interval,
         p_value: p_value.map(|p_value| (p_value * comparisons).min(1.0)),
-    })
+    }
 }
 
-fn log_moments(values: &[f64], side: Side) -> Result<Moments, StatsError> {
+pub(crate) fn log_moments(values: &[f64], side: Side) -> Result<Moments, StatsError> {
     if let Some(index) = values.iter().position(|&value| !is_comparable(value)) {
         return Err(StatsError::NotPositive {
             side,
@@ -90,7 +97,7 @@ fn log_moments(values: &[f64], side: Side) -> Result<Moments, StatsError> {
 
 /// Standard error of the difference of two means, and the distribution of the difference in units of it: `None` where
 /// all values of each side are equal. Nothing when either side has a single value.
-fn spread(a: &Moments, b: &Moments) -> Option<(f64, Option<StudentsT>)> {
+pub(crate) fn spread(a: &Moments, b: &Moments) -> Option<(f64, Option<StudentsT>)> {
     let part = |moments: &Moments| {
         let standard_deviation = moments.standard_deviation?;
         Some(standard_deviation.powi(2) / f64::from(moments.count))

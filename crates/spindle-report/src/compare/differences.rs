@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::Side;
 use crate::facts::facts;
 use spindle_result::RunResult;
 
@@ -19,6 +20,9 @@ pub struct Difference {
     pub before: String,
     /// In the other.
     pub after: String,
+    /// The runs in which it is so, where a side has several; empty for one run beside another.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<String>,
 }
 
 /// Words in the path of a machine's setting by which it may differ: moments, loads, names and numbers that a boot or a
@@ -59,8 +63,35 @@ const FREE_OF_LAYOUT: [&str; 4] = ["name", "path", "redo_path", "candidate"];
 /// Settings of the plan that change what a trial is.
 const OF_PLAN: [&str; 3] = ["warmup_ms", "measure_ms", "interleave_ms"];
 
+/// What `differs` between the first of all runs and each other one, of its own side or of the other.
+pub(crate) fn of_all(
+    before: &[Side<'_>],
+    after: &[Side<'_>],
+    differs: impl Fn(&RunResult, &RunResult) -> Vec<Difference>,
+) -> Vec<Difference> {
+    let others: Vec<&Side<'_>> = before.iter().skip(1).chain(after).collect();
+    let mut all: Vec<Difference> = Vec::new();
+    for other in &others {
+        let run = (others.len() > 1).then(|| other.name.to_owned());
+        for mut one in differs(before[0].result, other.result) {
+            let known = all.iter_mut().find(|known| {
+                (&known.setting, &known.before, &known.after)
+                    == (&one.setting, &one.before, &one.after)
+            });
+            match known {
+                Some(known) => known.runs.extend(run.clone()),
+                None => {
+                    one.runs.extend(run.clone());
+                    all.push(one);
+                }
+            }
+        }
+    }
+    all
+}
+
 /// What differs in the machines and their settings.
-pub(super) fn of_machines(a: &RunResult, b: &RunResult) -> Vec<Difference> {
+pub(crate) fn of_machines(a: &RunResult, b: &RunResult) -> Vec<Difference> {
     let settings = |result: &RunResult| without(&result.machine, &FREE_OF_MACHINE);
     let mut differences = differences(&settings(a), &settings(b));
     differences.retain(|difference| !is_same_memory(difference));
@@ -73,6 +104,7 @@ pub(super) fn of_machines(a: &RunResult, b: &RunResult) -> Vec<Difference> {
             setting: "memory budget of each case".to_owned(),
             before: budget(a).to_owned(),
             after: budget(b).to_owned(),
+            runs: Vec::new(),
         });
     }
     differences
@@ -90,7 +122,7 @@ fn is_same_memory(difference: &Difference) -> bool {
 }
 
 /// What differs in workload and plan, which all cases share.
-pub(super) fn of_experiments(a: &RunResult, b: &RunResult) -> Vec<Difference> {
+pub(crate) fn of_experiments(a: &RunResult, b: &RunResult) -> Vec<Difference> {
     let settings = |result: &RunResult| {
         let mut settings = without(&result.experiment["workload"], &FREE_OF_WORKLOAD);
         for key in OF_PLAN {
@@ -104,7 +136,7 @@ pub(super) fn of_experiments(a: &RunResult, b: &RunResult) -> Vec<Difference> {
 }
 
 /// What differs in the layout of that name.
-pub(super) fn of_layouts(a: &RunResult, b: &RunResult, layout: &str) -> Vec<Difference> {
+pub(crate) fn of_layouts(a: &RunResult, b: &RunResult, layout: &str) -> Vec<Difference> {
     let settings = |result: &RunResult| {
         let layouts = result.experiment["layouts"].as_array();
         let layout = layouts.into_iter().flatten().find(|other| {
@@ -176,6 +208,7 @@ fn differences(
             setting: key.clone(),
             before: of(before, key),
             after: of(after, key),
+            runs: Vec::new(),
         })
         .filter(|difference| difference.before != difference.after)
         .collect()
@@ -253,6 +286,7 @@ mod tests {
                 setting: "rate".to_owned(),
                 before: "not set".to_owned(),
                 after: "500".to_owned(),
+                runs: Vec::new(),
             }]
         );
     }
@@ -264,6 +298,7 @@ mod tests {
                 setting: "memory_bytes".to_owned(),
                 before: before.to_string(),
                 after: after.to_string(),
+                runs: Vec::new(),
             })
         };
         assert!(memory(8 << 30, (8 << 30) - 4096));

@@ -4,8 +4,8 @@
 use serde::Serialize;
 
 use super::{
-    Call, CaseComparison, Conclusion, Difference, Judgement, Options, Orderings, RunComparison,
-    Side, sees,
+    Call, CaseComparison, Conclusion, Difference, Judgement, Noise, Options, Orderings,
+    RunComparison, Side, sees,
 };
 use spindle_result::{Measure, Verdict};
 
@@ -21,6 +21,7 @@ struct Document<'a> {
     across_machines: bool,
     across_settings: bool,
     before: Run<'a>,
+    before_runs: Vec<Run<'a>>,
     comparisons: Vec<Comparison<'a>>,
 }
 
@@ -34,6 +35,7 @@ struct Run<'a> {
 #[derive(Serialize)]
 struct Comparison<'a> {
     now: Run<'a>,
+    now_runs: Vec<Run<'a>>,
     outcome: Conclusion,
     machines: &'a [Difference],
     experiments: &'a [Difference],
@@ -57,13 +59,20 @@ struct Case<'a> {
     ci95: Option<(f64, f64)>,
     p_value: Option<f64>,
     sees: Option<f64>,
+    runs: Option<[usize; 2]>,
+    noise: Option<Noise>,
     differences: &'a [Difference],
 }
 
-/// The first run beside each of the others, indented, ended by a line feed.
-pub fn json(before: Side<'_>, others: &[(Side<'_>, RunComparison)], options: &Options) -> String {
+/// The first side beside each of the others, indented, ended by a line feed. A side has one run or more.
+pub fn json(
+    before: &[Side<'_>],
+    others: &[(Vec<Side<'_>>, RunComparison)],
+    options: &Options,
+) -> String {
     let comparisons = others.iter().map(|(now, comparison)| Comparison {
-        now: run(*now),
+        now: run(now[0]),
+        now_runs: runs(now),
         outcome: comparison.outcome(),
         machines: &comparison.machines,
         experiments: &comparison.experiments,
@@ -76,13 +85,18 @@ pub fn json(before: Side<'_>, others: &[(Side<'_>, RunComparison)], options: &Op
         threshold: options.threshold,
         across_machines: options.across_machines,
         across_settings: options.across_settings,
-        before: run(before),
+        before: run(before[0]),
+        before_runs: runs(before),
         comparisons: comparisons.collect(),
     };
     let mut text = serde_json::to_string_pretty(&document)
         .expect("a comparison holds only strings, numbers and lists");
     text.push('\n');
     text
+}
+
+fn runs<'a>(sides: &[Side<'a>]) -> Vec<Run<'a>> {
+    sides.iter().map(|side| run(*side)).collect()
 }
 
 fn run(side: Side<'_>) -> Run<'_> {
@@ -109,6 +123,8 @@ fn case(case: &CaseComparison) -> Case<'_> {
         ci95: None,
         p_value: None,
         sees: None,
+        runs: None,
+        noise: None,
         differences: &[],
     };
     match &case.judgement {
@@ -124,8 +140,11 @@ fn case(case: &CaseComparison) -> Case<'_> {
             before,
             after,
             speed,
+            runs,
+            noise,
             call,
         } => {
+            (told.runs, told.noise) = (Some(*runs), *noise);
             told.measure = Some(*measure);
             (told.before, told.now) = (Some(*before), Some(*after));
             (told.ratio, told.ci95, told.p_value) = (Some(speed.ratio), speed.ci95, speed.p_value);

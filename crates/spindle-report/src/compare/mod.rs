@@ -1,19 +1,23 @@
-//! `spindle compare`: what became of the cases of a run in other runs, of another day or another machine. Rounds of
-//! different runs share nothing, so cases are compared by Welch's interval ([`spindle_stats::compare_unpaired_among`])
-//! and not in pairs; the intervals of all cases hold together. Where machines or settings differ nothing is called
-//! faster or slower, unless the person says that just this difference is the question.
+//! `spindle compare`: what became of the cases of a run in other runs, of another day or another machine; or of several
+//! runs in several others. Rounds of different runs share nothing, so cases are compared by Welch's interval and not in
+//! pairs: of rounds where a side is one run, of runs where it is several ([`spindle_stats::compare_runs`]). The
+//! intervals of all cases hold together. Where machines or settings differ nothing is called faster or slower, unless
+//! the person says that just this difference is the question.
 
-mod differences;
+mod cases;
+pub(crate) mod differences;
 mod json;
 mod orderings;
 mod text;
 
 use serde::Serialize;
-use spindle_stats::{ROUNDS_TO_JUDGE, StatsError, UnpairedRatio, Verdict, compare_unpaired_among};
+use spindle_stats::{UnpairedRatio, Verdict};
 
 use spindle_result::StoredRun;
-use spindle_result::{self, Case, CaseId, Measure, RunResult};
+use spindle_result::{CaseId, Measure, RunResult};
 
+pub use cases::compare;
+pub(crate) use cases::figures;
 pub use differences::Difference;
 pub use json::json;
 pub use orderings::{OrderedLayout, Orderings, Pairs};
@@ -52,7 +56,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// One run beside the first.
+/// One side beside the first: a run each, or several.
 pub struct RunComparison {
     /// As in [`Options::threshold`].
     pub threshold: f64,
@@ -60,13 +64,13 @@ pub struct RunComparison {
     pub machines: Vec<Difference>,
     /// What differs in workload and plan.
     pub experiments: Vec<Difference>,
-    /// The cases of the first run, in its order, then those that only the other has.
+    /// The cases of the first side, in its order, then those that only the other has.
     pub cases: Vec<CaseComparison>,
     /// How each run orders the layouts, when their databases are different ones.
     pub orderings: Vec<Orderings>,
 }
 
-/// One case in both runs.
+/// One case on both sides.
 pub struct CaseComparison {
     /// Which case.
     pub id: CaseId,
@@ -83,22 +87,37 @@ pub enum Judgement {
     Compared {
         /// By what.
         measure: Measure,
-        /// Mean of the measure in the first run, in transactions per minute or microseconds.
+        /// Mean of the measure on the first side, in transactions per minute or microseconds.
         before: f64,
-        /// In the other.
+        /// On the other.
         after: f64,
         /// How fast it is now over how fast it was: of throughput, or of the inverse of the transaction time.
         speed: UnpairedRatio,
+        /// How many runs of each side have figures of it.
+        runs: [usize; 2],
+        /// How far runs differ; `None` where each side is a single run.
+        noise: Option<Noise>,
         /// What may be said of it now.
         call: Call,
     },
-    /// One of the runs has no figures of it.
+    /// One of the sides has no figures of it.
     Missing {
         /// Why, for people.
         reason: String,
-        /// The first run measured it and in the other it broke off.
+        /// The first side measured it and on the other it broke off.
         is_regression: bool,
     },
+}
+
+/// How far runs of one side differ in a case: standard deviations, 0.02 is about 2 %.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Noise {
+    /// What a run adds to all its rounds.
+    pub between_runs: f64,
+    /// Of a round within its run; `None` where every run has a single round.
+    pub between_rounds: Option<f64>,
+    /// Runs a side that tell a loss of the threshold's size from none, at this noise; `None` with a threshold of 0.
+    pub runs_needed: Option<u32>,
 }
 
 /// What may be said of a case.
@@ -106,7 +125,7 @@ pub enum Judgement {
 pub enum Call {
     /// Machines and settings agree, or the person said that they need not.
     Called {
-        /// Of the other run, with the threshold for the margin of a draw.
+        /// Of the other side, with the threshold for the margin of a draw.
         verdict: Verdict,
         /// It is slower, and by more than the threshold.
         is_regression: bool,
@@ -187,6 +206,15 @@ impl RunComparison {
         })
     }
 
+    /// The noise of the case that needs the most runs; `None` where each side is a single run.
+    pub fn noisiest(&self) -> Option<(&CaseId, Noise)> {
+        let noises = self.cases.iter().filter_map(|case| match &case.judgement {
+            Judgement::Compared { noise, .. } => Some((&case.id, (*noise)?)),
+            Judgement::Missing { .. } => None,
+        });
+        noises.max_by_key(|(_, noise)| noise.runs_needed)
+    }
+
     /// At least one case was judged.
     pub fn is_judged(&self) -> bool {
         self.cases.iter().any(|case| case.speed_judged().is_some())
@@ -214,142 +242,9 @@ pub fn sees(speed: &UnpairedRatio) -> Option<f64> {
     Some(1.0 - (low / high).sqrt())
 }
 
-/// Compares a run with the first one.
-///
-/// # Errors
-/// A figure that has no ratio, which only a journal changed by hand can hold.
-pub fn compare(
-    before: &RunResult,
-    after: &RunResult,
-    options: &Options,
-) -> Result<RunComparison, StatsError> {
-    let machines = differences::of_machines(before, after);
-    let experiments = differences::of_experiments(before, after);
-    let may_call = (options.across_machines || machines.is_empty())
-        && (options.across_settings || experiments.is_empty());
-    let is_one_workload = before.workload == after.workload;
-    let other_of = |case: &Case| after.case(&case.id).filter(|_| is_one_workload);
-    let in_both = before.cases.iter().filter(|case| {
-        figures(case).is_ok() && other_of(case).is_some_and(|other| figures(other).is_ok())
-    });
-    let comparisons = in_both.count() as u32;
-    let mut cases = Vec::new();
-    for case in &before.cases {
-        let other = other_of(case);
-        let judgement = match (figures(case), other.map(|other| (other, figures(other)))) {
-            (Ok(a), Some((_, Ok(b)))) => {
-                let differences = differences::of_layouts(before, after, &case.id.layout);
-                let may_call = may_call && (options.across_settings || differences.is_empty());
-                let allowed = may_call.then_some(options.threshold);
-                compared(&a, &b, comparisons, allowed, differences)?
-            }
-            (Ok(_), Some((other, Err(reason)))) => Judgement::Missing {
-                reason: format!("now {reason}"),
-                is_regression: matches!(other.outcome, spindle_result::CaseStatus::Failed { .. }),
-            },
-            (Err(reason), Some(_)) => missing(format!("before {reason}")),
-            (_, None) => missing("not in this run".to_owned()),
-        };
-        cases.push(comparison_of(before, case, judgement));
-    }
-    for case in &after.cases {
-        if !is_one_workload || before.case(&case.id).is_none() {
-            let judgement = missing("in this run only".to_owned());
-            cases.push(comparison_of(after, case, judgement));
-        }
-    }
-    Ok(RunComparison {
-        threshold: options.threshold,
-        machines,
-        experiments,
-        cases,
-        orderings: orderings::orderings(before, after),
-    })
-}
-
-fn comparison_of(run: &RunResult, case: &Case, judgement: Judgement) -> CaseComparison {
-    CaseComparison {
-        id: case.id.clone(),
-        workload: run.workload.clone(),
-        judgement,
-    }
-}
-
-fn missing(reason: String) -> Judgement {
-    Judgement::Missing {
-        reason,
-        is_regression: false,
-    }
-}
-
-/// The figures of a case, a round each; or why there are none.
-fn figures(case: &Case) -> Result<(Measure, Vec<f64>), String> {
-    if !case.is_compared() {
-        let reason = case.outcome.reason().unwrap_or("the run ended before it");
-        return Err(format!("{}: {reason}", case.outcome.status()));
-    }
-    let mut trials = case.trials.iter();
-    Ok(if trials.any(|trial| trial.arrivals.is_some()) {
-        let p99 = case.trials.iter().map(|trial| trial.latency_us.p99);
-        (Measure::P99, p99.collect())
-    } else {
-        let tpm = case.trials.iter().map(|trial| trial.tpm);
-        (Measure::Throughput, tpm.collect())
-    })
-}
-
-/// One of so many `comparisons`; `threshold` when something may be called.
-fn compared(
-    (measure_before, before): &(Measure, Vec<f64>),
-    (measure_after, after): &(Measure, Vec<f64>),
-    comparisons: u32,
-    threshold: Option<f64>,
-    differences: Vec<Difference>,
-) -> Result<Judgement, StatsError> {
-    if measure_before != measure_after {
-        let reason = "one run has a fixed rate of arrivals and the other has none";
-        return Ok(missing(reason.to_owned()));
-    }
-    let speed = match measure_before {
-        Measure::Throughput => compare_unpaired_among(after, before, comparisons)?,
-        // The shorter time is the faster.
-        Measure::P99 => compare_unpaired_among(before, after, comparisons)?,
-    };
-    let call = match threshold {
-        Some(_) if before.len().min(after.len()) < ROUNDS_TO_JUDGE as usize => Call::Called {
-            verdict: Verdict::Undecided,
-            is_regression: false,
-        },
-        Some(threshold) => call(&speed, threshold),
-        None => Call::Refused { differences },
-    };
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    Ok(Judgement::Compared {
-        measure: *measure_before,
-        before: mean(before),
-        after: mean(after),
-        speed,
-        call,
-    })
-}
-
-/// Slower and faster when the interval excludes 1, a draw when it lies within the threshold of 1. A regression is
-/// surely slower, and its ratio is below 1 by more than the threshold.
-fn call(speed: &UnpairedRatio, threshold: f64) -> Call {
-    let verdict = match speed.ci95 {
-        Some((low, high)) if 1.0 - threshold <= low && high <= 1.0 + threshold => Verdict::Draw,
-        Some((low, _)) if low > 1.0 => Verdict::Faster,
-        Some((_, high)) if high < 1.0 => Verdict::Slower,
-        _ => Verdict::Undecided,
-    };
-    Call::Called {
-        verdict,
-        is_regression: verdict == Verdict::Slower && speed.ratio < 1.0 - threshold,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::cases::call;
     use super::*;
 
     fn called(ratio: f64, low: f64, high: f64) -> (Verdict, bool) {
@@ -410,6 +305,8 @@ mod tests {
                     before: 1.0,
                     after: 1.0,
                     speed,
+                    runs: [1, 1],
+                    noise: None,
                     call: call(&speed, 0.05),
                 },
             }
@@ -449,7 +346,8 @@ mod tests {
     fn the_intervals_of_all_cases_hold_together() {
         let values = [[100.0, 101.0, 99.0, 100.5], [99.0, 98.0, 98.5, 98.2]];
         let width = |comparisons| {
-            let speed = compare_unpaired_among(&values[1], &values[0], comparisons).unwrap();
+            let speed =
+                spindle_stats::compare_unpaired_among(&values[1], &values[0], comparisons).unwrap();
             speed.ci95.map(|(low, high)| high / low).unwrap()
         };
         assert!(width(6) > width(1));

@@ -9,27 +9,32 @@ use super::{
 use crate::comparison::{milliseconds, ratio};
 use crate::table::{BOLD, CYAN, GREEN, RED, Style, YELLOW, align_right, lines, paint, plain_table};
 use spindle_result::{Measure, RatioEstimate, Verdict};
+use spindle_stats::MAX_ROUNDS;
 
 /// The runs' figures say how sure they are within each; what else changed between two days they cannot know.
 const BETWEEN_RUNS: &str = "Intervals cover noise within a run only, not changes between runs. To see how large those are, run the \
-same settings twice.";
+same settings twice, and name several runs a side: spindle compare DIR DIR -- DIR DIR.";
 
-/// A run beside the first, for people.
+/// A side beside the first, for people. Each has one run or more.
 pub fn render(
-    before: Side<'_>,
-    after: Side<'_>,
+    before: &[Side<'_>],
+    after: &[Side<'_>],
     comparison: &RunComparison,
     options: &Options,
     style: Style,
 ) -> String {
-    let mut text = format!(
-        "{}\n  before: {}, begun {}\n  now:    {}, begun {}\n\n",
-        paint("Two runs", BOLD, style),
-        before.name,
-        before.started_at,
-        after.name,
-        after.started_at
-    );
+    let title = match before.len() + after.len() {
+        2 => "Two runs".to_owned(),
+        _ => format!("{} beside {}", runs(before.len()), runs(after.len())),
+    };
+    let mut text = format!("{}\n", paint(&title, BOLD, style));
+    for (label, side) in [("  before: ", before), ("  now:    ", after)] {
+        for (index, run) in side.iter().enumerate() {
+            let label = if index == 0 { label } else { "          " };
+            let _ = writeln!(text, "{label}{}, begun {}", run.name, run.started_at);
+        }
+    }
+    text.push('\n');
     let machines = (
         "The machines",
         &comparison.machines,
@@ -49,8 +54,49 @@ pub fn render(
         text.push_str(&side_by_side(orderings, style));
     }
     let _ = writeln!(text, "{}", conclusion(comparison, options, style));
-    let _ = writeln!(text, "{BETWEEN_RUNS}");
+    let _ = writeln!(text, "{}", between_runs(comparison, options));
     text
+}
+
+fn runs(count: usize) -> String {
+    match count {
+        1 => "1 run".to_owned(),
+        count => format!("{count} runs"),
+    }
+}
+
+/// How far runs of one side differ, and how many would do.
+fn between_runs(comparison: &RunComparison, options: &Options) -> String {
+    let Some((id, noise)) = comparison.noisiest() else {
+        return BETWEEN_RUNS.to_owned();
+    };
+    let percent = |deviation: f64| format!("{:.1} %", 100.0 * deviation.exp_m1());
+    let rounds = noise.between_rounds.map_or_else(String::new, |rounds| {
+        format!(", rounds of a run by {}", percent(rounds))
+    });
+    let gate = noise.runs_needed.map_or_else(String::new, |needed| {
+        let or_more = if needed >= MAX_ROUNDS { " or more" } else { "" };
+        format!(
+            " At this noise {needed} runs a side{or_more} tell a loss of {} % from none.",
+            in_percent(options.threshold)
+        )
+    });
+    format!(
+        "Intervals cover noise between runs, too. Runs of one side differ by {} ({}, {} clients{}){rounds}.{gate}",
+        percent(noise.between_runs),
+        id.layout,
+        id.clients,
+        if comparison.cases.len() > 1 {
+            ", the noisiest case"
+        } else {
+            ""
+        },
+    )
+}
+
+/// A fraction in per cent, without figures that say nothing.
+fn in_percent(fraction: f64) -> f64 {
+    (fraction * 1e4).round() / 100.0
 }
 
 fn differences_of(what: &str, differences: &[Difference], is_wanted: bool, style: Style) -> String {
@@ -71,8 +117,13 @@ fn listed(differences: &[Difference]) -> String {
             setting,
             before,
             after,
+            runs,
         } = difference;
-        format!("  {setting}: {before} -> {after}\n")
+        let runs = match runs.as_slice() {
+            [] => String::new(),
+            runs => format!(" ({})", runs.join(", ")),
+        };
+        format!("  {setting}: {before} -> {after}{runs}\n")
     };
     differences.iter().map(line).collect()
 }
@@ -223,7 +274,7 @@ pub(super) fn render_conclusion(comparison: &RunComparison) -> String {
 }
 
 fn conclusion(comparison: &RunComparison, options: &Options, style: Style) -> String {
-    let percent = (options.threshold * 1e4).round() / 100.0;
+    let percent = in_percent(options.threshold);
     let text = if comparison.has_regression() {
         format!("A regression: at least one case is slower by more than {percent} %, or broke off.")
     } else if !comparison.is_judged() {
@@ -254,9 +305,13 @@ fn no_regression(comparison: &RunComparison, percent: f64) -> String {
     } else {
         "the others see"
     };
+    let remedy = match comparison.noisiest() {
+        None => "Measure more rounds, longer, or on a calmer machine",
+        Some(_) => "Measure more runs",
+    };
     format!(
         "{known} of {all} cases are known well enough to see {percent} % ({rest} {:.0} % at best), so a regression may have been \
-         missed. Measure more rounds, longer, or on a calmer machine.",
+         missed. {remedy}.",
         100.0 * best
     )
 }

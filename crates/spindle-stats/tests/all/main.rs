@@ -1,5 +1,6 @@
 //! The tests of this crate that need more than one of its modules, in one program: it is built and linked once.
 
+mod change_points;
 mod covariate;
 mod effects;
 mod few_rounds;
@@ -7,6 +8,7 @@ mod levels;
 mod machine;
 mod rate_search;
 mod reference;
+mod runs;
 mod sequential;
 mod steady_state;
 mod study;

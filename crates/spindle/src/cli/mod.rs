@@ -132,6 +132,16 @@ enum Command {
     /// Compare runs of different days or machines: the first with each of the others.
     #[command(after_help = results::COMPARE_HELP)]
     Compare(results::Compare),
+    /// Tell when the runs of an experiment became faster or slower: change points over many runs.
+    #[command(after_help = results::HISTORY_HELP)]
+    History {
+        /// Where to look.
+        #[arg(default_value = RUNS)]
+        directory: PathBuf,
+        /// For people, or for programs (described in docs/history.md).
+        #[arg(long, value_enum, default_value_t = results::TellFormat::Text)]
+        format: results::TellFormat,
+    },
     /// List the runs below a directory.
     #[command(after_help = "Example:\n  spindle list /srv/runs")]
     List {
@@ -337,6 +347,7 @@ fn carry_out(arguments: Arguments) -> ExitCode {
         Command::Show { directory } => results::show(&directory),
         Command::Export { directory, format } => results::export(&directory, format),
         Command::Compare(asked) => results::compare(&asked),
+        Command::History { directory, format } => results::history(&directory, format),
         Command::List { directory } => results::list(&directory),
         Command::Resume {
             directory,

@@ -1,5 +1,5 @@
-//! `spindle show`, `export`, `compare` and `list`: what runs found, for people and for programs. They read journals and
-//! write nothing.
+//! `spindle show`, `export`, `compare`, `history` and `list`: what runs found, for people and for programs. They read
+//! journals and write nothing.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,19 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use super::{RUNS, fail, style_of_output};
-use crate::list;
+use crate::list::{self, FoundRun};
 use crate::say;
 use spindle_report::compare::{self, Conclusion, Options, RunComparison, Side};
-use spindle_report::{export, show};
+use spindle_report::{export, history, show};
 use spindle_result::StoredRun;
 use spindle_run::directory;
 
 /// A case that is slower by more than this has regressed, unless told otherwise.
 const THRESHOLD_DEFAULT: &str = "5%";
 
-pub(super) const COMPARE_HELP: &str = "Example:\n  spindle compare runs/before runs/after --threshold 5%\n\n\
+pub(super) const COMPARE_HELP: &str = "Examples:\n  spindle compare runs/before runs/after --threshold 5%\n  \
+spindle compare runs/before-1 runs/before-2 runs/before-3 -- runs/after-1 runs/after-2 runs/after-3\n\n\
+The second form knows how far equal runs differ, and says how many a side the threshold needs.\n\n\
 Cases are matched by layout, workload and clients, and compared by throughput, at a fixed rate of arrivals by the 99th \
 percentile of the transaction time. A regression is surely slower (the interval excludes 1; the intervals of all cases hold together in \
 95 of 100 runs), and by more than the threshold; so is a case that broke off.\n\n\
@@ -27,11 +29,20 @@ run cannot be read; 3 nothing could be judged: machines or settings differ, no c
 regression was found, but a case is known too imprecisely to see one of the threshold's size. With --format json they are the same, and \
 outcome says it, too.";
 
+pub(super) const HISTORY_HELP: &str = "Example:\n  spindle history /srv/runs\n\n\
+Finished runs of the same experiment, workload, plan and layouts are one history, four or more of them. Each change is told with its \
+size, its interval, the two runs beside it, and what differs in their machines. In 5 of 100 histories in which nothing changed a change \
+is named by chance, all cases together.\n\n\
+Exit codes: 0 told; 1 the directory cannot be read; 2 the command line is wrong; 3 there is no history: too few runs ask the same.";
+
 #[derive(Args)]
 pub(super) struct Compare {
-    /// The run directories: the first is compared with each of the others.
-    #[arg(num_args = 2.., required = true, value_name = "DIR")]
+    /// The run directories: the first is compared with each of the others; or all of them with those behind `--`.
+    #[arg(required = true, value_name = "DIR")]
     directories: Vec<PathBuf>,
+    /// The runs of now, where a side has several.
+    #[arg(last = true, value_name = "NOW")]
+    now: Vec<PathBuf>,
     /// Slower by more than this is a regression.
     #[arg(long, value_name = "PERCENT", default_value = THRESHOLD_DEFAULT, value_parser = threshold)]
     threshold: f64,
@@ -42,13 +53,13 @@ pub(super) struct Compare {
     #[arg(long)]
     across_settings: bool,
     /// For people, or for programs (described in docs/compare.md).
-    #[arg(long, value_enum, default_value_t = CompareFormat::Text)]
-    format: CompareFormat,
+    #[arg(long, value_enum, default_value_t = TellFormat::Text)]
+    format: TellFormat,
 }
 
-/// How a comparison is told.
+/// How comparisons and histories are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum CompareFormat {
+pub(super) enum TellFormat {
     /// For people.
     Text,
     /// One JSON object.
@@ -102,54 +113,118 @@ pub(super) fn export(directory: &Path, format: Format) -> ExitCode {
 
 /// The runs there are.
 pub(super) fn list(below: &Path) -> ExitCode {
-    let found = match list::find(below) {
+    match find(below) {
+        Ok(found) => super::print(&list::render(&found, below, style_of_output())),
+        Err(code) => code,
+    }
+}
+
+/// The runs below a directory. A mistake has been told when it is an error.
+fn find(below: &Path) -> Result<Vec<FoundRun>, ExitCode> {
+    match list::find(below) {
         // Nobody has run anything here yet, which is no mistake.
         Err(error) if error.kind() == ErrorKind::NotFound && below == Path::new(RUNS) => {
             Ok(Vec::new())
         }
-        found => found,
-    };
-    match found {
-        Ok(found) => super::print(&list::render(&found, below, style_of_output())),
-        Err(error) => fail(&format!(
-            "{}: {error}. Name a directory that holds runs; without one, runs/ is looked at",
-            below.display()
-        )),
+        found => found.map_err(|error| {
+            fail(&format!(
+                "{}: {error}. Name a directory that holds runs; without one, runs/ is looked at",
+                below.display()
+            ))
+        }),
     }
 }
 
-/// The first run beside each of the others. The gravest exit code of all counts.
+/// The finished runs below a directory in order of time, and where they changed.
+pub(super) fn history(below: &Path, format: TellFormat) -> ExitCode {
+    let found = match find(below) {
+        Ok(found) => found,
+        Err(code) => return code,
+    };
+    let mut runs: Vec<StoredRun> = Vec::new();
+    for found in found {
+        match found.run {
+            Ok(run) if run.is_finished => runs.push(run),
+            Ok(_) => say::note(&format!(
+                "{}: left out, as it is not finished",
+                found.directory.display()
+            )),
+            Err(error) => say::note(&format!("left out: {error}")),
+        }
+    }
+    let names: Vec<String> = runs
+        .iter()
+        .map(|run| run.directory.display().to_string())
+        .collect();
+    let named = runs.iter().zip(&names);
+    let sides: Vec<Side<'_>> = named.map(|(run, name)| Side::of(run, name)).collect();
+    let histories = match history::histories(&sides) {
+        Ok(histories) => histories,
+        Err(error) => return fail(&error.to_string()),
+    };
+    let below = below.display().to_string();
+    let text = match format {
+        TellFormat::Json => history::json(&histories, &below),
+        TellFormat::Text => history::render(&histories, &below, style_of_output()),
+    };
+    match histories.histories.is_empty() {
+        true => super::print_then(&text, ExitCode::from(3)),
+        false => super::print(&text),
+    }
+}
+
+/// The first run beside each of the others, or one side of runs beside another. The gravest exit code of all counts.
 pub(super) fn compare(asked: &Compare) -> ExitCode {
     let options = Options {
         threshold: asked.threshold,
         across_machines: asked.across_machines,
         across_settings: asked.across_settings,
     };
-    let runs = asked.directories.iter().map(|path| directory::read(path));
+    let paths = asked.directories.iter().chain(&asked.now);
+    let runs = paths.map(|path| directory::read(path));
     let runs = match runs.collect::<Result<Vec<StoredRun>, _>>() {
         Ok(runs) => runs,
         Err(error) => return trouble(&error.to_string()),
-    };
-    let [before, others @ ..] = runs.as_slice() else {
-        return trouble("two run directories or more are needed");
     };
     let names: Vec<String> = runs
         .iter()
         .map(|run| run.directory.display().to_string())
         .collect();
-    let side = |index: usize| Side::of(&runs[index], &names[index]);
-    let mut comparisons: Vec<(Side<'_>, RunComparison)> = Vec::new();
-    for (index, after) in others.iter().enumerate() {
-        match compare::compare(&before.result, &after.result, &options) {
-            Ok(comparison) => comparisons.push((side(index + 1), comparison)),
+    let named = runs.iter().zip(&names);
+    let sides: Vec<Side<'_>> = named.map(|(run, name)| Side::of(run, name)).collect();
+    let (before, others) = match (asked.now.is_empty(), sides.as_slice()) {
+        (true, [before, others @ ..]) if !others.is_empty() => {
+            let others: Vec<&[Side<'_>]> = others.chunks(1).collect();
+            (std::slice::from_ref(before), others)
+        }
+        (true, _) => return trouble("two run directories or more are needed"),
+        (false, sides) => {
+            let (before, now) = sides.split_at(asked.directories.len());
+            (before, vec![now])
+        }
+    };
+    let mut comparisons: Vec<(Vec<Side<'_>>, RunComparison)> = Vec::new();
+    for after in others {
+        match compare::compare(before, after, &options) {
+            Ok(comparison) => comparisons.push((after.to_vec(), comparison)),
             Err(error) => return trouble(&error.to_string()),
         }
     }
-    let text = match asked.format {
-        CompareFormat::Json => compare::json(side(0), &comparisons, &options),
-        CompareFormat::Text => {
+    tell(before, &comparisons, &options, asked.format)
+}
+
+/// Prints comparisons, and ends with the exit code that they come to.
+fn tell(
+    before: &[Side<'_>],
+    comparisons: &[(Vec<Side<'_>>, RunComparison)],
+    options: &Options,
+    format: TellFormat,
+) -> ExitCode {
+    let text = match format {
+        TellFormat::Json => compare::json(before, comparisons, options),
+        TellFormat::Text => {
             let texts = comparisons.iter().map(|(after, comparison)| {
-                compare::render(side(0), *after, comparison, &options, style_of_output())
+                compare::render(before, after, comparison, options, style_of_output())
             });
             texts.collect()
         }

@@ -1,6 +1,7 @@
-//! `show`, `export`, `compare` and `list`: what people read as snapshots, what programs read by its rules, and exit
-//! codes.
+//! `show`, `export`, `compare`, `history` and `list`: what people read as snapshots, what programs read by its rules,
+//! and exit codes.
 
+mod history;
 pub(crate) mod journals;
 mod openmetrics_text;
 
@@ -243,19 +244,22 @@ const OPTIONS: Options = Options {
     across_settings: false,
 };
 
+fn side<'a>(name: &'a str, result: &'a RunResult) -> Side<'a> {
+    Side {
+        name,
+        started_at: AT,
+        result,
+    }
+}
+
 /// The text of the fixture beside itself after `change`, and whether it has a regression and is judged.
 fn compared(change: impl FnOnce(&mut RunResult), options: Options) -> (String, bool, bool) {
     let before = result();
     let mut after = result();
     change(&mut after);
+    let (before, after) = ([side("runs/before", &before)], [side("runs/after", &after)]);
     let comparison = compare::compare(&before, &after, &options).unwrap();
-    let side = |name, result| Side {
-        name,
-        started_at: AT,
-        result,
-    };
-    let sides = (side("runs/before", &before), side("runs/after", &after));
-    let text = compare::render(sides.0, sides.1, &comparison, &options, plain(120));
+    let text = compare::render(&before, &after, &comparison, &options, plain(120));
     (text, comparison.has_regression(), comparison.is_judged())
 }
 
@@ -355,6 +359,7 @@ fn one_round_judges_nothing() {
         case.trials.truncate(1);
         slow_down_all(&mut case.trials);
     }
+    let (before, after) = ([side("a", &before)], [side("b", &after)]);
     let comparison = compare::compare(&before, &after, &OPTIONS).unwrap();
     assert!(!comparison.has_regression() && !comparison.is_judged());
 }
@@ -384,21 +389,106 @@ fn at_a_fixed_rate_the_time_of_transactions_is_compared() {
     }
     // As little throughput as that is no matter: all kept the rate.
     slow_down(&mut after, 1, 0.9);
+    let (before, after) = ([side("a", &before)], [side("b", &after)]);
     let comparison = compare::compare(&before, &after, &OPTIONS).unwrap();
-    let side = |name, result| Side {
-        name,
-        started_at: AT,
-        result,
-    };
-    let text = compare::render(
-        side("a", &before),
-        side("b", &after),
-        &comparison,
-        &OPTIONS,
-        plain(120),
-    );
+    let text = compare::render(&before, &after, &comparison, &OPTIONS, plain(120));
     assert!(comparison.has_regression());
     insta::assert_snapshot!("compare_at_a_fixed_rate", text);
+}
+
+/// The fixture as so many runs, each with something of its own: all cases are faster or slower by it.
+fn several(speeds: &[f64], change: impl Fn(&mut RunResult)) -> Vec<RunResult> {
+    let run = |speed: &f64| {
+        let mut run = result();
+        for case in 0..run.cases.len() {
+            slow_down(&mut run, case, *speed);
+        }
+        change(&mut run);
+        run
+    };
+    speeds.iter().map(run).collect()
+}
+
+fn sides<'a>(names: &[&'a str], results: &'a [RunResult]) -> Vec<Side<'a>> {
+    let named = names.iter().zip(results);
+    named.map(|(name, result)| side(name, result)).collect()
+}
+
+/// Sides of three runs that differ by what each run adds, `change` applied to each of now.
+fn three_a_side(change: impl Fn(&mut RunResult), options: Options) -> (String, Value) {
+    let (before, after) = (
+        several(&[1.0, 1.06, 0.95], |_| {}),
+        several(&[1.02, 0.96, 1.07], change),
+    );
+    let before = sides(
+        &["runs/before-1", "runs/before-2", "runs/before-3"],
+        &before,
+    );
+    let after = sides(&["runs/now-1", "runs/now-2", "runs/now-3"], &after);
+    let comparison = compare::compare(&before, &after, &options).unwrap();
+    let text = compare::render(&before, &after, &comparison, &options, plain(120));
+    let told = compare::json(&before, &[(after, comparison)], &options);
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(schema_errors(&told), Vec::<String>::new());
+    (text, told)
+}
+
+#[test]
+fn several_runs_a_side_know_the_noise_between_runs_and_how_many_would_do() {
+    let slower = |after: &mut RunResult| slow_down(after, 0, 0.6);
+    let (text, told) = three_a_side(slower, OPTIONS);
+    insta::assert_snapshot!("compare_several_runs_a_side", text);
+    assert_eq!(told["outcome"], "regression");
+    let case = &told["comparisons"][0]["cases"][0];
+    assert_eq!(case["verdict"], "slower");
+    assert_eq!(case["runs"], json!([3, 3]));
+    let noise = &case["noise"];
+    assert!(noise["between_runs"].as_f64().unwrap() > 0.0, "{noise}");
+    assert!(noise["runs_needed"].as_u64().unwrap() >= 3, "{noise}");
+    assert_eq!(told["before_runs"].as_array().unwrap().len(), 3);
+    let now = &told["comparisons"][0]["now_runs"];
+    assert_eq!(now[2]["directory"], "runs/now-3");
+    // Equal sides: nothing regressed, and whether it would have been seen is said by the exit code.
+    let (_, told) = three_a_side(|_| {}, OPTIONS);
+    assert_ne!(told["outcome"], "regression");
+}
+
+#[test]
+fn runs_of_a_side_that_differ_are_named_and_nothing_is_called() {
+    let mut before = several(&[1.0, 1.02, 0.98], |_| {});
+    change_machine(&mut before[1]);
+    let after = several(&[1.0, 1.01, 0.99], |_| {});
+    let before = sides(&["b1", "b2", "b3"], &before);
+    let after = sides(&["n1", "n2", "n3"], &after);
+    let comparison = compare::compare(&before, &after, &OPTIONS).unwrap();
+    assert!(!comparison.is_judged());
+    let text = compare::render(&before, &after, &comparison, &OPTIONS, plain(120));
+    assert!(
+        text.contains("  kernel: Linux 6.1.0 -> Linux 6.12.0 (b2)\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_case_that_broke_off_in_one_of_the_runs_is_a_regression() {
+    let before = several(&[1.0, 1.02, 0.98], |_| {});
+    let mut after = several(&[1.0, 1.01, 0.99], |_| {});
+    after[1].cases[3].outcome = CaseStatus::Failed {
+        reason: "the disk is full".to_owned(),
+    };
+    let names = ["1", "2", "3"];
+    let told = |before: &[RunResult], after: &[RunResult]| {
+        let (before, after) = (sides(&names, before), sides(&names, after));
+        let comparison = compare::compare(&before, &after, &OPTIONS).unwrap();
+        let text = compare::render(&before, &after, &comparison, &OPTIONS, plain(120));
+        (comparison.has_regression(), text)
+    };
+    let (has_regression, text) = told(&before, &after);
+    assert!(has_regression);
+    let reason = "now in 1 of 3 runs failed: the disk is full";
+    assert!(text.contains(reason), "{text}");
+    // It broke off before, too: the runs that have it are compared.
+    assert!(!told(&after, &after).0);
 }
 
 fn schema_errors(document: &Value) -> Vec<String> {
@@ -423,19 +513,16 @@ fn as_json(changes: &[fn(&mut RunResult)], options: &Options) -> Value {
             after
         })
         .collect();
-    let side = |name, result| Side {
-        name,
-        started_at: AT,
-        result,
-    };
+    let before = [side("runs/before", &before)];
     let comparisons: Vec<_> = others
         .iter()
         .map(|after| {
-            let comparison = compare::compare(&before, after, options).unwrap();
-            (side("runs/after", after), comparison)
+            let after = vec![side("runs/after", after)];
+            let comparison = compare::compare(&before, &after, options).unwrap();
+            (after, comparison)
         })
         .collect();
-    let text = compare::json(side("runs/before", &before), &comparisons, options);
+    let text = compare::json(&before, &comparisons, options);
     serde_json::from_str(&text).unwrap()
 }
 
@@ -479,9 +566,10 @@ fn comparisons_as_json_follow_the_documented_schema() {
 #[test]
 fn the_schema_of_comparisons_rejects_wrong_ones() {
     type Fault = fn(&mut Value);
-    let faults: [(&str, Fault); 5] = [
+    let faults: [(&str, Fault); 6] = [
         ("", |told| told["mood"] = "good".into()),
         ("/outcome", |told| told["outcome"] = "fine".into()),
+        ("/before_runs", |told| told["before_runs"] = json!([])),
         ("/comparisons", |told| told["comparisons"] = json!([])),
         ("/comparisons/0/cases/0", |told| {
             told["comparisons"][0]["cases"][0]["verdict"] = Value::Null;
@@ -592,6 +680,15 @@ fn runs_are_compared_with_exit_codes_for_scripts() {
         assert_eq!(told["outcome"], outcome);
         assert_eq!(told["comparisons"][0]["now"]["directory"], other);
     }
+    let (status, text) = compare(&["before", "same", "--", "slow", "slow", "slow"]);
+    assert_eq!(status, Some(1), "{text}");
+    assert!(text.contains("2 runs beside 3 runs"), "{text}");
+    assert_eq!(
+        compare(&["before", "--", "same", "same", "same"]).0,
+        Some(0)
+    );
+    assert_eq!(compare(&["--", "before", "same"]).0, Some(2));
+    assert_eq!(compare(&["before", "--", "none"]).0, Some(2));
     let (status, text) = compare(&["before", "slow", "--threshold", "5"]);
     assert_eq!(status, Some(2));
     assert!(text.contains("a percentage with its sign"), "{text}");
