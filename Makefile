@@ -112,7 +112,7 @@ lint-sqlite-devices:
 # Debian's tcl and libpgtcl).
 # `make bench CHECK=--check` fails when a goal is missed.
 bench:
-	scripts/setup bench
+	scripts/setup
 	cargo bench --locked -p spindle-engines --bench speed -- $(CHECK)
 	cargo bench --locked -p spindle-workload --bench tpch --bench schedule
 	cargo test --release --locked -p spindle --test all -- --ignored --nocapture time_of_a_large_run
