@@ -1,7 +1,7 @@
 //! What the tests of every crate share: the one way to skip a test, and the one way to start a test as a process.
 //! A development dependency only; the program never sees it.
 //!
-//! Long proofs try a part of their cases in `make test`, and all of them in `make test-all` ([`stride`]).
+//! Long proofs try a part of their cases in `make test`, more of them in CI, and all in `make test-all` ([`stride`]).
 //!
 //! A skipped test is not a passed one. Two environment variables say what becomes of a skip:
 //! - `SPINDLE_REQUIRE=all`: it fails the test. Set where the machine has everything, as in CI.
@@ -44,12 +44,26 @@ pub fn is_root_or_skip(reason: &str) -> bool {
     is_root
 }
 
-/// How far apart the cases lie that a long proof tries: each of them in `make test-all`, which sets
-/// `SPINDLE_THOROUGH=1`, one of `usual` in `make test`. The cases are the same in every run.
+/// How far apart the cases lie that a long proof tries: one of `usual` in `make test`, and with `SPINDLE_THOROUGH=N` at
+/// least one of N: each of them in `make test-all` (1), one of four in CI. The cases are the same in every run.
+///
+/// # Panics
+/// When `SPINDLE_THOROUGH` is not a number from 1 on.
 #[must_use]
 pub fn stride(usual: usize) -> usize {
-    let is_thorough = std::env::var("SPINDLE_THOROUGH").as_deref() == Ok("1");
-    if is_thorough { 1 } else { usual }
+    match std::env::var("SPINDLE_THOROUGH") {
+        Ok(number) => {
+            let stride = number.parse().ok().filter(|&stride| stride > 0);
+            usual.min(stride.expect("SPINDLE_THOROUGH is a number from 1 on"))
+        }
+        Err(_) => usual,
+    }
+}
+
+/// Whether long proofs try each of their cases, as in `make test-all`.
+#[must_use]
+pub fn is_thorough() -> bool {
+    stride(usize::MAX) == 1
 }
 
 /// The command that runs one ignored test of the module it stands in as a process, for a test that kills or limits one.

@@ -1,7 +1,7 @@
 //! Adding is one new file and at most three lines: the folders of `additions` add a workload, an access path, an SQL
 //! engine of a known dialect, a file system and a setting of the embedded database to a copy of the workspace, whose
 //! tests then pass, and which runs them. `lines` says which line is added behind which; `new` holds the new file. The
-//! copy is built only with `SPINDLE_THOROUGH` set, as by `make test-all`: it takes minutes.
+//! copy is built only with `SPINDLE_THOROUGH` set, as by `make test-all` and in CI: it takes minutes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -175,12 +175,39 @@ fn scratch_copy() -> PathBuf {
     copied
 }
 
+/// Gives the copy the libraries of others that this workspace was built with, so that only the workspace is compiled.
+fn link_libraries(copied: &Path) {
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../debug");
+    for (folder, how) in [("deps", "-al"), ("build", "-al"), (".fingerprint", "-a")] {
+        let to = copied.join("target/debug").join(folder);
+        if to.exists() {
+            continue;
+        }
+        fs::create_dir_all(&to).expect("a scratch folder");
+        let entries = fs::read_dir(built.join(folder)).expect("this test was built there");
+        let names = entries.map(|entry| entry.expect("an entry").path());
+        let of_others = names.filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            !["spindle", "libspindle", "all-"]
+                .iter()
+                .any(|own| name.starts_with(own))
+        });
+        let done = Command::new("cp")
+            .arg(how)
+            .args(of_others)
+            .arg(&to)
+            .status();
+        assert!(done.expect("cp starts").success(), "{folder}");
+    }
+}
+
 #[test]
 fn what_is_added_so_is_documented_tested_and_run() {
     if std::env::var_os("SPINDLE_THOROUGH").is_none() {
         return;
     }
     let copied = scratch_copy();
+    link_libraries(&copied);
     let cargo = |arguments: &[&str]| {
         let done = Command::new(env!("CARGO"))
             .args(arguments)

@@ -19,7 +19,7 @@ fn cuts(io: u64, seeds: u64) -> Vec<PowerCut> {
         .collect()
 }
 
-/// All of these I/Os in `make test-all`, one of so many in `make test`.
+/// All of these I/Os in `make test-all`, one in `usual` in `make test`.
 fn some_of(points: Vec<CrashPoint>, usual: usize) -> Vec<CrashPoint> {
     let stride = spindle_harness::stride(usual);
     points.into_iter().step_by(stride).collect()

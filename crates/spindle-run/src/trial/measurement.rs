@@ -216,7 +216,10 @@ impl Measurement<'_> {
         // What ends with the last transaction is measured from the first on.
         let warm_up = match is_counted {
             true => None,
-            false => self.warm_up().await?,
+            false => {
+                self.running.begun(self.task.workload.arrivals).await;
+                self.warm_up().await?
+            }
         };
         let capacity = match self.task.workload.promised {
             Some(promised) => Some(self.find_capacity(promised).await?),

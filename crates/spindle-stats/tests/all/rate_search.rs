@@ -118,8 +118,7 @@ impl Queue {
 
 #[test]
 fn the_capacity_of_queues_is_found_within_five_per_cent_of_theory() {
-    let is_thorough = std::env::var("SPINDLE_THOROUGH").as_deref() == Ok("1");
-    let (queues, searches) = match is_thorough {
+    let (queues, searches) = match spindle_harness::is_thorough() {
         true => (&QUEUES[..], 60),
         false => (&QUEUES[..2], 3),
     };

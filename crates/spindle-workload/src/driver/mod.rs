@@ -36,6 +36,9 @@ const RETRIES_MAX: u32 = 100;
 const RECONNECT_PATIENCE_NS: u64 = 30_000_000_000;
 const RECONNECT_PAUSE_NS: u64 = 100_000_000;
 
+/// Whether all clients are connected is looked at as often.
+const COMING_LOOK_NS: u64 = 2_000_000;
+
 /// Histograms of latencies there are at most: clients share them, so that memory does not grow by a quarter of a
 /// megabyte with each. A histogram is held for some ten nanoseconds a transaction.
 const HISTOGRAMS_MAX: usize = 16;
@@ -358,6 +361,17 @@ impl Running {
         pace.map_or(0, |pace| pace.waiting_ns(now_ns).count() as u64)
     }
 
+    /// Returns when every client is connected and at work, or one has failed. Where transactions arrive at a rate, they
+    /// do so as `arrivals` says from then on: what was due before is nobody's delay.
+    pub async fn begun(&self, arrivals: Option<Arrivals>) {
+        while self.board.to_come.load(Ordering::Acquire) > 0 && self.failure().is_none() {
+            self.env.sleep(COMING_LOOK_NS).await;
+        }
+        if let Some(arrivals) = arrivals {
+            self.arrive(arrivals);
+        }
+    }
+
     /// From now on transactions arrive so; those that were due and have not begun are given up. Of use in an open loop
     /// only.
     pub fn arrive(&self, arrivals: Arrivals) {
@@ -494,13 +508,6 @@ impl Board {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Counts a client that has a session, or that gets none.
-    fn has_come(&self) {
-        if self.to_come.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.begin.notify_waiters();
-        }
-    }
-
     /// Waits until all have come, or to be told to stop. Who begins while others still connect may keep them out:
     /// SQLite lets nobody in while a commit is being written, and has no queue.
     async fn all_have_come(&self) {
@@ -527,6 +534,17 @@ impl Board {
         let wait_ns = until_ns.saturating_sub(env.now());
         if wait_ns > 0 && !self.is_stopping() {
             let _ = timeout(env, wait_ns, stopped).await;
+        }
+    }
+}
+
+/// A client that connects. One that has a session has come, and so has one that gets none, or that panics.
+struct Coming<'a>(&'a Board);
+
+impl Drop for Coming<'_> {
+    fn drop(&mut self) {
+        if self.0.to_come.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.begin.notify_waiters();
         }
     }
 }
@@ -566,8 +584,9 @@ struct ClientPlace<'a, W: Work> {
 impl<W: Work> ClientPlace<'_, W> {
     async fn work(mut self) -> Result<(), SessionError> {
         let board = self.board;
+        let coming = Coming(board);
         let connected = self.work.connect();
-        board.has_come();
+        drop(coming);
         let mut session = connected?;
         board.all_have_come().await;
         let of_work = self

@@ -2,11 +2,12 @@
 //! way is tried again, a lost connection ends the run or is made anew, and counts add up.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 
 use spindle_io::Env;
+use spindle_io::real::{RealEnv, block_on};
 use spindle_io::sim::World;
-use spindle_io::sync::Latch;
+use spindle_io::sync::{Latch, timeout};
 use spindle_workload::driver::{self, Behaviour, Running, Work};
 use spindle_workload::{Acknowledged, Client, SessionError};
 
@@ -318,4 +319,64 @@ fn a_pause_finds_nothing_under_way_and_clients_go_on_after_it() {
     });
     // Three were under way when measuring ended; each ended before the pause, and none began.
     assert_eq!(paused, Ok([30, 3, 33, 1]));
+}
+
+/// Clients that connect until they are let in.
+struct Held {
+    let_in: Arc<RwLock<bool>>,
+}
+
+impl Work for Held {
+    type Txn = ();
+    type Session = ();
+
+    fn kinds(&self) -> Vec<String> {
+        vec!["any".to_owned()]
+    }
+
+    fn connect(&self) -> Outcome {
+        match *self.let_in.read().unwrap() {
+            true => Ok(()),
+            false => lost(),
+        }
+    }
+
+    fn next(&self, _: &mut Client) {}
+
+    fn kind(&self, (): &()) -> usize {
+        0
+    }
+
+    fn number(&self, (): &()) -> u64 {
+        0
+    }
+
+    async fn attempt(&self, (): &mut (), (): &()) -> Outcome {
+        Ok(())
+    }
+
+    async fn rollback(&self, (): &mut ()) -> Outcome {
+        Ok(())
+    }
+}
+
+#[test]
+fn who_waits_for_clients_waits_until_all_are_connected() {
+    let env: Arc<dyn Env> = RealEnv::new(1);
+    let let_in = Arc::new(RwLock::new(false));
+    let work = Arc::new(Held {
+        let_in: Arc::clone(&let_in),
+    });
+    let mut held = let_in.write().unwrap();
+    let behaviour = Behaviour {
+        clients: 3,
+        ..Behaviour::default()
+    };
+    let mut running = driver::start_work(&env, work, behaviour);
+    let timed_out = block_on(timeout(&*env, 50 * MS, running.begun(None)));
+    assert!(timed_out.is_err(), "no client is connected");
+    *held = true;
+    drop(held);
+    block_on(running.begun(None));
+    block_on(running.stop()).unwrap();
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use spindle_harness::stride;
+use spindle_harness::{is_thorough, stride};
 
 use spindle_system::disk::DiskCounters;
 use spindle_system::{Beneath, SystemTree};
@@ -335,10 +335,6 @@ const HONEST_OTHERS: [(&str, Make); 5] = [
     }),
     ("FUSE that passes flushes on", |s| Some(s.fuse(true))),
 ];
-
-fn is_thorough() -> bool {
-    stride(2) == 1
-}
 
 /// Whether the disk that the tests lie on tells what reaches it.
 fn can_plant() -> bool {

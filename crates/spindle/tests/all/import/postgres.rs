@@ -198,7 +198,7 @@ fn a_mix_comes_near_to_the_load_that_was_counted() {
     let mixed = taken(&scene, &from);
     assert!(planted.is_near(&mixed), "{planted:?} and {mixed:?}");
     of_file(&scene, &url);
-    if spindle_harness::stride(2) == 1 {
+    if spindle_harness::is_thorough() {
         wrong_weights_show(&scene, &experiment, &planted);
     }
 }
