@@ -21,7 +21,7 @@ pub fn is_here() -> bool {
     let found = Command::new("fio").arg("--version").output().is_ok();
     if !found {
         eprintln!(
-            "  fio is not installed: as root on Debian `scripts/setup bench` installs it (package fio)"
+            "  fio is not installed: as root on Debian `scripts/setup` installs it (package fio)"
         );
     }
     found
