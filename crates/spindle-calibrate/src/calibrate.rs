@@ -11,6 +11,7 @@ use spindle_system::SystemTree;
 use spindle_text::quantity::size_text;
 
 use crate::claims::{ClaimedDevices, DeviceClaims};
+use crate::cloud::Bought;
 use crate::error::CalibrateError;
 use crate::need::Need;
 use crate::orion::Orion;
@@ -41,6 +42,8 @@ pub struct Settings {
     pub erase: Vec<String>,
     /// How long it may take, about, milliseconds.
     pub time_ms: u64,
+    /// How long the best point is held beyond that; `None` for a part of that time.
+    pub hold: Option<Duration>,
     /// Points with a longer mean time do not count for the most requests, microseconds.
     pub max_latency_us: f64,
     /// A run type of ORION's instead of the search for the knee.
@@ -49,6 +52,10 @@ pub struct Settings {
     pub only_flushes: bool,
     /// A directory on the disk beneath, with whose flushes those of the target are compared.
     pub control: Option<PathBuf>,
+    /// What was bought, as far as a person says.
+    pub bought: Bought,
+    /// Whether the metadata service of a cloud is asked, where the machine is one's.
+    pub may_ask_cloud: bool,
     /// What is demanded.
     pub needs: Vec<Need>,
     /// Set from outside when it is to end.

@@ -8,6 +8,8 @@ mod below;
 mod cache;
 mod calibrate;
 mod claims;
+mod cloud;
+mod commits;
 mod error;
 mod files;
 pub mod fio;
@@ -29,13 +31,17 @@ mod witness;
 mod work;
 
 pub use calibrate::{Settings, calibrate};
+pub use cloud::{Bought, Cloud, CloudFacts, CloudVolume};
+pub use commits::{Burst, Commits, GroupCommits};
 pub use error::CalibrateError;
 pub use files::files;
+pub use flush::DurableBy;
 pub use need::{Answer, Judged, Need, NoNeed};
 pub use orion::{LargeType, Matrix, Orion, Run};
 pub use result::{
-    CacheFinding, Cached, Calibration, Control, DeviceShare, Extreme, Flushed, Honesty, Kind,
-    MatrixPoint, MatrixResult, PathCurve, Point, RatePoint, TargetFacts, Trust, What, WriteFigures,
+    CacheFinding, Cached, Calibration, Control, DeviceShare, Extreme, FellTo, Flushed, Held,
+    Honesty, Kind, MatrixPoint, MatrixResult, PathCurve, Point, RatePoint, TargetFacts, Trust,
+    What, WriteFigures,
 };
 pub use target::{Made, Target};
 pub use unit::Simulate;

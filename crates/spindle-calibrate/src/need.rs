@@ -7,10 +7,11 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
+use crate::flush::DurableBy;
 use crate::result::{Cached, Calibration, Extreme, Honesty, Trust};
 
 /// What is allowed, for messages about anything else.
-const ALLOWED: &str = "allowed: FIGURE < VALUE or FIGURE > VALUE, where FIGURE is iops, mbps, or fdatasync or read with \
+const ALLOWED: &str = "allowed: FIGURE < VALUE or FIGURE > VALUE, where FIGURE is iops, mbps, or fdatasync, dsync or read with \
                        mean, p50, p99 or max, and a time has a unit: 'fdatasync p99 < 10ms', 'iops > 5000', 'read p99 < 500us'";
 
 /// A demand.
@@ -27,7 +28,7 @@ pub struct Need {
 enum Figure {
     Iops,
     MbPerS,
-    Flush(Statistic),
+    Flush(DurableBy, Statistic),
     Read(Statistic),
 }
 
@@ -84,7 +85,14 @@ impl FromStr for Need {
         let (figure, value) = match words.as_slice() {
             ["iops"] => (Figure::Iops, number(value)?),
             ["mbps"] => (Figure::MbPerS, number(value)?),
-            ["fdatasync", word] => (Figure::Flush(statistic(word)?), time_us(value)?),
+            ["fdatasync", word] => (
+                Figure::Flush(DurableBy::Fdatasync, statistic(word)?),
+                time_us(value)?,
+            ),
+            ["dsync", word] => (
+                Figure::Flush(DurableBy::DirectDsync, statistic(word)?),
+                time_us(value)?,
+            ),
             ["read", word] => (Figure::Read(statistic(word)?), time_us(value)?),
             _ => return Err(NoNeed),
         };
@@ -153,13 +161,18 @@ impl Need {
                 let point = of(&found.minimum_latency)?;
                 Some(statistic.of(point.mean_us, point.p50_us, point.p99_us, point.max_us))
             }
-            Figure::Flush(statistic) => {
+            Figure::Flush(by, statistic) => {
                 let is_trusted = |of: &Honesty| !matches!(of.trust, Trust::Ignored | Trust::Memory);
                 if !found.honesty.iter().all(is_trusted) {
                     return None;
                 }
-                let one = found.flushes.iter().find(|flushed| flushed.writers == 1)?;
-                Some(statistic.of(one.mean_us, one.p50_us, one.p99_us, one.max_us))
+                let of_each = found
+                    .flushes
+                    .iter()
+                    .filter(|flushed| flushed.by == by && flushed.writers == 1)
+                    .map(|one| statistic.of(one.mean_us, one.p50_us, one.p99_us, one.max_us));
+                // The slowest target counts.
+                of_each.max_by(f64::total_cmp)
             }
         }
     }
@@ -179,6 +192,7 @@ impl Statistic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cloud::Bought;
     use crate::result::{CacheFinding, Flushed};
 
     fn found(p99_us: f64) -> Calibration {
@@ -191,7 +205,11 @@ mod tests {
             maximum_iops: None,
             maximum_mb_per_s: None,
             minimum_latency: None,
+            held: None,
+            commits: Vec::new(),
             flushes: vec![Flushed {
+                target: String::new(),
+                by: DurableBy::Fdatasync,
                 writers: 1,
                 flushes_per_s: 1.0,
                 mean_us: 1.0,
@@ -213,6 +231,8 @@ mod tests {
             curves: Vec::new(),
             at_rates: Vec::new(),
             matrix: None,
+            cloud: None,
+            bought: Bought::default(),
             against: None,
             notes: Vec::new(),
         }

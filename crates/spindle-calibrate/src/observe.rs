@@ -25,6 +25,18 @@ pub(crate) struct Timing {
     pub(crate) most: Duration,
 }
 
+impl Timing {
+    /// Exactly so long, steady or not, in so many samples.
+    pub(crate) fn fixed(time: Duration, samples: u32) -> Timing {
+        let sample = (time / samples).max(Duration::from_millis(1));
+        Timing {
+            sample,
+            least: time,
+            most: time,
+        }
+    }
+}
+
 /// What threads have done.
 pub(crate) struct Tally {
     reads: KindTally,
@@ -107,6 +119,10 @@ impl KindTally {
 #[derive(Debug)]
 pub(crate) struct Observed {
     pub(crate) per_s: f64,
+    /// From the begin on, with what was left out.
+    pub(crate) all_per_s: f64,
+    /// Throughput in each interval, from the begin on.
+    pub(crate) rates: Vec<f64>,
     /// Of all requests.
     pub(crate) latencies: LatencyHistogram,
     /// Of writes alone.
@@ -141,7 +157,8 @@ pub(crate) fn observe(
             continue;
         }
         answer = judge(&rates(&marks));
-        if answer.1 || is_over {
+        let may_end = timing.least < timing.most && answer.1;
+        if may_end || is_over {
             break;
         }
     }
@@ -159,6 +176,8 @@ pub(crate) fn observe(
         } else {
             0.0
         },
+        all_per_s: (last.1 - marks[0].1) as f64 / last.0.max(1e-9),
+        rates: rates(&marks),
         latencies: LatencyHistogram::from_buckets(&[reads.concat(), writes.clone()].concat()),
         write_latencies: LatencyHistogram::from_buckets(&writes),
         is_steady,

@@ -88,6 +88,19 @@ impl Bench<'_> {
         load: Load,
         timing: Timing,
     ) -> Result<(Point, Option<DeviceShare>), CalibrateError> {
+        let (observed, device) = self.hold(load, timing)?;
+        Ok((point_of(load, &observed), device))
+    }
+
+    /// As [`Bench::measure`], and all that was observed.
+    ///
+    /// # Errors
+    /// See there.
+    pub(crate) fn hold(
+        &self,
+        load: Load,
+        timing: Timing,
+    ) -> Result<(Observed, Option<DeviceShare>), CalibrateError> {
         let length_bytes = load.what.length_bytes();
         let arena = Arena::new(length_bytes as usize, load.depth as usize)?;
         let unit = self.open(load, &arena, &self.open_to_write()?)?;
@@ -134,7 +147,7 @@ impl Bench<'_> {
                 device_bytes: after.since(&before).read_bytes,
             });
         self.go_on()?;
-        Ok((point_of(load, &observed), device))
+        Ok((observed, device))
     }
 
     /// Ends it when that was asked for.

@@ -2,8 +2,14 @@
 
 use serde::Serialize;
 use spindle_io::real::{Caching, Method};
+use spindle_stats::Fall;
 
+use std::time::Duration;
+
+use crate::cloud::{Bought, CloudFacts};
+use crate::commits::Commits;
 use crate::fio::FioComparison;
+use crate::flush::DurableBy;
 use crate::need::Judged;
 use crate::orion::{LargeType, Run};
 
@@ -193,9 +199,51 @@ pub struct Extreme {
     pub is_confirmed: bool,
 }
 
-/// `fdatasync` after a write of 8 KiB, in a file that was made.
+/// A throughput that fell for good while a load was held: credit that ran out, or a cache that was full.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct FellTo {
+    /// So long after the begin, seconds.
+    pub after_s: f64,
+    /// Median before it, in the unit of the throughput.
+    pub before: f64,
+    /// Median after it.
+    pub after: f64,
+}
+
+impl FellTo {
+    /// A fall in samples of so long, each counted `factor` times.
+    pub(crate) fn of(fall: Fall, sample: Duration, factor: f64) -> FellTo {
+        FellTo {
+            after_s: sample.as_secs_f64() * fall.at as f64,
+            before: fall.before * factor,
+            after: fall.after * factor,
+        }
+    }
+}
+
+/// The point of the most requests per second, held for longer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Held {
+    /// How requests were handed over.
+    pub method: Method,
+    /// Requests that were kept under way.
+    pub depth: u32,
+    /// How long, seconds.
+    pub lasted_s: f64,
+    /// Requests completed per second, over all of it.
+    pub iops: f64,
+    /// Where it fell for good.
+    pub fell: Option<FellTo>,
+}
+
+/// Writes of 8 KiB made durable one by one, in a file that was made or on a device that is written. Times are those of
+/// the flush alone; where there is none (`direct_dsync`), of the write.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Flushed {
+    /// The target, as written.
+    pub target: String,
+    /// How writes became durable.
+    pub by: DurableBy,
     /// Threads that write and flush.
     pub writers: u32,
     /// Flushes per second, of all together.
@@ -327,8 +375,12 @@ pub struct Calibration {
     pub maximum_mb_per_s: Option<Extreme>,
     /// ORION's "minimum small latency".
     pub minimum_latency: Option<Extreme>,
-    /// Flush latency; empty where nothing may be written.
+    /// The point of the most requests per second, held; `None` with a run type of ORION's.
+    pub held: Option<Held>,
+    /// Flush latency, of each target that may be written.
     pub flushes: Vec<Flushed>,
+    /// What else commits meet there.
+    pub commits: Vec<Commits>,
     /// Whether flushes arrive, of each target.
     pub honesty: Vec<Honesty>,
     /// What was demanded, and the answers.
@@ -341,6 +393,10 @@ pub struct Calibration {
     pub at_rates: Vec<RatePoint>,
     /// The points of a run type of ORION's; `None` without.
     pub matrix: Option<MatrixResult>,
+    /// What the cloud says of its volumes; `None` where the machine is of no cloud, or was not to be asked.
+    pub cloud: Option<CloudFacts>,
+    /// What was bought, as far as it is known.
+    pub bought: Bought,
     /// Figures of fio beside these; `None` where none were given.
     pub against: Option<FioComparison>,
     /// What could not be known or done, in words.

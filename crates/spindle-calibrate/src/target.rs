@@ -328,7 +328,7 @@ fn readable(path: &Path, kind: Kind) -> Result<StorageIdentity, CalibrateError> 
 }
 
 /// A file without a name, or one that loses its name at once where the file system has no other.
-fn nameless(directory: &Path) -> std::io::Result<File> {
+pub(crate) fn nameless(directory: &Path) -> std::io::Result<File> {
     let mode = Mode::RUSR | Mode::WUSR;
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     match rustix::fs::open(directory, flags | OFlags::TMPFILE, mode) {

@@ -6,10 +6,12 @@ use spindle_io::real::Caching;
 use spindle_text::plain;
 use spindle_text::quantity::{size_text, thousands};
 
+use crate::commits::{Burst, Commits};
 use crate::fio::{FioComparison, FioResults};
+use crate::flush::DurableBy;
 use crate::need::Answer;
 use crate::result::{
-    Cached, Calibration, Extreme, Honesty, Kind, MatrixResult, PathCurve, Point, TargetFacts,
+    Cached, Calibration, Extreme, Held, Honesty, Kind, MatrixResult, PathCurve, Point, TargetFacts,
     Trust, What, WriteFigures,
 };
 
@@ -38,10 +40,16 @@ pub fn render(found: &Calibration) -> String {
         None => {}
     }
     at_rates(&mut text, found);
+    if let Some(held) = &found.held {
+        let _ = writeln!(text, "{}.\n", held_line(held));
+    }
     flushes(&mut text, found);
     let _ = writeln!(text);
     if has_reads {
         cached(&mut text, found);
+    }
+    for says in cloud_lines(found) {
+        let _ = writeln!(text, "{says}.");
     }
     for honesty in &found.honesty {
         trust(&mut text, honesty, found.honesty.len() > 1);
@@ -275,22 +283,151 @@ fn at_rates(text: &mut String, found: &Calibration) {
     let _ = writeln!(text);
 }
 
+/// How a write became durable, in a few words.
+pub fn durable_by(by: DurableBy) -> &'static str {
+    match by {
+        DurableBy::Fdatasync => "fdatasync, page cache",
+        DurableBy::DirectFdatasync => "fdatasync, direct",
+        DurableBy::DirectDsync => "durable write, direct",
+    }
+}
+
 fn flushes(text: &mut String, found: &Calibration) {
-    for flushed in &found.flushes {
+    for commits in &found.commits {
+        let of = match found.commits.len() {
+            1 => String::new(),
+            _ => format!(", {}", commits.target),
+        };
         let _ = writeln!(
             text,
-            "fdatasync, {:>2} {}: p50 {}, p99 {}, {} flushes/s{}",
-            flushed.writers,
-            if flushed.writers == 1 {
-                "writer "
-            } else {
-                "writers"
-            },
-            time(flushed.p50_us),
-            time(flushed.p99_us),
-            thousands(flushed.flushes_per_s),
-            if flushed.is_steady { "" } else { " ~" },
+            "{:<28}{:>10}{:>8}{:>11}{:>11}{:>11}",
+            format!("8K made durable{of}"),
+            "writers",
+            "",
+            "p50",
+            "p99",
+            "per second"
         );
+        let own = found.flushes.iter();
+        for flushed in own.filter(|flushed| flushed.target == commits.target) {
+            let _ = writeln!(
+                text,
+                "{:<28}{:>10}{:>8}{:>11}{:>11}{:>11}{}",
+                durable_by(flushed.by),
+                flushed.writers,
+                "",
+                time(flushed.p50_us),
+                time(flushed.p99_us),
+                thousands(flushed.flushes_per_s),
+                if flushed.is_steady { "" } else { " ~" },
+            );
+        }
+        for says in commit_lines(commits, found) {
+            let _ = writeln!(text, "{says}.");
+        }
+    }
+}
+
+/// What the cloud says, and what was reached beside what was bought; a sentence each, without their points.
+pub fn cloud_lines(found: &Calibration) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(facts) = &found.cloud {
+        let machine = plain::one_line(facts.machine_type.as_deref().unwrap_or("unknown"));
+        lines.push(format!("Cloud {}: machine {machine}", facts.cloud));
+        for volume in &facts.volumes {
+            let (name, kind) = (plain::one_line(&volume.name), plain::one_line(&volume.kind));
+            let figure = |value: Option<f64>, unit: &str| {
+                value.map_or(String::new(), |value| {
+                    format!(", {} {unit}", thousands(value))
+                })
+            };
+            let (iops, mb) = (figure(volume.iops, "IOPS"), figure(volume.mb_per_s, "MB/s"));
+            lines.push(format!("Volume {name}: {kind}{iops}{mb}"));
+        }
+        let has_none = found.bought.iops.is_none() && found.bought.mb_per_s.is_none();
+        if has_none {
+            let why = facts
+                .missing
+                .as_deref()
+                .unwrap_or("it does not say what the volume may do");
+            lines.push(format!(
+                "What was bought is not known: {why}; or give --bought-iops and --bought-mbps"
+            ));
+        }
+    }
+    lines.extend(found.bought.lines(found));
+    lines
+}
+
+/// What commits meet, a sentence each, without their points.
+pub fn commit_lines(commits: &Commits, found: &Calibration) -> Vec<String> {
+    let mut lines: Vec<String> = commits.fua.iter().map(fua_line).collect();
+    if let Some(gain) = commits.buffered_gain {
+        lines.push(format!(
+            "Through the page cache {gain:.2} times as many writes are durable per second as direct, by 1 writer"
+        ));
+    }
+    if let Some(ratio) = commits.first_write_ratio {
+        lines.push(format!(
+            "A flush after the first write to allocated space takes {ratio:.2} times as long as after an overwrite"
+        ));
+    }
+    if let Some(most) = commits.ceiling(found.max_latency_us) {
+        lines.push(format!(
+            "Group commit: {} commits of 1 KiB per second at most, {} in each flush (p99 {})",
+            thousands(most.commits_per_s),
+            most.commits_per_flush,
+            time(most.p99_us)
+        ));
+    }
+    if let Some(burst) = &commits.burst {
+        lines.push(burst_line(burst));
+    }
+    lines
+}
+
+fn fua_line((disk, fua): &(String, Option<bool>)) -> String {
+    match fua {
+        Some(true) => format!("{disk} has FUA: a durable direct write needs no flush of its cache"),
+        Some(false) => {
+            format!(
+                "{disk} has no FUA: where it has a cache, a durable write is a write and a flush"
+            )
+        }
+        None => format!("{disk} does not say whether it has FUA"),
+    }
+}
+
+fn burst_line(burst: &Burst) -> String {
+    let (first, after) = (time(burst.first_flush_us), time(burst.p50_after_us));
+    let went = match &burst.fell {
+        Some(fell) => format!(
+            "{:.0} MB/s fell to {:.0} MB/s after {:.1} s, as where a write-back cache fills",
+            fell.before, fell.after, fell.after_s
+        ),
+        None => format!(
+            "{:.0} MB/s for {:.1} s, without a fall",
+            burst.mb_per_s, burst.lasted_s
+        ),
+    };
+    format!("Burst of direct writes: {went}; the flush after it took {first}, the next {after}")
+}
+
+/// What came of holding the best point.
+pub fn held_line(held: &Held) -> String {
+    let (at, depth) = (held.method, held.depth);
+    match &held.fell {
+        Some(fell) => format!(
+            "FELL while held ({at}, depth {depth}): {} IOPS for {:.0} s, then {}. Credit that runs out looks like this;              plan with the second",
+            thousands(fell.before),
+            fell.after_s,
+            thousands(fell.after)
+        ),
+        None => format!(
+            "Held for {:.0} s ({at}, depth {depth}): {} IOPS, without a fall",
+            held.lasted_s,
+            thousands(held.iops)
+        ),
     }
 }
 

@@ -5,11 +5,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use spindle_io::real::Method;
+use spindle_stats::fall;
 use spindle_system::{Beneath, SystemTree};
 use spindle_text::quantity::{MIB, size_text};
 
 use crate::below::{Below, NoControl, place_beneath};
 use crate::calibrate::{FILLED_AT, FLUSHED_BYTES, Settings};
+use crate::cloud::{Bought, Cloud, CloudFacts};
+use crate::commits::{Commits, Watch};
 use crate::error::CalibrateError;
 use crate::honesty::Beside;
 use crate::mix::extreme_of;
@@ -18,13 +21,13 @@ use crate::open_loop::SHARES;
 use crate::orion::Orion;
 use crate::point::{Bench, Load};
 use crate::result::{
-    CacheFinding, Calibration, DeviceShare, Extreme, Flushed, Honesty, MatrixPoint, MatrixResult,
-    PathCurve, Point, RatePoint, TargetFacts, What,
+    CacheFinding, Calibration, DeviceShare, Extreme, FellTo, Flushed, Held, Honesty, MatrixPoint,
+    MatrixResult, PathCurve, Point, RatePoint, TargetFacts, What,
 };
 use crate::search::{End, best, knee, matrix_method, paths};
 use crate::target::{Filling, Made, Target};
 use crate::unit::Shape;
-use crate::{cache, flush, honesty};
+use crate::{cache, cloud, commits, honesty};
 
 /// Of [`Calibration::format`].
 const FORMAT: u32 = 1;
@@ -37,11 +40,20 @@ const SAMPLES_AT_RATE: (u32, u32) = (100, 100);
 /// The least number of samples of a point, and of one that is measured again, and the most of both.
 const SAMPLES: (u32, u32) = (100, 250);
 const SAMPLES_AGAIN: (u32, u32) = (300, 800);
+/// What is looked at briefly: samples of half the usual length.
+const SAMPLES_BRIEF: (u32, u32) = (100, 150);
+const SAMPLE_BRIEF_MIN: Duration = Duration::from_millis(2);
+/// The part of the time for which the best point is held, and in how many samples.
+const HELD_PART: f64 = 0.08;
+const HELD_SAMPLES: u32 = 400;
+/// The part of the time in which a burst is written, and its most.
+const BURST_PART: f64 = 0.04;
+const BURST_MAX: Duration = Duration::from_secs(60);
 /// So many of the best points are measured again at most.
 const CONTENDERS: usize = 3;
 /// Parts of the time after which no more small and no more large requests are begun.
-const SMALL_UNTIL: f64 = 0.65;
-const LARGE_UNTIL: f64 = 0.75;
+const SMALL_UNTIL: f64 = 0.55;
+const LARGE_UNTIL: f64 = 0.65;
 
 /// A calibration under way.
 pub(crate) struct Work<'a> {
@@ -60,6 +72,7 @@ pub(crate) struct Work<'a> {
 struct MeasuredRequests {
     curves: Vec<PathCurve>,
     at_rates: Vec<RatePoint>,
+    held: Option<Held>,
     matrix: Option<MatrixResult>,
     maximum_iops: Option<Extreme>,
     maximum_mb_per_s: Option<Extreme>,
@@ -72,6 +85,7 @@ impl MeasuredRequests {
         MeasuredRequests {
             curves: Vec::new(),
             at_rates: Vec::new(),
+            held: None,
             matrix: None,
             maximum_iops: None,
             maximum_mb_per_s: None,
@@ -115,12 +129,13 @@ impl<'a> Work<'a> {
     /// # Errors
     /// See [`CalibrateError`].
     pub(crate) fn all(&mut self, control: Option<&Made>) -> Result<Calibration, CalibrateError> {
+        let cloud = self.cloud();
         let measured = match (&self.settings.orion, self.settings.only_flushes) {
             (_, true) => MeasuredRequests::none(),
             (Some(orion), _) => self.matrix(orion)?,
             (None, _) => self.search()?,
         };
-        let flushes = self.flushes()?;
+        let (flushes, commits) = self.flushes()?;
         let honesty = self.honesty(control)?;
         let targets = self.bench.targets;
         let mut found = Calibration {
@@ -131,13 +146,17 @@ impl<'a> Work<'a> {
             maximum_iops: measured.maximum_iops,
             maximum_mb_per_s: measured.maximum_mb_per_s,
             minimum_latency: measured.minimum_latency,
+            held: measured.held,
             flushes,
+            commits,
             honesty,
             needs: Vec::new(),
             cache: measured.cache,
             curves: measured.curves,
             at_rates: measured.at_rates,
             matrix: measured.matrix,
+            bought: Bought::of(self.settings.bought, cloud.as_ref()),
+            cloud,
             against: None,
             notes: self.all_notes(),
             took_s: self.began.elapsed().as_secs_f64(),
@@ -145,6 +164,14 @@ impl<'a> Work<'a> {
         let needs = self.settings.needs.iter();
         found.needs = needs.map(|need| need.judge(&found)).collect();
         Ok(found)
+    }
+
+    /// What the cloud says, where the machine is one's.
+    fn cloud(&mut self) -> Option<CloudFacts> {
+        let is_asked = self.settings.may_ask_cloud && !self.settings.only_flushes;
+        let cloud = Cloud::of(&SystemTree::default()).filter(|_| is_asked)?;
+        (self.tell)(&format!("the metadata service of {cloud} is asked"));
+        Some(cloud.ask(cloud::SERVICE, cloud::LIMIT))
     }
 
     /// The curves, ORION's figures, and whether a cache answered.
@@ -166,6 +193,7 @@ impl<'a> Work<'a> {
             self.extreme(&curves, What::SmallRandom, |a, b| a.mean_us < b.mean_us)?;
         Ok(MeasuredRequests {
             at_rates: self.at_rates(maximum_iops.as_ref())?,
+            held: self.held(maximum_iops.as_ref())?,
             cache: self.cache_finding(repeat_ratio),
             curves,
             matrix: None,
@@ -222,6 +250,7 @@ impl<'a> Work<'a> {
         Ok(MeasuredRequests {
             curves: Vec::new(),
             at_rates: Vec::new(),
+            held: None,
             maximum_iops: extreme_of(&points, &iops, true, as_found),
             maximum_mb_per_s: extreme_of(&points, &|point| point.mb_per_s, false, as_found),
             minimum_latency: extreme_of(&points, &|point| Some(-point.mean_us?), true, as_found),
@@ -440,27 +469,65 @@ impl<'a> Work<'a> {
         })))
     }
 
-    /// Flushes of the first target that may be written.
-    fn flushes(&mut self) -> Result<Vec<Flushed>, CalibrateError> {
-        let targets = self.bench.targets;
-        let Some(target) = targets.iter().find(|target| target.is_writable()) else {
+    /// Flushes of each target that may be written, and what else commits meet there.
+    fn flushes(&mut self) -> Result<(Vec<Flushed>, Vec<Commits>), CalibrateError> {
+        let usual = self.timing(SAMPLES);
+        let sample = (self.sample / 2).max(SAMPLE_BRIEF_MIN);
+        let (least, most) = SAMPLES_BRIEF;
+        let burst = (self.time.mul_f64(BURST_PART)).min(BURST_MAX);
+        let watch = Watch {
+            usual,
+            brief: Timing {
+                sample,
+                least: sample * least,
+                most: sample * most,
+            },
+            burst: (!self.settings.only_flushes).then_some(burst),
+            interrupted: self.bench.interrupted,
+        };
+        let (mut flushes, mut commits) = (Vec::new(), Vec::new());
+        for target in self.bench.targets {
+            if let Some((of_each, more)) = commits::measure(target, watch, self.tell)? {
+                flushes.extend(of_each);
+                commits.push(more);
+            }
+        }
+        if commits.is_empty() {
             self.notes.push(
                 "flush latency is measured in a file that was made for it: name a directory"
                     .to_owned(),
             );
-            return Ok(Vec::new());
-        };
-        let mut flushes = Vec::new();
-        for writers in flush::WRITERS {
-            (self.tell)(&format!("fdatasync, writers: {writers}"));
-            flushes.extend(flush::measure(
-                target,
-                writers,
-                self.timing(SAMPLES),
-                self.bench.interrupted,
-            )?);
         }
-        Ok(flushes)
+        Ok((flushes, commits))
+    }
+
+    /// Holds the point of the most requests, as credit lasts for a while.
+    fn held(&mut self, most: Option<&Extreme>) -> Result<Option<Held>, CalibrateError> {
+        let asked = self.settings.hold;
+        let time = asked.unwrap_or(self.time.mul_f64(HELD_PART));
+        let Some(most) = most else {
+            return Ok(None);
+        };
+        let load = Load {
+            what: What::SmallRandom,
+            method: most.method,
+            depth: most.point.depth,
+        };
+        let seconds = time.as_secs_f64();
+        (self.tell)(&format!(
+            "the best point is held for {seconds:.0} s: {}, depth {}",
+            load.method, load.depth
+        ));
+        let timing = Timing::fixed(time, HELD_SAMPLES);
+        let (observed, device) = self.bench.hold(load, timing)?;
+        self.note_share(device);
+        Ok(Some(Held {
+            method: load.method,
+            depth: load.depth,
+            lasted_s: seconds,
+            iops: observed.all_per_s,
+            fell: fall(&observed.rates).map(|fall| FellTo::of(fall, timing.sample, 1.0)),
+        }))
     }
 
     fn all_notes(&mut self) -> Vec<String> {

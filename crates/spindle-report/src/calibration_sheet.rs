@@ -22,6 +22,8 @@ pub struct CalibrationSheet {
     pub histograms: Vec<LatencyBars>,
     /// How long flushes take.
     pub flushes: Vec<FlushLine>,
+    /// What else commits meet, in sentences.
+    pub commits: Vec<String>,
     /// Whether flushes arrive, of each target: the answer in a word or two, and why.
     pub trust: Vec<(String, String)>,
     /// Whether a cache answered.
@@ -124,6 +126,8 @@ pub struct LatencyBars {
 /// Flushes by so many writers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FlushLine {
+    /// How writes became durable.
+    pub name: String,
     /// Threads that write and flush.
     pub writers: u32,
     /// Flushes per second, of all together.

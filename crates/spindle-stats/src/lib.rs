@@ -13,6 +13,7 @@ mod comparison;
 mod drift;
 mod effects;
 mod error;
+mod fall;
 mod histogram;
 mod interval;
 mod levels;
@@ -36,6 +37,7 @@ pub use comparison::{Comparison, Verdict, compare_by, compare_paired};
 pub use drift::{Trend, holm, trend};
 pub use effects::{Effect, Effects, Interaction, Matrix, effects};
 pub use error::{Side, StatsError};
+pub use fall::{Fall, fall};
 pub use histogram::{HIGHEST_LATENCY_NS, LatencyHistogram};
 pub use interval::{Estimate, estimate_mean};
 pub use levels::{

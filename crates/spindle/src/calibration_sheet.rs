@@ -1,7 +1,9 @@
 //! A calibration as the page of `spindle_report` shows it.
 
 use spindle_calibrate::text::{curve_name, time, trust_word};
-use spindle_calibrate::{Cached, Calibration, Extreme, PathCurve, Trust, What, text};
+use spindle_calibrate::{
+    Cached, Calibration, Commits, Extreme, Flushed, PathCurve, Trust, What, text,
+};
 use spindle_report::calibration_sheet::{
     BesideLine, CalibrationSheet, ExtremeLine, FlushLine, LatencyBars, LimitCurve, LimitPoint,
     LoadCell, LoadMatrix, RateLine,
@@ -38,6 +40,7 @@ pub fn sheet_of(found: &Calibration, day: &str) -> CalibrationSheet {
             .flushes
             .iter()
             .map(|flushed| FlushLine {
+                name: flush_name(found, flushed),
                 writers: flushed.writers,
                 per_s: flushed.flushes_per_s,
                 p50_us: flushed.p50_us,
@@ -66,7 +69,38 @@ pub fn sheet_of(found: &Calibration, day: &str) -> CalibrationSheet {
             (fio.version.clone(), fio.rows.iter().map(row).collect())
         }),
         notes: found.notes.clone(),
+        commits: commits(found),
     }
+}
+
+fn flush_name(found: &Calibration, flushed: &Flushed) -> String {
+    let by = text::durable_by(flushed.by);
+    match found.commits.len() {
+        1 => by.to_owned(),
+        _ => format!("{by}, {}", flushed.target),
+    }
+}
+
+/// What commits meet, what came of holding the best point, and what was bought.
+fn commits(found: &Calibration) -> Vec<String> {
+    let held = found
+        .held
+        .iter()
+        .map(|held| format!("{}.", text::held_line(held)));
+    let of = |commits: &Commits| {
+        let lines = text::commit_lines(commits, found);
+        let told = match found.commits.len() {
+            1 => lines.join(". "),
+            _ => format!("{}: {}", commits.target, lines.join(". ")),
+        };
+        format!("{told}.")
+    };
+    let bought = text::cloud_lines(found)
+        .into_iter()
+        .map(|line| format!("{line}."));
+    held.chain(bought)
+        .chain(found.commits.iter().map(of))
+        .collect()
 }
 
 fn has_reads(found: &Calibration) -> bool {

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::{FioPoint, FioResults, PointName};
-use crate::result::{Calibration, MatrixPoint};
+use crate::flush::DurableBy;
+use crate::result::{Calibration, Flushed, MatrixPoint};
 
 /// A point that both measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -105,7 +106,10 @@ fn own(found: &Calibration) -> Vec<Own> {
             );
         }
     }
-    all.extend(found.flushes.iter().map(|flushed| Own {
+    let first = found.flushes.first().map(|flushed| &flushed.target);
+    let is_job =
+        |flushed: &&Flushed| flushed.by == DurableBy::Fdatasync && Some(&flushed.target) == first;
+    all.extend(found.flushes.iter().filter(is_job).map(|flushed| Own {
         name: PointName::Flush {
             writers: flushed.writers,
         },

@@ -147,17 +147,18 @@ fn flushes(sheet: &CalibrationSheet) -> Markup {
             h2 { "Flushes" }
             @if !sheet.flushes.is_empty() { (scrolling("Flushes", html! { table {
                 thead { tr {
-                    th scope="col" { "fdatasync after 8 KiB" }
-                    @for title in ["flushes/s", "p50", "p99", "longest"] { th.figure scope="col" { (title) } }
+                    th scope="col" { "8 KiB made durable" }
+                    @for title in ["per second", "p50", "p99", "longest"] { th.figure scope="col" { (title) } }
                 } }
                 tbody { @for line in &sheet.flushes { tr {
-                    th scope="row" { (crate::sentences::counted(line.writers as usize, "writer")) }
+                    th scope="row" { (line.name) ", " (crate::sentences::counted(line.writers as usize, "writer")) }
                     td.figure { (thousands(line.per_s)) }
                     @for time_us in [line.p50_us, line.p99_us, line.max_us] {
                         td.figure { (time(time_us)) }
                     }
                 } } }
             } })) }
+            @for says in &sheet.commits { p { (says) } }
             @for (word, because) in &sheet.trust { p { strong { (word) } ": " (because) } }
         } }
     }
@@ -239,6 +240,7 @@ mod tests {
                 is_kept_up: true,
             }],
             flushes: vec![FlushLine {
+                name: "fdatasync, page cache".to_owned(),
                 writers: 1,
                 per_s: 300.0,
                 p50_us: 3_000.0,

@@ -9,8 +9,8 @@ use clap::Args;
 use clap::builder::RangedI64ValueParser;
 use spindle_calibrate::fio::{FioComparison, FioResults, job_file};
 use spindle_calibrate::{
-    Answer, CalibrateError, Calibration, LargeType, Matrix, Need, NoNeed, Orion, Run, Settings,
-    Simulate, calibrate, files, text,
+    Answer, Bought, CalibrateError, Calibration, LargeType, Matrix, Need, NoNeed, Orion, Run,
+    Settings, Simulate, calibrate, files, text,
 };
 use spindle_io::real::Caching;
 use spindle_text::files::{Directory, read_text};
@@ -75,6 +75,10 @@ pub(super) struct Calibrate {
     /// How long it may take, about.
     #[arg(long, default_value = "2m", value_parser = time)]
     time: u64,
+    /// Hold the best point for so long, beyond --time: credit of a volume runs out after minutes [default: a twelfth of
+    /// --time, within it].
+    #[arg(long, value_name = "TIME", value_parser = hold, conflicts_with_all = ["flushes", "run"])]
+    hold: Option<u64>,
     /// Points of a longer mean time do not count for the maximum of IOPS.
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = latency)]
     max_latency: u64,
@@ -88,6 +92,15 @@ pub(super) struct Calibrate {
     /// may be given several times, and decides the exit code.
     #[arg(long = "need", value_name = "NEED", value_parser = need)]
     needs: Vec<Need>,
+    /// What was bought, beside which the maximum is set; else what the cloud says of its only volume, where it does.
+    #[arg(long, value_name = "IOPS", value_parser = bought, conflicts_with = "flushes")]
+    bought_iops: Option<f64>,
+    /// The same in MB/s.
+    #[arg(long, value_name = "MBPS", value_parser = bought, conflicts_with = "flushes")]
+    bought_mbps: Option<f64>,
+    /// Do not ask the metadata service of a cloud (169.254.169.254), which is asked where the firmware names the cloud.
+    #[arg(long)]
+    no_metadata: bool,
     /// Only flushes, in a few seconds: how long they take, and whether they reach a disk.
     #[arg(long)]
     flushes: bool,
@@ -235,6 +248,19 @@ fn time(text: &str) -> Result<u64, String> {
     time_ms.ok_or_else(|| "allowed: a duration from 10s to 24h, such as 2m".to_owned())
 }
 
+fn bought(text: &str) -> Result<f64, String> {
+    let value = text
+        .parse()
+        .ok()
+        .filter(|value: &f64| (1.0..=1e9).contains(value));
+    value.ok_or_else(|| "allowed: a number from 1 to 1000000000, such as 3000".to_owned())
+}
+
+fn hold(text: &str) -> Result<u64, String> {
+    let time_ms = parse_duration_ms(text).filter(|ms| (1_000..=86_400_000).contains(ms));
+    time_ms.ok_or_else(|| "allowed: a duration from 1s to 24h, such as 30m".to_owned())
+}
+
 fn latency(text: &str) -> Result<u64, String> {
     let time_ms = parse_duration_ms(text).filter(|ms| (1..=10_000).contains(ms));
     time_ms.ok_or_else(|| "allowed: a duration from 1ms to 10s, such as 20ms".to_owned())
@@ -309,12 +335,18 @@ impl Calibrate {
             caching: self.caching,
             size_bytes: self.size,
             time_ms: self.time,
+            hold: self.hold.map(Duration::from_millis),
             max_latency_us: self.max_latency as f64 * 1000.0,
             orion: self.orion.complete().map_err(CalibrateError::Settings)?,
             write_percent: self.write_percent,
             erase: self.erase,
             only_flushes: self.flushes,
             control: self.control,
+            bought: Bought {
+                iops: self.bought_iops,
+                mb_per_s: self.bought_mbps,
+            },
+            may_ask_cloud: !self.no_metadata,
             needs: self.needs,
             // What is made to be read goes with the process; a device that is written must be given back.
             interrupted: match self.write_percent {

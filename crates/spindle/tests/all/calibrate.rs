@@ -2,12 +2,13 @@
 //! mistakes are told before anything is touched.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
 use spindle_system::SystemTree;
@@ -29,6 +30,7 @@ fn calibrate(arguments: &[&str], directory: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_spindle"))
         .arg("calibrate")
         .args(arguments)
+        .arg("--no-metadata")
         .current_dir(directory)
         .env(NOWHERE.0, NOWHERE.1)
         .stdin(Stdio::null())
@@ -72,7 +74,7 @@ fn throttled(disk: &Disk) -> Value {
     let mut shell = Command::new("sh")
         .args(["-c", "read go; exec \"$@\"", "sh", program, "calibrate"])
         .arg(&disk.device)
-        .args(["--time", "30s", "--json", "--quiet"])
+        .args(["--time", "30s", "--json", "--quiet", "--no-metadata"])
         .env(NOWHERE.0, NOWHERE.1)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -112,6 +114,70 @@ fn a_throttled_device_is_measured_at_its_limits() {
         }
     }
     panic!("parts of the limits by which they were missed: {off:?}");
+}
+
+/// Requests per second while there is credit, and afterwards.
+const CREDIT_IOPS: (u64, u64) = (600, 150);
+
+/// A volume whose credit runs out while its best point is held; meanwhile the program's memory stays as it is.
+#[test]
+fn credit_that_runs_out_is_told_with_both_levels() {
+    let _alone = alone();
+    if !can_limit() {
+        return;
+    }
+    let disk = Disk::new(32 << 20);
+    let rates = |iops| Rates {
+        read_iops: Some(iops),
+        ..Rates::default()
+    };
+    let limit = |iops| IoLimit::available(&SystemTree::default(), rates(iops), &[disk.number()]);
+    let program = env!("CARGO_BIN_EXE_spindle");
+    let mut shell = Command::new("sh")
+        .args(["-c", "read go; exec \"$@\"", "sh", program, "calibrate"])
+        .arg(&disk.device)
+        .args(["--time", "10s", "--hold", "12s", "--json", "--no-metadata"])
+        .env(NOWHERE.0, NOWHERE.1)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (rich, poor) = (limit(CREDIT_IOPS.0).unwrap(), limit(CREDIT_IOPS.1).unwrap());
+    let rich = rich.hold(shell.id(), None).unwrap();
+    writeln!(shell.stdin.take().unwrap(), "go").unwrap();
+    let mut told = BufReader::new(shell.stderr.take().unwrap()).lines();
+    assert!(told.any(|line| line.unwrap().contains("is held for 12 s")));
+    std::thread::sleep(Duration::from_secs(3));
+    let early_kib = memory_kib(shell.id());
+    std::thread::sleep(Duration::from_secs(2));
+    let _poor = poor.hold(shell.id(), None).unwrap();
+    std::thread::sleep(Duration::from_secs(5));
+    let late_kib = memory_kib(shell.id());
+    assert!(
+        late_kib < early_kib + 512,
+        "{early_kib} KiB, {late_kib} KiB"
+    );
+    let found = found(&shell.wait_with_output().unwrap());
+    drop(rich);
+    let fell = &found["held"]["fell"];
+    let level = |name: &str| {
+        fell[name]
+            .as_f64()
+            .unwrap_or_else(|| panic!("{}", found["held"]))
+    };
+    // How fast each level is on a busy machine is not the question.
+    assert!(level("before") > 2.0 * level("after"), "{fell}");
+    assert!(level("after") < 1.2 * CREDIT_IOPS.1 as f64, "{fell}");
+    assert!((1.0..11.0).contains(&level("after_s")), "{fell}");
+}
+
+/// What a process has in memory.
+fn memory_kib(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let words: Vec<&str> = line.unwrap().split_whitespace().collect();
+    words[1].parse().unwrap()
 }
 
 #[test]
@@ -161,12 +227,8 @@ fn a_directory_is_measured_and_left_as_it_was() {
     let found = found(&ended);
     assert!(told.contains("filling a file of up to 32MiB"), "{told}");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-    let writers: Vec<&Value> = found["flushes"].as_array().unwrap().iter().collect();
-    assert_eq!(
-        (writers[0]["writers"].as_u64(), writers.len()),
-        (Some(1), 2)
-    );
-    for flushed in writers {
+    flushes_were_measured_in_each_way(&found);
+    for flushed in found["flushes"].as_array().unwrap() {
         let (p50, p99) = (&flushed["p50_us"], &flushed["p99_us"]);
         assert!(0.0 < p50.as_f64().unwrap() && p50.as_f64() <= p99.as_f64());
     }
@@ -182,6 +244,26 @@ fn a_directory_is_measured_and_left_as_it_was() {
             "{name}"
         );
     }
+}
+
+/// Each way by one writer and by many, and what else commits meet.
+fn flushes_were_measured_in_each_way(found: &Value) {
+    let flushes = found["flushes"].as_array().unwrap();
+    let ways: Vec<(&str, u64)> = flushes
+        .iter()
+        .map(|of| (of["by"].as_str().unwrap(), of["writers"].as_u64().unwrap()))
+        .collect();
+    let expected = ["fdatasync", "direct_fdatasync", "direct_dsync"]
+        .map(|by| [(by, 1), (by, 16)])
+        .concat();
+    assert_eq!(ways, expected);
+    let commits = &found["commits"][0];
+    let group = commits["group"].as_array().unwrap();
+    assert_eq!(group.len(), 4, "{commits}");
+    assert!(commits["buffered_gain"].as_f64().unwrap() > 0.0);
+    assert!(commits["first_write_ratio"].is_number(), "{commits}");
+    assert!(commits["burst"]["mb_per_s"].as_f64().unwrap() > 0.0);
+    assert!(found["held"]["iops"].as_f64().unwrap() > 0.0);
 }
 
 /// A file system in memory flushes nothing; a disk beside itself is honest.
@@ -297,7 +379,7 @@ fn a_run_type_of_orion_writes_its_files() {
 }
 
 /// What is wrong, and a part of what is said.
-const WRONG: [(&[&str], &str); 45] = [
+const WRONG: [(&[&str], &str); 49] = [
     (&[], "<TARGET>"),
     (&["missing"], "No such file or directory"),
     (&["missing/deeper"], "No such file or directory"),
@@ -325,6 +407,13 @@ const WRONG: [(&[&str], &str); 45] = [
         &["good", "--time", "2m", "--time", "3m"],
         "cannot be used multiple times",
     ),
+    (&["good", "--hold", "1ms"], "1s to 24h"),
+    (
+        &["good", "--hold", "5s", "--flushes"],
+        "cannot be used with",
+    ),
+    (&["good", "--bought-iops", "many"], "such as 3000"),
+    (&["good", "--bought-mbps", "0"], "such as 3000"),
     (&["good", "--size", "1KiB"], "16MiB to 64TiB"),
     (&["good", "--size", "1GB"], "16MiB to 64TiB"),
     (&["good", "--max-latency", "0ms"], "1ms to 10s"),

@@ -20,7 +20,11 @@ fn run(program: &str, arguments: &[&str], directory: &Path) -> Output {
 }
 
 fn calibrate(arguments: &[&str], directory: &Path) -> Output {
-    let arguments = [&["calibrate"], arguments].concat();
+    let more: &[&str] = match arguments.contains(&"--fio-json") {
+        true => &[],
+        false => &["--no-metadata"],
+    };
+    let arguments = [&["calibrate"], arguments, more].concat();
     run(env!("CARGO_BIN_EXE_spindle"), &arguments, directory)
 }
 

@@ -36,6 +36,7 @@ fn a_run_is_set_beside_the_limits_of_its_device() {
     let what = [
         "calibrate",
         ".",
+        "--no-metadata",
         "--size",
         "16MiB",
         "--time",

@@ -88,7 +88,7 @@ impl Scene {
     }
 
     fn calibrate(&self, targets: &[&str], more: &[&str]) -> Output {
-        let arguments = [&["calibrate"], targets, more].concat();
+        let arguments = [&["calibrate", "--no-metadata"], targets, more].concat();
         self.command(&arguments).output().unwrap()
     }
 
@@ -102,7 +102,13 @@ impl Scene {
     /// What the first interrupt and a death meet: a device that is written.
     fn writing(&self, device: &str) -> Child {
         let arguments = [
-            &["calibrate", device, "--write-percent", "50"],
+            &[
+                "calibrate",
+                device,
+                "--no-metadata",
+                "--write-percent",
+                "50",
+            ],
             &ONE_POINT[..12],
             &["--duration", "60s"],
         ];
