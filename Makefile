@@ -114,6 +114,7 @@ lint-sqlite-devices:
 bench:
 	scripts/setup
 	cargo bench --locked -p spindle-engines --bench speed -- $(CHECK)
+	cargo bench --locked -p spindle-calibrate --bench speed -- $(CHECK)
 	cargo bench --locked -p spindle-workload --bench tpch --bench schedule
 	cargo test --release --locked -p spindle --test all -- --ignored --nocapture time_of_a_large_run
 

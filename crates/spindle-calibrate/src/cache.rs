@@ -12,11 +12,12 @@ use spindle_io::{Arena, BlockDevice, Request, Submission};
 use crate::error::CalibrateError;
 use crate::point::Bench;
 use crate::result::{CacheFinding, Cached, DeviceShare};
-use crate::unit::Unit;
+use crate::unit::{Unit, shared};
 
 /// Blocks that are read twice.
 const BLOCKS: usize = 200;
-const BLOCKS_PER_TURN: usize = 20;
+/// Lengths of turns: unequal, so that they do not keep step with the slices of time in which a throttle grants reads.
+const TURNS: [usize; 8] = [7, 23, 13, 31, 5, 17, 29, 11];
 const BLOCK_BYTES: u64 = 8 << 10;
 /// Devices that read less than this part of what was asked for: memory answered the rest.
 const DEVICE_SHARE_MIN: f64 = 0.9;
@@ -35,9 +36,9 @@ pub(crate) fn repeat_ratio(bench: &Bench<'_>) -> Result<f64, CalibrateError> {
     let devices = bench
         .targets
         .iter()
-        .map(|target| target.to_read(bench.caching, Queue::sync()));
+        .map(|target| Ok(shared(target.to_read(bench.caching, Queue::sync())?)));
     let unit = Unit {
-        devices: devices.collect::<Result<_, _>>()?,
+        devices: devices.collect::<Result<_, CalibrateError>>()?,
         shape: bench.shape.clone(),
     };
     let places = unit.limits().capacity_bytes / BLOCK_BYTES;
@@ -47,9 +48,15 @@ pub(crate) fn repeat_ratio(bench: &Bench<'_>) -> Result<f64, CalibrateError> {
         .collect();
     let (mut first_ns, mut again_ns) = (Vec::new(), Vec::new());
     // In turns, so that a load that comes and goes meets both alike.
-    for some in blocks.chunks(BLOCKS_PER_TURN) {
+    let mut left = blocks.as_slice();
+    for length in TURNS.into_iter().cycle() {
+        let (some, rest) = left.split_at(length.min(left.len()));
+        if some.is_empty() {
+            break;
+        }
         read(&unit, some, &mut first_ns)?;
         read(&unit, some, &mut again_ns)?;
+        left = rest;
     }
     Ok(median(first_ns) as f64 / median(again_ns).max(1) as f64)
 }

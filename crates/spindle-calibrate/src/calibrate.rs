@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use spindle_io::real::Caching;
+use spindle_layout::RawDevice;
 use spindle_system::SystemTree;
 use spindle_text::quantity::size_text;
 
@@ -108,6 +109,36 @@ pub fn calibrate(
     let left = claimed.map_or_else(Vec::new, ClaimedDevices::give_back);
     found.notes.extend(left);
     Ok(found)
+}
+
+/// Measures the devices of a layout that was made, filled from their beginning as far as the size goes. Who made them
+/// takes them away.
+///
+/// # Errors
+/// See [`CalibrateError`].
+pub fn calibrate_devices(
+    settings: &Settings,
+    devices: &[RawDevice],
+    tell: &mut dyn FnMut(&str),
+) -> Result<Calibration, CalibrateError> {
+    let began = Instant::now();
+    let time = Duration::from_millis(settings.time_ms);
+    let filling = Filling {
+        bytes: match settings.only_flushes {
+            true => FLUSHED_BYTES,
+            false => settings.size_bytes,
+        },
+        time: time.mul_f64(FILLED_AT) / devices.len().max(1) as u32,
+        caching: settings.caching,
+        interrupted: &settings.interrupted,
+    };
+    let mut made = Vec::new();
+    for raw in devices {
+        let target = Target::of_layout(&raw.device)?;
+        tell_filling(&target, true, filling.bytes, tell);
+        made.push(target.make(Some(&raw.device), filling)?);
+    }
+    Work::new(settings, &made, began, tell).all(None)
 }
 
 fn tell_filling(target: &Target, is_claimed: bool, size_bytes: u64, tell: &mut dyn FnMut(&str)) {

@@ -1,7 +1,7 @@
-//! What a cloud says of the volumes that were bought from it. Its metadata service is asked only where the firmware says
-//! that the machine is that cloud's, and gets 300 ms; from any other machine nothing is sent. What no service tells is
-//! asked of the person. Sources: "Use the Instance Metadata Service to access instance metadata" (Amazon EC2 user
-//! guide), "Predefined metadata keys" (Compute Engine), "Azure Instance Metadata Service" (version 2021-02-01).
+//! What a cloud says of the volumes that were bought from it. Its metadata service is asked only where the firmware
+//! says that the machine is that cloud's, and gets 300 ms; from any other machine nothing is sent. What no service
+//! tells is asked of the person. Sources: "Use the Instance Metadata Service to access instance metadata" (Amazon EC2
+//! user guide), "Predefined metadata keys" (Compute Engine), "Azure Instance Metadata Service" (version 2021-02-01).
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -328,7 +328,7 @@ mod tests {
         };
         assert_eq!(Cloud::of(&tree), None);
         std::fs::create_dir_all(&firmware).unwrap();
-        let mut is = |vendor: &str, tag: &str| {
+        let is = |vendor: &str, tag: &str| {
             std::fs::write(firmware.join("sys_vendor"), vendor).unwrap();
             std::fs::write(firmware.join("chassis_asset_tag"), tag).unwrap();
             Cloud::of(&tree)

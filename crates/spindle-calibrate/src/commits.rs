@@ -31,7 +31,7 @@ const COMMIT_BYTES: usize = 1 << 10;
 const LOG_BYTES: u64 = 8 << 20;
 /// Writes of 1 MiB under way in a burst, and samples of it.
 const BURST_DEPTH: u32 = 8;
-const BURST_SAMPLES: u32 = 100;
+const BURST_SAMPLES: u32 = 40;
 /// Flushes after a burst; of a turn of first writes.
 const AFTER_BURST: u64 = 50;
 const FIRST_WRITES: u64 = 50;
@@ -45,8 +45,8 @@ pub struct Commits {
     pub target: String,
     /// The disks beneath, and whether each makes a single write durable (FUA); `None` where it does not say.
     pub fua: Vec<(String, Option<bool>)>,
-    /// Writes made durable per second by one writer, through the page cache over direct ones; `None` where direct writes
-    /// are refused.
+    /// Writes made durable per second by one writer, through the page cache over direct ones; `None` where direct
+    /// writes are refused.
     pub buffered_gain: Option<f64>,
     /// Median time of a flush after the first write to allocated space over that after an overwrite; `None` on devices,
     /// and where the file system does not allocate.

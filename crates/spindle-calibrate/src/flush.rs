@@ -1,7 +1,7 @@
-//! How long it takes until a write is durable: `fdatasync` after a write through the page cache, as most databases write
-//! their logs, or after a direct one, and direct writes that are durable when they end; by one thread and by many at
-//! once. Only in files that were made for it. Each writer goes through its own part again and again, so that no flush
-//! has to record a longer file.
+//! How long it takes until a write is durable: `fdatasync` after a write through the page cache, as most databases
+//! write their logs, or after a direct one, and direct writes that are durable when they end; by one thread and by many
+//! at once. Only in files that were made for it. Each writer goes through its own part again and again, so that no
+//! flush has to record a longer file.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

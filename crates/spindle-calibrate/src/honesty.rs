@@ -4,10 +4,12 @@
 //! load that comes and goes makes no liar of anybody. The kernel is asked directly, and through the C library, where a
 //! preloaded library may stand in between.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Mode, OFlags};
 use spindle_system::SystemTree;
 
 use crate::below::Below;
@@ -37,7 +39,7 @@ pub(crate) struct Beside<'a> {
 }
 
 /// What the turns of one way of flushing came to.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Turns {
     medians_us: Vec<f64>,
     flushes: u64,
@@ -47,9 +49,12 @@ struct Turns {
 /// All that was measured.
 #[derive(Debug, Default)]
 struct Measured {
-    /// By calls of the kernel, and through the C library.
+    /// `fdatasync` by calls of the kernel.
     kernel: Turns,
-    library: Turns,
+    /// In each way, through the C library.
+    library: Vec<(Way, Turns)>,
+    /// What the library was seen to ignore.
+    ignored_by_library: Option<Way>,
     control: Option<(Control, bool)>,
     /// Whose counters; `None` for all disks of the machine.
     disks: Option<String>,
@@ -68,28 +73,40 @@ pub(crate) fn examine(
     let tree = SystemTree::default();
     let witness = Witness::of(&tree, below.disks.as_deref());
     let count = || witness.as_ref().and_then(|witness| witness.count(&tree));
-    let mut measured = Measured::default();
+    let none = || Turns {
+        counted: count().map(|_| 0),
+        ..Turns::default()
+    };
+    let mut measured = Measured {
+        kernel: none(),
+        library: Way::ALL.map(|way| (way, none())).to_vec(),
+        ..Measured::default()
+    };
     let mut others_us = Vec::new();
-    for turns in [&mut measured.kernel, &mut measured.library] {
-        turns.counted = count().map(|_| 0);
-    }
     for _ in 0..TURNS {
-        let ways: [(&mut Turns, Flush); 2] = [
-            (&mut measured.kernel, by_kernel),
-            (&mut measured.library, File::sync_data),
-        ];
-        for (turns, flush) in ways {
-            let before = count();
-            let (median_us, flushes) = turn(file, flush)?;
-            let counted = count()
-                .zip(before)
-                .map(|(after, before)| after.saturating_sub(before));
-            turns.medians_us.push(median_us);
-            turns.flushes += flushes;
-            turns.counted = turns.counted.zip(counted).map(|(all, more)| all + more);
+        let fdatasync = Way::Fdatasync;
+        measured
+            .kernel
+            .take(file, fdatasync, Caller::Kernel, &count)?;
+        for (way, turns) in &mut measured.library {
+            turns.take(file, *way, Caller::Library, &count)?;
         }
         if let Some(beside) = beside {
-            others_us.push(turn(beside.file, by_kernel)?.0);
+            let mut other = Turns::default();
+            other.take(beside.file, fdatasync, Caller::Kernel, &|| None)?;
+            others_us.extend(other.medians_us);
+        }
+    }
+    for (way, turns) in &measured.library {
+        // What the kernel itself does not do in this way is no fault of the library's.
+        let mut by_kernel = none();
+        for _ in 0..TURNS {
+            if turns.is_ignored_beside(&measured.kernel) {
+                by_kernel.take(file, *way, Caller::Kernel, &count)?;
+            }
+        }
+        if by_kernel.flushes > 0 && turns.is_ignored_beside(&by_kernel) {
+            measured.ignored_by_library.get_or_insert(*way);
         }
     }
     measured.disks = witness.and_then(|witness| witness.names);
@@ -134,29 +151,105 @@ pub(crate) fn unwritten(target: &str, below: &Below) -> Honesty {
     }
 }
 
-type Flush = fn(&File) -> std::io::Result<()>;
-
-/// `rustix` calls the kernel itself, whatever library was loaded before the C library.
-fn by_kernel(file: &File) -> std::io::Result<()> {
-    Ok(rustix::fs::fdatasync(file)?)
+/// How a write is made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Fdatasync,
+    Fsync,
+    /// The file is open so that each write is.
+    Dsync,
 }
 
-/// Writes through the page cache and flushes, again and again: the median time of a flush, microseconds, and how many.
-fn turn(file: &File, flush: Flush) -> std::io::Result<(f64, u64)> {
-    let began = Instant::now();
-    let mut block = vec![0; WRITE_BYTES as usize];
-    let mut times_ns = Vec::new();
-    let mut done = 0;
-    while done < FLUSHES.1 || (done < FLUSHES.0 && began.elapsed() < TURN_TIME) {
-        block[..8].copy_from_slice(&(began.elapsed().as_nanos() as u64).to_le_bytes());
-        file.write_all_at(&block, done * WRITE_BYTES % PART_BYTES)?;
-        let asked = Instant::now();
-        flush(file)?;
-        times_ns.push(asked.elapsed().as_nanos() as u64);
-        done += 1;
+impl Way {
+    const ALL: [Way; 3] = [Way::Fdatasync, Way::Fsync, Way::Dsync];
+
+    fn name(self) -> &'static str {
+        match self {
+            Way::Fdatasync => "fdatasync",
+            Way::Fsync => "fsync",
+            Way::Dsync => "O_DSYNC",
+        }
     }
-    times_ns.sort_unstable();
-    Ok((times_ns[times_ns.len() / 2] as f64 / 1000.0, done))
+
+    /// What a file is to be opened with.
+    fn flags(self) -> OFlags {
+        match self {
+            Way::Fdatasync | Way::Fsync => OFlags::empty(),
+            Way::Dsync => OFlags::DSYNC,
+        }
+    }
+}
+
+/// Who is asked: `rustix` calls the kernel itself, whatever library was loaded before the C library, which the standard
+/// library calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Caller {
+    Kernel,
+    Library,
+}
+
+impl Caller {
+    fn open(self, file: &File, way: Way) -> std::io::Result<File> {
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        match self {
+            Caller::Library => OpenOptions::new()
+                .write(true)
+                .custom_flags(way.flags().bits() as i32)
+                .open(path),
+            Caller::Kernel => {
+                let flags = OFlags::WRONLY | OFlags::CLOEXEC | way.flags();
+                Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+            }
+        }
+    }
+
+    /// Makes what was written to `file` durable.
+    fn flush(self, file: &File, way: Way) -> std::io::Result<()> {
+        match (self, way) {
+            (_, Way::Dsync) => Ok(()),
+            (Caller::Library, Way::Fdatasync) => file.sync_data(),
+            (Caller::Library, Way::Fsync) => file.sync_all(),
+            (Caller::Kernel, Way::Fdatasync) => Ok(rustix::fs::fdatasync(file)?),
+            (Caller::Kernel, Way::Fsync) => Ok(rustix::fs::fsync(file)?),
+        }
+    }
+}
+
+impl Turns {
+    /// One turn more: writes through the page cache and makes each write durable. The flush is timed; where there is
+    /// none, the write.
+    fn take(
+        &mut self,
+        file: &File,
+        way: Way,
+        caller: Caller,
+        count: &dyn Fn() -> Option<u64>,
+    ) -> std::io::Result<()> {
+        let file = caller.open(file, way)?;
+        let (before, began) = (count(), Instant::now());
+        let mut block = vec![0; WRITE_BYTES as usize];
+        let mut times_ns = Vec::new();
+        let mut done = 0;
+        while done < FLUSHES.1 || (done < FLUSHES.0 && began.elapsed() < TURN_TIME) {
+            block[..8].copy_from_slice(&(began.elapsed().as_nanos() as u64).to_le_bytes());
+            let writing = Instant::now();
+            file.write_all_at(&block, done * WRITE_BYTES % PART_BYTES)?;
+            let flushing = Instant::now();
+            caller.flush(&file, way)?;
+            let asked = if way == Way::Dsync { writing } else { flushing };
+            times_ns.push(asked.elapsed().as_nanos() as u64);
+            done += 1;
+        }
+        times_ns.sort_unstable();
+        self.medians_us
+            .push(times_ns[times_ns.len() / 2] as f64 / 1000.0);
+        self.flushes += done;
+        let counted = count()
+            .zip(before)
+            .map(|(after, before)| after.saturating_sub(before));
+        self.counted = self.counted.zip(counted).map(|(all, more)| all + more);
+        Ok(())
+    }
 }
 
 /// What the turns say: pairs of median times of a flush, of the target and of the control, microseconds.
@@ -246,11 +339,12 @@ fn judge(below: &Below, measured: &Measured) -> (Trust, String) {
             (None, _) => not_commits(&says),
         };
     }
-    if measured.library_ignores() {
-        return not_commits(
-            "the kernel carries flushes out, but the C library does not ask it to: a preloaded library (LD_PRELOAD, \
+    if let Some(way) = measured.ignored_by_library {
+        return not_commits(&format!(
+            "the kernel carries flushes out, but the C library does not ask it to ({}): a preloaded library (LD_PRELOAD, \
              /etc/ld.so.preload) ignores them",
-        );
+            way.name()
+        ));
     }
     if share.is_some_and(|share| share >= ARRIVED_SHARE) {
         let says = format!("{disks} counted {counted} for {flushes} flushes");
@@ -271,16 +365,14 @@ impl Turns {
     fn share(&self) -> Option<f64> {
         Some(self.counted? as f64 / self.flushes.max(1) as f64)
     }
-}
 
-impl Measured {
-    /// Whether flushes that the kernel carries out are lost before they come to it.
-    fn library_ignores(&self) -> bool {
-        match self.library.share() {
-            Some(share) => share < IGNORED_SHARE,
-            None => {
-                let turns = self.library.medians_us.iter().copied();
-                let turns: Vec<_> = turns.zip(self.kernel.medians_us.iter().copied()).collect();
+    /// Whether flushes are lost that arrive when the kernel itself is asked.
+    fn is_ignored_beside(&self, by_kernel: &Turns) -> bool {
+        match (self.share(), by_kernel.share()) {
+            (Some(own), Some(kernel)) => own < IGNORED_SHARE && kernel >= IGNORED_SHARE,
+            _ => {
+                let turns = self.medians_us.iter().copied();
+                let turns: Vec<_> = turns.zip(by_kernel.medians_us.iter().copied()).collect();
                 times_sooner(&turns) >= SUSPECT_TIMES
             }
         }
@@ -300,19 +392,23 @@ mod tests {
         assert!(!suspect(&[(90.0, 100.0)]));
     }
 
-    /// Of 100 flushes that took 100 us, what disks counted, beside a control.
-    fn measured(counted: Option<(u64, u64)>, control: Option<(f64, bool)>) -> Measured {
-        let turns = |counted| Turns {
+    /// 100 flushes that took 100 us.
+    fn turns(counted: Option<u64>) -> Turns {
+        Turns {
             medians_us: vec![100.0; 3],
             flushes: 100,
             counted,
-        };
+        }
+    }
+
+    /// What disks counted of them, beside a control.
+    fn measured(counted: Option<u64>, control: Option<(f64, bool)>) -> Measured {
         Measured {
-            kernel: turns(counted.map(|both| both.0)),
-            library: turns(counted.map(|both| both.1)),
+            kernel: turns(counted),
             control: control
                 .map(|(us, is_given)| (control_of("c".to_owned(), vec![(100.0, us); 3]), is_given)),
             disks: Some("sda".to_owned()),
+            ..Measured::default()
         }
     }
 
@@ -324,11 +420,11 @@ mod tests {
     fn counters_decide_and_without_them_the_control() {
         let below = Below::default();
         let with = |counted, control| trust(&below, &measured(counted, control));
-        assert_eq!(with(Some((100, 100)), None), Trust::Arrives);
+        assert_eq!(with(Some(100), None), Trust::Arrives);
         // A slow file system beside it makes no liar of what reached the disk.
-        assert_eq!(with(Some((100, 100)), Some((1e4, false))), Trust::Arrives);
-        assert_eq!(with(Some((100, 100)), Some((1e4, true))), Trust::Ignored);
-        assert_eq!(with(Some((3, 3)), None), Trust::Ignored);
+        assert_eq!(with(Some(100), Some((1e4, false))), Trust::Arrives);
+        assert_eq!(with(Some(100), Some((1e4, true))), Trust::Ignored);
+        assert_eq!(with(Some(3), None), Trust::Ignored);
         assert_eq!(with(None, None), Trust::Unknown);
         assert_eq!(with(None, Some((120.0, false))), Trust::Unknown);
         assert_eq!(with(None, Some((1e4, false))), Trust::Ignored);
@@ -337,12 +433,25 @@ mod tests {
     #[test]
     fn a_library_in_between_is_named() {
         let below = Below::default();
-        let (trust, says) = judge(&below, &measured(Some((100, 0)), None));
+        let mut found = measured(Some(100), None);
+        found.ignored_by_library = Some(Way::Fsync);
+        let (trust, says) = judge(&below, &found);
         assert_eq!(trust, Trust::Ignored);
-        assert!(says.contains("LD_PRELOAD"), "{says}");
-        let mut untold = measured(None, None);
-        untold.library.medians_us = vec![0.0; 3];
-        assert_eq!(self::trust(&below, &untold), Trust::Ignored);
+        assert!(
+            says.contains("(fsync)") && says.contains("LD_PRELOAD"),
+            "{says}"
+        );
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_do_either_is_no_fault_of_a_library() {
+        assert!(turns(Some(0)).is_ignored_beside(&turns(Some(100))));
+        assert!(!turns(Some(0)).is_ignored_beside(&turns(Some(0))));
+        assert!(!turns(Some(90)).is_ignored_beside(&turns(Some(100))));
+        let mut quick = turns(None);
+        quick.medians_us = vec![0.0; 3];
+        assert!(quick.is_ignored_beside(&turns(None)));
+        assert!(!turns(None).is_ignored_beside(&turns(None)));
     }
 
     #[test]
@@ -352,12 +461,12 @@ mod tests {
             may_be_remote: true,
             ..Below::default()
         };
-        assert_eq!(trust(&below, &measured(Some((0, 0)), None)), Trust::Unknown);
+        assert_eq!(trust(&below, &measured(Some(0), None)), Trust::Unknown);
         let fuse = Below {
             may_be_remote: false,
             ..below
         };
-        assert_eq!(trust(&fuse, &measured(Some((0, 0)), None)), Trust::Ignored);
+        assert_eq!(trust(&fuse, &measured(Some(0), None)), Trust::Ignored);
     }
 
     #[test]
@@ -366,17 +475,11 @@ mod tests {
             memory: Some("zram0".to_owned()),
             ..Below::default()
         };
-        assert_eq!(
-            trust(&memory, &measured(Some((100, 100)), None)),
-            Trust::Memory
-        );
+        assert_eq!(trust(&memory, &measured(Some(100), None)), Trust::Memory);
         let set = Below {
             set_to_ignore: Some("nobarrier".to_owned()),
             ..Below::default()
         };
-        assert_eq!(
-            trust(&set, &measured(Some((100, 100)), None)),
-            Trust::Ignored
-        );
+        assert_eq!(trust(&set, &measured(Some(100), None)), Trust::Ignored);
     }
 }

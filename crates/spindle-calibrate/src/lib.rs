@@ -24,13 +24,15 @@ mod point;
 mod result;
 mod search;
 mod slots;
+#[doc(hidden)]
+pub mod speed;
 mod target;
 pub mod text;
 mod unit;
 mod witness;
 mod work;
 
-pub use calibrate::{Settings, calibrate};
+pub use calibrate::{Settings, calibrate, calibrate_devices};
 pub use cloud::{Bought, Cloud, CloudFacts, CloudVolume};
 pub use commits::{Burst, Commits, GroupCommits};
 pub use error::CalibrateError;

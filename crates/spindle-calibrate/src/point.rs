@@ -17,7 +17,7 @@ use crate::observe::{Observed, Tally, Timing, observe};
 use crate::result::{DeviceShare, Point, What, WriteFigures};
 use crate::slots::{Draw, NextRequest, Slots};
 use crate::target::Made;
-use crate::unit::{Shape, Unit};
+use crate::unit::{Shape, Unit, shared};
 use spindle_system::SystemTree;
 use spindle_system::disk::DiskCounters;
 
@@ -104,42 +104,15 @@ impl Bench<'_> {
         let length_bytes = load.what.length_bytes();
         let arena = Arena::new(length_bytes as usize, load.depth as usize)?;
         let unit = self.open(load, &arena, &self.open_to_write()?)?;
-        let places = self.shape.capacity_bytes() / length_bytes;
-        let (tally, stop, cursor) = (Tally::new(), AtomicBool::new(false), AtomicU64::new(0));
+        let tally = Tally::new();
         let before = self.counters();
-        let observed = std::thread::scope(|scope| {
-            let threads = load.threads().into_iter().enumerate();
-            let spawned = threads.map(|(lane, depth)| {
-                let mut rng = seeded_rng(fresh_seed(), lane as u64);
-                let (cursor, percent) = (&cursor, self.write_percent);
-                let draw: Draw<'_> = Box::new(move || {
-                    let place = match load.what {
-                        What::SmallRandom => rng.next_u64(),
-                        What::LargeSequential => cursor.fetch_add(1, Ordering::Relaxed),
-                    };
-                    NextRequest {
-                        offset: place % places * length_bytes,
-                        is_write: writes(&mut rng, percent),
-                    }
-                });
-                let device: &dyn BlockDevice = &unit;
-                let slots = Slots::new(device, &arena, depth as usize, draw, (&tally, lane), &stop);
-                let stop = &stop;
-                let body =
-                    move || block_on(slots).inspect_err(|_| stop.store(true, Ordering::Relaxed));
-                std::thread::Builder::new().spawn_scoped(scope, body)
-            });
-            // A thread that is refused stops those that there are.
-            let spawned: Vec<_> = spawned.collect();
-            if spawned.iter().any(Result::is_err) {
-                stop.store(true, Ordering::Relaxed);
-            }
-            let observed = observe(&tally, timing, &stop, self.interrupted);
-            for thread in spawned {
-                thread?.join().expect("a reader does not panic")?;
-            }
-            Ok::<Observed, CalibrateError>(observed)
-        })?;
+        let how = Holding {
+            load,
+            timing,
+            write_percent: self.write_percent,
+            interrupted: self.interrupted,
+        };
+        let observed = how.hold(&unit, &arena, &tally)?;
         let device = before
             .zip(self.counters())
             .map(|(before, after)| DeviceShare {
@@ -184,12 +157,12 @@ impl Bench<'_> {
             method => method.open(load.depth as usize)?,
         };
         let open = |(target, opened): (&Made, &Option<Identified>)| match opened {
-            Some(opened) => Ok(FileDevice::on_identified(opened, queue.clone())?),
-            None => target.to_read(self.caching, queue.clone()),
+            Some(opened) => Ok(shared(FileDevice::on_identified(opened, queue.clone())?)),
+            None => Ok(shared(target.to_read(self.caching, queue.clone())?)),
         };
         let devices = self.targets.iter().zip(opened).map(open);
         Ok(Unit {
-            devices: devices.collect::<Result<_, _>>()?,
+            devices: devices.collect::<Result<_, CalibrateError>>()?,
             shape: self.shape.clone(),
         })
     }
@@ -209,6 +182,61 @@ impl Bench<'_> {
             .map(|number| DiskCounters::read(&files, number))
             .collect();
         Some(DiskCounters::total(&counters?))
+    }
+}
+
+/// How a load is held.
+pub(crate) struct Holding<'a> {
+    pub(crate) load: Load,
+    pub(crate) timing: Timing,
+    pub(crate) write_percent: u32,
+    pub(crate) interrupted: &'a AtomicBool,
+}
+
+impl Holding<'_> {
+    /// Holds it on a device, with buffers of `arena`.
+    pub(crate) fn hold(
+        &self,
+        device: &dyn BlockDevice,
+        arena: &Arc<Arena>,
+        tally: &Tally,
+    ) -> Result<Observed, CalibrateError> {
+        let load = self.load;
+        let length_bytes = load.what.length_bytes();
+        let places = device.limits().capacity_bytes / length_bytes;
+        let (stop, cursor) = (AtomicBool::new(false), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            let threads = load.threads().into_iter().enumerate();
+            let spawned = threads.map(|(lane, depth)| {
+                let mut rng = seeded_rng(fresh_seed(), lane as u64);
+                let (cursor, percent) = (&cursor, self.write_percent);
+                let draw: Draw<'_> = Box::new(move || {
+                    let place = match load.what {
+                        What::SmallRandom => rng.next_u64(),
+                        What::LargeSequential => cursor.fetch_add(1, Ordering::Relaxed),
+                    };
+                    NextRequest {
+                        offset: place % places * length_bytes,
+                        is_write: writes(&mut rng, percent),
+                    }
+                });
+                let slots = Slots::new(device, arena, depth as usize, draw, (tally, lane), &stop);
+                let stop = &stop;
+                let body =
+                    move || block_on(slots).inspect_err(|_| stop.store(true, Ordering::Relaxed));
+                std::thread::Builder::new().spawn_scoped(scope, body)
+            });
+            // A thread that is refused stops those that there are.
+            let spawned: Vec<_> = spawned.collect();
+            if spawned.iter().any(Result::is_err) {
+                stop.store(true, Ordering::Relaxed);
+            }
+            let observed = observe(tally, self.timing, &stop, self.interrupted);
+            for thread in spawned {
+                thread?.join().expect("a reader does not panic")?;
+            }
+            Ok(observed)
+        })
     }
 }
 
@@ -273,6 +301,10 @@ impl WriteFigures {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use spindle_io::real::{Delay, DelayedDevice};
+
     use super::*;
 
     #[test]
@@ -292,6 +324,53 @@ mod tests {
         let kept = histogram(&latencies);
         assert_eq!(kept.iter().map(|(_, count)| count).sum::<u64>(), 3);
         assert!(kept[0].0 >= 91.0 && kept[0].0 < 101.0, "{kept:?}");
+    }
+
+    /// What a device of a known latency takes. So long that what a busy machine adds is a small part of it.
+    const LATENCY: Duration = Duration::from_millis(40);
+    /// Part of what is known by which what is found may be off.
+    const OFF_MAX: f64 = 0.05;
+    /// A busy machine may add more at times; it never takes away.
+    const LOOKS_MAX: u32 = 4;
+
+    /// By how much IOPS and mean time of a load are off, as parts of what they must be.
+    fn off(file: &std::path::Path, load: Load) -> f64 {
+        let arena = Arena::new(8 << 10, load.depth as usize).unwrap();
+        let queue = load.method.open(load.depth as usize).unwrap();
+        let inner = FileDevice::open(file, Caching::Buffered, queue.clone()).unwrap();
+        let delay = Delay {
+            read_us: LATENCY.as_micros() as u64,
+            ..Delay::default()
+        };
+        let device = DelayedDevice::new(Arc::new(inner), delay, &queue);
+        let how = Holding {
+            load,
+            timing: Timing::fixed(Duration::from_millis(1200), 120),
+            write_percent: 0,
+            interrupted: &AtomicBool::new(false),
+        };
+        let observed = how.hold(&device, &arena, &Tally::new()).unwrap();
+        let point = point_of(load, &observed);
+        let iops = f64::from(load.depth) / LATENCY.as_secs_f64();
+        let mean_us = LATENCY.as_micros() as f64;
+        let part = |found: f64, known: f64| (found / known - 1.0).abs();
+        part(observed.all_per_s, iops).max(part(point.mean_us, mean_us))
+    }
+
+    #[test]
+    fn the_curve_of_a_device_of_known_latency_is_found() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), vec![1; 1 << 20]).unwrap();
+        for (method, depth) in [(Method::Sync, 1), (Method::Sync, 8), (Method::Slaves, 4)] {
+            let load = Load {
+                what: What::SmallRandom,
+                method,
+                depth,
+            };
+            let mut looks = (0..LOOKS_MAX).map(|_| off(file.path(), load));
+            let found = looks.find(|off| *off <= OFF_MAX);
+            assert!(found.is_some(), "{method}, depth {depth}");
+        }
     }
 
     #[test]

@@ -66,12 +66,30 @@ impl Target {
             Kind::Directory => None,
             Kind::File | Kind::Device => Some(readable(path, kind)?),
         };
-        Ok(Target {
+        Ok(Target::at(path, kind, identity))
+    }
+
+    /// A device of a layout, or the file that stands in for one. It may be written, and so needs no content.
+    ///
+    /// # Errors
+    /// It cannot be opened for reading.
+    pub(crate) fn of_layout(known: &KnownDevice) -> Result<Target, CalibrateError> {
+        let file = known.open_file(OpenOptions::new().read(true))?;
+        let kind = match file.metadata()?.is_file() {
+            true => Kind::File,
+            false => Kind::Device,
+        };
+        let identity = StorageIdentity::of(&file)?;
+        Ok(Target::at(known.path(), kind, Some(identity)))
+    }
+
+    fn at(path: &Path, kind: Kind, identity: Option<StorageIdentity>) -> Target {
+        Target {
             path: path.to_owned(),
             kind,
             identity,
             place: DataPath::capture(&SystemTree::default(), path),
-        })
+        }
     }
 
     /// As written.
@@ -119,7 +137,7 @@ impl Target {
                 let bytes = fill(&file, &Filling { bytes, ..filling }).map_err(wrong)?;
                 (known, Some(file), bytes)
             }
-            (Kind::Device, Some(known)) => {
+            (Kind::Device | Kind::File, Some(known)) => {
                 let file = known.open_file(OpenOptions::new().read(true).write(true))?;
                 let bytes = self.must_be(&file)?.min(filling.bytes);
                 let bytes = fill(&file, &Filling { bytes, ..filling }).map_err(wrong)?;

@@ -86,7 +86,8 @@ fn cached(text: &mut String, found: &Calibration) {
 pub fn target_line(target: &TargetFacts) -> String {
     let what = match (target.kind, target.is_written) {
         (Kind::Directory, _) => "a file made here, and removed",
-        (Kind::File, _) => "an existing file, only read",
+        (Kind::File, false) => "an existing file, only read",
+        (Kind::File, true) => "a file in the place of a device, written from its beginning",
         (Kind::Device, false) => "a block device, only read",
         (Kind::Device, true) => "a block device, written from its beginning, and erased",
     };
@@ -418,7 +419,8 @@ pub fn held_line(held: &Held) -> String {
     let (at, depth) = (held.method, held.depth);
     match &held.fell {
         Some(fell) => format!(
-            "FELL while held ({at}, depth {depth}): {} IOPS for {:.0} s, then {}. Credit that runs out looks like this;              plan with the second",
+            "FELL while held ({at}, depth {depth}): {} IOPS for {:.0} s, then {}. Credit that runs out looks like this; \
+             plan with the second",
             thousands(fell.before),
             fell.after_s,
             thousands(fell.after)

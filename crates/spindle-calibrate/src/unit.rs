@@ -1,6 +1,8 @@
 //! Several targets as one unit, as ORION's `simulate` has it: one after the other, or in stripes of 1 MiB. Requests
 //! are 8 KiB or 1 MiB and aligned to their length, so that none crosses a stripe.
 
+use std::sync::Arc;
+
 use spindle_io::real::FileDevice;
 use spindle_io::{BlockDevice, Completion, Limits, Request};
 use spindle_text::words;
@@ -69,9 +71,14 @@ impl Shape {
     }
 }
 
+/// An opened target as a part of a unit.
+pub(crate) fn shared(device: FileDevice) -> Arc<dyn BlockDevice> {
+    Arc::new(device)
+}
+
 /// Opened targets as one device.
 pub(crate) struct Unit {
-    pub(crate) devices: Vec<FileDevice>,
+    pub(crate) devices: Vec<Arc<dyn BlockDevice>>,
     pub(crate) shape: Shape,
 }
 

@@ -45,7 +45,7 @@ const SAMPLES_BRIEF: (u32, u32) = (100, 150);
 const SAMPLE_BRIEF_MIN: Duration = Duration::from_millis(2);
 /// The part of the time for which the best point is held, and in how many samples.
 const HELD_PART: f64 = 0.08;
-const HELD_SAMPLES: u32 = 400;
+const HELD_SAMPLES: u32 = 60;
 /// The part of the time in which a burst is written, and its most.
 const BURST_PART: f64 = 0.04;
 const BURST_MAX: Duration = Duration::from_secs(60);
@@ -559,7 +559,7 @@ impl<'a> Work<'a> {
             file_system: target.file_system(),
             device: target.device_name(),
             device_unknown_because: target.device_unknown_because(),
-            is_written: self.settings.write_percent > 0,
+            is_written: self.settings.write_percent > 0 || target.is_writable(),
         }
     }
 }

@@ -12,44 +12,90 @@ use super::cost::fastest;
 /// More than this of the limit was another kind of load: larger or smaller requests, or a cache.
 const BEYOND: f64 = 1.05;
 
+/// Bytes of the figures' MiB.
+const MIB: f64 = 1_048_576.0;
+
+/// What a device did beside what it can do.
+struct Share {
+    did: f64,
+    limit: f64,
+    did_words: String,
+    limit_words: String,
+}
+
+impl Share {
+    fn part(&self) -> f64 {
+        self.did / self.limit
+    }
+
+    fn figures(&self) -> String {
+        format!("{} of {}", self.did_words, self.limit_words)
+    }
+}
+
 /// Of the fastest case; `None` where its device was not calibrated, or did not tell what it did.
 pub fn reached(result: &RunResult) -> Option<String> {
     let (case, _) = fastest(result)?;
     let layout = result.layout_of(case)?;
     let place = place_of(result, &layout.path)?;
     let limits = &place["calibrated"];
-    let limit = limits["iops"].as_f64().filter(|iops| *iops > 0.0)?;
     let day = limits["at"].as_str()?.get(..10)?;
     let device = place["device"]["name"].as_str().unwrap_or("its storage");
-    let per_s = requests_per_s(case)?;
-    let share = per_s / limit;
-    let of = match limits["write_percent"].as_u64().unwrap_or(0) {
-        0 => "reads of 8 KiB".to_owned(),
-        percent => format!("requests of 8 KiB, {percent} % of them writes"),
-    };
+    let requests = of_requests(case, limits)?;
+    let bytes = of_bytes(case, limits);
     let case = format!("{}, {} clients", case.id.layout, case.id.clients);
-    let figures = format!(
-        "{} requests per second, where spindle calibrate found {} {of} on {day}",
-        thousands(per_s),
-        thousands(limit)
-    );
-    Some(match share > BEYOND {
+    // The nearer limit is the one that holds it back.
+    let shares = match bytes {
+        Some(bytes) if bytes.part() > requests.part() => vec![bytes, requests],
+        Some(bytes) => vec![requests, bytes],
+        None => vec![requests],
+    };
+    let nearest = shares[0].part();
+    let figures: Vec<String> = shares.iter().map(Share::figures).collect();
+    let figures = figures.join(", and ");
+    Some(match nearest > BEYOND {
         false => format!(
-            "The database reached {:.0} % of what {device} can do ({case}): {figures}",
-            share * 100.0
+            "The database reached {:.0} % of what {device} can do ({case}): {figures} that spindle calibrate found on {day}",
+            nearest * 100.0
         ),
         true => format!(
-            "The device {device} did more than was calibrated ({case}): {figures}; a database has requests of other lengths"
+            "The device {device} did more than was calibrated ({case}): {figures} on {day}; a database has requests of other lengths"
         ),
     })
 }
 
-fn requests_per_s(case: &Case) -> Option<f64> {
-    let mean = |figure: SystemFigure| {
-        let mut means = case.system.iter();
-        Some(means.find(|mean| mean.name == figure)?.mean)
+fn of_requests(case: &Case, limits: &Value) -> Option<Share> {
+    let limit = limits["iops"].as_f64().filter(|iops| *iops > 0.0)?;
+    let did =
+        mean(case, &SystemFigure::DeviceReadsPerS)? + mean(case, &SystemFigure::DeviceWritesPerS)?;
+    let kind = match limits["write_percent"].as_u64().unwrap_or(0) {
+        0 => "reads of 8 KiB".to_owned(),
+        percent => format!("requests of 8 KiB, {percent} % of them writes,"),
     };
-    Some(mean(SystemFigure::DeviceReadsPerS)? + mean(SystemFigure::DeviceWritesPerS)?)
+    Some(Share {
+        did,
+        limit,
+        did_words: format!("{} requests per second", thousands(did)),
+        limit_words: format!("{} {kind}", thousands(limit)),
+    })
+}
+
+fn of_bytes(case: &Case, limits: &Value) -> Option<Share> {
+    let limit = limits["mb_per_s"].as_f64().filter(|mb| *mb > 0.0)?;
+    let mib = mean(case, &SystemFigure::DeviceReadMibPerS)?
+        + mean(case, &SystemFigure::DeviceWrittenMibPerS)?;
+    let did = mib * MIB / 1e6;
+    Some(Share {
+        did,
+        limit,
+        did_words: format!("{} MB/s", thousands(did)),
+        limit_words: format!("{} MB/s", thousands(limit)),
+    })
+}
+
+fn mean(case: &Case, figure: &SystemFigure) -> Option<f64> {
+    let mut means = case.system.iter();
+    Some(means.find(|mean| mean.name == *figure)?.mean)
 }
 
 /// What the machine's record says of the place of a layout: that of its path, or where it is written otherwise, the
@@ -98,12 +144,43 @@ mod tests {
         let told = reached(&result(6_000.0, limits())).unwrap();
         assert_eq!(
             told,
-            "The database reached 61 % of what sda can do (direct, 8 clients): 6,100 requests per second, where spindle \
-             calibrate found 10,000 reads of 8 KiB on 2026-11-24"
+            "The database reached 61 % of what sda can do (direct, 8 clients): 6,100 requests per second of 10,000 reads of \
+             8 KiB that spindle calibrate found on 2026-11-24"
         );
         let told = reached(&result(20_000.0, limits())).unwrap();
         assert!(told.contains("did more than was calibrated"), "{told}");
         assert_eq!(reached(&result(6_000.0, Value::Null)), None);
+    }
+
+    #[test]
+    fn the_nearer_limit_is_told_first() {
+        let mut limits =
+            json!({ "at": "2026-11-24T03:00:00Z", "iops": 10_000.0, "mb_per_s": 100.0 });
+        let with_bytes = |limits: &Value| {
+            let mut result = result(1_900.0, limits.clone());
+            let mean = |name| SystemMean {
+                name,
+                mean: 40.0,
+                max: 40.0,
+            };
+            let figures = [
+                SystemFigure::DeviceReadMibPerS,
+                SystemFigure::DeviceWrittenMibPerS,
+            ];
+            result.cases[0].system.extend(figures.map(mean));
+            reached(&result).unwrap()
+        };
+        assert_eq!(
+            with_bytes(&limits),
+            "The database reached 84 % of what sda can do (direct, 8 clients): 84 MB/s of 100 MB/s, and 2,000 requests per \
+             second of 10,000 reads of 8 KiB that spindle calibrate found on 2026-11-24"
+        );
+        limits["mb_per_s"] = json!(1_000.0);
+        let told = with_bytes(&limits);
+        assert!(
+            told.contains("reached 20 %") && told.contains("84 MB/s of 1,000"),
+            "{told}"
+        );
     }
 
     #[test]

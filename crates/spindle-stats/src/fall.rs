@@ -1,8 +1,8 @@
 //! Does a throughput fall for good while a load is held: credit that runs out, or a cache that is full? The series is
-//! cut in two where the halves differ most (least squares of two levels, the first step of binary segmentation: A. Scott
-//! and M. Knott, "A cluster analysis method for grouping means in the analysis of variance", Biometrics 30, 1974). A cut
-//! is a fall when the second level is clearly lower, and nearly all of it lies below nearly all of the first. So waves
-//! and single stalls are none.
+//! cut in two where the halves differ most (least squares of two levels, the first step of binary segmentation: A.
+//! Scott and M. Knott, "A cluster analysis method for grouping means in the analysis of variance", Biometrics 30,
+//! 1974). A cut is a fall when the second level is clearly lower, and nearly all of it lies below nearly all of the
+//! first. So waves and single stalls are none.
 
 /// The fewest samples of either level.
 const LEVEL_SAMPLES_MIN: usize = 8;

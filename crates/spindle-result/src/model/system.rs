@@ -12,6 +12,10 @@ open_words! {
     DeviceReadsPerS => "device_reads_per_s",
     /// Writes that they did.
     DeviceWritesPerS => "device_writes_per_s",
+    /// What they read.
+    DeviceReadMibPerS => "device_read_mib_per_s",
+    /// What was written to them.
+    DeviceWrittenMibPerS => "device_written_mib_per_s",
     /// Requests under way, on average.
     DeviceQueueRequests => "device_queue_requests",
     /// Time of a read from its issue to its completion.

@@ -9,9 +9,10 @@ use clap::Args;
 use clap::builder::RangedI64ValueParser;
 use spindle_calibrate::fio::{FioComparison, FioResults, job_file};
 use spindle_calibrate::{
-    Answer, Bought, CalibrateError, Calibration, LargeType, Matrix, Need, NoNeed, Orion, Run,
-    Settings, Simulate, calibrate, files, text,
+    Answer, Bought, CalibrateError, Calibration, Judged, LargeType, Matrix, Need, NoNeed, Orion,
+    Run, Settings, Simulate, calibrate, files, text,
 };
+use spindle_experiment::{Changes, Experiment};
 use spindle_io::real::Caching;
 use spindle_text::files::{Directory, read_text};
 use spindle_text::quantity::{parse_duration_ms, parse_size};
@@ -20,8 +21,9 @@ use spindle_text::word::Word;
 use crate::calibration_sheet::sheet_of;
 use crate::kept_limits::keep_limits;
 
+use super::calibrate_layouts::{LayoutsCalibrated, calibrate_layouts};
 use super::signals::{self, AtOnce, INTERRUPTED};
-use super::{fail, print, print_then};
+use super::{fail, print, print_then, wrong_experiment};
 use crate::say;
 
 pub(super) const CALIBRATE_HELP: &str = "Examples:
@@ -36,12 +38,15 @@ pub(super) const CALIBRATE_HELP: &str = "Examples:
   spindle calibrate /srv/data --against fio.json
   spindle calibrate /srv/data --write-percent 30
   spindle calibrate /dev/sdb --write-percent 30 --erase SERIAL     what is on it is LOST
+  spindle calibrate layouts.toml --only 'raw,ext4' --time 10m      what the layouts of an experiment stand on
 
 Block devices and existing files are only read. Without --write-percent nothing is opened for writing but files that \
-the command makes. Random reads of 8 KiB at depth 1, 2, 4 and so on until throughput gains under 5 % or requests take longer than --max-latency, \
-by each access path (sync, slaves, libaio, async); sequential reads of 1 MiB; fdatasync after a write of 8 KiB, by 1 \
-writer and by 16, in a file made for it. A point lasts until its throughput is steady. Flushes are counted at the \
-disks beneath, and timed beside a file without a name on the storage beneath, where there is a place for one.
+the command makes, and what the layouts of an experiment file stand on: their devices are taken as a run takes them, \
+filled and erased. Random reads of 8 KiB at depth 1, 2, 4 and so on until throughput gains under 5 % or requests take \
+longer than --max-latency, by each access path (sync, slaves, libaio, async); sequential reads of 1 MiB; fdatasync \
+after writes of 8 KiB, and durable direct writes, by 1 writer and by 16, group commits and a burst, in a file made \
+for it. A point lasts until its throughput is steady. Flushes are counted at the disks beneath, and timed beside a \
+file without a name on the storage beneath, where there is a place for one.
 
 Exit codes: 0 measured; 1 something failed while measuring; 2 the command line or a target is wrong, and nothing was \
 made, written or measured; 3 a --need is missed; 4 no --need is missed, but one could not be judged: it was not \
@@ -52,9 +57,16 @@ const NEED_UNKNOWN: u8 = 4;
 
 #[derive(Args)]
 pub(super) struct Calibrate {
-    /// Block devices, files, directories; several are one unit.
+    /// Block devices, files, directories; several are one unit. Or one experiment file (.toml): what its layouts stand
+    /// on is made as for a run, measured for an equal part of --time each, and removed.
     #[arg(required_unless_present = "fio_json", value_name = "TARGET")]
     targets: Vec<PathBuf>,
+    /// Of an experiment file: these layouts only.
+    #[arg(long, value_name = "NAME,...")]
+    only: Vec<String>,
+    /// Of an experiment file: overrides a setting; may be given several times.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
     /// How several targets make one unit: concat, or raid0 with stripes of 1 MiB.
     #[arg(long, value_name = "HOW", default_value = "concat", value_parser = simulate)]
     simulate: Simulate,
@@ -82,8 +94,6 @@ pub(super) struct Calibrate {
     /// Points of a longer mean time do not count for the maximum of IOPS.
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = latency)]
     max_latency: u64,
-    #[command(flatten)]
-    orion: OrionKnobs,
     /// A new or empty directory for report.html (curves, matrix, latencies), result.json and files under ORION's names:
     /// *_summary.txt, *_iops.csv, *_mbps.csv, *_lat.csv, *_trace.txt.
     #[arg(long, value_name = "DIR")]
@@ -123,6 +133,9 @@ pub(super) struct Calibrate {
     /// Do not say what is done at the moment.
     #[arg(long)]
     quiet: bool,
+    // Last, as its heading would be that of all that follows.
+    #[command(flatten)]
+    orion: OrionKnobs,
 }
 
 /// ORION's run types and knobs; its spelling with underscores works, too.
@@ -299,7 +312,20 @@ pub(super) fn carry_out(asked: Calibrate) -> ExitCode {
     done.unwrap_or_else(|error| wrong(&error))
 }
 
+/// Whether a target is meant as an experiment.
+fn is_experiment(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "toml") && !path.is_dir()
+}
+
 fn carry_out_on_targets(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
+    if asked.targets.iter().any(|path| is_experiment(path)) {
+        return carry_out_on_layouts(asked);
+    }
+    if !asked.only.is_empty() || !asked.sets.is_empty() {
+        return Err(CalibrateError::Settings(
+            "--only and --set are for an experiment file (.toml)".to_owned(),
+        ));
+    }
     let against = asked.against.as_deref().map(comparable).transpose()?;
     let (out, is_json, is_quiet) = (asked.out.clone(), asked.json, asked.quiet);
     let is_emulated = asked.emulate;
@@ -325,6 +351,80 @@ fn carry_out_on_targets(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
         Some(Err(why)) => say::note(&format!("the limits are not kept for later runs: {why}")),
     }
     Ok(report(&found, out, is_json))
+}
+
+/// What the layouts of an experiment stand on.
+fn carry_out_on_layouts(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
+    let refused = |what: &str| Err(CalibrateError::Settings(what.to_owned()));
+    let [file] = asked.targets.as_slice() else {
+        return refused("an experiment file is the only target: its layouts are");
+    };
+    let is_of_targets = asked.emulate
+        || asked.against.is_some()
+        || asked.control.is_some()
+        || !asked.erase.is_empty()
+        || asked.simulate != Simulate::Concat;
+    if is_of_targets {
+        return refused(
+            "--emulate, --against, --control, --erase and --simulate are not for an experiment file: its layouts say what \
+             is erased",
+        );
+    }
+    let changes = Changes {
+        sets: &asked.sets,
+        vary: &[],
+        only: &asked.only,
+        is_quick: false,
+    };
+    let experiment = match Experiment::read_changed(file, changes) {
+        Ok(experiment) => experiment,
+        Err(error) => return Ok(wrong_experiment(&error)),
+    };
+    let (out, is_json, is_quiet) = (asked.out.clone(), asked.json, asked.quiet);
+    let mut settings = asked.settings()?;
+    // What is made must be given back.
+    settings.interrupted = signals::interrupts(AtOnce::InCalibration);
+    let out = out.as_deref().map(empty).transpose()?;
+    let mut tell = |what: &str| {
+        if !is_quiet {
+            say::note(what);
+        }
+    };
+    let measured = calibrate_layouts(&experiment, &settings, &mut tell);
+    let found = measured.inspect_err(|_| out.iter().for_each(Directory::remove_if_made))?;
+    let code = match found.has_failed() {
+        true => ExitCode::FAILURE,
+        false => code_of(found.layouts.iter().filter_map(|of| of.found.as_ref())),
+    };
+    let json = match serde_json::to_string_pretty(&found) {
+        Ok(json) => format!("{json}\n"),
+        Err(error) => return Ok(fail(&error.to_string())),
+    };
+    let kept = out.map_or(Ok(()), |directory| {
+        let why = |error| format!("{}: {error}", directory.path().display());
+        write_layouts(&directory, &found, &json).map_err(why)
+    });
+    let told = if is_json { json } else { found.render() };
+    Ok(match kept {
+        Ok(()) => print_then(&told, code),
+        Err(why) => print_then(&told, fail(&why)),
+    })
+}
+
+/// Writes `result.json` of all, and for each what a calibration of its own would have.
+fn write_layouts(
+    directory: &Directory,
+    found: &LayoutsCalibrated,
+    json: &str,
+) -> std::io::Result<()> {
+    for (index, of) in found.layouts.iter().enumerate() {
+        if let Some(found) = &of.found {
+            let own = directory.path().join(format!("layout-{}", index + 1));
+            let own = Directory::make(&own)?;
+            write(&own, found, &serde_json::to_string_pretty(found)?)?;
+        }
+    }
+    directory.write("result.json", json)
 }
 
 impl Calibrate {
@@ -370,7 +470,7 @@ fn report(found: &Calibration, out: Option<Directory>, is_json: bool) -> ExitCod
     let told = if is_json { json } else { text::render(found) };
     // What was measured is told also when it cannot be kept.
     match kept {
-        Ok(()) => print_then(&told, code_of(found)),
+        Ok(()) => print_then(&told, code_of(std::iter::once(found))),
         Err(why) => print_then(&told, fail(&why)),
     }
 }
@@ -402,8 +502,9 @@ fn write(directory: &Directory, found: &Calibration, json: &str) -> std::io::Res
 }
 
 /// What the needs decide.
-fn code_of(found: &Calibration) -> ExitCode {
-    let has = |answer: Answer| found.needs.iter().any(|judged| judged.answer == answer);
+fn code_of<'a>(all: impl Iterator<Item = &'a Calibration>) -> ExitCode {
+    let needs: Vec<&Judged> = all.flat_map(|found| &found.needs).collect();
+    let has = |answer: Answer| needs.iter().any(|judged| judged.answer == answer);
     match (has(Answer::Missed), has(Answer::Unknown)) {
         (true, _) => ExitCode::from(NEED_MISSED),
         (false, true) => ExitCode::from(NEED_UNKNOWN),

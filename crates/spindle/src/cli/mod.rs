@@ -2,6 +2,7 @@
 
 mod ask;
 mod calibrate;
+mod calibrate_layouts;
 #[cfg(test)]
 mod documents;
 mod import;

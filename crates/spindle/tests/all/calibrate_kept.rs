@@ -26,7 +26,7 @@ name = "direct"
 io = { caching = "direct" }
 "#;
 
-const SAYS: &str = "where spindle calibrate found";
+const SAYS: &str = "that spindle calibrate found";
 
 #[test]
 fn a_run_is_set_beside_the_limits_of_its_device() {

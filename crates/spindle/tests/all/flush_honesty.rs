@@ -372,6 +372,19 @@ fn storage_that_ignores_flushes_is_named() {
     println!("{named} liars named");
 }
 
+/// Libraries that ignore one way to make a write durable, and that way.
+const SHIMS: [(&str, &str); 3] = [
+    ("fdatasync", "int fdatasync(int fd) { return 0; }\n"),
+    ("fsync", "int fsync(int fd) { return 0; }\n"),
+    (
+        "O_DSYNC",
+        "#define _GNU_SOURCE\n#include <dlfcn.h>\n\
+         int open64(const char *path, int flags, int mode) {\n\
+         int (*real)(const char *, int, int) = dlsym(RTLD_NEXT, \"open64\");\n\
+         return real(path, flags & ~04010000, mode); }\n",
+    ),
+];
+
 #[test]
 fn a_library_that_ignores_flushes_is_named() {
     let _alone = alone();
@@ -383,15 +396,16 @@ fn a_library_that_ignores_flushes_is_named() {
         directory.path().join("shim.c"),
         directory.path().join("shim.so"),
     );
-    fs::write(&source, "int fdatasync(int fd) { return 0; }\n").unwrap();
     let (from, to) = (source.to_str().unwrap(), library.to_str().unwrap());
-    run("cc", &["-shared", "-fPIC", "-o", to, from]);
-    let honesty = honesty_of(directory.path(), Some(&library));
-    assert_eq!(honesty["trust"], "ignored", "{honesty}");
-    assert!(
-        honesty["because"].as_str().unwrap().contains("LD_PRELOAD"),
-        "{honesty}"
-    );
+    for (ignored, shim) in SHIMS {
+        fs::write(&source, shim).unwrap();
+        run("cc", &["-shared", "-fPIC", "-o", to, from, "-ldl"]);
+        let honesty = honesty_of(directory.path(), Some(&library));
+        assert_eq!(honesty["trust"], "ignored", "{ignored}: {honesty}");
+        let because = honesty["because"].as_str().unwrap();
+        assert!(because.contains("LD_PRELOAD"), "{because}");
+        assert!(because.contains(&format!("({ignored})")), "{because}");
+    }
 }
 
 #[test]

@@ -1,0 +1,76 @@
+//! A load held on any file, for `benches/speed.rs`, which compares it with fio. It is the one way to measure places
+//! that were never written: reads of them reach no device, and what is left is the cost of the software.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use spindle_io::Arena;
+use spindle_io::real::facts::ProcessorTime;
+use spindle_io::real::{Caching, Method, Queue, RingConfig};
+use spindle_layout::KnownDevice;
+
+use crate::error::CalibrateError;
+use crate::observe::{Tally, Timing};
+use crate::point::{Holding, Load};
+use crate::result::What;
+
+/// Reads to hold.
+#[derive(Debug, Clone, Copy)]
+pub struct Reads {
+    /// How they are handed over.
+    pub method: Method,
+    /// Reads under way.
+    pub depth: u32,
+    /// What they are.
+    pub what: What,
+    /// Whether their buffers are registered with the kernel, where the method can do that.
+    pub has_fixed_buffers: bool,
+}
+
+/// What they came to.
+#[derive(Debug, Clone, Copy)]
+pub struct Reached {
+    /// Reads per second.
+    pub per_s: f64,
+    /// Processor time of one, of the whole process, microseconds.
+    pub cpu_us: f64,
+}
+
+impl Reads {
+    /// Holds them on a file for so long, direct, with latencies on.
+    ///
+    /// # Errors
+    /// The file cannot be opened, a read failed, or the system refuses memory or threads.
+    pub fn hold(&self, path: &Path, time: Duration) -> Result<Reached, CalibrateError> {
+        let load = Load {
+            what: self.what,
+            method: self.method,
+            depth: self.depth,
+        };
+        let arena = Arena::new(self.what.length_bytes() as usize, self.depth as usize)?;
+        let queue = match (self.method, self.has_fixed_buffers) {
+            (Method::Async, true) => {
+                let ring = RingConfig::new().with_fixed_buffers(Arc::clone(&arena));
+                Queue::uring(Arc::new(ring))
+            }
+            _ => self.method.open(self.depth as usize)?,
+        };
+        let device = KnownDevice::look(path)?.open_to_read(Caching::Direct, queue)?;
+        let how = Holding {
+            load,
+            timing: Timing::fixed(time, 100),
+            write_percent: 0,
+            interrupted: &AtomicBool::new(false),
+        };
+        let before = ProcessorTime::now();
+        let observed = how.hold(&device, &arena, &Tally::new())?;
+        let cpu = (ProcessorTime::now() - before).total();
+        let reads = observed.all_per_s * time.as_secs_f64();
+        Ok(Reached {
+            per_s: observed.all_per_s,
+            cpu_us: cpu.as_secs_f64() * 1e6 / reads.max(1.0),
+        })
+    }
+}
