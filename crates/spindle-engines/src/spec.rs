@@ -14,7 +14,7 @@ use spindle_workload::Workload;
 use crate::kernel::{
     Delay, InstanceSettings, IoSettings, Settings, TornBlocks, double_write_bytes, files_of,
 };
-use crate::sql::{Address, ServerIo, ServerKind, ServerRequest};
+use crate::sql::{Address, ServerIo, ServerKind, ServerRequest, SshHost};
 
 /// What a process of a query takes, in sort areas: one that it fills, with the room that vectors and tables have to
 /// grow in, and what the step before has left in memory.
@@ -117,6 +117,8 @@ pub struct RemoteSpec {
     pub address: Address,
     /// The environment variable that its password is in; where the server's own clients look for one when absent.
     pub password_env: Option<String>,
+    /// Its own machine, where Spindle is to look at it by `ssh`; what is not looked at is unknown.
+    pub agent: Option<SshHost>,
 }
 
 impl DatabaseSpec {

@@ -158,13 +158,17 @@ impl Keys {
                 )),
                 None => Ok(()),
             },
-            _ if reader.has("password_env") => Err(reader.conflict(
-                &["password_env"],
-                "password_env is set, and url is not",
-                "it says where the password for url is",
-                "leave it out, or set url",
-            )),
-            _ => Ok(()),
+            _ => {
+                let for_url = [
+                    ("password_env", "it says where the password for url is"),
+                    ("agent", "it says how the machine of url is looked at"),
+                ];
+                let set = for_url.into_iter().find(|(key, _)| reader.has(key));
+                set.map_or(Ok(()), |(key, label)| {
+                    let title = format!("{key} is set, and url is not");
+                    Err(reader.conflict(&[key], title, label, "leave it out, or set url"))
+                })
+            }
         }
     }
 }

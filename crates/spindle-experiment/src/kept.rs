@@ -9,7 +9,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use spindle_engines::spec::{DatabaseMemory, DatabaseSpec, KernelSpec, RemoteSpec, ServerSpec};
-use spindle_engines::sql::Address;
+use spindle_engines::sql::{Address, SshHost};
 
 use super::database::{Database, Engine};
 
@@ -36,6 +36,8 @@ struct OfServer<'a> {
     url: Option<Cow<'a, Address>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     password_env: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agent: Option<Cow<'a, SshHost>>,
 }
 
 /// What every database says.
@@ -81,6 +83,7 @@ impl Serialize for Database {
                 written.server = Some(OfServer {
                     url: Some(Cow::Borrowed(&remote.address)),
                     password_env: remote.password_env.as_deref().map(Cow::Borrowed),
+                    agent: remote.agent.as_ref().map(Cow::Borrowed),
                     ..OfServer::default()
                 });
             }
@@ -104,6 +107,7 @@ fn read(kept: &Value) -> Result<Database, serde_json::Error> {
         (Engine::Server(_), Some(address)) => DatabaseSpec::Remote(RemoteSpec {
             address: address.into_owned(),
             password_env: server.password_env.map(Cow::into_owned),
+            agent: server.agent.map(Cow::into_owned),
         }),
         (Engine::Server(kind), None) => {
             let own = OfOwn::deserialize(kept)?;

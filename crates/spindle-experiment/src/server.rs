@@ -1,8 +1,10 @@
 //! What `[database]` says of a database that speaks SQL: of one that Spindle makes and starts, or of one that runs
 //! already and is reached by its address.
 
+use spindle_engines::EngineError;
 use spindle_engines::spec::{RemoteSpec, ServerSpec};
-use spindle_engines::sql::{Address, ServerIo, ServerKind, server};
+use spindle_engines::sql::address::Reach;
+use spindle_engines::sql::{Address, ServerIo, ServerKind, SshHost, server, ssh_host};
 
 use super::access_path::AccessPath;
 use super::error::ExperimentError;
@@ -36,10 +38,37 @@ pub(super) fn read_remote(
     let address = read_url(reader, kind)?;
     let password_env = reader.text("password_env", "the name of an environment variable");
     let password_env = password_env.map(str::to_owned);
+    let agent = read_agent(reader, address.as_ref())?;
     Ok(address.map(|address| RemoteSpec {
         address,
         password_env,
+        agent,
     }))
+}
+
+/// Reads `agent`.
+fn read_agent(
+    reader: &mut Reader<'_>,
+    address: Option<&Address>,
+) -> Result<Option<SshHost>, ExperimentError> {
+    let (Some(text), Some(address)) = (reader.text("agent", ssh_host::ALLOWED), address) else {
+        return Ok(None);
+    };
+    let host = match (text, &address.reach) {
+        ("ssh", Reach::Host { host, .. }) => SshHost::of(None, host, None),
+        ("ssh", Reach::Socket(_)) => Err(EngineError::refused(
+            "url names a socket of this machine, and no host: say which, as \"ssh://localhost\"",
+        )),
+        (text, _) => SshHost::parse(text),
+    };
+    host.map(Some).map_err(|error| {
+        reader.conflict(
+            &["agent"],
+            "agent cannot be used",
+            error.to_string(),
+            format!("allowed: {}", ssh_host::ALLOWED),
+        )
+    })
 }
 
 /// Reads `url`.
@@ -101,7 +130,7 @@ pub(super) fn server_io(
 mod tests {
     use miette::GraphicalReportHandler;
 
-    use super::super::Experiment;
+    use super::super::{DatabaseSpec, Experiment};
 
     const PASSWORD: &str = "sesame-4711";
     const LAYOUT: &str = "[[layout]]\nname = \"there\"\n";
@@ -132,6 +161,47 @@ mod tests {
         assert!(!json.contains(PASSWORD), "{json}");
         let again: Experiment = serde_json::from_str(&json).unwrap();
         assert_eq!(again.layouts[0].address().unwrap().password, None);
+    }
+
+    #[test]
+    fn an_agent_is_on_the_host_of_the_url_or_on_another() {
+        let agent = |url: &str, agent: &str| {
+            let text = format!(
+                "[database]\nengine = \"postgres\"\n{LAYOUT}database = {{ url = \"{url}\", agent = \"{agent}\" }}\n"
+            );
+            let experiment =
+                Experiment::parse("agent.toml", &text, &[]).map_err(|_| told(&text, &[]))?;
+            let json = serde_json::to_string(&experiment).unwrap();
+            let again: Experiment = serde_json::from_str(&json).unwrap();
+            assert_eq!(again.layouts[0].database, experiment.layouts[0].database);
+            match &experiment.layouts[0].database.spec {
+                DatabaseSpec::Remote(remote) => Ok(remote.agent.clone().unwrap().to_string()),
+                other => panic!("{other:?}"),
+            }
+        };
+        let by_host = "postgres://a@db1:5433/d";
+        assert_eq!(agent(by_host, "ssh"), Ok("ssh://db1".to_owned()));
+        let other = "ssh://lab@db2:2222";
+        assert_eq!(agent(by_host, other), Ok(other.to_owned()));
+        let by_socket = "postgres://a@localhost/d?host=/run";
+        assert_eq!(agent(by_socket, other), Ok(other.to_owned()));
+        for (url, text, said) in [
+            (by_socket, "ssh", "names a socket of this machine"),
+            (by_host, "db1", "does not begin with ssh://"),
+            (
+                by_host,
+                "ssh://-oProxyCommand=x",
+                "no host that ssh could come to",
+            ),
+        ] {
+            let told: String = agent(url, text).unwrap_err();
+            assert!(
+                told.contains("agent cannot be used") && told.contains(said),
+                "{told}"
+            );
+        }
+        let alone = format!("[database]\nengine = \"postgres\"\nagent = \"ssh\"\n{LAYOUT}");
+        assert!(told(&alone, &[]).contains("agent is set, and url is not"));
     }
 
     #[test]

@@ -98,6 +98,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::trial::protocol::Span;
     use spindle_result::{
         CpuShares, IoCounts, KindOfTransaction, Latency, Promise, Restore, TrialTimes,
     };
@@ -134,6 +135,7 @@ mod tests {
             queries: None,
             cache: None,
             measured: Duration::from_secs(2),
+            span: Span::default(),
             tool: IoCounts {
                 reads: 60,
                 write_bytes: 30 * 4096,

@@ -2,13 +2,14 @@
 //! parts: which trials come next ([`schedule`]), what this machine can do ([`examine`]), the layouts' `limits`, the
 //! `databases`, made, kept and put back (with [`schemas`] on existing servers and the thin `volumes` beneath them), the
 //! [`journal`] and what it adds up to ([`replay`]), and the run [`directory`]. A [`trial`] is a process of its own;
-//! what the system says meanwhile is in [`observe`]. A run prints nothing: it tells a [`listener`]. Only the command
-//! line calls this crate.
+//! what the system says meanwhile is in [`observe`], what that of a server's machine says in [`agent`]. A run prints
+//! nothing: it tells a [`listener`]. Only the command line calls this crate.
 
 // Tests make files as they like, and say why they are skipped.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+pub mod agent;
 pub mod answers;
 pub mod calibrations;
 mod databases;

@@ -1,9 +1,9 @@
-//! The processes of a trial: the one that drives it and, when the database is a server, the server's with all that it
-//! started. Their processor time and their I/O are one sum. Processes that end are still counted where their parent has
-//! waited for them, as servers do.
+//! The processes of a trial: the one that drives it, if it is on this machine, and, when the database is a server, the
+//! server's with all that it started. Their processor time and their I/O are one sum. Processes that end are still
+//! counted where their parent has waited for them, as servers do.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use super::cpu::ProcessCpu;
 use super::disk::ProcessIo;
@@ -13,6 +13,11 @@ use super::{SystemTree, names};
 pub fn ids(tree: &SystemTree) -> Vec<u32> {
     let names = names(&tree.proc).into_iter();
     names.filter_map(|name| name.parse().ok()).collect()
+}
+
+/// This program, whatever has become of its file.
+pub fn own_program(tree: &SystemTree) -> PathBuf {
+    tree.proc.join("self/exe")
 }
 
 /// The directory a process works in; `None` when it has ended, or may not be looked at.
@@ -37,10 +42,44 @@ pub fn ignores_signal(tree: &SystemTree, signal: i32) -> bool {
     mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
 }
 
+/// The process of a server that works in one of these directories, by the names that its program may have: the one that
+/// started the others. Where directories of processes may not be looked at, the only one of the name; `None`: there is
+/// none, or it is not known which it is.
+pub fn server_in(tree: &SystemTree, directories: &[PathBuf], programs: &[String]) -> Option<u32> {
+    let is_named = |process: &u32| {
+        let program = program_of(tree, *process).unwrap_or_default();
+        programs.iter().any(|name| name.as_bytes() == program)
+    };
+    let named: BTreeSet<u32> = ids(tree).into_iter().filter(is_named).collect();
+    let is_first = |process: &&u32| {
+        let stat = tree.proc_text(&format!("{process}/stat"));
+        let parent = stat.as_deref().and_then(parent_of);
+        parent.is_none_or(|parent| !named.contains(&parent))
+    };
+    let first: Vec<u32> = named.iter().filter(is_first).copied().collect();
+    let canonical = |directory: &PathBuf| directory.canonicalize().ok();
+    let directories: Vec<PathBuf> = directories.iter().filter_map(canonical).collect();
+    let works_there = |place: &Path| directories.iter().any(|directory| directory == place);
+    let places = first
+        .iter()
+        .map(|process| working_directory(tree, *process));
+    let places: Vec<Option<PathBuf>> = places.collect();
+    let found = places.iter().position(|place| {
+        let place = place.as_deref();
+        place.is_some_and(works_there)
+    });
+    match (found, first.as_slice(), places.as_slice()) {
+        (Some(found), _, _) => Some(first[found]),
+        (None, [only], [None]) => Some(*only),
+        _ => None,
+    }
+}
+
 /// Processes that are watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Processes {
-    driver: u32,
+    /// `None`: it is on another machine.
+    driver: Option<u32>,
     servers: Vec<u32>,
 }
 
@@ -48,34 +87,52 @@ impl Processes {
     /// One process, alone.
     pub fn one(process_id: u32) -> Processes {
         Processes {
-            driver: process_id,
+            driver: Some(process_id),
             servers: Vec::new(),
         }
     }
 
     /// A process, and servers with all their descendants.
     pub fn with_servers(driver: u32, servers: Vec<u32>) -> Processes {
-        Processes { driver, servers }
+        Processes {
+            driver: Some(driver),
+            servers,
+        }
     }
 
-    /// Their processor time; `None` when the driving process's is not known.
+    /// Servers with all their descendants; who drives them is on another machine.
+    pub fn of_servers(servers: Vec<u32>) -> Processes {
+        Processes {
+            driver: None,
+            servers,
+        }
+    }
+
+    /// Their processor time; `None` when the driving process's is not known, or, without one, that of no other is.
     pub fn cpu(&self, files: &SystemTree) -> Option<ProcessCpu> {
-        let own = ProcessCpu::read(files, self.driver)?;
         let of = |process: &u32| {
             let stat = files.proc_text(&format!("{process}/stat"))?;
             ProcessCpu::parse_with_ended_children(&stat)
         };
+        let own = match self.driver {
+            Some(driver) => Some(ProcessCpu::read(files, driver)?),
+            None => None,
+        };
         let members = self.members(files);
-        let times = members.iter().filter_map(of);
-        Some(times.fold(own, |sum, time| sum.and(&time)))
+        let times = own.into_iter().chain(members.iter().filter_map(of));
+        times.reduce(|sum, time| sum.and(&time))
     }
 
-    /// Their I/O; `None` when the driving process's is not known.
+    /// Their I/O; `None` as for [`Self::cpu`].
     pub fn io(&self, files: &SystemTree) -> Option<ProcessIo> {
-        let own = ProcessIo::read(files, self.driver)?;
+        let own = match self.driver {
+            Some(driver) => Some(ProcessIo::read(files, driver)?),
+            None => None,
+        };
         let members = self.members(files);
         let counters = members.iter().filter_map(|id| ProcessIo::read(files, *id));
-        Some(counters.fold(own, |sum, counters| sum.and(&counters)))
+        let counters = own.into_iter().chain(counters);
+        counters.reduce(|sum, counters| sum.and(&counters))
     }
 
     /// The servers and their descendants.
@@ -140,5 +197,43 @@ mod tests {
         );
         let alone = Processes::one(5).cpu(&fixture.files());
         assert_eq!(alone.map(|cpu| cpu.user_us), Some(10_000));
+        let from_afar = Processes::of_servers(vec![7]).cpu(&fixture.files());
+        assert_eq!(from_afar.map(|cpu| cpu.user_us), Some(1_130_000));
+        let unknown = Processes::of_servers(Vec::new());
+        assert_eq!(unknown.cpu(&fixture.files()), None);
+        assert_eq!(unknown.io(&fixture.files()), None);
+    }
+
+    #[test]
+    fn a_server_is_found_by_its_directory_or_as_the_only_one_of_its_name() {
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let stats = [
+            ("proc/7/stat", stat(1, [0; 4])),
+            ("proc/8/stat", stat(7, [0; 4])),
+            ("proc/9/stat", stat(1, [0; 4])),
+        ];
+        let mut files: Vec<(&str, &str)> = stats.iter().map(|(p, s)| (*p, s.as_str())).collect();
+        files.extend([
+            ("proc/7/comm", "postgres\n"),
+            ("proc/8/comm", "postgres\n"),
+            ("proc/9/comm", "mariadbd\n"),
+        ]);
+        let fixture = Fixture::with(&files);
+        let tree = fixture.files();
+        let found = |directory: &Path, program: &str| {
+            server_in(&tree, &[directory.to_owned()], &[program.to_owned()])
+        };
+        // Nobody may look where they work.
+        assert_eq!(found(one.path(), "postgres"), Some(7));
+        assert_eq!(found(one.path(), "mysqld"), None);
+        let works_in = |process: u32, place: &Path| {
+            let link = tree.proc.join(format!("{process}/cwd"));
+            std::os::unix::fs::symlink(place.canonicalize().unwrap(), link).unwrap();
+        };
+        works_in(7, one.path());
+        works_in(9, one.path());
+        assert_eq!(found(one.path(), "postgres"), Some(7));
+        assert_eq!(found(other.path(), "postgres"), None);
+        assert_eq!(found(one.path(), "mariadbd"), Some(9));
     }
 }

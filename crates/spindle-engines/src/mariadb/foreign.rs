@@ -19,7 +19,7 @@ use crate::sql::survey::Survey;
 use crate::sql::tls;
 use crate::sql::{
     Address, Copying, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema,
-    SchemaGone, Stop,
+    SchemaGone, ServerHome, Stop,
 };
 
 /// What a server is asked of its settings: what matters to storage.
@@ -27,6 +27,11 @@ const SETTINGS: &str = "show global variables where variable_name in ('innodb_bu
      'innodb_data_file_buffering', 'innodb_flush_log_at_trx_commit', 'innodb_doublewrite', 'innodb_use_native_aio', \
      'innodb_page_size', 'innodb_log_file_size', 'innodb_redo_log_capacity', 'innodb_io_capacity', \
      'innodb_read_io_threads', 'innodb_write_io_threads', 'log_bin', 'sync_binlog', 'local_infile')";
+/// The directory that it works in comes first; others may be told relative to it.
+const DIRECTORIES: &str = "show global variables where variable_name in ('datadir', 'innodb_data_home_dir', \
+     'innodb_log_group_home_dir') and value like '/%'";
+/// What its program is called.
+const PROGRAMS: [&str; 2] = ["mariadbd", "mysqld"];
 /// The table that holds the token.
 pub(super) const TOKEN: &str = "spindle_token";
 /// Another transaction may hold what is to be dropped, but not for ever.
@@ -86,6 +91,23 @@ impl ForeignServer for MariaDb {
         let mut connection = come_for(&access).map_err(refused)?;
         let encryption = encryption_of(&mut connection, address);
         survey::survey(&mut connection, address, encryption, SETTINGS)
+    }
+
+    fn home(
+        &self,
+        address: &Address,
+        password: Option<&Password>,
+    ) -> Result<ServerHome, EngineError> {
+        let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
+        let access = Access::foreign(address, password, address.database.as_deref());
+        let mut connection = come_for(&access).map_err(refused)?;
+        let mut home = ServerHome::of_programs(&PROGRAMS);
+        // Others that speak the protocol have none to tell.
+        let _ = connection.ask(DIRECTORIES, &mut |row| {
+            home.directories.push(row.text(1)?.into());
+            Ok(())
+        });
+        Ok(home)
     }
 
     fn may_copy(

@@ -21,7 +21,7 @@ use crate::sql::survey::Survey;
 use crate::sql::tls;
 use crate::sql::{
     Address, Copying, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema,
-    SchemaGone, SchemaKind, Stop,
+    SchemaGone, SchemaKind, ServerHome, Stop,
 };
 
 /// What a server is asked of its settings: what matters to storage.
@@ -29,6 +29,12 @@ const SETTINGS: &str = "select name, current_setting(name) from pg_settings wher
      'effective_io_concurrency', 'io_method', 'debug_io_direct', 'fsync', 'synchronous_commit', 'full_page_writes', \
      'wal_sync_method', 'max_wal_size', 'checkpoint_timeout', 'data_checksums', 'wal_level', \
      'synchronous_standby_names', 'autovacuum') order by name";
+/// The directory that it works in comes first; who may not see it sees where tablespaces are.
+const DIRECTORIES: &str = "select setting from pg_settings where name = 'data_directory' union all \
+     select setting || '/pg_wal' from pg_settings where name = 'data_directory' union all \
+     select pg_tablespace_location(oid) from pg_tablespace where pg_tablespace_location(oid) <> ''";
+/// What its program is called.
+const PROGRAMS: [&str; 2] = ["postgres", "postmaster"];
 /// Another transaction may hold what is to be dropped, but not for ever.
 pub(super) const PATIENCE: &str = "set lock_timeout = '60s'";
 /// How one comes to read: changes are refused, texts are as the standard has them, nobody waits long.
@@ -91,6 +97,22 @@ impl ForeignServer for Postgres {
         password: Option<&Password>,
     ) -> Result<Survey, EngineError> {
         survey::survey(address, password, SETTINGS)
+    }
+
+    fn home(
+        &self,
+        address: &Address,
+        password: Option<&Password>,
+    ) -> Result<ServerHome, EngineError> {
+        let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
+        let mut connection = connect(address, password, "spindle").map_err(refused)?;
+        let mut home = ServerHome::of_programs(&PROGRAMS);
+        // Others that speak the protocol have none to tell.
+        let _ = connection.ask(DIRECTORIES, &mut |row| {
+            home.directories.push(row.text(0)?.into());
+            Ok(())
+        });
+        Ok(home)
     }
 
     fn may_copy(

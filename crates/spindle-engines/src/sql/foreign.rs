@@ -2,6 +2,7 @@
 //! touches nothing else: it neither starts nor stops nor sets anything. A schema bears a token, by which it is known as
 //! ours before it is dropped. It is put back by loading it again, or by a copy that the server makes of a loaded one.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -77,6 +78,25 @@ impl Schema {
     }
 }
 
+/// Where a server is on its own machine, for whoever looks at it there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerHome {
+    /// The directories that its files are in, the first the one it works in; empty where it does not tell this user.
+    pub directories: Vec<PathBuf>,
+    /// The names that its program may have.
+    pub programs: Vec<String>,
+}
+
+impl ServerHome {
+    /// One with these programs, whose directories are not known.
+    pub(crate) fn of_programs(programs: &[&str]) -> ServerHome {
+        ServerHome {
+            directories: Vec::new(),
+            programs: programs.iter().map(|name| (*name).to_owned()).collect(),
+        }
+    }
+}
+
 /// One kind of existing server. It keeps nothing between calls.
 pub trait ForeignServer: Send + Sync {
     /// Looks at a server: what it is, what it says of its settings, and whether a schema may be made there. Changes
@@ -97,6 +117,16 @@ pub trait ForeignServer: Send + Sync {
     /// `Unavailable`, for people.
     fn survey(&self, address: &Address, password: Option<&Password>)
     -> Result<Survey, EngineError>;
+
+    /// Asks a server where it is on its own machine. Changes nothing.
+    ///
+    /// # Errors
+    /// `Unavailable`, for people.
+    fn home(
+        &self,
+        address: &Address,
+        password: Option<&Password>,
+    ) -> Result<ServerHome, EngineError>;
 
     /// Whether this user can have databases copied there so. Changes nothing.
     ///

@@ -14,6 +14,7 @@ mod load;
 pub(crate) mod restore;
 mod room;
 mod scheme;
+pub mod ssh_host;
 pub mod survey;
 pub(crate) mod tls;
 mod under_test;
@@ -32,10 +33,11 @@ use spindle_workload::sql::{Dialect, SqlConnection};
 
 pub use crate::registry::{ServerKind, remote_server, server};
 pub use address::{Address, Password, Scheme};
-pub use foreign::{Copying, ForeignServer, Schema, SchemaGone, SchemaKind};
+pub use foreign::{Copying, ForeignServer, Schema, SchemaGone, SchemaKind, ServerHome};
 pub use load::create_and_load;
 pub use room::Room;
 pub use room::said_of_full_disks;
+pub use ssh_host::SshHost;
 pub use under_test::SqlUnderTest;
 
 use crate::EngineError;

@@ -30,8 +30,8 @@ pub struct DatabaseState {
 pub struct Look {
     /// The system.
     pub system: Sample,
-    /// The database.
-    pub database: DatabaseState,
+    /// The database; `None` when only its machine is looked at.
+    pub database: Option<DatabaseState>,
     /// Writing threads that wait for a file's lock; `None` when the system does not say.
     pub writers_waiting: Option<u32>,
     /// Processor time that looking has taken so far, nanoseconds.
@@ -86,10 +86,10 @@ const COLUMNS: &[(&str, Figure)] = &[
         Some(it.memory()?.writeback_bytes as f64 / MIB)
     }),
     ("dirty_buffers_mib", |it| {
-        Some(it.after.database.dirty_buffer_bytes as f64 / MIB)
+        Some(it.after.database?.dirty_buffer_bytes as f64 / MIB)
     }),
     ("segments_mib", |it| {
-        Some(it.after.database.segments_bytes? as f64 / MIB)
+        Some(it.after.database?.segments_bytes? as f64 / MIB)
     }),
     ("buffer_cache_hit_percent", |it| it.hit_percent()),
     // By the processes of the database, whoever else uses the device.
@@ -99,14 +99,14 @@ const COLUMNS: &[(&str, Figure)] = &[
     }),
     ("checkpoints", |it| {
         count(
-            it.before.database.checkpoints,
-            it.after.database.checkpoints,
+            it.before.database?.checkpoints,
+            it.after.database?.checkpoints,
         )
     }),
     ("log_switches", |it| {
         count(
-            it.before.database.log_switches,
-            it.after.database.log_switches,
+            it.before.database?.log_switches,
+            it.after.database?.log_switches,
         )
     }),
     ("context_switches_per_s", |it| {
@@ -216,7 +216,7 @@ impl Interval<'_> {
 
     /// Share of the blocks wanted that the buffer cache held; `None` when none was wanted.
     fn hit_percent(&self) -> Option<f64> {
-        let (before, after) = (self.before.database.cache?, self.after.database.cache?);
+        let (before, after) = (self.before.database?.cache?, self.after.database?.cache?);
         let wanted = after.wanted.saturating_sub(before.wanted);
         let missed = after.missed.saturating_sub(before.missed);
         // Blocks that are read ahead are read before they are wanted.
@@ -278,6 +278,13 @@ impl SeriesBuilder {
         self.last = look;
     }
 
+    /// Adds an interval of which nothing is known.
+    pub fn add_unknown(&mut self) {
+        for column in &mut self.columns {
+            column.values.push(None);
+        }
+    }
+
     /// The columns of which anything is known.
     pub fn finish(self, interval_ms: u64) -> SystemSeries {
         let is_known = |column: &SystemColumn| column.values.iter().any(Option::is_some);
@@ -311,7 +318,7 @@ mod tests {
         };
         Look {
             system: nothing,
-            database: DatabaseState::default(),
+            database: Some(DatabaseState::default()),
             writers_waiting: None,
             own_cpu_ns: 0,
         }
@@ -384,7 +391,7 @@ mod tests {
         };
         let hit = |first, second| {
             let (mut before, mut after) = (look(0), look(1_000_000));
-            (before.database, after.database) = (first, second);
+            (before.database, after.database) = (Some(first), Some(second));
             value(&series(before, after), "buffer_cache_hit_percent")
         };
         assert_eq!(hit(cache(1_000, 900), cache(1_200, 950)), Some(75.0));
@@ -396,13 +403,13 @@ mod tests {
     #[test]
     fn the_database_and_the_sampler_itself_have_columns() {
         let (first, mut second) = (look(0), look(1_000_000));
-        second.database = DatabaseState {
+        second.database = Some(DatabaseState {
             checkpoints: 2,
             log_switches: 1,
             dirty_buffer_bytes: 3 << 20,
             cache: None,
             segments_bytes: Some(5 << 20),
-        };
+        });
         second.own_cpu_ns = 2_000_000;
         second.writers_waiting = Some(3);
         second.system.scheduler = Some(Scheduler {

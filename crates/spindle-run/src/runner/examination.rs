@@ -89,6 +89,12 @@ impl Runner {
                 );
                 notes.extend(limits::note_on_redo(&self.state.experiment, index));
             }
+            if examined.skip.is_none() {
+                match self.examine_by_agent(index)? {
+                    Ok(notes) => examined.layout.notes.extend(notes),
+                    Err(reason) => examined.skip = Some(reason.to_string()),
+                }
+            }
             if let Some(reason) = &examined.skip {
                 self.say(&format!("skipped: {}: {reason}", examined.layout.name));
             }

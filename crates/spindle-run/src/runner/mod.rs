@@ -2,6 +2,7 @@
 //! random order (`schedule` says which): put the database back, run the trial, write down what it found. Interrupted or
 //! killed at any moment, a run goes on later where it was; what its trials wrote is thrown away.
 
+mod agents;
 mod examination;
 mod trials;
 mod turns;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use agents::Agents;
 use jiff::Timestamp;
 use spindle_experiment::Experiment;
 use spindle_layout::plan::LookedAt;
@@ -76,6 +78,8 @@ pub struct Runner {
     /// Limits of layouts that have one and can be measured here.
     limits: BTreeMap<usize, LayoutLimit>,
     quiet: Quiet,
+    /// Those that look at the machines of existing servers.
+    agents: Agents,
     /// Paths of devices go on meaning these.
     looked_at: LookedAt,
     /// An earlier process began it.
@@ -205,6 +209,7 @@ impl Runner {
             listener,
             limits: BTreeMap::new(),
             quiet,
+            agents: Agents::default(),
             looked_at: LookedAt::new(),
             goes_on: false,
             interrupted,
@@ -220,7 +225,9 @@ impl Runner {
     }
 
     fn run_and_finish(&mut self) -> Result<(), RunError> {
-        self.run_trials()?;
+        let run = self.run_trials();
+        self.agents = Agents::default();
+        run?;
         if !self.state.finished {
             self.note(Event::RunFinished)?;
         }

@@ -85,10 +85,14 @@ impl Runner {
             memory: budget,
             io: self.limits.get(&layout).map(|limit| &limit.io),
         };
+        let watched = self.agents.begin(layout, &prepared.task, &self.interrupted);
         let listener = &mut self.listener;
         let outcome = supervisor::run(&prepared.task, bounds, &self.interrupted, |heard| {
             listener.hear(Said::TrialGoesOn(heard));
         });
+        let outcome = self
+            .agents
+            .end(watched, &prepared.task, outcome, &self.interrupted);
         self.conclude(prepared, outcome, began.elapsed(), databases, targets)
     }
 

@@ -119,12 +119,13 @@ fn counts_of(counts: spindle_io::real::IoCounts) -> IoCounts {
     }
 }
 
-pub(super) fn device_counts(begin: &CounterSnapshot, end: &CounterSnapshot) -> Option<IoCounts> {
-    if begin.system.disks.is_empty() {
+/// What the devices did between two looks; `None` where there are none, or one is hidden.
+pub(crate) fn device_counts(begin: &Sample, end: &Sample) -> Option<IoCounts> {
+    if begin.disks.is_empty() {
         return None;
     }
     let mut sum = IoCounts::default();
-    for (before, after) in begin.system.disks.iter().zip(&end.system.disks) {
+    for (before, after) in begin.disks.iter().zip(&end.disks) {
         let DiskCounters {
             reads,
             read_bytes,
@@ -152,8 +153,9 @@ pub(super) fn done_on(
     Some(of(end)?.since(&of(begin)?))
 }
 
-pub(super) fn fetched_bytes(begin: &CounterSnapshot, end: &CounterSnapshot) -> Option<u64> {
-    let (before, after) = (begin.system.process_io?, end.system.process_io?);
+/// Bytes that the processes fetched from storage between two looks.
+pub(crate) fn fetched_bytes(begin: &Sample, end: &Sample) -> Option<u64> {
+    let (before, after) = (begin.process_io?, end.process_io?);
     Some(after.since(&before).read_bytes)
 }
 
@@ -228,11 +230,9 @@ pub(super) fn response_time_between(
     response_time(mean, transactions, &clients, &waits)
 }
 
-pub(super) fn cpu_shares(
-    begin: &CounterSnapshot,
-    end: &CounterSnapshot,
-) -> (Option<CpuShares>, f64) {
-    let shares = match (begin.system.cpu, end.system.cpu) {
+/// How processors spent the time between two looks, and what a hypervisor took of it, percent.
+pub(crate) fn cpu_shares(begin: &Sample, end: &Sample) -> (Option<CpuShares>, f64) {
+    let shares = match (begin.cpu, end.cpu) {
         (Some(before), Some(after)) => after.since(&before).shares(),
         _ => None,
     };
@@ -245,12 +245,13 @@ pub(super) fn cpu_shares(
     (cpu, shares.map_or(0.0, |shares| shares.steal_percent))
 }
 
-pub(super) fn cpu_per_transaction(
-    begin: &CounterSnapshot,
-    end: &CounterSnapshot,
+/// Processor time of the processes between two looks, for each transaction.
+pub(crate) fn cpu_per_transaction(
+    begin: &Sample,
+    end: &Sample,
     transactions: u64,
 ) -> Option<CpuMicroseconds> {
-    let used = end.system.process_cpu?.since(&begin.system.process_cpu?);
+    let used = end.process_cpu?.since(&begin.process_cpu?);
     (transactions > 0).then(|| CpuMicroseconds {
         user: used.user_us as f64 / transactions as f64,
         system: used.system_us as f64 / transactions as f64,

@@ -21,10 +21,11 @@ use super::counter_snapshot::{
 };
 use super::heartbeat::Heartbeat;
 use super::open_loop;
+use super::outside::as_seen_from_outside;
 use super::page_cache::{PAGE_BYTES, cached_pages_of, dirty_bytes_of, not_direct};
 use super::promise::promise_of;
 use super::protocol::{
-    Progress, Report, Task, TrialDatabase, TrialOutcome, Word, data_paths, file_paths,
+    Progress, Report, Span, Task, TrialDatabase, TrialOutcome, Word, data_paths, file_paths,
 };
 use super::query_run::query_run;
 use super::response_time::{CLIENT_THREADS, MeanTime};
@@ -94,6 +95,7 @@ struct Watched {
 
 /// What was counted while the clients were at work.
 struct Measured {
+    span: Span,
     warm_up: Option<WarmUp>,
     capacity: Option<Capacity>,
     begin: CounterSnapshot,
@@ -106,6 +108,7 @@ impl Measured {
     /// With what was counted in the turn that followed.
     fn and(mut self, turn: Measured) -> Measured {
         self.end.put_off(&turn.begin, &turn.end);
+        self.span.end_ns = turn.span.end_ns;
         self.watched.samples.extend(turn.watched.samples);
         self.watched.backlogs.extend(turn.watched.backlogs);
         turns::join_series(&mut self.system, turn.system);
@@ -246,12 +249,18 @@ impl Measurement<'_> {
         until: Until,
     ) -> Result<Measured, EngineError> {
         self.running.measure(true);
+        let began_ns = facts::monotonic_ns();
         let begin = self.moment(sampler);
         let recorder = self.record_series(sampler.clone())?;
         let watched = self.watch(until, self.task.sample_ms, true).await?;
         self.running.measure(false);
+        let span = Span {
+            begin_ns: began_ns,
+            end_ns: facts::monotonic_ns(),
+        };
         let end = self.moment(sampler);
         Ok(Measured {
+            span,
             warm_up: None,
             capacity: None,
             begin,
@@ -359,7 +368,7 @@ impl Measurement<'_> {
         let errors = end.errors - begin.errors;
         let mut warnings = aftermath.warnings;
         warnings.extend(failed_for_good(errors, self.running.first_error()));
-        let (cpu, steal_percent) = cpu_shares(begin, end);
+        let (cpu, steal_percent) = cpu_shares(&begin.system, &end.system);
         let is_sampled = self.engine.counters().waits_are_sampled();
         TrialOutcome {
             transactions,
@@ -372,10 +381,11 @@ impl Measurement<'_> {
             statements: self.statements(begin, end),
             queries: self.queries(measured),
             measured,
+            span: seen.span,
             tool: tool_counts(begin, end),
             physical: physical_counts(begin, end),
-            device: device_counts(begin, end),
-            fetched_bytes: fetched_bytes(begin, end),
+            device: device_counts(&begin.system, &end.system),
+            fetched_bytes: fetched_bytes(&begin.system, &end.system),
             latency_us: latency(&self.running.times(), mean.whole_us),
             clients: Some(window.audit(mean)),
             arrivals: self.arrivals(&seen.watched.backlogs, mean),
@@ -384,7 +394,7 @@ impl Measurement<'_> {
             response_time: response_time_between(begin, end, mean, transactions * self.processes()),
             cpu,
             steal_percent,
-            cpu_us_per_transaction: cpu_per_transaction(begin, end, transactions),
+            cpu_us_per_transaction: cpu_per_transaction(&begin.system, &end.system, transactions),
             memory: aftermath.memory,
             dirty_bytes: aftermath.dirty_bytes,
             flush,
@@ -743,26 +753,6 @@ impl Measurement<'_> {
 /// Milliseconds since then.
 pub(super) fn milliseconds(since: Instant) -> u64 {
     since.elapsed().as_millis() as u64
-}
-
-/// What a trial on an existing server can tell: what this machine did meanwhile says nothing of the server, not
-/// even where it is this machine's.
-fn as_seen_from_outside(outcome: TrialOutcome) -> TrialOutcome {
-    TrialOutcome {
-        device: None,
-        fetched_bytes: None,
-        response_time: None,
-        cpu: None,
-        cpu_us_per_transaction: None,
-        memory: None,
-        dirty_bytes: None,
-        dirty_buffer_bytes: None,
-        flush: None,
-        system: SystemSeries::default(),
-        cached_pages: None,
-        page_cache_bytes: None,
-        ..outcome
-    }
 }
 
 /// What is to be said of transactions that failed for good.

@@ -5,17 +5,19 @@
 //! whether it stood still, `counter_snapshot` what it counts, `page_cache` what that holds of its files, `query_run`
 //! what became of queries, [`response_time`] what became of a transaction's time, [`series_recorder`] what the system
 //! did meanwhile, [`own_cost`] what Spindle itself costs, measured in the same way, [`limit_probe`] whether a limit
-//! holds, `open_loop` what a trial needs whose load arrives at a rate, `turns` what one needs that is measured by
-//! turns; [`supervisor`] the side that starts the process and listens. Only the run calls the supervisor.
+//! holds, `open_loop` what a trial needs whose load arrives at a rate, `outside` what can be told of existing servers,
+//! `turns` what one needs that is measured by turns; [`supervisor`] the side that starts the process and listens. Only
+//! the run calls the supervisor.
 
 mod capacity;
 mod channel;
 mod clients;
-mod counter_snapshot;
+pub(crate) mod counter_snapshot;
 mod heartbeat;
 pub mod limit_probe;
 mod measurement;
 mod open_loop;
+mod outside;
 pub mod own_cost;
 mod page_cache;
 mod panics;

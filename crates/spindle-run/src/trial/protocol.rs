@@ -197,6 +197,15 @@ pub struct Progress {
     pub waits: Vec<Wait>,
 }
 
+/// A time by this machine's clock (`facts::monotonic_ns`), which is that of the run, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Span {
+    /// When it began.
+    pub begin_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+}
+
 /// For each file, runs of blocks written: first and count.
 pub type WrittenRuns = Vec<(Place, Vec<(u64, u64)>)>;
 
@@ -229,6 +238,9 @@ pub struct TrialOutcome {
     pub queries: Option<QueryRun>,
     /// The measured time, the flush at its end included; for a workload of queries without it.
     pub measured: Duration,
+    /// When it was, pauses between turns included.
+    #[serde(default)]
+    pub span: Span,
     /// I/O of the database.
     pub tool: IoCounts,
     /// The same with every copy that disk groups wrote, as it should arrive at the devices.

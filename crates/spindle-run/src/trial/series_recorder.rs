@@ -41,7 +41,7 @@ impl<D: Fn() -> DatabaseState> Looking<D> {
     fn look(&mut self) -> Look {
         Look {
             system: self.sampler.sample(),
-            database: (self.database)(),
+            database: Some((self.database)()),
             writers_waiting: self.writers.waiting(),
             own_cpu_ns: (processor_time_of_thread() - self.cpu_before).as_nanos() as u64,
         }

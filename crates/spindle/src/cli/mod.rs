@@ -31,6 +31,8 @@ use crate::power_cut::{self, PowerCutError, Scratch};
 use crate::{clean, doctor, plan, reports, say};
 use spindle_experiment::{Changes, Experiment, ExperimentError};
 use spindle_report::table::Style;
+use spindle_run::agent::far_side;
+use spindle_run::agent::protocol::AGENT_COMMAND;
 use spindle_run::examine::refused_combinations;
 use spindle_run::journal;
 use spindle_run::replay::RunState;
@@ -219,6 +221,13 @@ enum Command {
         /// An existing directory.
         directory: PathBuf,
     },
+    /// Looks at the machine of an existing server; brought there and started by `run`, not by people.
+    #[command(name = AGENT_COMMAND, hide = true)]
+    Agent {
+        /// The directory that was made for this program's file; both are removed.
+        #[arg(long, value_name = "DIR")]
+        made_for_it: Option<PathBuf>,
+    },
     /// The process of one trial; started by `run`, not by people.
     #[command(name = trial::supervisor::WORKER_COMMAND, hide = true)]
     TrialWorker,
@@ -335,6 +344,7 @@ fn carry_out(arguments: Arguments) -> ExitCode {
     };
     match command {
         Command::TrialWorker => trial::worker::run(),
+        Command::Agent { made_for_it } => far_side::run(made_for_it.as_deref()),
         Command::DiskGroup(command) => work_on_group(command),
         Command::Powercut(asked) => match Experiment::read(&asked.file, &asked.sets) {
             Ok(experiment) => cut_power(&experiment, asked),

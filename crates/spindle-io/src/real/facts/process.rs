@@ -77,6 +77,17 @@ pub fn processor_time_of_thread() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
+/// This machine's clock, the same in all of its processes: nanoseconds since some moment (`CLOCK_MONOTONIC`).
+pub fn monotonic_ns() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the call fills the structure it is given.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// What the calling thread has had of the processors, from its clock and `/proc/thread-self/schedstat` (Linux
 /// Documentation/scheduler/sched-stats.rst); `None` where the kernel does not keep it. The file is not kept open: a
 /// thousand sessions would take a thousand descriptors.

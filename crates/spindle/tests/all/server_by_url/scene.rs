@@ -109,7 +109,8 @@ impl Scene {
         }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    /// What has the program do this.
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_spindle"));
         command
             .args(arguments)
