@@ -761,6 +761,15 @@ fn the_size_of_tpch_follows_from_its_scale_in_every_layout() {
 }
 
 #[test]
+fn queries_on_the_embedded_database_have_slaves_and_others_have_not() {
+    let of =
+        |database: &str| format!("{database}[workload]\nkind = \"tpch\"\nslaves = 3\n{ONE_LAYOUT}");
+    let workload = parse(&of("")).workload;
+    assert_eq!((workload.query_processes(2), workload.sessions(2)), (6, 2));
+    assert_eq!(error_of(&of(QUERIES), &[]).key(), Some("workload.slaves"));
+}
+
+#[test]
 fn what_means_nothing_to_queries_is_refused() {
     let with = |workload: &str, plan: &str, database: &str| {
         let text = format!(
@@ -774,7 +783,7 @@ fn what_means_nothing_to_queries_is_refused() {
     assert_eq!(with("scale = 0.001", "", ""), "workload.scale");
     assert_eq!(with("", "measure = \"1m\"", ""), "plan.measure");
     assert_eq!(with("", "", "size = \"1GiB\"\n"), "database.size");
-    let kernel = format!("[workload]\nkind = \"tpch\"\n{ONE_LAYOUT}");
+    let kernel = format!("[workload]\nkind = \"script\"\n{ONE_LAYOUT}");
     let error = error_of(&kernel, &[]);
     assert_eq!(error.key(), Some("workload.kind"));
     assert!(

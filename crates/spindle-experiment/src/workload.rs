@@ -163,12 +163,12 @@ impl Workload {
     }
 
     /// The embedded database that it is made for.
-    fn ground_of_rows(&self, data_bytes: u64, spec: &KernelSpec) -> MadeFor {
+    fn ground_of_rows(&self, data_bytes: u64, spec: &KernelSpec, seed: u64) -> MadeFor {
         MadeFor {
             data_bytes,
             block_bytes: spec.files.block_size_bytes,
             clients: u64::from(self.clients_max()),
-            seed: 0,
+            seed,
             dialect: None,
         }
     }
@@ -184,12 +184,12 @@ impl Workload {
         }
     }
 
-    /// It in row operations, for the embedded database.
+    /// It in row operations, for the embedded database; what is drawn before any client follows from `seed`.
     ///
     /// # Panics
     /// When it is one that only SQL can say: with the embedded database such an experiment file is refused.
-    pub fn of_rows(&self, data_bytes: u64, spec: &KernelSpec) -> Box<dyn RowWorkload> {
-        let made_for = self.ground_of_rows(data_bytes, spec);
+    pub fn of_rows(&self, data_bytes: u64, spec: &KernelSpec, seed: u64) -> Box<dyn RowWorkload> {
+        let made_for = self.ground_of_rows(data_bytes, spec, seed);
         let made = self.transactions.settings().make(&made_for).of_rows();
         made.expect("the embedded database is refused this workload when the file is read")
     }
@@ -241,7 +241,7 @@ impl Workload {
         reader.finish();
         let settings = workload.transactions.settings();
         let made_for = match &database.spec {
-            DatabaseSpec::Kernel(kernel) => workload.ground_of_rows(database.size_bytes, kernel),
+            DatabaseSpec::Kernel(kernel) => workload.ground_of_rows(database.size_bytes, kernel, 0),
             DatabaseSpec::Server(server) => {
                 workload.ground_in_sql(database.size_bytes, server.kind, 0)
             }

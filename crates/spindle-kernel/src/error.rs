@@ -148,6 +148,12 @@ pub enum KernelError {
         /// What the tempfile's device says.
         error: IoError,
     },
+    /// A query took longer than it may. It has ended, and its temporary segments are free.
+    #[error("the query took longer than it may, and was cancelled")]
+    QueryTooLong,
+    /// A plan of a query that cannot be carried out.
+    #[error(transparent)]
+    Query(#[from] spindle_query::QueryError),
     /// A query slave ended without an answer.
     #[error("a query slave ended without an answer")]
     SlaveLost,

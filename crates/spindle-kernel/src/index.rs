@@ -91,6 +91,15 @@ impl Index {
         &self.key
     }
 
+    /// Length of the longest key, bytes.
+    pub(crate) fn key_bytes(&self) -> usize {
+        self.key
+            .parts
+            .iter()
+            .map(|part| usize::from(part.bytes))
+            .sum()
+    }
+
     /// The key of a row. Keys are compared byte by byte, and a shorter one is less.
     ///
     /// # Errors

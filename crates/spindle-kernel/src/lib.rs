@@ -50,7 +50,7 @@ pub use error::{KernelError, Result};
 pub use index::{Index, KeyPart};
 pub use instance::{Instance, SegmentSpace, Shutdown, create_database};
 pub use processes::double_write::double_write_bytes;
-pub use query::{AnswerRow, GroupOrder, Query, QueryShape, RowFilter, ask};
+pub use query::{AnswerRow, GroupOrder, Query, QueryShape, RowFilter, ask, ask_plan};
 pub use recovery::RecoveryReport;
 pub use session::{IndexShape, Session};
 pub use settings::{Commit, InstanceSettings, PlantedFault, Settings, TornBlocks, WriteSync};

@@ -249,6 +249,8 @@ pub enum PlantedFault {
     KeyUnlocked,
     /// The dictionary is not told that the undo segment has grown.
     UndoGrownUntold,
+    /// A join that does not fit into memory forgets a partition of each process.
+    JoinPartitionLost,
     /// A background process of that name ends when others need it.
     ProcessEnds(&'static str),
     /// A background process of that name panics.

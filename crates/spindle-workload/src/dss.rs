@@ -205,7 +205,7 @@ impl Workload for Dss {
         QUERIES.map(str::to_owned).to_vec()
     }
 
-    fn transactions(&self, _: usize) -> Option<u64> {
+    fn transactions(&self, _: usize, _: usize) -> Option<u64> {
         Some(QUERIES.len() as u64)
     }
 

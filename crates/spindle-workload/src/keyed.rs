@@ -6,10 +6,15 @@ use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use spindle_query::{Cell, Columns, Query};
+
 use crate::session::SessionError;
 
 /// A step on its way.
 pub type Step<'a, T> = Pin<Box<dyn Future<Output = Result<T, SessionError>> + 'a>>;
+
+/// Gets a row of an answer, and its columns.
+pub type TakeRow<'a> = &'a mut dyn FnMut(&Columns, &[Cell<'_>]);
 
 /// An index: the number of its table, and its place among the table's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +52,10 @@ pub trait Keyed {
 
     /// Deletes the row of a key; false when there is none.
     fn delete<'a>(&'a mut self, index: IndexOf, key: &'a [u8]) -> Step<'a, bool>;
+
+    /// Carries a query out; `take` gets each row of the answer, and its columns. It sees nothing of its own
+    /// transaction.
+    fn ask<'a>(&'a mut self, query: &'a Query, take: TakeRow<'a>) -> Step<'a, ()>;
 }
 
 /// How a procedure ends.

@@ -92,10 +92,17 @@ impl Transactions {
         self.settings().bulk_load()
     }
 
-    /// The same with no more rows to insert than about `bytes` hold; `None` when one transaction inserts more.
+    /// The same with no more rows to insert, or of tables of its own, than about `bytes` hold; `None` when one
+    /// transaction inserts more.
     pub fn within(self, bytes: u64) -> Option<Transactions> {
         match self {
             Transactions::Junk(junk) => junk.within(bytes).map(Transactions::Junk),
+            Transactions::Tpch(TpchSettings(queries)) => {
+                Some(Transactions::Tpch(TpchSettings(queries.within(bytes))))
+            }
+            Transactions::Tpcd(TpcdSettings(queries)) => {
+                Some(Transactions::Tpcd(TpcdSettings(queries.within(bytes))))
+            }
             other => Some(other),
         }
     }

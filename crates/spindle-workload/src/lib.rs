@@ -2,6 +2,7 @@
 //! checks afterwards that nothing was lost; [`driver`] runs clients that execute them on a [`Session`] of whatever
 //! engine. A new workload is one file here, with its settings, and one line in the list of `kinds`.
 
+mod answer;
 mod arrivals;
 pub mod capacity;
 pub mod driver;
@@ -19,7 +20,7 @@ mod workload;
 
 pub use arrivals::{Arrivals, Schedule, Spacing};
 pub use dss::DssSettings;
-pub use keyed::{Call, Ended, IndexOf, Keyed, Procedure, Step};
+pub use keyed::{Call, Ended, IndexOf, Keyed, Procedure, Step, TakeRow};
 pub use kinds::{Transactions, WorkloadKind};
 pub use oltp_mix::{OltpMix, OltpMixSettings};
 pub use query::{AnswerJudge, QueryPlan, RightAnswer, RowField, TableQuery};

@@ -4,6 +4,7 @@ use std::any::Any;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::answer::KeptAnswer;
 use crate::session::Txn;
 
 /// Length of a table's rows.
@@ -132,9 +133,14 @@ pub trait Workload: Send + Sync {
         vec!["transaction".to_owned()]
     }
 
-    /// Transactions that each of so many clients carries out before it ends, where the workload itself says so.
-    fn transactions(&self, _clients: usize) -> Option<u64> {
+    /// Transactions that one of so many clients carries out before it ends, where the workload itself says so.
+    fn transactions(&self, _client: usize, _clients: usize) -> Option<u64> {
         None
+    }
+
+    /// Answers that clients were given, where they are kept.
+    fn kept_answers(&self) -> Vec<KeptAnswer> {
+        Vec::new()
     }
 
     /// What queries of all clients may have in temporary segments at once, bytes.

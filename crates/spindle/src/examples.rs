@@ -50,6 +50,7 @@ examples! {
     "disks-or-solid-state" => 2, "1.4 GiB", "root";
     "asm-or-lvm" => 2, "2.4 GiB", "root, device-mapper and LVM";
     "junk-asm-or-lvm" => 2, "2.4 GiB", "root, device-mapper and LVM";
+    "tpch-kernel" => 2, "2.8 GiB", "root";
     "dss-asm-or-lvm" => 2, "1.6 GiB", "root, device-mapper and LVM";
     "postgres-ext4-xfs-btrfs" => 5, "4.4 GiB", "root, PostgreSQL";
     "postgres-wal-device" => 4, "4.9 GiB", "root, PostgreSQL";

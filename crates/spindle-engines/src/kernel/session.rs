@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use spindle_kernel::{
     AnswerRow, GroupOrder, Index, KernelError, KeyPart, Query, QueryShape, RowFilter, Table, ask,
+    ask_plan,
 };
 use spindle_workload::{
     AnswerJudge, Edit, Ended, IndexOf, Keyed, Operation, QueryPlan, Session, SessionError, Share,
-    Step, TableQuery,
+    Step, TableQuery, TakeRow,
 };
 
 /// A session of the embedded database.
@@ -30,10 +31,10 @@ fn session_error(error: KernelError) -> SessionError {
     }
 }
 
-/// A query that found no room, or whose tempfile refused an I/O, has ended: others may go on.
+/// A query that found no room, took too long, or whose tempfile refused an I/O, has ended: others may go on.
 fn query_error(error: KernelError) -> SessionError {
     match error {
-        KernelError::TempFull { .. } | KernelError::TempIo { .. } => {
+        KernelError::TempFull { .. } | KernelError::TempIo { .. } | KernelError::QueryTooLong => {
             SessionError::Refused(error.to_string())
         }
         other => session_error(other),
@@ -255,6 +256,13 @@ impl Keyed for KernelSession {
             let index = &self.indexes[index.table][index.index];
             let deleted = self.session.delete_by_key(table, index, key);
             deleted.await.map_err(session_error)
+        })
+    }
+
+    fn ask<'a>(&'a mut self, query: &'a spindle_query::Query, take: TakeRow<'a>) -> Step<'a, ()> {
+        Box::pin(async move {
+            let asked = ask_plan(&mut self.session, &self.tables, query, take);
+            asked.await.map_err(query_error)
         })
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use spindle_io::Env;
 use spindle_workload::driver::{self, Behaviour, Running};
+use spindle_workload::sql::KeptAnswer;
 use spindle_workload::{Acknowledged, Workload};
 
 use super::{KernelEngine, Shutdown};
@@ -54,6 +55,10 @@ impl Engine for KernelUnderTest {
             let indexes = session.check_indexes().await;
             Ok(rows + &indexes.map_err(|error| lost(error.to_string()))?)
         })
+    }
+
+    fn kept_answers(&self) -> Vec<KeptAnswer> {
+        self.workload.kept_answers()
     }
 
     fn flush(&self) -> Answer<'_, Result<(), EngineError>> {

@@ -20,3 +20,4 @@ mod sql_workloads;
 mod sqlite;
 mod sqlite_devices;
 mod tpch;
+mod tpch_plans;

@@ -12,12 +12,12 @@ use spindle_engines::sql::{
 use spindle_layout::TreeDirectories;
 use spindle_workload::sql::tpch::answers::Answer;
 use spindle_workload::sql::tpch::{Parameters, Version};
-use spindle_workload::sql::{SqlConnection, SqlWorkload, Tpch};
+use spindle_workload::sql::{KeptAnswer, SqlConnection, SqlWorkload, Tpch};
 use spindle_workload::{Acknowledged, Client, SessionError};
 
 const ANSWERS: &str = include_str!("data/tpch-answers-0.01.txt");
 
-fn right_answer(query: u8) -> Answer {
+pub fn right_answer(query: u8) -> Answer {
     let begin = format!("== {query}\n");
     let (_, rest) = ANSWERS.split_once(&begin).expect("it is in the file");
     Answer::read(rest.split("== ").next().unwrap_or(rest))
@@ -126,6 +126,18 @@ fn wrong_answers(
         }
     }
     wrong
+}
+
+/// What SQLite answers to the drawn parameters of the power run that another database was asked.
+pub fn answers_of_sqlite(of: &[KeptAnswer]) -> Vec<Answer> {
+    let workload = workload(0.01, Parameters::Random, false);
+    let loaded = Loaded::of(ServerKind::Sqlite, &workload);
+    let mut connection = loaded.connect(&workload);
+    let mut answer = |kept: &KeptAnswer| {
+        let sql = workload.query(kept.query, 0, connection.dialect());
+        Answer::ask(&mut *connection, &sql, kept.answer.columns()).unwrap()
+    };
+    of.iter().map(&mut answer).collect()
 }
 
 fn answers_are_right_and_a_changed_row_is_noticed(kind: ServerKind) {

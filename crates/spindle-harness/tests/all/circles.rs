@@ -8,7 +8,7 @@ use crate::sources::product;
 use crate::uses::{Module, modules, uses_of};
 
 /// The largest circle of files in each crate as it is. Smaller is better: lower the number with the circle.
-const LARGEST: [(&str, usize); 13] = [
+const LARGEST: [(&str, usize); 14] = [
     ("spindle-run", 2),
     ("spindle-experiment", 2),
     ("spindle-text", 0),
@@ -19,6 +19,7 @@ const LARGEST: [(&str, usize); 13] = [
     ("spindle-io", 3),
     ("spindle-system", 0),
     ("spindle-kernel", 2),
+    ("spindle-query", 0),
     ("spindle-layout", 3),
     ("spindle-stats", 0),
     ("spindle-workload", 2),

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use crate::sources::sources;
 
 /// What each crate may import of ours (`docs/architecture.md`).
-const CRATES: [(&str, &[&str]); 15] = [
+const CRATES: [(&str, &[&str]); 16] = [
     ("spindle-text", &[]),
     ("spindle-stats", &[]),
+    ("spindle-query", &[]),
     ("spindle-io", &["spindle-stats", "spindle-text"]),
     ("spindle-system", &["spindle-io"]),
     (
@@ -26,11 +27,21 @@ const CRATES: [(&str, &[&str]); 15] = [
     ),
     (
         "spindle-kernel",
-        &["spindle-io", "spindle-stats", "spindle-text"],
+        &[
+            "spindle-io",
+            "spindle-query",
+            "spindle-stats",
+            "spindle-text",
+        ],
     ),
     (
         "spindle-workload",
-        &["spindle-io", "spindle-stats", "spindle-text"],
+        &[
+            "spindle-io",
+            "spindle-query",
+            "spindle-stats",
+            "spindle-text",
+        ],
     ),
     (
         "spindle-engines",
@@ -38,6 +49,7 @@ const CRATES: [(&str, &[&str]); 15] = [
             "spindle-io",
             "spindle-kernel",
             "spindle-layout",
+            "spindle-query",
             "spindle-stats",
             "spindle-system",
             "spindle-text",

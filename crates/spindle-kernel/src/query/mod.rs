@@ -2,6 +2,7 @@
 //! an order, in memory or in temporary segments. Query slaves carry out the parts of a query side by side, each a
 //! process with a session; all of them see the rows as of one SCN. Programs call [`ask`].
 
+mod plan;
 mod slaves;
 
 use std::ops::RangeInclusive;
@@ -14,6 +15,7 @@ use crate::session::Session;
 use crate::table::Table;
 use crate::temp::aggregate::{Aggregator, Folding, Group, Partition, decode, encode};
 use crate::temp::sort::{Merge, Part, Sorter};
+pub use plan::ask_plan;
 use slaves::Slaves;
 
 /// Rows that count: those whose number at some place, the highest byte first, lies in a range.

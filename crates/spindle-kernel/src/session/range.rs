@@ -45,11 +45,23 @@ impl Session {
         index: &Index,
         from: &[u8],
         to: Option<&[u8]>,
-        mut read: impl FnMut(&[u8], RowId, &[u8]) -> ControlFlow<()>,
+        read: impl FnMut(&[u8], RowId, &[u8]) -> ControlFlow<()>,
     ) -> Result<()> {
         let sga = Arc::clone(&self.sga);
         let running = sga.statements.begin(|| statement_scn(&sga));
-        let statement = self.statement(running.scn());
+        self.range_as_of(index, from, to, running.scn(), read).await
+    }
+
+    /// The same as of an SCN that a statement began at, of which this is a part.
+    pub(crate) async fn range_as_of(
+        &mut self,
+        index: &Index,
+        from: &[u8],
+        to: Option<&[u8]>,
+        scn: u64,
+        mut read: impl FnMut(&[u8], RowId, &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let statement = self.statement(scn);
         let mut next = Some((from.to_vec(), Place::FIRST.row));
         while let Some((key, row)) = next {
             let place = Place { key: &key, row };

@@ -28,6 +28,13 @@ pub(crate) struct Run {
     piece_blocks: usize,
 }
 
+impl Run {
+    /// Bytes of the records, lengths included, that have not been read yet.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
 impl Drop for Run {
     fn drop(&mut self) {
         for extent in self.extents.drain(..) {

@@ -8,6 +8,7 @@ mod failures;
 mod files;
 mod invariants;
 mod isolation;
+mod plans;
 mod queries;
 mod reading;
 #[allow(dead_code)] // The soak shares it and uses the rest.

@@ -43,7 +43,7 @@ fn row(number: u64) -> Vec<u8> {
     row
 }
 
-fn settings(sort_area_bytes: usize) -> Settings {
+pub(crate) fn settings(sort_area_bytes: usize) -> Settings {
     Settings {
         block_bytes: 2048,
         buffer_cache_bytes: 256 << 10,
@@ -55,17 +55,17 @@ fn settings(sort_area_bytes: usize) -> Settings {
     }
 }
 
-type Images = Vec<DiskImage>;
+pub(crate) type Images = Vec<DiskImage>;
 
 /// A world with the disks of a database.
-struct Scene {
-    world: World,
+pub(crate) struct Scene {
+    pub(crate) world: World,
     disks: Vec<Arc<SimDisk>>,
     sort_area_bytes: usize,
 }
 
 impl Scene {
-    fn on(images: &Images, sort_area_bytes: usize) -> Scene {
+    pub(crate) fn on(images: &Images, sort_area_bytes: usize) -> Scene {
         let world = World::new(3);
         let disk = |(number, image): (usize, &DiskImage)| {
             let timing = DiskTiming::default();
@@ -78,7 +78,7 @@ impl Scene {
         }
     }
 
-    fn storage(&self) -> Storage {
+    pub(crate) fn storage(&self) -> Storage {
         let disks = self.disks.iter();
         let devices: Vec<_> = disks
             .map(|disk| Arc::clone(disk) as Arc<dyn BlockDevice>)
@@ -93,7 +93,7 @@ impl Scene {
         }
     }
 
-    fn start(&mut self) -> Arc<Instance> {
+    pub(crate) fn start(&mut self) -> Arc<Instance> {
         let env: Arc<dyn Env> = self.world.env();
         let (storage, settings) = (self.storage(), settings(self.sort_area_bytes));
         let started = async move { Instance::startup(&env, &storage, &settings).await };
@@ -105,13 +105,13 @@ impl Scene {
     }
 
     /// Ends as databases end, which finds temporary segments that are not free.
-    fn stop(&mut self, instance: Arc<Instance>) {
+    pub(crate) fn stop(&mut self, instance: Arc<Instance>) {
         let instance = Arc::into_inner(instance).unwrap();
         let stopped = self.world.run(instance.shutdown(Shutdown::Normal));
         stopped.unwrap().unwrap();
     }
 
-    fn after(&self, cut: PowerCut) -> Images {
+    pub(crate) fn after(&self, cut: PowerCut) -> Images {
         self.disks
             .iter()
             .map(|disk| disk.image_after(cut))

@@ -322,7 +322,9 @@ fn load(
 ) -> Result<(), EngineError> {
     let env: Arc<dyn Env> = RealEnv::new(experiment.seed);
     let size_bytes = experiment.database_of(layout).size_bytes;
-    let workload = experiment.workload.of_rows(size_bytes, spec);
+    let workload = experiment
+        .workload
+        .of_rows(size_bytes, spec, experiment.seed);
     let path = AccessPath {
         caching: Caching::Buffered,
         method: Method::Sync,
@@ -398,7 +400,9 @@ pub(crate) fn shape_of(experiment: &Experiment, layout: usize, spec: &KernelSpec
     let writers = kernels.map(|(_, kernel)| kernel.instance.writers);
     let writers = writers.max().unwrap_or(spec.instance.writers);
     let size_bytes = experiment.database_of(layout).size_bytes;
-    let workload = experiment.workload.of_rows(size_bytes, spec);
+    let workload = experiment
+        .workload
+        .of_rows(size_bytes, spec, experiment.seed);
     spec.shape(&*workload, clients_max(experiment), writers)
 }
 

@@ -646,7 +646,11 @@ impl Measurement<'_> {
 
     /// Processes that carry out a transaction side by side: its parts are the means of theirs.
     fn processes(&self) -> u64 {
-        u64::from(self.task.workload.transactions.settings().processes())
+        match self.is_embedded() {
+            true => u64::from(self.task.workload.transactions.settings().processes()),
+            // What a server's processes do is not told by transactions.
+            false => 1,
+        }
     }
 
     /// Rows that so many transactions have inserted, for a bulk load.

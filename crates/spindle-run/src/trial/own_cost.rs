@@ -77,7 +77,7 @@ pub async fn measure(task: &OwnCostTask) -> Result<OwnCost, String> {
     let env: Arc<dyn Env> = RealEnv::new(task.seed);
     let database = &task.database;
     let workload: Arc<dyn spindle_workload::Workload> =
-        Arc::from(task.workload.of_rows(task.size_bytes, database));
+        Arc::from(task.workload.of_rows(task.size_bytes, database, task.seed));
     let settings = database.settings();
     let shape = database.shape(&*workload, 1, database.instance.writers);
     let engine = KernelEngine::in_memory(&env, &shape, &settings, &*workload, 1);

@@ -151,7 +151,7 @@ async fn open(task: &Task, env: &Arc<dyn Env>) -> Result<Arc<dyn Engine>, Engine
     match &task.database {
         TrialDatabase::Kernel(kernel) => {
             let (spec, files) = (&kernel.spec, &kernel.files);
-            let workload = task.workload.of_rows(task.size_bytes, spec);
+            let workload = task.workload.of_rows(task.size_bytes, spec, task.data_seed);
             let workload: Arc<dyn spindle_workload::Workload> = Arc::from(workload);
             let data = spec.io(kernel.io, kernel.delay);
             let redo = spec.io(spec.redo_access_path(kernel.io), kernel.redo_delay);

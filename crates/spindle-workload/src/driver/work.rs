@@ -109,8 +109,8 @@ where
         Ok((self.connect)())
     }
 
-    fn transactions(&self, _: usize, clients: usize) -> Option<u64> {
-        self.workload.transactions(clients)
+    fn transactions(&self, client: usize, clients: usize) -> Option<u64> {
+        self.workload.transactions(client, clients)
     }
 
     fn next(&self, client: &mut Client) -> Txn {

@@ -121,7 +121,7 @@ pub trait Kind {
         None
     }
 
-    /// Processes of the database that carry out a transaction of a client side by side.
+    /// Processes of the embedded database that carry out a transaction of a client side by side.
     fn processes(&self) -> u32 {
         1
     }

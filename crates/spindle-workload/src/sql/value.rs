@@ -49,7 +49,8 @@ impl<'a> Value<'a> {
 }
 
 /// An exact number as people and databases write it.
-pub fn decimal_text(digits: i64, scale: u8) -> String {
+pub fn decimal_text(digits: impl Into<i128>, scale: u8) -> String {
+    let digits: i128 = digits.into();
     if scale == 0 {
         return digits.to_string();
     }

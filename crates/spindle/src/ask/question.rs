@@ -488,7 +488,7 @@ mod tests {
             let spindle_experiment::DatabaseSpec::Kernel(kernel) = &read.database.spec else {
                 panic!("the embedded database")
             };
-            let rows = read.workload.of_rows(read.database.size_bytes, kernel);
+            let rows = read.workload.of_rows(read.database.size_bytes, kernel, 0);
             let shape = kernel.shape(&*rows, 8, 1);
             let data_bytes: u64 = shape.data_bytes.iter().sum();
             assert!(

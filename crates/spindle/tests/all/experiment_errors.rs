@@ -146,7 +146,7 @@ wrong! {
     log_file_too_small: message("[database]\nblock_size = \"32KiB\"\nlog_file_size = \"1MiB\"\n");
     too_many_datafiles: message("[database]\nsize = \"128MiB\"\ndatafiles = 1000\n");
     hotspot_past_the_data: message("[workload]\nkind = \"slob\"\nhotspot = { offset = \"1GiB\" }\n");
-    queries_in_sql_on_the_embedded_database: message("[workload]\nkind = \"tpch\"\n");
+    queries_in_sql_on_the_embedded_database: message("[workload]\nkind = \"script\"\n");
     reconnect_to_the_embedded_database: message("[workload]\nreconnect = true\n");
     procedures_of_sqlite: message(
         "[database]\nengine = \"sqlite\"\n[workload]\nkind = \"tpcc\"\nprocedures = true\n",

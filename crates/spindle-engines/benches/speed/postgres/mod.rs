@@ -1,11 +1,13 @@
 //! The client of PostgreSQL beside other people's clients on the same server: `pgbench` has TPC-B and the point select,
 //! `tpcc` go-tpc, BenchBase and HammerDB, `tpch` psql. What a client takes of the processors is missing to the server,
-//! so its time for a transaction counts as much as the throughput.
+//! so its time for a transaction counts as much as the throughput. `plans` has the queries of TPC-H on the embedded
+//! database beside PostgreSQL itself.
 
 mod benchbase;
 mod go_tpc;
 mod hammerdb;
 mod pgbench;
+mod plans;
 mod ratios;
 mod server_time;
 mod tpcc;
@@ -29,6 +31,7 @@ use spindle_workload::sql::SqlWorkload;
 use crate::figures::{Figure, Figures, Goal};
 
 pub use pgbench::{run as beside_pgbench, scripts as scripts_beside_pgbench};
+pub use plans::run as plans_beside_sql;
 pub use tpcc::run as beside_tpcc;
 pub use tpch::run as beside_psql;
 

@@ -4,7 +4,9 @@
 use std::ops::ControlFlow;
 
 use spindle_engines::kernel::KernelSession;
-use spindle_workload::{Ended, IndexOf, Keyed, Operation, Session, SessionError, Share, Step};
+use spindle_workload::{
+    Ended, IndexOf, Keyed, Operation, Session, SessionError, Share, Step, TakeRow,
+};
 
 pub struct Careless(pub KernelSession);
 
@@ -70,5 +72,9 @@ impl Keyed for Careless {
 
     fn delete<'a>(&'a mut self, index: IndexOf, key: &'a [u8]) -> Step<'a, bool> {
         self.0.delete(index, key)
+    }
+
+    fn ask<'a>(&'a mut self, query: &'a spindle_query::Query, take: TakeRow<'a>) -> Step<'a, ()> {
+        self.0.ask(query, take)
     }
 }

@@ -66,7 +66,7 @@ impl Workload for JunkInRows {
         &INDEXES
     }
 
-    fn transactions(&self, clients: usize) -> Option<u64> {
+    fn transactions(&self, _: usize, clients: usize) -> Option<u64> {
         Some(self.0.commits(clients))
     }
 
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn rows_have_the_columns_of_the_study() {
         let (junk, rows) = inserted(2, 3);
-        assert_eq!(junk.transactions(2), Some(50));
+        assert_eq!(junk.transactions(0, 2), Some(50));
         assert!(
             rows.iter()
                 .all(|row| row.len() == junk.inserts()[0].row_bytes)

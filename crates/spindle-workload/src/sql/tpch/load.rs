@@ -6,8 +6,9 @@ use std::fmt::{Display, Write};
 use tpchgen::dates::TPCHDate;
 use tpchgen::decimal::TPCHDecimal;
 use tpchgen::generators::{
-    CustomerGenerator, LineItem, LineItemGenerator, NationGenerator, Order, OrderGenerator,
-    PartGenerator, PartSuppGenerator, RegionGenerator, SupplierGenerator,
+    Customer, CustomerGenerator, LineItem, LineItemGenerator, Nation, NationGenerator, Order,
+    OrderGenerator, Part, PartGenerator, PartSupp, PartSuppGenerator, Region, RegionGenerator,
+    Supplier, SupplierGenerator,
 };
 
 use super::schema::{self, Table};
@@ -86,105 +87,126 @@ fn written<'a>(buffer: &'a mut String, text: &impl Display) -> Value<'a> {
 type Made = Result<(), SessionError>;
 
 fn regions(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> Made {
-    for row in RegionGenerator::new(scale, part, count).iter() {
-        sink.row(&[
-            key(row.r_regionkey),
-            Value::text(row.r_name),
-            Value::text(row.r_comment),
-        ])?;
-    }
-    Ok(())
+    let mut rows = RegionGenerator::new(scale, part, count).iter();
+    rows.try_for_each(|row| sink.row(&region_row(&row)))
 }
 
 fn nations(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> Made {
-    for row in NationGenerator::new(scale, part, count).iter() {
-        sink.row(&[
-            key(row.n_nationkey),
-            Value::text(row.n_name),
-            key(row.n_regionkey),
-            Value::text(row.n_comment),
-        ])?;
-    }
-    Ok(())
+    let mut rows = NationGenerator::new(scale, part, count).iter();
+    rows.try_for_each(|row| sink.row(&nation_row(&row)))
 }
 
 fn parts_of_part(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> Made {
-    let [mut name, mut mfgr, mut brand] = [const { String::new() }; 3];
-    for row in PartGenerator::new(scale, part, count).iter() {
-        sink.row(&[
-            key(row.p_partkey),
-            written(&mut name, &row.p_name),
-            written(&mut mfgr, &row.p_mfgr),
-            written(&mut brand, &row.p_brand),
-            Value::text(row.p_type),
-            number(row.p_size),
-            Value::text(row.p_container),
-            decimal(row.p_retailprice),
-            Value::text(row.p_comment),
-        ])?;
-    }
-    Ok(())
+    let mut texts = Texts::default();
+    let mut rows = PartGenerator::new(scale, part, count).iter();
+    rows.try_for_each(|row| sink.row(&part_row(&row, &mut texts)))
 }
 
 fn suppliers(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> Made {
-    let [mut name, mut address, mut phone] = [const { String::new() }; 3];
-    for row in SupplierGenerator::new(scale, part, count).iter() {
-        sink.row(&[
-            key(row.s_suppkey),
-            written(&mut name, &row.s_name),
-            written(&mut address, &row.s_address),
-            key(row.s_nationkey),
-            written(&mut phone, &row.s_phone),
-            decimal(row.s_acctbal),
-            Value::text(&row.s_comment),
-        ])?;
-    }
-    Ok(())
+    let mut texts = Texts::default();
+    let mut rows = SupplierGenerator::new(scale, part, count).iter();
+    rows.try_for_each(|row| sink.row(&supplier_row(&row, &mut texts)))
 }
 
 fn partsupps(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> Made {
-    for row in PartSuppGenerator::new(scale, part, count).iter() {
-        sink.row(&[
-            key(row.ps_partkey),
-            key(row.ps_suppkey),
-            number(row.ps_availqty),
-            decimal(row.ps_supplycost),
-            Value::text(row.ps_comment),
-        ])?;
-    }
-    Ok(())
+    let mut rows = PartSuppGenerator::new(scale, part, count).iter();
+    rows.try_for_each(|row| sink.row(&partsupp_row(&row)))
 }
 
 fn customers(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> Made {
-    let [mut name, mut address, mut phone] = [const { String::new() }; 3];
-    for row in CustomerGenerator::new(scale, part, count).iter() {
-        sink.row(&[
-            key(row.c_custkey),
-            written(&mut name, &row.c_name),
-            written(&mut address, &row.c_address),
-            key(row.c_nationkey),
-            written(&mut phone, &row.c_phone),
-            decimal(row.c_acctbal),
-            Value::text(row.c_mktsegment),
-            Value::text(row.c_comment),
-        ])?;
-    }
-    Ok(())
+    let mut texts = Texts::default();
+    let mut rows = CustomerGenerator::new(scale, part, count).iter();
+    rows.try_for_each(|row| sink.row(&customer_row(&row, &mut texts)))
 }
 
 fn orders(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> Made {
     let mut clerk = String::new();
-    for row in OrderGenerator::new(scale, part, count).iter() {
-        sink.row(&order_row(&row, &mut clerk))?;
-    }
-    Ok(())
+    let mut rows = OrderGenerator::new(scale, part, count).iter();
+    rows.try_for_each(|row| sink.row(&order_row(&row, &mut clerk)))
 }
 
 fn lineitems(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> Made {
-    for row in LineItemGenerator::new(scale, part, count).iter() {
-        sink.row(&lineitem_row(&row))?;
-    }
-    Ok(())
+    let mut rows = LineItemGenerator::new(scale, part, count).iter();
+    rows.try_for_each(|row| sink.row(&lineitem_row(&row)))
+}
+
+/// Texts of a row that are used again for the next.
+#[derive(Default)]
+pub(super) struct Texts([String; 3]);
+
+/// A row of region.
+pub(super) fn region_row<'a>(row: &Region<'a>) -> [Value<'a>; 3] {
+    [
+        key(row.r_regionkey),
+        Value::text(row.r_name),
+        Value::text(row.r_comment),
+    ]
+}
+
+/// A row of nation.
+pub(super) fn nation_row<'a>(row: &Nation<'a>) -> [Value<'a>; 4] {
+    [
+        key(row.n_nationkey),
+        Value::text(row.n_name),
+        key(row.n_regionkey),
+        Value::text(row.n_comment),
+    ]
+}
+
+/// A row of part.
+pub(super) fn part_row<'a>(row: &Part<'a>, texts: &'a mut Texts) -> [Value<'a>; 9] {
+    let [name, mfgr, brand] = &mut texts.0;
+    [
+        key(row.p_partkey),
+        written(name, &row.p_name),
+        written(mfgr, &row.p_mfgr),
+        written(brand, &row.p_brand),
+        Value::text(row.p_type),
+        number(row.p_size),
+        Value::text(row.p_container),
+        decimal(row.p_retailprice),
+        Value::text(row.p_comment),
+    ]
+}
+
+/// A row of supplier.
+pub(super) fn supplier_row<'a>(row: &'a Supplier, texts: &'a mut Texts) -> [Value<'a>; 7] {
+    let [name, address, phone] = &mut texts.0;
+    [
+        key(row.s_suppkey),
+        written(name, &row.s_name),
+        written(address, &row.s_address),
+        key(row.s_nationkey),
+        written(phone, &row.s_phone),
+        decimal(row.s_acctbal),
+        Value::text(&row.s_comment),
+    ]
+}
+
+/// A row of partsupp.
+pub(super) fn partsupp_row<'a>(row: &PartSupp<'a>) -> [Value<'a>; 5] {
+    [
+        key(row.ps_partkey),
+        key(row.ps_suppkey),
+        number(row.ps_availqty),
+        decimal(row.ps_supplycost),
+        Value::text(row.ps_comment),
+    ]
+}
+
+/// A row of customer.
+pub(super) fn customer_row<'a>(row: &Customer<'a>, texts: &'a mut Texts) -> [Value<'a>; 8] {
+    let [name, address, phone] = &mut texts.0;
+    [
+        key(row.c_custkey),
+        written(name, &row.c_name),
+        written(address, &row.c_address),
+        key(row.c_nationkey),
+        written(phone, &row.c_phone),
+        decimal(row.c_acctbal),
+        Value::text(row.c_mktsegment),
+        Value::text(row.c_comment),
+    ]
 }
 
 /// A row of orders.

@@ -5,10 +5,11 @@
 //! whatever they are: those are audited.
 //!
 //! [`schema`] and [`load`] make the tables, [`queries`] and [`parameters`] the questions, [`streams`] their order,
-//! [`refresh`] the functions; [`answers`] compares what came back with what is right, and [`metrics`] has the
-//! standard's figures.
+//! [`refresh`] the functions, [`in_plans`] the same for the embedded database; [`answers`] compares what came back with
+//! what is right, and [`metrics`] has the standard's figures.
 
 pub mod answers;
+pub mod in_plans;
 mod load;
 mod parameters;
 mod queries;
@@ -22,7 +23,7 @@ use std::time::Duration;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
-use spindle_text::section::{Key, Keys, Section};
+use spindle_text::section::{Key, Keys, Refusal, Section};
 use spindle_text::words;
 
 use self::answers::{Agreement, Answer, KeptAnswer, KeptAnswers};
@@ -30,7 +31,7 @@ use self::parameters::Draw;
 use super::{Dialect, LoadPart, Row, SqlConnection, SqlTransaction, SqlWorkload};
 use crate::session::SessionError;
 use crate::sql::kind::{Data, Kind, Made, MadeFor, Pace};
-use crate::workload::{Acknowledged, Client};
+use crate::workload::{Acknowledged, Client, Workload};
 
 /// What the queries and refresh functions are called, in the order of a transaction's kind.
 pub const KINDS: [&str; 24] = [
@@ -74,6 +75,9 @@ words! {
 /// What a unit of scale takes in a database, tables and indexes together, about.
 const BYTES_PER_SCALE: f64 = 1.6e9;
 
+/// The least scale factor.
+const SCALE_MIN: f64 = 0.01;
+
 /// Settings of `tpch` and `tpcd`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Queries {
@@ -90,6 +94,16 @@ pub struct Queries {
     /// Whether answers are kept.
     #[serde(default)]
     pub keep_answers: bool,
+    /// Query slaves of the embedded database.
+    #[serde(default = "slaves_by_default")]
+    pub slaves: u32,
+}
+
+/// Query slaves when nobody says how many.
+const SLAVES: u32 = 2;
+
+fn slaves_by_default() -> u32 {
+    SLAVES
 }
 
 impl Queries {
@@ -104,7 +118,7 @@ impl Queries {
                      left out",
                 ),
                 1.0,
-                0.01..=10_000.0,
+                SCALE_MIN..=10_000.0,
             ),
             queries: keys.numbers(
                 key(
@@ -144,11 +158,27 @@ impl Queries {
                 ),
                 false,
             ),
+            slaves: keys.number(
+                key(
+                    "slaves",
+                    "query slaves of the embedded database: processes that carry out each query side by side; 1: the \
+                     client's own. Each may use `sort_area` of memory. Other databases have their own settings",
+                ),
+                SLAVES,
+                1..=64,
+            ),
         }
     }
 
+    /// The same with tables no larger than about `bytes`, as far as they can be so small.
+    pub fn within(mut self, bytes: u64) -> Queries {
+        let scale = (bytes as f64 / BYTES_PER_SCALE).max(SCALE_MIN);
+        self.scale = self.scale.min(scale);
+        self
+    }
+
     fn make(&self, version: Version, made_for: &MadeFor) -> Made {
-        Made::Sql(Arc::new(Tpch {
+        let tpch = Tpch {
             version,
             scale: self.scale,
             queries: self.queries.iter().map(|&query| query as u8).collect(),
@@ -157,7 +187,24 @@ impl Queries {
             query_limit: Some(Duration::from_millis(self.query_limit_ms)),
             kept: self.keep_answers.then(Arc::default),
             seed: made_for.seed,
-        }))
+        };
+        match made_for.dialect {
+            Some(_) => Made::Sql(Arc::new(tpch)),
+            None => Made::Rows(tpch.in_plans(made_for.clients, self.slaves)),
+        }
+    }
+
+    fn check(&self, made_for: &MadeFor) -> Result<(), Refusal> {
+        match made_for.dialect {
+            Some(_) if self.slaves != SLAVES => Err(Refusal {
+                keys: &["slaves"],
+                title: "slaves means nothing to a database that speaks SQL".to_owned(),
+                label: "it has its own processes".to_owned(),
+                help: "leave slaves out, and set what the database has for it in [database.settings]",
+                shown: None,
+            }),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -188,6 +235,18 @@ macro_rules! settings_of {
                     bytes: (self.0.scale * BYTES_PER_SCALE) as u64,
                     is_loaded: true,
                 })
+            }
+
+            fn is_in_sql(&self) -> bool {
+                false
+            }
+
+            fn check(&self, made_for: &MadeFor) -> Result<(), Refusal> {
+                self.0.check(made_for)
+            }
+
+            fn processes(&self) -> u32 {
+                self.0.slaves
             }
 
             fn sessions(&self, clients: u32) -> u32 {
@@ -271,30 +330,124 @@ impl Tpch {
 
     /// The text of a query of a stream.
     pub fn query(&self, query: u8, stream: usize, dialect: Dialect) -> String {
+        match self.values(query, stream) {
+            Values::OfQuery(values) => queries::text(query, dialect, &values),
+            Values::OfClerk(values) => queries::of_clerk(dialect, &values),
+        }
+    }
+
+    /// The parameters of a query of a stream.
+    fn values(&self, query: u8, stream: usize) -> Values {
         // Streams and queries draw each from their own chance, so that leaving one out changes no other.
         let of_query = self.seed ^ (stream as u64 + 1) << 32 ^ u64::from(query) << 24;
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(of_query);
         let mut draw = Draw(&mut rng);
         let is_clerk = self.version == Version::D && query == 13;
-        let values = match (self.parameters, is_clerk) {
-            (Parameters::Validation, false) => parameters::validation(query, self.scale),
-            (Parameters::Validation, true) => parameters::validation_of_clerk(),
-            (Parameters::Random, false) => draw.parameters(query, self.scale),
-            (Parameters::Random, true) => draw.clerk(self.scale),
-        };
-        match is_clerk {
-            true => queries::of_clerk(dialect, &values),
-            false => queries::text(query, dialect, &values),
+        match (self.parameters, is_clerk) {
+            (Parameters::Validation, false) => {
+                Values::OfQuery(parameters::validation(query, self.scale))
+            }
+            (Parameters::Validation, true) => Values::OfClerk(parameters::validation_of_clerk()),
+            (Parameters::Random, false) => Values::OfQuery(draw.parameters(query, self.scale)),
+            (Parameters::Random, true) => Values::OfClerk(draw.clerk(self.scale)),
         }
     }
-}
 
-impl SqlWorkload for Tpch {
-    fn name(&self) -> &'static str {
+    /// As the embedded database carries it out, for so many streams, with so many query slaves.
+    pub fn in_plans(self, streams: u64, slaves: u32) -> Box<dyn Workload> {
+        if self.refresh {
+            // Before anything is measured.
+            refresh::text();
+        }
+        Box::new(in_plans::TpchInPlans {
+            tpch: self,
+            streams,
+            slaves,
+        })
+    }
+
+    fn word(&self) -> &'static str {
         match self.version {
             Version::H => "tpch",
             Version::D => "tpcd",
         }
+    }
+
+    /// What a client does next.
+    fn next_step(&self, client: &mut Client) -> NextStep {
+        let role = self.role(client.number, client.clients);
+        // A client has as many transactions as steps, and ends behind the last.
+        let place = client.changes as usize;
+        client.changes += 1;
+        NextStep {
+            kind: self.steps(&role)[place],
+            set: match role {
+                Role::Refresh { .. } => place as u32 / 2,
+                Role::Power | Role::Stream(_) => 0,
+            },
+            stream: match role {
+                Role::Stream(stream) => stream,
+                Role::Power | Role::Refresh { .. } => 0,
+            },
+            is_settled: !self.refresh || matches!(role, Role::Power),
+        }
+    }
+
+    fn keeps(&self, next: &NextStep) -> Option<Keeps> {
+        self.kept.as_ref().map(|kept| Keeps {
+            kept: Arc::clone(kept),
+            stream: next.stream,
+            is_settled: next.is_settled,
+        })
+    }
+
+    /// How many refresh functions of each kind were acknowledged.
+    fn refreshed(&self, acknowledged: &[Acknowledged]) -> [u64; 2] {
+        let mut done = [0, 0];
+        for (client, promised) in acknowledged.iter().enumerate() {
+            let role = self.role(client, acknowledged.len());
+            for &kind in self.steps(&role).iter().take(promised.last as usize) {
+                done[0] += u64::from(kind == RF1);
+                done[1] += u64::from(kind == RF2);
+            }
+        }
+        done
+    }
+
+    fn all_kept_answers(&self) -> Vec<KeptAnswer> {
+        let mut kept = self.kept.as_ref().map_or_else(Vec::new, |kept| kept.all());
+        for answer in &mut kept {
+            let right = self.right_answer(answer.query);
+            answer.standard = right.map(|right| match answer.answer.compare(&right) {
+                Ok(()) => Agreement::Right,
+                Err(differences) => Agreement::Wrong(differences),
+            });
+        }
+        kept
+    }
+}
+
+/// The parameters of a query.
+enum Values {
+    /// Of one of the 22.
+    OfQuery(Vec<String>),
+    /// Of query 13 of TPC-D.
+    OfClerk(Vec<String>),
+}
+
+/// What a client does next.
+struct NextStep {
+    kind: usize,
+    /// Of a refresh function, which set.
+    set: u32,
+    stream: usize,
+    /// Nobody else changes what it reads.
+    is_settled: bool,
+}
+
+impl SqlWorkload for Tpch {
+    fn name(&self) -> &'static str {
+        self.word()
     }
 
     fn kinds(&self) -> Vec<String> {
@@ -340,49 +493,25 @@ impl SqlWorkload for Tpch {
     }
 
     fn next(&self, client: &mut Client) -> Box<dyn SqlTransaction> {
-        let role = self.role(client.number, client.clients);
-        // A client has as many transactions as steps, and ends behind the last.
-        let place = client.changes as usize;
-        client.changes += 1;
-        let kind = self.steps(&role)[place];
-        if kind >= RF1 {
-            let set = match role {
-                Role::Refresh { .. } => place as u32 / 2,
-                Role::Power | Role::Stream(_) => 0,
-            };
+        let next = self.next_step(client);
+        if next.kind >= RF1 {
             return Box::new(Refresh {
-                kind,
-                set,
+                kind: next.kind,
+                set: next.set,
                 scale: self.scale,
                 number: client.changes,
             });
         }
-        let stream = match role {
-            Role::Stream(stream) => stream,
-            Role::Power | Role::Refresh { .. } => 0,
-        };
-        let text = |dialect| self.query(kind as u8 + 1, stream, dialect);
+        let text = |dialect| self.query(next.kind as u8 + 1, next.stream, dialect);
         Box::new(Query {
-            kind,
+            kind: next.kind,
             text: [Dialect::Postgres, Dialect::MariaDb, Dialect::Sqlite].map(text),
-            keeps: self.kept.as_ref().map(|kept| Keeps {
-                kept: Arc::clone(kept),
-                stream,
-                is_settled: !self.refresh || matches!(role, Role::Power),
-            }),
+            keeps: self.keeps(&next),
         })
     }
 
     fn kept_answers(&self) -> Vec<KeptAnswer> {
-        let mut kept = self.kept.as_ref().map_or_else(Vec::new, |kept| kept.all());
-        for answer in &mut kept {
-            let right = self.right_answer(answer.query);
-            answer.standard = right.map(|right| match answer.answer.compare(&right) {
-                Ok(()) => Agreement::Right,
-                Err(differences) => Agreement::Wrong(differences),
-            });
-        }
-        kept
+        self.all_kept_answers()
     }
 
     /// Whether the refresh functions that were acknowledged are in the tables. Queries change nothing.
@@ -391,15 +520,9 @@ impl SqlWorkload for Tpch {
         connection: &mut dyn SqlConnection,
         acknowledged: &[Acknowledged],
     ) -> Result<String, String> {
-        let mut done = [0, 0];
-        for (client, promised) in acknowledged.iter().enumerate() {
-            let role = self.role(client, acknowledged.len());
-            for &kind in self.steps(&role).iter().take(promised.last as usize) {
-                done[0] += i64::from(kind == RF1);
-                done[1] += i64::from(kind == RF2);
-            }
-        }
-        let orders = count(connection, "select count(*) from orders")?;
+        let done = self.refreshed(acknowledged).map(|count| count as i64);
+        let said = |error: SessionError| error.to_string();
+        let orders = count(connection, "select count(*) from orders").map_err(said)?;
         let of_set = refresh::set_orders(self.scale);
         let wanted = refresh::loaded_orders(self.scale) + (done[0] - done[1]) * of_set;
         if orders != wanted {
@@ -410,7 +533,7 @@ impl SqlWorkload for Tpch {
             let sql = format!(
                 "select count(*) from orders where o_orderkey between {first} and {last} and o_orderkey % 32 < 8"
             );
-            let left = count(connection, &sql)?;
+            let left = count(connection, &sql).map_err(said)?;
             if left != 0 {
                 return Err(format!("{left} orders are there that were removed"));
             }
@@ -419,13 +542,13 @@ impl SqlWorkload for Tpch {
     }
 }
 
-fn count(connection: &mut dyn SqlConnection, sql: &str) -> Result<i64, String> {
+fn count(connection: &mut dyn SqlConnection, sql: &str) -> Result<i64, SessionError> {
     let mut count = 0;
     let asked = connection.ask(sql, &mut |row: &dyn Row| {
         count = row.int(0)?;
         Ok(())
     });
-    asked.map(|()| count).map_err(|error| error.to_string())
+    asked.map(|()| count)
 }
 
 /// A query, in every dialect.
@@ -442,6 +565,18 @@ struct Keeps {
     is_settled: bool,
 }
 
+impl Keeps {
+    /// Without rows yet.
+    fn answer(&self, kind: usize) -> KeptAnswer {
+        KeptAnswer {
+            query: kind as u8 + 1,
+            stream: self.stream,
+            is_settled: self.is_settled,
+            ..KeptAnswer::default()
+        }
+    }
+}
+
 impl SqlTransaction for Query {
     fn kind(&self) -> usize {
         self.kind
@@ -456,12 +591,7 @@ impl SqlTransaction for Query {
         let Some(keeps) = &self.keeps else {
             return connection.ask(text, &mut |_| Ok(()));
         };
-        let mut found = KeptAnswer {
-            query: self.kind as u8 + 1,
-            stream: keeps.stream,
-            is_settled: keeps.is_settled,
-            ..KeptAnswer::default()
-        };
+        let mut found = keeps.answer(self.kind);
         connection.ask(text, &mut |row| found.add(row))?;
         keeps.kept.keep(found);
         Ok(())

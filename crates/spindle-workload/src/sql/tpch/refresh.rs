@@ -63,7 +63,7 @@ pub(super) fn loaded_orders(scale: f64) -> i64 {
 }
 
 /// The n-th loaded order's key, n from 1.
-fn loaded_key(order: i64) -> i64 {
+pub(super) fn loaded_key(order: i64) -> i64 {
     OrderGenerator::make_order_key(order)
 }
 
@@ -73,7 +73,7 @@ fn order_of(key: i64) -> i64 {
 }
 
 /// The numbers of the orders of a set, from 0, among the loaded orders.
-fn orders_of(set: u32, scale: f64) -> std::ops::RangeInclusive<i64> {
+pub(super) fn orders_of(set: u32, scale: f64) -> std::ops::RangeInclusive<i64> {
     let (count, set) = (set_orders(scale), i64::from(set));
     set * count + 1..=(set + 1) * count
 }
@@ -84,11 +84,14 @@ pub(super) fn old_keys(set: u32, scale: f64) -> (i64, i64) {
     (loaded_key(*orders.start()), loaded_key(*orders.end()))
 }
 
-/// RF1.
-pub(super) fn insert(
+/// Makes the rows of a set of new orders: `take` gets each order, and after it its lines; true: it is an order.
+///
+/// # Errors
+/// Those of `take`.
+pub(super) fn new_orders(
     set: u32,
     scale: f64,
-    connection: &mut dyn SqlConnection,
+    mut take: impl FnMut(bool, &[Value<'_>]) -> Result<(), SessionError>,
 ) -> Result<(), SessionError> {
     let (part, words) = (SETS + 1 + set as i32, Distributions::static_default());
     let (order, line) = (
@@ -104,16 +107,29 @@ pub(super) fn insert(
     };
     let mut lines = line.iter().peekable();
     let mut clerk = String::new();
-    connection.begin()?;
     for mut order in order.iter() {
         let generated_key = order.o_orderkey;
         order.o_orderkey = new_key(generated_key);
-        connection.execute(INSERT_ORDER, &order_row(&order, &mut clerk))?;
+        take(true, &order_row(&order, &mut clerk))?;
         while let Some(mut line) = lines.next_if(|line| line.l_orderkey == generated_key) {
             line.l_orderkey = order.o_orderkey;
-            connection.execute(INSERT_LINE, &lineitem_row(&line))?;
+            take(false, &lineitem_row(&line))?;
         }
     }
+    Ok(())
+}
+
+/// RF1.
+pub(super) fn insert(
+    set: u32,
+    scale: f64,
+    connection: &mut dyn SqlConnection,
+) -> Result<(), SessionError> {
+    connection.begin()?;
+    new_orders(set, scale, |is_order, values| {
+        let statement = if is_order { INSERT_ORDER } else { INSERT_LINE };
+        connection.execute(statement, values).map(drop)
+    })?;
     connection.commit()
 }
 

@@ -8,7 +8,7 @@ use Type::{Date, Decimal, Fixed, Integer, Key, Varying};
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy)]
-enum Type {
+pub(super) enum Type {
     /// A key, or what refers to one.
     Key,
     /// A whole number.
@@ -45,11 +45,12 @@ pub(super) struct Table {
     pub name: &'static str,
     /// The names of its columns.
     pub columns: &'static [&'static str],
-    types: &'static [Type],
+    /// Their types.
+    pub types: &'static [Type],
     /// The columns of its primary key.
-    key: &'static [&'static str],
+    pub key: &'static [&'static str],
     /// Columns that refer to other tables, and so have an index.
-    indexes: &'static [&'static [&'static str]],
+    pub indexes: &'static [&'static [&'static str]],
 }
 
 pub(super) const REGION: Table = Table {

@@ -1,0 +1,376 @@
+//! Carries out plans of queries ([`spindle_query`]). A plan is taken apart into steps: each reads rows from somewhere,
+//! takes every row through filters and joins with what is in memory, and keeps what comes out for the next step:
+//! groups, the side of a join that is kept, or the answer. Slaves carry out each step side by side. Programs call
+//! [`ask_plan`].
+
+mod group;
+mod join;
+mod pipeline;
+mod rows;
+mod source;
+
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use spindle_query::{
+    Bound, Cell, Columns, Direction, Heading, JoinKind, Plan, Query, Relation, Test, cell,
+};
+
+use super::slaves::Slaves;
+use crate::change::transaction::statement_scn;
+use crate::error::Result;
+use crate::session::Session;
+use crate::table::Table;
+use crate::temp::TempWork;
+use crate::temp::sort::{self, Merge};
+use group::GroupShape;
+use join::{InMemory, JoinShape, found_column};
+use pipeline::{Keep, Kept, Op, Order, Output};
+use rows::{Part, add_all};
+use source::{LookupShape, Source};
+
+/// Carries a query out for a session; `take` gets each row of the answer, and the names of its columns. It sees what
+/// had been committed when it began, and nothing of the session's own transaction.
+///
+/// # Errors
+/// [`crate::KernelError::Query`] of a plan that cannot be; as [`super::ask`]; and
+/// [`crate::KernelError::QueryTooLong`].
+pub async fn ask_plan(
+    session: &mut Session,
+    tables: &[Arc<Table>],
+    query: &Query,
+    mut take: impl FnMut(&Columns, &[Cell<'_>]),
+) -> Result<()> {
+    let work = &session.work();
+    let sga = Arc::clone(&work.sga);
+    let running = sga.statements.begin(|| statement_scn(&sga));
+    let carrier = Carrier {
+        slaves: Slaves::new(work, query.slaves),
+        tables,
+        work,
+        scn: running.scn(),
+        deadline_ns: query.limit_ns.map(|limit| sga.env.now() + limit),
+    };
+    let step = carrier.step(&query.rows, Needed::All).await?;
+    let columns = step.heading.only(|_| true);
+    let mut by = Vec::new();
+    for (name, direction) in &query.order {
+        let of = Bound::of(&spindle_query::col(name), &step.heading)?;
+        by.push((of, *direction == Direction::Down));
+    }
+    let shown = columns.columns().clone();
+    let order = Order {
+        by,
+        columns,
+        limit: query.limit,
+    };
+    let sorted = carrier.run(step, Keep::Sorted(order)).await?.sorted;
+    let mut merge = Merge::new(work, sorted).await?;
+    let (mut record, mut rows) = (Vec::new(), 0);
+    while query.limit.is_none_or(|limit| rows < limit) && merge.next(&mut record).await? {
+        sga.health.check()?;
+        let row = Order::row_of(&record);
+        let cells: Vec<Cell<'_>> = (0..shown.count())
+            .map(|number| cell(&shown, row, number))
+            .collect();
+        take(&shown, &cells);
+        rows += 1;
+    }
+    if rows == 0 && query.rows.is_one_row() {
+        take(&shown, &vec![Cell::Null; shown.count()]);
+    }
+    Ok(())
+}
+
+/// Which columns of a step's rows are needed after it.
+#[derive(Clone)]
+enum Needed {
+    All,
+    These(BTreeSet<String>),
+}
+
+impl Needed {
+    fn has(&self, name: &str) -> bool {
+        match self {
+            Needed::All => true,
+            Needed::These(names) => names.contains(name),
+        }
+    }
+
+    /// And those that a step names.
+    fn and(&self, plan: &Plan) -> Needed {
+        match self {
+            Needed::All => Needed::All,
+            Needed::These(names) => {
+                let mut names = names.clone();
+                plan.add_needed(&mut names);
+                Needed::These(names)
+            }
+        }
+    }
+
+    /// Those that a step names, and no others.
+    fn only(plan: &Plan) -> Needed {
+        Needed::These(BTreeSet::new()).and(plan)
+    }
+}
+
+/// Rows on their way: from where, through what, and what they are then.
+struct OpenStep {
+    source: Source,
+    ops: Vec<Op>,
+    heading: Heading,
+}
+
+/// What came of a step, of all slaves together.
+#[derive(Default)]
+struct Outcome {
+    parts: Vec<Part>,
+    sorted: Vec<sort::Part>,
+}
+
+type Opened<'a> = Pin<Box<dyn Future<Output = Result<OpenStep>> + 'a>>;
+
+/// Carries out one query.
+struct Carrier<'a> {
+    slaves: Slaves,
+    tables: &'a [Arc<Table>],
+    work: &'a TempWork,
+    scn: u64,
+    deadline_ns: Option<u64>,
+}
+
+impl Carrier<'_> {
+    fn table(&self, relation: &Relation) -> Result<Arc<Table>> {
+        let found = self
+            .tables
+            .iter()
+            .find(|table| table.name() == relation.name);
+        found
+            .cloned()
+            .ok_or_else(|| crate::KernelError::NoSuchTable {
+                name: relation.name.to_owned(),
+            })
+    }
+
+    /// The last step of a plan, once those before it have been carried out.
+    fn step<'a>(&'a self, plan: &'a Plan, needed: Needed) -> Opened<'a> {
+        Box::pin(async move {
+            match plan {
+                Plan::Scan(relation) => Ok(OpenStep {
+                    source: Source::Table(self.table(relation)?),
+                    ops: Vec::new(),
+                    heading: Heading::of(relation.columns.clone()),
+                }),
+                Plan::Filter(rows, condition) => {
+                    let mut step = self.step(rows, needed.and(plan)).await?;
+                    let test = Test::of(condition, &step.heading)?;
+                    step.ops.push(Op::Filter(test));
+                    Ok(step)
+                }
+                Plan::Select(rows, columns) => {
+                    let mut step = self.step(rows, Needed::only(plan)).await?;
+                    let mut exprs = Vec::new();
+                    for (_, of) in columns {
+                        exprs.push(Bound::of(of, &step.heading)?);
+                    }
+                    let names = columns.iter().map(|(name, _)| name.clone());
+                    let types = exprs.iter().map(Bound::type_of);
+                    let columns = Columns::new(names.zip(types));
+                    step.heading = Heading::of(columns.clone());
+                    step.ops.push(Op::Select(columns, exprs));
+                    Ok(step)
+                }
+                Plan::Join {
+                    rows,
+                    with,
+                    on,
+                    kind,
+                } => {
+                    let below = needed.and(plan);
+                    let kept = self.kept_side(with, on, kind, &needed, below.clone());
+                    let kept = kept.await?;
+                    let step = self.step(rows, below.clone()).await?;
+                    self.joined(step, kept, on, kind, &below).await
+                }
+                Plan::Lookup { .. } => self.looked_up(plan, &needed).await,
+                Plan::Group { .. } => self.grouped(plan).await,
+            }
+        })
+    }
+
+    /// Carries out the step of a join's kept side.
+    async fn kept_side(
+        &self,
+        with: &Plan,
+        on: &[(String, String)],
+        kind: &JoinKind,
+        needed: &Needed,
+        below: Needed,
+    ) -> Result<KeptSide> {
+        let step = self.step(with, below).await?;
+        let names: Vec<&String> = on.iter().map(|(_, right)| right).collect();
+        let key = step.heading.named(&names)?;
+        let is_shown = matches!(kind, JoinKind::Inner | JoinKind::Outer(_));
+        let columns = step.heading.only(|name| is_shown && needed.has(name));
+        let shown = columns.columns().clone();
+        let lengths = key.lengths();
+        // Keys are made as the side that is read makes them.
+        let shape = Arc::new(JoinShape::new(&JoinKind::Inner, key, &shown));
+        let parts = self.run(step, Keep::Keyed(shape, columns)).await?.parts;
+        Ok(KeptSide {
+            parts,
+            columns: shown,
+            lengths,
+        })
+    }
+
+    /// A step whose rows are joined with a side that was kept.
+    async fn joined(
+        &self,
+        mut step: OpenStep,
+        kept: KeptSide,
+        on: &[(String, String)],
+        kind: &JoinKind,
+        below: &Needed,
+    ) -> Result<OpenStep> {
+        let names: Vec<&String> = on.iter().map(|(left, _)| left).collect();
+        let key = step.heading.named(&names)?;
+        if let Some(at) = (0..on.len()).find(|at| key.lengths()[*at] != kept.lengths[*at]) {
+            let (left, right) = on[at].clone();
+            return Err(spindle_query::QueryError::UnequalKeys { left, right }.into());
+        }
+        let shape = Arc::new(JoinShape::new(kind, key, &kept.columns));
+        let after = |heading: &Heading| -> Result<Heading> {
+            Ok(match kind {
+                JoinKind::Semi | JoinKind::Anti => heading.clone(),
+                JoinKind::Inner => heading.and(kept.columns.clone())?,
+                JoinKind::Outer(found) => {
+                    let with = heading.and(kept.columns.clone())?;
+                    with.and(found_column(found))?
+                }
+            })
+        };
+        if kept.parts.iter().all(|part| part.runs.is_empty()) {
+            step.heading = after(&step.heading)?;
+            let tables = self.tables_of(kept.parts, &kept.lengths).await?;
+            step.ops.push(Op::Join(InMemory { tables, shape }));
+            return Ok(step);
+        }
+        let columns = step.heading.only(|name| below.has(name));
+        let read = Heading::of(columns.columns().clone());
+        let heading = after(&read)?;
+        let keep = Keep::Keyed(Arc::clone(&shape), columns);
+        let parts = self.run(step, keep).await?.parts;
+        let pairs = kept.parts.into_iter().zip(parts).collect();
+        Ok(OpenStep {
+            source: Source::Pairs(pairs, shape),
+            ops: Vec::new(),
+            heading,
+        })
+    }
+
+    /// The slaves make the tables of partitions in memory, each some of them.
+    async fn tables_of(&self, parts: Vec<Part>, lengths: &[usize]) -> Result<Vec<join::Table>> {
+        let key_bytes = lengths.iter().sum();
+        let numbered: Vec<(usize, Part)> = parts.into_iter().enumerate().collect();
+        let dealt = self.slaves.deal(numbered);
+        let made = self.slaves.all(move |_, _| {
+            let mine = dealt.lock().pop().unwrap_or_default();
+            Box::pin(async move {
+                let table = |(number, part): (usize, Part)| {
+                    (number, join::Table::new(part.chunks, key_bytes))
+                };
+                Ok(mine.into_iter().map(table).collect::<Vec<_>>())
+            })
+        });
+        let mut tables: Vec<_> = made.await?.into_iter().flatten().collect();
+        tables.sort_by_key(|(number, _)| *number);
+        Ok(tables.into_iter().map(|(_, table)| table).collect())
+    }
+
+    async fn looked_up(&self, plan: &Plan, needed: &Needed) -> Result<OpenStep> {
+        let Plan::Lookup {
+            rows,
+            table,
+            index,
+            on,
+        } = plan
+        else {
+            unreachable!("called for lookups only")
+        };
+        let below = needed.and(plan);
+        let step = self.step(rows, below.clone()).await?;
+        let columns = step.heading.only(|name| below.has(name));
+        let outer = Heading::of(columns.columns().clone());
+        let index = self.table(table)?.index(index)?;
+        let shape = LookupShape {
+            key: outer.named(on)?,
+            key_bytes: index.key_bytes(),
+            index,
+        };
+        let parts = self.run(step, Keep::Rows(columns)).await?.parts;
+        Ok(OpenStep {
+            source: Source::Lookup(parts, Arc::new(shape)),
+            ops: Vec::new(),
+            heading: outer.and(table.columns.clone())?,
+        })
+    }
+
+    async fn grouped(&self, plan: &Plan) -> Result<OpenStep> {
+        let Plan::Group { rows, by, of } = plan else {
+            unreachable!("called for groups only")
+        };
+        let step = self.step(rows, Needed::only(plan)).await?;
+        let mut numbers = Vec::new();
+        for (name, of) in of {
+            let expr = of.expr().map(|of| Bound::of(of, &step.heading));
+            let type_ = of.type_of(&step.heading)?;
+            numbers.push((name.clone(), type_, of, expr.transpose()?));
+        }
+        let shape = Arc::new(GroupShape::new(step.heading.named(by)?, numbers));
+        let parts = self
+            .run(step, Keep::Groups(Arc::clone(&shape)))
+            .await?
+            .parts;
+        let [key, numbers] = shape.columns().map(Clone::clone);
+        Ok(OpenStep {
+            source: Source::Groups(parts, shape),
+            ops: Vec::new(),
+            heading: Heading::of(key).and(numbers)?,
+        })
+    }
+
+    /// Has the slaves carry out a step.
+    async fn run(&self, step: OpenStep, keep: Keep) -> Result<Outcome> {
+        let source = step.source.share(&self.slaves, self.work).await?;
+        let stage = Arc::new((source, step.ops, keep));
+        let (scn, deadline_ns) = (self.scn, self.deadline_ns);
+        let kept = self.slaves.all(move |work, session| {
+            let stage = Arc::clone(&stage);
+            Box::pin(async move {
+                let (source, ops, keep) = &*stage;
+                let mut output = Output::new(&work, deadline_ns, ops, keep);
+                source.drive(&work, session, scn, &mut output).await?;
+                output.finish().await
+            })
+        });
+        let mut outcome = Outcome::default();
+        for of_slave in kept.await? {
+            match of_slave {
+                Kept::Parts(parts) => add_all(&mut outcome.parts, parts),
+                Kept::Sorted(parts) => outcome.sorted.extend(parts),
+            }
+        }
+        Ok(outcome)
+    }
+}
+
+/// The side of a join that was kept.
+struct KeptSide {
+    parts: Vec<Part>,
+    columns: Columns,
+    /// Of the columns of its key, bytes.
+    lengths: Vec<usize>,
+}

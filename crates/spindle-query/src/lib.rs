@@ -1,0 +1,21 @@
+//! Queries as plans: rows with typed columns, expressions over them, and scans, joins, groups and orders put together
+//! from them. A plan is data. Workloads write plans, and the embedded database carries them out; neither knows the
+//! other. Start at [`Plan`] and [`Query`].
+
+mod bound;
+mod columns;
+mod error;
+mod expression;
+mod pattern;
+mod plan;
+mod row;
+
+pub use bound::{Bound, Test};
+pub use columns::{Columns, Encoder, Type};
+pub use error::{QueryError, Result};
+pub use expression::{Condition, Expr, col, date, decimal, number, text, when};
+pub use pattern::Pattern;
+pub use plan::{
+    Aggregate, Direction, JoinKind, Plan, Query, Relation, count, greatest, least, sum,
+};
+pub use row::{Cell, Heading, Projection, Row, SLOTS_MAX, cell};
