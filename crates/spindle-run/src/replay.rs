@@ -206,6 +206,12 @@ impl RunState {
         trials.map(|(_, finished)| &finished.trial)
     }
 
+    /// The trials of a case that were set aside, in the order in which they were measured.
+    pub fn set_aside(&self, case: CaseKey) -> impl Iterator<Item = &Trial> {
+        let set_aside = self.set_aside.get(&case).into_iter().flatten();
+        set_aside.map(|of| &of.trial)
+    }
+
     /// Lets cases that failed be tried again.
     pub fn forgive(&mut self) {
         self.failures.clear();

@@ -92,11 +92,21 @@ fn is_time_up(state: &RunState, auto: Auto) -> bool {
         .is_some_and(|time_ms| spent_ms + round_ms > time_ms)
 }
 
-/// What a run took so far, loading included, and what a trial takes on average, in milliseconds; at least one.
+/// Whether the plan's time has room for one more trial, where the plan has a time.
+pub fn has_time_for_a_trial(state: &RunState) -> bool {
+    let time_ms = state.experiment.plan.auto.and_then(|auto| auto.time_ms);
+    let (spent_ms, trial_ms) = spent(state);
+    time_ms.is_none_or(|time_ms| spent_ms + trial_ms <= time_ms)
+}
+
+/// What a run took so far, loading and trials that were set aside included, and what a trial takes on average, in
+/// milliseconds; at least one.
 fn spent(state: &RunState) -> (u64, u64) {
     let plan = &state.experiment.plan;
     let cases = state.cases();
-    let trials = cases.iter().flat_map(|case| state.finished(*case));
+    let trials = cases
+        .iter()
+        .flat_map(|case| state.finished(*case).chain(state.set_aside(*case)));
     let times: Vec<u64> = trials
         .filter_map(|trial| Some(trial.conditions.times?.whole_ms))
         .collect();

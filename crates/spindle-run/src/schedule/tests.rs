@@ -170,6 +170,31 @@ fn a_plan_with_a_time_ends_with_it() {
     assert_eq!((taken("2m"), taken("1s")), (5, 3));
 }
 
+/// A trial that is set aside takes its time as well.
+#[test]
+fn time_for_trials_that_are_set_aside_is_spent_too() {
+    let plan = "[plan]\nrounds = \"auto\"\ntime = \"30s\"\n";
+    let mut state = state(plan, &["a", "b"]);
+    let planned = next_round(&state)[0];
+    let mut trial = sample::trial(planned.round, 100.0);
+    trial.conditions.times = Some(TrialTimes {
+        whole_ms: 10_000,
+        ..TrialTimes::default()
+    });
+    let aside = Event::TrialSetAside {
+        layout: planned.case.0,
+        clients: planned.case.1,
+        trial: Box::new(trial),
+        reason: "it lasted 1.2 s instead of 1.0 s".to_owned(),
+    };
+    state.add(&aside);
+    assert!(has_time_for_a_trial(&state));
+    state.add(&aside);
+    assert!(has_time_for_a_trial(&state), "20 s of 30 s are spent");
+    state.add(&aside);
+    assert!(!has_time_for_a_trial(&state));
+}
+
 /// Effects are of all cases, so the slow ones of a matrix are measured as often as those that are close.
 #[test]
 fn no_case_of_a_matrix_ends_before_the_others() {
