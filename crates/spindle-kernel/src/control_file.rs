@@ -98,6 +98,8 @@ pub(crate) struct Contents {
     pub(crate) segments: Vec<Segment>,
     /// Which of the segments are indexes, and of what.
     pub(crate) indexes: Vec<IndexOfTable>,
+    /// The datafiles have maps of their free space.
+    pub(crate) has_maps: bool,
 }
 
 impl Contents {
@@ -325,6 +327,7 @@ pub(crate) fn encode(contents: &Contents, number: u64) -> Vec<u8> {
             put(u64::from(part.bytes));
         }
     }
+    put(u64::from(contents.has_maps));
     let length = bytes.len() as u32;
     bytes[0..4].copy_from_slice(&MAGIC.to_le_bytes());
     bytes[8..12].copy_from_slice(&length.to_le_bytes());
@@ -340,6 +343,15 @@ fn stated_length(start: &[u8]) -> Option<usize> {
     let length = field(8) as usize;
     let fits = (HEADER_BYTES..=COPY_BYTES as usize).contains(&length);
     (field(0) == MAGIC && fits).then_some(length)
+}
+
+/// For tests that look at the disks: for each datafile the first block that no segment has, as the newer copy in all
+/// the bytes of a control file says.
+#[cfg(feature = "planted")]
+pub fn first_free_blocks(bytes: &[u8]) -> Option<Vec<u32>> {
+    let copies = bytes.chunks(COPY_BYTES as usize).filter_map(decode);
+    let newest = copies.max_by_key(|(_, number)| *number);
+    newest.map(|(contents, _)| contents.next_free)
 }
 
 /// Why no copy can be read. A loop device whose file was cut off or replaced reads as zeros, without an error.
@@ -386,6 +398,8 @@ fn decode(bytes: &[u8]) -> Option<(Contents, u64)> {
     for _ in 0..next().unwrap_or(0) {
         indexes.push(decode_index(&mut next)?);
     }
+    // One from before there were maps ends here.
+    let has_maps = next().is_some_and(|word| word != 0);
     let checkpoint = CheckpointRecord { position, location };
     Some((
         Contents {
@@ -396,6 +410,7 @@ fn decode(bytes: &[u8]) -> Option<(Contents, u64)> {
             file_blocks,
             segments,
             indexes,
+            has_maps,
         },
         number,
     ))
@@ -481,6 +496,7 @@ mod tests {
                     bytes: 16,
                 }],
             }],
+            has_maps: true,
         };
         let mut bytes = encode(&contents, 3);
         bytes.resize(COPY_BYTES as usize, 0);
@@ -488,17 +504,20 @@ mod tests {
         bytes[40] ^= 1;
         assert_eq!(decode(&bytes), None);
 
-        // As it was written before there were indexes.
+        // As it was written before there were maps, and before there were indexes.
         let without = Contents {
             indexes: Vec::new(),
+            has_maps: false,
             ..contents
         };
-        let mut old = encode(&without, 4);
-        old.truncate(old.len() - 8);
-        let length = old.len() as u32;
-        old[8..12].copy_from_slice(&length.to_le_bytes());
-        let crc = crc32c::crc32c(&old[8..]);
-        old[4..8].copy_from_slice(&crc.to_le_bytes());
-        assert_eq!(decode(&old), Some((without, 4)));
+        for words in [1, 2] {
+            let mut old = encode(&without, 4);
+            old.truncate(old.len() - 8 * words);
+            let length = old.len() as u32;
+            old[8..12].copy_from_slice(&length.to_le_bytes());
+            let crc = crc32c::crc32c(&old[8..]);
+            old[4..8].copy_from_slice(&crc.to_le_bytes());
+            assert_eq!(decode(&old), Some((without.clone(), 4)));
+        }
     }
 }

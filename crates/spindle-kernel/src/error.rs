@@ -221,6 +221,16 @@ pub enum KernelError {
         /// The index.
         index: String,
     },
+    /// A block of a table is not what the map of free space says, or a migrated row not where its home says.
+    #[error("table {table} is damaged at block {address}: {reason}")]
+    DamagedTable {
+        /// The table.
+        table: String,
+        /// Where it was noticed.
+        address: BlockAddress,
+        /// What is wrong.
+        reason: String,
+    },
     /// An index is not what it should be, or does not fit its table.
     #[error("index {index} is damaged at block {address}: {reason}")]
     DamagedIndex {

@@ -2,14 +2,12 @@
 //! their blocks are found and changed in [`crate::change::tree`]; [`crate::session`] keeps them in step with their
 //! tables.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use spindle_io::sync::Latch;
-
-use crate::block::{BlockAddress, RowId};
+use crate::block::BlockAddress;
 use crate::control_file::{IndexOfTable, Segment};
 use crate::error::Result;
+use crate::free_space::FreeSpace;
 use crate::key::Key;
 use crate::sga::Sga;
 use crate::space::Space;
@@ -22,8 +20,8 @@ pub struct Index {
     pub(crate) space: Space,
     key: Arc<Key>,
     is_unique: bool,
-    /// First places of leaves whose last entry was deleted, to be taken out of the tree when they can be.
-    pub(crate) emptied: Latch<VecDeque<(Vec<u8>, RowId)>>,
+    /// Leaves whose last entry was deleted, to be taken out of the tree when they can be.
+    pub(crate) emptied: Arc<FreeSpace>,
 }
 
 /// What it takes to find one's way in an index.
@@ -62,7 +60,7 @@ impl Root {
 
 impl Index {
     /// What the dictionary says of it.
-    pub(crate) fn new(segment: &Segment, of: &IndexOfTable) -> Index {
+    pub(crate) fn new(sga: &Sga, segment: &Segment, of: &IndexOfTable) -> Index {
         Index {
             root: Root::of(segment),
             space: Space::new(segment),
@@ -72,7 +70,7 @@ impl Index {
                 parts: of.key.clone(),
             }),
             is_unique: of.is_unique,
-            emptied: Latch::default(),
+            emptied: sga.free_spaces.of(segment.number, || 0),
         }
     }
 

@@ -34,6 +34,10 @@ probes! {
     UndoGrown,
     /// A row outgrew its block and moved to another.
     RowMigrated,
+    /// A migrated row came home.
+    RowCameHome,
+    /// A session took a block for its inserts that others had left with room.
+    RoomUsedAgain,
     /// A heap block was compacted to make room for a row.
     BlockCompacted,
     /// A node of an index was split.

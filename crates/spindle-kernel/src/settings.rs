@@ -247,6 +247,14 @@ pub enum PlantedFault {
     GhostGoneEarly,
     /// Two transactions may put the same key into a unique index.
     KeyUnlocked,
+    /// The map is not told that a delete has left a block with room.
+    RoomUntold,
+    /// The map is not told that a block is in use.
+    UseUntold,
+    /// The map is not told that a leaf holds nothing any longer.
+    EmptyLeafUntold,
+    /// A migrated row that comes home stays where it was, too.
+    LeftRowKept,
     /// The dictionary is not told that the undo segment has grown.
     UndoGrownUntold,
     /// A join that does not fit into memory forgets a partition of each process.
@@ -261,7 +269,7 @@ pub enum PlantedFault {
 impl PlantedFault {
     /// Every fault that power cuts, or the statements before one, bring to light. For the others a device must fail or
     /// misdirect, or transactions must get in each other's way.
-    pub const ALL: [PlantedFault; 33] = [
+    pub const ALL: [PlantedFault; 36] = [
         PlantedFault::AcknowledgeBeforeFlush,
         PlantedFault::WriteAheadOfRedo,
         PlantedFault::DatafileWriteNotDurable,
@@ -295,6 +303,9 @@ impl PlantedFault {
         PlantedFault::GhostGoneEarly,
         PlantedFault::KeyUnlocked,
         PlantedFault::UndoGrownUntold,
+        PlantedFault::RoomUntold,
+        PlantedFault::UseUntold,
+        PlantedFault::LeftRowKept,
     ];
 }
 

@@ -13,6 +13,7 @@ use crate::cache::BufferCache;
 use crate::control_file::ControlFile;
 use crate::error::Result;
 use crate::fixed_sga::{FixedSga, Waiters};
+use crate::free_space::FreeSpaces;
 use crate::key::Keys;
 use crate::log::buffer::{FIRST_POSITION, Log};
 use crate::log::files::LogFiles;
@@ -38,6 +39,8 @@ pub(crate) struct Sga {
     pub(crate) statements: Statements,
     /// Of all indexes, for those who know a row but not its table.
     pub(crate) keys: Keys,
+    /// Blocks with room, of every segment.
+    pub(crate) free_spaces: FreeSpaces,
     /// Space of the temporary tablespace.
     pub(crate) temp: Arc<TempSpace>,
     /// Sessions that have not ended.
@@ -105,6 +108,7 @@ impl Sga {
         )?;
         let undo_segment =
             control.read(|contents| contents.segments[UNDO_SEGMENT as usize].clone());
+        let free_spaces = FreeSpaces::new(control.read(|contents| contents.has_maps));
         let buffers = cache.arena().frames();
         let log_files = LogFiles::new(storage.redo.clone(), settings)?;
         Ok(Arc::new_cyclic(|this: &Weak<Sga>| Sga {
@@ -119,6 +123,7 @@ impl Sga {
             abandoned: Abandoned::new(),
             statements: Statements::default(),
             keys: Keys::default(),
+            free_spaces,
             temp: Arc::new(TempSpace::new(storage, settings.block_bytes)),
             sessions: AtomicUsize::new(0),
             space_turn: Semaphore::new(1),

@@ -7,7 +7,7 @@ use rand_xoshiro::rand_core::RngCore;
 use spindle_io::sync::{Latch, SemaphorePermit};
 use spindle_io::{Arena, Request, Submission};
 
-use crate::block::{self, BlockAddress, BlockKind};
+use crate::block::{self, BlockAddress, BlockKind, space_map};
 use crate::control_file::{Contents, Extent, Segment};
 use crate::error::{KernelError, Result};
 use crate::probe::{self, Probe};
@@ -194,6 +194,19 @@ impl<'a> SpacePlan<'a> {
     }
 }
 
+/// Blocks of a datafile that has room for `blocks`: with its header and the map of its free space.
+pub fn datafile_blocks(block_bytes: usize, blocks: u64) -> u64 {
+    let mut map = 1;
+    while u64::from(space_map::map_blocks(
+        block_bytes,
+        (1 + map + blocks) as u32,
+    )) > map
+    {
+        map += 1;
+    }
+    1 + map + blocks
+}
+
 /// Blocks in the smallest extent.
 pub(crate) fn extent_blocks(block_bytes: usize) -> u32 {
     (EXTENT_BYTES / block_bytes) as u32
@@ -370,6 +383,7 @@ mod tests {
             file_blocks: file_blocks.to_vec(),
             segments: vec![segment(0), segment(1)],
             indexes: Vec::new(),
+            has_maps: false,
         }
     }
 

@@ -2,7 +2,6 @@
 //! control file knows them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::RngCore;
@@ -12,6 +11,7 @@ use crate::block::heap::{self, RowKind};
 use crate::block::{self, BlockAddress, RowId, Version};
 use crate::control_file::Segment;
 use crate::error::{KernelError, Result};
+use crate::free_space::FreeSpace;
 use crate::index::Index;
 use crate::sga::Sga;
 use crate::space::{Space, SpacePlan, extent_blocks, overshoot_blocks, write_extent};
@@ -26,14 +26,17 @@ pub struct Table {
     loaded_rows: u64,
     pub(crate) space: Space,
     indexes: Latch<Arc<[Arc<Index>]>>,
-    /// The next block, counted over the extents, that a session takes for its inserts.
-    pub(crate) insert_block: AtomicU64,
+    /// Where there is room for rows.
+    pub(crate) free: Arc<FreeSpace>,
 }
 
 impl Table {
-    pub(crate) fn new(segment: &Segment, block_bytes: usize) -> Table {
+    /// A table of a segment; inserts begin behind the loaded rows.
+    pub(crate) fn new(sga: &Sga, segment: &Segment) -> Table {
         let row_bytes = segment.row_bytes as usize;
-        let slots_per_block = heap::slots_per_block(block_bytes, row_bytes);
+        let slots_per_block = heap::slots_per_block(sga.settings.block_bytes, row_bytes);
+        let free = sga.free_spaces.of(segment.number, || row_bytes);
+        free.recall(&[], &[], segment.loaded_rows / slots_per_block as u64);
         Table {
             segment: segment.number,
             name: segment.name.clone(),
@@ -42,7 +45,7 @@ impl Table {
             loaded_rows: segment.loaded_rows,
             space: Space::new(segment),
             indexes: Latch::default(),
-            insert_block: AtomicU64::new(segment.loaded_rows / slots_per_block as u64),
+            free,
         }
     }
 
@@ -172,7 +175,7 @@ pub(crate) async fn create(
     let blocks = table_blocks(block_bytes, row_bytes, rows) as u32;
     let number = plan.add_segment(name, row_bytes, rows, blocks)?;
     let segment = &plan.contents.segments[number];
-    let table = Table::new(segment, block_bytes);
+    let table = Table::new(sga, segment);
     let mut filler = sga.env.rng(u64::from(table.segment));
     let mut first_number = 0;
     for extent in &segment.extents {
@@ -222,9 +225,4 @@ fn fill_block(
         }
     }
     block::seal(bytes);
-}
-
-/// The next insert block of a session.
-pub(crate) fn next_insert_block(table: &Table) -> u64 {
-    table.insert_block.fetch_add(1, Ordering::Relaxed)
 }

@@ -1,6 +1,8 @@
 //! How large the files of a workload's database are: what is loaded, what clients add, undo, redo.
 
-use spindle_kernel::{CONTROL_FILE_BYTES, growth_blocks, row_bytes_max, table_blocks};
+use spindle_kernel::{
+    CONTROL_FILE_BYTES, datafile_blocks, growth_blocks, row_bytes_max, table_blocks,
+};
 use spindle_layout::Shape;
 use spindle_workload::{IndexSpec, Inserts, RowLength, TableSize, TableSpec, Workload};
 
@@ -56,11 +58,11 @@ pub fn files_of(
         let indexes = workload.indexes(of.table);
         undo_bytes(of, indexes, clients, block_bytes)
     });
-    // Extents are dealt out file by file: one may get an extent of every segment more than another. Block 0 is the
-    // header.
+    // Extents are dealt out file by file: one may get an extent of every segment more than another.
     let extent_blocks = table_blocks(block_bytes, 1, 1);
     let extents_per_file = (blocks / extent_blocks).div_ceil(datafiles as u64) + segments;
-    let data_bytes = (extents_per_file * extent_blocks + 1) * block_bytes as u64;
+    let data_blocks = datafile_blocks(block_bytes, extents_per_file * extent_blocks);
+    let data_bytes = data_blocks * block_bytes as u64;
     Shape {
         block_bytes: block_bytes as u64,
         control_bytes: CONTROL_FILE_BYTES,

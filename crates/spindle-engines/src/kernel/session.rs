@@ -74,10 +74,12 @@ impl KernelSession {
         }
     }
 
-    /// Checks the structure of every index, while no session changes them; says what each is made of.
-    pub(super) async fn check_indexes(&mut self) -> Result<String, KernelError> {
+    /// Checks the blocks of every table and the structure of every index, while no session changes them; says what each
+    /// index is made of.
+    pub(super) async fn check_structure(&mut self) -> Result<String, KernelError> {
         let mut found = String::new();
         for table in &self.tables {
+            self.session.check_table(table).await?;
             for index in table.indexes().iter() {
                 let shape = self.session.check_index(table, index).await?;
                 found += &format!(

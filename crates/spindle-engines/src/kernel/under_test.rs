@@ -52,7 +52,7 @@ impl Engine for KernelUnderTest {
             let mut session = connect();
             let rows = driver::check_together(env, workload, &acknowledged, sessions, connect);
             let rows = rows.await.map_err(lost)?;
-            let indexes = session.check_indexes().await;
+            let indexes = session.check_structure().await;
             Ok(rows + &indexes.map_err(|error| lost(error.to_string()))?)
         })
     }

@@ -188,6 +188,26 @@ fn set_version(block: &mut [u8], slot: u16, version: Version) {
     put(block, slot_at(slot) + VERSION_AT, &version.to_bytes());
 }
 
+/// Bytes that no row needs, wherever they lie, once a slot holds so many bytes (`None`: no row) instead of what it
+/// does; and whether there is a row then.
+pub fn spare(block: &[u8], slot: u16, holds: Option<usize>) -> (usize, bool) {
+    let count = slots(block);
+    let (mut needs, mut has_rows) = (0, false);
+    for other in 0..count {
+        let entry = get_slot(block, other);
+        let length = if other == slot { holds } else { entry.length };
+        needs += length.map_or(0, room_bytes);
+        has_rows |= length.is_some();
+    }
+    let beside = slot_at(count) + needs;
+    (block.len().saturating_sub(beside), has_rows)
+}
+
+/// Bytes that a row of `row_bytes` and its slot take.
+pub fn needed_bytes(row_bytes: usize) -> usize {
+    room_bytes(row_bytes) + SLOT_BYTES
+}
+
 /// Free bytes between directory and rooms.
 fn gap(block: &[u8]) -> usize {
     rooms_start(block) - slot_at(slots(block))

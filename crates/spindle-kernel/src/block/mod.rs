@@ -1,6 +1,6 @@
 //! The database block: its header, and the checks that a block read from a device must pass; in modules of their own
-//! the kinds of body (heap, index, undo, transaction table). Pure functions on bytes; everything else in the kernel
-//! goes through them.
+//! the kinds of body (heap, index, undo, transaction table, map). Pure functions on bytes; everything else in the
+//! kernel goes through them.
 //!
 //! Header, little-endian: CRC32C of the rest (4 bytes), kind (1), format version (1), unused (2), address (8), SCN (8),
 //! segment number (4), unused (4). The SCN is the redo position just after the last change to the block: one number
@@ -8,6 +8,7 @@
 
 pub mod heap;
 pub mod index;
+pub mod space_map;
 pub mod transaction_table;
 pub mod undo;
 
@@ -166,6 +167,8 @@ pub enum BlockKind {
     Index = 6,
     /// Records of a sort or an aggregation, in a tempfile.
     Temporary = 7,
+    /// A part of the map of a datafile's free space.
+    SpaceMap = 8,
 }
 
 fn get_u16(block: &[u8], at: usize) -> u16 {
@@ -258,7 +261,7 @@ pub fn check(block: &[u8], address: BlockAddress) -> Result<(), String> {
         index::check(block).map_or(Ok(()), Err)
     } else if is(BlockKind::Undo) {
         undo::check(block)
-    } else if is(BlockKind::TransactionTable) || is(BlockKind::Unused) {
+    } else if is(BlockKind::TransactionTable) || is(BlockKind::Unused) || is(BlockKind::SpaceMap) {
         Ok(())
     } else {
         Err(format!("it is of kind {}", kind(block)))

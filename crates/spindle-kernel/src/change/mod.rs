@@ -1,7 +1,8 @@
 //! How the database is changed: the one path by which blocks change, and on it how a transaction begins, ends and is
-//! undone; and the trees of index blocks on it. Sessions, PMON and recovery come here.
+//! undone; the maps of free space; and the trees of index blocks. Sessions, PMON and recovery come here.
 
 pub(crate) mod blocks;
 pub(crate) mod roll_back;
+pub(crate) mod space;
 pub(crate) mod transaction;
 pub(crate) mod tree;

@@ -1,9 +1,13 @@
 //! Undoing a transaction: for a session that asks for it, for one that died, and after a crash.
 
+use std::sync::Arc;
+
 use crate::block::index::Place;
-use crate::block::{BlockAddress, transaction_table, undo};
+use crate::block::space_map::Fill;
+use crate::block::{self, BlockAddress, RowId, heap, transaction_table, undo};
 use crate::cache::Pin;
 use crate::error::{KernelError, Result};
+use crate::free_space::FreeSpace;
 use crate::index::Root;
 use crate::log::redo::{RecordBuilder, VectorKind, row_head};
 use crate::settings::PlantedFault;
@@ -13,9 +17,10 @@ use crate::transaction::undo_record::{StoredUndo, UndoRecord};
 use crate::wait_event::ProcessWaits;
 
 use super::blocks::change;
+use super::space::{WithUndo, free_space, push_fill};
 use super::transaction::{push_end, push_slot, table_pin};
 use super::tree;
-use super::tree::entries::{What, push_undone};
+use super::tree::entries::{What, is_emptied, push_undone};
 
 /// Undoes a transaction, newest change first. Each step forgets its undo record in the same redo record, so that a
 /// crash in the middle never undoes a change twice, and after an error this may be called again.
@@ -112,26 +117,72 @@ async fn undo_one(
     used: usize,
     stored: StoredUndo<'_>,
 ) -> Result<()> {
-    let (row, vector, own) = match stored.record {
-        UndoRecord::Patch { row, offset, .. } => (row, VectorKind::PatchRow, offset.to_le_bytes()),
-        UndoRecord::Row { row, kind, .. } => (row, VectorKind::SetRow, [kind as u8, 0]),
-        UndoRecord::NoRow { row } => (row, VectorKind::ClearRow, [0, 0]),
+    // What the slot will hold, where that may be less than it does.
+    let (row, vector, own, holds) = match stored.record {
+        UndoRecord::Patch { row, offset, .. } => {
+            (row, VectorKind::PatchRow, offset.to_le_bytes(), None)
+        }
+        UndoRecord::Row { row, kind, bytes } => {
+            let holds = Some(Some(bytes.len()));
+            (row, VectorKind::SetRow, [kind as u8, 0], holds)
+        }
+        UndoRecord::NoRow { row } => (row, VectorKind::ClearRow, [0, 0], Some(None)),
         UndoRecord::Link { .. } | UndoRecord::NoEntry { .. } | UndoRecord::Entry { .. } => {
             unreachable!("neither links nor entries are in slots")
         }
     };
-    let addresses = [undo_address, row.address];
-    let [undo, data] = sga.cache.get_two(sga, waits, addresses).await?;
+    let (address, mut tells_map) = (row.address, false);
     let head = row_head(row.slot, own, stored.previous);
-    change(sga, waits, builder, &[&data, &undo], |_, builder| {
-        if !sga.settings.has_planted(PlantedFault::UndoNotApplied) {
-            builder.push(vector, row.address, &[&head, stored.record.bytes()]);
+    loop {
+        let pinned = WithUndo::get(sga, waits, address, undo_address, tells_map).await?;
+        let (pins, count) = pinned.pins();
+        let (told, _) = change(sga, waits, builder, &pins[..count], |blocks, builder| {
+            let freed = holds.and_then(|holds| has_freed(sga, &blocks[0], row, holds));
+            if freed.is_some() && !tells_map {
+                return Ok(None);
+            }
+            if freed.is_some() {
+                push_fill(sga, builder, address, Fill::Room);
+            }
+            if !sga.settings.has_planted(PlantedFault::UndoNotApplied) {
+                builder.push(vector, address, &[&head, stored.record.bytes()]);
+            }
+            push_truncate(builder, undo_address, used);
+            Ok(Some(freed))
+        })
+        .await?;
+        match told {
+            None => tells_map = true,
+            Some(freed) => {
+                if let Some(free) = freed {
+                    free.learn(address);
+                }
+                return Ok(());
+            }
         }
-        push_truncate(builder, undo_address, used);
-        Ok(())
-    })
-    .await?;
-    Ok(())
+    }
+}
+
+/// The space of a segment, when its block has room once a slot holds so little, and nobody knows.
+fn has_freed(sga: &Sga, block: &[u8], row: RowId, holds: Option<usize>) -> Option<Arc<FreeSpace>> {
+    let (_, before) = heap::stored(block, row.slot)?;
+    if holds.unwrap_or(0) >= before.len() {
+        return None;
+    }
+    let free = free_space(sga, block::segment(block));
+    let is_news = !free.is_known(row.address) && free.has_room(block, row.slot, holds);
+    is_news.then_some(free)
+}
+
+/// What became of an attempt to undo something in an index.
+enum Undone {
+    Yes {
+        is_told: bool,
+    },
+    /// The leaf will hold nothing: the map is to be told, too.
+    Empties,
+    /// The place is another leaf's by now.
+    Raced,
 }
 
 /// Undoes what was done to an entry of an index, wherever it is by now.
@@ -144,23 +195,39 @@ async fn undo_entry(
     done: (u64, What),
 ) -> Result<()> {
     let root = Root::find(sga, index).ok_or_else(|| broken_chain(sga, undo_address))?;
+    let (emptied, mut tells_map) = (free_space(sga, index), false);
     loop {
         let leaf = tree::descend(sga, waits, root, place, 0).await?.address;
-        let addresses = [undo_address, leaf];
-        let [undo, node] = sga.cache.get_two(sga, waits, addresses).await?;
-        let (is_undone, _) = change(sga, waits, builder, &[&node, &undo], |blocks, builder| {
-            if !tree::is_leaf_of(sga, &blocks[0], root, place) {
-                return Ok(false);
+        let pinned = WithUndo::get(sga, waits, leaf, undo_address, tells_map).await?;
+        let (pins, count) = pinned.pins();
+        let (undone, _) = change(sga, waits, builder, &pins[..count], |blocks, builder| {
+            let node = (leaf, &*blocks[0]);
+            if !tree::is_leaf_of(sga, node.1, root, place) {
+                return Ok(Undone::Raced);
+            }
+            let is_told = done.1 == What::Add && is_emptied(&emptied, root, node, place);
+            if is_told && !tells_map {
+                return Ok(Undone::Empties);
+            }
+            if is_told {
+                push_fill(sga, builder, leaf, Fill::Room);
             }
             if !sga.settings.has_planted(PlantedFault::EntriesNotUndone) {
-                push_undone(sga, builder, root, (leaf, &blocks[0]), place, done)?;
+                push_undone(sga, builder, root, node, place, done)?;
             }
             push_truncate(builder, undo_address, used);
-            Ok(true)
+            Ok(Undone::Yes { is_told })
         })
         .await?;
-        if is_undone {
-            return Ok(());
+        match undone {
+            Undone::Yes { is_told } => {
+                if is_told {
+                    emptied.learn(leaf);
+                }
+                return Ok(());
+            }
+            Undone::Empties => tells_map = true,
+            Undone::Raced => tells_map = false,
         }
     }
 }

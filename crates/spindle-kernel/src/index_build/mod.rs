@@ -80,7 +80,7 @@ pub(crate) async fn create(
         is_unique,
         key: parts.to_vec(),
     };
-    let index = Index::new(&plan.contents.segments[number], &entry);
+    let index = Index::new(sga, &plan.contents.segments[number], &entry);
     plan.contents.indexes.push(entry);
     plan.enter().await?;
     Ok(Arc::new(index))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use spindle_io::{Arena, BlockDevice, Env, Request, Submission};
 
-use crate::block::{self, BlockAddress, BlockKind, transaction_table};
+use crate::block::{self, BlockAddress, BlockKind, space_map, transaction_table};
 use crate::control_file::{CheckpointRecord, Contents, ControlFile, Extent, Segment};
 use crate::error::{KernelError, Result};
 use crate::log::buffer::FIRST_POSITION;
@@ -50,8 +50,6 @@ pub async fn create_database(
             ),
         });
     }
-    let mut next_free = vec![1; file_blocks.len()];
-    next_free[0] = file_blocks[0];
     let start = Location {
         position: FIRST_POSITION,
         file: 0,
@@ -72,10 +70,11 @@ pub async fn create_database(
             position: FIRST_POSITION,
             location: start,
         },
-        next_free,
+        next_free: first_free(&file_blocks, block_bytes),
         file_blocks,
         segments: vec![undo_segment],
         indexes: Vec::new(),
+        has_maps: true,
     };
     write_log_headers(storage, database).await?;
     let control = ControlFile::create(Arc::clone(&storage.control), contents);
@@ -85,6 +84,7 @@ pub async fn create_database(
         double_write::create(&**areas, block_bytes).await?;
     }
     format_undo_file(&sga, undo_extent, table_blocks).await?;
+    format_maps(&sga).await?;
     sga.flush_datafiles().await?;
     // Both copies, so that none of an earlier database's control file is left.
     sga.control.update_both(&sga, |_| Ok(())).await
@@ -138,6 +138,31 @@ async fn write_header(
     fill(&mut hold);
     let request = Request::write(0, vec![hold.share(length)], true, Submission::Alone);
     Ok(device.submit(request).await.result?)
+}
+
+/// The first block of each datafile that segments may have. Behind the header lies the map of free space; all of the
+/// undo file is the undo segment's.
+fn first_free(file_blocks: &[u32], block_bytes: usize) -> Vec<u32> {
+    let first = |blocks: &u32| 1 + space_map::map_blocks(block_bytes, *blocks);
+    let data = file_blocks[1..].iter().map(first);
+    file_blocks[..1].iter().copied().chain(data).collect()
+}
+
+async fn format_maps(sga: &Sga) -> Result<()> {
+    let file_blocks = sga.control.read(|contents| contents.file_blocks.clone());
+    for (file, blocks) in file_blocks.into_iter().enumerate().skip(1) {
+        let map = Extent {
+            file: file as u16,
+            first_block: 1,
+            blocks: space_map::map_blocks(sga.settings.block_bytes, blocks),
+        };
+        write_extent(sga, map, |_, address, bytes| {
+            space_map::format_map(bytes, address, 0);
+            block::seal(bytes);
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 async fn format_undo_file(sga: &Sga, extent: Extent, table_blocks: u32) -> Result<()> {

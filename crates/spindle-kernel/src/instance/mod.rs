@@ -3,6 +3,7 @@
 
 mod create;
 mod devices;
+mod recall;
 
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ use crate::wait_event::{ProcessWaits, WaitTotal};
 
 pub use create::create_database;
 use devices::{check_file_headers, check_fits, check_storage};
+use recall::{recall_index, recall_table};
 
 /// Planted race: checkpoints are not held back until recovery is done.
 pub(crate) const CHECKPOINT_BEFORE_RECOVERY: &str = "a checkpoint may be made before recovery";
@@ -93,26 +95,38 @@ impl Instance {
                 return Err(error);
             }
         };
-        let block_bytes = settings.block_bytes;
-        let contents = instance.sga.control.read(Clone::clone);
+        match instance.open_tables().await {
+            Ok(()) => Ok(instance),
+            Err(error) => {
+                instance.shutdown(Shutdown::Abort).await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Opens what the dictionary lists.
+    async fn open_tables(&self) -> Result<()> {
+        let contents = self.sga.control.read(Clone::clone);
         for segment in &contents.segments {
             let is_index = contents
                 .indexes
                 .iter()
                 .any(|index| index.segment == segment.number);
             if segment.number != UNDO_SEGMENT && !is_index {
-                let table = Arc::new(Table::new(segment, block_bytes));
-                instance.tables.lock().push(table);
+                let table = Arc::new(Table::new(&self.sga, segment));
+                recall_table(&self.sga, &self.waits, &table).await?;
+                self.tables.lock().push(table);
             }
         }
         for of in &contents.indexes {
             let segment = &contents.segments[contents.segment_index(of.segment)];
-            let index = Arc::new(Index::new(segment, of));
-            let tables = instance.tables.lock();
+            let index = Arc::new(Index::new(&self.sga, segment, of));
+            recall_index(&self.sga, &self.waits, &index).await?;
+            let tables = self.tables.lock();
             let table = tables.iter().find(|table| table.segment == of.table);
-            instance.adopt(table.expect("an index has a table"), &index);
+            self.adopt(table.expect("an index has a table"), &index);
         }
-        Ok(instance)
+        Ok(())
     }
 
     /// What recovery did at the start.

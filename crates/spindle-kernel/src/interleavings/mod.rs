@@ -99,6 +99,7 @@ fn new_sga_in(env: Arc<ExploredEnv>, settings: Settings) -> Arc<Sga> {
         file_blocks: vec![8, DATA_BLOCKS],
         segments: vec![undo],
         indexes: Vec::new(),
+        has_maps: false,
     };
     let control = ControlFile::create(Arc::clone(&storage.control), contents);
     let sga = Sga::new(&env, &storage, &settings, control).unwrap();

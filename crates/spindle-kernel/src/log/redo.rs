@@ -7,6 +7,7 @@
 //! padding are not counted.
 
 use crate::block::index::{self, Place};
+use crate::block::space_map::{self, Fill};
 use crate::block::{self, BlockAddress, BlockKind, RowId, Version, heap, transaction_table, undo};
 
 /// Bytes before the first vector of a record.
@@ -55,6 +56,8 @@ pub enum VectorKind {
     SetIndexHead = 17,
     /// A block of an index that is in no tree: segment (4), the next free block (8).
     FreeNode = 18,
+    /// What a map says of a block: its place there (4), what it holds (1).
+    SetFill = 19,
 }
 
 impl VectorKind {
@@ -79,6 +82,7 @@ impl VectorKind {
             CutNode,
             SetIndexHead,
             FreeNode,
+            SetFill,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == value)
@@ -317,6 +321,10 @@ pub fn check(vector: Vector<'_>, bytes: &[u8]) -> Result<(), String> {
         }
         VectorKind::SetSlot => fixed(2 + transaction_table::ENTRY_BYTES) && table_slot(),
         VectorKind::EndSlot => fixed(2) && table_slot(),
+        VectorKind::SetFill => {
+            let is_place = || u32_at(payload, 0) < space_map::places_per_block(bytes.len());
+            is(BlockKind::SpaceMap) && fixed(5) && is_place() && Fill::from_u8(payload[4]).is_some()
+        }
         VectorKind::FormatNode
         | VectorKind::PutEntry
         | VectorKind::DropEntry
@@ -363,6 +371,10 @@ pub fn apply(vector: Vector<'_>, bytes: &mut [u8], end: u64) {
         }
         VectorKind::EndSlot => {
             transaction_table::end_entry(bytes, usize::from(u16_at(payload, 0)), end);
+        }
+        VectorKind::SetFill => {
+            let fill = Fill::from_u8(payload[4]).unwrap_or(Fill::Untold);
+            space_map::set_fill(bytes, u32_at(payload, 0), fill);
         }
         VectorKind::CompactHeap => {
             let cut = payload[2..].chunks_exact(2).map(|slot| u16_at(slot, 0));
@@ -539,7 +551,8 @@ mod tests {
         let mut passed = 0;
         for _ in 0..400_000 {
             let mut block = vec![0; 2048];
-            match rng.next_u64() % 5 {
+            match rng.next_u64() % 6 {
+                5 => space_map::format_map(&mut block, address, 1),
                 3 => {
                     let node = index::Node {
                         level: 0,
@@ -581,7 +594,7 @@ mod tests {
                 }
                 _ => transaction_table::format_table(&mut block, address, 1),
             }
-            let Some(kind) = VectorKind::from_u8(2 + (rng.next_u64() % 17) as u8) else {
+            let Some(kind) = VectorKind::from_u8(2 + (rng.next_u64() % 18) as u8) else {
                 continue;
             };
             let mut payload =
@@ -599,6 +612,6 @@ mod tests {
                 passed += 1;
             }
         }
-        assert!(passed > 8_000, "{passed}");
+        assert!(passed > 7_000, "{passed}");
     }
 }

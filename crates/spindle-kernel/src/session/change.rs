@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use super::Session;
 use crate::block::heap::{self, Fit, RowKind};
-use crate::block::{self, BlockAddress, BlockKind, RowId, Version, undo};
+use crate::block::space_map::Fill;
+use crate::block::{self, BlockAddress, RowId, Version, undo};
 use crate::change::blocks::change;
+use crate::change::space::{WithUndo, is_unused, leave, push_fill};
 use crate::change::transaction;
 use crate::error::{KernelError, Result};
+use crate::free_space::{FreeSpace, PCT_FREE};
 use crate::log::redo::{RecordBuilder, VectorKind, row_head};
 use crate::probe::{self, Probe};
 use crate::settings::PlantedFault;
 use crate::sga::Sga;
-use crate::table::{Table, next_insert_block};
+use crate::table::Table;
 use crate::transaction::undo_record::{UNDO_RECORD_OVERHEAD_BYTES, UndoRecord};
-
-/// Share of a block that inserts leave free, for rows that grow (Oracle's `PCTFREE`, whose default is the same).
-const PCT_FREE: usize = 10;
 
 /// A slot as it is before a change.
 #[derive(Clone, Copy)]
@@ -30,12 +30,45 @@ struct Before<'a> {
     next: Version,
 }
 
+/// What a change makes of a slot.
+struct Planned<'a> {
+    /// How to undo it.
+    undo: UndoRecord<'a>,
+    /// Bytes that the slot holds afterwards; `None`: no row.
+    holds: Option<usize>,
+}
+
 /// What became of an attempt to change a row where it was looked for.
 enum Attempt {
     Done,
     /// The row has migrated, to this place.
     At(RowId),
+    /// It is at home again, and no longer at this place.
+    Home(RowId),
     /// Its block has no room for it.
+    NoRoom,
+}
+
+/// A block that a session's inserts go to.
+pub(super) struct InsertBlock {
+    address: BlockAddress,
+    /// The next insert formats it.
+    is_unused: bool,
+    free: Arc<FreeSpace>,
+}
+
+impl InsertBlock {
+    /// Lets others have it.
+    pub(super) fn give_back(self) {
+        self.free.give_back(self.address);
+    }
+}
+
+/// What became of an attempt to insert a row.
+enum Inserted {
+    At(RowId),
+    /// The block was never used: the map is to be told of it, too.
+    Unused,
     NoRoom,
 }
 
@@ -53,16 +86,28 @@ impl Session {
         self.patch_wherever(row, &range, true, &edit).await
     }
 
-    /// The same of a row that is locked, where no key becomes another; nothing to do when the range is empty.
+    /// Makes another row of the same length of one that is locked, where no key becomes another; they differ in `range`
+    /// only. A migrated row comes home if it can.
     pub(super) async fn patch_locked(
         &mut self,
+        table: &Table,
         row: RowId,
         range: Range<usize>,
-        edit: impl Fn(&mut [u8]),
+        row_bytes: &[u8],
     ) -> Result<()> {
-        match range.is_empty() {
-            true => Ok(()),
-            false => self.patch_wherever(row, &range, false, &edit).await,
+        if range.is_empty() {
+            return Ok(());
+        }
+        let edit = |bytes: &mut [u8]| bytes.copy_from_slice(&row_bytes[range.clone()]);
+        let Attempt::At(place) = self.patch((row, row), &range, false, &edit).await? else {
+            return Ok(());
+        };
+        match self.put_in_place(table, row, row, row_bytes).await? {
+            Attempt::Home(place) => self.clear_left(table, row, place).await,
+            _ => {
+                let there = self.patch((row, place), &range, false, &edit);
+                there.await.map(drop)
+            }
         }
     }
 
@@ -91,7 +136,7 @@ impl Session {
     ) -> Result<Attempt> {
         let mut edited = vec![0; range.len()];
         let sga = Arc::clone(&self.sga);
-        self.change_slot(place, range.len(), |before, builder| {
+        self.change_slot(place, range.len(), None, |before, builder| {
             let row_at = match held(row, place, before)? {
                 Ok(row_at) => row_at,
                 Err(moved_to) => return Ok((Attempt::At(moved_to), None)),
@@ -112,12 +157,13 @@ impl Session {
             edit(&mut edited);
             let head = row_head(place.slot, (start as u16).to_le_bytes(), before.next);
             builder.push(VectorKind::PatchRow, place.address, &[&head, &edited]);
-            let record = UndoRecord::Patch {
+            let undo = UndoRecord::Patch {
                 row: place,
                 offset: start as u16,
                 bytes: old,
             };
-            Ok((Attempt::Done, Some(record)))
+            let holds = Some(before.bytes.len());
+            Ok((Attempt::Done, Some(Planned { undo, holds })))
         })
         .await
     }
@@ -131,6 +177,7 @@ impl Session {
     ) -> Result<()> {
         let left = match self.put_in_place(table, row, row, row_bytes).await? {
             Attempt::Done => return Ok(()),
+            Attempt::Home(place) => return self.clear_left(table, row, place).await,
             Attempt::NoRoom => None,
             Attempt::At(place) => match self.put_in_place(table, row, place, row_bytes).await? {
                 Attempt::Done => return Ok(()),
@@ -142,10 +189,13 @@ impl Session {
         // space.
         let migrated = [&row.to_bytes()[..], row_bytes].concat();
         let place = self.insert(table, RowKind::Migrated, &migrated).await?;
-        self.change_slot(row, kept_bytes(table), |before, builder| {
+        let free = Some(&*table.free);
+        self.change_slot(row, kept_bytes(table), free, |before, builder| {
             let forward = &[&place.to_bytes()[..]];
             push_row(builder, row, RowKind::Forward, before.next, forward);
-            Ok(((), Some(before.whole(row))))
+            let undo = before.whole(row);
+            let holds = Some(RowId::BYTES);
+            Ok(((), Some(Planned { undo, holds })))
         })
         .await?;
         match left {
@@ -154,7 +204,17 @@ impl Session {
         }
     }
 
-    /// Puts a row where the present one is, if there is room in that block.
+    /// Empties the place that a row has left to come home.
+    async fn clear_left(&mut self, table: &Table, row: RowId, place: RowId) -> Result<()> {
+        probe::hit(Probe::RowCameHome);
+        if self.sga.settings.has_planted(PlantedFault::LeftRowKept) {
+            return Ok(());
+        }
+        self.clear(table, row, place).await.map(drop)
+    }
+
+    /// Puts a row where the present one is, if there is room in that block; one that has migrated from there comes
+    /// home.
     async fn put_in_place(
         &mut self,
         table: &Table,
@@ -163,26 +223,27 @@ impl Session {
         row_bytes: &[u8],
     ) -> Result<Attempt> {
         let sga = Arc::clone(&self.sga);
-        self.change_slot(place, kept_bytes(table), |before, builder| {
-            let row_at = match held(row, place, before)? {
-                Ok(row_at) => row_at,
-                Err(moved_to) => return Ok((Attempt::At(moved_to), None)),
+        let free = Some(&*table.free);
+        self.change_slot(place, kept_bytes(table), free, |before, builder| {
+            let (kind, row_at, left) = match held(row, place, before)? {
+                Ok(row_at) => (before.kind, row_at, None),
+                Err(moved_to) => (RowKind::Row, 0, Some(moved_to)),
             };
             let is_kept = |slot| is_kept(&sga, place.address, slot);
             let needed = row_at + row_bytes.len();
             match heap::fit(before.block, place.slot, needed, 0, is_kept) {
-                Fit::No => return Ok((Attempt::NoRoom, None)),
+                Fit::No => return Ok((left.map_or(Attempt::NoRoom, Attempt::At), None)),
                 Fit::Compacted(cut) => push_compact(builder, place, &cut),
                 Fit::Now => {}
             }
-            push_row(
-                builder,
-                place,
-                before.kind,
-                before.next,
-                &[&before.bytes[..row_at], row_bytes],
-            );
-            Ok((Attempt::Done, Some(before.whole(place))))
+            let parts = [&before.bytes[..row_at], row_bytes];
+            push_row(builder, place, kind, before.next, &parts);
+            let undo = before.whole(place);
+            let planned = Planned {
+                undo,
+                holds: Some(needed),
+            };
+            Ok((left.map_or(Attempt::Done, Attempt::Home), Some(planned)))
         })
         .await
     }
@@ -197,44 +258,40 @@ impl Session {
 
     /// Empties a slot of a row. Returns the place of the row when it had migrated from there.
     async fn clear(&mut self, table: &Table, row: RowId, place: RowId) -> Result<Option<RowId>> {
-        self.change_slot(place, kept_bytes(table), |before, builder| {
+        let free = Some(&*table.free);
+        self.change_slot(place, kept_bytes(table), free, |before, builder| {
             let moved_to = held(row, place, before)?.err();
             builder.push(
                 VectorKind::ClearRow,
                 place.address,
                 &[&row_head(place.slot, [0, 0], before.next)],
             );
-            Ok((moved_to, Some(before.whole(place))))
+            let undo = before.whole(place);
+            Ok((moved_to, Some(Planned { undo, holds: None })))
         })
         .await
     }
 
     /// Changes a slot that holds something. `plan` looks at it, adds the vectors of the change and says how to undo it,
-    /// keeping at most `kept_bytes` of what is there; or leaves all as it is.
+    /// keeping at most `kept_bytes` of what is there; or leaves all as it is. Where the change leaves the block with
+    /// room, that is told to `free` and the map.
     async fn change_slot<T>(
         &mut self,
         place: RowId,
         kept_bytes: usize,
-        mut plan: impl for<'a> FnMut(
-            Before<'a>,
-            &mut RecordBuilder,
-        ) -> Result<(T, Option<UndoRecord<'a>>)>,
+        free: Option<&FreeSpace>,
+        mut plan: impl for<'a> FnMut(Before<'a>, &mut RecordBuilder) -> Result<(T, Option<Planned<'a>>)>,
     ) -> Result<T> {
         let (id, undo_address) = self
             .prepare(Some(place), UNDO_RECORD_OVERHEAD_BYTES + kept_bytes)
             .await?;
-        let sga = &*self.sga;
-        let [undo, data] = sga
-            .cache
-            .get_two(sga, &self.waits, [undo_address, place.address])
-            .await?;
-        let pins = [&data, &undo];
-        let ((value, kept), _) = change(
-            sga,
-            &self.waits,
-            &mut self.builder,
-            &pins,
-            |blocks, builder| {
+        let (sga, waits, address) = (&*self.sga, &self.waits, place.address);
+        let mut tells_map = false;
+        let (value, kept) = loop {
+            let blocks = WithUndo::get(sga, waits, address, undo_address, tells_map).await?;
+            let (pins, count) = blocks.pins();
+            let pins = &pins[..count];
+            let (done, _) = change(sga, waits, &mut self.builder, pins, |blocks, builder| {
                 let block = &*blocks[0];
                 let (kind, bytes) =
                     heap::stored(block, place.slot).ok_or(KernelError::NoSuchRow { row: place })?;
@@ -244,20 +301,41 @@ impl Session {
                     bytes,
                     next: next_version(id, undo_address, &blocks[1]),
                 };
-                let (value, record) = plan(before, builder)?;
-                let Some(record) = record else {
-                    return Ok((value, None));
+                let (value, planned) = plan(before, builder)?;
+                let Some(Planned { undo, holds }) = planned else {
+                    return Ok(Some((value, None, false)));
                 };
+                let is_told = free.is_some_and(|free| {
+                    holds.unwrap_or(0) < bytes.len()
+                        && !free.is_known(address)
+                        && free.has_room(block, place.slot, holds)
+                });
+                if is_told && !tells_map {
+                    builder.clear();
+                    return Ok(None);
+                }
+                if is_told && !sga.settings.has_planted(PlantedFault::RoomUntold) {
+                    push_fill(sga, builder, address, Fill::Room);
+                }
                 let previous = heap::version(block, place.slot);
                 builder.push(
                     VectorKind::UndoAppend,
                     undo_address,
-                    &[&record.header(id, previous), record.bytes()],
+                    &[&undo.header(id, previous), undo.bytes()],
                 );
-                Ok((value, Some(record.bytes().len())))
-            },
-        )
-        .await?;
+                Ok(Some((value, Some(undo.bytes().len()), is_told)))
+            })
+            .await?;
+            match (done, free) {
+                (None, _) => tells_map = true,
+                (Some((value, kept, is_told)), free) => {
+                    if let Some(free) = free.filter(|_| is_told) {
+                        free.learn(address);
+                    }
+                    break (value, kept);
+                }
+            }
+        };
         let unused_bytes = match kept {
             Some(kept) => kept_bytes - kept,
             None => undo::stored_bytes(UNDO_RECORD_OVERHEAD_BYTES + kept_bytes),
@@ -267,100 +345,137 @@ impl Session {
         Ok(value)
     }
 
-    /// Puts a row into the block that this session's inserts go to, or the next one with room.
+    /// Puts a row into the block that this session's inserts go to, or into another with room.
     pub(super) async fn insert(
         &mut self,
         table: &Table,
         kind: RowKind,
         bytes: &[u8],
     ) -> Result<RowId> {
+        let mut wants_new = false;
         loop {
-            let number = *self
-                .insert_blocks
-                .entry(table.segment)
-                .or_insert_with(|| next_insert_block(table));
-            let Some(address) = table.block(number) else {
-                table.space.extend(&self.sga, &self.waits, number).await?;
+            let Some(block) = self.insert_blocks.get(&table.segment) else {
+                self.take_insert_block(table, wants_new).await?;
                 continue;
             };
-            match self.insert_into(table, address, kind, bytes).await? {
-                Some(row) => return Ok(row),
-                None => {
-                    self.insert_blocks
-                        .insert(table.segment, next_insert_block(table));
+            let (address, is_unused) = (block.address, block.is_unused);
+            let inserted = self.insert_into(table, (address, is_unused), kind, bytes);
+            match inserted.await? {
+                Inserted::At(row) => {
+                    if is_unused {
+                        self.note_unused(table, false);
+                    }
+                    return Ok(row);
+                }
+                Inserted::Unused => self.note_unused(table, true),
+                Inserted::NoRoom => {
+                    let (sga, free) = (&*self.sga, &*table.free);
+                    if leave(sga, &self.waits, &mut self.builder, free, address).await? {
+                        // Its room is locked. So that nobody goes round among such blocks, a new one is next.
+                        free.wait_again(address);
+                        wants_new = true;
+                    }
+                    self.insert_blocks.remove(&table.segment);
                 }
             }
         }
     }
 
-    /// Adds a row to a block; `None` when the block has no room for it.
+    fn note_unused(&mut self, table: &Table, is_unused: bool) {
+        if let Some(block) = self.insert_blocks.get_mut(&table.segment) {
+            block.is_unused = is_unused;
+        }
+    }
+
+    /// Takes a block that others have left with room, or the next one of the segment.
+    async fn take_insert_block(&mut self, table: &Table, wants_new: bool) -> Result<()> {
+        let free = &table.free;
+        let waiting = if wants_new { None } else { free.take_waiting() };
+        let (address, is_unused) = match waiting {
+            Some(address) => {
+                probe::hit(Probe::RoomUsedAgain);
+                (address, false)
+            }
+            None => loop {
+                match free.take_next(|number| table.block(number)) {
+                    Ok(address) => break (address, free.is_mapped()),
+                    Err(number) => table.space.extend(&self.sga, &self.waits, number).await?,
+                }
+            },
+        };
+        let block = InsertBlock {
+            address,
+            is_unused,
+            free: Arc::clone(free),
+        };
+        self.insert_blocks.insert(table.segment, block);
+        Ok(())
+    }
+
+    /// Adds a row to a block.
     async fn insert_into(
         &mut self,
         table: &Table,
-        address: BlockAddress,
+        (address, tells_map): (BlockAddress, bool),
         kind: RowKind,
         bytes: &[u8],
-    ) -> Result<Option<RowId>> {
+    ) -> Result<Inserted> {
         let (id, undo_address) = self.prepare(None, UNDO_RECORD_OVERHEAD_BYTES).await?;
-        let sga = &*self.sga;
-        let [undo, data] = sga
-            .cache
-            .get_two(sga, &self.waits, [undo_address, address])
-            .await?;
+        let (sga, waits, free) = (&*self.sga, &self.waits, &table.free);
+        let blocks = WithUndo::get(sga, waits, address, undo_address, tells_map).await?;
+        let (pins, count) = blocks.pins();
         let mut locked = Vec::new();
-        let inserted = change(
-            sga,
-            &self.waits,
-            &mut self.builder,
-            &[&data, &undo],
-            |blocks, builder| {
-                let block = &blocks[0];
-                let fresh = block::kind(block) == BlockKind::Unused as u8;
-                let slots = if fresh { 0 } else { heap::slots(block) };
-                // A slot may be empty because a transaction that has not ended emptied it.
-                let row = (0..=slots)
-                    .filter(|slot| *slot == slots || heap::stored(block, *slot).is_none())
-                    .map(|slot| RowId { address, slot })
-                    .find(|row| {
-                        let lock = sga.locks.try_lock(*row, id);
-                        if lock == Some(true) {
-                            locked.push(*row);
-                        }
-                        lock.is_some()
-                    });
-                let Some(row) = row else { return Ok(None) };
-                if fresh {
-                    let segment = table.segment.to_le_bytes();
-                    builder.push(VectorKind::FormatHeap, address, &[&segment]);
-                } else {
-                    let reserve_bytes = block.len() * PCT_FREE / 100;
-                    let is_kept = |slot| is_kept(sga, address, slot);
-                    match heap::fit(block, row.slot, bytes.len(), reserve_bytes, is_kept) {
-                        Fit::No => return Ok(None),
-                        Fit::Compacted(cut) => push_compact(builder, row, &cut),
-                        Fit::Now => {}
-                    }
+        let mut is_told = false;
+        let pins = &pins[..count];
+        let inserted = change(sga, waits, &mut self.builder, pins, |blocks, builder| {
+            let block = &blocks[0];
+            let is_unused = is_unused(block);
+            if is_unused && !tells_map && free.is_mapped() {
+                return Ok(Inserted::Unused);
+            }
+            let slots = if is_unused { 0 } else { heap::slots(block) };
+            let try_lock = |row| sga.locks.try_lock(row, id);
+            let Some(row) = empty_slot(block, (address, slots), try_lock, &mut locked) else {
+                return Ok(Inserted::NoRoom);
+            };
+            is_told = is_unused && tells_map;
+            if is_unused {
+                let segment = table.segment.to_le_bytes();
+                builder.push(VectorKind::FormatHeap, address, &[&segment]);
+                if is_told && !sga.settings.has_planted(PlantedFault::UseUntold) {
+                    push_fill(sga, builder, address, Fill::Room);
                 }
-                let previous = if fresh {
-                    Version::LOADED
-                } else {
-                    heap::version(block, row.slot)
-                };
-                builder.push(
-                    VectorKind::UndoAppend,
-                    undo_address,
-                    &[&UndoRecord::NoRow { row }.header(id, previous)],
-                );
-                let next = next_version(id, undo_address, &blocks[1]);
-                push_row(builder, row, kind, next, &[bytes]);
-                Ok(Some(row))
-            },
-        )
+            } else {
+                let reserve_bytes = block.len() * PCT_FREE / 100;
+                let is_kept = |slot| is_kept(sga, address, slot);
+                match heap::fit(block, row.slot, bytes.len(), reserve_bytes, is_kept) {
+                    Fit::No => return Ok(Inserted::NoRoom),
+                    Fit::Compacted(cut) => push_compact(builder, row, &cut),
+                    Fit::Now => {}
+                }
+            }
+            let previous = match is_unused {
+                true => Version::LOADED,
+                false => heap::version(block, row.slot),
+            };
+            builder.push(
+                VectorKind::UndoAppend,
+                undo_address,
+                &[&UndoRecord::NoRow { row }.header(id, previous)],
+            );
+            let next = next_version(id, undo_address, &blocks[1]);
+            push_row(builder, row, kind, next, &[bytes]);
+            Ok(Inserted::At(row))
+        })
         .await;
         if let Some(transaction) = &mut self.transaction {
             transaction.locks.extend(locked);
         }
-        Ok(inserted?.0)
+        let inserted = inserted?.0;
+        if is_told {
+            free.learn_taken(address);
+        }
+        Ok(inserted)
     }
 }
 
@@ -373,6 +488,24 @@ impl<'a> Before<'a> {
             bytes: self.bytes,
         }
     }
+}
+
+/// The first slot without a row that can be locked; `locked` gets those that this locked. A slot may be empty because a
+/// transaction that has not ended emptied it.
+fn empty_slot(
+    block: &[u8],
+    (address, slots): (BlockAddress, u16),
+    try_lock: impl Fn(RowId) -> Option<bool>,
+    locked: &mut Vec<RowId>,
+) -> Option<RowId> {
+    let empty = (0..=slots).filter(|slot| *slot == slots || heap::stored(block, *slot).is_none());
+    empty.map(|slot| RowId { address, slot }).find(|row| {
+        let lock = try_lock(*row);
+        if lock == Some(true) {
+            locked.push(*row);
+        }
+        lock.is_some()
+    })
 }
 
 /// Error when an index goes by bytes of a row that are about to be changed in place.

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 
 use super::Session;
 use crate::block::index::{self as node, Head, Node, Place};
+use crate::block::space_map::Fill;
 use crate::block::{BlockAddress, RowId};
+use crate::change::space::hear_maps;
 use crate::change::tree::is_damaged;
 use crate::error::Result;
 use crate::index::Index;
@@ -27,6 +29,10 @@ pub struct IndexShape {
     pub entries: u64,
     /// Deleted entries that are still in leaves.
     pub ghosts: u64,
+    /// Leaves that hold nothing else.
+    pub emptied: u64,
+    /// Those of them that the maps tell of.
+    pub emptied_told: u64,
 }
 
 /// A place that the check takes with it.
@@ -151,6 +157,15 @@ impl Session {
             }
             found.level
         };
+        if number == 0 && entries.is_empty() && address != index.root.address {
+            shape.emptied += 1;
+            if index.emptied.is_mapped() {
+                let (sga, waits) = (&*self.sga, &*self.waits);
+                let told = &mut shape.emptied_told;
+                let hear = |_, fill| *told += u64::from(fill == Fill::Room);
+                hear_maps(sga, waits, address, 1, hear).await?;
+            }
+        }
         shape.entries += entries.len() as u64;
         for (key, row) in entries {
             let found = self.read_row(row, |bytes| index.key_of(bytes)).await;

@@ -3,12 +3,14 @@
 
 mod change;
 mod check;
+mod check_table;
 mod range;
 mod read;
 mod rows;
 mod temporary;
 
 pub use check::IndexShape;
+pub use check_table::TableShape;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -36,7 +38,7 @@ pub struct Session {
     transaction: Option<Transaction>,
     builder: RecordBuilder,
     /// By segment, the block that this session's inserts go to.
-    insert_blocks: FxHashMap<u32, u64>,
+    insert_blocks: FxHashMap<u32, change::InsertBlock>,
     /// What its queries have written to temporary segments, bytes.
     temporary_bytes: Arc<AtomicU64>,
 }
@@ -132,6 +134,9 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        for (_, block) in self.insert_blocks.drain() {
+            block.give_back();
+        }
         if let Some(transaction) = self.transaction.take() {
             self.sga.abandoned.adopt(transaction);
         }

@@ -127,9 +127,7 @@ impl Session {
         match before {
             Some(before) if changes.is_empty() && before.len() == row_bytes.len() => {
                 let range = differing(before, row_bytes);
-                let new = &row_bytes[range.clone()];
-                self.patch_locked(row, range.clone(), |bytes| bytes.copy_from_slice(new))
-                    .await
+                self.patch_locked(table, row, range, row_bytes).await
             }
             _ => {
                 let replaced = self.replace_with(table, row, row_bytes, &changes).await;

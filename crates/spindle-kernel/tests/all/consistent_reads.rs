@@ -84,7 +84,7 @@ struct Outcome {
 fn storage(world: &World, plan: Plan) -> Storage {
     let log = 4 << 20;
     let undo = (2 + plan.undo_blocks) * BLOCK_BYTES;
-    let data = (4 << 20) + BLOCK_BYTES;
+    let data = (4 << 20) + 2 * BLOCK_BYTES;
     let disk = |(number, bytes): (usize, usize)| {
         let (image, timing) = (DiskImage::zeroed(bytes), DiskTiming::default());
         SimDisk::new(world.env(), number as u64, image, 512, timing) as Arc<dyn BlockDevice>

@@ -1,13 +1,15 @@
-//! Space that is used again or grows, in the simulated world: transactions larger than the undo file, the cache and the
-//! log files.
+//! Space that is used again or grows, in the simulated world: rows and entries that come and go, rows that come home,
+//! transactions larger than the undo file, the cache and the log files; across restarts, too.
 
+use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use spindle_io::sim::{DiskImage, DiskTiming, PowerCut, SimDisk, Stop, World};
+use spindle_io::sync::Latch;
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{
-    CONTROL_FILE_BYTES, Instance, KernelError, RowId, Session, Settings, Shutdown, Storage, Table,
-    create_database,
+    CONTROL_FILE_BYTES, Index, IndexShape, Instance, KernelError, KeyPart, PlantedFault, RowId,
+    Session, Settings, Shutdown, Storage, Table, TableShape, create_database,
 };
 
 const BLOCK_BYTES: usize = 2048;
@@ -17,8 +19,9 @@ const ROW_BYTES: usize = 100;
 const LOG_BYTES: usize = 256 << 10;
 const UNDO_BLOCKS: usize = 12;
 
-fn settings() -> Settings {
+fn settings(planted: Option<PlantedFault>) -> Settings {
     Settings {
+        planted,
         block_bytes: BLOCK_BYTES,
         buffer_cache_bytes: 64 * BLOCK_BYTES as u64,
         log_buffer_bytes: 32 << 10,
@@ -36,7 +39,7 @@ impl Disks {
             LOG_BYTES,
             LOG_BYTES,
             UNDO_BLOCKS * BLOCK_BYTES,
-            (extents << 20) + BLOCK_BYTES,
+            (extents << 20) + 2 * BLOCK_BYTES,
         ];
         sizes.map(DiskImage::zeroed).to_vec()
     }
@@ -72,8 +75,8 @@ fn made(extents: usize) -> Vec<DiskImage> {
     let (env, disks): (Arc<dyn Env>, _) = (world.env(), Disks::new(&world, &Disks::blank(extents)));
     let storage = disks.storage();
     let made = world.run(async move {
-        create_database(&env, &storage, &settings(), 4711, 8).await?;
-        let instance = Instance::startup(&env, &storage, &settings()).await?;
+        create_database(&env, &storage, &settings(None), 4711, 8).await?;
+        let instance = Instance::startup(&env, &storage, &settings(None)).await?;
         let fill = |_, row: &mut Vec<u8>| row[..8].copy_from_slice(&1u64.to_le_bytes());
         instance.create_table("rows", ROW_BYTES, ROWS, fill).await?;
         instance.shutdown(Shutdown::Normal).await
@@ -88,6 +91,16 @@ fn play<F: Future<Output = Result<(), KernelError>>>(
     cut_at: Option<u64>,
     play: impl FnOnce(Instance) -> F + 'static,
 ) -> (Vec<DiskImage>, u64) {
+    play_with(images, None, cut_at, play)
+}
+
+/// The same with a planted bug.
+fn play_with<F: Future<Output = Result<(), KernelError>>>(
+    images: &[DiskImage],
+    planted: Option<PlantedFault>,
+    cut_at: Option<u64>,
+    play: impl FnOnce(Instance) -> F + 'static,
+) -> (Vec<DiskImage>, u64) {
     let mut world = World::new(7);
     let (env, disks): (Arc<dyn Env>, _) = (world.env(), Disks::new(&world, images));
     let storage = disks.storage();
@@ -95,7 +108,7 @@ fn play<F: Future<Output = Result<(), KernelError>>>(
         world.cut_power_at_io(io);
     }
     let ended = world.run(async move {
-        let instance = Instance::startup(&env, &storage, &settings()).await?;
+        let instance = Instance::startup(&env, &storage, &settings(planted)).await?;
         play(instance).await
     });
     match (ended, cut_at) {
@@ -201,4 +214,234 @@ fn undo_that_finds_no_room_says_so_and_the_transaction_is_rolled_back() {
         assert_eq!(seen(&mut session, &table).await?, [(1, ROWS)]);
         Ok(())
     });
+}
+
+/// Rows of a queue: a number, the highest byte first, and bytes up to `ROW_BYTES`.
+fn numbered(number: u64, length: usize) -> Vec<u8> {
+    let mut row = vec![0x3C; length];
+    row[..8].copy_from_slice(&number.to_be_bytes());
+    row
+}
+
+async fn open(instance: &Instance) -> Result<(Arc<Table>, Arc<Index>), KernelError> {
+    let table = instance.table("queue")?;
+    let index = table.index("queue_number")?;
+    Ok((table, index))
+}
+
+/// A database with an empty table, and an index of its numbers.
+fn with_queue() -> Vec<DiskImage> {
+    let (images, _) = play(&made(6), None, |instance| async move {
+        let table = instance.create_table("queue", 300, 0, |_, _| {}).await?;
+        let key = [KeyPart {
+            offset: 0,
+            bytes: 8,
+        }];
+        instance
+            .create_index(&table, "queue_number", true, &key)
+            .await?;
+        instance.shutdown(Shutdown::Normal).await
+    });
+    images
+}
+
+/// Puts rows in at the end of the queue, and takes as many from its beginning, each ten in a transaction.
+async fn turn_over(
+    instance: &Instance,
+    numbers: std::ops::Range<u64>,
+    behind: u64,
+) -> Result<(), KernelError> {
+    let (table, index) = open(instance).await?;
+    let mut session = instance.session();
+    for number in numbers {
+        session.insert_row(&table, &numbered(number, 100)).await?;
+        if let Some(oldest) = number.checked_sub(behind) {
+            let key = oldest.to_be_bytes();
+            assert!(session.delete_by_key(&table, &index, &key).await?);
+        }
+        if number % 10 == 9 {
+            session.commit().await?;
+        }
+    }
+    session.commit().await
+}
+
+async fn shapes(instance: &Instance) -> Result<(TableShape, IndexShape), KernelError> {
+    let (table, index) = open(instance).await?;
+    let mut session = instance.session();
+    let of_index = session.check_index(&table, &index).await?;
+    Ok((session.check_table(&table).await?, of_index))
+}
+
+/// Lets a queue of 200 rows move on by 600 rows in each of so many lives of the instance, each of which ends by a power
+/// cut; what the table and its index are made of after each.
+fn lives(planted: Option<PlantedFault>, count: u64) -> Vec<(TableShape, IndexShape)> {
+    let mut images = with_queue();
+    let seen = Arc::new(Latch::new(Vec::new()));
+    for life in 0..count {
+        let told = Arc::clone(&seen);
+        (images, _) = play_with(&images, planted, None, move |instance| async move {
+            turn_over(&instance, life * 600..(life + 1) * 600, 200).await?;
+            let shapes = shapes(&instance).await?;
+            told.lock().push(shapes);
+            Ok(())
+        });
+    }
+    let seen = seen.lock();
+    seen.clone()
+}
+
+#[test]
+fn a_queue_takes_no_more_space_as_it_moves_on() {
+    let lives = lives(None, 5);
+    println!("{lives:?}");
+    let (first_table, first_index) = lives[0];
+    for (table, index) in &lives[1..] {
+        assert!(table.blocks <= first_table.blocks + 2, "{table:?}");
+        let used = |of: &IndexShape| of.nodes + of.free_blocks;
+        assert!(used(index) <= used(&first_index) + 4, "{index:?}");
+    }
+}
+
+#[test]
+fn what_the_map_is_not_told_of_is_found_or_shows() {
+    let caught = catch_unwind(|| lives(Some(PlantedFault::RoomUntold), 2));
+    let told = caught.expect_err("the check says so");
+    let told = told.downcast_ref::<String>().unwrap();
+    assert!(told.contains("the map says Some(Full)"), "{told}");
+
+    let planted = Some(PlantedFault::UseUntold);
+    play_with(&with_queue(), planted, None, |instance| async move {
+        // None of these goes.
+        turn_over(&instance, 0..30, u64::MAX).await?;
+        let told = shapes(&instance).await.unwrap_err().to_string();
+        assert!(told.contains("the map says Some(Untold)"), "{told}");
+        Ok(())
+    });
+
+    let of_leaves = lives(Some(PlantedFault::EmptyLeafUntold), 2);
+    let is_untold = |index: &IndexShape| index.emptied_told < index.emptied;
+    assert!(of_leaves.iter().any(|(_, index)| is_untold(index)));
+}
+
+#[test]
+fn leaves_emptied_before_a_restart_are_used_again() {
+    let used = |planted| {
+        let (images, _) = play_with(&with_queue(), planted, None, |instance| async move {
+            let (table, index) = open(&instance).await?;
+            let mut session = instance.session();
+            for number in 0..1000 {
+                session.insert_row(&table, &numbered(number, 20)).await?;
+            }
+            session.commit().await?;
+            for number in 100..1000u64 {
+                let key = number.to_be_bytes();
+                assert!(session.delete_by_key(&table, &index, &key).await?);
+            }
+            session.commit().await
+        });
+        let told = Arc::new(Latch::new(0));
+        let used = Arc::clone(&told);
+        play_with(&images, planted, None, |instance| async move {
+            let (table, _) = open(&instance).await?;
+            let mut session = instance.session();
+            for number in 10_000..10_900 {
+                session.insert_row(&table, &numbered(number, 20)).await?;
+            }
+            session.commit().await?;
+            let (_, index) = shapes(&instance).await?;
+            *used.lock() = index.nodes + index.free_blocks;
+            Ok(())
+        });
+        let used = *told.lock();
+        used
+    };
+    let (again, untold) = (used(None), used(Some(PlantedFault::EmptyLeafUntold)));
+    println!("{again} blocks, {untold} where the map is not told");
+    assert!(again + 3 < untold);
+}
+
+#[test]
+fn what_a_rolled_back_load_took_is_used_again() {
+    let load = |instance: Instance, rows: std::ops::Range<u64>| async move {
+        let (table, _) = open(&instance).await?;
+        let mut session = instance.session();
+        for number in rows {
+            session.insert_row(&table, &numbered(number, 200)).await?;
+        }
+        Ok::<_, KernelError>((instance, session))
+    };
+    let (images, _) = play(&with_queue(), None, move |instance| async move {
+        let (instance, mut session) = load(instance, 0..800).await?;
+        session.rollback().await?;
+        let first = shapes(&instance).await?.0;
+        let (instance, session) = load(instance, 1000..1800).await?;
+        // Neither committed nor rolled back: recovery will.
+        std::mem::forget(session);
+        instance.checkpoint().await?;
+        let table = instance.table("queue")?;
+        let mut checks = instance.session();
+        let second = checks.check_table(&table).await?;
+        assert!(second.blocks <= first.blocks + 2, "{first:?}, {second:?}");
+        Ok(())
+    });
+    play(&images, None, move |instance| async move {
+        assert_eq!(instance.recovery().rolled_back, 1);
+        let first = shapes(&instance).await?.0;
+        assert_eq!(first.with_room, first.blocks, "all of it is free");
+        let (instance, mut session) = load(instance, 2000..2800).await?;
+        session.commit().await?;
+        let second = shapes(&instance).await?.0;
+        assert!(second.blocks <= first.blocks + 2, "{first:?}, {second:?}");
+        Ok(())
+    });
+}
+
+/// Rows that fill a block, of which one grows, and comes home when another has gone; what is left there.
+fn homecoming(planted: Option<PlantedFault>) -> Result<TableShape, KernelError> {
+    let told = Arc::new(Latch::new(None));
+    let shape = Arc::clone(&told);
+    play_with(&with_queue(), planted, None, |instance| async move {
+        let (table, index) = open(&instance).await?;
+        let mut session = instance.session();
+        let mut rows = Vec::new();
+        for number in 0..14 {
+            rows.push(session.insert_row(&table, &numbered(number, 100)).await?);
+        }
+        session.commit().await?;
+        for row in 2..5 {
+            let grown = numbered(row as u64, 280);
+            session.replace_row(&table, rows[row], &grown).await?;
+        }
+        session.commit().await?;
+        assert!(session.check_table(&table).await?.migrated > 1);
+        for row in 6..14 {
+            session.delete_row(&table, rows[row]).await?;
+        }
+        session.commit().await?;
+        // Replaced by a shorter row, by one of another length, and by one of the same length.
+        let shorter = numbered(2, 50);
+        session.replace_row(&table, rows[2], &shorter).await?;
+        let key = 3u64.to_be_bytes();
+        session
+            .update_by_key(&table, &index, &key, |row| row.truncate(270))
+            .await?;
+        let key = 4u64.to_be_bytes();
+        session
+            .update_by_key(&table, &index, &key, |row| row[50] = 1)
+            .await?;
+        session.commit().await?;
+        let read = session.read_row(rows[4], <[u8]>::to_vec).await?;
+        assert_eq!((read.len(), read[50]), (280, 1));
+        *shape.lock() = Some(session.check_table(&table).await);
+        Ok(())
+    });
+    told.lock().take().unwrap()
+}
+
+#[test]
+fn migrated_rows_come_home_when_there_is_room() {
+    assert_eq!(homecoming(None).unwrap().migrated, 0);
+    let told = homecoming(Some(PlantedFault::LeftRowKept)).unwrap_err();
+    assert!(told.to_string().contains("do not agree"), "{told}");
 }

@@ -1,5 +1,6 @@
-//! Workloads with keys in the simulated world: one seed is one history, and a power cut at any I/O of a run leaves what
-//! the workload's check wants, none that was promised missing, with every index as its structure check wants it.
+//! Workloads with keys in the simulated world: one seed is one history, and a power cut at any I/O of a run, or an I/O
+//! that fails, leaves what the workload's check wants, none that was promised missing, with every table and index as
+//! the checks of their structure want them.
 
 mod careless;
 mod junk;
@@ -12,7 +13,7 @@ use spindle_engines::engine::Engine;
 use spindle_engines::kernel::{
     KernelEngine, KernelUnderTest, Load, Settings, Storage, WriteSync, create_and_load_on, files_of,
 };
-use spindle_io::sim::{DiskImage, DiskTiming, PowerCut, SimDisk, Stop, World};
+use spindle_io::sim::{DiskImage, DiskTiming, IoFault, Lasts, PowerCut, SimDisk, Stop, World};
 use spindle_io::sync::Latch;
 use spindle_io::{BlockDevice, Env};
 use spindle_layout::Shape;
@@ -150,6 +151,11 @@ impl Story {
 
     /// Clients do all they have to, unless the power is cut at an I/O before.
     fn run(&self, cut_at: Option<u64>) -> Left {
+        self.run_with(cut_at, None)
+    }
+
+    /// The same with an I/O that fails: then clients may end early, and the start may fail.
+    fn run_with(&self, cut_at: Option<u64>, fault: Option<IoFault>) -> Left {
         let mut world = World::new(5);
         let (env, disks): (Arc<dyn Env>, _) = (world.env(), Disks::new(&world, &self.images));
         let (storage, workload) = (disks.storage(), Arc::clone(&self.workload));
@@ -159,9 +165,15 @@ impl Story {
         if let Some(io) = cut_at {
             world.cut_power_at_io(io);
         }
+        if let Some(fault) = fault {
+            world.fail_io(fault);
+        }
         let ended = world.run(async move {
             let engine = KernelEngine::start_on(&env, &storage, &settings(), &*workload).await;
-            let engine = Arc::new(engine.unwrap());
+            let engine = match engine {
+                Err(_) if fault.is_some() => return,
+                engine => Arc::new(engine.unwrap()),
+            };
             let behaviour = Behaviour {
                 clients: CLIENTS,
                 transactions,
@@ -179,7 +191,9 @@ impl Story {
             while !running.is_finished() {
                 env.sleep(MILLISECOND_NS).await;
             }
-            assert_eq!((running.failure(), running.first_error()), (None, None));
+            if fault.is_none() {
+                assert_eq!((running.failure(), running.first_error()), (None, None));
+            }
         });
         match (ended, cut_at) {
             (Ok(()), None) | (Err(Stop::PowerCut { .. }), Some(_)) => {}
@@ -232,6 +246,33 @@ impl Story {
         }
         println!(
             "{ios} I/Os, {} power cuts",
+            cuts.said.len() + cuts.wrong.len()
+        );
+        cuts
+    }
+
+    /// Fails every so many I/Os of the run, each in two ways: it alone, and all that follow on the same disk.
+    fn fail_everywhere(&self, ios: u64, every: usize) -> Cuts {
+        let mut cuts = Cuts::default();
+        for io in (1..ios).step_by(every) {
+            for lasts in [Lasts::Once, Lasts::ForEver] {
+                let fault = IoFault {
+                    io,
+                    lasts,
+                    seed: io,
+                };
+                let left = self.run_with(None, Some(fault));
+                for cut in [PowerCut::LoseAll, PowerCut::Damage(io)] {
+                    let images = left.disks.after(cut);
+                    match self.recovered(&images, left.promised.clone()) {
+                        Ok(said) => cuts.said.push(said),
+                        Err(loss) => cuts.wrong.push(format!("{cut:?} after {fault:?}: {loss}")),
+                    }
+                }
+            }
+        }
+        println!(
+            "{ios} I/Os, {} recoveries after one has failed",
             cuts.said.len() + cuts.wrong.len()
         );
         cuts

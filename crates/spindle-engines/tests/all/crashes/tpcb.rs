@@ -32,6 +32,8 @@ fn no_crash_leaves_half_a_transaction_and_the_check_finds_one() {
     let partial = cuts.said.iter().filter(is_partial).count();
     assert!(partial > 10, "{partial} of {}", cuts.said.len());
     assert!(cuts.said[0].contains("; index accounts_aid: 50 entries in"));
+    let failed = story.fail_everywhere(whole.ios, stride(41));
+    assert_eq!(failed.wrong, Vec::<String>::new());
     let told = story.with_more_promised(&whole);
     assert!(told.contains("was promised transaction 21"), "{told}");
 

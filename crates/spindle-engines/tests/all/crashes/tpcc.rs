@@ -37,6 +37,8 @@ fn no_crash_breaks_a_condition_and_the_check_finds_half_a_transaction() {
     let is_partial = |said: &&String| !said.starts_with("0 orders");
     assert!(cuts.said.iter().filter(is_partial).count() > 3);
     assert!(cuts.said[0].contains("; index orders_by_customer: "));
+    let failed = story.fail_everywhere(whole.ios, stride(97));
+    assert_eq!(failed.wrong, Vec::<String>::new());
     let told = story.with_more_promised(&whole);
     assert!(told.contains("was promised transaction"), "{told}");
 

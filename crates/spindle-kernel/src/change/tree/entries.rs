@@ -3,11 +3,15 @@
 //! statements that began before the commit find their rows by it.
 
 use crate::block::index::{self, Entry, Fit, Place};
-use crate::block::{BlockAddress, RowId, Version};
+use crate::block::space_map::Fill;
+use crate::block::{BlockAddress, Version};
 use crate::change::blocks::change;
+use crate::change::space::{WithUndo, push_fill};
 use crate::error::Result;
+use crate::free_space::FreeSpace;
 use crate::index::{Index, Root};
 use crate::log::redo::{RecordBuilder, VectorKind};
+use crate::settings::PlantedFault;
 use crate::sga::Sga;
 use crate::transaction::undo_record::UndoRecord;
 use crate::wait_event::ProcessWaits;
@@ -27,8 +31,10 @@ pub(crate) enum What {
 
 /// What became of an attempt.
 enum Attempt {
-    /// Done; the leaf begins at this place and has nothing but ghosts now.
-    Done(Option<(Vec<u8>, RowId)>),
+    /// Done; where nobody knew that the leaf has nothing but ghosts now, the map was told.
+    Done { is_told: bool },
+    /// The leaf will have nothing but ghosts: the map is to be told, too.
+    Empties,
     /// The place is another leaf's by now.
     Raced,
     /// The leaf has no room.
@@ -45,14 +51,24 @@ pub(crate) async fn change_entry(
     place: Place<'_>,
     what: What,
 ) -> Result<()> {
-    let root = index.root;
+    let (root, mut tells_map) = (index.root, false);
     for _ in 0..ATTEMPTS_MAX {
         let leaf = descend(sga, waits, root, place, 0).await?.address;
-        let addresses = [undo_address, leaf];
-        let [undo, node] = sga.cache.get_two(sga, waits, addresses).await?;
-        let (attempt, _) = change(sga, waits, builder, &[&node, &undo], |blocks, builder| {
-            let attempt = plan(sga, builder, root, (leaf, &blocks[0]), place, (id, what))?;
-            if let Attempt::Done(_) = attempt {
+        let pinned = WithUndo::get(sga, waits, leaf, undo_address, tells_map).await?;
+        let (pins, count) = pinned.pins();
+        let (attempt, _) = change(sga, waits, builder, &pins[..count], |blocks, builder| {
+            let mut attempt = plan(sga, builder, root, (leaf, &blocks[0]), place, (id, what))?;
+            if let Attempt::Done { .. } = attempt {
+                let is_told = what == What::Remove
+                    && is_emptied(&index.emptied, root, (leaf, &blocks[0]), place);
+                if is_told && !tells_map {
+                    builder.clear();
+                    return Ok(Attempt::Empties);
+                }
+                if is_told && !sga.settings.has_planted(PlantedFault::EmptyLeafUntold) {
+                    push_fill(sga, builder, leaf, Fill::Room);
+                }
+                attempt = Attempt::Done { is_told };
                 let (row, index, key) = (place.row, root.segment, place.key);
                 let record = match what {
                     What::Add => UndoRecord::NoEntry { row, index, key },
@@ -64,14 +80,15 @@ pub(crate) async fn change_entry(
             Ok(attempt)
         })
         .await?;
-        drop((undo, node));
+        drop(pinned);
         match attempt {
-            Attempt::Done(None) => return Ok(()),
-            Attempt::Done(Some(emptied)) => {
-                index.emptied.lock().push_back(emptied);
+            Attempt::Done { is_told: false } => return Ok(()),
+            Attempt::Done { is_told: true } => {
+                index.emptied.learn(leaf);
                 return Ok(());
             }
-            Attempt::Raced => {}
+            Attempt::Empties => tells_map = true,
+            Attempt::Raced => tells_map = false,
             Attempt::NoRoom => make_room(sga, waits, builder, index, place).await?,
         }
     }
@@ -134,13 +151,18 @@ fn plan(
         before.is_some(),
         &entry.to_bytes(),
     );
-    let is_emptied = what == What::Remove
-        && address != root.address
-        && index::entries(block).all(|entry| entry.is_ghost || entry.row == place.row);
-    let low = index::low(block);
-    Ok(Attempt::Done(
-        is_emptied.then(|| (low.key.to_vec(), low.row)),
-    ))
+    Ok(Attempt::Done { is_told: false })
+}
+
+/// True when a leaf, once the entry of a place is gone, holds nothing that counts, and nobody knows yet.
+pub(crate) fn is_emptied(
+    emptied: &FreeSpace,
+    root: Root,
+    (address, block): (BlockAddress, &[u8]),
+    place: Place<'_>,
+) -> bool {
+    let counts = |entry: Entry<'_>| !entry.is_ghost && entry.row != place.row;
+    address != root.address && !index::entries(block).any(counts) && !emptied.is_known(address)
 }
 
 /// Adds the vector that undoes what a transaction did to an entry: takes it out, or wakes it. An entry that the

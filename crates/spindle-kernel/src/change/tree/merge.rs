@@ -4,8 +4,10 @@
 
 use crate::block::BlockAddress;
 use crate::block::index::{self, Covers, Head, Node, Place};
+use crate::block::space_map::Fill;
 use crate::cache::{ExclusiveBlock, Wanted};
 use crate::change::blocks::change;
+use crate::change::space::tell_unless;
 use crate::error::Result;
 use crate::index::Index;
 use crate::log::redo::{RecordBuilder, VectorKind};
@@ -23,32 +25,96 @@ struct Pair {
     position: u16,
 }
 
-/// Takes a leaf out of the tree that held nothing but ghosts when its last entry was deleted, if there is one.
+/// What became of an attempt.
+enum Attempt {
+    Merged,
+    /// It may be possible later.
+    Later,
+    /// Not before the leaf was filled and emptied once more.
+    Never,
+}
+
+/// Takes a leaf out of the tree that holds nothing but ghosts, if there is one.
 pub(super) async fn reclaim(
     sga: &Sga,
     waits: &ProcessWaits,
     builder: &mut RecordBuilder,
     index: &Index,
 ) -> Result<()> {
-    let emptied = index.emptied.lock().pop_front();
-    let Some((key, row)) = emptied else {
+    let Some(address) = index.emptied.take_waiting() else {
         return Ok(());
     };
-    let place = Place { key: &key, row };
-    let Some(pair) = find_pair(sga, waits, index, place).await? else {
+    let reclaimed = reclaim_leaf(sga, waits, builder, index, address).await;
+    if reclaimed.is_err() {
+        index.emptied.give_back(address);
+    }
+    reclaimed
+}
+
+async fn reclaim_leaf(
+    sga: &Sga,
+    waits: &ProcessWaits,
+    builder: &mut RecordBuilder,
+    index: &Index,
+    address: BlockAddress,
+) -> Result<()> {
+    let low = {
+        let pin = sga.cache.get(sga, waits, address).await?;
+        let block = pin.read(sga, waits).await?;
+        let low = holds_nothing(&block, index).then(|| index::low(&block));
+        low.map(|low| (low.key.to_vec(), low.row))
+    };
+    let Some((key, row)) = low else {
+        return settle(sga, waits, builder, index, address).await;
+    };
+    let Some(pair) = find_pair(sga, waits, index, Place { key: &key, row }).await? else {
+        index.emptied.forget(address);
         return Ok(());
     };
     let wanted = [pair.branch, pair.left, pair.right, index.root.head].map(Wanted::Present);
     let pins = sga.cache.get_all(sga, waits, wanted).await?;
     let pins = [&pins[0], &pins[1], &pins[2], &pins[3]];
-    let (is_later, _) = change(sga, waits, builder, &pins, |blocks, builder| {
+    let (attempt, _) = change(sga, waits, builder, &pins, |blocks, builder| {
         Ok(plan(sga, builder, index, &pair, blocks))
     })
     .await?;
-    if is_later {
-        index.emptied.lock().push_back((key, row));
+    match attempt {
+        Attempt::Later => index.emptied.wait_again(address),
+        Attempt::Never => index.emptied.forget(address),
+        Attempt::Merged => {
+            for leaf in [pair.left, pair.right] {
+                settle(sga, waits, builder, index, leaf).await?;
+            }
+        }
     }
     Ok(())
+}
+
+/// Tells the map that a leaf is no longer one that holds nothing, if that is so.
+async fn settle(
+    sga: &Sga,
+    waits: &ProcessWaits,
+    builder: &mut RecordBuilder,
+    index: &Index,
+    address: BlockAddress,
+) -> Result<()> {
+    if !index.emptied.is_mapped() || !index.emptied.is_known(address) {
+        return Ok(());
+    }
+    let (emptied, told) = (&index.emptied, (address, Fill::Untold));
+    let is_empty = |block: &[u8]| holds_nothing(block, index);
+    if tell_unless(sga, waits, builder, emptied, told, is_empty).await? {
+        emptied.wait_again(address);
+    }
+    Ok(())
+}
+
+/// True when a block is a leaf without an entry that counts.
+fn holds_nothing(block: &[u8], of: &Index) -> bool {
+    index::is_node(block)
+        && crate::block::segment(block) == of.root.segment
+        && index::level(block) == 0
+        && index::entries(block).all(|entry| entry.is_ghost)
 }
 
 /// The leaf of a place and one beside it.
@@ -82,15 +148,14 @@ fn child_at(branch: &[u8], position: u16) -> BlockAddress {
     BlockAddress::from_u64(index::entry(branch, position).number.unwrap_or(0))
 }
 
-/// Adds the vectors that make one of two leaves; the blocks are the branch, both leaves, and the header. True when that
-/// may be possible later.
+/// Adds the vectors that make one of two leaves; the blocks are the branch, both leaves, and the header.
 fn plan(
     sga: &Sga,
     builder: &mut RecordBuilder,
     of: &Index,
     pair: &Pair,
     blocks: &[ExclusiveBlock<'_>],
-) -> bool {
+) -> Attempt {
     let [branch, left, right, head] = [0, 1, 2, 3].map(|number| &*blocks[number]);
     let (root, position) = (of.root, pair.position);
     let is_branch = index::is_node(branch)
@@ -100,7 +165,7 @@ fn plan(
     let is_pair = is_branch
         && (child_at(branch, position - 1), child_at(branch, position)) == (pair.left, pair.right);
     if !is_pair {
-        return false;
+        return Attempt::Later;
     }
     let spent = is_spent(sga);
     let is_wanted =
@@ -108,7 +173,10 @@ fn plan(
     let are_wanted = |block| index::entries(block).any(|entry| is_wanted(&entry));
     if are_wanted(left) && are_wanted(right) {
         let has_live = |block| index::entries(block).any(|entry| !entry.is_ghost);
-        return !has_live(left) || !has_live(right);
+        return match has_live(left) && has_live(right) {
+            true => Attempt::Never,
+            false => Attempt::Later,
+        };
     }
     let kept = |block| {
         let wanted = index::entries(block).filter(is_wanted);
@@ -121,7 +189,7 @@ fn plan(
     };
     let merged = merged.with(kept(left).chain(kept(right)));
     if !index::node_fits(&merged, left.len()) {
-        return false;
+        return Attempt::Never;
     }
     probe::hit(Probe::LeafReclaimed);
     let before = Head::of(head);
@@ -143,5 +211,5 @@ fn plan(
         ..before
     };
     push_head(builder, root, head);
-    false
+    Attempt::Merged
 }

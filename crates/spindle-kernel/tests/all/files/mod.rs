@@ -95,7 +95,7 @@ impl Files {
     pub fn with_log_bytes(log_bytes: u64) -> Files {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let files = Files { directory };
-        let data_bytes = (4 << 20) + BLOCK_BYTES as u64;
+        let data_bytes = (4 << 20) + 2 * BLOCK_BYTES as u64;
         let make = |name: &str, bytes: u64| {
             std::fs::File::create_new(files.path(name))
                 .unwrap()

@@ -89,7 +89,7 @@ impl Disks {
 /// Makes the database with a table of `rows` rows of `row_bytes` zeros.
 pub fn loaded(settings: &Settings, row_bytes: usize, rows: u64) -> Images {
     let log_bytes = (8 << 10) + 6 * LOG_BUFFER_BYTES + (16 << 10);
-    let (undo_bytes, data_bytes) = (80 * BLOCK_BYTES, (1 << 20) + BLOCK_BYTES);
+    let (undo_bytes, data_bytes) = (80 * BLOCK_BYTES, (1 << 20) + 2 * BLOCK_BYTES);
     let control_bytes = CONTROL_FILE_BYTES as usize;
     let blank = [
         control_bytes,

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use spindle_io::sim::{DiskMoment, PowerCut};
 use spindle_kernel::block::{self, BlockAddress};
 use spindle_kernel::probe::{self, Probe};
+use spindle_kernel::{CONTROL_FILE_BYTES, first_free_blocks};
 
 use super::drawn::Trace;
 use super::{Images, SESSIONS, Scenario, UNDO_DISK, loaded, recover_and_check, run, run_observed};
@@ -192,17 +193,23 @@ pub fn recovered(
     Ok(images)
 }
 
-/// Blocks of the datafiles that are neither whole nor never written.
+/// Blocks of the datafiles that are neither whole nor never written. Where a crash came while an extent was made,
+/// blocks that no segment has may be so.
 pub fn torn_blocks(scenario: Scenario, images: &Images) -> usize {
     let block_bytes = scenario.block_bytes;
     let zeros = vec![0; block_bytes];
     let mut bytes = zeros.clone();
+    let mut control = vec![0; CONTROL_FILE_BYTES as usize];
+    images[0].read(0, &mut control);
+    let first_free = first_free_blocks(&control).unwrap_or_default();
     let mut torn = 0;
     for (file, image) in images[UNDO_DISK..=UNDO_DISK + scenario.datafiles]
         .iter()
         .enumerate()
     {
-        for block in 0..image.capacity_bytes() / block_bytes {
+        let blocks = image.capacity_bytes() / block_bytes;
+        let owned = first_free.get(file).map_or(blocks, |first| *first as usize);
+        for block in 0..owned {
             image.read(block * block_bytes, &mut bytes);
             let address = BlockAddress {
                 file: file as u16,

@@ -314,7 +314,8 @@ impl Disks {
 fn blank(scenario: Scenario) -> Images {
     let log = scenario.log_file_bytes;
     let undo = scenario.undo_blocks * scenario.block_bytes;
-    let data = (scenario.datafile_extents << 20) + scenario.block_bytes;
+    // A header, a map, and the extents.
+    let data = (scenario.datafile_extents << 20) + 2 * scenario.block_bytes;
     let mut sizes = vec![CONTROL_FILE_BYTES as usize, log, log, log, undo];
     sizes.extend(std::iter::repeat_n(data, scenario.datafiles));
     sizes.push(double_write_bytes(scenario.block_bytes, scenario.writers) as usize);
@@ -701,6 +702,10 @@ async fn check(
         }
     }
     check_history(instance, scenario, &mut session, found).await?;
+    for name in ["accounts", "ledger", "history", "notes"] {
+        let table = instance.table(name).map_err(words)?;
+        session.check_table(&table).await.map_err(words)?;
+    }
     check_notes(instance, &mut session, scenario, found).await?;
     if scenario.words > 0 {
         words::check(instance, &mut session, scenario, found).await?;
