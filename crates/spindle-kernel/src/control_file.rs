@@ -354,6 +354,52 @@ pub fn first_free_blocks(bytes: &[u8]) -> Option<Vec<u32>> {
     newest.map(|(contents, _)| contents.next_free)
 }
 
+/// For tests that read hostile control files: a copy of one, whole, of a database with a table and an index.
+#[cfg(feature = "planted")]
+pub fn control_file_copy() -> Vec<u8> {
+    let extent = Extent {
+        file: 1,
+        first_block: 2,
+        blocks: 128,
+    };
+    let segment = |number: u32| Segment {
+        number,
+        name: format!("segment {number}"),
+        row_bytes: 100,
+        loaded_rows: 10,
+        extents: vec![extent],
+    };
+    let location = Location {
+        position: 0,
+        file: 0,
+        sequence: 1,
+        offset: 4096,
+    };
+    let index = IndexOfTable {
+        segment: 2,
+        table: 1,
+        is_unique: true,
+        key: vec![KeyPart {
+            offset: 8,
+            bytes: 16,
+        }],
+    };
+    let contents = Contents {
+        database: 1,
+        block_bytes: 2048,
+        checkpoint: CheckpointRecord {
+            position: 0,
+            location,
+        },
+        next_free: vec![100, 130],
+        file_blocks: vec![100, 600],
+        segments: (0..3).map(segment).collect(),
+        indexes: vec![index],
+        has_maps: true,
+    };
+    encode(&contents, 1)
+}
+
 /// Why no copy can be read. A loop device whose file was cut off or replaced reads as zeros, without an error.
 fn no_copy(is_empty: bool) -> &'static str {
     match is_empty {
@@ -367,7 +413,7 @@ fn no_copy(is_empty: bool) -> &'static str {
 
 /// Reads a whole copy, whatever follows it.
 fn decode(bytes: &[u8]) -> Option<(Contents, u64)> {
-    let length = stated_length(bytes)?;
+    let length = stated_length(bytes.get(..HEADER_BYTES)?)?;
     let crc = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
     if length > bytes.len() || crc32c::crc32c(&bytes[8..length]) != crc {
         return None;

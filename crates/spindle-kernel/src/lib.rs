@@ -48,10 +48,12 @@ pub use block::{BlockAddress, RowId};
 pub use buggify::{Switch, Switches};
 pub use control_file::CONTROL_FILE_BYTES;
 #[cfg(feature = "planted")]
-pub use control_file::first_free_blocks;
+pub use control_file::{control_file_copy, first_free_blocks};
 pub use error::{KernelError, Result};
 pub use index::{Index, KeyPart};
 pub use instance::{Instance, SegmentSpace, Shutdown, create_database};
+#[cfg(feature = "planted")]
+pub use log::redo;
 pub use processes::double_write::double_write_bytes;
 pub use query::{AnswerRow, GroupOrder, Query, QueryShape, RowFilter, ask, ask_plan};
 pub use recovery::RecoveryReport;

@@ -165,6 +165,8 @@ pub fn check(block: &[u8]) -> Result<(), String> {
         let (start, room, length) = (number(0), number(2), number(4));
         fits &= (room == 0) | ((start >= rooms) & (start + room <= block.len()));
         fits &= (length == usize::from(NO_ROW)) | (room_bytes(length) <= room);
+        // Both other kinds begin with a rowid.
+        fits &= (slot[6] == RowKind::Row as u8) | (length >= RowId::BYTES);
         taken += room;
     }
     if fits && taken <= block.len() - rooms {

@@ -74,7 +74,8 @@ pub fn starting_at(block: &[u8], start: usize) -> Option<&[u8]> {
     }
     let mut end = used(block);
     while end > EMPTY_BYTES {
-        let at = end - stored_bytes(usize::from(get_u16(block, end - 2)));
+        let length = usize::from(get_u16(block, end.checked_sub(2)?));
+        let at = end.checked_sub(stored_bytes(length))?;
         if at <= start {
             return (at == start).then(|| &block[at..end - 2]);
         }

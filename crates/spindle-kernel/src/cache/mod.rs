@@ -405,6 +405,8 @@ impl BufferCache {
             .has_planted(PlantedFault::BlockChecksumUnverified)
         {
             block::verify(bytes, address)?;
+            // What bears a right checksum may have been sealed by somebody else.
+            block::check(bytes, address)?;
         }
         let scn = block::scn(bytes);
         if scn <= self.log.flushed() || scn <= self.log.end() {

@@ -4,5 +4,5 @@
 pub(crate) mod buffer;
 pub(crate) mod files;
 pub(crate) mod marks;
-pub(crate) mod redo;
+pub mod redo;
 pub(crate) mod room;

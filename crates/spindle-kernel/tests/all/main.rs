@@ -10,6 +10,7 @@ mod invariants;
 mod isolation;
 mod plans;
 mod queries;
+mod random_bytes;
 mod reading;
 #[allow(dead_code)] // The soak shares it and uses the rest.
 mod simulated;

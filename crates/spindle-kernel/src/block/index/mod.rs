@@ -618,6 +618,12 @@ pub fn check(block: &[u8]) -> Option<String> {
             block.len()
         ));
     }
+    if count == 0 && level(block) > 0 {
+        return Some("it is a branch without an entry".to_string());
+    }
+    if high(block).is_some_and(|high| high <= low(block)) {
+        return Some("it ends before it begins".to_string());
+    }
     let mut taken = 0;
     for place in block[directory..directory + 2 * count].chunks_exact(2) {
         let at = usize::from(u16::from_le_bytes([place[0], place[1]]));
