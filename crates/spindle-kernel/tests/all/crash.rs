@@ -324,13 +324,6 @@ fn harmful(fault: PlantedFault) -> (Scenario, usize) {
         | PlantedFault::KeyUnlocked => (crowded, 1001),
         // Shows in few stories, but in those at once: one note shrinks, another grows, the first is rolled back.
         PlantedFault::FreedSpaceNotKept => (plain, 16),
-        PlantedFault::UndoGrownUntold => (
-            Scenario {
-                planted: Some(fault),
-                ..Scenario::grown(1)
-            },
-            1,
-        ),
         // Transactions of several undo blocks.
         PlantedFault::UndoChainCut => (
             Scenario {

@@ -177,6 +177,23 @@ fn a_transaction_may_be_larger_than_undo_file_cache_and_log() {
 }
 
 #[test]
+fn undo_that_grew_untold_is_lost_to_a_new_table() {
+    let planted = Some(PlantedFault::UndoGrownUntold);
+    play_with(&made(6), planted, None, |instance| async move {
+        let table = instance.table("rows")?;
+        let mut writer = instance.session();
+        set_all(&mut writer, &table, 2).await?;
+        instance.checkpoint().await?;
+        // Gets the extent that undo took, too.
+        instance
+            .create_table("other", ROW_BYTES, ROWS, |_, _| {})
+            .await?;
+        writer.rollback().await.unwrap_err();
+        Ok(())
+    });
+}
+
+#[test]
 fn such_a_transaction_is_rolled_back_after_a_crash() {
     let images = made(6);
     let all = |instance: Instance| async move {
