@@ -8,6 +8,8 @@ use super::{RecordError, RunRecord, RunResult, build};
 pub struct StoredRun {
     /// The run directory, as it was named.
     pub directory: PathBuf,
+    /// By which the run is known, wherever its directory is: its name, and when exactly it began.
+    pub id: String,
     /// When the run began, UTC, to the second.
     pub started_at: String,
     /// Every trial of the plan is done.
@@ -19,12 +21,13 @@ pub struct StoredRun {
 }
 
 impl StoredRun {
-    /// From what the journal of a directory adds up to; `started_at` as the journal has it.
+    /// From what the journal of a directory adds up to; `name` of the run and `started_at` as the journal has them.
     ///
     /// # Errors
     /// What was recorded does not add up.
     pub fn of(
         directory: &Path,
+        name: &str,
         started_at: &str,
         is_finished: bool,
         record: RunRecord,
@@ -32,6 +35,7 @@ impl StoredRun {
         let result = build(&record)?;
         Ok(StoredRun {
             directory: directory.to_path_buf(),
+            id: format!("{name} {started_at}"),
             started_at: whole_seconds(started_at),
             is_finished,
             record,

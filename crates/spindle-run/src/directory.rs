@@ -153,7 +153,10 @@ pub fn read_in(directory: &Directory) -> Result<StoredRun, DirectoryError> {
     let path = directory.path();
     let events = journal::replay_in(directory)?;
     let state = RunState::of(&events).expect("a replayed journal begins with a run's start");
-    let run = StoredRun::of(path, &state.started_at, state.finished, state.record());
+    let RunState {
+        run, started_at, ..
+    } = &state;
+    let run = StoredRun::of(path, run, started_at, state.finished, state.record());
     run.map_err(|error| DirectoryError::Record {
         path: path.to_path_buf(),
         error,

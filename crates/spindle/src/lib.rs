@@ -23,5 +23,6 @@ pub mod plan;
 pub mod power_cut;
 mod progress;
 pub mod reports;
+mod results_database;
 pub mod say;
 pub mod watch;

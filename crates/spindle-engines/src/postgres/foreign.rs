@@ -154,6 +154,16 @@ impl ForeignServer for Postgres {
         Ok(Box::new(connection))
     }
 
+    fn writer(
+        &self,
+        address: &Address,
+        password: Option<&Password>,
+    ) -> Result<Box<dyn SqlConnection>, EngineError> {
+        let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
+        let connection = connect(address, password, "spindle export").map_err(refused)?;
+        Ok(Box::new(connection))
+    }
+
     fn make(&self, schema: &Schema) -> Result<(), EngineError> {
         let failed = |error| failed("making", schema, &error);
         if schema.kind == SchemaKind::Database {

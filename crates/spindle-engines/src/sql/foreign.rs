@@ -169,6 +169,20 @@ pub trait ForeignServer: Send + Sync {
         password: Option<&Password>,
     ) -> Result<Box<dyn SqlConnection>, EngineError>;
 
+    /// Comes to a server to keep results there.
+    ///
+    /// # Errors
+    /// `Refused`: no results are kept in such a server. `Unavailable`, for people.
+    fn writer(
+        &self,
+        address: &Address,
+        _password: Option<&Password>,
+    ) -> Result<Box<dyn SqlConnection>, EngineError> {
+        Err(EngineError::refused(format!(
+            "{address}: results are kept in PostgreSQL only"
+        )))
+    }
+
     /// Makes a schema with its token and nothing in it.
     ///
     /// # Errors

@@ -90,10 +90,14 @@ pub(crate) fn of_all(
     all
 }
 
+/// What makes a machine, with its settings, another one than others.
+pub(crate) fn lasting_facts(result: &RunResult) -> BTreeMap<String, String> {
+    without(&result.machine, &FREE_OF_MACHINE)
+}
+
 /// What differs in the machines and their settings.
 pub(crate) fn of_machines(a: &RunResult, b: &RunResult) -> Vec<Difference> {
-    let settings = |result: &RunResult| without(&result.machine, &FREE_OF_MACHINE);
-    let mut differences = differences(&settings(a), &settings(b));
+    let mut differences = differences(&lasting_facts(a), &lasting_facts(b));
     differences.retain(|difference| !is_same_memory(difference));
     let budget = |result: &RunResult| match result.memory_budget_bytes {
         Some(_) => "held",

@@ -5,9 +5,9 @@ use spindle_result::{Case, RunResult, Trial};
 use spindle_text::cell;
 
 /// A figure of a trial under its name.
-struct Column {
-    name: &'static str,
-    value: fn(&Trial) -> Option<f64>,
+pub(super) struct Column {
+    pub(super) name: &'static str,
+    pub(super) value: fn(&Trial) -> Option<f64>,
 }
 
 const fn column(name: &'static str, value: fn(&Trial) -> Option<f64>) -> Column {
@@ -24,8 +24,8 @@ const KEYS: [&str; 6] = [
     "case_status",
 ];
 
-/// The figures, in order.
-const COLUMNS: [Column; 38] = [
+/// The figures, in order. The table of trials has the same: `rows`.
+pub(super) const COLUMNS: [Column; 38] = [
     column("round", |trial| Some(trial.round.into())),
     column("position", |trial| Some(trial.position.into())),
     column("tpm", |trial| Some(trial.tpm)),

@@ -3,6 +3,7 @@
 
 mod csv;
 mod openmetrics;
+pub mod rows;
 
 pub use csv::csv;
 pub use openmetrics::openmetrics;

@@ -120,18 +120,9 @@ enum Command {
         /// The run directory.
         directory: PathBuf,
     },
-    /// Print a run for other programs; writes nothing.
-    #[command(
-        after_help = "Example:\n  spindle export runs/quickstart-20260101-120000 --format csv > trials.csv\n\nWhat each \
-                      format holds: docs/export.md"
-    )]
-    Export {
-        /// The run directory.
-        directory: PathBuf,
-        /// The format.
-        #[arg(long)]
-        format: results::Format,
-    },
+    /// Print a run for other programs; or write runs into a PostgreSQL database.
+    #[command(after_help = results::EXPORT_HELP)]
+    Export(results::Export),
     /// Compare runs of different days or machines: the first with each of the others.
     #[command(after_help = results::COMPARE_HELP)]
     Compare(results::Compare),
@@ -356,7 +347,7 @@ fn carry_out(arguments: Arguments) -> ExitCode {
             Err(error) => fail(&error.to_string()),
         },
         Command::Show { directory } => results::show(&directory),
-        Command::Export { directory, format } => results::export(&directory, format),
+        Command::Export(asked) => results::export(&asked),
         Command::Compare(asked) => results::compare(&asked),
         Command::History { directory, format } => results::history(&directory, format),
         Command::List { directory } => results::list(&directory),

@@ -9,8 +9,10 @@ use clap::{Args, ValueEnum};
 
 use super::{RUNS, fail, style_of_output};
 use crate::list::{self, FoundRun};
+use crate::results_database::ResultsDatabase;
 use crate::say;
 use spindle_report::compare::{self, Conclusion, Options, RunComparison, Side};
+use spindle_report::export::rows::rows;
 use spindle_report::{export, history, show};
 use spindle_result::StoredRun;
 use spindle_run::directory;
@@ -98,8 +100,73 @@ pub(super) enum Format {
     OpenMetrics,
 }
 
+pub(super) const EXPORT_HELP: &str = "Examples:\n  spindle export runs/quickstart-20260101-120000 --format csv > trials.csv\n  \
+spindle export runs/monday runs/tuesday --to postgres://ann@db1/lab\n\n\
+What each format holds, the tables in PostgreSQL, and questions in SQL: docs/export.md";
+
+#[derive(Args)]
+pub(super) struct Export {
+    /// The run directory; several with --to.
+    #[arg(required = true, value_name = "DIR")]
+    directories: Vec<PathBuf>,
+    /// Prints the run in this format.
+    #[arg(long, required_unless_present = "to", conflicts_with = "to")]
+    format: Option<Format>,
+    /// Writes the runs into this PostgreSQL database: postgres://USER@HOST/DATABASE.
+    #[arg(long, value_name = "URL")]
+    to: Option<String>,
+    /// With --to: the schema of the tables [default: spindle].
+    #[arg(long, value_name = "NAME")]
+    schema: Option<String>,
+    /// With --to: the environment variable that the password is in [default: where the server's own clients look].
+    #[arg(long, value_name = "NAME")]
+    password_env: Option<String>,
+}
+
+/// The schema that results are kept in, unless told otherwise.
+const RESULTS_SCHEMA: &str = "spindle";
+
+/// Runs for programs.
+pub(super) fn export(asked: &Export) -> ExitCode {
+    match (asked.directories.as_slice(), asked.format, &asked.to) {
+        (_, _, Some(url)) => keep(asked, url),
+        _ if asked.schema.is_some() || asked.password_env.is_some() => {
+            trouble("--schema and --password-env say how to come to a database: name it with --to")
+        }
+        ([directory], Some(format), None) => print_as(directory, format),
+        _ => trouble("--format prints one run: name one run directory"),
+    }
+}
+
+/// Writes runs into a database, and says of each whether it is new there.
+fn keep(asked: &Export, url: &str) -> ExitCode {
+    let runs = asked.directories.iter().map(|path| directory::read(path));
+    let runs = match runs.collect::<Result<Vec<StoredRun>, _>>() {
+        Ok(runs) => runs,
+        Err(error) => return fail(&error.to_string()),
+    };
+    let schema = asked.schema.as_deref().unwrap_or(RESULTS_SCHEMA);
+    let connected = ResultsDatabase::connect(url, schema, asked.password_env.as_deref());
+    let mut database = match connected {
+        Ok(database) => database,
+        Err(error) => return fail(&error.to_string()),
+    };
+    let mut text = format!("{}, schema {schema}:\n", database.address());
+    for run in &runs {
+        let named = run.directory.display().to_string();
+        let absolute = std::path::absolute(&run.directory);
+        let place = absolute.map_or_else(|_| named.clone(), |path| path.display().to_string());
+        match database.keep(&rows(run, &place)) {
+            Ok(true) => text.push_str(&format!("  {named}: written again\n")),
+            Ok(false) => text.push_str(&format!("  {named}: new\n")),
+            Err(error) => return super::print_then(&text, fail(&error.to_string())),
+        }
+    }
+    super::print(&text)
+}
+
 /// A run for programs.
-pub(super) fn export(directory: &Path, format: Format) -> ExitCode {
+fn print_as(directory: &Path, format: Format) -> ExitCode {
     let text = |run: &StoredRun| match format {
         Format::Csv => export::csv(&run.result, &run.started_at),
         Format::Json => run.result.to_json(),

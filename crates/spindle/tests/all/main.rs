@@ -33,6 +33,7 @@ mod report;
 mod report_damage;
 mod report_page;
 mod results;
+mod results_database;
 mod server_by_url;
 mod several_runs;
 mod sqlite_run;
