@@ -53,15 +53,15 @@ pub use kinds::KindMeans;
 pub use levels::unit;
 pub use model::{
     Arrivals, Attribution, Audit, BulkLoad, CacheUse, Capacity, Case, CaseId, CasePair, CaseStatus,
-    ClientAudit, Comparison, Conditions, CpuMicroseconds, CpuShares, DatabaseFacts, DeviceProbe,
-    Drift, Effect, FORMAT_VERSION, FactorAnswer, FactorName, Finding, Interaction, IoCalls,
-    IoCounts, IoPerTransaction, Keeps, KindOfTransaction, Latency, Layout, LoadStep, Measure,
-    Memory, NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OracleEvent, OwnCost, PageCache, Pair,
-    PartDifference, Phase, Place, Price, ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime,
-    QuietWait, Ranking, RateStep, RatioEstimate, ResponseTime, Restore, RunResult, SegmentSpace,
-    SetAside, StackKind, StackPart, Standstill, StatementTime, Stopping, SystemColumn,
-    SystemFigure, SystemMean, SystemSeries, Throughput, TimePart, TimeUse, Trial, TrialTimes,
-    Variance, Wait, WaitEvent, WarmUp, Warning, is_refresh,
+    ClientAudit, ClientProcessors, Comparison, Conditions, CpuMicroseconds, CpuShares,
+    DatabaseFacts, DeviceProbe, Drift, Effect, FORMAT_VERSION, FactorAnswer, FactorName, Finding,
+    Interaction, IoCalls, IoCounts, IoPerTransaction, Keeps, KindOfTransaction, Latency, Layout,
+    LoadStep, Measure, Memory, NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OracleEvent, OwnCost,
+    PageCache, Pair, PartDifference, Phase, Place, Price, ProbedTimes, Promise, PromiseReason,
+    QueryRun, QueryTime, QuietWait, Ranking, RateStep, RatioEstimate, ResponseTime, Restore,
+    RunResult, SegmentSpace, SetAside, StackKind, StackPart, Standstill, StatementTime, Stopping,
+    SystemColumn, SystemFigure, SystemMean, SystemSeries, Throughput, TimePart, TimeUse, Trial,
+    TrialTimes, Variance, Wait, WaitEvent, WarmUp, Warning, is_refresh,
 };
 pub use queries::{QueryMean, QueryMeans};
 pub use record::{AutoPlan, CaseRecord, MatrixRecord, RunRecord, SampledTrial};

@@ -38,6 +38,7 @@ impl FinishedTrial {
         audit.cached_pages_at_end = outcome.cached_pages;
         audit.flush_at_end_us = outcome.flush.map(|flush| flush.as_secs_f64() * 1e6);
         audit.clients = outcome.clients;
+        audit.client_processors = outcome.client_processors;
         audit.page_cache_bytes_at_end = outcome.page_cache_bytes;
         let mut warnings = restored.warnings;
         warnings.extend(outcome.warnings);
@@ -155,6 +156,7 @@ mod tests {
                 mean: 1.5,
             },
             clients: None,
+            client_processors: None,
             arrivals: None,
             capacity: None,
             waits: Vec::new(),

@@ -1,7 +1,7 @@
 //! Each cause planted on each engine, and every kind asked of it: the right one is named, and no other. A facts has the
 //! waits under the engine's own names, as its runs record them.
 
-use super::super::{ClientAudit, IoCounts, PageCache, QueryRun, Trial};
+use super::super::{ClientAudit, ClientProcessors, IoCounts, PageCache, QueryRun, Trial};
 use super::KINDS;
 use super::stage::Stage;
 
@@ -179,6 +179,15 @@ fn causes(engine: &Engine) -> Vec<(&'static str, Stage)> {
         (
             "writers serialised on a file",
             set(same(), "writers_waiting_for_file_lock", 2.0),
+        ),
+        (
+            "client-bound",
+            same().trials(|trial| {
+                trial.audit.client_processors = Some(ClientProcessors {
+                    running: 0.2,
+                    waiting: 0.5,
+                });
+            }),
         ),
         (
             "clients starve",

@@ -5,6 +5,7 @@
 
 mod case_facts;
 mod checkpoints;
+mod client_bound;
 mod cpu_bound;
 mod dbwr_behind;
 mod device_saturated;
@@ -30,6 +31,7 @@ const KINDS: &[Kind] = &[
     throttled::KIND,
     noisy_neighbour::KIND,
     cpu_bound::KIND,
+    client_bound::KIND,
     device_saturated::KIND,
     log_writes::KIND,
     locks::KIND,

@@ -50,6 +50,19 @@ pub struct Audit {
     /// Whether the transactions account for all clients, and each client got a turn; `None` in runs of older versions.
     #[serde(default)]
     pub clients: Option<ClientAudit>,
+    /// What the clients of a database in other processes took of this machine's processors; `None` where they are part
+    /// of the database, or the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_processors: Option<ClientProcessors>,
+}
+
+/// What clients took of the processors of the machine they are on: shares of the time in transactions, from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ClientProcessors {
+    /// In which they were on a processor.
+    pub running: f64,
+    /// In which they waited for one.
+    pub waiting: f64,
 }
 
 impl Audit {
@@ -73,6 +86,7 @@ impl Audit {
             cached_pages_at_end: None,
             flush_at_end_us: None,
             page_cache_bytes_at_end: None,
+            client_processors: None,
             clients: None,
         }
     }

@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use super::mean::mean_of;
 
-pub use audit::{Audit, IoCounts};
+pub use audit::{Audit, ClientProcessors, IoCounts};
 pub use bulk_load::{BulkLoad, LoadStep};
 pub use capacity::{Capacity, RateStep};
 pub use case_id::{CaseId, CasePair};

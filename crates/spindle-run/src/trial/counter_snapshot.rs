@@ -6,7 +6,8 @@ use spindle_workload::driver::{StatementTotal, TimeSpent};
 
 use super::response_time::{MeanTime, SessionWait, response_time};
 use spindle_result::{
-    CacheUse, CpuMicroseconds, CpuShares, IoCalls, IoCounts, ResponseTime, StatementTime, Wait,
+    CacheUse, ClientProcessors, CpuMicroseconds, CpuShares, IoCalls, IoCounts, ResponseTime,
+    StatementTime, Wait,
 };
 use spindle_system::disk::DiskCounters;
 use spindle_system::sampler::Sample;
@@ -32,6 +33,8 @@ pub(super) struct CounterSnapshot {
     pub statements: Vec<StatementTotal>,
     /// How often the buffer cache was of use.
     pub cache: Option<CacheCounts>,
+    /// The threads of the clients alone.
+    pub drivers: Option<ThreadTimes>,
     /// The threads of the clients, and those of a server that serve them; `None` when the system does not tell of them.
     pub clients: Option<ThreadTimes>,
     pub system: Sample,
@@ -228,6 +231,20 @@ pub(super) fn response_time_between(
     let clients = end.clients?.since(&begin.clients?);
     let waits = SessionWait::between(&begin.session_waits, &end.session_waits);
     response_time(mean, transactions, &clients, &waits)
+}
+
+/// What clients took of the processors in so much time in transactions.
+pub(super) fn client_processors(
+    begin: &CounterSnapshot,
+    end: &CounterSnapshot,
+    in_transactions_ns: u64,
+) -> Option<ClientProcessors> {
+    let used = end.drivers?.since(&begin.drivers?);
+    let share = |ns: u64| (ns as f64 / in_transactions_ns as f64).min(1.0);
+    (in_transactions_ns > 0).then(|| ClientProcessors {
+        running: share(used.running_ns),
+        waiting: share(used.run_queue_ns),
+    })
 }
 
 /// How processors spent the time between two looks, and what a hypervisor took of it, percent.

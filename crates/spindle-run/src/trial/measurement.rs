@@ -15,13 +15,13 @@ use spindle_workload::driver::{KindRecord, Running, TimeSpent};
 use super::channel::say;
 use super::clients::Window;
 use super::counter_snapshot::{
-    CounterSnapshot, ProcessCounts, cache_use, cpu_per_transaction, cpu_shares, device_counts,
-    done_on, fetched_bytes, io_calls, physical_counts, response_time_between, statements,
-    tool_counts, waits, waits_between,
+    CounterSnapshot, ProcessCounts, cache_use, client_processors, cpu_per_transaction, cpu_shares,
+    device_counts, done_on, fetched_bytes, io_calls, physical_counts, response_time_between,
+    statements, tool_counts, waits, waits_between,
 };
 use super::heartbeat::Heartbeat;
 use super::open_loop;
-use super::outside::as_seen_from_outside;
+use super::outside::{as_seen_from_outside, is_apart};
 use super::page_cache::{PAGE_BYTES, cached_pages_of, dirty_bytes_of, not_direct};
 use super::promise::promise_of;
 use super::protocol::{
@@ -34,8 +34,8 @@ use super::turns;
 use crate::observe::series::DatabaseState;
 use spindle_experiment::{Caching, WriteSync};
 use spindle_result::{
-    Arrivals, CacheUse, Capacity, KindOfTransaction, Latency, Memory, QueryRun, SegmentSpace,
-    Standstill, StatementTime, SystemSeries, TrialTimes, WarmUp,
+    Arrivals, CacheUse, Capacity, ClientProcessors, KindOfTransaction, Latency, Memory, QueryRun,
+    SegmentSpace, Standstill, StatementTime, SystemSeries, TrialTimes, WarmUp,
 };
 use spindle_system::SystemTree;
 use spindle_system::disk::DiskCounters;
@@ -132,7 +132,9 @@ struct Aftermath {
 impl Measurement<'_> {
     fn moment(&self, sampler: &Sampler) -> CounterSnapshot {
         let at_ns = self.env.now();
+        let drivers = ThreadTimes::of(&SystemTree::default(), std::process::id(), CLIENT_THREADS);
         CounterSnapshot {
+            drivers,
             at_ns,
             committed: self.running.committed(),
             committed_by_client: self.running.committed_by_client(),
@@ -146,7 +148,7 @@ impl Measurement<'_> {
             session_waits: self.engine.counters().session_waits(),
             cache: self.engine.counters().cache(),
             statements: self.running.statements(),
-            clients: self.client_times(),
+            clients: drivers.map(|clients| self.with_sessions(&clients)),
             system: sampler.sample(),
             process: ProcessCounts::now(&SystemTree::default()),
             charged: self.charged(),
@@ -168,9 +170,9 @@ impl Measurement<'_> {
         cache_use([self.cache_at_start, begin.cache, end.cache], cache_bytes)
     }
 
-    fn client_times(&self) -> Option<ThreadTimes> {
+    /// The threads of clients, with those of a server that serve them.
+    fn with_sessions(&self, clients: &ThreadTimes) -> ThreadTimes {
         let files = SystemTree::default();
-        let clients = ThreadTimes::of(&files, std::process::id(), CLIENT_THREADS)?;
         let threads = self.engine.counters().session_threads().into_iter();
         let threads = threads.map(|thread| (thread.process_id, thread.thread_id));
         let ended = self.engine.counters().ended_processes();
@@ -179,11 +181,9 @@ impl Measurement<'_> {
             run_queue_ns: ended.run_queue_ns,
             ..ThreadTimes::default()
         };
-        Some(
-            clients
-                .plus(&ThreadTimes::of_threads(&files, threads))
-                .plus(&ended),
-        )
+        clients
+            .plus(&ThreadTimes::of_threads(&files, threads))
+            .plus(&ended)
     }
 
     fn charged(&self) -> Vec<Option<DiskCounters>> {
@@ -388,6 +388,7 @@ impl Measurement<'_> {
             fetched_bytes: fetched_bytes(&begin.system, &end.system),
             latency_us: latency(&self.running.times(), mean.whole_us),
             clients: Some(window.audit(mean)),
+            client_processors: self.client_processors(begin, end, &window),
             arrivals: self.arrivals(&seen.watched.backlogs, mean),
             capacity: seen.capacity,
             waits: waits(&begin.waits, &end.waits, is_sampled),
@@ -415,6 +416,17 @@ impl Measurement<'_> {
             promise: promise_of(&**self.engine, &self.task.database),
             warnings,
         }
+    }
+
+    /// What the clients took of this machine's processors; of a database in this process they are part.
+    fn client_processors(
+        &self,
+        begin: &CounterSnapshot,
+        end: &CounterSnapshot,
+        window: &Window,
+    ) -> Option<ClientProcessors> {
+        let in_transactions_ns = window.spent.in_transactions();
+        is_apart(&self.task.database).then(|| client_processors(begin, end, in_transactions_ns))?
     }
 
     fn queries(&self, measured: Duration) -> Option<QueryRun> {

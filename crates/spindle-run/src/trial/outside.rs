@@ -1,7 +1,18 @@
-//! A trial on an existing server, whose machine is another one, or may be.
+//! A trial on a database in other processes than this one, or on another machine.
 
-use super::protocol::TrialOutcome;
+use spindle_engines::sql::server;
+
+use super::protocol::{TrialDatabase, TrialOutcome};
 use spindle_result::SystemSeries;
+
+/// Whether the clients are in another process than the database.
+pub(super) fn is_apart(database: &TrialDatabase) -> bool {
+    match database {
+        TrialDatabase::Kernel(_) => false,
+        TrialDatabase::Server(of) => !server(of.kind).is_library(),
+        TrialDatabase::Remote(_) => true,
+    }
+}
 
 /// What a trial on an existing server can tell: what this machine did meanwhile says nothing of the server, not
 /// even where it is this machine's.

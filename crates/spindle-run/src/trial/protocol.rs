@@ -17,9 +17,9 @@ use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
 use spindle_experiment::{AccessPath, Caching, Delay, KernelSpec, Workload};
 use spindle_result::{
-    Arrivals, CacheUse, Capacity, ClientAudit, CpuMicroseconds, CpuShares, IoCalls, IoCounts,
-    KindOfTransaction, Latency, Memory, OwnCost, Promise, QueryRun, ResponseTime, SegmentSpace,
-    Standstill, StatementTime, SystemSeries, TrialTimes, Wait, WarmUp,
+    Arrivals, CacheUse, Capacity, ClientAudit, ClientProcessors, CpuMicroseconds, CpuShares,
+    IoCalls, IoCounts, KindOfTransaction, Latency, Memory, OwnCost, Promise, QueryRun,
+    ResponseTime, SegmentSpace, Standstill, StatementTime, SystemSeries, TrialTimes, Wait, WarmUp,
 };
 use spindle_system::DeviceNumber;
 use spindle_system::io_limit::Rates;
@@ -254,6 +254,9 @@ pub struct TrialOutcome {
     /// What the clients did, all together.
     #[serde(default)]
     pub clients: Option<ClientAudit>,
+    /// What the clients took of this machine's processors, where they are no part of the database.
+    #[serde(default)]
+    pub client_processors: Option<ClientProcessors>,
     /// The load that came at a rate, if it did.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,

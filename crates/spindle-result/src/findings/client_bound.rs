@@ -1,0 +1,72 @@
+//! The clients themselves are the limit: they wait for processors of the machine they are on, or keep them busy.
+
+use super::super::ClientProcessors;
+use super::case_facts::CaseFacts;
+use super::{Kind, Seen};
+
+/// Share of a transaction's time that its client is on a processor or waits for one.
+const SHARE_MIN: f64 = 0.5;
+
+pub(super) const KIND: Kind = Kind {
+    name: "client-bound",
+    text: "The clients are the limit: for most of a transaction's time they use the processors of their own machine, or \
+           wait for them. The database could do more than they ask of it.",
+    text_where_layouts_differ: None,
+    remedy: "Let the clients run on a machine with more free processors, with nothing else beside them, or use fewer \
+             clients.",
+    look,
+};
+
+fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+    let trials = facts.case.trials.iter();
+    let known = trials.map(|trial| trial.audit.client_processors);
+    let known: Vec<ClientProcessors> = known.collect::<Option<_>>()?;
+    let mean = |of: fn(&ClientProcessors) -> f64| {
+        known.iter().map(of).sum::<f64>() / known.len().max(1) as f64
+    };
+    let (running, waiting) = (mean(|of| of.running), mean(|of| of.waiting));
+    let share = running + waiting;
+    (share >= SHARE_MIN).then(|| Seen {
+        weight: share.min(1.0),
+        evidence: format!(
+            "for {:.0} % of a transaction's time its client waits for a processor of its own machine, and for {:.0} % it is on \
+             one",
+            100.0 * waiting,
+            100.0 * running
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::stage::Stage;
+    use super::*;
+
+    fn stage(shares: [(f64, f64); 2]) -> Stage {
+        let mut stage = Stage::new();
+        for (trial, (running, waiting)) in stage.case.trials.iter_mut().zip(shares) {
+            trial.audit.client_processors = Some(ClientProcessors { running, waiting });
+        }
+        stage
+    }
+
+    #[test]
+    fn clients_that_wait_for_processors_show_it() {
+        let seen = stage([(0.1, 0.7), (0.2, 0.6)]).look(&KIND).expect("seen");
+        assert_eq!(
+            seen.evidence,
+            "for 65 % of a transaction's time its client waits for a processor of its own machine, and for 15 % it is on one"
+        );
+        assert!((seen.weight - 0.8).abs() < 1e-9);
+    }
+
+    #[test]
+    fn clients_that_wait_for_the_database_and_unknown_ones_do_not() {
+        assert_eq!(stage([(0.2, 0.1), (0.3, 0.2)]).look(&KIND), None);
+        assert_eq!(stage([(0.1, 0.7), (0.1, 0.0)]).look(&KIND), None);
+        let mut one = stage([(0.1, 0.8), (0.1, 0.8)]);
+        one.case.trials[1].audit.client_processors = None;
+        assert_eq!(one.look(&KIND), None);
+        assert_eq!(Stage::new().look(&KIND), None);
+    }
+}
