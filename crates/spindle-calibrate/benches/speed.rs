@@ -22,6 +22,7 @@ const PAIRS: usize = 5;
 
 const BEST: &str = "--ioengine=io_uring --iodepth=32 --fixedbufs=1 --registerfiles=1 --iodepth_batch_submit=32 \
                     --iodepth_batch_complete_min=1 --iodepth_batch_complete_max=32";
+const LARGE: &str = "--ioengine=io_uring --iodepth=8 --bs=1m --rw=read";
 const PSYNC: &str = "--ioengine=psync --iodepth=1";
 
 /// What must hold of a ratio, ours over the other.
@@ -76,6 +77,12 @@ fn main() -> ExitCode {
         [&|| ours(deep, &unwritten), &|| fio(BEST, &unwritten, time)],
     );
     pair(
+        "the same, CPU us per read",
+        Goal::AtMost(1.0),
+        cpu_us,
+        [&|| ours(deep, &unwritten), &|| fio(BEST, &unwritten, time)],
+    );
+    pair(
         "unwritten file, one by one, reads/s; fio psync",
         Goal::AtLeast(1.0),
         per_s,
@@ -95,8 +102,16 @@ fn main() -> ExitCode {
     );
     let large = |has_fixed| reads(Method::Async, 8, What::LargeSequential, has_fixed);
     pair(
-        "1 MiB, CPU us per read; without fixed buffers",
+        "1 MiB, depth 8, CPU us per read; fio unregistered",
         Goal::AtMost(0.3),
+        cpu_us,
+        [&|| ours(large(true), &written), &|| {
+            fio(LARGE, &written, time)
+        }],
+    );
+    pair(
+        "the same; ours unregistered",
+        Goal::AtMost(1.0),
         cpu_us,
         [&|| ours(large(true), &written), &|| {
             ours(large(false), &written)

@@ -54,6 +54,8 @@ const CONTENDERS: usize = 3;
 /// Parts of the time after which no more small and no more large requests are begun.
 const SMALL_UNTIL: f64 = 0.55;
 const LARGE_UNTIL: f64 = 0.65;
+/// After this part no point is measured again, and none at a rate: commits take the rest.
+const AGAIN_UNTIL: f64 = 0.85;
 
 /// A calibration under way.
 pub(crate) struct Work<'a> {
@@ -211,7 +213,7 @@ impl<'a> Work<'a> {
         };
         for share in SHARES {
             // A first point, however little time there is.
-            if self.is_past(1.0) && !points.is_empty() {
+            if self.is_past(AGAIN_UNTIL) && !points.is_empty() {
                 break;
             }
             let rate_per_s = most.point.iops * share;
@@ -438,7 +440,7 @@ impl<'a> Work<'a> {
             let is_settled = again
                 .as_ref()
                 .is_some_and(|extreme| !is_better(point, &extreme.point));
-            if is_settled || self.is_past(1.0) {
+            if is_settled || self.is_past(AGAIN_UNTIL) {
                 break;
             }
             let (method, depth) = (curve.method, point.depth);
