@@ -1,4 +1,4 @@
-//! The clients themselves are the limit: they wait for processors of the machine they are on, or keep them busy.
+//! The clients themselves are the limit: they wait for processors of the machine they run on, or keep them busy.
 
 use super::super::ClientProcessors;
 use super::case_facts::CaseFacts;
@@ -9,8 +9,8 @@ const SHARE_MIN: f64 = 0.5;
 
 pub(super) const KIND: Kind = Kind {
     name: "client-bound",
-    text: "The clients are the limit: for most of a transaction's time they use the processors of their own machine, or \
-           wait for them. The database could do more than they ask of it.",
+    text: "The clients are the limit: for most of a transaction's time they use the processors of the machine they run \
+           on, or wait for them. The database could do more than they ask of it.",
     text_where_layouts_differ: None,
     remedy: "Let the clients run on a machine with more free processors, with nothing else beside them, or use fewer \
              clients.",
@@ -29,8 +29,8 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
     (share >= SHARE_MIN).then(|| Seen {
         weight: share.min(1.0),
         evidence: format!(
-            "for {:.0} % of a transaction's time its client waits for a processor of its own machine, and for {:.0} % it is on \
-             one",
+            "its client waits for a processor of its machine for {:.0} % of a transaction's time, and is on one for \
+             {:.0} %",
             100.0 * waiting,
             100.0 * running
         ),
@@ -55,7 +55,7 @@ mod tests {
         let seen = stage([(0.1, 0.7), (0.2, 0.6)]).look(&KIND).expect("seen");
         assert_eq!(
             seen.evidence,
-            "for 65 % of a transaction's time its client waits for a processor of its own machine, and for 15 % it is on one"
+            "its client waits for a processor of its machine for 65 % of a transaction's time, and is on one for 15 %"
         );
         assert!((seen.weight - 0.8).abs() < 1e-9);
     }
