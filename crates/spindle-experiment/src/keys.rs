@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use spindle_text::load_file::LoadFile;
+use spindle_text::load_file::{LargeFile, LoadFile};
 use spindle_text::section::{Key, Keys, Section, TextFile};
 use spindle_text::word::Word;
 
@@ -61,6 +61,10 @@ impl Keys for Reader<'_> {
 
     fn load_files(&mut self, key: Key) -> Vec<LoadFile> {
         Reader::load_files(self, key.name)
+    }
+
+    fn large_file(&mut self, key: Key) -> Option<LargeFile> {
+        Reader::large_file(self, key.name)
     }
 
     fn weighted_files(&mut self, key: Key) -> Vec<TextFile> {

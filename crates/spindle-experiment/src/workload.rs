@@ -223,8 +223,15 @@ impl Workload {
         let kind = reader.word("kind", WorkloadKind::OltpMix);
         let (clients, error_limit) = match kind.defaults().settings().pace() {
             Pace::Streams => {
-                check_streams(reader, kind)?;
+                let reason = "a stream asks its next query when it has the answer to the last";
+                check_pace(reader, kind, reason)?;
                 (1, ERROR_LIMIT_OF_QUERIES_PERCENT)
+            }
+            Pace::Recorded => {
+                let reason =
+                    "the recording says when transactions begin; speed and times change that";
+                check_pace(reader, kind, reason)?;
+                (8, ERROR_LIMIT_PERCENT)
             }
             Pace::Timed | Pace::Counted => (8, ERROR_LIMIT_PERCENT),
         };
@@ -276,14 +283,18 @@ fn refused(reader: &Reader<'_>, refusal: Refusal) -> ExperimentError {
     error.mark(usize::MAX, &shown.name, &shown.text, shown.span, label)
 }
 
-/// Keys that mean nothing to streams of queries.
-fn check_streams(reader: &Reader<'_>, kind: WorkloadKind) -> Result<(), ExperimentError> {
+/// Keys that mean nothing where transactions have a pace of their own.
+fn check_pace(
+    reader: &Reader<'_>,
+    kind: WorkloadKind,
+    reason: &str,
+) -> Result<(), ExperimentError> {
     for key in ["think_time", "rate", "p99", "arrivals"] {
         if reader.has(key) {
             return Err(reader.conflict(
                 &[key],
                 format!("{key} means nothing to kind = \"{kind}\""),
-                "a stream asks its next query when it has the answer to the last",
+                reason,
                 "leave it out",
             ));
         }

@@ -217,9 +217,14 @@ fn long_flush(result: &RunResult, case: &Case) -> Option<String> {
     let flush = flush_s(longest);
     // Where the flush stays as it is and the time without it is so long, it is within the limit.
     let enough_s = (flush * (1.0 / FLUSH_MAX_PART - 1.0)).ceil();
+    // What ends with its last transaction has no length that could be set.
+    let advice = match longest.conditions.asked_ms {
+        Some(_) => format!(" Set plan.measure to {enough_s:.0}s or more."),
+        None => String::new(),
+    };
     Some(format!(
         "{} ({rounds}): measured {:.1} s + flush {flush:.1} s. The flush at the end counts as measured time, so {:.0} % of the \
-         throughput depends on when the last checkpoint was. Set plan.measure to {enough_s:.0}s or more.",
+         throughput depends on when the last checkpoint was.{advice}",
         case_label(result, case),
         longest.measured_s - flush,
         100.0 * flush / longest.measured_s
@@ -368,6 +373,12 @@ mod tests {
         record.cases[0].trials[1].measured_s = 7.4;
         record.cases[0].trials[1].audit.flush_at_end_us = Some(2.4e6);
         record.cases[1].trials[1].audit.flush_at_end_us = Some(0.2e6);
+        let without = warnings(&build(&record).unwrap());
+        assert!(
+            without[0].ends_with("when the last checkpoint was."),
+            "{without:?}"
+        );
+        record.cases[0].trials[1].conditions.asked_ms = Some(5_000);
         let result = build(&record).unwrap();
         assert_eq!(
             warnings(&result),

@@ -77,6 +77,48 @@ pub enum DumpForm {
     Sqlite,
 }
 
+/// A file that is too large to be kept with the settings, where it lies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LargeFile {
+    /// Its name as the setting spells it.
+    pub name: String,
+    /// Where it is, absolute.
+    pub path: PathBuf,
+    /// Its bytes.
+    pub bytes: u64,
+    /// When it was changed last, nanoseconds since 1970.
+    pub changed_ns: i64,
+}
+
+impl LargeFile {
+    /// Looks at a file. `name` is as people spell it, `path` where it is.
+    ///
+    /// # Errors
+    /// It is not there, or is no file.
+    pub fn find(name: &str, path: &Path) -> io::Result<LargeFile> {
+        let path = std::path::absolute(path)?;
+        if !fs::metadata(&path)?.is_file() {
+            return Err(invalid("it is no file"));
+        }
+        let (bytes, changed_ns) = size_and_age(&path)?;
+        Ok(LargeFile {
+            name: name.to_owned(),
+            path,
+            bytes,
+            changed_ns,
+        })
+    }
+
+    /// Opens it; it must still be what it was.
+    ///
+    /// # Errors
+    /// It is another one by now, or is gone.
+    pub fn open(&self) -> io::Result<File> {
+        check_unchanged(&self.path, (self.bytes, self.changed_ns))?;
+        File::open(&self.path)
+    }
+}
+
 impl LoadFile {
     /// Looks at a file or directory, and keeps its text if it is SQL of at most `bytes_max`. `name` is as people spell
     /// it, `path` where it is.
@@ -127,10 +169,14 @@ impl Dump {
     /// # Errors
     /// As for [`Dump::open`].
     pub fn check(&self) -> io::Result<()> {
-        match size_and_age(&self.path)? == (self.bytes, self.changed_ns) {
-            true => Ok(()),
-            false => Err(invalid("it has changed since the experiment was read")),
-        }
+        check_unchanged(&self.path, (self.bytes, self.changed_ns))
+    }
+}
+
+fn check_unchanged(path: &Path, (bytes, changed_ns): (u64, i64)) -> io::Result<()> {
+    match size_and_age(path)? == (bytes, changed_ns) {
+        true => Ok(()),
+        false => Err(invalid("it has changed since the experiment was read")),
     }
 }
 

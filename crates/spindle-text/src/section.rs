@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 
-use crate::load_file::LoadFile;
 pub use crate::load_file::TextFile;
+use crate::load_file::{LargeFile, LoadFile};
 use crate::quantity::{duration_text, size_text};
 use crate::word::Word;
 
@@ -62,6 +62,9 @@ pub trait Keys {
 
     /// Files that a database is loaded from: SQL and dumps; none when the key is left out.
     fn load_files(&mut self, key: Key) -> Vec<LoadFile>;
+
+    /// One file, which may be large and stays where it is; none when the key is left out.
+    fn large_file(&mut self, key: Key) -> Option<LargeFile>;
 
     /// Text files, each with a weight behind its name, `name@9`, or 1; none when the key is left out.
     fn weighted_files(&mut self, key: Key) -> Vec<TextFile>;
@@ -266,6 +269,11 @@ impl Keys for Listing {
     fn load_files(&mut self, key: Key) -> Vec<LoadFile> {
         self.row(key, "none", "a list of SQL files and dumps");
         Vec::new()
+    }
+
+    fn large_file(&mut self, key: Key) -> Option<LargeFile> {
+        self.row(key, "none", "the name of a file");
+        None
     }
 
     fn weighted_files(&mut self, key: Key) -> Vec<TextFile> {

@@ -28,6 +28,14 @@ pub struct Arrivals {
     pub spacing: Spacing,
 }
 
+impl Arrivals {
+    /// Each as soon as a client is free.
+    pub const AT_ONCE: Arrivals = Arrivals {
+        rate_per_s: f64::INFINITY,
+        spacing: Spacing::Poisson,
+    };
+}
+
 /// The times at which transactions are to begin, from the first on.
 #[derive(Debug, Clone)]
 pub struct Schedule {

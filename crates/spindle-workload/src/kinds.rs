@@ -7,6 +7,7 @@ use spindle_text::words;
 
 use crate::dss::DssSettings;
 use crate::oltp_mix::OltpMixSettings;
+use crate::replay::ReplaySettings;
 use crate::script::ScriptSettings;
 use crate::slob::SlobSettings;
 use crate::sql::kind::{Kind, Pace, RowsInserted};
@@ -70,6 +71,8 @@ workloads! {
     Tpcc = "tpcc", TpccSettings;
     /// Your own SQL: files in the language of `pgbench`, the benchmark that comes with PostgreSQL.
     Script = "script", ScriptSettings;
+    /// What a server's sessions did, from its log.
+    Replay = "replay", ReplaySettings;
     /// Rows inserted one by one, as in the study of ASM and LVM.
     Junk = "junk", Junk;
     /// Decision support: scans, groups and sorts that are larger than memory.

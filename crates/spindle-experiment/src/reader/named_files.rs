@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use spindle_text::files;
-use spindle_text::load_file::{LoadFile, TextFile};
+use spindle_text::load_file::{LargeFile, LoadFile, TextFile};
 
 use super::{Node, Reader, Value, is_plain};
 
@@ -44,6 +44,36 @@ impl Reader<'_> {
         })
     }
 
+    /// The file that a key names, likewise; it is looked at and not read.
+    pub fn large_file(&mut self, key: &'static str) -> Option<LargeFile> {
+        let node = self.node(key)?;
+        let name = match &node.value {
+            Value::Text(text) if is_plain(text) => text,
+            _ => return self.refuse_value(key, node, "the name of a file, in quotes", None),
+        };
+        let path = self.document.directory().join(name);
+        match LargeFile::find(name, &path) {
+            Ok(file) => Some(file),
+            Err(error) => self.no_such_file(key, node, &path, &error),
+        }
+    }
+
+    /// Notes that a named file cannot be read.
+    fn no_such_file<T>(
+        &self,
+        key: &'static str,
+        node: &Node,
+        path: &Path,
+        error: &io::Error,
+    ) -> Option<T> {
+        let message = format!("cannot read {}", path.display());
+        let error = self.error(&node.place, key, message, error.to_string());
+        let help =
+            "name an existing file; a relative path begins at the experiment file's directory";
+        self.document.note(error.help(help));
+        None
+    }
+
     /// What `read` makes of each name of a list and the directory where relative paths begin; `None`: the name is not
     /// allowed.
     fn each_file<T>(
@@ -67,13 +97,7 @@ impl Reader<'_> {
             match read(name, self.document.directory()) {
                 None => self.refuse_value(key, item, allowed, None),
                 Some(Ok(file)) => Some(file),
-                Some(Err((path, error))) => {
-                    let message = format!("cannot read {}", path.display());
-                    let error = self.error(&item.place, key, message, error.to_string());
-                    let help = "name an existing file; a relative path begins at the experiment file's directory";
-                    self.document.note(error.help(help));
-                    None
-                }
+                Some(Err((path, error))) => self.no_such_file(key, item, &path, &error),
             }
         };
         items.iter().filter_map(file).collect()

@@ -28,13 +28,13 @@ use super::protocol::{
     Progress, Report, Span, Task, TrialDatabase, TrialOutcome, Word, data_paths, file_paths,
 };
 use super::query_run::query_run;
-use super::response_time::{CLIENT_THREADS, MeanTime};
+use super::response_time::CLIENT_THREADS;
 use super::series_recorder::{self, SeriesRecorder};
 use super::turns;
 use crate::observe::series::DatabaseState;
 use spindle_experiment::{Caching, WriteSync};
 use spindle_result::{
-    Arrivals, CacheUse, Capacity, ClientProcessors, KindOfTransaction, Latency, Memory, QueryRun,
+    CacheUse, Capacity, ClientProcessors, KindOfTransaction, Latency, Memory, QueryRun,
     SegmentSpace, Standstill, StatementTime, SystemSeries, TrialTimes, WarmUp,
 };
 use spindle_system::SystemTree;
@@ -370,6 +370,7 @@ impl Measurement<'_> {
         warnings.extend(failed_for_good(errors, self.running.first_error()));
         let (cpu, steal_percent) = cpu_shares(&begin.system, &end.system);
         let is_sampled = self.engine.counters().waits_are_sampled();
+        let delay_us = || latency(&self.running.delay_times(), mean.before_begin_us);
         TrialOutcome {
             transactions,
             retries: end.retries - begin.retries,
@@ -389,7 +390,12 @@ impl Measurement<'_> {
             latency_us: latency(&self.running.times(), mean.whole_us),
             clients: Some(window.audit(mean)),
             client_processors: self.client_processors(begin, end, &window),
-            arrivals: self.arrivals(&seen.watched.backlogs, mean),
+            arrivals: open_loop::arrivals(
+                self.task,
+                &seen.watched.backlogs,
+                transactions,
+                delay_us,
+            ),
             capacity: seen.capacity,
             waits: waits(&begin.waits, &end.waits, is_sampled),
             response_time: response_time_between(begin, end, mean, transactions * self.processes()),
@@ -560,17 +566,6 @@ impl Measurement<'_> {
             duration_s: (self.env.now() - began_ns) as f64 / 1e9,
             is_settled,
         }))
-    }
-
-    /// What became of load that came at a rate.
-    fn arrivals(&self, backlogs: &[u64], mean: MeanTime) -> Option<Arrivals> {
-        let arrivals = self.task.workload.arrivals?;
-        Some(Arrivals {
-            rate_per_s: arrivals.rate_per_s,
-            delay_us: latency(&self.running.delay_times(), mean.before_begin_us),
-            backlog: backlogs.last().copied().unwrap_or(0),
-            is_overloaded: open_loop::is_overloaded(backlogs),
-        })
     }
 
     /// Lets time pass, sampling throughput; fails as soon as a client has.

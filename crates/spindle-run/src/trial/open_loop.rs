@@ -3,6 +3,46 @@
 
 use std::num::NonZeroU64;
 
+use spindle_result::{Arrivals, Latency};
+
+use super::protocol::Task;
+
+/// A replay has fallen behind when one of a hundred transactions is late by more than this share of its whole time, and
+/// by more seconds than these.
+const LATE_SHARE: f64 = 0.05;
+const LATE_S: f64 = 1.0;
+
+/// What became of load that came at a rate, or when a recording says; `delay_us` is how late transactions began.
+pub(super) fn arrivals(
+    task: &Task,
+    backlogs: &[u64],
+    transactions: u64,
+    delay_us: impl FnOnce() -> Latency,
+) -> Option<Arrivals> {
+    let settings = task.workload.transactions.settings();
+    if let Some(rate_per_s) = settings.recorded_rate_per_s() {
+        let delay_us = delay_us();
+        return Some(Arrivals {
+            rate_per_s,
+            delay_us,
+            backlog: 0,
+            is_overloaded: is_behind(delay_us.p99, transactions as f64 / rate_per_s),
+        });
+    }
+    let arrivals = task.workload.arrivals?;
+    Some(Arrivals {
+        rate_per_s: arrivals.rate_per_s,
+        delay_us: delay_us(),
+        backlog: backlogs.last().copied().unwrap_or(0),
+        is_overloaded: is_overloaded(backlogs),
+    })
+}
+
+/// Whether a replay fell behind what was recorded, by how late one of a hundred transactions began.
+fn is_behind(late_us: f64, whole_s: f64) -> bool {
+    late_us > 1e6 * (LATE_SHARE * whole_s).max(LATE_S)
+}
+
 /// Has clients that this thread is about to start wake within a microsecond of the time that they sleep to. The system
 /// would else round by 50 us ("timer slack", prctl(2), which new threads inherit), and charge it to every transaction.
 pub(super) fn begin_on_time() {
@@ -13,7 +53,7 @@ pub(super) fn begin_on_time() {
 /// Whether the database fell behind for good, by the transactions that were due and had not begun, sampled over the
 /// measured time: in the second half there was always a backlog, and it grew. One that keeps up has none now and then,
 /// even right after a stall.
-pub(super) fn is_overloaded(backlogs: &[u64]) -> bool {
+fn is_overloaded(backlogs: &[u64]) -> bool {
     let second_half = &backlogs[backlogs.len() / 2..];
     let (third, last) = second_half.split_at(second_half.len() / 2);
     let mean = |part: &[u64]| part.iter().sum::<u64>() as f64 / part.len() as f64;
@@ -23,6 +63,14 @@ pub(super) fn is_overloaded(backlogs: &[u64]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_replay_that_is_late_by_a_share_of_its_time_is_behind() {
+        assert!(!is_behind(900_000.0, 1.0), "less than a second");
+        assert!(is_behind(1_100_000.0, 1.0));
+        assert!(!is_behind(4_000_000.0, 100.0));
+        assert!(is_behind(6_000_000.0, 100.0));
+    }
 
     #[test]
     fn a_backlog_that_grows_is_overload_and_one_that_is_worked_off_is_none() {

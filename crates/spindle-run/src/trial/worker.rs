@@ -12,6 +12,7 @@ use spindle_engines::sql::{Purpose, SqlUnderTest, remote_server, said_of_full_di
 use spindle_engines::{EngineError, ErrorKind};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on, facts};
+use spindle_workload::Pace;
 
 use super::channel::say;
 use super::heartbeat::Heartbeat;
@@ -96,7 +97,8 @@ async fn measure(
     }
     let instance_bytes = facts::anonymous_bytes();
     let behaviour = task.workload.behaviour(task.clients);
-    if behaviour.arrivals.is_some() {
+    let pace = task.workload.transactions.settings().pace();
+    if behaviour.arrivals.is_some() || pace == Pace::Recorded {
         open_loop::begin_on_time();
     }
     let heartbeat = Heartbeat::start()

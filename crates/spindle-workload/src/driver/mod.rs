@@ -170,6 +170,14 @@ pub fn start<S: Session + 'static>(
 pub fn start_work<W: Work>(env: &Arc<dyn Env>, work: Arc<W>, behaviour: Behaviour) -> Running {
     let is_counted =
         behaviour.transactions.is_some() || work.transactions(0, behaviour.clients).is_some();
+    let arrivals = match work.is_paced() {
+        true => Some(Arrivals::AT_ONCE),
+        false => behaviour.arrivals,
+    };
+    let behaviour = Behaviour {
+        arrivals,
+        ..behaviour
+    };
     let board = Arc::new(Board::new(env, work.kinds(), behaviour, is_counted));
     let joins = (0..behaviour.clients)
         .map(|number| {
@@ -606,7 +614,11 @@ impl<W: Work> ClientPlace<'_, W> {
             let mut due_ns = None;
             if let Some(open) = &board.open {
                 self.turn_to(Doing::Idle, self.env.now());
-                due_ns = open.arrival(&*self.env, || board.is_stopping()).await;
+                let is_stopping = || board.is_stopping();
+                due_ns = match self.work.due_ns(&txn) {
+                    Some(after_ns) => open.due(&*self.env, after_ns, is_stopping).await,
+                    None => open.arrival(&*self.env, is_stopping).await,
+                };
                 if due_ns.is_none() {
                     break;
                 }

@@ -1,6 +1,6 @@
 //! What an open loop has besides: when transactions arrive, which may change while clients are at work.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use spindle_io::Env;
 use spindle_io::sync::{Latch, Notify, timeout};
@@ -20,6 +20,8 @@ pub(super) struct OpenLoop {
     pub(super) delays: Vec<Latch<LatencyHistogram>>,
     /// Those that were due and had not begun when measuring ended.
     pub(super) not_begun: Latch<LatencyHistogram>,
+    /// When the clients began, where transactions say themselves when they are due; 0 before that.
+    began_ns: AtomicU64,
     /// All of these delays so far, of transactions that have begun, nanoseconds.
     pub(super) queued_ns: AtomicU64,
 }
@@ -60,6 +62,7 @@ impl OpenLoop {
             changed: Notify::new(),
             delays: (0..histograms).map(|_| Latch::default()).collect(),
             not_begun: Latch::default(),
+            began_ns: AtomicU64::new(0),
             queued_ns: AtomicU64::new(0),
         }
     }
@@ -87,6 +90,31 @@ impl OpenLoop {
         let delays = self.delays.iter();
         delays.for_each(|it| *it.lock() = LatencyHistogram::new());
         *self.not_begun.lock() = LatencyHistogram::new();
+    }
+
+    /// Waits until a transaction is due that says itself when, after the clients began: that moment; `None` when told
+    /// to stop.
+    pub(super) async fn due(
+        &self,
+        env: &dyn Env,
+        after_ns: u64,
+        is_stopping: impl Fn() -> bool,
+    ) -> Option<u64> {
+        let now_ns = env.now().max(1);
+        let set = (self.began_ns).compare_exchange(0, now_ns, Ordering::AcqRel, Ordering::Acquire);
+        let due_ns = set
+            .map_or_else(|began_ns| began_ns, |_| now_ns)
+            .saturating_add(after_ns);
+        loop {
+            // Made before the look at what would end the wait.
+            let changed = self.changed.notified();
+            let wait_ns = due_ns.saturating_sub(env.now());
+            match (is_stopping(), wait_ns) {
+                (true, _) => return None,
+                (false, 0) => return Some(due_ns),
+                (false, _) => _ = timeout(env, wait_ns, changed).await,
+            }
+        }
     }
 
     /// Waits for the next arrival: when it was due; `None` when told to stop. One that was waited for is none when the

@@ -46,6 +46,16 @@ pub trait Work: Send + Sync + 'static {
     /// The client's next transaction.
     fn next(&self, client: &mut Client) -> Self::Txn;
 
+    /// Whether transactions say themselves when they are due.
+    fn is_paced(&self) -> bool {
+        false
+    }
+
+    /// When it is due, nanoseconds after all clients began; `None`: as soon as its client is free.
+    fn due_ns(&self, _: &Self::Txn) -> Option<u64> {
+        None
+    }
+
     /// Which kind it is.
     fn kind(&self, _: &Self::Txn) -> usize {
         0

@@ -21,7 +21,7 @@ struct Answer {
 
 /// Why a check is not passed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CheckError {
+pub(crate) enum CheckError {
     #[error(transparent)]
     Session(#[from] SessionError),
     #[error("{0} of {1} answers were kept after the load")]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// What is wrong with a script, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mistake {
+pub(crate) struct Mistake {
     /// The bytes of the text that are wrong.
     pub span: Range<usize>,
     /// What is wrong.

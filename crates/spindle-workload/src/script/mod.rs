@@ -1,7 +1,8 @@
 //! Workloads from files in the language of `pgbench`, PostgreSQL's own benchmark: statements, and commands that set
 //! variables, branch, sleep and keep answers. `scanner` cuts a file into pieces, `lexer` and `expression` read
 //! expressions, `function` and `random` calculate as pgbench does, `program` makes steps of it all, `client` takes them
-//! on a connection, `answers` checks, and `workload` is the kind of workload that the experiment file names.
+//! on a connection, `own_data` loads tables, `answers` checks, and `workload` is the kind of workload that the
+//! experiment file names.
 
 mod answers;
 mod client;
@@ -9,6 +10,7 @@ mod expression;
 mod function;
 mod lexer;
 mod mistake;
+pub(crate) mod own_data;
 mod program;
 mod random;
 mod scanner;

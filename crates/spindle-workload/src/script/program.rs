@@ -76,7 +76,7 @@ pub(super) struct Script {
 
 /// A statement and where it stands, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Placed {
+pub(crate) struct Placed {
     pub sql: String,
     pub place: String,
 }
@@ -95,7 +95,7 @@ pub(super) struct Program {
 pub(super) const OF_CLIENTS: [&str; 4] = ["client_id", "default_seed", "random_seed", "scale"];
 
 /// A mistake, and the file that it is in.
-pub(super) type FileMistake<'a> = (&'a TextFile, Mistake);
+pub(crate) type FileMistake<'a> = (&'a TextFile, Mistake);
 
 /// Reads scripts; `defined` are variables that they begin with.
 ///

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use rand_xoshiro::rand_core::RngCore;
 use serde::{Deserialize, Serialize};
 use spindle_io::sync::Latch;
-use spindle_text::load_file::{Dump, DumpForm, LoadFile};
-use spindle_text::section::{Refusal, Shown, TextFile};
+use spindle_text::load_file::{Dump, LoadFile};
+use spindle_text::section::{Refusal, TextFile};
 use spindle_text::settings;
 
-use super::answers;
 use super::client::{Place, ScriptTransaction};
-use super::program::{self, FileMistake, Placed, Program};
+use super::own_data::{self, OwnData, refusal};
+use super::program::{self, FileMistake, Program};
 use super::random::Random;
 use super::value::{Scalar, Variable};
 use crate::session::SessionError;
@@ -41,10 +41,7 @@ settings! {
 /// A workload of scripts.
 pub struct ScriptWorkload {
     program: Arc<Program>,
-    load: Vec<Placed>,
-    /// Dumps, each with the number of statements of `load` that come before it.
-    dumps: Vec<(usize, Dump)>,
-    check: Vec<Placed>,
+    data: OwnData,
     /// The variables of each client.
     places: Arc<[Place]>,
     weights: u64,
@@ -71,17 +68,7 @@ impl ScriptSettings {
         define("random_seed", seed.to_string());
         define("default_seed", default_seed.to_string());
         let program = program::read(&self.scripts, &defined, dialect)?;
-        let (mut load, mut dumps) = (Vec::new(), Vec::new());
-        for file in &self.load {
-            match file {
-                LoadFile::Text(file) => load.extend(program::statements(file, &defined, dialect)?),
-                LoadFile::Dump(dump) => dumps.push((load.len(), dump.clone())),
-            }
-        }
-        let mut check = Vec::new();
-        for file in &self.check {
-            check.extend(program::statements(file, &defined, dialect)?);
-        }
+        let data = OwnData::read(&self.load, &self.check, &defined, dialect)?;
         let client_id = program.names.known("client_id");
         let place = |number: u64| {
             let mut variables = program.beginning.clone();
@@ -97,64 +84,10 @@ impl ScriptSettings {
                 .iter()
                 .map(|script| u64::from(script.weight))
                 .sum(),
-            load,
-            dumps,
-            check,
+            data,
             program: Arc::new(program),
         })
     }
-}
-
-/// The database whose tools restore a dump.
-fn dialect_of(form: DumpForm) -> (Dialect, &'static str) {
-    match form {
-        DumpForm::PostgresCustom
-        | DumpForm::PostgresDirectory
-        | DumpForm::PostgresTar
-        | DumpForm::PostgresPlain => (Dialect::Postgres, "PostgreSQL"),
-        DumpForm::MariaDb => (Dialect::MariaDb, "MariaDB or MySQL"),
-        DumpForm::Sqlite => (Dialect::Sqlite, "SQLite"),
-    }
-}
-
-fn refusal(keys: &'static [&'static str], title: &str, label: &str, help: &'static str) -> Refusal {
-    Refusal {
-        keys,
-        title: title.to_owned(),
-        label: label.to_owned(),
-        help,
-        shown: None,
-    }
-}
-
-/// Refuses dumps of another database, and a copy that something would be lost by.
-fn check_dumps(load: &[LoadFile], dialect: Dialect) -> Result<(), Refusal> {
-    for (number, file) in load.iter().enumerate() {
-        let LoadFile::Dump(dump) = file else {
-            continue;
-        };
-        let (of, database) = dialect_of(dump.form);
-        if of != dialect {
-            return Err(refusal(
-                &["load"],
-                &format!("{} cannot be loaded", dump.name),
-                &format!("it is of {database}, and the engine is another"),
-                "choose the dump's own engine in [database], or load SQL that the engine knows",
-            ));
-        }
-        if dump.form == DumpForm::Sqlite && number > 0 {
-            return Err(refusal(
-                &["load"],
-                &format!(
-                    "{} would take the place of what is loaded before it",
-                    dump.name
-                ),
-                "a database file of SQLite is copied as a whole",
-                "name it first",
-            ));
-        }
-    }
-    Ok(())
 }
 
 impl Kind for ScriptSettings {
@@ -172,11 +105,7 @@ impl Kind for ScriptSettings {
     }
 
     fn dumps(&self) -> Vec<&Dump> {
-        let dumps = self.load.iter().filter_map(|file| match file {
-            LoadFile::Dump(dump) => Some(dump),
-            LoadFile::Text(_) => None,
-        });
-        dumps.collect()
+        own_data::dumps(&self.load)
     }
 
     fn check(&self, made_for: &MadeFor) -> Result<(), Refusal> {
@@ -199,20 +128,10 @@ impl Kind for ScriptSettings {
                 "give one of them a weight of 1 or more",
             ));
         }
-        check_dumps(&self.load, dialect)?;
+        own_data::check_dumps(&self.load, dialect)?;
         match self.workload(dialect, 0, 0) {
             Ok(_) => Ok(()),
-            Err((file, mistake)) => Err(Refusal {
-                keys: &["scripts", "load", "check"],
-                title: format!("{} cannot be carried out", file.name),
-                label: mistake.message,
-                help: "docs/how-to/your-own-sql.md says what scripts may hold",
-                shown: Some(Box::new(Shown {
-                    name: file.name.clone(),
-                    text: file.text.clone(),
-                    span: mistake.span,
-                })),
-            }),
+            Err(mistake) => Err(own_data::refused(mistake, &["scripts", "load", "check"])),
         }
     }
 }
@@ -228,15 +147,11 @@ impl SqlWorkload for ScriptWorkload {
     }
 
     fn create_tables(&self, _: Dialect) -> Vec<String> {
-        self.load
-            .iter()
-            .map(|statement| statement.sql.clone())
-            .collect()
+        self.data.statements()
     }
 
     fn dumps(&self) -> Vec<(usize, &Dump)> {
-        let dumps = self.dumps.iter();
-        dumps.map(|(before, dump)| (*before, dump)).collect()
+        self.data.dumps()
     }
 
     fn load_parts(&self, _: Dialect) -> Vec<LoadPart> {
@@ -248,7 +163,7 @@ impl SqlWorkload for ScriptWorkload {
     }
 
     fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), SessionError> {
-        answers::keep(&self.check, connection)
+        self.data.keep_answers(connection)
     }
 
     fn statements(&self, _: Dialect) -> Vec<String> {
@@ -257,13 +172,11 @@ impl SqlWorkload for ScriptWorkload {
     }
 
     fn place(&self, of: Origin) -> Option<&str> {
-        let (statements, number) = match of {
-            Origin::Table(number) => (&self.load, number),
-            Origin::Statement(number) => (&self.program.statements, number),
+        let statement = match of {
+            Origin::Table(number) => self.data.statement(number),
+            Origin::Statement(number) => self.program.statements.get(number),
         };
-        statements
-            .get(number)
-            .map(|statement| statement.place.as_str())
+        statement.map(|statement| statement.place.as_str())
     }
 
     fn next(&self, client: &mut Client) -> Box<dyn SqlTransaction> {
@@ -290,6 +203,7 @@ impl SqlWorkload for ScriptWorkload {
         connection: &mut dyn SqlConnection,
         _: &[Acknowledged],
     ) -> Result<String, String> {
-        answers::compare(&self.check, connection).map_err(|error| error.to_string())
+        let compared = self.data.compare_answers(connection);
+        compared.map_err(|error| error.to_string())
     }
 }

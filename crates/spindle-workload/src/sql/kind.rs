@@ -33,6 +33,8 @@ pub enum Pace {
     Timed,
     /// It ends when so much has been done.
     Counted,
+    /// It ends when all that was recorded has been done, and begins each thing when the record says.
+    Recorded,
     /// It ends when each stream has asked its queries, one after the other.
     Streams,
 }
@@ -109,6 +111,11 @@ pub trait Kind {
     /// The first thing found.
     fn check(&self, _: &MadeFor) -> Result<(), Refusal> {
         Ok(())
+    }
+
+    /// Transactions that are due in a second by what was recorded; `None` where they follow each other.
+    fn recorded_rate_per_s(&self) -> Option<f64> {
+        None
     }
 
     /// Rows that a transaction locks at once, besides the ledger's.

@@ -110,6 +110,11 @@ pub trait SqlWorkload: Send + Sync {
         None
     }
 
+    /// Whether its transactions say when they are due.
+    fn is_paced(&self) -> bool {
+        false
+    }
+
     /// A statement that takes longer is cancelled, and its transaction has failed.
     fn statement_limit(&self) -> Option<Duration> {
         None
@@ -142,6 +147,11 @@ pub trait SqlTransaction: Send {
     /// Which of the workload's kinds it is.
     fn kind(&self) -> usize {
         0
+    }
+
+    /// When it is due, microseconds after all clients began; `None`: as soon as its client is free.
+    fn due_us(&self) -> Option<u64> {
+        None
     }
 
     /// For a transaction that changes something and is looked for by the check, its number among the client's (the

@@ -55,6 +55,14 @@ impl Work for SqlWork {
         self.workload.transactions(client, clients)
     }
 
+    fn is_paced(&self) -> bool {
+        self.workload.is_paced()
+    }
+
+    fn due_ns(&self, txn: &Self::Txn) -> Option<u64> {
+        txn.due_us().map(|due_us| due_us.saturating_mul(1_000))
+    }
+
     fn next(&self, client: &mut Client) -> Self::Txn {
         self.workload.next(client)
     }

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::{fail, print};
-use crate::import::{self, Asked};
+use crate::import::log::{self, AskedLog, LogForm};
+use crate::import::{self, Asked, Counter};
 
 pub(super) const STATEMENTS_HELP: &str = "Examples:
   spindle import pg_stat_statements postgres://ann@db1/shop --load shop.dump
@@ -17,6 +18,27 @@ the tables (pg_stats): common values and histograms. It is said which share of c
 out, and why.
 
 The server is only read: nothing of it is changed, and no statement of the mix is carried out there.";
+
+pub(super) const SCHEMA_HELP: &str = "Example:
+  spindle import performance_schema mysql://ann@db1/shop --load shop.sql
+
+As with pg_stat_statements. Parameters are drawn from a sample of each column. MariaDB keeps the texts of prepared \
+statements only as long as their sessions are open: what is not known of them is counted as not covered.
+
+The server is only read: nothing of it is changed, and no statement of the mix is carried out there.";
+
+pub(super) const LOG_HELP: &str = "Examples:
+  spindle import csvlog postgresql.csv --load shop.dump
+  spindle import slowlog slow.log --database shop --load shop.sql
+
+Every session of the log becomes a stream of transactions, in its order and with its times. The experiment file replays \
+them with their times, faster (speed = 2.0), or as fast as possible (times = \"ignored\").
+
+Statements of users, roles and rights are left out, so that no password is written. So is what reaches files or other \
+servers, and COPY, whose rows are not in the log. It is said how many statements are left out, and why.
+
+PostgreSQL writes such a log with logging_collector = on, log_destination = 'csvlog' (or 'jsonlog') and \
+log_min_duration_statement = 0; MariaDB and MySQL with slow_query_log = on and long_query_time = 0, or general_log = on.";
 
 #[derive(Subcommand)]
 pub(super) enum Import {
@@ -32,6 +54,56 @@ pub(super) enum Import {
         #[command(flatten)]
         mix: MixOptions,
     },
+    /// A mix of the statements that performance_schema of MariaDB or MySQL has counted.
+    #[command(name = "performance_schema", after_help = SCHEMA_HELP)]
+    PerformanceSchema {
+        /// The address of the server with its database.
+        #[arg(value_name = "URL")]
+        source: String,
+        #[command(flatten)]
+        mix: MixOptions,
+    },
+    /// A replay of PostgreSQL's log in CSV.
+    #[command(after_help = LOG_HELP)]
+    Csvlog(LogOptions),
+    /// A replay of PostgreSQL's log in JSON.
+    #[command(after_help = LOG_HELP)]
+    Jsonlog(LogOptions),
+    /// A replay of the slow query log of MariaDB or MySQL.
+    #[command(after_help = LOG_HELP)]
+    Slowlog(LogOptions),
+    /// A replay of the general query log of MariaDB or MySQL.
+    #[command(after_help = LOG_HELP)]
+    Generallog(LogOptions),
+}
+
+/// What every log takes.
+#[derive(Args)]
+pub(super) struct LogOptions {
+    /// The log.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The database whose statements are taken [default: the one with most of them].
+    #[arg(long, value_name = "NAME")]
+    database: Option<String>,
+    /// The directory to make.
+    #[arg(long, value_name = "DIR", default_value = "imported")]
+    out: PathBuf,
+    /// A dump or SQL file with the data as it was when the log began; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    load: Vec<String>,
+}
+
+impl LogOptions {
+    fn import(&self, form: LogForm) -> Result<String, String> {
+        log::log(&AskedLog {
+            form,
+            file: &self.file,
+            database: self.database.as_deref(),
+            load: &self.load,
+            out: &self.out,
+        })
+    }
 }
 
 /// What every mix takes.
@@ -66,7 +138,17 @@ pub(super) fn carry_out(asked: &Import) -> ExitCode {
             source,
             statistics,
             mix,
-        } => import::pg_stat_statements(&mix.asked(source, statistics.as_deref())),
+        } => {
+            let asked = mix.asked(source, statistics.as_deref());
+            import::counted_mix(Counter::PgStatStatements, &asked)
+        }
+        Import::PerformanceSchema { source, mix } => {
+            import::counted_mix(Counter::PerformanceSchema, &mix.asked(source, None))
+        }
+        Import::Csvlog(asked) => asked.import(LogForm::Csv),
+        Import::Jsonlog(asked) => asked.import(LogForm::Json),
+        Import::Slowlog(asked) => asked.import(LogForm::Slow),
+        Import::Generallog(asked) => asked.import(LogForm::General),
     };
     match told {
         Ok(text) => print(&text),

@@ -93,7 +93,8 @@ pub fn told(
     text
 }
 
-fn paragraph(text: &mut String, sentence: &str) {
+/// A point of a list.
+pub fn paragraph(text: &mut String, sentence: &str) {
     for (number, line) in wrapped(sentence, WIDTH - 4).iter().enumerate() {
         let mark = if number == 0 { "-" } else { " " };
         let _ = writeln!(text, "  {mark} {line}");

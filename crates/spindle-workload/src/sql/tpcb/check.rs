@@ -1,6 +1,7 @@
 //! What must hold after TPC-B: the balances of accounts, tellers and branches, and what history says moved them, are
 //! the same in sum, and history has every transaction that a client was promised.
 
+use crate::session::SessionError;
 use crate::sql::connection::SqlConnection;
 use crate::sql::numbered;
 use crate::workload::Acknowledged;
@@ -13,10 +14,21 @@ const SUMS: [(&str, &str); 4] = [
     ("history", "select sum(delta) from history"),
 ];
 
+/// Why a database is not what it must be.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CheckError {
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    #[error(transparent)]
+    Disagreement(#[from] Disagreement),
+    #[error(transparent)]
+    NotThere(#[from] numbered::NotThere),
+}
+
 pub(super) fn check(
     connection: &mut dyn SqlConnection,
     acknowledged: &[Acknowledged],
-) -> Result<String, String> {
+) -> Result<String, CheckError> {
     let mut sums = [0; 4];
     for ((_, sql), sum) in SUMS.iter().zip(&mut sums) {
         let asked = connection.ask(sql, &mut |row| {
@@ -24,12 +36,11 @@ pub(super) fn check(
             *sum = if row.is_null(0)? { 0 } else { row.int(0)? };
             Ok(())
         });
-        asked.map_err(|error| error.to_string())?;
+        asked?;
     }
-    let agreed = agreed(sums).map_err(|wrong| wrong.to_string())?;
+    let agreed = agreed(sums)?;
     let entries = "select client, number from history";
-    let count = numbered::check(connection, entries, acknowledged);
-    let count = count.map_err(|wrong| wrong.to_string())?;
+    let count = numbered::check(connection, entries, acknowledged)?;
     Ok(said(count, agreed))
 }
 

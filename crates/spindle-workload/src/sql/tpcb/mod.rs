@@ -171,6 +171,6 @@ impl SqlWorkload for Tpcb {
         connection: &mut dyn SqlConnection,
         acknowledged: &[Acknowledged],
     ) -> Result<String, String> {
-        check::check(connection, acknowledged)
+        check::check(connection, acknowledged).map_err(|wrong| wrong.to_string())
     }
 }

@@ -1,7 +1,9 @@
-//! Mixes that are made of what a server has counted: they come near to the load that was counted, on a server of the
-//! test's own, which is left as it was.
+//! Mixes that are made of what a server has counted, and replays of what it logged: they come near to that load, on a
+//! server of the test's own, which is left as it was.
 
+mod mariadb;
 mod postgres;
+mod replay;
 
 use std::fs;
 use std::path::Path;
@@ -93,4 +95,11 @@ pub fn all_of(directory: &Path) -> String {
     let entries = fs::read_dir(directory).unwrap();
     let texts = entries.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
     texts.collect()
+}
+
+/// That a mix covers so many percent of the calls at least.
+pub fn covers(said: &str, least: f64) {
+    let (_, share) = said.split_once("The mix covers ").unwrap();
+    let share: f64 = share.split(' ').next().unwrap().parse().unwrap();
+    assert!(share >= least, "{said}");
 }

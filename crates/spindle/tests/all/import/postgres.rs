@@ -6,7 +6,7 @@ use std::path::Path;
 use spindle_engines::sql::ServerKind;
 use spindle_workload::sql::{Dialect, SqlConnection, Value};
 
-use super::{Chance, Taken, all_of, carry_out};
+use super::{Chance, Taken, all_of, carry_out, covers};
 use crate::server_by_url::scene::{PASSWORD, Scene, told};
 
 const ITEMS: u64 = 20_000;
@@ -213,13 +213,6 @@ fn wrong_weights_show(scene: &Scene, experiment: &Path, planted: &Taken) {
     carry_out(scene, experiment, Dialect::Postgres, TRANSACTIONS);
     let wrong = taken(scene, &from);
     assert!(!planted.is_near(&wrong), "{planted:?} and {wrong:?}");
-}
-
-/// That a mix covers so many percent of the calls at least.
-fn covers(said: &str, least: f64) {
-    let (_, share) = said.split_once("The mix covers ").unwrap();
-    let share: f64 = share.split(' ').next().unwrap().parse().unwrap();
-    assert!(share >= least, "{said}");
 }
 
 /// From a file there are no parameters, unless a server is named for them.

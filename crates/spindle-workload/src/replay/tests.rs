@@ -1,0 +1,144 @@
+//! Recordings as a whole: how they are read, dealt out, and what is wrong with those that are none.
+
+use super::lanes::deal_out;
+use super::recording::{Recorded, Recording, SessionHead, Step};
+use super::{clients_at_once, inlined};
+
+const HEAD: &str = r#"{"format":"spindle recording","version":1,"database":"postgres","texts":1,"sessions":2,"transactions":3,"statements":5,"duration_us":900}"#;
+const LINES: [&str; 6] = [
+    r#"{"text":"update t set n = n + $1 where id = $2"}"#,
+    r#"{"session":{"from_us":0,"to_us":500,"transactions":2}}"#,
+    r#"[0,[[0,"begin"],[10,0,["1",null]],[20,"commit"]]]"#,
+    r#"[400,[[0,"select 1"]]]"#,
+    r#"{"session":{"from_us":300,"to_us":900,"transactions":1}}"#,
+    r#"[300,[[0,0,["2","7"]]]]"#,
+];
+
+fn read(text: &str) -> Result<Recording, String> {
+    let read = Recording::of_bytes("recording.jsonl", text.as_bytes().to_vec());
+    read.map_err(|error| error.to_string())
+}
+
+fn whole() -> String {
+    format!("{HEAD}\n{}\n", LINES.join("\n"))
+}
+
+#[test]
+fn a_recording_is_read_session_by_session() {
+    let recording = read(&whole()).unwrap();
+    assert_eq!(recording.kinds, ["select", "transaction", "update"]);
+    let (first, next) = recording.transaction(0, 0).unwrap();
+    let steps = vec![
+        Step::Text(0, "begin".to_owned()),
+        Step::Prepared(10, 0, vec![Some("1".to_owned()), None]),
+        Step::Text(20, "commit".to_owned()),
+    ];
+    assert_eq!(first, Recorded(0, steps));
+    let (second, end) = recording.transaction(0, next).unwrap();
+    assert_eq!(second.0, 400);
+    assert_eq!(recording.transaction(0, end), None);
+    assert_eq!(recording.transaction(2, 0), None);
+}
+
+#[test]
+fn what_is_no_recording_is_told_with_its_line() {
+    let with = |from: &str, to: &str| {
+        let text = whole();
+        assert!(text.contains(from), "{from}");
+        read(&text.replacen(from, to, 1)).unwrap_err()
+    };
+    for (from, to, told) in [
+        (
+            "spindle recording",
+            "another thing",
+            ":1: no spindle recording",
+        ),
+        (
+            "\"version\":1",
+            "\"version\":2",
+            ":1: no spindle recording of version 1",
+        ),
+        ("\"texts\":1", "\"texts\":501", ":1: more than 500 texts"),
+        ("\"texts\":1", "\"texts\":2", ":3: a text belongs here"),
+        (
+            "\"transactions\":2",
+            "\"transactions\":3",
+            ":6: this is no transaction",
+        ),
+        (
+            "\"sessions\":2",
+            "\"sessions\":3",
+            ":8: not as many sessions",
+        ),
+        ("[400,", "[-1,", ":5: this is no transaction"),
+        (
+            "[0,0,[\"2\"",
+            "[0,1,[\"2\"",
+            ":7: a statement whose text is not above",
+        ),
+        (
+            "[0,[[0,\"begin\"],",
+            "[450,[[0,\"begin\"],",
+            ":5: a transaction that begins before",
+        ),
+        (
+            "[[0,\"select 1\"]]",
+            "[]",
+            ":5: a transaction without statements",
+        ),
+        (
+            "\"from_us\":300,\"to_us\":900",
+            "\"from_us\":300,\"to_us\":1",
+            ":6: a session that begins",
+        ),
+        ("[\"2\",\"7\"]]]]\n", "", ":7: the file ends within"),
+    ] {
+        let found = with(from, to);
+        assert!(found.contains(told), "{from}: {found}");
+    }
+    assert!(read("").unwrap_err().contains(":1: the file ends"));
+    assert!(read("\u{0}\n").is_err());
+}
+
+#[test]
+fn sessions_are_dealt_to_clients_that_are_free() {
+    let session = |from_us, to_us| SessionHead {
+        from_us,
+        to_us,
+        transactions: 1,
+    };
+    let sessions = [
+        session(0, 10),
+        session(5, 20),
+        session(12, 13),
+        session(30, 40),
+    ];
+    assert_eq!(clients_at_once(&sessions), 2);
+    assert_eq!(deal_out(&sessions, 2), [vec![0, 2, 3], vec![1]]);
+    assert_eq!(deal_out(&sessions, 1), [vec![0, 1, 2, 3]]);
+    assert_eq!(
+        deal_out(&sessions, 4)
+            .iter()
+            .filter(|lane| lane.is_empty())
+            .count(),
+        2
+    );
+}
+
+#[test]
+fn parameters_are_put_in_their_places_outside_of_quotes() {
+    let values = [Some("it's".to_owned()), None];
+    for (text, made) in [
+        ("select $1, $2", "select 'it''s', null"),
+        (
+            "select '$1', \"$1\", a$1, $$ $1 $$, $x$ $1 $x$ -- $1\n, $1",
+            "select '$1', \"$1\", a$1, $$ $1 $$, $x$ $1 $x$ -- $1\n, 'it''s'",
+        ),
+        ("select /* $1 */ é$ $1", "select /* $1 */ é$ 'it''s'"),
+        ("$", "$"),
+    ] {
+        assert_eq!(inlined(text, &values).as_deref(), Some(made));
+    }
+    assert_eq!(inlined("select $3", &values), None);
+    assert_eq!(inlined("select $0", &values), None);
+}

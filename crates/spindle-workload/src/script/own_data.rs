@@ -1,0 +1,175 @@
+//! A person's own data: SQL files and dumps that make the tables and fill them, and check scripts whose answers must
+//! stay what they were. Used by the kinds of workloads that bring no tables: scripts and replays.
+
+use std::collections::BTreeMap;
+
+use spindle_text::load_file::{Dump, DumpForm, LoadFile};
+use spindle_text::section::{Refusal, Shown, TextFile};
+
+use super::answers::{self, CheckError};
+use super::program::{self, FileMistake, Placed};
+use crate::session::SessionError;
+use crate::sql::Dialect;
+use crate::sql::SqlConnection;
+
+/// What is loaded, and what is asked before and after.
+pub(crate) struct OwnData {
+    load: Vec<Placed>,
+    /// Dumps, each with the number of statements of `load` that come before it.
+    dumps: Vec<(usize, Dump)>,
+    check: Vec<Placed>,
+}
+
+impl OwnData {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// A mistake in one of them.
+    pub fn read<'a>(
+        load: &'a [LoadFile],
+        check: &'a [TextFile],
+        defined: &BTreeMap<String, String>,
+        dialect: Dialect,
+    ) -> Result<OwnData, FileMistake<'a>> {
+        let mut data = OwnData {
+            load: Vec::new(),
+            dumps: Vec::new(),
+            check: Vec::new(),
+        };
+        for file in load {
+            match file {
+                LoadFile::Text(file) => {
+                    let statements = program::statements(file, defined, dialect)?;
+                    data.load.extend(statements);
+                }
+                LoadFile::Dump(dump) => data.dumps.push((data.load.len(), dump.clone())),
+            }
+        }
+        for file in check {
+            let statements = program::statements(file, defined, dialect)?;
+            data.check.extend(statements);
+        }
+        Ok(data)
+    }
+
+    /// The statements that load.
+    pub fn statements(&self) -> Vec<String> {
+        let statements = self.load.iter();
+        statements.map(|statement| statement.sql.clone()).collect()
+    }
+
+    /// One of them.
+    pub fn statement(&self, number: usize) -> Option<&Placed> {
+        self.load.get(number)
+    }
+
+    /// The dumps, each with the number of statements that come before it.
+    pub fn dumps(&self) -> Vec<(usize, &Dump)> {
+        let dumps = self.dumps.iter();
+        dumps.map(|(before, dump)| (*before, dump)).collect()
+    }
+
+    /// Asks the check scripts, and keeps the answers beside the data.
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    pub fn keep_answers(&self, connection: &mut dyn SqlConnection) -> Result<(), SessionError> {
+        answers::keep(&self.check, connection)
+    }
+
+    /// Asks them again; says what was found.
+    ///
+    /// # Errors
+    /// An answer is another one, or cannot be given.
+    pub fn compare_answers(
+        &self,
+        connection: &mut dyn SqlConnection,
+    ) -> Result<String, CheckError> {
+        answers::compare(&self.check, connection)
+    }
+}
+
+/// The dumps among files.
+pub(crate) fn dumps(load: &[LoadFile]) -> Vec<&Dump> {
+    let dumps = load.iter().filter_map(|file| match file {
+        LoadFile::Dump(dump) => Some(dump),
+        LoadFile::Text(_) => None,
+    });
+    dumps.collect()
+}
+
+/// The database whose tools restore a dump.
+fn dialect_of(form: DumpForm) -> (Dialect, &'static str) {
+    match form {
+        DumpForm::PostgresCustom
+        | DumpForm::PostgresDirectory
+        | DumpForm::PostgresTar
+        | DumpForm::PostgresPlain => (Dialect::Postgres, "PostgreSQL"),
+        DumpForm::MariaDb => (Dialect::MariaDb, "MariaDB or MySQL"),
+        DumpForm::Sqlite => (Dialect::Sqlite, "SQLite"),
+    }
+}
+
+/// Why settings do not go together, when that is in no file.
+pub(crate) fn refusal(
+    keys: &'static [&'static str],
+    title: &str,
+    label: &str,
+    help: &'static str,
+) -> Refusal {
+    Refusal {
+        keys,
+        title: title.to_owned(),
+        label: label.to_owned(),
+        help,
+        shown: None,
+    }
+}
+
+/// Refuses dumps of another database, and a copy that something would be lost by.
+///
+/// # Errors
+/// The first of them.
+pub(crate) fn check_dumps(load: &[LoadFile], dialect: Dialect) -> Result<(), Refusal> {
+    for (number, file) in load.iter().enumerate() {
+        let LoadFile::Dump(dump) = file else {
+            continue;
+        };
+        let (of, database) = dialect_of(dump.form);
+        if of != dialect {
+            return Err(refusal(
+                &["load"],
+                &format!("{} cannot be loaded", dump.name),
+                &format!("it is of {database}, and the engine is another"),
+                "choose the dump's own engine in [database], or load SQL that the engine knows",
+            ));
+        }
+        if dump.form == DumpForm::Sqlite && number > 0 {
+            return Err(refusal(
+                &["load"],
+                &format!(
+                    "{} would take the place of what is loaded before it",
+                    dump.name
+                ),
+                "a database file of SQLite is copied as a whole",
+                "name it first",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A mistake in a file that one of the keys names.
+pub(crate) fn refused((file, mistake): FileMistake<'_>, keys: &'static [&'static str]) -> Refusal {
+    Refusal {
+        keys,
+        title: format!("{} cannot be carried out", file.name),
+        label: mistake.message,
+        help: "docs/how-to/your-own-sql.md says what scripts may hold",
+        shown: Some(Box::new(Shown {
+            name: file.name.clone(),
+            text: file.text.clone(),
+            span: mistake.span,
+        })),
+    }
+}

@@ -1,0 +1,466 @@
+//! Puts what a log tells of sessions together: each session's transactions in their order, with their moments. What is
+//! left out is counted by its reason; nothing of its text is kept.
+
+use std::collections::BTreeMap;
+use std::io::{Result as IoResult, Write};
+
+use spindle_workload::replay::recording::{
+    BYTES_MAX, FORMAT, Head, Line, SessionHead, Step, TEXTS_MAX, VERSION, word_of,
+};
+use spindle_workload::replay::{clients_at_once, inlined};
+use spindle_workload::sql::Dialect;
+
+use super::wording::{Effect, Reason, judge};
+
+/// Clients that an experiment can have.
+const CLIENTS_MAX: usize = 4_096;
+const NO_PARAMETERS: Reason = "statements whose parameters are not in the log";
+pub const OTHER_DATABASE: Reason = "statements of other databases";
+pub const FAILED: Reason = "statements that failed when they were recorded";
+
+/// A statement that a session has carried out.
+#[derive(Debug, Clone)]
+pub struct Call<'a> {
+    pub session: &'a str,
+    pub database: &'a str,
+    pub from_us: u64,
+    pub to_us: u64,
+    pub text: &'a str,
+    /// Of each parameter its value, or no value.
+    pub parameters: Vec<Option<String>>,
+}
+
+/// A transaction: its moment, and its steps as they are written.
+type Written = (u64, Box<str>);
+
+/// A session as far as it was read.
+#[derive(Default)]
+struct Session {
+    database: String,
+    from_us: u64,
+    to_us: u64,
+    /// Of each transaction its moment and its steps, written.
+    transactions: Vec<Written>,
+    statements: u64,
+    open: Option<Open>,
+    joins_statements: bool,
+}
+
+/// A transaction that has begun.
+struct Open {
+    at_us: u64,
+    steps: Vec<Step>,
+    /// A statement of it has failed: a commit undoes it.
+    has_failed: bool,
+}
+
+/// What is put together.
+pub struct Recorder<'a> {
+    dialect: Dialect,
+    database: Option<&'a str>,
+    sessions: Vec<Session>,
+    /// Sessions that have not ended, by key and database.
+    known: BTreeMap<(String, String), usize>,
+    texts: BTreeMap<String, usize>,
+    bytes: u64,
+    left: BTreeMap<Reason, u64>,
+    skipped: Skipped,
+    unended: u64,
+}
+
+/// Lines that could not be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Skipped {
+    pub count: u64,
+    /// The first of them, and why.
+    pub first: Option<(u64, String)>,
+}
+
+impl<'a> Recorder<'a> {
+    /// Of a log of such a database.
+    pub fn new(dialect: Dialect, database: Option<&'a str>) -> Recorder<'a> {
+        Recorder {
+            dialect,
+            database,
+            sessions: Vec::new(),
+            known: BTreeMap::new(),
+            texts: BTreeMap::new(),
+            bytes: 0,
+            left: BTreeMap::new(),
+            skipped: Skipped::default(),
+            unended: 0,
+        }
+    }
+
+    /// Whether it has more than can be replayed.
+    pub fn is_full(&self) -> bool {
+        self.bytes > BYTES_MAX
+    }
+
+    /// Counts a line that cannot be read.
+    pub fn skip(&mut self, line: u64, reason: impl Into<String>) {
+        self.skipped.count += 1;
+        self.skipped.first.get_or_insert((line, reason.into()));
+    }
+
+    /// Counts a statement that is left out.
+    pub fn leave(&mut self, reason: Reason) {
+        *self.left.entry(reason).or_default() += 1;
+    }
+
+    /// A statement of a session has failed.
+    pub fn failed(&mut self, session: &str, database: &str) {
+        self.leave(FAILED);
+        let number = self.known.get(&(session.to_owned(), database.to_owned()));
+        if let Some(open) = number.and_then(|number| self.sessions[*number].open.as_mut()) {
+            open.has_failed = true;
+        }
+    }
+
+    /// A session has ended: who has its key from now on is another one.
+    pub fn end(&mut self, session: &str) {
+        let first = (session.to_owned(), String::new());
+        let own = self
+            .known
+            .range(first..)
+            .take_while(|((key, _), _)| key == session);
+        let own: Vec<_> = own.map(|(key, number)| (key.clone(), *number)).collect();
+        for (key, number) in own {
+            self.known.remove(&key);
+            self.end_transaction(number);
+        }
+    }
+
+    /// A statement.
+    pub fn call(&mut self, call: &Call<'_>) {
+        let taken = match judge(call.text, self.dialect) {
+            Ok(taken) => taken,
+            Err(reason) => return self.leave(reason),
+        };
+        if taken.parameters > call.parameters.len() {
+            return self.leave(NO_PARAMETERS);
+        }
+        let number = self.session(call);
+        let session = &mut self.sessions[number];
+        let from_us = call.from_us.max(session.to_us.min(call.to_us));
+        session.to_us = session.to_us.max(call.to_us).max(from_us);
+        if session.statements == 0 {
+            session.from_us = from_us;
+        }
+        session.statements += 1;
+        match taken.effects[..] {
+            [effect] => self.effect(number, effect, call, from_us, taken.parameters),
+            ref effects => self.effects(number, effects, call, from_us),
+        }
+    }
+
+    fn session(&mut self, call: &Call<'_>) -> usize {
+        let key = (call.session.to_owned(), call.database.to_owned());
+        let sessions = &mut self.sessions;
+        *self.known.entry(key).or_insert_with(|| {
+            sessions.push(Session {
+                database: call.database.to_owned(),
+                ..Session::default()
+            });
+            sessions.len() - 1
+        })
+    }
+
+    fn effect(
+        &mut self,
+        number: usize,
+        effect: Effect,
+        call: &Call<'_>,
+        from_us: u64,
+        parameters: usize,
+    ) {
+        match effect {
+            Effect::Begins => {
+                // Who begins one ends the last.
+                self.end_implicitly(number, from_us);
+                self.open(
+                    number,
+                    from_us,
+                    plain_or(call.text, &["begin", "start transaction"], "begin"),
+                );
+            }
+            Effect::Commits => self.close(number, from_us, "commit"),
+            Effect::RollsBack => self.close(number, from_us, "rollback"),
+            Effect::Autocommit(is_on) => {
+                self.sessions[number].joins_statements = !is_on;
+                if is_on {
+                    self.end_implicitly(number, from_us);
+                }
+            }
+            Effect::Statement => {
+                let session = &self.sessions[number];
+                if session.open.is_none() && session.joins_statements {
+                    self.open(number, from_us, "begin".to_owned());
+                }
+                let step = self.step(call, parameters);
+                self.push(number, from_us, step);
+            }
+        }
+    }
+
+    /// A text of several statements is carried out as one.
+    fn effects(&mut self, number: usize, effects: &[Effect], call: &Call<'_>, from_us: u64) {
+        let session = &mut self.sessions[number];
+        let is_open = effects
+            .iter()
+            .fold(session.open.is_some(), |is_open, effect| match effect {
+                Effect::Begins => true,
+                Effect::Commits | Effect::RollsBack => false,
+                Effect::Statement | Effect::Autocommit(_) => is_open,
+            });
+        let text = call.text.to_owned();
+        match (session.open.is_some(), is_open) {
+            (false, true) => self.open(number, from_us, text),
+            (true, false) => self.close_by(number, from_us, text),
+            _ => self.push(number, from_us, Step::Text(0, text)),
+        }
+    }
+
+    /// A statement as a step, at a moment that is set later.
+    fn step(&mut self, call: &Call<'_>, parameters: usize) -> Step {
+        let text = call.text.trim().trim_end_matches(';');
+        if parameters == 0 {
+            return Step::Text(0, text.to_owned());
+        }
+        let values = &call.parameters[..parameters];
+        let next = self.texts.len();
+        match self.texts.get(text) {
+            Some(number) => Step::Prepared(0, *number, values.to_vec()),
+            None if next < TEXTS_MAX => {
+                self.texts.insert(text.to_owned(), next);
+                Step::Prepared(0, next, values.to_vec())
+            }
+            None => Step::Text(0, inlined(text, values).unwrap_or_default()),
+        }
+    }
+
+    fn open(&mut self, number: usize, at_us: u64, text: String) {
+        if self.sessions[number].open.is_some() {
+            return self.push(number, at_us, Step::Text(0, text));
+        }
+        self.sessions[number].open = Some(Open {
+            at_us,
+            steps: vec![Step::Text(0, text)],
+            has_failed: false,
+        });
+    }
+
+    /// Adds a statement to what is open, or as a transaction by itself.
+    fn push(&mut self, number: usize, from_us: u64, mut step: Step) {
+        let Some(open) = &mut self.sessions[number].open else {
+            return self.add(number, from_us, &[step]);
+        };
+        let (Step::Text(after_us, _) | Step::Prepared(after_us, ..)) = &mut step;
+        *after_us = from_us.saturating_sub(open.at_us);
+        let is_to_savepoint = matches!(&step, Step::Text(_, text)
+            if text.get(..8).is_some_and(|first| first.eq_ignore_ascii_case("rollback")));
+        open.has_failed &= !is_to_savepoint;
+        open.steps.push(step);
+    }
+
+    /// Ends what is open; what ends nothing is nothing.
+    fn close(&mut self, number: usize, from_us: u64, by: &str) {
+        let has_failed = self.sessions[number]
+            .open
+            .as_ref()
+            .map(|open| open.has_failed);
+        match has_failed {
+            None => {}
+            Some(true) => self.close_by(number, from_us, "rollback".to_owned()),
+            Some(false) => self.close_by(number, from_us, by.to_owned()),
+        }
+    }
+
+    fn close_by(&mut self, number: usize, from_us: u64, text: String) {
+        self.push(number, from_us, Step::Text(0, text));
+        if let Some(open) = self.sessions[number].open.take() {
+            self.add(number, open.at_us, &open.steps);
+        }
+    }
+
+    /// MariaDB and MySQL commit what is open when another begins.
+    fn end_implicitly(&mut self, number: usize, from_us: u64) {
+        if self.dialect == Dialect::MariaDb {
+            self.close(number, from_us, "commit");
+        }
+    }
+
+    /// What is open at the end of a session was never committed.
+    fn end_transaction(&mut self, number: usize) {
+        let session = &self.sessions[number];
+        if session.open.is_some() {
+            self.unended += 1;
+            let at_us = session.to_us;
+            self.close(number, at_us, "rollback");
+        }
+    }
+
+    fn add(&mut self, number: usize, at_us: u64, steps: &[Step]) {
+        let session = &mut self.sessions[number];
+        // Texts are strings and numbers, which always can be written.
+        let written = serde_json::to_string(steps).unwrap_or_default();
+        self.bytes += written.len() as u64 + 24;
+        session.transactions.push((at_us, written.into_boxed_str()));
+    }
+
+    /// The recording.
+    ///
+    /// # Errors
+    /// There is nothing to be replayed, for people.
+    pub fn finish(mut self) -> Result<Made, String> {
+        for number in 0..self.sessions.len() {
+            self.end_transaction(number);
+        }
+        let mut databases: BTreeMap<&str, u64> = BTreeMap::new();
+        for session in &self.sessions {
+            *databases.entry(&session.database).or_default() += session.statements;
+        }
+        let most = databases.iter().max_by_key(|(_, statements)| **statements);
+        let most = most.map(|(database, _)| (*database).to_owned());
+        let Some(database) = self.database.map(str::to_owned).or(most) else {
+            return Err(self.nothing("no statement that can be replayed"));
+        };
+        let (mut own, others): (Vec<Session>, Vec<Session>) = std::mem::take(&mut self.sessions)
+            .into_iter()
+            .partition(|session| session.database == database);
+        let of_others: u64 = others.iter().map(|session| session.statements).sum();
+        if of_others > 0 {
+            self.left.insert(OTHER_DATABASE, of_others);
+        }
+        own.retain(|session| !session.transactions.is_empty());
+        if own.is_empty() {
+            return Err(self.nothing(&format!(
+                "no statement of the database {database:?} that can be replayed"
+            )));
+        }
+        Ok(self.made(own, database))
+    }
+
+    fn nothing(&self, what: &str) -> String {
+        match &self.skipped.first {
+            Some((line, reason)) => format!(
+                "{what}; {} lines could not be read, the first is line {line}: {reason}",
+                self.skipped.count
+            ),
+            None => what.to_owned(),
+        }
+    }
+
+    fn made(self, mut own: Vec<Session>, database: String) -> Made {
+        let moments = |session: &Session| session.transactions.first().map_or(0, |first| first.0);
+        own.sort_by_key(moments);
+        let base_us = own.iter().map(moments).min().unwrap_or(0);
+        let mut steps = 0;
+        let sessions: Vec<(SessionHead, Vec<Written>)> = own
+            .into_iter()
+            .map(|session| {
+                let from_us = moments(&session);
+                let mut last_us = from_us;
+                let moved = session.transactions.into_iter().map(|(at_us, written)| {
+                    last_us = last_us.max(at_us);
+                    (last_us - base_us, written)
+                });
+                let transactions: Vec<_> = moved.collect();
+                let head = SessionHead {
+                    from_us: from_us - base_us,
+                    to_us: session.to_us.max(last_us) - base_us,
+                    transactions: transactions.len() as u64,
+                };
+                (head, transactions)
+            })
+            .collect();
+        for (_, written) in sessions.iter().flat_map(|(_, transactions)| transactions) {
+            let of: Vec<serde::de::IgnoredAny> = serde_json::from_str(written).unwrap_or_default();
+            steps += of.len() as u64;
+        }
+        let heads: Vec<SessionHead> = sessions.iter().map(|(head, _)| *head).collect();
+        let mut texts = vec![String::new(); self.texts.len()];
+        for (text, number) in self.texts {
+            texts[number] = text;
+        }
+        let ended = heads.iter().map(|head| head.to_us).max().unwrap_or(0);
+        Made {
+            head: Head {
+                format: FORMAT.to_owned(),
+                version: VERSION,
+                database: word_of(self.dialect).to_owned(),
+                texts: texts.len(),
+                sessions: sessions.len(),
+                transactions: heads.iter().map(|head| head.transactions).sum(),
+                statements: steps,
+                duration_us: ended,
+            },
+            texts,
+            clients: clients_at_once(&heads).min(CLIENTS_MAX),
+            sessions,
+            database,
+            left: self.left,
+            skipped: self.skipped,
+            unended: self.unended,
+        }
+    }
+}
+
+/// A word where the text is nothing but that, else the text.
+fn plain_or(text: &str, plain: &[&str], word: &str) -> String {
+    let text = text.trim().trim_end_matches(';').trim_end();
+    match plain.iter().any(|plain| text.eq_ignore_ascii_case(plain)) {
+        true => word.to_owned(),
+        false => text.to_owned(),
+    }
+}
+
+/// A recording that was put together.
+pub struct Made {
+    pub head: Head,
+    pub texts: Vec<String>,
+    pub sessions: Vec<(SessionHead, Vec<Written>)>,
+    /// Sessions at once.
+    pub clients: usize,
+    pub database: String,
+    pub left: BTreeMap<Reason, u64>,
+    pub skipped: Skipped,
+    /// Transactions that the log does not end.
+    pub unended: u64,
+}
+
+impl Made {
+    /// Bytes of its file, about.
+    pub fn bytes(&self) -> u64 {
+        let transactions = self
+            .sessions
+            .iter()
+            .flat_map(|(_, transactions)| transactions);
+        transactions
+            .map(|(_, written)| written.len() as u64 + 24)
+            .sum()
+    }
+
+    /// Writes its file.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn write(&self, out: &mut impl Write) -> IoResult<()> {
+        write_line(out, &self.head)?;
+        for text in &self.texts {
+            write_line(out, &Line::Text(text.clone()))?;
+        }
+        for (head, transactions) in &self.sessions {
+            write_line(out, &Line::Session(*head))?;
+            for (at_us, steps) in transactions {
+                writeln!(out, "[{at_us},{steps}]")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_line(out: &mut impl Write, line: &impl serde::Serialize) -> IoResult<()> {
+    serde_json::to_writer(&mut *out, line)?;
+    out.write_all(b"\n")
+}

@@ -1,0 +1,398 @@
+//! What a text of a log is, and whether it is replayed. A text is cut into words outside of quotes and comments; what
+//! begins a statement decides. Only what belongs to a database is taken: nothing of users, files, other servers or the
+//! server itself. So no password reaches a recording.
+
+use spindle_workload::sql::Dialect;
+
+/// No longer text is taken, bytes.
+pub const TEXT_BYTES_MAX: usize = 8 << 20;
+
+/// What a text does to the transaction of its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing.
+    Statement,
+    /// It begins one.
+    Begins,
+    /// It ends it, and keeps what was changed.
+    Commits,
+    /// It ends it, and undoes what was changed.
+    RollsBack,
+    /// From now on each statement is one (`true`), or statements belong together until a commit.
+    Autocommit(bool),
+}
+
+/// A text that is replayed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// Its effects, in order; several where it has several statements.
+    pub effects: Vec<Effect>,
+    /// The highest parameter, `$3`; 0 if there is none.
+    pub parameters: usize,
+}
+
+/// Why a text is left out.
+pub type Reason = &'static str;
+
+const USERS: Reason = "users, roles and rights (they may tell passwords)";
+const SERVER: Reason = "what changes the server, or reaches files and other servers";
+const COPY: Reason = "COPY and LOAD DATA, whose rows are not in the log";
+const UNKNOWN: Reason = "commands that are not known to be harmless";
+const CURSOR: Reason = "statements that are cut off, or too long";
+const CONDITIONAL: Reason = "comments that are carried out (/*! ... */)";
+
+/// Statements that are taken, by their first words.
+const TAKEN: [&str; 34] = [
+    "select",
+    "insert",
+    "update",
+    "delete",
+    "with",
+    "merge",
+    "replace",
+    "values",
+    "table",
+    "savepoint",
+    "release",
+    "set",
+    "reset",
+    "truncate",
+    "lock",
+    "unlock",
+    "analyze",
+    "vacuum",
+    "declare",
+    "fetch",
+    "move",
+    "close",
+    "explain",
+    "show",
+    "describe",
+    "refresh",
+    "call",
+    "prepare",
+    "execute",
+    "deallocate",
+    "optimize",
+    "create",
+    "alter",
+    "drop",
+];
+/// What may be created, altered and dropped.
+const OBJECTS: [&str; 9] = [
+    "table",
+    "index",
+    "unique",
+    "view",
+    "sequence",
+    "materialized",
+    "temporary",
+    "temp",
+    "unlogged",
+];
+/// Words outside of quotes that a statement must not have.
+const WORDS: [(&str, Reason); 30] = [
+    ("chain", UNKNOWN),
+    ("federated", SERVER),
+    ("directory", SERVER),
+    ("dblink", SERVER),
+    ("dblink_connect", SERVER),
+    ("dblink_exec", SERVER),
+    ("outfile", SERVER),
+    ("dumpfile", SERVER),
+    ("infile", COPY),
+    ("load_file", SERVER),
+    ("sys_exec", SERVER),
+    ("sys_eval", SERVER),
+    ("lo_import", SERVER),
+    ("lo_export", SERVER),
+    ("pg_read_file", SERVER),
+    ("pg_read_binary_file", SERVER),
+    ("pg_ls_dir", SERVER),
+    ("pg_file_write", SERVER),
+    ("pg_terminate_backend", SERVER),
+    ("pg_cancel_backend", SERVER),
+    ("pg_reload_conf", SERVER),
+    ("pg_rotate_logfile", SERVER),
+    ("pg_switch_wal", SERVER),
+    ("pg_promote", SERVER),
+    ("pg_create_logical_replication_slot", SERVER),
+    ("query_to_xml", SERVER),
+    ("database_to_xml", SERVER),
+    ("set_config", SERVER),
+    ("set_user", USERS),
+    ("tablespace", SERVER),
+];
+/// Neighbours that tell of users even within quotes: some servers read quotes otherwise.
+const NEIGHBOURS: [(&str, &[&str]); 4] = [
+    ("identified", &["by", "with", "via"]),
+    ("alter", &["user", "role", "group"]),
+    ("create", &["user", "role", "group"]),
+    ("encrypted", &["password"]),
+];
+
+/// Judges a text.
+///
+/// # Errors
+/// Why it is left out; nothing of the text is in it.
+pub fn judge(text: &str, dialect: Dialect) -> Result<Taken, Reason> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(CURSOR);
+    }
+    if tells_of_users(text) {
+        return Err(USERS);
+    }
+    if dialect == Dialect::MariaDb && (text.contains("/*!") || text.contains("/*M!")) {
+        return Err(CONDITIONAL);
+    }
+    let cut = cut(text, dialect).ok_or(CURSOR)?;
+    let mut effects = Vec::new();
+    for words in cut.statements.iter().filter(|words| !words.is_empty()) {
+        effects.push(effect(words, dialect)?);
+    }
+    match effects.is_empty() {
+        true => Err(UNKNOWN),
+        false => Ok(Taken {
+            effects,
+            parameters: cut.parameters,
+        }),
+    }
+}
+
+/// Whether words of a whole text, quotes or not, are those by which users and passwords are set.
+fn tells_of_users(text: &str) -> bool {
+    let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let words = text.split(|letter: char| !is_letter(letter));
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let is_pair = |pair: &[&str], first: &str, seconds: &[&str]| {
+        pair[0].eq_ignore_ascii_case(first)
+            && seconds
+                .iter()
+                .any(|second| pair[1].eq_ignore_ascii_case(second))
+    };
+    let tells = |pair: &[&str]| {
+        let mut known = NEIGHBOURS.iter();
+        known.any(|(first, seconds)| is_pair(pair, first, seconds))
+    };
+    words.windows(2).any(tells)
+        || words
+            .windows(2)
+            .take(1)
+            .any(|pair| is_pair(pair, "set", &["password"]))
+}
+
+fn effect(words: &[String], dialect: Dialect) -> Result<Effect, Reason> {
+    let word = |place: usize| words.get(place).map_or("", String::as_str);
+    if let Some((_, reason)) = WORDS
+        .iter()
+        .find(|(known, _)| words.iter().any(|it| it == known))
+    {
+        return Err(reason);
+    }
+    match (word(0), word(1)) {
+        ("begin", _) | ("start", "transaction") => return Ok(Effect::Begins),
+        ("commit" | "end", second) if second != "prepared" => {
+            return Ok(Effect::Commits);
+        }
+        ("rollback" | "abort", second) if second != "prepared" => {
+            let is_to_savepoint = words.iter().any(|it| it == "to");
+            return Ok(if is_to_savepoint {
+                Effect::Statement
+            } else {
+                Effect::RollsBack
+            });
+        }
+        ("copy" | "load", _) => return Err(COPY),
+        ("grant" | "revoke" | "reassign", _) => return Err(USERS),
+        ("set", "autocommit") => {
+            let is_on = words
+                .iter()
+                .any(|it| it == "1" || it == "on" || it == "true");
+            return Ok(Effect::Autocommit(is_on));
+        }
+        ("set", _) => return setting(words, dialect),
+        ("create" | "alter" | "drop", _) => return object(words),
+        ("prepare", "transaction") => return Err(SERVER),
+        ("prepare" | "execute" | "deallocate", _) if dialect == Dialect::MariaDb => {
+            return Err("statements that are prepared in SQL");
+        }
+        _ => {}
+    }
+    match TAKEN.contains(&word(0)) {
+        true => Ok(Effect::Statement),
+        false
+            if [
+                "do", "use", "kill", "flush", "shutdown", "install", "change", "purge", "handler",
+            ]
+            .contains(&word(0)) =>
+        {
+            Err(SERVER)
+        }
+        false => Err(UNKNOWN),
+    }
+}
+
+/// A `SET`: of a session, never of the server or of a user.
+fn setting(words: &[String], dialect: Dialect) -> Result<Effect, Reason> {
+    let has = |word: &str| words.iter().any(|it| it == word);
+    if ["role", "authorization", "password"]
+        .iter()
+        .any(|word| has(word))
+    {
+        return Err(USERS);
+    }
+    if has("global") || has("persist") || has("persist_only") {
+        return Err(SERVER);
+    }
+    let is_of_session = dialect == Dialect::Postgres
+        || ["transaction", "names", "isolation"]
+            .iter()
+            .any(|word| has(word))
+        || words
+            .get(1)
+            .is_some_and(|word| word.starts_with('@') && !word.starts_with("@@"));
+    match is_of_session {
+        true => Ok(Effect::Statement),
+        false => Err("settings of sessions that are not known to be harmless"),
+    }
+}
+
+fn object(words: &[String]) -> Result<Effect, Reason> {
+    let passed = [
+        "or", "replace", "global", "local", "online", "offline", "ignore", "if", "exists",
+    ];
+    let of = words[1..]
+        .iter()
+        .find(|word| !passed.contains(&word.as_str()));
+    let of = of.map_or("", String::as_str);
+    match of {
+        of if OBJECTS.contains(&of) => Ok(Effect::Statement),
+        "user" | "role" | "group" | "policy" | "default" => Err(USERS),
+        _ => Err(SERVER),
+    }
+}
+
+/// A text in words.
+struct Cut {
+    statements: Vec<Vec<String>>,
+    parameters: usize,
+}
+
+impl Cut {
+    /// A name in quotes is a word, too; one with escapes in it is not understood.
+    fn name(&mut self, name: &str) -> Option<()> {
+        let words = self.statements.last_mut()?;
+        words.push(name.to_ascii_lowercase());
+        (!name.contains('\\')).then_some(())
+    }
+}
+
+/// Whether two dashes begin a comment: in MariaDB and MySQL a space must follow.
+fn is_comment(rest: &str, dialect: Dialect) -> bool {
+    let after = rest.chars().nth(2);
+    let ends = after.is_none_or(|letter| letter.is_whitespace() || letter.is_control());
+    rest.starts_with("--") && (ends || dialect != Dialect::MariaDb)
+}
+
+/// Cuts a text into statements and words; `None` when a quote or a comment does not end.
+fn cut(text: &str, dialect: Dialect) -> Option<Cut> {
+    let mut cut = Cut {
+        statements: vec![Vec::new()],
+        parameters: 0,
+    };
+    let bytes = text.as_bytes();
+    let mut place = 0;
+    while let Some(byte) = bytes.get(place) {
+        let rest = &text[place..];
+        let length = match byte {
+            b'\'' | b'"' | b'`' => {
+                let length = quoted_bytes(text, place, dialect)?;
+                let is_name = *byte == b'`' || *byte == b'"' && dialect == Dialect::Postgres;
+                if is_name {
+                    cut.name(&rest[1..length - 1])?;
+                }
+                length
+            }
+            b'-' if is_comment(rest, dialect) => until(rest, "\n").unwrap_or(rest.len()),
+            b'#' if dialect == Dialect::MariaDb => until(rest, "\n").unwrap_or(rest.len()),
+            b'/' if rest.starts_with("/*") => comment_bytes(rest, dialect)?,
+            b'$' if dialect == Dialect::Postgres => dollar_bytes(rest, &mut cut.parameters)?,
+            b';' => {
+                cut.statements.push(Vec::new());
+                1
+            }
+            _ => {
+                let is_word = |letter: char| letter.is_alphanumeric() || "_$@".contains(letter);
+                let end = rest.find(|letter| !is_word(letter)).unwrap_or(rest.len());
+                if end > 0 {
+                    let words = cut.statements.last_mut()?;
+                    words.push(rest[..end].to_ascii_lowercase());
+                }
+                end.max(rest.chars().next()?.len_utf8())
+            }
+        };
+        place += length;
+    }
+    Some(cut)
+}
+
+/// Bytes up to the end of what is looked for.
+fn until(rest: &str, what: &str) -> Option<usize> {
+    rest.find(what).map(|place| place + what.len())
+}
+
+/// Bytes of what is quoted; a quote that is doubled does not end it, nor one behind a backslash where that counts.
+fn quoted_bytes(text: &str, start: usize, dialect: Dialect) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let quote = bytes[start];
+    let before = start.checked_sub(1).map(|place| bytes[place]);
+    let escapes = match dialect {
+        Dialect::MariaDb => quote != b'`',
+        Dialect::Postgres | Dialect::Sqlite => {
+            quote == b'\'' && matches!(before, Some(b'e' | b'E'))
+        }
+    };
+    let mut place = start + 1;
+    loop {
+        match bytes.get(place)? {
+            b'\\' if escapes => place += 2,
+            byte if *byte == quote && bytes.get(place + 1) == Some(&quote) => place += 2,
+            byte if *byte == quote => return Some(place + 1 - start),
+            _ => place += 1,
+        }
+    }
+}
+
+/// Bytes of a comment; PostgreSQL's may have others within them.
+fn comment_bytes(rest: &str, dialect: Dialect) -> Option<usize> {
+    if dialect == Dialect::MariaDb {
+        return until(&rest[2..], "*/").map(|bytes| bytes + 2);
+    }
+    let (bytes, mut place, mut depth) = (rest.as_bytes(), 2, 1);
+    while depth > 0 {
+        match (bytes.get(place)?, bytes.get(place + 1)) {
+            (b'/', Some(b'*')) => (place, depth) = (place + 2, depth + 1),
+            (b'*', Some(b'/')) => (place, depth) = (place + 2, depth - 1),
+            _ => place += 1,
+        }
+    }
+    Some(place)
+}
+
+/// Bytes of a parameter or of a text in dollars.
+fn dollar_bytes(rest: &str, parameters: &mut usize) -> Option<usize> {
+    let digits = rest[1..].bytes().take_while(u8::is_ascii_digit).count();
+    if digits > 0 {
+        let number: usize = rest[1..=digits].parse().ok()?;
+        *parameters = (*parameters).max(number);
+        return Some(1 + digits);
+    }
+    let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';
+    match rest[1..].find('$') {
+        Some(end) if rest[1..=end].chars().all(is_name) => {
+            let tag = &rest[..end + 2];
+            until(&rest[tag.len()..], tag).map(|bytes| bytes + tag.len())
+        }
+        _ => Some(1),
+    }
+}

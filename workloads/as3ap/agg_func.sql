@@ -1,0 +1,1 @@
+select min(col_key) from hundred group by col_name;

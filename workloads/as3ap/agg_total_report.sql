@@ -1,0 +1,3 @@
+select avg(col_signed), min(col_signed), max(col_signed), max(col_date), min(col_date),
+    count(distinct col_name), count(col_name), count(col_code), count(col_int)
+  from tenpct where col_decim > 980000000;

@@ -1,0 +1,1 @@
+select distinct col_address, col_signed from hundred;

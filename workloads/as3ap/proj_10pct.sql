@@ -1,0 +1,1 @@
+select distinct col_signed from tenpct;

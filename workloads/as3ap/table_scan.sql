@@ -1,0 +1,1 @@
+select * from uniques where col_int + 0 = 1;
