@@ -247,6 +247,13 @@ pub(super) fn compare(asked: &Compare) -> ExitCode {
         across_machines: asked.across_machines,
         across_settings: asked.across_settings,
     };
+    let is_option = |path: &&PathBuf| path.as_os_str().as_encoded_bytes().starts_with(b"--");
+    if let Some(option) = asked.now.iter().find(is_option) {
+        return trouble(&format!(
+            "{} stands behind `--`, where runs are named: options stand before it",
+            option.display()
+        ));
+    }
     let paths = asked.directories.iter().chain(&asked.now);
     let runs = paths.map(|path| directory::read(path));
     let runs = match runs.collect::<Result<Vec<StoredRun>, _>>() {
