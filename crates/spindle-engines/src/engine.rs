@@ -1,15 +1,19 @@
-//! What a trial needs of a database under test, whichever it is: clients that work on it, what it counts and waits for
-//! ([`Counters`], said once by each database), and its end.
+//! A database under test, whichever it is. An [`Engine`] is looked at, made, loaded, kept, put back and started; a
+//! [`RunningEngine`] has clients that work on it, counts and waits ([`Counters`], said once by each database), and
+//! ends.
 
 use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use spindle_io::real::IoCounts;
 use spindle_io::{Env, ProcessorUse};
 use spindle_kernel::SampledWaits;
-use spindle_layout::Place;
+use spindle_layout::{LayoutError, Place, RestoreMethod, RestoreReport, Verify};
 use spindle_workload::Acknowledged;
 use spindle_workload::driver::{Behaviour, Running};
 use spindle_workload::sql::KeptAnswer;
@@ -162,8 +166,147 @@ pub trait Counters: Send + Sync {
     }
 }
 
+/// What was found of a server on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundServer {
+    /// Name and version, for people.
+    pub version: String,
+    /// Settings that it will run with beyond its defaults, for people: `name = value`.
+    pub settings: Vec<String>,
+    /// What is to be known of it.
+    pub notes: Vec<String>,
+}
+
+/// Why a database cannot be kept, or put back.
+#[derive(Debug, thiserror::Error)]
+pub enum KeepError {
+    /// Its files.
+    #[error(transparent)]
+    Files(#[from] LayoutError),
+    /// The database itself.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// How an image is put back.
+#[derive(Debug, Clone, Copy)]
+pub enum PutBackBy {
+    /// The engine puts it back: known blocks, whole files, shared blocks, or loading again.
+    Itself(Verify),
+    /// The volume beneath it has been put back to its snapshot, which began at that time.
+    Volume(Verify, Instant),
+}
+
+/// What putting a database back came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// How, for people.
+    pub method: &'static str,
+    /// Blocks that differed from the loaded state.
+    pub changed_blocks: u64,
+    /// Whether all of it was found to be as it was loaded.
+    pub is_verified: bool,
+    /// How long it took.
+    pub took: Duration,
+    /// What was noticed, for people.
+    pub warnings: Vec<String>,
+}
+
+impl From<RestoreReport> for Restored {
+    fn from(report: RestoreReport) -> Restored {
+        let mut warnings = Vec::new();
+        if !report.moved_files.is_empty() {
+            warnings.push(format!(
+                "restoring moved {} on the device (a file system that copies on write): trials pay for that",
+                report.moved_files.join(", ")
+            ));
+        }
+        if report.resident_pages > 0 {
+            warnings.push(format!(
+                "{} pages stayed in the page cache before the trial",
+                report.resident_pages
+            ));
+        }
+        Restored {
+            method: match report.method {
+                RestoreMethod::Listed => "changed blocks copied back in place",
+                RestoreMethod::Compared => {
+                    "every block compared, changed ones copied back in place"
+                }
+                RestoreMethod::Cloned => {
+                    "files share the blocks of their originals again (reflink)"
+                }
+                RestoreMethod::Files => "files compared, changed blocks copied back in place",
+                RestoreMethod::RolledBack => "thin volume put back to its snapshot (LVM)",
+            },
+            changed_blocks: report.changed_blocks,
+            is_verified: report.verified == Verify::Full,
+            took: Duration::from_micros(report.duration_us),
+            warnings,
+        }
+    }
+}
+
+/// A database under test with the workload that it is for. It is made and loaded once, as the golden copy; snapshots of
+/// that are images; a trial starts an image, and before each trial the image is put back. It keeps nothing between
+/// calls.
+pub trait Engine {
+    /// What a database of it lies in: files, directories, or a schema on a server.
+    type Home;
+    /// A loaded database, which images are made of and put back to.
+    type Golden;
+    /// Where an image is to lie.
+    type Site;
+    /// A copy of the golden one, for trials.
+    type Image;
+
+    /// Looks whether what is asked of it can be had here, wherever its files go; changes nothing. `None`: it is a part
+    /// of Spindle, of which there is nothing to tell.
+    ///
+    /// # Errors
+    /// `Unavailable`, for people.
+    fn examine(&self) -> Result<Option<FoundServer>, EngineError>;
+
+    /// Makes an empty database.
+    ///
+    /// # Errors
+    /// [`EngineError`]; so for the others.
+    fn create(&self, home: &Self::Home) -> Result<(), EngineError>;
+
+    /// Loads the workload and stops the database in order. Ends early, with an error, once `interrupted`.
+    fn load(&self, home: &Self::Home, interrupted: &Arc<AtomicBool>) -> Result<(), EngineError>;
+
+    /// Makes an image of what was loaded.
+    ///
+    /// # Errors
+    /// [`KeepError`].
+    fn snapshot(
+        &self,
+        golden: &Arc<Self::Golden>,
+        site: Self::Site,
+    ) -> Result<Self::Image, KeepError>;
+
+    /// Puts an image back to the loaded state.
+    ///
+    /// # Errors
+    /// [`KeepError`].
+    fn restore(
+        &self,
+        image: &mut Self::Image,
+        by: PutBackBy,
+        interrupted: &Arc<AtomicBool>,
+    ) -> Result<Restored, KeepError>;
+
+    /// Starts the database of an image for a trial.
+    fn start<'a>(
+        &'a self,
+        home: &'a Self::Home,
+        env: &'a Arc<dyn Env>,
+    ) -> Answer<'a, Result<Arc<dyn RunningEngine>, EngineError>>;
+}
+
 /// A database under test, running, with the workload that it was loaded for.
-pub trait Engine: Send + Sync {
+pub trait RunningEngine: Send + Sync {
     /// What it tells of itself.
     fn counters(&self) -> &dyn Counters;
 

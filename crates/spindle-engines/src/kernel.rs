@@ -217,15 +217,24 @@ pub async fn create_and_load(
     create_and_load_on(env, &opened.storage, settings, load).await
 }
 
-/// Makes the database on its devices, starts it, loads the workload's tables and makes their indexes.
-async fn create(
+/// Makes an empty database on its devices.
+pub(crate) async fn create(
+    env: &Arc<dyn Env>,
+    storage: &Storage,
+    settings: &Settings,
+    load: Load<'_>,
+) -> Result<(), EngineError> {
+    let transactions = load.clients + SPARE_TRANSACTIONS;
+    Ok(create_database(env, storage, settings, load.database, transactions).await?)
+}
+
+/// Starts an empty database, loads the workload's tables and makes their indexes.
+pub(crate) async fn load(
     env: &Arc<dyn Env>,
     storage: &Storage,
     settings: &Settings,
     load: Load<'_>,
 ) -> Result<Instance, EngineError> {
-    let transactions = load.clients + SPARE_TRANSACTIONS;
-    create_database(env, storage, settings, load.database, transactions).await?;
     let instance = Instance::startup(env, storage, settings).await?;
     for (number, spec) in load.workload.tables().iter().enumerate() {
         let (row_bytes, rows) = row_shape(spec, settings.block_bytes);
@@ -315,13 +324,14 @@ impl KernelEngine {
         clients: usize,
     ) -> Result<KernelEngine, EngineError> {
         let storage = memory_storage(shape);
-        let load = Load {
+        let of = Load {
             workload,
             database: 1,
             clients,
             interrupted: &AtomicBool::new(false),
         };
-        let instance = create(env, &storage, settings, load).await?;
+        create(env, &storage, settings, of).await?;
+        let instance = load(env, &storage, settings, of).await?;
         KernelEngine::of_instance(instance, settings, workload)
     }
 

@@ -1,6 +1,9 @@
-//! The databases under test, each behind the same face, [`engine::Engine`]: worked on by clients, counted, stopped. The
-//! embedded one is `kernel`; those that speak SQL are a folder each, on what `sql` has in common for them.
+//! The databases under test, each behind the same face: an [`engine::Engine`] is looked at, made, loaded, kept, put
+//! back and started; an [`engine::RunningEngine`] is worked on by clients, counted and stopped. [`database`] has the
+//! three kinds. The embedded one is `kernel`; those that speak SQL are a folder each, on what `sql` has in common for
+//! them.
 
+pub mod database;
 pub mod engine;
 mod error;
 pub mod kernel;

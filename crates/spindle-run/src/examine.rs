@@ -5,11 +5,14 @@ use std::fmt;
 use std::path::Path;
 
 use spindle_engines::EngineError;
-use spindle_engines::sql::{Copying, FoundServer, ServerKind, remote_server, server};
+use spindle_engines::database::RemoteDatabase;
+use spindle_engines::engine::Engine;
+use spindle_engines::sql::{Copying, FoundServer, ServerKind, server};
 use spindle_io::real::facts::{self, DirectProbe};
 use spindle_layout::plan::DelayedBy;
 use spindle_layout::{Placement, Target, reflink_refusal};
 
+use super::databases::{blocks, remote};
 use super::description::{delayed, describe};
 use super::layout_targets::LayoutTargets;
 use super::schemas::may_copy;
@@ -43,8 +46,9 @@ pub fn examine(experiment: &Experiment, targets: &LayoutTargets, index: usize) -
             tell_beneath(experiment, targets, &placement, index, &mut layout);
             examine_server(server, experiment, targets, index, &mut layout)
         }),
-        DatabaseSpec::Remote(remote) => {
-            let looked = look_at(remote, experiment.plan.restore, &mut layout);
+        DatabaseSpec::Remote(spec) => {
+            let engine = remote::engine(experiment, index, spec);
+            let looked = look_at(&engine, spec, experiment.plan.restore, &mut layout);
             looked.err().map(|error| error.to_string())
         }
     };
@@ -121,10 +125,8 @@ fn refusal(experiment: &Experiment, index: usize) -> Option<String> {
     let layout = &experiment.layouts[index];
     match &experiment.database_of(index).spec {
         DatabaseSpec::Kernel(kernel) => {
-            let redo = kernel.redo_access_path(layout.io);
-            let methods = [layout.io.method, redo.method];
-            let mut refused = methods.iter().filter_map(|method| method.available().err());
-            refused.next()
+            let refused = blocks::engine(experiment, index, kernel).examine();
+            refused.err().map(|error| error.to_string())
         }
         // Datafiles on devices have settings of their own.
         DatabaseSpec::Server(_) if layout.made.as_ref().is_some_and(Made::is_raw) => None,
@@ -172,14 +174,12 @@ fn on_plain_files(target: &Target) -> Option<&'static str> {
 
 /// Looks at an existing server; the reason when it cannot be measured.
 fn look_at(
+    engine: &RemoteDatabase,
     remote: &RemoteSpec,
     restore: RestoreBy,
     layout: &mut Layout,
 ) -> Result<(), EngineError> {
-    let address = &remote.address;
-    let password = address.find_password(remote.password_env.as_deref())?;
-    let found = remote_server(address.scheme).look(address, password.as_ref())?;
-    describe_server(layout, found);
+    describe_server(layout, engine.examine()?);
     match restore {
         RestoreBy::Reflink => may_copy(remote, Copying::Cloned).map_err(|error| {
             EngineError::unavailable(format!("cannot be restored by {restore}: {error}"))
@@ -206,18 +206,11 @@ fn examine_server(
     if let Some(reason) = cannot_be_delayed(spec.kind, experiment, targets, index) {
         return Some(reason);
     }
-    let server = server(spec.kind);
     let files = match ServerFiles::of(spec, experiment, index, targets) {
         Ok(files) => files,
         Err(reason) => return Some(reason),
     };
-    let dumps = experiment.workload.dumps();
-    let examined = server.examine(&files.request).and_then(|found| {
-        let mut dumps = dumps.iter();
-        dumps.try_for_each(|dump| server.examine_dump(&files.request, dump))?;
-        Ok(found)
-    });
-    match examined {
+    match files.engine(spec, experiment, index).examine() {
         Err(error) => Some(error.to_string()),
         Ok(found) => {
             describe_server(layout, found);
@@ -290,7 +283,10 @@ fn files_cannot_be_put_back(
 }
 
 /// What was found of a server, among what is told of a layout.
-fn describe_server(layout: &mut Layout, found: FoundServer) {
+fn describe_server(layout: &mut Layout, found: Option<FoundServer>) {
+    let Some(found) = found else {
+        return;
+    };
     layout.engine = Some(found.version.clone());
     let settings = found.settings.join(", ");
     for more in [found.version, settings] {

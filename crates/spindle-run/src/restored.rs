@@ -1,8 +1,9 @@
 //! A database put back before a trial, and why one cannot be made or put back, whichever its engine.
 
-use spindle_engines::EngineError;
 use std::path::PathBuf;
 
+use spindle_engines::EngineError;
+use spindle_engines::engine::KeepError;
 use spindle_layout::steps::StepError;
 use spindle_layout::{LayoutError, LedgerError};
 
@@ -35,6 +36,15 @@ pub enum DatabaseError {
         /// The system's own words.
         error: std::io::Error,
     },
+}
+
+impl From<KeepError> for DatabaseError {
+    fn from(error: KeepError) -> DatabaseError {
+        match error {
+            KeepError::Files(error) => error.into(),
+            KeepError::Engine(error) => error.into(),
+        }
+    }
 }
 
 impl From<OwnDirectoryError> for DatabaseError {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use spindle_engines::database::ServerDatabase;
 use spindle_engines::sql::{Server, ServerRequest, server};
 use spindle_layout::{DiskGroupTarget, GroupedFile, RawFile, Target};
 
@@ -65,6 +66,22 @@ impl ServerFiles {
             files.places.insert(kind, directory);
         }
         Ok(files)
+    }
+
+    /// The engine that makes them.
+    pub fn engine(
+        &self,
+        spec: &ServerSpec,
+        experiment: &Experiment,
+        layout: usize,
+    ) -> ServerDatabase {
+        let size_bytes = experiment.database_of(layout).size_bytes;
+        let workload = &experiment.workload;
+        ServerDatabase {
+            kind: spec.kind,
+            request: self.request.clone(),
+            workload: workload.in_sql(size_bytes, spec.kind, experiment.seed),
+        }
     }
 
     /// Whether datafiles lie on raw devices or in a disk group.

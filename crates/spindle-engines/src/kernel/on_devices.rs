@@ -8,7 +8,7 @@ use spindle_kernel::{Instance, Shutdown, Storage};
 use spindle_layout::{DatabaseFiles, Opening};
 use spindle_workload::Workload;
 
-use super::{IoSettings, KernelEngine, Load, OpenFiles, Settings, create, open, tables_of};
+use super::{IoSettings, KernelEngine, Load, OpenFiles, Settings, create, load, open, tables_of};
 use crate::EngineError;
 
 /// The files of a database, open as its devices.
@@ -46,9 +46,10 @@ pub async fn create_and_load_on(
     env: &Arc<dyn Env>,
     storage: &Storage,
     settings: &Settings,
-    load: Load<'_>,
+    of: Load<'_>,
 ) -> Result<(), EngineError> {
-    let instance = create(env, storage, settings, load).await?;
+    create(env, storage, settings, of).await?;
+    let instance = load(env, storage, settings, of).await?;
     Ok(instance.shutdown(Shutdown::Normal).await?)
 }
 

@@ -1,4 +1,4 @@
-//! The embedded database as an [`Engine`].
+//! The embedded database as an [`RunningEngine`].
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use spindle_workload::sql::KeptAnswer;
 use spindle_workload::{Acknowledged, Workload};
 
 use super::{KernelEngine, Shutdown};
-use crate::engine::{Answer, Counters, Engine, Written};
+use crate::engine::{Answer, Counters, RunningEngine, Written};
 use crate::error::lost;
 use crate::{EngineError, ErrorKind};
 
@@ -34,7 +34,7 @@ impl KernelUnderTest {
     }
 }
 
-impl Engine for KernelUnderTest {
+impl RunningEngine for KernelUnderTest {
     fn counters(&self) -> &dyn Counters {
         &*self.engine
     }

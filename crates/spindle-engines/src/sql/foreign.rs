@@ -212,7 +212,8 @@ pub fn reload(
     interrupted: &Arc<AtomicBool>,
 ) -> Result<(), EngineError> {
     drop_own(server, schema)?;
-    make_and_load(server, schema, workload, interrupted)
+    server.make(schema)?;
+    load_into(server, schema, workload, interrupted)
 }
 
 /// Drops a database and makes it again as a copy of a loaded one. Ends early, with an error, once `interrupted`.
@@ -260,17 +261,13 @@ fn drop_own(server: &dyn ForeignServer, schema: &Schema) -> Result<(), EngineErr
     }
 }
 
-/// Makes a schema and loads it.
-///
-/// # Errors
-/// See [`EngineError`].
-pub fn make_and_load(
+/// Loads a schema that is there and empty.
+pub(crate) fn load_into(
     server: &dyn ForeignServer,
     schema: &Schema,
     workload: &dyn SqlWorkload,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<(), EngineError> {
-    server.make(schema)?;
     let running = server.open(schema, Purpose::Load)?;
     let loaded = load::load(&*running, workload, interrupted);
     // The first error is the one to tell.

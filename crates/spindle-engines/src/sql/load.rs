@@ -26,6 +26,17 @@ pub fn create_and_load(
     interrupted: &Arc<AtomicBool>,
 ) -> Result<(), EngineError> {
     server.create(request, directories)?;
+    load_into(server, request, directories, workload, interrupted)
+}
+
+/// Loads the workload's tables into an empty database and stops it in order.
+pub(crate) fn load_into(
+    server: &dyn Server,
+    request: &ServerRequest,
+    directories: &TreeDirectories,
+    workload: &dyn SqlWorkload,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<(), EngineError> {
     let running = server.start(request, directories, Purpose::Load)?;
     match load(&*running, workload, interrupted) {
         Ok(()) => running.stop(Stop::Clean),

@@ -1,7 +1,7 @@
 //! Databases that speak SQL. A [`Server`] is one kind of them: it knows its programs, makes a database in directories,
-//! and starts it; a [`RunningServer`] is connected to, counted and stopped. What is the same for all of them, loading a
-//! workload and being an [`crate::engine::Engine`], is here. A new one is one folder, and one entry of the registry.
-//! Existing servers are in [`foreign`].
+//! and starts it; a [`RunningServer`] is connected to, counted and stopped. What is the same for all of them is here,
+//! such as loading a workload. A new one is one folder, and one entry of the registry. Existing servers are in
+//! [`foreign`].
 
 pub(crate) mod account;
 pub mod address;
@@ -35,6 +35,7 @@ pub use crate::registry::{ServerKind, remote_server, server};
 pub use address::{Address, Password, Scheme};
 pub use foreign::{Copying, ForeignServer, Schema, SchemaGone, SchemaKind, ServerHome};
 pub use load::create_and_load;
+pub(crate) use load::load_into;
 pub use room::Room;
 pub use room::said_of_full_disks;
 pub use ssh_host::SshHost;
@@ -42,6 +43,7 @@ pub use under_test::SqlUnderTest;
 
 use crate::EngineError;
 use crate::engine::Counters;
+pub use crate::engine::FoundServer;
 
 /// What is asked of a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,17 +76,6 @@ pub struct ServerIo {
 /// Why a server has no such method, for people.
 pub(crate) fn no_method(method: Method) -> String {
     format!("it has nothing like method = \"{method}\"")
-}
-
-/// What was found of a server on this machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FoundServer {
-    /// Name and version, for people.
-    pub version: String,
-    /// Settings that it will run with beyond its defaults, for people: `name = value`.
-    pub settings: Vec<String>,
-    /// What is to be known of it.
-    pub notes: Vec<String>,
 }
 
 /// A database whose datafiles lie on raw devices.

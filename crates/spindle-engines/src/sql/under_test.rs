@@ -1,4 +1,4 @@
-//! A server with a workload loaded, as an [`Engine`].
+//! A server with a workload loaded, as an [`RunningEngine`].
 
 use std::fs::File;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use spindle_workload::sql::{KeptAnswer, SqlWork, SqlWorkload};
 
 use super::{RunningServer, Stop};
 use crate::EngineError;
-use crate::engine::{Answer, Counters, Engine, Written};
+use crate::engine::{Answer, Counters, RunningEngine, Written};
 use crate::error::lost;
 
 /// A server at work and the workload that it was loaded for.
@@ -63,7 +63,7 @@ impl SqlUnderTest {
     }
 }
 
-impl Engine for SqlUnderTest {
+impl RunningEngine for SqlUnderTest {
     fn counters(&self) -> &dyn Counters {
         &*self.server
     }

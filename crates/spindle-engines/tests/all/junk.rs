@@ -7,7 +7,7 @@ use spindle_engines::kernel::{
     KernelEngine, KernelUnderTest, Settings, Shutdown, WriteSync, create_and_load_on, files_of,
 };
 use spindle_engines::kernel::{Load, OpenStorage};
-use spindle_engines::{EngineError, engine::Engine};
+use spindle_engines::{EngineError, engine::RunningEngine};
 use spindle_io::Env;
 use spindle_io::real::{Caching, Method, RealEnv, block_on};
 use spindle_kernel::{Instance, RowId, Session};
@@ -95,7 +95,7 @@ impl Scene {
         .unwrap()
     }
 
-    fn start(&self) -> Arc<dyn Engine> {
+    fn start(&self) -> Arc<dyn RunningEngine> {
         let path = small::path(Caching::Buffered, Method::Sync);
         let (env, workload) = (&self.env, Arc::clone(&self.workload));
         let started = KernelEngine::start(env, &self.files, path, path, &self.settings, &*workload);
@@ -104,7 +104,7 @@ impl Scene {
     }
 
     /// All clients insert all they have to.
-    fn load(&self, engine: &Arc<dyn Engine>) -> Running {
+    fn load(&self, engine: &Arc<dyn RunningEngine>) -> Running {
         let behaviour = Behaviour {
             clients: CLIENTS,
             ..Behaviour::default()

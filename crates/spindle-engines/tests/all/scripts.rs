@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::Duration;
 
-use spindle_engines::engine::Engine;
+use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::{Server, ServerKind, SqlUnderTest, Stop, create_and_load};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};

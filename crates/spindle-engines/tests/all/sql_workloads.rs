@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spindle_engines::engine::Engine;
+use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::{
     Purpose, RunningServer, Server, ServerKind, ServerRequest, SqlUnderTest, Stop, create_and_load,
     server,

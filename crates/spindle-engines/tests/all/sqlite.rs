@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spindle_engines::engine::Engine;
+use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::{
     Purpose, ServerIo, ServerKind, ServerRequest, SqlUnderTest, Stop, create_and_load, server,
 };

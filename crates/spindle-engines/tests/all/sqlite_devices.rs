@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use spindle_engines::engine::Engine;
+use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::{
     Purpose, Server, ServerKind, ServerRequest, SqlUnderTest, Stop, create_and_load, server,
 };

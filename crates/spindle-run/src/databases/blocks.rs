@@ -5,24 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
-use spindle_engines::EngineError;
-use spindle_engines::kernel;
-use spindle_io::Env;
-use spindle_io::real::{RealEnv, block_on};
+use spindle_engines::database::{BlockImage, BlockSite, KernelDatabase};
+use spindle_engines::engine::Engine;
 use spindle_layout::{
-    ChangedBlocks, DataDirectory, DatabaseFiles, FileManager, Golden, Image, ImageSpec, Kept,
-    LayoutError, Place, Placement, Shape, check_space,
+    ChangedBlocks, DataDirectory, DatabaseFiles, FileManager, Golden, ImageSpec, Kept as KeptIn,
+    KnownDevice, LayoutError, Place, Placement, Shape, check_space,
 };
 
-use super::{Databases, MadeDatabase, Making, OfLayout, devices_beneath};
+use super::{Kept, MadeDatabase, Making, Recipe, Store, devices_beneath};
 use crate::layout_targets::LayoutTargets;
+use crate::observe::device_probe::Probed;
 use crate::restored::DatabaseError;
-use crate::trial::protocol::{KernelTrial, TrialDatabase, WrittenRuns};
-use spindle_experiment::{
-    AccessPath, Caching, DatabaseMemory, DatabaseSpec, Experiment, KernelSpec, Method, PutBack,
-};
+use crate::trial::protocol::WrittenRuns;
+use spindle_experiment::{DatabaseMemory, DatabaseSpec, Experiment, KernelSpec, PutBack};
 use spindle_system::DeviceNumber;
 use spindle_system::SystemTree;
 use spindle_system::cgroup::GroupLimits;
@@ -30,7 +26,7 @@ use spindle_system::sampler::MemoryState;
 
 /// What a layout's database is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct BlockFiles {
+pub(super) struct BlockFiles {
     shape: Shape,
     /// Directories are those in which the run's own are.
     placement: Placement,
@@ -39,7 +35,7 @@ struct BlockFiles {
 
 impl BlockFiles {
     /// What a layout needs; or why it cannot be had.
-    fn by(
+    pub(super) fn by(
         spec: &KernelSpec,
         experiment: &Experiment,
         layout: usize,
@@ -71,28 +67,55 @@ impl BlockFiles {
         }
         directories
     }
+
+    /// Where the files of the next image go, in its own directories.
+    fn place_files(
+        &self,
+        make: impl Fn(&DataDirectory, u32) -> Result<PathBuf, LayoutError>,
+        store: &mut Store,
+    ) -> Result<DatabaseFiles, DatabaseError> {
+        let number = store.next_image;
+        let mut directories: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
+        for place in self.placement.directories(&self.shape).into_keys() {
+            let directory = make(store.directories.of(&place), number)?;
+            store.of_image.push(directory.clone());
+            directories.insert(place, directory);
+        }
+        let inside = self.placement.within(&format!("image{number}/"), |place| {
+            directories[place].clone()
+        });
+        Ok(DatabaseFiles::place(
+            &self.shape,
+            &inside,
+            &mut store.space,
+        )?)
+    }
 }
 
 /// Refuses before anything is written when a place has too little room for what will be made there. Directories that
 /// Spindle made hold one layout, which fails alone.
-pub(super) fn check_room(making: &Making<'_>, layouts: &[usize]) -> Result<(), DatabaseError> {
-    let experiment = making.experiment();
+pub(super) fn check_room(
+    experiment: &Experiment,
+    layouts: &[usize],
+    targets: &LayoutTargets,
+    golden_place: &Path,
+) -> Result<(), DatabaseError> {
     let mut needed: BTreeMap<PathBuf, u64> = BTreeMap::new();
     let mut goldens: Vec<Shape> = Vec::new();
     let mut images: Vec<(BlockFiles, PutBack)> = Vec::new();
     for (layout, spec) in kernels_of(experiment, layouts) {
-        let Ok(files) = BlockFiles::by(spec, experiment, layout, making.targets) else {
+        let Ok(files) = BlockFiles::by(spec, experiment, layout, targets) else {
             continue;
         };
         let image = (files, experiment.put_back(layout));
         let (files, put_back) = &image;
         if !goldens.contains(&files.shape) {
-            let place = making.golden_place.clone();
+            let place = golden_place.to_path_buf();
             *needed.entry(place).or_default() += files.shape.total_bytes();
             goldens.push(files.shape.clone());
         }
         let is_shared = experiment.plan.interleave_ms.is_none() && images.contains(&image);
-        if !is_shared && !making.targets.is_made(layout) {
+        if !is_shared && !targets.is_made(layout) {
             for (place, bytes) in files.directories(*put_back) {
                 *needed.entry(place).or_default() += bytes;
             }
@@ -105,172 +128,109 @@ pub(super) fn check_room(making: &Making<'_>, layouts: &[usize]) -> Result<(), D
     Ok(())
 }
 
-/// Files of the embedded database, made for layouts that need the same.
-pub(super) struct MadeBlocks {
-    wanted: BlockFiles,
-    pub put_back: PutBack,
-    pub image: Box<Image>,
-    /// What the last trial wrote; `None` when that is not known.
-    pub changed: Option<ChangedBlocks>,
-}
-
-impl MadeBlocks {
-    /// Whether both are made for the same.
-    pub(super) fn is_alike(&self, other: &MadeBlocks) -> bool {
-        self.wanted == other.wanted && self.put_back == other.put_back
+/// The engine that makes and loads the database of a layout.
+pub(crate) fn engine(experiment: &Experiment, layout: usize, spec: &KernelSpec) -> KernelDatabase {
+    let size_bytes = experiment.database_of(layout).size_bytes;
+    KernelDatabase {
+        spec: spec.clone(),
+        io: experiment.layouts[layout].io,
+        delay: None,
+        redo_delay: None,
+        workload: Arc::from(
+            experiment
+                .workload
+                .of_rows(size_bytes, spec, experiment.seed),
+        ),
+        clients: experiment.workload.clients_max() as usize,
+        number: experiment.seed,
     }
 }
 
-impl Databases {
-    /// The embedded database for a layout, made if no other layout has made it.
-    pub(super) fn kernel_for(
-        &mut self,
+impl Recipe for BlockFiles {
+    type Engine = KernelDatabase;
+
+    fn golden(
+        &self,
+        engine: &KernelDatabase,
         making: &mut Making<'_>,
-        layout: usize,
-        spec: &KernelSpec,
-    ) -> Result<OfLayout, DatabaseError> {
-        let experiment = making.experiment();
-        let wanted = BlockFiles::by(spec, experiment, layout, making.targets)?;
-        let put_back = experiment.put_back(layout);
-        let is_shared = experiment.plan.interleave_ms.is_none();
-        let there = self.found(|made| match &made.database {
-            _ if !is_shared => None,
-            MadeDatabase::Kernel(made) if made.wanted == wanted && made.put_back == put_back => {
-                Some(made.image.files().clone())
-            }
-            _ => None,
-        });
-        let (made, files) = match there {
-            Some(there) => there,
-            None => {
-                let image = self.block_image(making, (layout, spec), &wanted, put_back)?;
-                let files = image.files().clone();
-                let database = MadeDatabase::Kernel(MadeBlocks {
-                    wanted,
-                    put_back,
-                    image: Box::new(image),
-                    changed: Some(ChangedBlocks::new()),
-                });
-                let devices = devices_of(&files);
-                (self.push(making, layout, database, devices), files)
-            }
-        };
-        let (delay, redo_delay) = making.targets.delays(experiment, layout);
-        let trial = TrialDatabase::Kernel(Box::new(KernelTrial {
-            spec: spec.clone(),
-            io: experiment.layouts[layout].io,
-            delay,
-            redo_delay,
-            files,
-        }));
-        Ok(OfLayout { made, trial })
+        store: &mut Store,
+    ) -> Result<Arc<Golden>, DatabaseError> {
+        let shape = &self.shape;
+        if let Some(made) = store.goldens.iter().find(|made| made.shape() == shape) {
+            return Ok(Arc::clone(made));
+        }
+        let data_bytes: u64 = shape.data_bytes.iter().sum();
+        (making.note)(&format!("loading {} MiB of data", data_bytes >> 20));
+        let number = store.goldens.len() as u32 + 1;
+        let own = store.directories.of(making.golden_place);
+        let directory = own.make_golden_directory(number)?;
+        let golden = make_golden(engine, shape, &directory, &store.interrupted);
+        let golden = golden.inspect_err(|_| store.directories.take_back(&[directory]))?;
+        store.goldens.push(Arc::clone(&golden));
+        Ok(golden)
     }
 
-    /// An image of what is wanted, in its own directories.
-    fn block_image(
-        &mut self,
+    fn site(
+        &self,
+        _: &Golden,
         making: &mut Making<'_>,
-        (layout, spec): (usize, &KernelSpec),
-        wanted: &BlockFiles,
-        put_back: PutBack,
-    ) -> Result<Image, DatabaseError> {
-        let golden = self.golden_for(making, (layout, spec), &wanted.shape)?;
-        for (place, bytes) in wanted.directories(put_back) {
-            self.directories.make(&place, making.owner(layout))?;
-            if put_back == PutBack::Clones {
+        store: &mut Store,
+    ) -> Result<BlockSite, DatabaseError> {
+        for (place, bytes) in self.directories(making.put_back) {
+            store.directories.make(&place, making.owner())?;
+            if making.put_back == PutBack::Clones {
                 check_space(&place, bytes)?;
             }
         }
-        let name = making.experiment().layouts[layout].name.clone();
-        let (space, mut made) = (self.space.clone(), Vec::new());
-        let image = self.copy(making, (wanted, put_back), &golden, &name, &mut made);
-        image.inspect_err(|_| {
-            self.directories.take_back(&made);
-            self.space = space;
-        })
-    }
-
-    /// The next image, in its own directories, which are added to `made`.
-    fn copy(
-        &mut self,
-        making: &mut Making<'_>,
-        (wanted, put_back): (&BlockFiles, PutBack),
-        golden: &Arc<Golden>,
-        name: &str,
-        made: &mut Vec<PathBuf>,
-    ) -> Result<Image, DatabaseError> {
-        let files = self.place_files(wanted, DataDirectory::make_image_directory, made)?;
+        let files = self.place_files(DataDirectory::make_image_directory, store)?;
+        let name = making.name();
         (making.note)(&format!(
             "making the database files for {name} ({})",
-            match (files.is_raw(), wanted.manager) {
+            match (files.is_raw(), self.manager) {
                 (true, _) => "without a file system",
                 (false, FileManager::Plain) => "plain files",
                 (false, FileManager::Odm) => "preallocated, committed whole",
             }
         ));
-        let spec = ImageSpec {
-            files,
-            manager: wanted.manager,
-        };
-        Ok(match put_back {
-            PutBack::Clones => {
-                let originals =
-                    self.place_files(wanted, DataDirectory::make_original_directory, made)?;
-                Image::provision_clones(golden, &spec, originals)?
-            }
-            PutBack::Copy | PutBack::ThinVolumes => Image::provision(golden, &spec)?,
+        Ok(BlockSite {
+            files: ImageSpec {
+                files,
+                manager: self.manager,
+            },
+            originals: match making.put_back {
+                PutBack::Clones => {
+                    Some(self.place_files(DataDirectory::make_original_directory, store)?)
+                }
+                PutBack::Copy | PutBack::ThinVolumes => None,
+            },
         })
     }
 
-    /// Where the files of the next image go, in its own directories, which are added to `made`.
-    fn place_files(
-        &mut self,
-        wanted: &BlockFiles,
-        make: impl Fn(&DataDirectory, u32) -> Result<PathBuf, LayoutError>,
-        made: &mut Vec<PathBuf>,
-    ) -> Result<DatabaseFiles, DatabaseError> {
-        let number = self.made.len() as u32 + 1;
-        let mut directories: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
-        for place in wanted.placement.directories(&wanted.shape).into_keys() {
-            let directory = make(self.directories.of(&place), number)?;
-            made.push(directory.clone());
-            directories.insert(place, directory);
-        }
-        let inside = wanted
-            .placement
-            .within(&format!("image{number}/"), |place| {
-                directories[place].clone()
-            });
-        Ok(DatabaseFiles::place(
-            &wanted.shape,
-            &inside,
-            &mut self.space,
-        )?)
+    fn home(image: &BlockImage) -> DatabaseFiles {
+        image.files().clone()
     }
 
-    /// The golden copy of a shape, loaded if there is none yet.
-    fn golden_for(
-        &mut self,
-        making: &mut Making<'_>,
-        (layout, spec): (usize, &KernelSpec),
-        shape: &Shape,
-    ) -> Result<Arc<Golden>, DatabaseError> {
-        if let Some(made) = self.goldens.iter().find(|made| made.shape() == shape) {
-            return Ok(Arc::clone(made));
+    fn devices(&self, files: &DatabaseFiles) -> Vec<DeviceNumber> {
+        let places: BTreeSet<&Path> = files
+            .named()
+            .into_iter()
+            .flat_map(|(_, place)| match place {
+                Place::File(path) => vec![path.parent().unwrap_or(path)],
+                _ => place.paths(),
+            })
+            .collect();
+        devices_beneath(places)
+    }
+
+    fn kept(made: &MadeDatabase) -> Option<&Kept<BlockFiles>> {
+        match made {
+            MadeDatabase::Kernel(kept) => Some(kept),
+            MadeDatabase::Server(_) | MadeDatabase::Remote(_) => None,
         }
-        let data_bytes: u64 = shape.data_bytes.iter().sum();
-        (making.note)(&format!("loading {} MiB of data", data_bytes >> 20));
-        let number = self.goldens.len() as u32 + 1;
-        let own = self.directories.of(&making.golden_place);
-        let directory = own.make_golden_directory(number)?;
-        let experiment = making.experiment();
-        let began = Instant::now();
-        let loaded = (layout, spec);
-        let golden = make_golden(experiment, loaded, shape, &directory, &self.interrupted);
-        self.loading += began.elapsed();
-        let golden = golden.inspect_err(|_| self.directories.take_back(&[directory]))?;
-        self.goldens.push(Arc::clone(&golden));
-        Ok(golden)
+    }
+
+    fn made(kept: Kept<BlockFiles>) -> MadeDatabase {
+        MadeDatabase::Kernel(kept)
     }
 }
 
@@ -287,63 +247,46 @@ pub(super) fn changed_by(files: &DatabaseFiles, written: &WrittenRuns) -> Change
     changed
 }
 
-/// The block devices beneath a database's files, where known.
-fn devices_of(files: &DatabaseFiles) -> Vec<DeviceNumber> {
-    let places: BTreeSet<&Path> = files
-        .named()
-        .into_iter()
-        .flat_map(|(_, place)| match place {
-            Place::File(path) => vec![path.parent().unwrap_or(path)],
-            _ => place.paths(),
-        })
-        .collect();
-    devices_beneath(places)
-}
-
 /// A golden copy in `directory`, loaded.
 fn make_golden(
-    experiment: &Experiment,
-    (layout, spec): (usize, &KernelSpec),
+    engine: &KernelDatabase,
     shape: &Shape,
     directory: &Path,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<Arc<Golden>, DatabaseError> {
-    let loading = Golden::create_unless(directory, shape, experiment.seed, interrupted)?;
-    load(experiment, (layout, spec), loading.files(), interrupted)?;
-    Ok(loading.seal(kept(spec.memory, shape))?)
+    let loading = Golden::create_unless(directory, shape, engine.number, interrupted)?;
+    engine.create(loading.files())?;
+    engine.load(loading.files(), interrupted)?;
+    Ok(loading.seal(kept(engine.spec.memory, shape))?)
 }
 
-/// Has the engine make and load the database in the golden copy's files.
-fn load(
-    experiment: &Experiment,
-    (layout, spec): (usize, &KernelSpec),
-    files: &DatabaseFiles,
-    interrupted: &AtomicBool,
-) -> Result<(), EngineError> {
-    let env: Arc<dyn Env> = RealEnv::new(experiment.seed);
-    let size_bytes = experiment.database_of(layout).size_bytes;
-    let workload = experiment
-        .workload
-        .of_rows(size_bytes, spec, experiment.seed);
-    let path = AccessPath {
-        caching: Caching::Buffered,
-        method: Method::Sync,
-        slaves: 0,
+/// Where the devices beneath data and beneath redo are probed.
+pub(super) fn probed(files: &DatabaseFiles) -> Option<(Probed, Probed)> {
+    let data = files.data.first()?;
+    let redo = files.redo.first().unwrap_or(data);
+    Some((probed_by(data)?, probed_by(redo)?))
+}
+
+/// Where the device beneath a file is probed.
+fn probed_by(place: &Place) -> Option<Probed> {
+    let region = |device: &KnownDevice, first_byte, bytes| Probed::Region {
+        device: device.clone(),
+        first_byte,
+        bytes,
     };
-    let clients = clients_max(experiment);
-    // What trials ask of their devices is not asked of the golden copy's; it is shut down in order.
-    let settings = kernel::Settings {
-        torn_blocks: kernel::TornBlocks::Images,
-        ..spec.settings()
-    };
-    let path = spec.io(path, None);
-    let load = kernel::Load {
-        workload: &*workload,
-        database: experiment.seed,
-        clients,
-        interrupted,
-    };
-    block_on(kernel::create_and_load(&env, files, path, &settings, load))
+    match place {
+        Place::File(path) => Some(Probed::Directory(path.parent()?.to_path_buf())),
+        Place::Region {
+            device,
+            first_byte,
+            bytes,
+        } => Some(region(device, *first_byte, *bytes)),
+        // Where on its disks a file of a group lies is the group's affair; it has filled the beginning of them first.
+        Place::GroupFile { disks, bytes, .. } => {
+            let each_bytes = bytes / disks.len() as u64;
+            Some(region(disks.first()?, 0, each_bytes))
+        }
+    }
 }
 
 /// Golden copies in memory take at most this part of it, counted without what trials may have: a database that lives on
@@ -351,7 +294,7 @@ fn load(
 const MEMORY_SHARE: u64 = 4;
 
 /// Whether a golden copy can be kept in memory.
-fn kept(memory: DatabaseMemory, shape: &Shape) -> Kept {
+fn kept(memory: DatabaseMemory, shape: &Shape) -> KeptIn {
     let files = SystemTree::default();
     let available = MemoryState::read(&files).map_or(0, |memory| memory.available_bytes);
     let allowed = GroupLimits::read(&files).memory_bytes;
@@ -362,10 +305,10 @@ fn kept(memory: DatabaseMemory, shape: &Shape) -> Kept {
     )
 }
 
-fn kept_in(available_bytes: u64, budget_bytes: u64, golden_bytes: u64) -> Kept {
+fn kept_in(available_bytes: u64, budget_bytes: u64, golden_bytes: u64) -> KeptIn {
     match is_kept_in_memory(available_bytes, budget_bytes, golden_bytes) {
-        true => Kept::InMemory,
-        false => Kept::OnDisk,
+        true => KeptIn::InMemory,
+        false => KeptIn::OnDisk,
     }
 }
 
@@ -403,18 +346,11 @@ pub(crate) fn shape_of(experiment: &Experiment, layout: usize, spec: &KernelSpec
     let workload = experiment
         .workload
         .of_rows(size_bytes, spec, experiment.seed);
-    spec.shape(&*workload, clients_max(experiment), writers)
-}
-
-/// The highest load level.
-fn clients_max(experiment: &Experiment) -> usize {
-    experiment
-        .workload
-        .clients
-        .iter()
-        .copied()
-        .max()
-        .unwrap_or(1) as usize
+    spec.shape(
+        &*workload,
+        experiment.workload.clients_max() as usize,
+        writers,
+    )
 }
 
 #[cfg(test)]
@@ -423,9 +359,9 @@ mod tests {
 
     #[test]
     fn memory_that_trials_may_need_is_left_to_them() {
-        assert_eq!(kept_in(9 << 30, 1 << 30, 2 << 30), Kept::InMemory);
-        assert_eq!(kept_in(9 << 30, 1 << 30, (2 << 30) + 1), Kept::OnDisk);
-        assert_eq!(kept_in(1 << 30, 2 << 30, 1), Kept::OnDisk);
-        assert_eq!(kept_in(0, 0, 1), Kept::OnDisk);
+        assert_eq!(kept_in(9 << 30, 1 << 30, 2 << 30), KeptIn::InMemory);
+        assert_eq!(kept_in(9 << 30, 1 << 30, (2 << 30) + 1), KeptIn::OnDisk);
+        assert_eq!(kept_in(1 << 30, 2 << 30, 1), KeptIn::OnDisk);
+        assert_eq!(kept_in(0, 0, 1), KeptIn::OnDisk);
     }
 }

@@ -1,11 +1,13 @@
-//! The databases of a run, whichever the engine. For each shape of database there is one golden copy, loaded by the
-//! engine; for each place one image of it, which all layouts that agree in these share, so that they differ in nothing
-//! else. An image is put back before every trial: by its known blocks, by whole files, by sharing blocks again, by a
-//! snapshot of the volume beneath it, or by loading it again. All of it lies in directories of the run's own (or in a
-//! schema of its own, on existing servers) and goes away with it. What is particular is in `blocks` (files whose blocks
-//! are known, of the embedded database), `tree` (whatever files a server makes) and [`crate::schemas`].
+//! The databases of a run, whichever the engine. For each shape of database there is one golden copy, made and loaded
+//! by the [`Engine`]; for each place one image, a snapshot of it, which all layouts that agree in these share, so that
+//! they differ in nothing else. The engine puts an image back before every trial: by its known blocks, by whole files,
+//! by sharing blocks again, by copying or loading again; or the volume beneath it is put back to its snapshot. All of
+//! it lies in directories of the run's own (or in schemas, on existing servers) and goes away with it. What is
+//! particular to a kind of database is its [`Recipe`]: `blocks` (files whose blocks are known, of the embedded
+//! database), `tree` (whatever files a server makes) and `remote` (schemas on existing servers).
 
 pub(crate) mod blocks;
+pub(crate) mod remote;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,28 +16,97 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use spindle_engines::engine::{Engine, PutBackBy};
 use spindle_engines::spec::ByKind;
-use spindle_layout::{
-    ChangedBlocks, Golden, GoldenTree, KnownDevice, LayoutError, Place, RawSpace, RestoreMethod,
-    RestoreReport, Verify,
-};
+use spindle_layout::{Golden, GoldenTree, RawSpace, Verify};
 
 use super::layout_targets::LayoutTargets;
 use super::own_directories::OwnDirectories;
 use super::replay::RunState;
 use super::restored::{DatabaseError, Restored};
 use super::schedule::order_of_making;
-use super::schemas::{OwnSchema, Way, way_of};
+use super::schemas::{NotedSchemas, Way, way_of};
 use super::volumes;
 use crate::observe::device_probe::Probed;
-use crate::trial::protocol::{TrialDatabase, WrittenRuns};
-use blocks::MadeBlocks;
-use spindle_experiment::{DatabaseSpec, Experiment, PutBack, RemoteSpec};
+use crate::trial::protocol::{KernelTrial, ServerTrial, TrialDatabase, WrittenRuns};
+use blocks::BlockFiles;
+use remote::ServerSchema;
+use spindle_experiment::{DatabaseSpec, Experiment, PutBack};
 use spindle_result::Restore;
 use spindle_system::DeviceNumber;
 use spindle_system::SystemTree;
 use spindle_system::machine::DataPath;
-use tree::{FileShape, MadeTree};
+use tree::{FileShape, ServerTree};
+
+/// What a layout needs of a database of one kind, and how that is made. Layouts whose recipes are equal share an image.
+trait Recipe: PartialEq + Sized {
+    /// The kind.
+    type Engine: Engine;
+
+    /// Refuses what databases made before leave no room for.
+    fn check(&self, _made: &[Made]) -> Result<(), DatabaseError> {
+        Ok(())
+    }
+
+    /// The golden copy, made by `engine` if there is none yet.
+    fn golden(
+        &self,
+        engine: &Self::Engine,
+        making: &mut Making<'_>,
+        store: &mut Store,
+    ) -> Result<Arc<GoldenOf<Self>>, DatabaseError>;
+
+    /// Where the next image goes, with what it lies in.
+    fn site(
+        &self,
+        golden: &GoldenOf<Self>,
+        making: &mut Making<'_>,
+        store: &mut Store,
+    ) -> Result<SiteOf<Self>, DatabaseError>;
+
+    /// What an image lies in.
+    fn home(image: &ImageOf<Self>) -> HomeOf<Self>;
+
+    /// The devices beneath an image, where known.
+    fn devices(&self, home: &HomeOf<Self>) -> Vec<DeviceNumber>;
+
+    /// The database, if it is of this kind.
+    fn kept(made: &MadeDatabase) -> Option<&Kept<Self>>;
+
+    /// A database of this kind among all.
+    fn made(kept: Kept<Self>) -> MadeDatabase;
+}
+
+type HomeOf<R> = <<R as Recipe>::Engine as Engine>::Home;
+type GoldenOf<R> = <<R as Recipe>::Engine as Engine>::Golden;
+type SiteOf<R> = <<R as Recipe>::Engine as Engine>::Site;
+type ImageOf<R> = <<R as Recipe>::Engine as Engine>::Image;
+
+/// An image, with what made it.
+struct Kept<R: Recipe> {
+    recipe: R,
+    put_back: PutBack,
+    engine: R::Engine,
+    image: ImageOf<R>,
+}
+
+impl<R: Recipe> Kept<R> {
+    /// Whether a layout that needs this may as well have it.
+    fn serves(&self, recipe: &R, put_back: PutBack) -> bool {
+        self.recipe == *recipe && self.put_back == put_back
+    }
+
+    fn restore(
+        &mut self,
+        by: PutBackBy,
+        interrupted: &Arc<AtomicBool>,
+    ) -> Result<spindle_engines::engine::Restored, DatabaseError> {
+        Ok(self.engine.restore(&mut self.image, by, interrupted)?)
+    }
+}
+
+/// What is put back before a trial, with what it was made of.
+type MadeDatabase = ByKind<Kept<BlockFiles>, Kept<ServerTree>, Kept<ServerSchema>>;
 
 /// A database of the run. Layouts that need the same share one.
 struct Made {
@@ -45,26 +116,13 @@ struct Made {
     devices: Vec<DeviceNumber>,
 }
 
-/// What is put back before a trial, with what it was made of.
-type MadeDatabase = ByKind<MadeBlocks, MadeTree, OwnSchema>;
-
-impl Made {
-    /// Whether the volumes beneath it are put back as a whole.
-    fn is_rolled_back(&self) -> bool {
-        let put_back = match &self.database {
-            MadeDatabase::Kernel(made) => made.put_back,
-            MadeDatabase::Server(made) => made.put_back,
-            MadeDatabase::Remote(_) => return false,
-        };
-        put_back == PutBack::ThinVolumes
-    }
-}
-
 impl Made {
     /// Whether a layout may as well have the other; where it is not known, it may not.
     fn is_alike(&self, other: &Made) -> bool {
         match (&self.database, &other.database) {
-            (MadeDatabase::Kernel(one), MadeDatabase::Kernel(other)) => one.is_alike(other),
+            (MadeDatabase::Kernel(one), MadeDatabase::Kernel(other)) => {
+                one.serves(&other.recipe, other.put_back)
+            }
             _ => false,
         }
     }
@@ -78,14 +136,18 @@ struct OfLayout {
     trial: TrialDatabase,
 }
 
-/// What databases are made for, and on.
+/// What the database of a layout is made for, and on.
 struct Making<'a> {
     state: &'a RunState,
     targets: &'a LayoutTargets,
+    /// The layout.
+    layout: usize,
+    /// How it is put back.
+    put_back: PutBack,
     /// Where golden copies go; nowhere, when there are existing servers only.
-    golden_place: PathBuf,
+    golden_place: &'a Path,
     /// How existing servers put their tables back.
-    way: Way,
+    way: &'a Way,
     /// Hears what is being done.
     note: &'a mut dyn FnMut(&str),
 }
@@ -95,10 +157,46 @@ impl<'a> Making<'a> {
         &self.state.experiment
     }
 
-    /// A layout's name, when what is made for it is for it alone.
-    fn owner(&self, layout: usize) -> Option<&str> {
-        let name = self.experiment().layouts[layout].name.as_str();
-        self.targets.is_made(layout).then_some(name)
+    fn name(&self) -> &'a str {
+        &self.experiment().layouts[self.layout].name
+    }
+
+    /// The layout's name, when what is made for it is for it alone.
+    fn owner(&self) -> Option<&'a str> {
+        self.targets.is_made(self.layout).then_some(self.name())
+    }
+}
+
+/// What the run has of its own for its databases.
+struct Store {
+    directories: OwnDirectories,
+    space: RawSpace,
+    goldens: Vec<Arc<Golden>>,
+    golden_trees: Vec<(FileShape, Arc<GoldenTree>)>,
+    schemas: NotedSchemas,
+    /// Number of the next image.
+    next_image: u32,
+    /// Directories made for it so far.
+    of_image: Vec<PathBuf>,
+    /// Directories of servers made so far.
+    server_directories: u32,
+    /// Ends loading.
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Store {
+    fn new(state: &RunState, targets: &LayoutTargets, interrupted: &Arc<AtomicBool>) -> Store {
+        Store {
+            directories: OwnDirectories::new(&state.run, targets.ledger()),
+            space: RawSpace::default(),
+            goldens: Vec::new(),
+            golden_trees: Vec::new(),
+            schemas: NotedSchemas::new(targets.ledger()),
+            next_image: 1,
+            of_image: Vec::new(),
+            server_directories: 0,
+            interrupted: Arc::clone(interrupted),
+        }
     }
 }
 
@@ -107,17 +205,10 @@ pub struct Databases {
     verify: Verify,
     // In this order: files go before the directories they lie in.
     made: Vec<Made>,
-    goldens: Vec<Arc<Golden>>,
-    golden_trees: Vec<(FileShape, Arc<GoldenTree>)>,
     of_layout: BTreeMap<usize, OfLayout>,
-    space: RawSpace,
-    directories: OwnDirectories,
-    /// Directories of servers made so far.
-    server_directories: u32,
+    store: Store,
     /// Time that loading took.
     loading: Duration,
-    /// Ends loading.
-    interrupted: Arc<AtomicBool>,
 }
 
 impl Databases {
@@ -135,46 +226,41 @@ impl Databases {
         let mut databases = Databases {
             verify: experiment.plan.restore_verify,
             made: Vec::new(),
-            goldens: Vec::new(),
-            golden_trees: Vec::new(),
             of_layout: BTreeMap::new(),
-            space: RawSpace::default(),
-            directories: OwnDirectories::new(&state.run, targets.ledger()),
-            server_directories: 0,
+            store: Store::new(state, targets, interrupted),
             loading: Duration::ZERO,
-            interrupted: Arc::clone(interrupted),
         };
         let layouts: BTreeSet<usize> = wanted.iter().copied().collect();
         let layouts: Vec<usize> = layouts.into_iter().collect();
-        let mut making = Making {
-            state,
-            targets,
-            golden_place: match experiment.spec() {
-                DatabaseSpec::Kernel(_) | DatabaseSpec::Server(_) => {
-                    let place = golden_place(experiment, &layouts, targets)?;
-                    databases.directories.make(&place, None)?;
-                    place
-                }
-                DatabaseSpec::Remote(_) => PathBuf::new(),
-            },
-            way: match experiment.spec() {
-                DatabaseSpec::Kernel(_) | DatabaseSpec::Server(_) => Way::Reload { why: None },
-                DatabaseSpec::Remote(_) => way_of(experiment),
-            },
-            note,
+        let (golden_place, way) = match experiment.spec() {
+            DatabaseSpec::Kernel(_) | DatabaseSpec::Server(_) => {
+                let place = golden_place(experiment, &layouts, targets)?;
+                databases.store.directories.make(&place, None)?;
+                (place, Way::Reload { why: None })
+            }
+            DatabaseSpec::Remote(_) => (PathBuf::new(), way_of(experiment)),
         };
-        if let Way::Reload { why: Some(why) } = &making.way {
+        if let Way::Reload { why: Some(why) } = &way {
             let said = format!("the database is loaded again before each trial: {why}");
-            (making.note)(&said);
+            note(&said);
         }
-        blocks::check_room(&making, &layouts)?;
+        blocks::check_room(experiment, &layouts, targets, &golden_place)?;
         let is_embedded = matches!(experiment.spec(), DatabaseSpec::Kernel(_));
         let mut failed = Vec::new();
         for layout in order_of_making(state, &layouts) {
             if interrupted.load(Ordering::Relaxed) {
                 break;
             }
-            match databases.database_for(&mut making, layout) {
+            let making = Making {
+                state,
+                targets,
+                layout,
+                put_back: experiment.put_back(layout),
+                golden_place: &golden_place,
+                way: &way,
+                note,
+            };
+            match databases.database_for(making) {
                 Ok(made) => _ = databases.of_layout.insert(layout, made),
                 Err(_) if interrupted.load(Ordering::Relaxed) => break,
                 Err(error @ DatabaseError::Ledger(_)) => return Err(error),
@@ -185,94 +271,117 @@ impl Databases {
                 Err(error) => return Err(error),
             }
         }
-        failed.extend(databases.keep_volumes(&mut making));
+        failed.extend(databases.keep_volumes(targets, note));
         failed.sort_by_key(|(layout, _)| *layout);
         Ok((databases, failed))
     }
 
     /// The database for a layout, made if no other layout has made it.
-    fn database_for(
-        &mut self,
-        making: &mut Making<'_>,
-        layout: usize,
-    ) -> Result<OfLayout, DatabaseError> {
-        match &making.experiment().database_of(layout).spec {
-            DatabaseSpec::Kernel(spec) => self.kernel_for(making, layout, spec),
-            DatabaseSpec::Server(spec) => self.server_for(making, layout, spec),
-            DatabaseSpec::Remote(spec) => self.schema_for(making, layout, spec),
-        }
-    }
-
-    /// A schema for a layout, the same for all layouts on its server.
-    fn schema_for(
-        &mut self,
-        making: &mut Making<'_>,
-        layout: usize,
-        spec: &RemoteSpec,
-    ) -> Result<OfLayout, DatabaseError> {
-        let there = self.found(|made| match &made.database {
-            MadeDatabase::Remote(own) if own.schema().address == spec.address => {
-                Some(own.schema().clone())
+    fn database_for(&mut self, mut making: Making<'_>) -> Result<OfLayout, DatabaseError> {
+        let (experiment, layout) = (making.experiment(), making.layout);
+        let targets = making.targets;
+        let (made, trial) = match &experiment.database_of(layout).spec {
+            DatabaseSpec::Kernel(spec) => {
+                let recipe = BlockFiles::by(spec, experiment, layout, targets)?;
+                let engine = blocks::engine(experiment, layout, spec);
+                // What takes turns has an image for itself.
+                let is_shared = experiment.plan.interleave_ms.is_none();
+                let (made, files) = self.image_for(&mut making, recipe, engine, is_shared)?;
+                let (delay, redo_delay) = targets.delays(experiment, layout);
+                let trial = KernelTrial {
+                    spec: spec.clone(),
+                    io: experiment.layouts[layout].io,
+                    delay,
+                    redo_delay,
+                    files,
+                };
+                (made, TrialDatabase::Kernel(Box::new(trial)))
             }
-            _ => None,
-        });
-        let (made, schema) = match there {
-            Some(there) => there,
-            None => {
-                let (ledger, experiment) = (making.targets.ledger(), making.experiment());
-                let size_bytes = experiment.database_of(layout).size_bytes;
-                let workload = &experiment.workload;
-                let workload = workload.in_sql(size_bytes, spec.address.kind(), experiment.seed);
-                let began = Instant::now();
-                let own = OwnSchema::make(
-                    making.state,
-                    (layout, spec, &making.way),
-                    ledger,
-                    workload,
-                    &self.interrupted,
-                    making.note,
-                )?;
-                self.loading += began.elapsed();
-                let schema = own.schema().clone();
-                let database = MadeDatabase::Remote(own);
-                (self.push(making, layout, database, Vec::new()), schema)
+            DatabaseSpec::Server(spec) => {
+                let (recipe, engine) = ServerTree::of(spec, experiment, layout, targets)?;
+                let request = engine.request.clone();
+                let (made, directories) = self.image_for(&mut making, recipe, engine, true)?;
+                let trial = ServerTrial {
+                    kind: spec.kind,
+                    memory_bytes: spec.memory.memory_bytes,
+                    caching: experiment.layouts[layout].io.caching,
+                    request,
+                    directories,
+                };
+                (made, TrialDatabase::Server(Box::new(trial)))
+            }
+            DatabaseSpec::Remote(spec) => {
+                let recipe = ServerSchema::of(spec);
+                let engine = remote::engine(experiment, layout, spec);
+                let (made, schema) = self.image_for(&mut making, recipe, engine, true)?;
+                (made, TrialDatabase::Remote(Box::new(schema)))
             }
         };
-        let trial = TrialDatabase::Remote(Box::new(schema));
         Ok(OfLayout { made, trial })
     }
 
-    /// The first database that is as wanted, by its place, with what is needed of it.
-    fn found<T>(&self, wanted: impl Fn(&Made) -> Option<T>) -> Option<(usize, T)> {
-        let mut made = self.made.iter().enumerate();
-        made.find_map(|(place, made)| Some((place, wanted(made)?)))
-    }
-
-    /// Adds a database that was made for a layout. Returns its place.
-    fn push(
+    /// The image that a layout needs, made if there is none yet or none to be shared: its place among those made, and
+    /// what it lies in.
+    fn image_for<R: Recipe>(
         &mut self,
-        making: &Making<'_>,
-        layout: usize,
-        database: MadeDatabase,
-        devices: Vec<DeviceNumber>,
-    ) -> usize {
-        let mut made = Made {
-            database,
-            volumes: Vec::new(),
-            devices,
-        };
-        if made.is_rolled_back() {
-            made.volumes = making.targets.thin_volumes(making.experiment(), layout);
+        making: &mut Making<'_>,
+        recipe: R,
+        engine: R::Engine,
+        is_shared: bool,
+    ) -> Result<(usize, HomeOf<R>), DatabaseError> {
+        let put_back = making.put_back;
+        let kept = self.made.iter().map(|made| R::kept(&made.database));
+        let mut serving = kept.enumerate().filter_map(|(place, kept)| {
+            let kept = kept.filter(|kept| kept.serves(&recipe, put_back))?;
+            Some((place, R::home(&kept.image)))
+        });
+        if let Some(there) = serving.next().filter(|_| is_shared) {
+            return Ok(there);
         }
-        self.made.push(made);
-        self.made.len() - 1
+        drop(serving);
+        recipe.check(&self.made)?;
+        let (began, store) = (Instant::now(), &mut self.store);
+        let golden = recipe.golden(&engine, making, store);
+        self.loading += began.elapsed();
+        let golden = golden?;
+        let space = store.space.clone();
+        store.of_image.clear();
+        let site = recipe.site(&golden, making, store);
+        let image = site.and_then(|site| Ok(engine.snapshot(&golden, site)?));
+        let image = image.inspect_err(|_| {
+            store.directories.take_back(&store.of_image);
+            store.space = space;
+        })?;
+        store.next_image += 1;
+        let home = R::home(&image);
+        self.made.push(Made {
+            volumes: match put_back {
+                PutBack::ThinVolumes => {
+                    let targets = making.targets;
+                    targets.thin_volumes(making.experiment(), making.layout)
+                }
+                PutBack::Copy | PutBack::Clones => Vec::new(),
+            },
+            devices: recipe.devices(&home),
+            database: R::made(Kept {
+                recipe,
+                put_back,
+                engine,
+                image,
+            }),
+        });
+        Ok((self.made.len() - 1, home))
     }
 
     /// Keeps the volumes that are to be put back as a whole, now that every database on them is loaded. Returns the
     /// layouts that lie on one which cannot be kept, with the reason.
-    fn keep_volumes(&mut self, making: &mut Making<'_>) -> Vec<(usize, String)> {
+    fn keep_volumes(
+        &mut self,
+        targets: &LayoutTargets,
+        note: &mut dyn FnMut(&str),
+    ) -> Vec<(usize, String)> {
         let beneath = self.made.iter().map(|made| &made.volumes);
-        let lost = volumes::keep(beneath, &mut self.directories, making.targets, making.note);
+        let lost = volumes::keep(beneath, &mut self.store.directories, targets, note);
         let made = &self.made;
         let reason = |of: &OfLayout| made[of.made].volumes.iter().find_map(|of| lost.get(of));
         let of_layout = self.of_layout.iter();
@@ -302,13 +411,8 @@ impl Databases {
     /// Where the devices beneath a layout's data and beneath its redo are probed; `None` for an existing server.
     pub fn probed(&self, layout: usize) -> Option<(Probed, Probed)> {
         match &self.made(layout).database {
-            MadeDatabase::Kernel(made) => {
-                let files = made.image.files();
-                let data = files.data.first()?;
-                let redo = files.redo.first().unwrap_or(data);
-                Some((probed_by(data)?, probed_by(redo)?))
-            }
-            MadeDatabase::Server(made) => Some(made.probed()),
+            MadeDatabase::Kernel(kept) => blocks::probed(kept.image.files()),
+            MadeDatabase::Server(kept) => Some(kept.recipe.probed(kept.image.directories())),
             MadeDatabase::Remote(_) => None,
         }
     }
@@ -359,37 +463,29 @@ impl Databases {
         layout: usize,
         targets: &LayoutTargets,
     ) -> Result<Restored, DatabaseError> {
-        let started = Instant::now();
+        let (verify, store) = (self.verify, &mut self.store);
         let made = &mut self.made[self.of_layout[&layout].made];
-        let is_rolled_back = made.is_rolled_back();
-        let listed = match &mut made.database {
-            MadeDatabase::Kernel(made) => made.changed.take(),
-            MadeDatabase::Server(_) | MadeDatabase::Remote(_) => None,
-        };
-        if is_rolled_back {
-            volumes::roll_back(&made.volumes, &mut self.directories, targets)?;
-        }
-        let mut warnings = Vec::new();
-        let report = match &mut made.database {
-            MadeDatabase::Kernel(made) => {
-                let (image, listed) = (&made.image, listed.as_ref());
-                let report = match is_rolled_back {
-                    true => image.rolled_back(listed, self.verify, started)?,
-                    false => put_back(image, listed, self.verify, &mut warnings)?,
-                };
-                made.changed = Some(ChangedBlocks::new());
-                report
+        let by = match made.volumes.is_empty() {
+            true => PutBackBy::Itself(verify),
+            false => {
+                let began = Instant::now();
+                volumes::roll_back(&made.volumes, &mut store.directories, targets)?;
+                PutBackBy::Volume(verify, began)
             }
-            MadeDatabase::Server(made) if is_rolled_back => {
-                made.image.rolled_back(self.verify, started)?
-            }
-            MadeDatabase::Server(made) => made.image.restore(self.verify)?,
-            MadeDatabase::Remote(own) => return own.restore(&self.interrupted),
         };
-        warnings.extend(warnings_of(&report));
+        let restored = match &mut made.database {
+            MadeDatabase::Kernel(kept) => kept.restore(by, &store.interrupted),
+            MadeDatabase::Server(kept) => kept.restore(by, &store.interrupted),
+            MadeDatabase::Remote(kept) => kept.restore(by, &store.interrupted),
+        }?;
         Ok(Restored {
-            restore: restore_of(&report),
-            warnings,
+            restore: Restore {
+                method: restored.method.to_owned(),
+                changed_blocks: restored.changed_blocks,
+                verified: restored.is_verified,
+                duration_ms: restored.took.as_millis() as u64,
+            },
+            warnings: restored.warnings,
         })
     }
 
@@ -397,23 +493,26 @@ impl Databases {
     /// they were written to, and what is loaded again need not know.
     pub fn written(&mut self, layout: usize, written: Option<&WrittenRuns>) {
         let made = &mut self.made[self.of_layout[&layout].made];
-        if let MadeDatabase::Kernel(made) = &mut made.database {
-            let files = made.image.files();
-            made.changed = written.map(|written| blocks::changed_by(files, written));
+        if let MadeDatabase::Kernel(kept) = &mut made.database {
+            let files = kept.image.files();
+            let changed = written.map(|written| blocks::changed_by(files, written));
+            kept.image.written(changed);
         }
     }
 
     /// Takes everything away. Returns what could not be, in words.
     pub fn remove(self) -> Vec<String> {
-        let mut leftovers = Vec::new();
-        for made in self.made {
-            if let MadeDatabase::Remote(own) = made.database {
-                leftovers.extend(own.remove());
-            }
-        }
-        drop(self.goldens);
-        drop(self.golden_trees);
-        leftovers.extend(self.directories.remove());
+        drop(self.made);
+        let Store {
+            directories,
+            schemas,
+            goldens,
+            golden_trees,
+            ..
+        } = self.store;
+        let mut leftovers = schemas.remove();
+        drop((goldens, golden_trees));
+        leftovers.extend(directories.remove());
         leftovers
     }
 }
@@ -438,22 +537,6 @@ fn golden_place(
     })
 }
 
-/// Puts an image back by its list; every block of it when the list missed one.
-fn put_back(
-    image: &spindle_layout::Image,
-    listed: Option<&ChangedBlocks>,
-    verify: Verify,
-    warnings: &mut Vec<String>,
-) -> Result<RestoreReport, LayoutError> {
-    match image.restore(listed, verify) {
-        Err(missed @ LayoutError::RestoreMissed { .. }) => {
-            warnings.push(format!("restored a second time, block by block: {missed}"));
-            image.restore(None, verify)
-        }
-        report => report,
-    }
-}
-
 /// The block devices beneath some places, where known.
 fn devices_beneath<'a>(places: impl IntoIterator<Item = &'a Path>) -> Vec<DeviceNumber> {
     let system = SystemTree::default();
@@ -464,59 +547,4 @@ fn devices_beneath<'a>(places: impl IntoIterator<Item = &'a Path>) -> Vec<Device
     };
     let devices: BTreeSet<DeviceNumber> = places.into_iter().filter_map(device).collect();
     devices.into_iter().collect()
-}
-
-/// Where the device beneath a file is probed.
-fn probed_by(place: &Place) -> Option<Probed> {
-    let region = |device: &KnownDevice, first_byte, bytes| Probed::Region {
-        device: device.clone(),
-        first_byte,
-        bytes,
-    };
-    match place {
-        Place::File(path) => Some(Probed::Directory(path.parent()?.to_path_buf())),
-        Place::Region {
-            device,
-            first_byte,
-            bytes,
-        } => Some(region(device, *first_byte, *bytes)),
-        // Where on its disks a file of a group lies is the group's affair; it has filled the beginning of them first.
-        Place::GroupFile { disks, bytes, .. } => {
-            let each_bytes = bytes / disks.len() as u64;
-            Some(region(disks.first()?, 0, each_bytes))
-        }
-    }
-}
-
-fn restore_of(report: &RestoreReport) -> Restore {
-    let method = match report.method {
-        RestoreMethod::Listed => "changed blocks copied back in place",
-        RestoreMethod::Compared => "every block compared, changed ones copied back in place",
-        RestoreMethod::Cloned => "files share the blocks of their originals again (reflink)",
-        RestoreMethod::Files => "files compared, changed blocks copied back in place",
-        RestoreMethod::RolledBack => "thin volume put back to its snapshot (LVM)",
-    };
-    Restore {
-        method: method.to_string(),
-        changed_blocks: report.changed_blocks,
-        verified: report.verified == Verify::Full,
-        duration_ms: report.duration_us / 1000,
-    }
-}
-
-fn warnings_of(report: &RestoreReport) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if !report.moved_files.is_empty() {
-        warnings.push(format!(
-            "restoring moved {} on the device (a file system that copies on write): trials pay for that",
-            report.moved_files.join(", ")
-        ));
-    }
-    if report.resident_pages > 0 {
-        warnings.push(format!(
-            "{} pages stayed in the page cache before the trial",
-            report.resident_pages
-        ));
-    }
-    warnings
 }

@@ -5,19 +5,20 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
 
-use spindle_engines::sql::{ServerKind, ServerRequest, create_and_load, server};
+use spindle_engines::database::{ServerDatabase, TreeSite};
+use spindle_engines::engine::Engine;
+use spindle_engines::sql::{ServerKind, server};
 use spindle_layout::{
     GoldenTree, GroupedFile, KnownDevice, RawFile, TreeDirectories, TreeImage, check_space,
 };
 
-use super::{Databases, Made, MadeDatabase, Making, OfLayout, devices_beneath};
+use super::{Kept, Made, MadeDatabase, Making, Recipe, Store, devices_beneath};
+use crate::layout_targets::LayoutTargets;
 use crate::observe::device_probe::Probed;
 use crate::restored::DatabaseError;
 use crate::server_files::ServerFiles;
-use crate::trial::protocol::{ServerTrial, TrialDatabase};
-use spindle_experiment::{PutBack, ServerSpec};
+use spindle_experiment::{Experiment, PutBack, ServerSpec};
 use spindle_system::DeviceNumber;
 
 /// The settings that a database is made with: what takes part in how its files are.
@@ -25,7 +26,7 @@ pub(super) type FileShape = BTreeMap<String, String>;
 
 /// What a layout's database is made of.
 #[derive(Debug, Clone, PartialEq)]
-struct ServerTree {
+pub(super) struct ServerTree {
     kind: ServerKind,
     shape: FileShape,
     /// The place of each kind of file.
@@ -37,27 +38,35 @@ struct ServerTree {
 }
 
 impl ServerTree {
-    /// What a layout's files are made of.
-    fn of(kind: ServerKind, files: &ServerFiles) -> ServerTree {
-        let settings = files.request.settings.iter();
-        let shape = settings.filter(|(name, _)| server(kind).shapes_files(name));
-        ServerTree {
+    /// What a layout needs, and the engine that makes it; or why it cannot be had.
+    pub(super) fn of(
+        spec: &ServerSpec,
+        experiment: &Experiment,
+        layout: usize,
+        targets: &LayoutTargets,
+    ) -> Result<(ServerTree, ServerDatabase), DatabaseError> {
+        let files = ServerFiles::of(spec, experiment, layout, targets);
+        let files = files.map_err(DatabaseError::Target)?;
+        let engine = files.engine(spec, experiment, layout);
+        let kind = spec.kind;
+        let shape = files.request.settings.into_iter();
+        let tree = ServerTree {
             kind,
             shape: shape
-                .map(|(name, value)| (name.clone(), value.clone()))
+                .filter(|(name, _)| server(kind).shapes_files(name))
                 .collect(),
-            places: files.places.clone(),
-            raw: files.raw.clone(),
-            grouped: files.grouped.clone(),
-        }
+            places: files.places,
+            raw: files.raw,
+            grouped: files.grouped,
+        };
+        Ok((tree, engine))
     }
 
-    /// The block devices beneath its files, where known.
-    fn devices(&self) -> Vec<DeviceNumber> {
-        let raw = self.raw.iter().map(|file| file.device.path());
-        let disks = self.grouped.iter().flat_map(|file| &file.disks);
-        let places = self.places.values().map(PathBuf::as_path).chain(raw);
-        devices_beneath(places.chain(disks.map(KnownDevice::path)))
+    /// Where the devices beneath its data and beneath its redo are probed.
+    pub(super) fn probed(&self, directories: &TreeDirectories) -> (Probed, Probed) {
+        let data = self.probed_devices();
+        let data = data.unwrap_or_else(|| Probed::Directory(directories.data.clone()));
+        (data, Probed::Directory(directories.redo.clone()))
     }
 
     /// Where the devices beneath its datafiles are probed, when these lie in no file system.
@@ -83,14 +92,17 @@ impl ServerTree {
         let grouped = self.grouped.iter().map(|file| file.bytes);
         raw.chain(grouped).sum()
     }
+}
+
+impl Recipe for ServerTree {
+    type Engine = ServerDatabase;
 
     /// A raw device holds one database only.
-    fn check_devices(&self, made: &[Made]) -> Result<(), DatabaseError> {
-        let trees = made.iter().filter_map(|made| match &made.database {
-            MadeDatabase::Server(made) => Some(&made.wanted),
-            MadeDatabase::Kernel(_) | MadeDatabase::Remote(_) => None,
-        });
-        let taken = trees.flat_map(|tree| &tree.raw);
+    fn check(&self, made: &[Made]) -> Result<(), DatabaseError> {
+        let kept = made
+            .iter()
+            .filter_map(|made| ServerTree::kept(&made.database));
+        let taken = kept.flat_map(|kept| &kept.recipe.raw);
         let taken: BTreeSet<&Path> = taken.map(|file| file.device.path()).collect();
         let mut devices = self.raw.iter().map(|file| &file.device);
         match devices.find(|device| taken.contains(device.path())) {
@@ -101,144 +113,87 @@ impl ServerTree {
             ))),
         }
     }
-}
 
-/// The files of a server, made for layouts that need the same.
-pub(super) struct MadeTree {
-    wanted: ServerTree,
-    pub put_back: PutBack,
-    pub image: TreeImage,
-}
-
-impl MadeTree {
-    /// Where the devices beneath its data and beneath its redo are probed.
-    pub fn probed(&self) -> (Probed, Probed) {
-        let directories = self.image.directories();
-        let data = self.wanted.probed_devices();
-        let data = data.unwrap_or_else(|| Probed::Directory(directories.data.clone()));
-        (data, Probed::Directory(directories.redo.clone()))
-    }
-}
-
-impl Databases {
-    /// The database of a server for a layout, made if no other layout has made it.
-    pub(super) fn server_for(
-        &mut self,
+    fn golden(
+        &self,
+        engine: &ServerDatabase,
         making: &mut Making<'_>,
-        layout: usize,
-        spec: &ServerSpec,
-    ) -> Result<OfLayout, DatabaseError> {
-        let experiment = making.experiment();
-        let files = ServerFiles::of(spec, experiment, layout, making.targets);
-        let files = files.map_err(DatabaseError::Target)?;
-        let (wanted, put_back) = (
-            ServerTree::of(spec.kind, &files),
-            experiment.put_back(layout),
-        );
-        let there = self.found(|made| match &made.database {
-            MadeDatabase::Server(made) if made.wanted == wanted && made.put_back == put_back => {
-                Some(made.image.directories().clone())
-            }
-            _ => None,
-        });
-        let (made, directories) = match there {
-            Some(there) => there,
-            None => {
-                let devices = wanted.devices();
-                let image = self.tree_image(making, layout, (&wanted, put_back), &files.request)?;
-                let directories = image.directories().clone();
-                let database = MadeDatabase::Server(MadeTree {
-                    wanted,
-                    put_back,
-                    image,
-                });
-                (self.push(making, layout, database, devices), directories)
-            }
-        };
-        let trial = TrialDatabase::Server(Box::new(ServerTrial {
-            kind: spec.kind,
-            memory_bytes: spec.memory.memory_bytes,
-            caching: experiment.layouts[layout].io.caching,
-            request: files.request,
-            directories,
-        }));
-        Ok(OfLayout { made, trial })
-    }
-
-    /// An image of what is wanted, in its own directories.
-    fn tree_image(
-        &mut self,
-        making: &mut Making<'_>,
-        layout: usize,
-        (wanted, put_back): (&ServerTree, PutBack),
-        request: &ServerRequest,
-    ) -> Result<TreeImage, DatabaseError> {
-        wanted.check_devices(&self.made)?;
-        let golden = self.golden_tree_for(making, layout, wanted, request)?;
-        let name = &making.experiment().layouts[layout].name;
-        let copying = format!("copying the database for {name}");
-        (making.note)(&copying);
-        // Files that share their blocks with originals take as much again when they are overwritten.
-        let copies = match put_back {
-            PutBack::Clones => 2,
-            PutBack::Copy | PutBack::ThinVolumes => 1,
-        };
-        let bytes = golden.bytes().saturating_sub(wanted.elsewhere_bytes());
-        for place in wanted.places.values().collect::<BTreeSet<_>>() {
-            self.directories.make(place, making.owner(layout))?;
-            check_space(place, copies * bytes)?;
-        }
-        let directories = self.make_directories(|kind| wanted.places[kind].clone())?;
-        Ok(match put_back {
-            PutBack::Clones => {
-                let originals = self.make_directories(|kind| wanted.places[kind].clone())?;
-                TreeImage::provision_clones(&golden, directories, originals)?
-            }
-            PutBack::Copy | PutBack::ThinVolumes if wanted.grouped.is_empty() => {
-                TreeImage::provision_on(&golden, directories, &wanted.raw)?
-            }
-            PutBack::Copy | PutBack::ThinVolumes => {
-                let prefix = format!("{}-", self.made.len() + 1);
-                TreeImage::provision_in_groups(&golden, directories, &wanted.grouped, &prefix)?
-            }
-        })
-    }
-
-    /// The golden tree for what is asked of a server, loaded if there is none yet.
-    fn golden_tree_for(
-        &mut self,
-        making: &mut Making<'_>,
-        layout: usize,
-        wanted: &ServerTree,
-        request: &ServerRequest,
+        store: &mut Store,
     ) -> Result<Arc<GoldenTree>, DatabaseError> {
-        let mut there = self.golden_trees.iter();
-        if let Some((_, golden)) = there.find(|(shape, _)| *shape == wanted.shape) {
+        let mut there = store.golden_trees.iter();
+        if let Some((_, golden)) = there.find(|(shape, _)| *shape == self.shape) {
             return Ok(Arc::clone(golden));
         }
-        let (server, place) = (server(wanted.kind), making.golden_place.clone());
-        let database = making.experiment().database_of(layout);
-        let own_bytes = server.room(request).own_bytes;
-        check_space(&place, database.size_bytes + own_bytes)?;
-        let data_mib = database.size_bytes >> 20;
-        (making.note)(&format!("loading {data_mib} MiB of data"));
-        let directories = self.make_directories(|_| place.clone())?;
-        let experiment = making.experiment();
-        let workload =
-            experiment
-                .workload
-                .in_sql(database.size_bytes, wanted.kind, experiment.seed);
-        let began = Instant::now();
-        create_and_load(server, request, &directories, &*workload, &self.interrupted)?;
-        self.loading += began.elapsed();
-        let golden = GoldenTree::seal_unless(directories, &self.interrupted)?;
-        let shape = wanted.shape.clone();
-        self.golden_trees.push((shape, Arc::clone(&golden)));
+        let own_bytes = server(self.kind).room(&engine.request).own_bytes;
+        let size_bytes = making.experiment().database_of(making.layout).size_bytes;
+        check_space(making.golden_place, size_bytes + own_bytes)?;
+        (making.note)(&format!("loading {} MiB of data", size_bytes >> 20));
+        let directories = store.make_server_directories(|_| making.golden_place.to_path_buf())?;
+        engine.create(&directories)?;
+        engine.load(&directories, &store.interrupted)?;
+        let golden = GoldenTree::seal_unless(directories, &store.interrupted)?;
+        let shape = self.shape.clone();
+        store.golden_trees.push((shape, Arc::clone(&golden)));
         Ok(golden)
     }
 
-    /// Directories for one database, each kind's in its place.
-    fn make_directories(
+    fn site(
+        &self,
+        golden: &GoldenTree,
+        making: &mut Making<'_>,
+        store: &mut Store,
+    ) -> Result<TreeSite, DatabaseError> {
+        let name = making.name();
+        (making.note)(&format!("copying the database for {name}"));
+        // Files that share their blocks with originals take as much again when they are overwritten.
+        let copies = match making.put_back {
+            PutBack::Clones => 2,
+            PutBack::Copy | PutBack::ThinVolumes => 1,
+        };
+        let bytes = golden.bytes().saturating_sub(self.elsewhere_bytes());
+        for place in self.places.values().collect::<BTreeSet<_>>() {
+            store.directories.make(place, making.owner())?;
+            check_space(place, copies * bytes)?;
+        }
+        let place = |kind| self.places[kind].clone();
+        Ok(TreeSite {
+            directories: store.make_server_directories(place)?,
+            originals: match making.put_back {
+                PutBack::Clones => Some(store.make_server_directories(place)?),
+                PutBack::Copy | PutBack::ThinVolumes => None,
+            },
+            raw: self.raw.clone(),
+            grouped: self.grouped.clone(),
+            prefix: format!("{}-", store.next_image),
+        })
+    }
+
+    fn home(image: &TreeImage) -> TreeDirectories {
+        image.directories().clone()
+    }
+
+    fn devices(&self, _: &TreeDirectories) -> Vec<DeviceNumber> {
+        let raw = self.raw.iter().map(|file| file.device.path());
+        let disks = self.grouped.iter().flat_map(|file| &file.disks);
+        let places = self.places.values().map(PathBuf::as_path).chain(raw);
+        devices_beneath(places.chain(disks.map(KnownDevice::path)))
+    }
+
+    fn kept(made: &MadeDatabase) -> Option<&Kept<ServerTree>> {
+        match made {
+            MadeDatabase::Server(kept) => Some(kept),
+            MadeDatabase::Kernel(_) | MadeDatabase::Remote(_) => None,
+        }
+    }
+
+    fn made(kept: Kept<ServerTree>) -> MadeDatabase {
+        MadeDatabase::Server(kept)
+    }
+}
+
+impl Store {
+    /// Directories of a server for one database, each kind's in its place.
+    fn make_server_directories(
         &mut self,
         place: impl Fn(&'static str) -> PathBuf,
     ) -> Result<TreeDirectories, DatabaseError> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use spindle_engines::engine::{CacheCounts, Engine};
+use spindle_engines::engine::{CacheCounts, RunningEngine};
 use spindle_engines::{EngineError, ErrorKind};
 use spindle_io::Env;
 use spindle_io::real::facts;
@@ -61,7 +61,7 @@ const SETTLE_LOOK: Duration = Duration::from_millis(20);
 pub(super) struct Measurement<'a> {
     pub task: &'a Task,
     pub env: &'a Arc<dyn Env>,
-    pub engine: &'a Arc<dyn Engine>,
+    pub engine: &'a Arc<dyn RunningEngine>,
     pub running: Running,
     /// When the clients were started.
     pub started_ns: u64,
@@ -784,7 +784,7 @@ fn latency(times: &CensoredTimes, mean_us: f64) -> Latency {
     }
 }
 
-fn space(engine: &dyn Engine) -> Vec<SegmentSpace> {
+fn space(engine: &dyn RunningEngine) -> Vec<SegmentSpace> {
     let segments = engine.counters().segments().into_iter();
     let space = segments.map(|segment| SegmentSpace {
         segment: segment.name,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use spindle_engines::engine::Engine;
+use spindle_engines::engine::RunningEngine;
 use spindle_engines::promise::{self, Storage};
 use spindle_layout::place_of;
 use spindle_system::Beneath;
@@ -15,7 +15,7 @@ use super::protocol::{TrialDatabase, file_paths};
 use spindle_result::{Keeps, Promise, PromiseReason};
 
 /// The promise of the database of a trial, which runs.
-pub(super) fn promise_of(engine: &dyn Engine, database: &TrialDatabase) -> Promise {
+pub(super) fn promise_of(engine: &dyn RunningEngine, database: &TrialDatabase) -> Promise {
     let promise = engine
         .counters()
         .promise(&storage_of(database, &SystemTree::default()));

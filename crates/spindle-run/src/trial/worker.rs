@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Instant;
 
-use spindle_engines::engine::Engine;
-use spindle_engines::kernel::{KernelEngine, KernelUnderTest};
-use spindle_engines::sql::{Purpose, SqlUnderTest, remote_server, said_of_full_disks, server};
+use spindle_engines::database::{KernelDatabase, RemoteDatabase, ServerDatabase};
+use spindle_engines::engine::{Engine, RunningEngine};
+use spindle_engines::sql::said_of_full_disks;
 use spindle_engines::{EngineError, ErrorKind};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on, facts};
@@ -88,7 +88,7 @@ async fn measure(
 ) -> Result<TrialOutcome, EngineError> {
     let env: Arc<dyn Env> = RealEnv::new(task.seed);
     let began = Instant::now();
-    let engine = open(task, &env).await?;
+    let engine = start(task, &env).await?;
     let start_ms = milliseconds(began);
     say(&Report::Opened);
     let words = words_of_run(lines);
@@ -145,31 +145,37 @@ fn with_full_disks(database: &TrialDatabase, error: EngineError) -> EngineError 
 }
 
 /// Starts the database of a trial.
-async fn open(task: &Task, env: &Arc<dyn Env>) -> Result<Arc<dyn Engine>, EngineError> {
-    let in_sql = |kind| {
-        let workload = &task.workload;
-        workload.in_sql(task.size_bytes, kind, task.data_seed)
-    };
+async fn start(task: &Task, env: &Arc<dyn Env>) -> Result<Arc<dyn RunningEngine>, EngineError> {
+    let (workload, size_bytes) = (&task.workload, task.size_bytes);
+    let in_sql = |kind| workload.in_sql(size_bytes, kind, task.data_seed);
     match &task.database {
         TrialDatabase::Kernel(kernel) => {
-            let (spec, files) = (&kernel.spec, &kernel.files);
-            let workload = task.workload.of_rows(task.size_bytes, spec, task.data_seed);
-            let workload: Arc<dyn spindle_workload::Workload> = Arc::from(workload);
-            let data = spec.io(kernel.io, kernel.delay);
-            let redo = spec.io(spec.redo_access_path(kernel.io), kernel.redo_delay);
-            let settings = spec.settings();
-            let engine = KernelEngine::start(env, files, data, redo, &settings, &*workload).await;
-            Ok(Arc::new(KernelUnderTest::new(env, engine?, workload)))
+            let engine = KernelDatabase {
+                spec: kernel.spec.clone(),
+                io: kernel.io,
+                delay: kernel.delay,
+                redo_delay: kernel.redo_delay,
+                workload: Arc::from(workload.of_rows(size_bytes, &kernel.spec, task.data_seed)),
+                clients: task.clients as usize,
+                number: task.data_seed,
+            };
+            engine.start(&kernel.files, env).await
         }
         TrialDatabase::Server(of) => {
-            let started = server(of.kind).start(&of.request, &of.directories, Purpose::Trial)?;
-            let under_test = SqlUnderTest::new(started, in_sql(of.kind), of.directories.clone());
-            Ok(Arc::new(under_test))
+            let engine = ServerDatabase {
+                kind: of.kind,
+                request: of.request.clone(),
+                workload: in_sql(of.kind),
+            };
+            engine.start(&of.directories, env).await
         }
         TrialDatabase::Remote(schema) => {
-            let opened = remote_server(schema.address.scheme).open(schema, Purpose::Trial)?;
-            let workload = in_sql(schema.address.kind());
-            Ok(Arc::new(SqlUnderTest::remote(opened, workload)))
+            let engine = RemoteDatabase {
+                address: schema.address.clone(),
+                password_env: schema.password_variable.clone(),
+                workload: in_sql(schema.address.kind()),
+            };
+            engine.start(schema, env).await
         }
     }
 }

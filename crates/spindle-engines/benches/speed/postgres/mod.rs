@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spindle_engines::engine::Engine;
+use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::{
     Purpose, RunningServer, ServerKind, ServerRequest, SqlUnderTest, Stop, server,
 };
@@ -103,11 +103,11 @@ impl Private {
         created.expect("a database of the peer's own");
     }
 
-    fn engine(&self, workload: impl SqlWorkload + 'static) -> Arc<dyn Engine> {
+    fn engine(&self, workload: impl SqlWorkload + 'static) -> Arc<dyn RunningEngine> {
         self.engine_of(Arc::new(workload))
     }
 
-    fn engine_of(&self, workload: Arc<dyn SqlWorkload>) -> Arc<dyn Engine> {
+    fn engine_of(&self, workload: Arc<dyn SqlWorkload>) -> Arc<dyn RunningEngine> {
         Arc::new(SqlUnderTest::new(
             Arc::clone(&self.running),
             workload,
@@ -138,7 +138,7 @@ impl Drop for Private {
 }
 
 /// Runs our clients for a while.
-fn ours(engine: &Arc<dyn Engine>, clients: usize, measure: Duration) -> Reached {
+fn ours(engine: &Arc<dyn RunningEngine>, clients: usize, measure: Duration) -> Reached {
     let env: Arc<dyn Env> = RealEnv::new(1);
     let behaviour = Behaviour {
         clients,

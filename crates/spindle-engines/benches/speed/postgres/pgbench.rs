@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use spindle_engines::engine::Engine;
+use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::{Purpose, ServerKind, create_and_load, server};
 use spindle_text::section::TextFile;
 use spindle_workload::sql::{Dialect, SqlWorkload, Tpcb};
@@ -83,7 +83,7 @@ fn compare(pace: Pace, directory: &Path, figures: &mut Figures, are_scripts: boo
     }
 }
 
-fn built_in(private: &Private, select_only: bool) -> Arc<dyn Engine> {
+fn built_in(private: &Private, select_only: bool) -> Arc<dyn RunningEngine> {
     private.engine(Tpcb::new(SCALE, select_only))
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spindle_engines::engine::Engine;
+use spindle_engines::engine::RunningEngine;
 use spindle_engines::kernel::{KernelEngine, KernelUnderTest, Settings, files_of};
 use spindle_engines::sql::{Purpose, ServerKind, create_and_load, server};
 use spindle_io::Env;
@@ -77,7 +77,7 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
 }
 
 /// The embedded database on devices of memory, loaded.
-fn embedded(scale: f64) -> Arc<dyn Engine> {
+fn embedded(scale: f64) -> Arc<dyn RunningEngine> {
     let env: Arc<dyn Env> = RealEnv::new(1);
     let workload: Arc<dyn Workload> = Arc::from(workload(scale).in_plans(1, SLAVES));
     let settings = Settings {
@@ -93,7 +93,7 @@ fn embedded(scale: f64) -> Arc<dyn Engine> {
 }
 
 /// Milliseconds of each query.
-fn power_run_ms(engine: &Arc<dyn Engine>) -> Vec<f64> {
+fn power_run_ms(engine: &Arc<dyn RunningEngine>) -> Vec<f64> {
     let env: Arc<dyn Env> = RealEnv::new(1);
     let behaviour = Behaviour {
         clients: 1,

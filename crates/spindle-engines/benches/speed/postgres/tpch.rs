@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use spindle_engines::engine::Engine;
+use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::{Purpose, ServerKind, server};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
@@ -283,7 +283,7 @@ fn beyond_server<'a>(timed: impl Iterator<Item = &'a Timed>) -> f64 {
 }
 
 /// Milliseconds of a query, as our client's histogram has them, within 0.1 %.
-fn ours_ms(engine: &Arc<dyn Engine>, query: u8) -> f64 {
+fn ours_ms(engine: &Arc<dyn RunningEngine>, query: u8) -> f64 {
     let env: Arc<dyn Env> = RealEnv::new(1);
     let behaviour = Behaviour {
         clients: 1,

@@ -9,7 +9,7 @@ mod tpcc;
 
 use std::sync::Arc;
 
-use spindle_engines::engine::Engine;
+use spindle_engines::engine::RunningEngine;
 use spindle_engines::kernel::{
     KernelEngine, KernelUnderTest, Load, Settings, Storage, WriteSync, create_and_load_on, files_of,
 };

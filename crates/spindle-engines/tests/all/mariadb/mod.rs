@@ -15,7 +15,7 @@ use std::process::Stdio;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use spindle_engines::engine::Engine;
+use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::{
     Purpose, RunningServer, ServerIo, ServerKind, ServerRequest, SqlUnderTest, Stop,
     create_and_load, server,

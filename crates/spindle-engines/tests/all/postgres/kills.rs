@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rand_xoshiro::rand_core::RngCore;
-use spindle_engines::engine::Engine;
+use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::{SqlUnderTest, Stop};
 use spindle_io::Env;
 use spindle_io::env::seeded_rng;

@@ -13,7 +13,7 @@ mod template;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spindle_engines::engine::Engine;
+use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::{SqlUnderTest, Stop};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};

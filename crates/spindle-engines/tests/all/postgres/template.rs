@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use spindle_engines::ErrorKind;
-use spindle_engines::sql::foreign::{copy_again, make_and_load};
+use spindle_engines::database::RemoteDatabase;
+use spindle_engines::engine::Engine;
+use spindle_engines::sql::foreign::copy_again;
 use spindle_engines::sql::{
     Address, Copying, Purpose, Schema, SchemaGone, SchemaKind, Scheme, Stop, remote_server,
 };
@@ -44,7 +46,13 @@ fn a_database_is_copied_from_a_loaded_one_and_dropped_only_by_its_marks() {
     server
         .may_copy(&loaded.address, password, Copying::Copied)
         .unwrap();
-    make_and_load(server, &loaded, &*workload(), &Arc::default()).unwrap();
+    let engine = RemoteDatabase {
+        address: loaded.address.clone(),
+        password_env: None,
+        workload: workload(),
+    };
+    engine.create(&loaded).unwrap();
+    engine.load(&loaded, &Arc::default()).unwrap();
     for _ in 0..2 {
         let how = copy_again(
             server,

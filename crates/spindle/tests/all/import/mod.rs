@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spindle_engines::engine::Engine;
+use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::SqlUnderTest;
 use spindle_experiment::{Changes, Experiment};
 use spindle_io::Env;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spindle_engines::engine::Engine;
+use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::{ServerKind, SqlUnderTest};
 use spindle_experiment::{Changes, Experiment};
 use spindle_io::Env;

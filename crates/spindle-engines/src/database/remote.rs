@@ -1,0 +1,123 @@
+//! A database on an existing server as an [`Engine`]: a schema of Spindle's own, or a database. It is put back by a
+//! copy that the server makes of a loaded one, or by loading it again.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use spindle_io::Env;
+use spindle_workload::sql::SqlWorkload;
+
+use crate::EngineError;
+use crate::engine::{Answer, Engine, FoundServer, KeepError, PutBackBy, Restored, RunningEngine};
+use crate::registry::remote_server;
+use crate::sql::foreign::{copy_again, load_into, reload};
+use crate::sql::{Address, Copying, ForeignServer, Purpose, Schema, SqlUnderTest};
+
+/// A database on a server that runs already, with a workload.
+pub struct RemoteDatabase {
+    /// The server.
+    pub address: Address,
+    /// The environment variable that its password is in, if it says one.
+    pub password_env: Option<String>,
+    /// What it is loaded with, and what clients do.
+    pub workload: Arc<dyn SqlWorkload>,
+}
+
+/// What was loaded once.
+#[derive(Debug, Default)]
+pub struct LoadedSchema {
+    /// A database, and how it is copied; `None`: each image is loaded by itself.
+    pub copied: Option<(Schema, Copying)>,
+    /// To be told with each restore.
+    pub warnings: Vec<String>,
+}
+
+/// What trials work in, and what it is put back to.
+pub struct RemoteImage {
+    /// What trials work in.
+    pub schema: Schema,
+    loaded: Arc<LoadedSchema>,
+}
+
+impl RemoteDatabase {
+    fn server(&self) -> &'static dyn ForeignServer {
+        remote_server(self.address.scheme)
+    }
+
+    /// What there is in a loaded database that its copy would not have, for people.
+    ///
+    /// # Errors
+    /// [`EngineError`].
+    pub fn not_copied(&self, loaded: &Schema) -> Result<Option<String>, EngineError> {
+        self.server().not_copied(loaded)
+    }
+}
+
+impl Engine for RemoteDatabase {
+    type Home = Schema;
+    type Golden = LoadedSchema;
+    type Site = Schema;
+    type Image = RemoteImage;
+
+    fn examine(&self) -> Result<Option<FoundServer>, EngineError> {
+        let password = self.address.find_password(self.password_env.as_deref())?;
+        let found = self.server().look(&self.address, password.as_ref());
+        found.map(Some)
+    }
+
+    fn create(&self, home: &Schema) -> Result<(), EngineError> {
+        self.server().make(home)
+    }
+
+    fn load(&self, home: &Schema, interrupted: &Arc<AtomicBool>) -> Result<(), EngineError> {
+        load_into(self.server(), home, &*self.workload, interrupted)
+    }
+
+    /// Makes nothing on the server yet: every image is put back before it is used.
+    fn snapshot(
+        &self,
+        golden: &Arc<LoadedSchema>,
+        schema: Schema,
+    ) -> Result<RemoteImage, KeepError> {
+        let loaded = Arc::clone(golden);
+        Ok(RemoteImage { schema, loaded })
+    }
+
+    fn restore(
+        &self,
+        image: &mut RemoteImage,
+        _: PutBackBy,
+        interrupted: &Arc<AtomicBool>,
+    ) -> Result<Restored, KeepError> {
+        let began = Instant::now();
+        let (server, schema) = (self.server(), &image.schema);
+        let method = match &image.loaded.copied {
+            Some((loaded, copying)) => copy_again(server, (loaded, schema), *copying, interrupted)?,
+            None => {
+                reload(server, schema, &*self.workload, interrupted)?;
+                "schema dropped, made and loaded again"
+            }
+        };
+        Ok(Restored {
+            method,
+            changed_blocks: 0,
+            // Nothing is left of what was there before.
+            is_verified: true,
+            took: began.elapsed(),
+            warnings: image.loaded.warnings.clone(),
+        })
+    }
+
+    fn start<'a>(
+        &'a self,
+        home: &'a Schema,
+        _: &'a Arc<dyn Env>,
+    ) -> Answer<'a, Result<Arc<dyn RunningEngine>, EngineError>> {
+        Box::pin(async move {
+            let opened = self.server().open(home, Purpose::Trial)?;
+            let under_test = SqlUnderTest::remote(opened, Arc::clone(&self.workload));
+            Ok(Arc::new(under_test) as Arc<dyn RunningEngine>)
+        })
+    }
+}
