@@ -114,13 +114,13 @@ fn a_thousand_sessions() {
         let engine = start(&env).await;
         let before = anonymous_bytes();
 
-        // Everybody has done one transaction and thinks.
+        // Everyone has done one transaction and thinks.
         let mut idle = clients(&env, &engine, LONG_NS);
         wait_for(&idle, CLIENTS as u64);
         let idle_bytes = per_session(before);
         idle.stop().await.unwrap();
 
-        // Everybody works, and is stopped in the middle of it.
+        // Everyone works, and is stopped in the middle of it.
         let mut working = clients(&env, &engine, 0);
         working.measure(true);
         wait_for(&working, 5 * CLIENTS as u64);

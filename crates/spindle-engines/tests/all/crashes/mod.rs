@@ -4,6 +4,7 @@
 
 mod careless;
 mod junk;
+mod scenario;
 mod tpcb;
 mod tpcc;
 
@@ -28,21 +29,40 @@ const CLIENTS: usize = 3;
 const UNDO_BLOCKS: u64 = 96;
 const MILLISECOND_NS: u64 = 1_000_000;
 
-fn settings() -> Settings {
-    Settings {
-        block_bytes: 2048,
-        buffer_cache_bytes: 48 * 2048,
-        log_buffer_bytes: 32 << 10,
-        checkpoint_interval_ns: 20 * MILLISECOND_NS,
-        ..small::settings(WriteSync::Dsync)
+/// What a database is told, and what it stands on.
+#[derive(Clone)]
+struct Machine {
+    settings: Settings,
+    timing: DiskTiming,
+    clients: usize,
+    /// By which it is drawn what happens.
+    seed: u64,
+}
+
+impl Default for Machine {
+    fn default() -> Machine {
+        Machine {
+            settings: Settings {
+                block_bytes: 2048,
+                buffer_cache_bytes: 48 * 2048,
+                log_buffer_bytes: 32 << 10,
+                checkpoint_interval_ns: 20 * MILLISECOND_NS,
+                ..small::settings(WriteSync::Dsync)
+            },
+            timing: DiskTiming::default(),
+            clients: CLIENTS,
+            seed: 5,
+        }
     }
 }
 
-fn shape(workload: &dyn Workload) -> Shape {
-    let block_bytes = settings().block_bytes;
-    Shape {
-        undo_bytes: UNDO_BLOCKS * block_bytes as u64,
-        ..files_of(workload, CLIENTS, block_bytes, 2, 3, 256 << 10)
+impl Machine {
+    fn shape(&self, workload: &dyn Workload) -> Shape {
+        let block_bytes = self.settings.block_bytes;
+        Shape {
+            undo_bytes: UNDO_BLOCKS * block_bytes as u64,
+            ..files_of(workload, self.clients, block_bytes, 2, 3, 256 << 10)
+        }
     }
 }
 
@@ -53,9 +73,8 @@ type Images = Vec<DiskImage>;
 struct Disks(Vec<Arc<SimDisk>>);
 
 impl Disks {
-    fn new(world: &World, images: &Images) -> Disks {
+    fn new(world: &World, images: &Images, timing: DiskTiming) -> Disks {
         let disk = |(number, image): (usize, &DiskImage)| {
-            let timing = DiskTiming::default();
             SimDisk::new(world.env(), number as u64, image.clone(), 512, timing)
         };
         Disks(images.iter().enumerate().map(disk).collect())
@@ -81,24 +100,26 @@ impl Disks {
 }
 
 /// The database before the first row.
-fn made(workload: &Arc<dyn Workload>) -> Images {
-    let shape = shape(&**workload);
+fn made(workload: &Arc<dyn Workload>, machine: &Machine) -> Images {
+    let shape = machine.shape(&**workload);
     let sizes = [shape.control_bytes].into_iter().chain(shape.redo_bytes);
     let sizes = sizes.chain([shape.undo_bytes]).chain(shape.data_bytes);
     let images = sizes
         .map(|bytes| DiskImage::zeroed(bytes as usize))
         .collect();
     let mut world = World::new(1);
-    let (env, disks): (Arc<dyn Env>, _) = (world.env(), Disks::new(&world, &images));
+    let disks = Disks::new(&world, &images, machine.timing);
+    let (env, clients): (Arc<dyn Env>, _) = (world.env(), machine.clients);
     let (storage, workload) = (disks.storage(), Arc::clone(workload));
+    let settings = machine.settings.clone();
     let loaded = world.run(async move {
         let load = Load {
             workload: &*workload,
             database: 7,
-            clients: CLIENTS,
+            clients,
             interrupted: &false.into(),
         };
-        create_and_load_on(&env, &storage, &settings(), load).await
+        create_and_load_on(&env, &storage, &settings, load).await
     });
     loaded.unwrap().unwrap();
     disks.after(PowerCut::LoseAll)
@@ -109,9 +130,19 @@ struct Story {
     workload: Arc<dyn Workload>,
     /// Transactions of each client, where the workload itself does not say.
     transactions: Option<u64>,
+    machine: Machine,
     images: Images,
     /// The planted bug.
     is_careless: bool,
+}
+
+/// What goes wrong in a run.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    /// The power is cut at this I/O.
+    PowerCut(u64),
+    /// This I/O fails.
+    FailedIo(IoFault),
 }
 
 /// What is left of a run.
@@ -133,10 +164,15 @@ struct Cuts {
 
 impl Story {
     fn new(workload: Arc<dyn Workload>, transactions: Option<u64>) -> Story {
+        Story::on(Machine::default(), workload, transactions)
+    }
+
+    fn on(machine: Machine, workload: Arc<dyn Workload>, transactions: Option<u64>) -> Story {
         Story {
-            images: made(&workload),
+            images: made(&workload, &machine),
             workload,
             transactions,
+            machine,
             is_careless: false,
         }
     }
@@ -149,35 +185,30 @@ impl Story {
         }
     }
 
-    /// Clients do all they have to, unless the power is cut at an I/O before.
-    fn run(&self, cut_at: Option<u64>) -> Left {
-        self.run_with(cut_at, None)
-    }
-
-    /// The same with an I/O that fails: then clients may end early, and the start may fail.
-    fn run_with(&self, cut_at: Option<u64>, fault: Option<IoFault>) -> Left {
-        let mut world = World::new(5);
-        let (env, disks): (Arc<dyn Env>, _) = (world.env(), Disks::new(&world, &self.images));
-        let (storage, workload) = (disks.storage(), Arc::clone(&self.workload));
+    /// Clients do all they have to, unless something goes wrong before.
+    fn run(&self, fault: Option<Fault>) -> Left {
+        let mut world = World::new(self.machine.seed);
+        let disks = Disks::new(&world, &self.images, self.machine.timing);
+        let (env, storage): (Arc<dyn Env>, _) = (world.env(), disks.storage());
+        let (workload, settings) = (Arc::clone(&self.workload), self.machine.settings.clone());
         let clients: Arc<Latch<Option<Arc<Running>>>> = Arc::default();
-        let (begun, transactions) = (Arc::clone(&clients), self.transactions);
-        let is_careless = self.is_careless;
-        if let Some(io) = cut_at {
-            world.cut_power_at_io(io);
+        let (begun, is_careless) = (Arc::clone(&clients), self.is_careless);
+        let behaviour = Behaviour {
+            clients: self.machine.clients,
+            transactions: self.transactions,
+            ..Behaviour::default()
+        };
+        match fault {
+            Some(Fault::PowerCut(io)) => world.cut_power_at_io(io),
+            Some(Fault::FailedIo(fault)) => world.fail_io(fault),
+            None => {}
         }
-        if let Some(fault) = fault {
-            world.fail_io(fault);
-        }
+        let may_fail = matches!(fault, Some(Fault::FailedIo(_)));
         let ended = world.run(async move {
-            let engine = KernelEngine::start_on(&env, &storage, &settings(), &*workload).await;
-            let engine = match engine {
-                Err(_) if fault.is_some() => return,
-                engine => Arc::new(engine.unwrap()),
-            };
-            let behaviour = Behaviour {
-                clients: CLIENTS,
-                transactions,
-                ..Behaviour::default()
+            let engine = match KernelEngine::start_on(&env, &storage, &settings, &*workload).await {
+                Ok(engine) => Arc::new(engine),
+                Err(_) if may_fail => return,
+                Err(error) => panic!("{error}"),
             };
             let (connect, tables) = (engine.connector(), engine.tables());
             let running = match is_careless {
@@ -188,20 +219,21 @@ impl Story {
             };
             let running = Arc::new(running);
             *begun.lock() = Some(Arc::clone(&running));
-            while !running.is_finished() {
+            while !running.is_finished() && !(may_fail && running.failure().is_some()) {
                 env.sleep(MILLISECOND_NS).await;
             }
-            if fault.is_none() {
+            if !may_fail {
                 assert_eq!((running.failure(), running.first_error()), (None, None));
             }
         });
-        match (ended, cut_at) {
-            (Ok(()), None) | (Err(Stop::PowerCut { .. }), Some(_)) => {}
+        match (ended, fault) {
+            (Ok(()), None | Some(Fault::FailedIo(_))) => {}
+            (Err(Stop::PowerCut { .. }), Some(Fault::PowerCut(_))) => {}
             (other, _) => panic!("{other:?}"),
         }
         let promised = match &*clients.lock() {
             Some(running) => running.acknowledged(),
-            None => vec![Acknowledged::default(); CLIENTS],
+            None => vec![Acknowledged::default(); self.machine.clients],
         };
         Left {
             promised,
@@ -214,10 +246,11 @@ impl Story {
     /// What the check says of the database after recovery.
     fn recovered(&self, images: &Images, promised: Vec<Acknowledged>) -> Result<String, String> {
         let mut world = World::new(9);
-        let (env, disks): (Arc<dyn Env>, _) = (world.env(), Disks::new(&world, images));
-        let (storage, workload) = (disks.storage(), Arc::clone(&self.workload));
+        let disks = Disks::new(&world, images, self.machine.timing);
+        let (env, storage): (Arc<dyn Env>, _) = (world.env(), disks.storage());
+        let (workload, settings) = (Arc::clone(&self.workload), self.machine.settings.clone());
         let found = world.run(async move {
-            let engine = KernelEngine::start_on(&env, &storage, &settings(), &*workload).await;
+            let engine = KernelEngine::start_on(&env, &storage, &settings, &*workload).await;
             let engine = KernelUnderTest::new(&env, engine.unwrap(), workload);
             engine.check(promised).await
         });
@@ -231,12 +264,42 @@ impl Story {
         whole
     }
 
-    /// Cuts the power at every I/O of the run, or at every so many.
+    /// Cuts the power at every I/O of the run, or at one of `every`.
     fn cut_everywhere(&self, ios: u64, every: usize) -> Cuts {
+        let cut = |io| {
+            (
+                Fault::PowerCut(io),
+                [PowerCut::LoseAll, PowerCut::Damage(io)],
+            )
+        };
+        self.tried(ios, every, cut)
+    }
+
+    /// Has one I/O of `every` fail, and cuts the power when the clients have ended.
+    fn fail_some(&self, ios: u64, every: usize, lasts: Lasts) -> Cuts {
+        let fail = |io| {
+            let fault = IoFault {
+                io,
+                lasts,
+                seed: io,
+            };
+            let cuts = [PowerCut::LoseAll, PowerCut::Damage(io)];
+            (Fault::FailedIo(fault), cuts)
+        };
+        self.tried(ios, every, fail)
+    }
+
+    fn tried(
+        &self,
+        ios: u64,
+        every: usize,
+        fault_at: impl Fn(u64) -> (Fault, [PowerCut; 2]),
+    ) -> Cuts {
         let mut cuts = Cuts::default();
         for io in (1..ios).step_by(every) {
-            let left = self.run(Some(io));
-            for cut in [PowerCut::LoseAll, PowerCut::Damage(io)] {
+            let (fault, damages) = fault_at(io);
+            let left = self.run(Some(fault));
+            for cut in damages {
                 let images = left.disks.after(cut);
                 match self.recovered(&images, left.promised.clone()) {
                     Ok(said) => cuts.said.push(said),
@@ -251,30 +314,12 @@ impl Story {
         cuts
     }
 
-    /// Fails every so many I/Os of the run, each in two ways: it alone, and all that follow on the same disk.
+    /// Fails one I/O of `every` in two ways: it alone, and all that follow on the same disk.
     fn fail_everywhere(&self, ios: u64, every: usize) -> Cuts {
-        let mut cuts = Cuts::default();
-        for io in (1..ios).step_by(every) {
-            for lasts in [Lasts::Once, Lasts::ForEver] {
-                let fault = IoFault {
-                    io,
-                    lasts,
-                    seed: io,
-                };
-                let left = self.run_with(None, Some(fault));
-                for cut in [PowerCut::LoseAll, PowerCut::Damage(io)] {
-                    let images = left.disks.after(cut);
-                    match self.recovered(&images, left.promised.clone()) {
-                        Ok(said) => cuts.said.push(said),
-                        Err(loss) => cuts.wrong.push(format!("{cut:?} after {fault:?}: {loss}")),
-                    }
-                }
-            }
-        }
-        println!(
-            "{ios} I/Os, {} recoveries after one has failed",
-            cuts.said.len() + cuts.wrong.len()
-        );
+        let mut cuts = self.fail_some(ios, every, Lasts::Once);
+        let for_ever = self.fail_some(ios, every, Lasts::ForEver);
+        cuts.said.extend(for_ever.said);
+        cuts.wrong.extend(for_ever.wrong);
         cuts
     }
 

@@ -57,7 +57,7 @@ struct OnDevice {
 }
 
 impl OnDevice {
-    /// `None` where it cannot be had, which is said.
+    /// `None` where it cannot be used, which is said.
     fn new() -> Option<OnDevice> {
         if is_missing() {
             return None;
