@@ -405,7 +405,7 @@ impl BufferCache {
             .has_planted(PlantedFault::BlockChecksumUnverified)
         {
             block::verify(bytes, address)?;
-            // What bears a right checksum may have been sealed by somebody else.
+            // What bears a right checksum may have been sealed by another program.
             block::check(bytes, address)?;
         }
         let scn = block::scn(bytes);
