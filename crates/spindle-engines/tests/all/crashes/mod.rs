@@ -219,7 +219,7 @@ impl Story {
             };
             let running = Arc::new(running);
             *begun.lock() = Some(Arc::clone(&running));
-            while !running.is_finished() && !(may_fail && running.failure().is_some()) {
+            while !(running.is_finished() || may_fail && running.failure().is_some()) {
                 env.sleep(MILLISECOND_NS).await;
             }
             if !may_fail {
