@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 use spindle_result::{
-    CaseId, CaseStatus, EACH_SETTING, Place, Ranking, RatioEstimate, RunResult, SAME_EVERYWHERE,
+    CaseId, CaseStatus, EACH_SETTING, RankedCase, Ranking, RatioEstimate, RunResult,
+    SAME_EVERYWHERE,
 };
 use spindle_text::paragraph;
 use spindle_text::quantity::{size_text, thousands};
@@ -229,7 +230,7 @@ impl<'a> Numbers<'a> {
     }
 
     /// A name as the table has it.
-    fn title(&self, place: &Place) -> String {
+    fn title(&self, place: &RankedCase) -> String {
         let mut names = self.names.iter();
         match names.find(|(name, _)| *name == place.layout) {
             Some((name, number)) => format!("{number} {name}"),
@@ -246,7 +247,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-fn length(place: &Place) -> usize {
+fn length(place: &RankedCase) -> usize {
     place.layout.chars().count()
 }
 
@@ -292,7 +293,7 @@ fn candidates(
         text += &row(result, ranking, place, (width, numbers));
     }
     text += &new_orders(result, ranking, numbers);
-    let is_first = |place: &&Place| place.place == 1 && place.keeps == ranking.keeps;
+    let is_first = |place: &&RankedCase| place.place == 1 && place.keeps == ranking.keeps;
     match ranking.places.iter().filter(is_first).count() {
         tied if tied > best => text + &format!("  {tied} are tied for the first place\n"),
         _ => text,
@@ -324,7 +325,7 @@ fn new_orders(result: &RunResult, ranking: &Ranking, numbers: &Numbers<'_>) -> S
 fn row(
     result: &RunResult,
     ranking: &Ranking,
-    place: &Place,
+    place: &RankedCase,
     (width, numbers): (usize, &Numbers<'_>),
 ) -> String {
     let case = result.case(&CaseId::new(&place.layout, ranking.clients));

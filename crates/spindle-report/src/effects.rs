@@ -4,7 +4,7 @@
 use crate::comparison::ratio;
 use spindle_result::{Effect, Interaction, RatioEstimate, RunResult};
 
-/// Heads of the columns of [`Table::effects`].
+/// Heads of the columns of [`EffectTable::effects`].
 pub const HEADER: [&str; 8] = [
     "clients",
     "setting",
@@ -16,7 +16,7 @@ pub const HEADER: [&str; 8] = [
     "layouts",
 ];
 
-/// Heads of the columns of [`Table::interactions`].
+/// Heads of the columns of [`EffectTable::interactions`].
 pub const INTERACTIONS_HEADER: [&str; 7] = [
     "clients",
     "setting",
@@ -28,17 +28,17 @@ pub const INTERACTIONS_HEADER: [&str; 7] = [
 ];
 
 /// The rows.
-pub struct Table {
+pub struct EffectTable {
     /// A row for each effect.
     pub effects: Vec<Vec<String>>,
     /// A row for each pair of settings and values.
     pub interactions: Vec<Vec<String>>,
 }
 
-impl Table {
+impl EffectTable {
     /// Those of a result; empty where nothing was varied.
-    pub fn of(result: &RunResult) -> Table {
-        Table {
+    pub fn of(result: &RunResult) -> EffectTable {
+        EffectTable {
             effects: result.effects.iter().map(effect).collect(),
             interactions: result.interactions.iter().map(interaction).collect(),
         }

@@ -240,7 +240,7 @@ fn effects(result: &RunResult) -> String {
     if sentences.is_empty() {
         return String::new();
     }
-    let table = effects::Table::of(result);
+    let table = effects::EffectTable::of(result);
     let mut body = format!("{EFFECTS}:\n\n{sentences}\n");
     body.push_str(&self::table(&owned(&effects::HEADER), &table.effects));
     body.push('\n');

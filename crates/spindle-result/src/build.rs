@@ -120,7 +120,7 @@ fn one_case(record: &RunRecord, index: usize, case: &CaseRecord) -> Result<Case,
         });
     }
     let tpm = throughput(trials.iter().map(|trial| trial.tpm).collect())?;
-    let nopm = throughput(trials.iter().filter_map(Trial::nopm).collect())?;
+    let nopm = throughput(trials.iter().filter_map(|trial| trial.nopm()).collect())?;
     let idle = trials.iter().find(|trial| trial.tpm <= 0.0);
     let outcome = match (&case.outcome, idle) {
         (CaseStatus::Measured, Some(trial)) => CaseStatus::Failed {

@@ -122,12 +122,11 @@ mod tests {
 
     /// A trial of two seconds, with a hundred rows in each of its commits.
     fn trial(round: u32, commits: u64) -> Trial {
-        Trial {
-            transactions: commits,
-            rows: Some(100 * commits),
-            measured_s: 2.0,
-            ..sample::trial(round, 1.0)
-        }
+        let mut trial = sample::trial(round, 1.0);
+        trial.transactions = commits;
+        trial.rows = Some(100 * commits);
+        trial.measured_s = 2.0;
+        trial
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Cases for which the highest rate was searched that keeps a promise. They are compared by that rate, as closed loops
-//! are by their throughput; each round searches anew, so the interval holds what a search may miss.
+//! are by their throughput; each round searches again, so the interval holds what a search may miss.
 
 use spindle_stats::{Verdict, estimate_mean};
 

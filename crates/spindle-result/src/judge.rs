@@ -9,7 +9,7 @@ use spindle_stats::{
 
 use super::levels;
 use super::{
-    Case, CasePair, Comparison, NoiseFloor, Pair, Place, Ranking, RatioEstimate, RunRecord,
+    Case, CasePair, Comparison, NoiseFloor, Pair, RankedCase, Ranking, RatioEstimate, RunRecord,
     RunResult, Trial, fixed_rate,
 };
 
@@ -103,7 +103,7 @@ fn compare(
         let pair = pairs.find(|pair| pair.b == index)?;
         Some(inverse(pair.comparison.ratio, pair.comparison.ci95))
     };
-    let place = |&(index, place): &(usize, u32)| Place {
+    let place = |&(index, place): &(usize, u32)| RankedCase {
         layout: name(index),
         keeps: keeps(index),
         place,

@@ -1,4 +1,4 @@
-//! Repetition in levels: runs made anew, rounds within a run, time within a trial. What was repeated only within one
+//! Repetition in levels: runs made again, rounds within a run, time within a trial. What was repeated only within one
 //! run says nothing of another hour and other files, so where there are runs, a run is what cases are compared by: the
 //! interval is of the runs' means, as by T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable time" (ISMM
 //! 2013). The parts of the variance say which level is worth repeating.
@@ -32,7 +32,7 @@ pub(super) fn figure_of(case: &Case, figure: impl Fn(&Trial) -> Option<f64>) -> 
     }
 }
 
-/// What cases are compared by, for people.
+/// What cases are compared by, in words.
 pub fn unit(result: &RunResult) -> &'static str {
     match result.cases.iter().any(has_runs) {
         true => "runs",

@@ -57,11 +57,11 @@ pub use model::{
     DatabaseFacts, DeviceProbe, Drift, Effect, FORMAT_VERSION, FactorAnswer, FactorName, Finding,
     Interaction, IoCalls, IoCounts, IoPerTransaction, Keeps, KindOfTransaction, Latency, Layout,
     LoadStep, Measure, Memory, NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OracleEvent, OwnCost,
-    PageCache, Pair, PartDifference, Phase, Place, Price, ProbedTimes, Promise, PromiseReason,
-    QueryRun, QueryTime, QuietWait, Ranking, RateStep, RatioEstimate, ResponseTime, Restore,
+    PageCache, Pair, PartDifference, Phase, Price, ProbedTimes, Promise, PromiseReason, QueryRun,
+    QueryTime, QuietWait, RankedCase, Ranking, RateStep, RatioEstimate, ResponseTime, Restore,
     RunResult, SegmentSpace, SetAside, StackKind, StackPart, Standstill, StatementTime, Stopping,
     SystemColumn, SystemFigure, SystemMean, SystemSeries, Throughput, TimePart, TimeUse, Trial,
-    TrialTimes, Variance, Wait, WaitEvent, WarmUp, Warning, is_refresh,
+    TrialFigures, TrialTimes, Variance, Wait, WaitEvent, WarmUp, Warning, is_refresh,
 };
 pub use queries::{QueryMean, QueryMeans};
 pub use record::{AutoPlan, CaseRecord, MatrixRecord, RunRecord, SampledTrial};

@@ -2,8 +2,7 @@
 
 use super::restored::Restored;
 use crate::trial::protocol::TrialOutcome;
-use spindle_result::{Audit, Conditions, IoPerTransaction, SystemSeries, Trial};
-use spindle_system::disk::page_cache_share_of_reads;
+use spindle_result::{Conditions, SystemSeries, Trial};
 
 /// A trial as the journal keeps it, with its series.
 pub(super) struct FinishedTrial {
@@ -23,63 +22,16 @@ impl FinishedTrial {
         restored: Restored,
         conditions: Conditions,
     ) -> FinishedTrial {
-        let measured_s = outcome.measured.as_secs_f64();
-        let per_second = |count: u64| count as f64 / measured_s;
-        let tool = outcome.tool;
-        let mut audit = Audit::of_counts(outcome.physical, outcome.device);
-        // The process's own account is better than the device's, which others use as well.
-        let by_process = |fetched_bytes| page_cache_share_of_reads(tool.read_bytes, fetched_bytes);
-        audit.page_cache_share = outcome
-            .fetched_bytes
-            .and_then(by_process)
-            .or(audit.page_cache_share);
-        audit.dirty_bytes_at_end = outcome.dirty_bytes;
-        audit.dirty_buffer_bytes_at_end = outcome.dirty_buffer_bytes;
-        audit.cached_pages_at_end = outcome.cached_pages;
-        audit.flush_at_end_us = outcome.flush.map(|flush| flush.as_secs_f64() * 1e6);
-        audit.clients = outcome.clients;
-        audit.client_processors = outcome.client_processors;
-        audit.page_cache_bytes_at_end = outcome.page_cache_bytes;
-        let mut warnings = restored.warnings;
-        warnings.extend(outcome.warnings);
-        warnings.extend(stolen(outcome.steal_percent));
-        let trial = Trial {
+        let mut trial = Trial {
             round,
             position,
-            tpm: outcome.transactions as f64 * 60.0 / measured_s,
-            transactions: outcome.transactions,
-            retries: outcome.retries,
-            deadlocks: outcome.deadlocks,
-            errors: outcome.errors,
-            reconnects: outcome.reconnects,
-            kinds: outcome.kinds,
-            rows: outcome.rows,
-            statements: outcome.statements,
-            queries: outcome.queries,
-            cache: outcome.cache,
-            measured_s,
-            read_iops: per_second(tool.reads),
-            write_iops: per_second(tool.writes),
-            kib_per_s: per_second(tool.read_bytes + tool.write_bytes) / 1024.0,
-            latency_us: outcome.latency_us,
-            waits: outcome.waits,
-            cpu: outcome.cpu,
-            cpu_us_per_transaction: outcome.cpu_us_per_transaction,
-            memory: outcome.memory,
-            audit,
+            figures: outcome.figures,
             restore: restored.restore,
-            check: outcome.check,
-            space: outcome.space,
-            warnings,
-            promise: outcome.promise,
-            warm_up: outcome.warm_up,
-            arrivals: outcome.arrivals,
-            capacity: outcome.capacity,
-            response_time: outcome.response_time,
             conditions,
-            io_calls: outcome.io_calls,
-            io: IoPerTransaction::of(outcome.transactions, tool, outcome.device),
         };
+        let found = std::mem::replace(&mut trial.warnings, restored.warnings);
+        trial.warnings.extend(found);
+        trial.warnings.extend(stolen(outcome.steal_percent));
         FinishedTrial {
             trial,
             samples: outcome.samples,
@@ -96,13 +48,9 @@ fn stolen(steal_percent: f64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::trial::protocol::Span;
-    use spindle_result::{
-        CpuShares, IoCounts, KindOfTransaction, Latency, Promise, Restore, TrialTimes,
-    };
+    use spindle_result::{KindOfTransaction, Latency, Restore, Standstill, TrialTimes, sample};
     use spindle_workload::sql::{Mix, SqlWorkload, Tpcc};
 
     #[test]
@@ -124,69 +72,18 @@ mod tests {
 
     #[test]
     fn a_trial_keeps_what_its_process_found() {
+        let mut figures = sample::trial(1, 900.0).figures;
+        figures.warnings = vec!["from the process".to_string()];
         let outcome = TrialOutcome {
-            transactions: 30,
-            retries: 7,
-            deadlocks: 2,
-            errors: 3,
-            reconnects: 1,
-            kinds: Vec::new(),
-            rows: None,
-            statements: Vec::new(),
-            queries: None,
-            cache: None,
-            measured: Duration::from_secs(2),
+            figures: figures.clone(),
             span: Span::default(),
-            tool: IoCounts {
-                reads: 60,
-                write_bytes: 30 * 4096,
-                ..IoCounts::default()
-            },
-            physical: IoCounts::default(),
-            device: Some(IoCounts {
-                write_bytes: 30 * 6144,
-                ..IoCounts::default()
-            }),
-            fetched_bytes: None,
-            latency_us: Latency {
-                p50: 1.0,
-                p95: 2.0,
-                p99: 3.0,
-                max: 4.0,
-                mean: 1.5,
-            },
-            clients: None,
-            client_processors: None,
-            arrivals: None,
-            capacity: None,
-            waits: Vec::new(),
-            response_time: None,
-            cpu: Some(CpuShares {
-                user: 25.0,
-                system: 25.0,
-                iowait: 25.0,
-                idle: 25.0,
-            }),
             steal_percent: 6.0,
-            cpu_us_per_transaction: None,
-            memory: None,
-            dirty_bytes: Some(4096),
-            flush: Some(Duration::from_millis(3)),
-            standstill: None,
+            standstill: Standstill::default(),
             times: TrialTimes::default(),
-            warm_up: None,
             samples: vec![15.0],
             system: SystemSeries::default(),
-            dirty_buffer_bytes: Some(65_536),
-            cached_pages: Some(12),
-            page_cache_bytes: None,
-            io_calls: None,
-            check: String::new(),
             answers: Vec::new(),
-            space: Vec::new(),
             written: Vec::new(),
-            promise: Promise::default(),
-            warnings: vec!["from the process".to_string()],
         };
         let restored = Restored {
             restore: Restore {
@@ -198,15 +95,9 @@ mod tests {
             warnings: vec!["from the restore".to_string()],
         };
         let finished = FinishedTrial::of(2, 3, outcome, restored, Conditions::default());
-        let trial = &finished.trial;
+        let mut trial = finished.trial;
         assert_eq!((trial.round, trial.position), (2, 3));
-        assert_eq!(trial.tpm, 900.0);
-        assert_eq!((trial.retries, trial.deadlocks), (7, 2));
-        assert_eq!((trial.errors, trial.reconnects), (3, 1));
-        assert_eq!(trial.audit.dirty_bytes_at_end, Some(4096));
-        assert_eq!(trial.audit.dirty_buffer_bytes_at_end, Some(65_536));
-        assert_eq!(trial.audit.cached_pages_at_end, Some(12));
-        assert_eq!(trial.audit.flush_at_end_us, Some(3000.0));
+        assert_eq!(trial.restore.method, "m");
         assert_eq!(
             trial.warnings,
             [
@@ -215,10 +106,8 @@ mod tests {
                 "the hypervisor took 6 % of processor time for others"
             ]
         );
+        trial.warnings = figures.warnings.clone();
+        assert_eq!(trial.figures, figures);
         assert_eq!(finished.samples, [15.0]);
-        let io = trial.io.expect("there were transactions");
-        assert_eq!((io.reads, io.written_bytes), (2.0, 4096.0));
-        assert_eq!(io.device_written_bytes, Some(6144.0));
-        assert_eq!(io.write_amplification, Some(1.5));
     }
 }

@@ -164,7 +164,7 @@ fn without(document: &Value, free: &[&str]) -> BTreeMap<String, String> {
 }
 
 /// What of a value stays the same for as long as the machine does. The system deals out names and numbers of devices
-/// anew at each boot and each attachment, and what a device is stands in facts of its own (model, size, scheduler).
+/// again at each boot and each attachment, and what a device is stands in facts of its own (model, size, scheduler).
 /// `None` for a value that is such a number.
 fn lasting(value: &str) -> Option<String> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -102,7 +102,7 @@ pub enum Judgement {
     },
     /// One of the sides has no figures of it.
     Missing {
-        /// Why, for people.
+        /// Why, in words.
         reason: String,
         /// The first side measured it and on the other it broke off.
         is_regression: bool,
@@ -137,7 +137,7 @@ pub enum Call {
     },
 }
 
-/// What a comparison comes to.
+/// The outcome of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Conclusion {
@@ -169,7 +169,7 @@ impl Conclusion {
 }
 
 impl RunComparison {
-    /// What it comes to.
+    /// Its outcome.
     pub fn outcome(&self) -> Conclusion {
         match (self.has_regression(), self.is_judged()) {
             (true, _) => Conclusion::Regression,

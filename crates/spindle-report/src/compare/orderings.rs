@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use serde::Serialize;
 
-use spindle_result::{Place, Ranking, RunResult};
+use spindle_result::{RankedCase, Ranking, RunResult};
 
 /// The orders of the layouts that both runs measured, at one load level.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,7 +28,7 @@ pub struct OrderedLayout {
     /// Its name.
     pub layout: String,
     /// Where it came in the first run, and in the other.
-    pub places: [Place; 2],
+    pub places: [RankedCase; 2],
 }
 
 /// Pairs of layouts by what both runs say of them.
@@ -70,7 +70,7 @@ fn engine(result: &RunResult) -> String {
 
 /// The layouts that both rankings hold; `None` where these are no more than one.
 fn side_by_side(before: &Ranking, after: &Ranking) -> Option<Vec<OrderedLayout>> {
-    let both = |place: &Place| {
+    let both = |place: &RankedCase| {
         let mut others = after.places.iter();
         let other = others.find(|other| other.layout == place.layout)?;
         Some(OrderedLayout {
@@ -103,7 +103,7 @@ mod tests {
     use spindle_result::Measure;
 
     fn ranking(places: &[(&str, u32)]) -> Ranking {
-        let place = |(layout, place): &(&str, u32)| Place {
+        let place = |(layout, place): &(&str, u32)| RankedCase {
             keeps: spindle_result::Keeps::default(),
             layout: (*layout).to_owned(),
             place: *place,

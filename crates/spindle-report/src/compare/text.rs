@@ -15,7 +15,7 @@ use spindle_stats::MAX_ROUNDS;
 const BETWEEN_RUNS: &str = "Intervals cover noise within a run only, not changes between runs. To see how large those are, run the \
 same settings twice, and name several runs a side: spindle compare DIR DIR -- DIR DIR.";
 
-/// A side beside the first, for people. Each has one run or more.
+/// A side beside the first, in words. Each has one run or more.
 pub fn render(
     before: &[Side<'_>],
     after: &[Side<'_>],
@@ -267,7 +267,7 @@ fn of_best(estimate: RatioEstimate) -> String {
     format!("{} x{interval}", ratio(estimate.ratio))
 }
 
-/// What a comparison comes to, without a style.
+/// The outcome of a comparison, without a style.
 #[cfg(test)]
 pub(super) fn render_conclusion(comparison: &RunComparison) -> String {
     no_regression(comparison, 100.0 * comparison.threshold)
@@ -316,7 +316,7 @@ fn no_regression(comparison: &RunComparison, percent: f64) -> String {
     )
 }
 
-/// How a comparison that was refused may be had.
+/// How a comparison that was refused can be forced.
 fn what_to_do(comparison: &RunComparison, options: &Options) -> &'static str {
     let refuses_machines = !comparison.machines.is_empty() && !options.across_machines;
     let is_refused = comparison.cases.iter().any(|case| {

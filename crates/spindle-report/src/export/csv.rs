@@ -29,7 +29,7 @@ pub(super) const COLUMNS: [Column; 38] = [
     column("round", |trial| Some(trial.round.into())),
     column("position", |trial| Some(trial.position.into())),
     column("tpm", |trial| Some(trial.tpm)),
-    column("nopm", Trial::nopm),
+    column("nopm", |trial| trial.nopm()),
     column("transactions", |trial| Some(trial.transactions as f64)),
     column("retries", |trial| Some(trial.retries as f64)),
     column("deadlocks", |trial| Some(trial.deadlocks as f64)),

@@ -12,7 +12,7 @@ use spindle_stats::HISTORY_MIN;
 /// Differences that a line names; more are counted.
 const DIFFERENCES_SHOWN: usize = 3;
 
-/// Histories of the runs below a directory, for people.
+/// Histories of the runs below a directory, in words.
 pub fn render(histories: &Histories<'_>, below: &str, style: Style) -> String {
     let mut text = String::new();
     if histories.histories.is_empty() {

@@ -3,13 +3,13 @@
 use maud::{Markup, html};
 
 use super::scrolling;
-use crate::effects::{HEADER, INTERACTIONS_HEADER, Table};
+use crate::effects::{EffectTable, HEADER, INTERACTIONS_HEADER};
 use crate::sentences::{EFFECTS, clients, of_half};
 use spindle_result::RunResult;
 
 /// Nothing where nothing was varied.
 pub(super) fn section(result: &RunResult) -> Markup {
-    let rows = Table::of(result);
+    let rows = EffectTable::of(result);
     html! {
         @if !result.factor_answers.is_empty() {
             section aria-labelledby="effects" {

@@ -52,7 +52,7 @@ pub struct Ranking {
     pub tied: Vec<String>,
     /// Every compared case, the best first, with ties; those that keep less after those that keep more.
     #[serde(default)]
-    pub places: Vec<Place>,
+    pub places: Vec<RankedCase>,
 }
 
 impl Ranking {
@@ -71,7 +71,7 @@ impl Ranking {
 
 /// Where one layout came in under a workload and load level.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Place {
+pub struct RankedCase {
     /// Name of the layout.
     pub layout: String,
     /// What it keeps when the power goes.
@@ -213,7 +213,7 @@ pub struct Stopping {
     /// such pair.
     #[serde(default)]
     pub reached: Option<f64>,
-    /// That pair, for people: `the ratio of a and b at 8 clients`.
+    /// That pair, in words: `the ratio of a and b at 8 clients`.
     #[serde(default)]
     pub least_known: Option<String>,
     /// Runs of the plan, in each of which the rounds said when to stop; [`rounds_max`](Stopping::rounds_max) are of all

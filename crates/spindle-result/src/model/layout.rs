@@ -60,7 +60,7 @@ pub struct Layout {
     /// The database, with its version, as it calls itself; `None` for the embedded one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
-    /// The whole layout in words, for people.
+    /// The whole layout, in words.
     pub description: String,
     /// How the devices were made slower than they are, such as "limited by Spindle (500 reads/s)" or "delayed by
     /// Spindle (read 5 ms)"; empty when they were not.
@@ -83,13 +83,13 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// That direct I/O was asked for and not had, for people.
+    /// That direct I/O was asked for and not had, in words.
     pub fn not_direct_note(&self) -> Option<String> {
         let why = self.not_direct.as_ref()?;
         Some(format!("{NOT_DIRECT_HERE}: {why}"))
     }
 
-    /// All that was found about it on this machine, for people.
+    /// All that was found about it on this machine, in words.
     pub fn all_notes(&self) -> Vec<String> {
         let notes = self.notes.iter().cloned();
         notes.chain(self.not_direct_note()).collect()
@@ -116,7 +116,7 @@ pub struct StackPart {
     pub kind: StackKind,
     /// Such as `8 datafiles`, `xfs` or `sdb`.
     pub title: String,
-    /// More, for people; may be empty.
+    /// More, in words; may be empty.
     pub detail: String,
 }
 

@@ -34,7 +34,7 @@ pub use conditions::{Conditions, DeviceProbe, ProbedTimes, QuietWait, Standstill
 pub use effect::{Effect, FactorAnswer, FactorName, Interaction};
 pub use io_calls::IoCalls;
 pub use judgement::{
-    Comparison, Drift, Measure, NoiseFloor, Pair, Place, Ranking, RatioEstimate, Stopping,
+    Comparison, Drift, Measure, NoiseFloor, Pair, RankedCase, Ranking, RatioEstimate, Stopping,
 };
 pub use layout::{
     DatabaseFacts, Layout, NOT_DIRECT_HERE, OF_THE_SERVER, PageCache, Price, StackKind, StackPart,
@@ -44,7 +44,7 @@ pub use system::{SystemColumn, SystemFigure, SystemMean, SystemSeries};
 pub use trial::{
     Arrivals, CacheUse, CpuMicroseconds, CpuShares, IoPerTransaction, KindOfTransaction, Latency,
     Memory, QueryRun, QueryTime, ResponseTime, Restore, SegmentSpace, StatementTime, TimePart,
-    Trial, Wait, WarmUp, is_refresh,
+    Trial, TrialFigures, Wait, WarmUp, is_refresh,
 };
 pub use variance::Variance;
 pub use wait_event::{OracleEvent, TimeUse, WaitEvent};
@@ -176,7 +176,7 @@ pub struct Case {
     pub set_aside: Vec<SetAside>,
     /// Throughput over all trials; `None` without trials.
     pub tpm: Option<Throughput>,
-    /// NOPM: new orders per minute over all trials, by [`Trial::nopm`]; `None` for workloads other than TPC-C.
+    /// NOPM: new orders per minute over all trials, by [`TrialFigures::nopm`]; `None` for workloads other than TPC-C.
     #[serde(default)]
     pub nopm: Option<Throughput>,
     /// How a bulk load went; `None` for other workloads.
@@ -209,7 +209,7 @@ impl Case {
 /// A trial that counts for nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SetAside {
-    /// Why, for people.
+    /// Why, in words.
     pub reason: String,
     /// What it found.
     pub trial: Trial,
@@ -223,12 +223,12 @@ pub enum CaseStatus {
     Measured,
     /// It was never tried, because this machine cannot run it or the run ended before it.
     Skipped {
-        /// Why, for people.
+        /// Why, in words.
         reason: String,
     },
     /// A trial broke off. Trials that finished are kept, but the case is not compared.
     Failed {
-        /// Why, for people.
+        /// Why, in words.
         reason: String,
     },
 }
@@ -280,7 +280,7 @@ pub struct OwnCost {
 /// Something that a run did besides its trials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phase {
-    /// What, for people.
+    /// What, in words.
     pub what: String,
     /// How long it took, milliseconds, all sittings of a run together.
     pub ms: u64,

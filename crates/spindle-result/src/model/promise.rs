@@ -44,7 +44,7 @@ pub struct PromiseReason {
     pub what: String,
     /// What it keeps.
     pub keeps: Keeps,
-    /// What that means, for people: a clause.
+    /// What that means, in words: a clause.
     pub effect: String,
     /// Where it is written.
     pub source: String,

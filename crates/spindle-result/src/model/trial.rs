@@ -1,5 +1,7 @@
 //! One measured run of a case, as its worker and the runner found it. The journal holds it in this form, too.
 
+use std::ops::{Deref, DerefMut};
+
 use serde::{Deserialize, Serialize};
 
 use super::conditions::Conditions;
@@ -9,13 +11,26 @@ use super::words::open_words;
 use super::{Capacity, Promise};
 use crate::{Audit, IoCounts};
 
-/// One measured run of a case. The journal holds it in this form too.
+/// One measured run of a case: what its process found, and what the run adds. The journal holds it in this form too.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// Round, from 1.
     pub round: u32,
     /// Place in the random order of its round, from 1.
     pub position: u32,
+    /// What its process found.
+    #[serde(flatten)]
+    pub figures: TrialFigures,
+    /// How the database was put back to its loaded state before this trial.
+    pub restore: Restore,
+    /// What it was measured under.
+    #[serde(default)]
+    pub conditions: Conditions,
+}
+
+/// What the process of a trial found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialFigures {
     /// Transactions committed per minute of measured time.
     pub tpm: f64,
     /// Transactions committed in the measured time.
@@ -27,7 +42,7 @@ pub struct Trial {
     /// Transactions that failed for good in the measured time, those whose connection was lost included.
     #[serde(default)]
     pub errors: u64,
-    /// Times that clients connected anew in it.
+    /// Times that clients connected again in it.
     #[serde(default)]
     pub reconnects: u64,
     /// The kinds of transactions apart, in the workload's order; empty when there is one kind only.
@@ -69,13 +84,11 @@ pub struct Trial {
     pub memory: Option<Memory>,
     /// The program's own counts beside the device's.
     pub audit: Audit,
-    /// How the database was put back to its loaded state before this trial.
-    pub restore: Restore,
     /// What the check of the whole database said after the trial: nothing was lost, and how much was looked at.
     pub check: String,
     /// Space that each segment of the database had in the end.
     pub space: Vec<SegmentSpace>,
-    /// What the runner noticed during this trial, for people.
+    /// What was noticed during this trial, in words.
     pub warnings: Vec<String>,
     /// What the database keeps when the power goes, by its settings in force; unknown in journals of versions that did
     /// not look.
@@ -99,12 +112,24 @@ pub struct Trial {
     /// By how many system calls the I/O was done; of the embedded database only.
     #[serde(default)]
     pub io_calls: Option<IoCalls>,
-    /// What it was measured under.
-    #[serde(default)]
-    pub conditions: Conditions,
 }
 
-impl Trial {
+/// A trial is asked for its figures as if they were its own.
+impl Deref for Trial {
+    type Target = TrialFigures;
+
+    fn deref(&self) -> &TrialFigures {
+        &self.figures
+    }
+}
+
+impl DerefMut for Trial {
+    fn deref_mut(&mut self) -> &mut TrialFigures {
+        &mut self.figures
+    }
+}
+
+impl TrialFigures {
     /// NOPM: new orders of TPC-C that ended per minute of measured time, those that the standard wants rolled back (one
     /// in a hundred) included; `None` for other workloads.
     pub fn nopm(&self) -> Option<f64> {

@@ -2,7 +2,7 @@
 //! moment at which it was made by this machine's clock. Of a moment the nearest look is taken; what lies between two
 //! looks is divided by the time between them, so that rates are true though looks come a little early or late.
 
-use spindle_result::{CpuMicroseconds, CpuShares, IoCounts, SystemSeries};
+use spindle_result::{CpuMicroseconds, IoCounts, SystemSeries};
 use spindle_system::sampler::Sample;
 
 use super::connection::Watched;
@@ -11,6 +11,7 @@ use crate::observe::series::{Look, SeriesBuilder};
 use crate::trial::counter_snapshot::{
     cpu_per_transaction, cpu_shares, device_counts, fetched_bytes,
 };
+use crate::trial::outside::ServerMachine;
 use crate::trial::protocol::{Span, TrialOutcome};
 
 /// Looks that are so many intervals away from a moment say nothing of it.
@@ -19,11 +20,8 @@ const INTERVALS_MAX: u64 = 4;
 /// What the machine of a server did in the measured time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Figures {
-    cpu: Option<CpuShares>,
+    machine: ServerMachine,
     steal_percent: f64,
-    cpu_us_per_transaction: Option<CpuMicroseconds>,
-    device: Option<IoCounts>,
-    fetched_bytes: Option<u64>,
     /// Over time.
     pub system: SystemSeries,
 }
@@ -78,9 +76,8 @@ pub fn figures(watched: &Watched, span: Span, transactions: u64, step_ms: u64) -
     let scaled = |count: u64| (count as f64 * share).round() as u64;
     let (begin, end): (&Sample, &Sample) = (&first.system, &last.system);
     let (cpu, steal_percent) = cpu_shares(begin, end);
-    Figures {
+    let machine = ServerMachine {
         cpu,
-        steal_percent,
         cpu_us_per_transaction: cpu_per_transaction(begin, end, transactions).map(|us| {
             CpuMicroseconds {
                 user: us.user * share,
@@ -94,6 +91,10 @@ pub fn figures(watched: &Watched, span: Span, transactions: u64, step_ms: u64) -
             write_bytes: scaled(did.write_bytes),
         }),
         fetched_bytes: fetched_bytes(begin, end).map(scaled),
+    };
+    Figures {
+        machine,
+        steal_percent,
         system,
     }
 }
@@ -130,11 +131,8 @@ impl Figures {
     /// Adds them to what a trial on an existing server found.
     pub fn add_to(self, outcome: TrialOutcome) -> TrialOutcome {
         TrialOutcome {
-            cpu: self.cpu,
+            figures: self.machine.added_to(outcome.figures),
             steal_percent: outcome.steal_percent.max(self.steal_percent),
-            cpu_us_per_transaction: self.cpu_us_per_transaction,
-            device: self.device,
-            fetched_bytes: self.fetched_bytes,
             system: self.system,
             ..outcome
         }
@@ -228,13 +226,14 @@ mod tests {
     #[test]
     fn looks_that_come_early_or_late_give_the_true_rates() {
         let figures = figures(&watched(looks(1_015)), SPAN, 1_000, 1_000);
-        let device = figures.device.expect("it was seen");
+        let machine = figures.machine;
+        let device = machine.device.expect("it was seen");
         assert_eq!((device.reads, device.read_bytes), (1_000, 1_000 * 8_192));
-        let cpu = figures.cpu.expect("they were seen");
+        let cpu = machine.cpu.expect("they were seen");
         assert_eq!((cpu.user, cpu.idle), (25.0, 75.0));
-        let each = figures.cpu_us_per_transaction.expect("there were some");
+        let each = machine.cpu_us_per_transaction.expect("there were some");
         assert_eq!((each.user, each.system), (4_000.0, 1_000.0));
-        assert_eq!(figures.fetched_bytes, None);
+        assert_eq!(machine.fetched_bytes, None);
         let of = |name: &str| figures.system.column(&name.into()).map(<[_]>::to_vec);
         assert_eq!(of("device_reads_per_s"), Some(vec![Some(100.0); 10]));
         assert_eq!(of("page_cache_mib"), Some(vec![Some(3.0); 10]));
@@ -255,7 +254,7 @@ mod tests {
     #[test]
     fn after_an_agent_is_gone_nothing_is_known() {
         let figures = figures(&watched(looks(1_004)), SPAN, 1_000, 1_000);
-        assert_eq!((figures.device, figures.cpu), (None, None));
+        assert_eq!(figures.machine, ServerMachine::default());
         let reads = figures.system.column(&"device_reads_per_s".into()).unwrap();
         assert_eq!(reads[..4], [Some(100.0); 4]);
         assert_eq!(reads[5..], [None; 5]);

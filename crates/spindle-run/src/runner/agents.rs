@@ -122,11 +122,12 @@ impl Agents {
         let gone = match watched {
             Ok(watched) => {
                 let step_ms = series_recorder::interval_ms(task.measure_ms);
-                let seen = figures(&watched, outcome.span, outcome.transactions, step_ms);
+                let transactions = outcome.figures.transactions;
+                let seen = figures(&watched, outcome.span, transactions, step_ms);
                 outcome = seen.add_to(outcome);
                 let uncertain_ms = watched.line.uncertainty_ns() as f64 / 1e6;
                 if uncertain_ms > step_ms as f64 / 2.0 {
-                    outcome.warnings.push(format!(
+                    outcome.figures.warnings.push(format!(
                         "the clock of {host} is known to within {uncertain_ms:.0} ms only: what its agent saw may be \
                          that much too early or too late"
                     ));
@@ -137,7 +138,7 @@ impl Agents {
         };
         if let Some(error) = gone {
             self.at_work.remove(&host);
-            outcome.warnings.push(format!(
+            outcome.figures.warnings.push(format!(
                 "the agent was lost, and what its machine did from then on is unknown: {error}"
             ));
         }

@@ -154,7 +154,7 @@ impl Runner {
                 let conditions = Conditions {
                     run: (plan.runs > 1).then(|| plan.run_of(round)),
                     asked_ms: asked_ms(&self.state.experiment),
-                    standstill: outcome.standstill,
+                    standstill: Some(outcome.standstill),
                     times: Some(TrialTimes {
                         restore_ms: prepared.restored.restore.duration_ms,
                         probe_ms: probe.map_or(0, |probe| probe.took_ms),
@@ -187,9 +187,10 @@ impl Runner {
     ) -> Result<(), RunError> {
         let trial = format!("layout{}-clients{clients}-round{round}", layout + 1);
         let warnings = answers::keep(&self.directory, &trial, &outcome.answers)?;
-        outcome.warnings.extend(warnings);
+        outcome.figures.warnings.extend(warnings);
         if let Some(right) = answers::found_right(&outcome.answers) {
-            outcome.check = format!("{}; {right}", outcome.check);
+            let check = &mut outcome.figures.check;
+            *check = format!("{check}; {right}");
         }
         Ok(())
     }

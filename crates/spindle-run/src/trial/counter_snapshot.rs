@@ -204,7 +204,7 @@ pub(super) fn cache_use(counts: [Option<CacheCounts>; 3], cache_bytes: u64) -> O
     })
 }
 
-/// What statements took that ended in between. A client that connected anew has the same ones.
+/// What statements took that ended in between. A client that connected again has the same ones.
 pub(super) fn statements(begin: &[StatementTotal], end: &[StatementTotal]) -> Vec<StatementTime> {
     let of = |after: &StatementTotal| {
         let mut before = begin.iter();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use spindle_engines::EngineError;
 use spindle_io::real::{Caching, FileDevice, Queue, SlavePool};
 use spindle_io::{Arena, BlockDevice, Completion, Request, Submission};
 use spindle_layout::KnownDevice;
@@ -53,7 +54,7 @@ pub enum ProbedWrites {
 }
 
 /// Carries the probe out. Returns the first rate that was exceeded, in words; error: why it could not be tried.
-pub async fn probe(task: &LimitProbe) -> Result<Option<String>, String> {
+pub async fn probe(task: &LimitProbe) -> Result<Option<String>, EngineError> {
     let Rates {
         read_iops,
         write_iops,
@@ -96,12 +97,18 @@ struct Load {
 }
 
 impl Load {
-    fn new(task: &LimitProbe, writes: Option<ProbedWrites>, length: u64) -> Result<Load, String> {
+    fn new(
+        task: &LimitProbe,
+        writes: Option<ProbedWrites>,
+        length: u64,
+    ) -> Result<Load, EngineError> {
         let caching = match writes {
             None | Some(ProbedWrites::Direct) => Caching::Direct,
             Some(ProbedWrites::BufferedDurable | ProbedWrites::BufferedLater) => Caching::Buffered,
         };
-        let failed = |error: &dyn std::fmt::Display| format!("testing the limit: {error}");
+        let failed = |error: &dyn std::fmt::Display| {
+            EngineError::failed("testing the limit", error.to_string())
+        };
         let pool = SlavePool::new(AT_ONCE).map_err(|error| failed(&error))?;
         Ok(Load {
             device: (task.scratch.open(caching, Queue::slaves(pool)))
@@ -116,7 +123,7 @@ impl Load {
     }
 
     /// Works for the time, not counting the first requests, which may have an allowance saved up.
-    async fn run(mut self) -> Result<(DiskCounters, Duration), String> {
+    async fn run(mut self) -> Result<(DiskCounters, Duration), EngineError> {
         self.batch().await?;
         let mut done = DiskCounters::default();
         let began = Instant::now();
@@ -137,7 +144,7 @@ impl Load {
     }
 
     /// Some requests together; how many there were. All have reached the device when this returns.
-    async fn batch(&mut self) -> Result<u64, String> {
+    async fn batch(&mut self) -> Result<u64, EngineError> {
         if self.writes != Some(ProbedWrites::BufferedLater) {
             self.requests().await?;
             return Ok(AT_ONCE as u64);
@@ -147,12 +154,12 @@ impl Load {
         }
         // Unlike fdatasync, it has the kernel's flusher write, as a dirty page that has grown old does.
         rustix::fs::syncfs(&self.scratch)
-            .map_err(|error| format!("flushing the scratch file: {error}"))?;
+            .map_err(|error| EngineError::failed("flushing the scratch file", error.to_string()))?;
         Ok(WRITES_PER_FLUSH as u64)
     }
 
     /// Submits some requests together and waits for all of them.
-    async fn requests(&mut self) -> Result<(), String> {
+    async fn requests(&mut self) -> Result<(), EngineError> {
         let under_way: Vec<Completion> = (0..AT_ONCE)
             .map(|_| {
                 let request = self.request();

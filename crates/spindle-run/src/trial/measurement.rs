@@ -12,6 +12,7 @@ use spindle_io::real::facts;
 use spindle_stats::{CensoredTimes, steady_after};
 use spindle_workload::driver::{KindRecord, Running, TimeSpent};
 
+use super::aftermath::{Aftermath, audit_of};
 use super::channel::say;
 use super::clients::Window;
 use super::counter_snapshot::{
@@ -34,8 +35,8 @@ use super::turns;
 use crate::observe::series::DatabaseState;
 use spindle_experiment::{Caching, WriteSync};
 use spindle_result::{
-    CacheUse, Capacity, ClientProcessors, KindOfTransaction, Latency, Memory, QueryRun,
-    SegmentSpace, Standstill, StatementTime, SystemSeries, TrialTimes, WarmUp,
+    Audit, CacheUse, Capacity, ClientProcessors, IoPerTransaction, KindOfTransaction, Latency,
+    Memory, QueryRun, SegmentSpace, StatementTime, SystemSeries, TrialFigures, TrialTimes, WarmUp,
 };
 use spindle_system::SystemTree;
 use spindle_system::disk::DiskCounters;
@@ -116,19 +117,6 @@ impl Measured {
     }
 }
 
-/// What was seen when they had gone.
-struct Aftermath {
-    memory: Option<Memory>,
-    dirty_buffer_bytes: u64,
-    dirty_bytes: Option<u64>,
-    flush: Option<Duration>,
-    standstill: Standstill,
-    cached_pages: Option<u64>,
-    page_cache_bytes: Option<u64>,
-    check: String,
-    warnings: Vec<String>,
-}
-
 impl Measurement<'_> {
     fn moment(&self, sampler: &Sampler) -> CounterSnapshot {
         let at_ns = self.env.now();
@@ -194,17 +182,13 @@ impl Measurement<'_> {
             .collect()
     }
 
-    /// Measures it, and lets the clients go. Error: why it counts for nothing, for people.
+    /// Measures it, and lets the clients go. Error: why it counts for nothing, in words.
     pub async fn carry_out(mut self, heartbeat: Heartbeat) -> Result<TrialOutcome, EngineError> {
         let measured = self.measure(&heartbeat).await?;
         self.check_limit(&measured.begin, &measured.end)?;
         self.check_errors(&measured.begin, &measured.end)?;
         let aftermath = self.wind_up(heartbeat).await?;
-        let outcome = self.outcome(measured, aftermath);
-        Ok(match &self.task.database {
-            TrialDatabase::Kernel(_) | TrialDatabase::Server(_) => outcome,
-            TrialDatabase::Remote(_) => as_seen_from_outside(outcome),
-        })
+        Ok(self.outcome(measured, aftermath))
     }
 
     /// Warms up, and counts while the clients are at work.
@@ -362,16 +346,45 @@ impl Measurement<'_> {
         // Queries have their answers, whatever is still to be flushed.
         let flushed = flush.filter(|_| !self.task.workload.transactions.ask_queries());
         let measured = Duration::from_nanos(at_work_ns) + flushed.unwrap_or_default();
+        let (_, steal_percent) = cpu_shares(&begin.system, &end.system);
+        let figures = self.figures(&seen, measured, &aftermath);
+        let outcome = TrialOutcome {
+            figures,
+            span: seen.span,
+            steal_percent,
+            standstill: aftermath.standstill,
+            times: self.times,
+            samples: seen.watched.samples,
+            system: seen.system,
+            answers: self.engine.kept_answers(),
+            written: Vec::new(),
+        };
+        match &self.task.database {
+            TrialDatabase::Kernel(_) | TrialDatabase::Server(_) => outcome,
+            TrialDatabase::Remote(_) => as_seen_from_outside(outcome),
+        }
+    }
+
+    /// What results say of it.
+    fn figures(&self, seen: &Measured, measured: Duration, aftermath: &Aftermath) -> TrialFigures {
+        let (begin, end) = (&seen.begin, &seen.end);
         let transactions = self.transactions(begin, end);
         let window = self.window(begin, end);
         let mean = window.mean_time();
         let errors = end.errors - begin.errors;
-        let mut warnings = aftermath.warnings;
-        warnings.extend(failed_for_good(errors, self.running.first_error()));
-        let (cpu, steal_percent) = cpu_shares(&begin.system, &end.system);
+        let tool = tool_counts(begin, end);
+        let device = device_counts(&begin.system, &end.system);
+        let fetched_bytes = fetched_bytes(&begin.system, &end.system);
+        let audit = audit_of(tool, physical_counts(begin, end), device, fetched_bytes);
+        let measured_s = measured.as_secs_f64();
+        let per_second = |count: u64| count as f64 / measured_s;
         let is_sampled = self.engine.counters().waits_are_sampled();
+        let (cpu, _) = cpu_shares(&begin.system, &end.system);
         let delay_us = || latency(&self.running.delay_times(), mean.before_begin_us);
-        TrialOutcome {
+        let mut warnings = aftermath.warnings.clone();
+        warnings.extend(failed_for_good(errors, self.running.first_error()));
+        TrialFigures {
+            tpm: transactions as f64 * 60.0 / measured_s,
             transactions,
             retries: end.retries - begin.retries,
             deadlocks: end.deadlocks - begin.deadlocks,
@@ -381,46 +394,36 @@ impl Measurement<'_> {
             rows: self.rows(transactions),
             statements: self.statements(begin, end),
             queries: self.queries(measured),
-            measured,
-            span: seen.span,
-            tool: tool_counts(begin, end),
-            physical: physical_counts(begin, end),
-            device: device_counts(&begin.system, &end.system),
-            fetched_bytes: fetched_bytes(&begin.system, &end.system),
+            cache: self.cache_use(begin, end),
+            measured_s,
+            read_iops: per_second(tool.reads),
+            write_iops: per_second(tool.writes),
+            kib_per_s: per_second(tool.read_bytes + tool.write_bytes) / 1024.0,
             latency_us: latency(&self.running.times(), mean.whole_us),
-            clients: Some(window.audit(mean)),
-            client_processors: self.client_processors(begin, end, &window),
+            waits: waits(&begin.waits, &end.waits, is_sampled),
+            cpu,
+            cpu_us_per_transaction: cpu_per_transaction(&begin.system, &end.system, transactions),
+            memory: aftermath.memory,
+            audit: Audit {
+                clients: Some(window.audit(mean)),
+                client_processors: self.client_processors(begin, end, &window),
+                ..aftermath.added_to(audit)
+            },
+            check: aftermath.check.clone(),
+            space: space(&**self.engine),
+            warnings,
+            promise: promise_of(&**self.engine, &self.task.database),
+            warm_up: seen.warm_up,
             arrivals: open_loop::arrivals(
                 self.task,
                 &seen.watched.backlogs,
                 transactions,
                 delay_us,
             ),
-            capacity: seen.capacity,
-            waits: waits(&begin.waits, &end.waits, is_sampled),
+            capacity: seen.capacity.clone(),
             response_time: response_time_between(begin, end, mean, transactions * self.processes()),
-            cpu,
-            steal_percent,
-            cpu_us_per_transaction: cpu_per_transaction(&begin.system, &end.system, transactions),
-            memory: aftermath.memory,
-            dirty_bytes: aftermath.dirty_bytes,
-            flush,
-            warm_up: seen.warm_up,
-            standstill: Some(aftermath.standstill),
-            times: self.times,
-            samples: seen.watched.samples,
-            system: seen.system,
-            dirty_buffer_bytes: Some(aftermath.dirty_buffer_bytes),
-            cached_pages: aftermath.cached_pages,
-            page_cache_bytes: aftermath.page_cache_bytes,
-            cache: self.cache_use(begin, end),
+            io: IoPerTransaction::of(transactions, tool, device),
             io_calls: self.is_embedded().then(|| io_calls(begin, end)),
-            check: aftermath.check,
-            answers: self.engine.kept_answers(),
-            space: space(&**self.engine),
-            written: Vec::new(),
-            promise: promise_of(&**self.engine, &self.task.database),
-            warnings,
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use spindle_engines::EngineError;
 use spindle_engines::kernel::KernelEngine;
 use spindle_io::Env;
 use spindle_io::real::RealEnv;
@@ -72,8 +73,8 @@ impl OwnCostTask {
     }
 }
 
-/// Carries the task out. Error: why the database could not work, for people.
-pub async fn measure(task: &OwnCostTask) -> Result<OwnCost, String> {
+/// Carries the task out. Error: why the database could not work, in words.
+pub async fn measure(task: &OwnCostTask) -> Result<OwnCost, EngineError> {
     let env: Arc<dyn Env> = RealEnv::new(task.seed);
     let database = &task.database;
     let workload: Arc<dyn spindle_workload::Workload> =
@@ -81,7 +82,7 @@ pub async fn measure(task: &OwnCostTask) -> Result<OwnCost, String> {
     let settings = database.settings();
     let shape = database.shape(&*workload, 1, database.instance.writers);
     let engine = KernelEngine::in_memory(&env, &shape, &settings, &*workload, 1);
-    let engine = Arc::new(engine.await.map_err(|error| error.to_string())?);
+    let engine = Arc::new(engine.await?);
     let behaviour = Behaviour {
         clients: 1,
         ..Behaviour::default()
@@ -101,7 +102,7 @@ pub async fn measure(task: &OwnCostTask) -> Result<OwnCost, String> {
         false => wait_for_one(&env, &running, committed).await?,
     }
     if let Some(reason) = running.failure() {
-        return Err(reason);
+        return Err(reason.into());
     }
     let cpu = ProcessorTime::now() - cpu;
     let transactions = running.committed() - committed;
@@ -128,20 +129,24 @@ async fn wait_for_all(env: &Arc<dyn Env>, running: &Running) {
 }
 
 /// Lets the measured time pass, and then as much again at most until a transaction has ended in it.
-async fn wait_for_one(env: &Arc<dyn Env>, running: &Running, committed: u64) -> Result<(), String> {
+async fn wait_for_one(
+    env: &Arc<dyn Env>,
+    running: &Running,
+    committed: u64,
+) -> Result<(), EngineError> {
     for _ in 0..2 {
         env.sleep(MEASURE.as_nanos() as u64).await;
         if let Some(reason) = running.failure() {
-            return Err(reason);
+            return Err(reason.into());
         }
         if running.committed() > committed {
             return Ok(());
         }
     }
-    Err(format!(
+    Err(EngineError::from(format!(
         "not one transaction ended in {} s",
         2 * MEASURE.as_secs()
-    ))
+    )))
 }
 
 #[cfg(test)]

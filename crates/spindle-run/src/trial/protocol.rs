@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use spindle_engines::EngineError;
@@ -16,11 +15,7 @@ use spindle_layout::{DatabaseFiles, Place, TreeDirectories};
 use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
 use spindle_experiment::{AccessPath, Caching, Delay, KernelSpec, Workload};
-use spindle_result::{
-    Arrivals, CacheUse, Capacity, ClientAudit, ClientProcessors, CpuMicroseconds, CpuShares,
-    IoCalls, IoCounts, KindOfTransaction, Latency, Memory, OwnCost, Promise, QueryRun,
-    ResponseTime, SegmentSpace, Standstill, StatementTime, SystemSeries, TrialTimes, Wait, WarmUp,
-};
+use spindle_result::{OwnCost, Standstill, SystemSeries, TrialFigures, TrialTimes, Wait};
 use spindle_system::DeviceNumber;
 use spindle_system::io_limit::Rates;
 use spindle_workload::sql::KeptAnswer;
@@ -212,110 +207,22 @@ pub type WrittenRuns = Vec<(Place, Vec<(u64, u64)>)>;
 /// What a trial found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialOutcome {
-    /// Transactions committed in the measured time.
-    pub transactions: u64,
-    /// Transactions tried again in it.
-    pub retries: u64,
-    /// Those of them that a deadlock led to.
-    pub deadlocks: u64,
-    /// Transactions that failed for good in it.
-    #[serde(default)]
-    pub errors: u64,
-    /// Times that clients connected anew in it.
-    #[serde(default)]
-    pub reconnects: u64,
-    /// The kinds of transactions apart; empty when there is one kind only.
-    #[serde(default)]
-    pub kinds: Vec<KindOfTransaction>,
-    /// Rows inserted, for a bulk load.
-    #[serde(default)]
-    pub rows: Option<u64>,
-    /// The statements apart.
-    #[serde(default)]
-    pub statements: Vec<StatementTime>,
-    /// What became of queries, for a workload of them.
-    #[serde(default)]
-    pub queries: Option<QueryRun>,
-    /// The measured time, the flush at its end included; for a workload of queries without it.
-    pub measured: Duration,
-    /// When it was, pauses between turns included.
-    #[serde(default)]
+    /// What results say of it.
+    pub figures: TrialFigures,
+    /// When the measured time was, pauses between turns included.
     pub span: Span,
-    /// I/O of the database.
-    pub tool: IoCounts,
-    /// The same with every copy that disk groups wrote, as it should arrive at the devices.
-    pub physical: IoCounts,
-    /// I/O of the devices, where known.
-    pub device: Option<IoCounts>,
-    /// Bytes that the process fetched from storage, by the system's account of it; `None` when hidden.
-    pub fetched_bytes: Option<u64>,
-    /// Transaction times.
-    pub latency_us: Latency,
-    /// What the clients did, all together.
-    #[serde(default)]
-    pub clients: Option<ClientAudit>,
-    /// What the clients took of this machine's processors, where they are no part of the database.
-    #[serde(default)]
-    pub client_processors: Option<ClientProcessors>,
-    /// The load that came at a rate, if it did.
-    #[serde(default)]
-    pub arrivals: Option<Arrivals>,
-    /// What the search for the highest rate found, if there was one.
-    pub capacity: Option<Capacity>,
-    /// How often the buffer cache was of use.
-    #[serde(default)]
-    pub cache: Option<CacheUse>,
-    /// Wait events.
-    pub waits: Vec<Wait>,
-    /// What became of a transaction's time; `None` when the system does not tell enough.
-    pub response_time: Option<ResponseTime>,
-    /// How the machine's processors spent the time; `None` when unknown, as where the database is somewhere else.
-    pub cpu: Option<CpuShares>,
     /// Time taken by the hypervisor for others, percent.
     pub steal_percent: f64,
-    /// Processor time of a transaction.
-    pub cpu_us_per_transaction: Option<CpuMicroseconds>,
-    /// Memory of the process; `None` when unknown.
-    pub memory: Option<Memory>,
-    /// Bytes of the files not yet on the device when the clock stopped; `None` when unknown.
-    pub dirty_bytes: Option<u64>,
-    /// How long their flush took.
-    pub flush: Option<Duration>,
     /// Time in which nothing could happen, from the first client's start to the end of the flush.
-    #[serde(default)]
-    pub standstill: Option<Standstill>,
+    pub standstill: Standstill,
     /// Where the worker's time went.
-    #[serde(default)]
     pub times: TrialTimes,
-    /// The time before the measured one, when it was not told how long.
-    pub warm_up: Option<WarmUp>,
     /// Transactions per second in each interval.
     pub samples: Vec<f64>,
     /// What the system did meanwhile.
     pub system: SystemSeries,
-    /// Changed blocks still in the buffer cache when the clock stopped, bytes; `None` when unknown.
-    pub dirty_buffer_bytes: Option<u64>,
-    /// Pages of the data and undo files in the page cache after the clients had stopped; `None` when unknown, or when
-    /// the case is buffered.
-    pub cached_pages: Option<u64>,
-    /// Bytes of the same files in the page cache, of a case that is not direct; `None` when unknown.
-    #[serde(default)]
-    pub page_cache_bytes: Option<u64>,
-    /// By how many system calls the I/O was done; of the embedded database only.
-    #[serde(default)]
-    pub io_calls: Option<IoCalls>,
-    /// What the workload's check said.
-    pub check: String,
     /// Answers that clients were given, where they are kept.
-    #[serde(default)]
     pub answers: Vec<KeptAnswer>,
-    /// Space of every segment in the end.
-    pub space: Vec<SegmentSpace>,
     /// Where it wrote.
     pub written: WrittenRuns,
-    /// What the database keeps when the power goes.
-    #[serde(default)]
-    pub promise: Promise,
-    /// What was noticed, for people.
-    pub warnings: Vec<String>,
 }

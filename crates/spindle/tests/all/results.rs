@@ -15,7 +15,7 @@ use spindle_report::compare::{self, Options, Side};
 use spindle_report::table::Style;
 use spindle_report::{export, show};
 use spindle_result::{
-    Arrivals, Attribution, CaseStatus, Finding, Place, RatioEstimate, ResponseTime, RunResult,
+    Arrivals, Attribution, CaseStatus, Finding, RankedCase, RatioEstimate, ResponseTime, RunResult,
     TimePart, build,
 };
 
@@ -47,19 +47,19 @@ fn full_result() -> RunResult {
         ci95: Some((ratio - 0.02, ratio + 0.02)),
     };
     result.rankings[0].places = vec![
-        Place {
+        RankedCase {
             keeps: spindle_result::Keeps::default(),
             layout: names[5].clone(),
             place: 1,
             of_best: None,
         },
-        Place {
+        RankedCase {
             keeps: spindle_result::Keeps::default(),
             layout: names[3].clone(),
             place: 1,
             of_best: Some(estimate(0.95)),
         },
-        Place {
+        RankedCase {
             keeps: spindle_result::Keeps::default(),
             layout: names[1].clone(),
             place: 3,

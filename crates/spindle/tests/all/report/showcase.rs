@@ -7,9 +7,9 @@ use spindle_experiment::Experiment;
 use spindle_result::{
     Attribution, Audit, Case, CaseId, CaseRecord, CaseStatus, Conditions, CpuMicroseconds,
     CpuShares, Drift, Finding, IoCounts, KindOfTransaction, Latency, Measure, NoiseFloor,
-    PartDifference, Place, Promise, RatioEstimate, ResponseTime, Restore, RunRecord, RunResult,
-    SampledTrial, SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries, TimePart,
-    TimeUse, Trial, Verdict, Wait, WarmUp, Warning, build,
+    PartDifference, Promise, RankedCase, RatioEstimate, ResponseTime, Restore, RunRecord,
+    RunResult, SampledTrial, SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries,
+    TimePart, TimeUse, Trial, TrialFigures, Verdict, Wait, WarmUp, Warning, build,
 };
 use spindle_run::description::describe;
 
@@ -222,65 +222,67 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
     Trial {
         round,
         position: (layout as u32 * 2 + round) % 6 + 1,
-        tpm,
-        transactions,
-        retries: 0,
-        deadlocks: 0,
-        errors: 0,
-        reconnects: 0,
-        kinds: kinds(transactions, response_us),
-        rows: None,
-        statements: Vec::new(),
-        queries: None,
-        cache: None,
-        measured_s,
-        read_iops: reads as f64 / measured_s,
-        write_iops: writes as f64 / measured_s,
-        kib_per_s: (reads + writes) as f64 * 8.0 / measured_s,
-        latency_us: Latency {
-            p50: response_us * 0.8,
-            p95: response_us * 2.1,
-            p99: response_us * (2.9 + 0.4 * layout as f64),
-            max: response_us * 11.0,
-            mean: response_us,
+        figures: TrialFigures {
+            tpm,
+            transactions,
+            retries: 0,
+            deadlocks: 0,
+            errors: 0,
+            reconnects: 0,
+            kinds: kinds(transactions, response_us),
+            rows: None,
+            statements: Vec::new(),
+            queries: None,
+            cache: None,
+            measured_s,
+            read_iops: reads as f64 / measured_s,
+            write_iops: writes as f64 / measured_s,
+            kib_per_s: (reads + writes) as f64 * 8.0 / measured_s,
+            latency_us: Latency {
+                p50: response_us * 0.8,
+                p95: response_us * 2.1,
+                p99: response_us * (2.9 + 0.4 * layout as f64),
+                max: response_us * 11.0,
+                mean: response_us,
+            },
+            waits,
+            cpu: Some(CpuShares {
+                user: 44.0,
+                system: 20.0 + 3.0 * (6 - layout) as f64,
+                iowait: 9.0,
+                idle: 9.0,
+            }),
+            cpu_us_per_transaction: Some(CpuMicroseconds {
+                user: response_us * 0.05,
+                system: response_us * 0.04,
+            }),
+            memory: None,
+            audit: Audit::of_counts(counts, Some(counts)),
+            check: "5000 rows agree with the ledger".to_owned(),
+            space: vec![SegmentSpace {
+                segment: "accounts".to_owned(),
+                extents: 4_096,
+                bytes: 4 << 30,
+            }],
+            warnings: Vec::new(),
+            promise: Promise::default(),
+            warm_up: Some(WarmUp {
+                duration_s: 34.0,
+                is_settled: true,
+            }),
+            arrivals: None,
+            capacity: None,
+            response_time: Some(response_time),
+            io: None,
+            io_calls: None,
         },
-        waits,
-        cpu: Some(CpuShares {
-            user: 44.0,
-            system: 20.0 + 3.0 * (6 - layout) as f64,
-            iowait: 9.0,
-            idle: 9.0,
-        }),
-        cpu_us_per_transaction: Some(CpuMicroseconds {
-            user: response_us * 0.05,
-            system: response_us * 0.04,
-        }),
-        memory: None,
-        audit: Audit::of_counts(counts, Some(counts)),
         restore: Restore {
             method: "changed blocks copied back in place".to_owned(),
             changed_blocks: writes / 3,
             verified: true,
             duration_ms: 740,
         },
-        check: "5000 rows agree with the ledger".to_owned(),
-        space: vec![SegmentSpace {
-            segment: "accounts".to_owned(),
-            extents: 4_096,
-            bytes: 4 << 30,
-        }],
-        warnings: Vec::new(),
-        promise: Promise::default(),
-        warm_up: Some(WarmUp {
-            duration_s: 34.0,
-            is_settled: true,
-        }),
-        arrivals: None,
-        capacity: None,
-        response_time: Some(response_time),
-        io: None,
         conditions: Conditions::default(),
-        io_calls: None,
     }
 }
 
@@ -419,7 +421,7 @@ pub fn result(record: &RunRecord) -> RunResult {
         verdict.cpu = Some(estimate(0.97, 0.02));
     }
     for ranking in &mut result.rankings {
-        let best = Place {
+        let best = RankedCase {
             keeps: spindle_result::Keeps::default(),
             layout: ranking.best.clone(),
             place: 1,
@@ -430,19 +432,22 @@ pub fn result(record: &RunRecord) -> RunResult {
             .filter(|verdict| verdict.cases.clients == ranking.clients)
             .collect();
         others.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
-        let others = others.iter().enumerate().map(|(index, verdict)| Place {
-            keeps: spindle_result::Keeps::default(),
-            layout: verdict.cases.b.clone(),
-            place: if verdict.verdict == Verdict::Draw {
-                1
-            } else {
-                index as u32 + 2
-            },
-            of_best: Some(RatioEstimate {
-                ratio: 1.0 / verdict.ratio,
-                ci95: verdict.ci95.map(|(low, high)| (1.0 / high, 1.0 / low)),
-            }),
-        });
+        let others = others
+            .iter()
+            .enumerate()
+            .map(|(index, verdict)| RankedCase {
+                keeps: spindle_result::Keeps::default(),
+                layout: verdict.cases.b.clone(),
+                place: if verdict.verdict == Verdict::Draw {
+                    1
+                } else {
+                    index as u32 + 2
+                },
+                of_best: Some(RatioEstimate {
+                    ratio: 1.0 / verdict.ratio,
+                    ci95: verdict.ci95.map(|(low, high)| (1.0 / high, 1.0 / low)),
+                }),
+            });
         ranking.places = std::iter::once(best).chain(others).collect();
     }
     let clients: Vec<u32> = result
