@@ -330,7 +330,7 @@ mod tests {
     const LATENCY: Duration = Duration::from_millis(40);
     /// Part of what is known by which what is found may be off.
     const OFF_MAX: f64 = 0.05;
-    /// A busy machine may add more at times; it never takes away.
+    /// A busy machine may add more at times; it never removes.
     const LOOKS_MAX: u32 = 4;
 
     /// By how much IOPS and mean time of a load are off, as parts of what they must be.

@@ -160,7 +160,7 @@ pub trait Counters: Send + Sync {
     /// files.
     fn promise(&self, storage: &Storage) -> Promise;
 
-    /// What was noticed, for people.
+    /// What was noticed, in words.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
@@ -169,9 +169,9 @@ pub trait Counters: Send + Sync {
 /// What was found of a server on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundServer {
-    /// Name and version, for people.
+    /// Name and version, in words.
     pub version: String,
-    /// Settings that it will run with beyond its defaults, for people: `name = value`.
+    /// Settings that it will run with beyond its defaults, in words: `name = value`.
     pub settings: Vec<String>,
     /// What is to be known of it.
     pub notes: Vec<String>,
@@ -200,7 +200,7 @@ pub enum PutBackBy {
 /// What putting a database back came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
-    /// How, for people.
+    /// How, in words.
     pub method: &'static str,
     /// Blocks that differed from the loaded state.
     pub changed_blocks: u64,
@@ -208,7 +208,7 @@ pub struct Restored {
     pub is_verified: bool,
     /// How long it took.
     pub took: Duration,
-    /// What was noticed, for people.
+    /// What was noticed, in words.
     pub warnings: Vec<String>,
 }
 
@@ -260,11 +260,11 @@ pub trait Engine {
     /// A copy of the golden one, for trials.
     type Image;
 
-    /// Looks whether what is asked of it can be had here, wherever its files go; changes nothing. `None`: it is a part
+    /// Looks whether what is asked of it is possible here, wherever its files go; changes nothing. `None`: it is a part
     /// of Spindle, of which there is nothing to tell.
     ///
     /// # Errors
-    /// `Unavailable`, for people.
+    /// `Unavailable`, in words.
     fn examine(&self) -> Result<Option<FoundServer>, EngineError>;
 
     /// Makes an empty database.

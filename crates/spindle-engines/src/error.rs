@@ -45,7 +45,7 @@ impl EngineError {
         EngineError { kind, words }
     }
 
-    /// It cannot be had here.
+    /// It cannot be used here.
     pub fn unavailable(words: impl Into<String>) -> EngineError {
         EngineError::new(ErrorKind::Unavailable, words)
     }

@@ -23,7 +23,7 @@ const SET_EXAMPLE: &str =
 
 /// A place in one of the texts of a [`Document`].
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct SourcePlace {
     /// 0 is the file, n the n-th `--set` argument.
     pub text: usize,
     span: Range<usize>,
@@ -33,7 +33,7 @@ pub(super) struct Place {
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub value: Value,
-    pub place: Place,
+    pub place: SourcePlace,
 }
 
 /// A TOML value.
@@ -59,7 +59,7 @@ pub(super) struct Table {
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub key: String,
-    pub key_place: Place,
+    pub key_place: SourcePlace,
     pub node: Node,
 }
 
@@ -97,7 +97,7 @@ impl Table {
     }
 
     /// Sets `key` to a value that is said to stand at `place`.
-    pub fn put(&mut self, key: &str, value: Value, place: &Place) {
+    pub fn put(&mut self, key: &str, value: Value, place: &SourcePlace) {
         self.take(key);
         self.entries.push(Entry {
             key: key.to_owned(),
@@ -164,10 +164,10 @@ pub(super) struct Document {
 pub(super) struct Assignment {
     /// The parts of the key.
     pub keys: Vec<String>,
-    pub key_place: Place,
+    pub key_place: SourcePlace,
     /// What stands behind the `=`, and where.
     pub value: String,
-    pub value_place: Place,
+    pub value_place: SourcePlace,
 }
 
 /// So many mistakes are remembered: nobody reads more at once.
@@ -177,7 +177,7 @@ impl Document {
     /// Parses `text`, known to people as `name`, and applies `sets` in their order.
     pub fn parse(name: &str, text: &str, sets: &[String]) -> Result<Document, ExperimentError> {
         let last_line = text.trim_end().rfind('\n').map_or(0, |newline| newline + 1);
-        let end = Place {
+        let end = SourcePlace {
             text: 0,
             span: last_line..text.trim_end().len(),
         };
@@ -280,7 +280,7 @@ impl Document {
     pub fn mark(
         &self,
         error: ExperimentError,
-        place: &Place,
+        place: &SourcePlace,
         label: impl Into<String>,
     ) -> ExperimentError {
         let (name, text) = &self.texts[place.text];
@@ -289,7 +289,7 @@ impl Document {
 
     fn syntax_error(&self, error: &toml::de::Error) -> ExperimentError {
         let text_length = self.texts[0].1.len();
-        let place = Place {
+        let place = SourcePlace {
             text: 0,
             span: error.span().unwrap_or(text_length..text_length),
         };
@@ -316,11 +316,11 @@ impl Document {
     }
 
     /// Remembers an argument of the command line, so that mistakes in it can be shown. Returns its place.
-    pub fn argument(&mut self, option: &str, argument: &str) -> Place {
+    pub fn argument(&mut self, option: &str, argument: &str) -> SourcePlace {
         let text = format!("{option} {argument}");
         let span = option.len() + 1..text.len();
         self.texts.push((COMMAND_LINE.to_owned(), text));
-        Place {
+        SourcePlace {
             text: self.texts.len() - 1,
             span,
         }
@@ -352,10 +352,10 @@ impl Document {
     }
 }
 
-impl Place {
+impl SourcePlace {
     /// A part of this place, counted from its start.
-    pub fn part(&self, range: Range<usize>) -> Place {
-        Place {
+    pub fn part(&self, range: Range<usize>) -> SourcePlace {
+        SourcePlace {
             text: self.text,
             span: self.span.start + range.start..self.span.start + range.end,
         }
@@ -367,7 +367,7 @@ pub(super) fn set(
     root: &mut Node,
     keys: &[String],
     value: Node,
-    key_place: &Place,
+    key_place: &SourcePlace,
 ) -> Result<(), String> {
     let mut here = root;
     for (depth, key) in keys.iter().enumerate() {
@@ -479,7 +479,7 @@ pub fn is_value(text: &str) -> bool {
 }
 
 /// The value of a `--set` argument: TOML if it is, else the text itself, so that a shell's quotes need no second pair.
-pub(super) fn value_of(text: &str, place: &Place) -> Node {
+pub(super) fn value_of(text: &str, place: &SourcePlace) -> Node {
     let value = match DeValue::parse(text.trim()) {
         Ok(parsed) => node_of(&parsed).value,
         Err(_) => Value::Text(text.to_owned()),
@@ -492,7 +492,7 @@ pub(super) fn value_of(text: &str, place: &Place) -> Node {
     node
 }
 
-fn put_everything_at(node: &mut Node, place: &Place) {
+fn put_everything_at(node: &mut Node, place: &SourcePlace) {
     node.place = place.clone();
     match &mut node.value {
         Value::List(items) => items
@@ -513,7 +513,7 @@ fn table_of(parsed: &DeTable<'_>) -> Table {
         .iter()
         .map(|(key, value)| Entry {
             key: key.get_ref().to_string(),
-            key_place: Place {
+            key_place: SourcePlace {
                 text: 0,
                 span: key.span(),
             },
@@ -537,7 +537,7 @@ fn node_of(parsed: &Spanned<DeValue<'_>>) -> Node {
     };
     Node {
         value,
-        place: Place {
+        place: SourcePlace {
             text: 0,
             span: parsed.span(),
         },

@@ -1,4 +1,4 @@
-//! Combinations of a matrix that cannot be had: settings that are right by themselves and refused together, or by the
+//! Combinations of a matrix that cannot be used: settings that are right by themselves and refused together, or by the
 //! engine, or by this machine. They are left out with the reason. It is an error only if fewer than two combinations
 //! remain. Used while layouts are read, and by whoever looks at the machine before a run.
 
@@ -97,7 +97,7 @@ fn with_files_there(layouts: &[Layout], left_out: &[LeftOut]) -> Vec<LeftOut> {
 }
 
 impl Experiment {
-    /// Leaves combinations out that cannot be had here: numbers of layouts, each with the reason, for people. Nothing
+    /// Leaves combinations out that cannot be used here: numbers of layouts, each with the reason, in words. Nothing
     /// but combinations can be left out.
     ///
     /// # Errors

@@ -18,17 +18,17 @@ pub struct Matrix {
     /// Whether they are half of all combinations, chosen so that every effect can still be told.
     #[serde(default)]
     pub is_half: bool,
-    /// Those that cannot be had, and why.
+    /// Those that cannot be used, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
 }
 
-/// A combination that cannot be had.
+/// A combination that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// Name of the layout that it would be.
     pub layout: String,
-    /// Why not, for people, without a full stop.
+    /// Why not, in words, without a full stop.
     pub reason: String,
 }
 

@@ -51,7 +51,7 @@ pub struct Plan {
     /// Rounds of a run, each one trial of every case in random order, 1 to 1000; the most of them when the rounds are
     /// `auto`.
     pub rounds: u32,
-    /// How often the rounds are repeated as a whole, after a pause, with files and file systems made anew, 1 to 100.
+    /// How often the rounds are repeated as a whole, after a pause, with files and file systems made again, 1 to 100.
     #[serde(default = "one_run")]
     pub runs: u32,
     /// The pause between two runs, up to 24 h.

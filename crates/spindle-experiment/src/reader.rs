@@ -12,7 +12,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use super::document::{Document, Entry, NAME_LENGTH_MAX, Node, Place, Table, Value};
+use super::document::{Document, Entry, NAME_LENGTH_MAX, Node, SourcePlace, Table, Value};
 use super::error::ExperimentError;
 use super::nearest::nearest;
 use spindle_text::plain::{is_harmful, is_invisible};
@@ -47,7 +47,7 @@ pub(super) struct Reader<'a> {
     /// The table's name as `--set` would spell it; empty for the root.
     path: String,
     /// Where to point when a key is missing.
-    place: &'a Place,
+    place: &'a SourcePlace,
     table: &'a Table,
     known: Vec<&'static str>,
 }
@@ -680,7 +680,7 @@ impl<'a> Reader<'a> {
 
     fn error(
         &self,
-        place: &Place,
+        place: &SourcePlace,
         key: &str,
         message: impl Into<String>,
         label: impl Into<String>,

@@ -20,7 +20,7 @@ const SCHEMA: &str = "../../docs/result.schema.json";
 const AFTER_KINDS: &str = "## `[plan]`";
 
 /// A table of the page.
-struct Table {
+struct ReferenceTable {
     /// How the heading above it begins.
     heading: String,
     /// How its first line begins.
@@ -29,15 +29,15 @@ struct Table {
     rows: Vec<(String, String)>,
 }
 
-impl Table {
+impl ReferenceTable {
     /// Of settings.
-    fn of(heading: impl Into<String>, rows: Vec<Row>) -> Table {
+    fn of(heading: impl Into<String>, rows: Vec<Row>) -> ReferenceTable {
         let line = |row: Row| {
             let begin = format!("| `{}` |", row.key);
             let line = format!("{begin} {} | {} | {} |", row.default, row.allowed, row.says);
             (begin, line)
         };
-        Table {
+        ReferenceTable {
             heading: heading.into(),
             first: "| key |",
             rows: rows.into_iter().map(line).collect(),
@@ -54,8 +54,8 @@ fn quoted(words: impl IntoIterator<Item = &'static str>) -> String {
 }
 
 /// Those of one kind of workload each, and what its comment says of it.
-fn of_workloads() -> Vec<(Table, &'static str)> {
-    let mut all: Vec<(Vec<Row>, Table, &str)> = Vec::new();
+fn of_workloads() -> Vec<(ReferenceTable, &'static str)> {
+    let mut all: Vec<(Vec<Row>, ReferenceTable, &str)> = Vec::new();
     for ((word, kind), says) in WorkloadKind::ALLOWED.iter().zip(WorkloadKind::SAYS) {
         let rows = Listing::asked_by(|listing| {
             Transactions::read(*kind, listing);
@@ -63,7 +63,7 @@ fn of_workloads() -> Vec<(Table, &'static str)> {
         // Kinds with the settings of another share its table.
         if all.iter().all(|(others, _, _)| *others != rows) {
             let heading = format!("### `[workload]` with `kind = \"{word}\"`");
-            all.push((rows.clone(), Table::of(heading, rows), says.trim()));
+            all.push((rows.clone(), ReferenceTable::of(heading, rows), says.trim()));
         }
     }
     all.into_iter()
@@ -72,7 +72,7 @@ fn of_workloads() -> Vec<(Table, &'static str)> {
 }
 
 /// All others that follow from declarations.
-fn tables() -> Vec<Table> {
+fn tables() -> Vec<ReferenceTable> {
     let kinds = |in_sql: bool| quoted(kinds_that(|kind| kind.settings().is_in_sql() == in_sql));
     let kind = Row {
         key: "kind",
@@ -106,16 +106,16 @@ fn tables() -> Vec<Table> {
     };
     let io = "### The `io` table of a `[[layout]]`";
     vec![
-        Table::of("## `[database]`", vec![engine]),
-        Table::of("## `[database]`", Listing::of::<FileSettings>()),
-        Table::of("## `[database]`", Listing::of::<InstanceSettings>()),
-        Table::of("## `[workload]`", vec![kind]),
-        Table::of(
+        ReferenceTable::of("## `[database]`", vec![engine]),
+        ReferenceTable::of("## `[database]`", Listing::of::<FileSettings>()),
+        ReferenceTable::of("## `[database]`", Listing::of::<InstanceSettings>()),
+        ReferenceTable::of("## `[workload]`", vec![kind]),
+        ReferenceTable::of(
             "### The `hotspot` table of `slob`",
             Listing::of::<Hotspot>(),
         ),
-        Table::of(io, methods),
-        Table {
+        ReferenceTable::of(io, methods),
+        ReferenceTable {
             heading: io.to_owned(),
             first: "| method |",
             rows: Method::ALLOWED.iter().zip(Method::SAYS).map(way).collect(),
@@ -124,7 +124,7 @@ fn tables() -> Vec<Table> {
 }
 
 /// The page with the rows of a table as they are declared: in their places, new ones at its end.
-fn with_rows(page: &str, table: &Table) -> String {
+fn with_rows(page: &str, table: &ReferenceTable) -> String {
     let mut lines: Vec<String> = page.lines().map(str::to_owned).collect();
     let begin = lines
         .iter()
@@ -149,7 +149,7 @@ fn with_rows(page: &str, table: &Table) -> String {
 }
 
 /// The page with a heading for each kind of workload.
-fn with_headings(page: &str, kinds: &[(Table, &str)]) -> String {
+fn with_headings(page: &str, kinds: &[(ReferenceTable, &str)]) -> String {
     let mut page = page.to_owned();
     for (table, says) in kinds {
         if !page.contains(&format!("\n{}", table.heading)) {
@@ -215,11 +215,17 @@ fn rows_are_put_right_and_new_ones_are_added() {
     };
     let page = "# a\n\n| `k` | old |\n\n# b\n\ntext\n\n| key |\n| --- |\n| `k` | old |\nend\n";
     assert_eq!(
-        with_rows(page, &Table::of("# b", vec![row("k", "1"), row("l", "2")])),
+        with_rows(
+            page,
+            &ReferenceTable::of("# b", vec![row("k", "1"), row("l", "2")])
+        ),
         "# a\n\n| `k` | old |\n\n# b\n\ntext\n\n| key |\n| --- |\n| `k` | 1 | 1 to 2 | so |\n| `l` | 2 | 1 to 2 | so |\nend\n"
     );
     let page = "# a\n\n## `[plan]`\n";
-    let added = with_headings(page, &[(Table::of("### b", Vec::new()), "What b is.")]);
+    let added = with_headings(
+        page,
+        &[(ReferenceTable::of("### b", Vec::new()), "What b is.")],
+    );
     assert!(
         added.starts_with("# a\n\n### b\n\nWhat b is.\n\n| key |"),
         "{added}"

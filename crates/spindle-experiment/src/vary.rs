@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 
 use super::aliases;
 use super::document::{
-    Document, Entry, NAME_LENGTH_MAX, Node, Place, Table, Value, keys_of, name_of, set, value_of,
+    Document, Entry, NAME_LENGTH_MAX, Node, SourcePlace, Table, Value, keys_of, name_of, set,
+    value_of,
 };
 use super::error::ExperimentError;
 use super::matrix::{Cell, Factor, Matrix};
@@ -31,7 +32,7 @@ const NAMES: [&str; 2] = ["name", "candidate"];
 /// A key with several values.
 struct Varied {
     path: Vec<String>,
-    key_place: Place,
+    key_place: SourcePlace,
     levels: Vec<Node>,
     labels: Vec<String>,
 }
@@ -206,7 +207,7 @@ fn check(
         _ => {}
     }
     let key = &key;
-    let list = |place: &Place, label: String| {
+    let list = |place: &SourcePlace, label: String| {
         let error = ExperimentError::new(format!("vary.{key} is no choice"));
         Err(wrong(document, error, key, place, label))
     };
@@ -249,7 +250,7 @@ fn wrong(
     document: &Document,
     error: ExperimentError,
     key: &str,
-    place: &Place,
+    place: &SourcePlace,
     label: String,
 ) -> ExperimentError {
     document.mark(error.at_key(format!("vary.{key}")).help(HELP), place, label)

@@ -35,7 +35,7 @@ pub struct Workload {
     /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promised: Option<Promised>,
-    /// A client whose connection is lost connects anew; else that ends the trial.
+    /// A client whose connection is lost connects again; else that ends the trial.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reconnect: bool,
     /// Share of transactions that may fail for good before the trial counts as failed, percent.

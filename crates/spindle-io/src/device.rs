@@ -213,7 +213,7 @@ impl Completion {
         Completion(State::Steps(steps))
     }
 
-    /// The same completion; `follower` hears of the end first. The I/O must be one under way: see
+    /// The same completion; `follower` learns of the end first. The I/O must be one under way: see
     /// [`Completion::already`].
     pub(crate) fn followed_by(self, follower: Arc<dyn Follower>, mark: u64) -> Completion {
         let State::Pending(shared) = &self.0 else {

@@ -1,4 +1,4 @@
-//! What a soak found, for people: a few lines on the terminal, and `docs/soak.md`.
+//! What a soak found, in words: a few lines on the terminal, and `docs/soak.md`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,5 +1,5 @@
 //! The soak's progress: a line of text for each item, appended when it is done, so that a soak that was stopped goes on
-//! where it was. It holds for one state of the code: with other code the soak begins anew.
+//! where it was. It holds for one state of the code: with other code the soak begins again.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};

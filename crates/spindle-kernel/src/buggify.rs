@@ -1,6 +1,6 @@
 //! Switches for behaviour that is legal but rare, in FoundationDB's manner (`BUGGIFY`: Zhou et al., "FoundationDB: A
 //! Distributed Unbundled Transactional Key Value Store", SIGMOD 2021, section 4). A process that is slow at the worst
-//! moment, a read that brings less than it was asked for, a buffer that cannot be had at once: correct code bears
+//! moment, a read that brings less than it was asked for, a buffer that is not free at once: correct code bears
 //! them all, and few runs meet them by themselves. Each switch is on or off for a whole run; one that is on fires now
 //! and then, by a seeded stream of the world. Without the feature `planted` nothing fires and nothing is compiled in.
 

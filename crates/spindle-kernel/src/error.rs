@@ -13,7 +13,7 @@ pub enum KernelError {
     /// A device refused an I/O.
     #[error(transparent)]
     Io(#[from] IoError),
-    /// A datafile does not give a block, or several from there on; other blocks may be had, and this one may be later.
+    /// A datafile does not give a block, or several from there on; other blocks can be read, and this one may be later.
     #[error("block {address} cannot be read: {error}")]
     UnreadableBlock {
         /// The block, the first of those asked for.

@@ -98,7 +98,7 @@ impl FreeSpace {
         Ok(address)
     }
 
-    /// Begins anew with what the maps say: blocks that have room, others that wait, and the first that was never taken.
+    /// Begins again with what the maps say: blocks that have room, others that wait, and the first never taken.
     pub(crate) fn recall(&self, known: &[BlockAddress], waiting: &[BlockAddress], next: u64) {
         *self.state.lock() = State {
             known: known.iter().copied().collect(),

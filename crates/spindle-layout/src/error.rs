@@ -7,7 +7,7 @@ use spindle_io::IoError;
 use spindle_io::disk_group::DiskGroupError;
 use spindle_io::real::FileError;
 
-/// Why a directory, a golden copy or an image cannot be made, put back or taken away.
+/// Why a directory, a golden copy or an image cannot be made, put back or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum LayoutError {
     /// A file cannot be opened, made or examined; also [`FileError::InUse`], when a process of an earlier trial still

@@ -64,7 +64,7 @@ pub struct Provisioned {
     pub name: String,
     /// Where its database may be: a directory, or devices (files that stand in for them, without root).
     pub target: Target,
-    /// From the devices up, for people.
+    /// From the devices up, in words.
     pub description: String,
     /// What delays its I/O, if that was asked for.
     pub delayed_by: Option<DelayedBy>,
@@ -162,7 +162,7 @@ impl Provision {
         let taken_before: Vec<DeviceName> = workshop.taken.keys().cloned().collect();
         let made = carry_out_steps(&plan.steps, workshop, note);
         if let Err(error) = made {
-            // What is open cannot be taken away.
+            // What is open cannot be removed.
             workshop.devices = ready_before;
             workshop.taken.retain(|name, _| taken_before.contains(name));
             // What cannot be undone stays in the ledger, and is told at the teardown.

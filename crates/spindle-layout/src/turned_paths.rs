@@ -97,7 +97,7 @@ struct Outcome {
     moments: u32,
     /// Why the layouts were refused, if they were.
     refused: Option<String>,
-    /// What could not be taken away.
+    /// What could not be removed.
     left: Vec<String>,
 }
 

@@ -115,7 +115,7 @@ pub fn create_named(parent: &Path, name: &str) -> Result<Directory, DirectoryErr
     unreachable!("no directory has that many entries")
 }
 
-/// Takes away what a run wrote before it found out anything, and the directory if that was made for it.
+/// Removes what a run wrote before it found out anything, and the directory if that was made for it.
 pub fn discard(directory: &Directory) {
     for name in [journal::FILE_NAME, "experiment.json", "machine.json"] {
         // What cannot be removed does no harm.

@@ -36,7 +36,10 @@ pub struct Examined {
 /// Looks at a candidate on what it stands on; leaves nothing behind there.
 pub fn examine(experiment: &Experiment, targets: &LayoutTargets, index: usize) -> Examined {
     let mut layout = describe(experiment, index);
-    let placement = || targets.placement(experiment, index);
+    let placement = || {
+        let found = targets.placement(experiment, index);
+        found.map_err(|error| error.to_string())
+    };
     let skip = match &experiment.database_of(index).spec {
         DatabaseSpec::Kernel(kernel) => placement().map_or_else(Some, |placement| {
             tell_beneath(experiment, targets, &placement, index, &mut layout);
@@ -85,7 +88,7 @@ fn tell_beneath(
     }
 }
 
-/// Looks whether the embedded database can be had as a layout asks; the reason when not.
+/// Looks whether the embedded database can be as a layout asks; the reason when not.
 fn examine_kernel(
     kernel: &KernelSpec,
     experiment: &Experiment,
@@ -120,7 +123,7 @@ pub fn refused_combinations(experiment: &Experiment) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// Why the method or the settings of a candidate cannot be had here.
+/// Why the method or the settings of a candidate cannot be used here.
 fn refusal(experiment: &Experiment, index: usize) -> Option<String> {
     let layout = &experiment.layouts[index];
     match &experiment.database_of(index).spec {
@@ -195,7 +198,7 @@ fn look_at(
     }
 }
 
-/// Looks whether a server can be had as a layout asks; the reason when not.
+/// Looks whether a server can be as a layout asks; the reason when not.
 fn examine_server(
     spec: &ServerSpec,
     experiment: &Experiment,
@@ -208,7 +211,7 @@ fn examine_server(
     }
     let files = match ServerFiles::of(spec, experiment, index, targets) {
         Ok(files) => files,
-        Err(reason) => return Some(reason),
+        Err(reason) => return Some(reason.to_string()),
     };
     match files.engine(spec, experiment, index).examine() {
         Err(error) => Some(error.to_string()),
@@ -380,7 +383,7 @@ fn cannot_be_cloned(by: RestoreBy, directory: &Path) -> Option<String> {
     refused.or_else(|| reflink_refusal(directory))
 }
 
-/// Why an access path cannot be had in a directory.
+/// Why an access path cannot be used in a directory.
 fn cannot(io: AccessPath, directory: &Path, block_bytes: Option<u64>) -> Option<Refusal> {
     if io.caching == Caching::Direct
         && let Some(reason) = cannot_direct(directory, block_bytes)

@@ -1,4 +1,4 @@
-//! What the layouts of a run stand on: directories that are there, and what Spindle makes for the run and takes away
+//! What the layouts of a run stand on: directories that are there, and what Spindle makes for the run and removes
 //! after it. Layouts that are made alike (they differ in access path or database only) stand on the same. Here the
 //! words of the experiment (`devices`, `placement`) become targets for files.
 
@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use spindle_engines::EngineError;
 use spindle_io::real::{Caching, Queue, RealEnv, block_on};
 use spindle_io::{Env, disk_group};
 use spindle_layout::ledger::{self, clean_run};
@@ -53,7 +54,7 @@ struct LayoutTarget {
 /// What the layouts of a run stand on.
 pub struct LayoutTargets {
     /// By layout; the reason when it could not be made.
-    by_layout: BTreeMap<usize, Result<LayoutTarget, String>>,
+    by_layout: BTreeMap<usize, Result<LayoutTarget, EngineError>>,
     provision: Option<Provision>,
     /// By layout, its number among what was made.
     made: BTreeMap<usize, usize>,
@@ -61,7 +62,7 @@ pub struct LayoutTargets {
 }
 
 impl LayoutTargets {
-    /// Takes away what this run left when it was killed, then makes what the layouts `wanted` stand on, and those that
+    /// Removes what this run left when it was killed, then makes what the layouts `wanted` stand on, and those that
     /// their files are placed on, of the devices that were `looked_at`, if they were. `note` hears what is being done.
     /// What is wrong with one layout is found in [`LayoutTargets::placement`]; the others go on.
     pub fn prepare(
@@ -110,8 +111,9 @@ impl LayoutTargets {
                     description: None,
                     delayed_by,
                 });
-                let of_layout =
-                    of_layout.map_err(|error| format!("{}: {error}", layout.path.display()));
+                let of_layout = of_layout.map_err(|error| {
+                    EngineError::unavailable(format!("{}: {error}", layout.path.display()))
+                });
                 self.by_layout.insert(index, of_layout);
             }
         }
@@ -141,7 +143,7 @@ impl LayoutTargets {
                     description: Some(made.description.clone()),
                     delayed_by: made.delayed_by,
                 }),
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(EngineError::unavailable(error.to_string())),
             };
             for layout in layouts {
                 self.made.insert(*layout, number);
@@ -243,15 +245,21 @@ impl LayoutTargets {
             .map_or(Ok(()), |made| made.roll_back(volume))
     }
 
-    /// Where each kind of file of a layout goes; or why the layout cannot be had.
-    pub fn placement(&self, experiment: &Experiment, layout: usize) -> Result<Placement, String> {
+    /// Where each kind of file of a layout goes; or why the layout cannot be used.
+    pub fn placement(
+        &self,
+        experiment: &Experiment,
+        layout: usize,
+    ) -> Result<Placement, EngineError> {
         let of = &experiment.layouts[layout];
         let own = self.target(layout)?;
         let rest = without_devices(own, of);
         let mut placement = Placement::one(&rest);
         if let Some(path) = experiment.database_of(layout).spec.redo_path() {
             let path = path.canonicalize();
-            placement.redo = Target::Directory(path.map_err(|error| error.to_string())?);
+            placement.redo = Target::Directory(
+                path.map_err(|error| EngineError::unavailable(error.to_string()))?,
+            );
         }
         for (kind, on) in of.placement.kinds() {
             let target = self.placed_on(experiment, layout, kind, on)?;
@@ -267,12 +275,12 @@ impl LayoutTargets {
         Ok(placement)
     }
 
-    /// Where each kind of file of a server's database goes; or why the layout cannot be had.
+    /// Where each kind of file of a server's database goes; or why the layout cannot be used.
     pub fn places(
         &self,
         experiment: &Experiment,
         layout: usize,
-    ) -> Result<Vec<(&'static str, Target)>, String> {
+    ) -> Result<Vec<(&'static str, Target)>, EngineError> {
         let of = &experiment.layouts[layout];
         let placement = self.placement(experiment, layout)?;
         let placed = |kind: &str, otherwise: &Target| {
@@ -298,7 +306,7 @@ impl LayoutTargets {
         layout: usize,
         kind: &str,
         on: &PlacedOn,
-    ) -> Result<Target, String> {
+    ) -> Result<Target, EngineError> {
         match on {
             PlacedOn::Layout(name) => {
                 let mut layouts = experiment.layouts.iter();
@@ -306,7 +314,9 @@ impl LayoutTargets {
                 let index = index.expect("placements were checked when the experiment was read");
                 let target = self.target(index);
                 Ok(target
-                    .map_err(|reason| format!("{name}, where {kind} goes: {reason}"))?
+                    .map_err(|reason| {
+                        EngineError::failed(format!("{name}, where {kind} goes"), reason)
+                    })?
                     .clone())
             }
             PlacedOn::Devices(devices) => Ok(only_devices(
@@ -317,11 +327,11 @@ impl LayoutTargets {
         }
     }
 
-    fn target(&self, layout: usize) -> Result<&Target, String> {
+    fn target(&self, layout: usize) -> Result<&Target, EngineError> {
         match self.by_layout.get(&layout) {
             Some(Ok(of_layout)) => Ok(&of_layout.target),
             Some(Err(reason)) => Err(reason.clone()),
-            None => Err("it was not made".to_string()),
+            None => Err(EngineError::unavailable("it was not made")),
         }
     }
 
@@ -335,7 +345,7 @@ impl LayoutTargets {
         checked.map_err(|error| TargetError::Changed(error.to_string()))
     }
 
-    /// Takes away what was made. Returns what could not be, in words.
+    /// Removes what was made. Returns what could not be, in words.
     pub fn teardown(self) -> Vec<String> {
         self.provision.map_or_else(Vec::new, Provision::teardown)
     }
@@ -373,12 +383,12 @@ pub fn target_of(
     spec: &LayoutSpec,
     group: Option<&DiskGroup>,
     made: &Target,
-) -> Result<Target, String> {
+) -> Result<Target, EngineError> {
     let (Target::Devices(devices), Some(group)) = (made, group) else {
         return Ok(made.clone());
     };
     let disks: Vec<KnownDevice> = devices.iter().map(|of| of.device.clone()).collect();
-    make_group(spec, group, &disks).map_err(|error| error.to_string())?;
+    make_group(spec, group, &disks)?;
     let target = Target::DiskGroup(DiskGroupTarget {
         disks,
         prefix: String::new(),

@@ -1,6 +1,7 @@
 //! The limits of a run's layouts: made ready, and tried before anything is measured with them. A limit that cannot be
 //! had here, or that does not hold, makes its layout skipped; no trial ever runs without it.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use rustix::fs::{Mode, OFlags};
+use spindle_engines::EngineError;
 use spindle_layout::{KnownDevice, LayoutError};
 
 use crate::trial::limit_probe::{LimitProbe, ProbedWrites, SCRATCH_BYTES};
@@ -128,12 +130,12 @@ impl Flushes {
     }
 }
 
-/// The limits of a layout's parts, if there are any. Error: why they cannot be had here.
+/// The limits of a layout's parts, if there are any. Error: why they cannot be used here.
 pub fn prepare(
     experiment: &Experiment,
     index: usize,
     parts: &[Part],
-) -> Result<Option<LayoutLimit>, String> {
+) -> Result<Option<LayoutLimit>, EngineError> {
     if parts.iter().all(|part| part.limit.is_none()) {
         return Ok(None);
     }
@@ -151,10 +153,10 @@ pub fn prepare(
             None => one,
             Some(mut all) => {
                 all.io = all.io.and(&one.io).map_err(|disk| {
-                    format!(
-                        "no limit here: {} lies on disk {disk}, which is held to another limit already, and a disk has but one",
+                    no_limit(format!(
+                        "{} lies on disk {disk}, which is held to another limit already, and a disk has but one",
                         name(part)
-                    )
+                    ))
                 })?;
                 all.limited.extend(one.limited);
                 if all.flushes == Flushes::None {
@@ -173,14 +175,19 @@ pub fn prepare(
             .filter_map(|path| disk_of(&files, path))
             .collect();
         if let Some((disk, _)) = limited.into_iter().find(|(disk, _)| disks.contains(disk)) {
-            return Err(format!(
-                "no limit here: {} has none, and lies on disk {disk}, which is held to one; give both the same limit, or \
+            return Err(no_limit(format!(
+                "{} has none, and lies on disk {disk}, which is held to one; give both the same limit, or \
                  separate disks",
                 name(part)
-            ));
+            )));
         }
     }
     Ok(found)
+}
+
+/// A layout cannot be held to its limit.
+fn no_limit(reason: impl fmt::Display) -> EngineError {
+    EngineError::unavailable(format!("no limit here: {reason}"))
 }
 
 /// The disk beneath a path, where known.
@@ -194,20 +201,19 @@ fn part_limit(
     layout: &Layout,
     limit: Limit,
     paths: &[PathBuf],
-) -> Result<LayoutLimit, String> {
+) -> Result<LayoutLimit, EngineError> {
     let rates = rates_of(limit);
     let (mut limited, mut flushes) = (Vec::new(), Flushes::None);
     for path in paths {
         let place = DataPath::capture(files, path);
         let Some(device) = place.device else {
             let why = place.device_unknown_because.unwrap_or_default();
-            return Err(format!(
-                "no limit here: the device beneath {} is unknown: {why}",
+            return Err(no_limit(format!(
+                "the device beneath {} is unknown: {why}",
                 path.display()
-            ));
+            )));
         };
-        let one = IoLimit::available(files, rates, &[device.number])
-            .map_err(|reason| format!("no limit here: {reason}"))?;
+        let one = IoLimit::available(files, rates, &[device.number]).map_err(no_limit)?;
         limited.extend(one.disks().iter().map(|(disk, rates)| Limited {
             device: device.number,
             disk: *disk,
@@ -216,8 +222,7 @@ fn part_limit(
         flushes = Flushes::of(layout, limit, &device);
     }
     let numbers: Vec<DeviceNumber> = limited.iter().map(|limited| limited.device).collect();
-    let io = IoLimit::available(files, rates, &numbers)
-        .map_err(|reason| format!("no limit here: {reason}"))?;
+    let io = IoLimit::available(files, rates, &numbers).map_err(no_limit)?;
     Ok(LayoutLimit {
         io,
         limited,

@@ -1,5 +1,5 @@
 //! The run's own directories, one in each place that its databases lie in: noted in the ledger before they are there,
-//! and taken away with all that is Spindle's in them.
+//! and removed with all that is Spindle's in them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -21,7 +21,7 @@ pub enum DatabaseError {
     Engine(#[from] EngineError),
     /// What the layout stands on.
     #[error("{0}")]
-    Target(String),
+    Target(EngineError),
     /// A volume cannot be kept or put back.
     #[error(transparent)]
     Volume(#[from] StepError),
@@ -60,6 +60,6 @@ impl From<OwnDirectoryError> for DatabaseError {
 pub struct Restored {
     /// For the trial's record.
     pub restore: Restore,
-    /// What was noticed, for people.
+    /// What was noticed, in words.
     pub warnings: Vec<String>,
 }

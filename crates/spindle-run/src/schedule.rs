@@ -6,7 +6,7 @@
 //! pair that is settled (see `spindle_stats::Family::is_settled`) needs no further round; a case all of whose pairs are
 //! settled is measured no more. Should another case become the best, its pairs count from then on, and one that is not
 //! settled brings its case back. Of layouts that keep unlike promises, pairs count that decide the answer: those among
-//! the layouts of the strongest promise, from which the winner comes. With several runs each begins anew, and its own
+//! the layouts of the strongest promise, from which the winner comes. With several runs each begins again, and its own
 //! rounds say how many it takes.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -119,7 +119,7 @@ fn spent(state: &RunState) -> (u64, u64) {
     (phases_ms + trials_ms, trial_ms.max(1))
 }
 
-/// Layouts with trials that are not done or may come to need one, whether or not they could be had before.
+/// Layouts with trials that are not done or may come to need one, whether or not they could be used before.
 pub fn layouts_not_done(state: &RunState) -> Vec<usize> {
     if state.experiment.plan.auto.is_some() {
         let is_over = next_round(state).is_empty() && state.skipped().is_empty();

@@ -139,7 +139,7 @@ impl NotedSchemas {
 /// Drops a schema that a ledger names.
 ///
 /// # Errors
-/// Why it could not be, for people.
+/// Why it could not be, in words.
 pub fn drop_recorded(record: &ServerSchema) -> Result<SchemaGone, String> {
     let schema: Schema = serde_json::from_str(&record.access)
         .map_err(|error| format!("its ledger is of another version of Spindle: {error}"))?;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use spindle_engines::EngineError;
 use spindle_engines::database::ServerDatabase;
 use spindle_engines::sql::{Server, ServerRequest, server};
 use spindle_layout::{DiskGroupTarget, GroupedFile, RawFile, Target};
@@ -27,13 +28,13 @@ pub struct ServerFiles {
 }
 
 impl ServerFiles {
-    /// Those of a layout. Error: why it cannot hold them, for people.
+    /// Those of a layout. Error: why it cannot hold them, in words.
     pub fn of(
         spec: &ServerSpec,
         experiment: &Experiment,
         layout: usize,
         targets: &LayoutTargets,
-    ) -> Result<ServerFiles, String> {
+    ) -> Result<ServerFiles, EngineError> {
         let of = &experiment.layouts[layout];
         let request = request_of(spec, experiment, layout);
         let mut by_kind: BTreeMap<&'static str, Target> =
@@ -59,9 +60,9 @@ impl ServerFiles {
         }
         for (kind, target) in by_kind {
             let Target::Directory(directory) = target else {
-                return Err(format!(
+                return Err(EngineError::unavailable(format!(
                     "{kind}: a server keeps these files in a file system; place them on a layout that has one"
-                ));
+                )));
             };
             files.places.insert(kind, directory);
         }
@@ -89,18 +90,16 @@ impl ServerFiles {
         !(self.raw.is_empty() && self.grouped.is_empty())
     }
 
-    /// Puts datafiles on devices, if that is where they go. Error: why they cannot be there, for people.
-    fn put_data(&mut self, server: &dyn Server, target: &Target) -> Result<(), String> {
+    /// Puts datafiles on devices, if that is where they go. Error: why they cannot be there, in words.
+    fn put_data(&mut self, server: &dyn Server, target: &Target) -> Result<(), EngineError> {
         match target {
             Target::Directory(_) => {}
             Target::Devices(devices) => {
-                let on = server.on_raw_devices(&self.request, devices);
-                let on = on.map_err(|error| error.to_string())?;
+                let on = server.on_raw_devices(&self.request, devices)?;
                 (self.request, self.raw, self.notes) = (on.request, on.files, on.notes);
             }
             Target::DiskGroup(group) => {
-                let within = server.in_disk_group(&self.request, &group.disks);
-                let within = within.map_err(|error| error.to_string())?;
+                let within = server.in_disk_group(&self.request, &group.disks)?;
                 let file = |(name, bytes)| grouped_file(group, name, bytes);
                 self.grouped = within.files.into_iter().map(file).collect();
                 (self.request, self.notes) = (within.request, within.notes);
@@ -135,8 +134,9 @@ fn home(control: &Target, redo: &Target) -> Option<Target> {
     [control, redo].into_iter().find(is_directory).cloned()
 }
 
-fn needs_a_home() -> String {
-    "only datafiles can lie on raw devices or in disk groups; redo and all other files of a server need a file system: add placement = \
-     { redo = \"NAME\" }, the name of a layout that has one"
-        .to_owned()
+fn needs_a_home() -> EngineError {
+    EngineError::unavailable(
+        "only datafiles can lie on raw devices or in disk groups; redo and all other files of a server need a file system: add placement = \
+     { redo = \"NAME\" }, the name of a layout that has one",
+    )
 }

@@ -1,4 +1,4 @@
-//! At which level the variance of a comparison is: within trials, between trials, or between runs that were made anew
+//! At which level the variance of a comparison is: within trials, between trials, or between runs that were made again
 //! (files, file systems, another hour). Repetition narrows an interval only at the level where the variance is, or
 //! above.
 //!

@@ -51,7 +51,7 @@ pub fn rank(cases: &[CaseRounds], standard: Standard) -> Result<Ranking, StatsEr
 
 /// The same for cases of which some may not win: each has a group, and best and winner are found among those of the
 /// lowest. The best is compared with the cases of all groups, by intervals that hold for all of them together; `winner`
-/// and `tied` speak of its own group. Places begin anew in each group, the lowest group first. A case without a group
+/// and `tied` speak of its own group. Places begin again in each group, the lowest group first. A case without a group
 /// is of group 0.
 ///
 /// # Errors

@@ -27,7 +27,7 @@ pub struct CalibratedLimits {
 pub struct DeviceIdentity {
     /// Serial number and world-wide name of the hardware; empty where it has none.
     pub hardware: Vec<String>,
-    /// The device's number, which is its own until the system starts anew; `None` without a device.
+    /// The device's number, which is its own until the system starts again; `None` without a device.
     pub device: Option<NumberedDevice>,
     /// Where no device is known: type and source of the file system.
     pub file_system: Option<(String, String)>,
@@ -73,7 +73,7 @@ impl DeviceIdentity {
     }
 
     /// Whether both are of one device. Hardware that names itself decides alone; else the number does, while the system
-    /// was not started anew; without a device the file system.
+    /// was not started again; without a device the file system.
     pub fn is_same(&self, other: &DeviceIdentity) -> bool {
         match (&self.device, &other.device) {
             (None, None) => self.file_system.is_some() && self.file_system == other.file_system,

@@ -281,7 +281,7 @@ impl Scan<'_> {
         self.found.add(storage, Some(pid), open_for);
     }
 
-    /// Locks, which everybody may see. A lock on the node of a device is known by the node's inode.
+    /// Locks, which everyone may see. A lock on the node of a device is known by the node's inode.
     fn locks(&mut self, own: u32) {
         let table = self.tree.locks();
         let mut locked: BTreeMap<Storage, BTreeSet<Option<u32>>> = BTreeMap::new();

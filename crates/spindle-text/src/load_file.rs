@@ -124,7 +124,7 @@ impl LoadFile {
     /// it, `path` where it is.
     ///
     /// # Errors
-    /// It is not there, cannot be read, or is nothing that can be loaded, for people.
+    /// It is not there, cannot be read, or is nothing that can be loaded, in words.
     pub fn read(name: &str, path: &Path, bytes_max: u64) -> io::Result<LoadFile> {
         let path = std::path::absolute(path)?;
         if let Some(dump) = Dump::find(name, &path)? {

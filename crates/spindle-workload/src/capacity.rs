@@ -74,7 +74,7 @@ pub enum NoCapacity<E> {
     Stopped(#[from] E),
 }
 
-/// Searches; each try takes `try_ns`, and more where few transactions arrive. `after_step` hears of each, and may end
+/// Searches; each try takes `try_ns`, and more where few transactions arrive. `after_step` learns of each, and may end
 /// it. The clients are those of an open loop.
 ///
 /// # Errors

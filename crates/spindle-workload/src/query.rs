@@ -121,7 +121,7 @@ impl<'a> AnswerJudge<'a> {
         self.disorder.get_or_insert(what);
     }
 
-    /// What is wrong with the whole answer, for people; `None` of the right one.
+    /// What is wrong with the whole answer, in words; `None` of the right one.
     pub fn wrong(self) -> Option<String> {
         if self.disorder.is_some() {
             return self.disorder;

@@ -1,4 +1,4 @@
-//! `spindle clean`: takes away what dead runs left, by their ledgers, and says what it did.
+//! `spindle clean`: removes what dead runs left, by their ledgers, and says what it did.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub struct Report {
     pub is_clean: bool,
 }
 
-/// Takes away what dead runs left; with `dry_run`, says what would be taken away.
+/// Removes what dead runs left; with `dry_run`, says what would be removed.
 ///
 /// # Errors
 /// The directory of the ledgers cannot be read.

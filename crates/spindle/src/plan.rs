@@ -27,7 +27,7 @@ pub struct Look {
     pub text: String,
     /// What it would take.
     pub reckoning: Reckoning,
-    /// Whether more layouts can be had here than cannot, by what was looked at: fewer leave a run without an answer.
+    /// Whether more layouts can be used here than cannot, by what was looked at: fewer leave a run without an answer.
     pub can_be_answered: bool,
 }
 

@@ -81,7 +81,7 @@ pub struct ResultsDatabase {
 }
 
 impl ResultsDatabase {
-    /// Comes to a server; `password_env` names the environment variable that the password is in. Changes nothing yet.
+    /// Connects to a server; `password_env` names the environment variable with the password. Changes nothing yet.
     ///
     /// # Errors
     /// See [`KeepError`].

@@ -45,7 +45,7 @@ impl RemoteDatabase {
         remote_server(self.address.scheme)
     }
 
-    /// What there is in a loaded database that its copy would not have, for people.
+    /// What there is in a loaded database that its copy would not have, in words.
     ///
     /// # Errors
     /// [`EngineError`].

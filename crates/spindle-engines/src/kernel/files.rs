@@ -8,7 +8,7 @@ use spindle_workload::{IndexSpec, Inserts, RowLength, TableSize, TableSpec, Work
 
 /// Undo at least, bytes: small enough to stay out of the way.
 const UNDO_BYTES_MIN: u64 = 16 << 20;
-/// Undo blocks for each client: one it writes to, and as many again that wait to be used anew.
+/// Undo blocks for each client: one it writes to, and as many again that wait to be used again.
 const UNDO_BLOCKS_PER_CLIENT: u64 = 8;
 /// Tempfiles are whole multiples of this.
 const TEMP_UNIT_BYTES: u64 = 1 << 20;
@@ -120,7 +120,7 @@ fn index_blocks(index: &IndexSpec, rows: u64, clients: usize, block_bytes: usize
     blocks
 }
 
-/// Undo of the transactions that all clients have under way, and as much again that waits to be used anew.
+/// Undo of the transactions that all clients have under way, and as much again that waits to be used again.
 fn undo_bytes(of: &Inserts, indexes: &[IndexSpec], clients: usize, block_bytes: usize) -> u64 {
     let keys_bytes: u64 = indexes.iter().map(IndexSpec::key_bytes).sum();
     let records = 1 + indexes.len() as u64;

@@ -36,7 +36,7 @@ const PROGRAMS: [&str; 2] = ["mariadbd", "mysqld"];
 pub(super) const TOKEN: &str = "spindle_token";
 /// Another transaction may hold what is to be dropped, but not for ever.
 const PATIENCE: &str = "set lock_wait_timeout = 60";
-/// How one comes to read: changes are refused.
+/// A connection that reads: changes are refused.
 const READ_ONLY: &str = "set session transaction read only";
 /// A server that is silent for so long when it is looked at or changed is given up.
 const SILENCE: Duration = Duration::from_secs(120);
@@ -257,7 +257,7 @@ fn access_to(schema: &Schema) -> Access {
     )
 }
 
-/// Comes to a server, and to no database of it.
+/// Connects to a server, and to no database of it.
 fn come_to_server(schema: &Schema) -> Result<MariaDbConnection, SessionError> {
     come_for(&Access::foreign(
         &schema.address,

@@ -152,7 +152,7 @@ impl Looking {
     }
 }
 
-/// Not everybody may see performance_schema, nor has everybody one: what it would tell is not known then.
+/// Not everyone may see performance_schema, nor has everyone one: what it would tell is not known then.
 fn as_far_as_allowed<T>(answer: mysql::Result<Vec<T>>) -> mysql::Result<Vec<T>> {
     match answer {
         Err(mysql::Error::MySqlError(_)) => Ok(Vec::new()),

@@ -56,7 +56,7 @@ pub(super) struct Programs {
     pub make: Make,
     /// The first two numbers of the version.
     pub version: (u32, u32),
-    /// Name and version, for people.
+    /// Name and version, in words.
     pub title: String,
     /// The installation's directory, where the experiment names it.
     pub base: Option<PathBuf>,

@@ -12,7 +12,7 @@ use crate::EngineError;
 use crate::sql::account::{Account, launch_bound};
 use crate::sql::restore::{open, run};
 
-/// How the client comes to a server of Spindle's own.
+/// How the client connects to a server of Spindle's own.
 pub(super) struct Client {
     program: PathBuf,
     account: Option<Account>,

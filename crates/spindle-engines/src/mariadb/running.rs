@@ -52,7 +52,7 @@ impl RunningMariaDb {
         })
     }
 
-    /// Has the server look through every table and index of the workload's database; what was found, for people.
+    /// Has the server look through every table and index of the workload's database; what was found, in words.
     ///
     /// # Errors
     /// `Failed`: something is wrong with one.

@@ -153,7 +153,7 @@ impl Settings {
     /// What is asked for, in options of these programs.
     ///
     /// # Errors
-    /// `Unavailable`: it cannot be had.
+    /// `Unavailable`: it cannot be used.
     pub fn of(request: &ServerRequest, programs: &Programs) -> Result<Settings, EngineError> {
         let mut settings = Settings {
             options: Vec::new(),
@@ -327,7 +327,7 @@ impl Settings {
         shaping.map(|(name, value)| format!("--{name}={value}"))
     }
 
-    /// `name = value`, for people.
+    /// `name = value`, in words.
     pub fn described(&self) -> Vec<String> {
         let options = self.options.iter();
         options

@@ -1,7 +1,7 @@
 //! The files of a cluster, PostgreSQL's word for what one server serves. In the directory for data: `cluster`, the
 //! server's own data directory; `run`, with its socket and its log; `password`; and `tablespaces`, the numbers of its
 //! tablespaces. In the directory for redo its write-ahead log, in those for indexes and temporary files a tablespace
-//! each. The server reaches them through symbolic links, which are made anew at each start: a copy of the cluster lies
+//! each. The server reaches them through symbolic links, which are made again at each start: a copy of the cluster lies
 //! elsewhere.
 
 use std::fs::{DirBuilder, File, OpenOptions};

@@ -75,7 +75,7 @@ struct Pipeline {
 }
 
 impl PostgresConnection {
-    /// Connects. `backends` hears of the server's process, from now until this is dropped.
+    /// Connects. `backends` learns of the server's process, from now until this is dropped.
     ///
     /// # Errors
     /// See [`SessionError`].

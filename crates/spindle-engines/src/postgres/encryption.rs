@@ -1,6 +1,6 @@
-//! Comes to an existing server as its address says: encrypted or not, and in the other way where `allow` and `prefer`
-//! leave it open (https://www.postgresql.org/docs/current/libpq-ssl.html). Unlike libpq, who comes with a wrong password
-//! is not sent through the other way, too.
+//! Connects to an existing server as its address says: encrypted or not, and in the other way where `allow` and
+//! `prefer` leave it open (https://www.postgresql.org/docs/current/libpq-ssl.html). Unlike libpq, who comes with a wrong
+//! password is not sent through the other way, too.
 
 use spindle_workload::SessionError;
 

@@ -37,7 +37,7 @@ const DIRECTORIES: &str = "select setting from pg_settings where name = 'data_di
 const PROGRAMS: [&str; 2] = ["postgres", "postmaster"];
 /// Another transaction may hold what is to be dropped, but not for ever.
 pub(super) const PATIENCE: &str = "set lock_timeout = '60s'";
-/// How one comes to read: changes are refused, texts are as the standard has them, nobody waits long.
+/// A connection that reads: changes are refused, texts are as the standard has them, nobody waits long.
 const READ_ONLY: &str = "set default_transaction_read_only = on; set standard_conforming_strings = on; \
      set statement_timeout = '60s'; set lock_timeout = '5s'";
 /// The version that a server is taken for that does not tell.

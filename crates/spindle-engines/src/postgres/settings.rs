@@ -143,7 +143,7 @@ impl Settings {
         Ok(())
     }
 
-    /// `name = value`, for people: what is set, and what matters to storage when it is left as it is.
+    /// `name = value`, in words: what is set, and what matters to storage when it is left as it is.
     pub fn described(&self, programs: &Programs) -> Vec<String> {
         let is_set = |name: &str| self.lines.iter().any(|(set, _)| set == name);
         let defaults = DEFAULTS.iter();

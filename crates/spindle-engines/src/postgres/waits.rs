@@ -30,7 +30,7 @@ const GROUPED: &str = "group by 1, 2, 3";
 /// Whose waits are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whose {
-    /// Everybody's.
+    /// Everyone's.
     All,
     /// Those of sessions with the name of the one that looks, and of the server's own processes.
     Own,

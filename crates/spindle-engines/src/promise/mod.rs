@@ -57,7 +57,7 @@ pub struct Reason {
     pub keeps: Keeps,
     /// As in [`Promise::back_ms`].
     pub back_ms: Option<u64>,
-    /// What that means, for people: a clause.
+    /// What that means, in words: a clause.
     pub effect: String,
     /// Where it is written.
     pub source: String,

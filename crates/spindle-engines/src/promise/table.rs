@@ -40,7 +40,7 @@ impl Subject {
 pub struct Line {
     /// What it speaks of.
     pub subject: Subject,
-    /// When it applies, for people.
+    /// When it applies, in words.
     pub when: &'static str,
     /// What is kept then.
     pub keeps: Keeps,

@@ -52,7 +52,7 @@ pub enum Reach {
     Socket(PathBuf),
 }
 
-/// Where a server is, and as whom one comes to which database of it. Written down without the password.
+/// Where a server is, and which user connects to which database of it. Written down without the password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     /// What it speaks.

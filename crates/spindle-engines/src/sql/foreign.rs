@@ -1,4 +1,4 @@
-//! Existing servers. Spindle comes to one as any client does, makes a schema of its own there, or databases, and
+//! Existing servers. Spindle connects to one as any client does, makes a schema of its own there, or databases, and
 //! touches nothing else: it neither starts nor stops nor sets anything. A schema bears a token, by which it is known as
 //! ours before it is dropped. It is put back by loading it again, or by a copy that the server makes of a loaded one.
 
@@ -41,7 +41,7 @@ pub enum Copying {
 /// A schema of Spindle's own on an existing server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schema {
-    /// The server, and as whom to come to it.
+    /// The server, and the user who connects to it.
     pub address: Address,
     /// The environment variable in which its password is; `None`: where the server's own clients look for it.
     pub password_variable: Option<String>,
@@ -103,7 +103,7 @@ pub trait ForeignServer: Send + Sync {
     /// nothing.
     ///
     /// # Errors
-    /// `Unavailable`, for people.
+    /// `Unavailable`, in words.
     fn look(
         &self,
         address: &Address,
@@ -114,14 +114,14 @@ pub trait ForeignServer: Send + Sync {
     /// Changes nothing.
     ///
     /// # Errors
-    /// `Unavailable`, for people.
+    /// `Unavailable`, in words.
     fn survey(&self, address: &Address, password: Option<&Password>)
     -> Result<Survey, EngineError>;
 
     /// Asks a server where it is on its own machine. Changes nothing.
     ///
     /// # Errors
-    /// `Unavailable`, for people.
+    /// `Unavailable`, in words.
     fn home(
         &self,
         address: &Address,
@@ -131,7 +131,7 @@ pub trait ForeignServer: Send + Sync {
     /// Whether this user can have databases copied there so. Changes nothing.
     ///
     /// # Errors
-    /// `Unavailable`: why not, for people, with what would help; other kinds when the server cannot be asked.
+    /// `Unavailable`: why not, in words, with what would help; other kinds when the server cannot be asked.
     fn may_copy(
         &self,
         address: &Address,
@@ -139,7 +139,7 @@ pub trait ForeignServer: Send + Sync {
         copying: Copying,
     ) -> Result<(), EngineError>;
 
-    /// What there is in a loaded database that its copy would not have, for people.
+    /// What there is in a loaded database that its copy would not have, in words.
     ///
     /// # Errors
     /// [`EngineError`]; so for the others.
@@ -147,7 +147,7 @@ pub trait ForeignServer: Send + Sync {
         Ok(None)
     }
 
-    /// Makes a database with its token that has the content of a loaded one. Returns how that was done, for people.
+    /// Makes a database with its token that has the content of a loaded one. Returns how that was done, in words.
     fn copy(
         &self,
         loaded: &Schema,
@@ -159,20 +159,20 @@ pub trait ForeignServer: Send + Sync {
     /// which the server does not miss before it answers them.
     fn end_sessions(&self, schema: &Schema) -> Result<(), EngineError>;
 
-    /// Comes to a server to read from it: every transaction of the connection refuses to change anything.
+    /// Connects to a server to read from it: every transaction of the connection refuses to change anything.
     ///
     /// # Errors
-    /// `Unavailable`, for people.
+    /// `Unavailable`, in words.
     fn reader(
         &self,
         address: &Address,
         password: Option<&Password>,
     ) -> Result<Box<dyn SqlConnection>, EngineError>;
 
-    /// Comes to a server to keep results there.
+    /// Connects to a server to keep results there.
     ///
     /// # Errors
-    /// `Refused`: no results are kept in such a server. `Unavailable`, for people.
+    /// `Refused`: no results are kept in such a server. `Unavailable`, in words.
     fn writer(
         &self,
         address: &Address,
@@ -192,7 +192,7 @@ pub trait ForeignServer: Send + Sync {
     /// Drops a schema with all that is in it, if it is there and ours.
     fn drop_schema(&self, schema: &Schema) -> Result<SchemaGone, EngineError>;
 
-    /// Comes to a schema to work in it.
+    /// Connects to a schema to work in it.
     fn open(
         &self,
         schema: &Schema,
@@ -217,7 +217,7 @@ pub fn reload(
 }
 
 /// Drops a database and makes it again as a copy of a loaded one. Ends early, with an error, once `interrupted`.
-/// Returns how that was done, for people.
+/// Returns how that was done, in words.
 ///
 /// # Errors
 /// See [`EngineError`].

@@ -73,7 +73,7 @@ pub struct ServerIo {
     pub slaves: u32,
 }
 
-/// Why a server has no such method, for people.
+/// Why a server has no such method, in words.
 pub(crate) fn no_method(method: Method) -> String {
     format!("it has nothing like method = \"{method}\"")
 }
@@ -91,12 +91,12 @@ pub struct OnRawDevices {
     pub notes: Vec<String>,
 }
 
-/// Settings of a server that are worth a comparison, for people who have not decided yet what to compare.
+/// Settings of a server that are worth a comparison, where nothing else was chosen to be compared.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Comparison {
     /// Its name among those of the server.
     pub word: &'static str,
-    /// What it compares, for people.
+    /// What it compares, in words.
     pub says: &'static str,
     /// Keys of the experiment file with their values, as on a command line.
     pub settings: &'static [(&'static str, &'static [&'static str])],
@@ -152,10 +152,10 @@ pub trait Server: Send + Sync {
     /// Its settings that are worth a comparison, the first by default.
     fn comparisons(&self) -> &'static [Comparison];
 
-    /// Looks whether what is asked can be had here, and changes nothing.
+    /// Looks whether what is asked is possible here, and changes nothing.
     ///
     /// # Errors
-    /// `Unavailable`, for people.
+    /// `Unavailable`, in words.
     fn examine(&self, request: &ServerRequest) -> Result<FoundServer, EngineError>;
 
     /// Looks whether a dump can be restored here, and changes nothing.
@@ -167,13 +167,13 @@ pub trait Server: Send + Sync {
     /// Looks at one of its settings, as far as its name and value tell, on no machine and for no version.
     ///
     /// # Errors
-    /// What is wrong with it, for people.
+    /// What is wrong with it, in words.
     fn check_setting(&self, name: &str, value: &str) -> Result<(), EngineError>;
 
     /// Looks at an access path likewise, for datafiles in a file system or on devices (raw, or in a disk group).
     ///
     /// # Errors
-    /// Why no version has it, for people.
+    /// Why no version has it, in words.
     fn check_io(&self, io: ServerIo, is_on_devices: bool) -> Result<(), EngineError>;
 
     /// Kinds of files that it can have elsewhere than in its data directory.
@@ -243,7 +243,7 @@ pub trait Server: Send + Sync {
     ) -> Result<Arc<dyn RunningServer>, EngineError>;
 
     /// Looks through the files of a database that is stopped, or at the database itself, with the server's own checker;
-    /// what was found, for people.
+    /// what was found, in words.
     fn verify(
         &self,
         request: &ServerRequest,

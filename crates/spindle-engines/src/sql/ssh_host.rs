@@ -14,7 +14,7 @@ const SCHEME: &str = "ssh://";
 pub const ALLOWED: &str =
     "\"ssh\", for the host of url, or \"ssh://user@host:port\"; user and port may be left out";
 
-/// A machine, and as whom one comes to it.
+/// A machine, and which user connects to it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SshHost {
     /// The user; `None`: as the client has it.

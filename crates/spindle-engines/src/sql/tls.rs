@@ -144,7 +144,7 @@ pub(crate) fn tls_error(error: &io::Error) -> Option<&Error> {
     error.get_ref()?.downcast_ref::<Error>()
 }
 
-/// What went wrong, for people.
+/// What went wrong, in words.
 pub(crate) fn words(error: &Error, host: &str) -> String {
     match error {
         Error::InvalidCertificate(why) => {
@@ -238,7 +238,7 @@ fn anchors(trusted: &[CertificateDer<'static>]) -> RootCertStore {
 /// Judges who a server is.
 #[derive(Debug)]
 struct Judge {
-    /// Who is trusted; without them everybody is.
+    /// Who is trusted; without them everyone is.
     anchors: Option<RootCertStore>,
     /// The same as they are: a server's certificate may be its own authority.
     trusted: Vec<CertificateDer<'static>>,
@@ -345,7 +345,7 @@ pub(crate) fn version(connection: &ClientConnection) -> String {
     words.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// What an encrypted connection is, for people.
+/// What an encrypted connection is, in words.
 pub(crate) fn described(encryption: &Encryption, version: &str) -> String {
     let verified = match (encryption.in_force(), &encryption.ca) {
         (TlsMode::VerifyFull, _) => "the server's certificate was verified, and its host",

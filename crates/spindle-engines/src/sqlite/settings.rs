@@ -86,7 +86,7 @@ impl Settings {
             .insert("synchronous".to_owned(), "off".to_owned());
     }
 
-    /// `name = value`, for people.
+    /// `name = value`, in words.
     pub fn described(&self) -> Vec<String> {
         let pragmas = self.pragmas.iter();
         let cache = format!("cache_size = {} KiB a connection", self.cache_kib);

@@ -161,7 +161,7 @@ fn check_slaves(reader: &Reader<'_>, io: AccessPath, spec: &DatabaseSpec) {
     }
 }
 
-/// Refuses what cannot be had of an existing server: whatever says what it stands on, and how it reads and writes.
+/// Refuses what cannot be used of an existing server: whatever says what it stands on, and how it reads and writes.
 fn check_remote(
     reader: &Reader<'_>,
     address: &Address,

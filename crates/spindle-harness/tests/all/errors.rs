@@ -11,7 +11,7 @@ const WORDS_ALONE: [(&str, usize); 8] = [
     ("spindle-io", 12),
     ("spindle-kernel", 15),
     ("spindle-layout", 5),
-    ("spindle-run", 19),
+    ("spindle-run", 2),
     ("spindle-report", 1),
     ("spindle-workload", 18),
 ];

@@ -139,7 +139,7 @@ fn is_event(name: &str) -> bool {
 /// Where the system's own trees may be named besides.
 const NAMES_SYSTEM_TREES: [&str; 2] = ["crates/spindle-system/src/", "crates/spindle-io/src/real/"];
 
-/// A descriptor is opened anew, or handed on, by such a path: nothing is read of the system.
+/// A descriptor is opened again, or handed on, by such a path: nothing is read of the system.
 const OF_A_DESCRIPTOR: &str = "/fd/";
 
 #[test]

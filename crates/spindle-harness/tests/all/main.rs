@@ -3,6 +3,7 @@
 //! known today, which may become fewer and never more.
 
 mod additions;
+mod bans;
 mod circles;
 mod dependencies;
 mod errors;

@@ -13,7 +13,14 @@ const WRITTEN_BY_PROGRAMS: [&str; 4] = [
 ];
 
 /// Phrases that are banned in documents, outside what is shown as typed, and what to write instead.
-const BANNED_IN_DOCUMENTS: [(&str, &str); 9] = [
+const BANNED_IN_DOCUMENTS: [(&str, &str); 13] = [
+    (
+        "today",
+        "what holds; lists of what there is come from the code",
+    ),
+    ("not yet implemented", "a line in docs/limits.md"),
+    ("at the moment of writing", "what holds"),
+    ("for the time being", "what holds"),
     ("anew", "again, new"),
     ("of its own", "its own, separate"),
     ("of their own", "their own, separate"),

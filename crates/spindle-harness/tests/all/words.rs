@@ -57,6 +57,65 @@ const BANNED_IN_TEXTS: [(&str, &str); 7] = [
     ("is quicker with", "has faster ..."),
 ];
 
+/// Phrases that are banned in comments, and what to write instead.
+const BANNED_IN_COMMENTS: [(&str, &str); 10] = [
+    ("be had", "be used, is possible, is available"),
+    ("hears of", "learns of"),
+    ("comes to a server", "connects to"),
+    ("as whom", "which user"),
+    ("anew", "again"),
+    ("takes away", "removes"),
+    ("taken away", "removed"),
+    ("everybody", "everyone, all"),
+    (", for people", "in words"),
+    ("what it comes to", "its outcome"),
+];
+
+/// Help of the command line is written as comments, and changes only on purpose.
+const HELP: &str = "crates/spindle/src/cli/";
+
+#[test]
+fn comments_are_plain() {
+    let mut found = Vec::new();
+    for source in sources(&["crates", "fuzz"], "rs") {
+        let is_other = source.path.ends_with("/words.rs") || source.path.ends_with("/prose.rs");
+        if !is_other && !source.path.starts_with(HELP) {
+            found.extend(stiff_comments(&source.path, &source.text));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn a_stiff_comment_is_seen() {
+    let found = stiff_comments(
+        "a.rs",
+        "let anew = 1;\n    // It is made anew.\n/// Renewed.\n",
+    );
+    assert_eq!(found, ["a.rs:2: \"anew\": write again"]);
+}
+
+/// What stumbles in the comments of a file.
+fn stiff_comments(path: &str, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim_start().to_lowercase();
+        if !line.starts_with("//") {
+            continue;
+        }
+        let words = BANNED_IN_COMMENTS.iter().filter(|(phrase, _)| {
+            line.match_indices(phrase)
+                .any(|(at, _)| !line[..at].ends_with(char::is_alphanumeric))
+        });
+        found.extend(
+            words.map(|(phrase, better)| {
+                format!("{path}:{}: {phrase:?}: write {better}", index + 1)
+            }),
+        );
+    }
+    found
+}
+
 /// Texts that are no messages: what is wrong with the program itself.
 const OF_THE_PROGRAM: [&str; 4] = ["expect(", "unreachable!", "assert", "panic!"];
 

@@ -1,4 +1,4 @@
-//! A group as plain data, for people and for reports.
+//! A group as plain data, for messages and reports.
 
 use crate::disk_group::DiskGroup;
 use crate::disk_group::disk::format::id_words;

@@ -185,7 +185,7 @@ impl Wake for Waiting {
         } = start;
         match device.submit(request).already() {
             Ok(outcome) => {
-                // The device may be closed by whoever hears of the end: let go of it first.
+                // The device may be closed by whoever learns of the end: let go of it first.
                 drop(device);
                 completer.complete(outcome);
             }

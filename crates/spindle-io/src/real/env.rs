@@ -50,7 +50,7 @@ impl Env for RealEnv {
         let (sender, join) = Join::pair();
         let body = move || {
             let ended = catch_unwind(AssertUnwindSafe(|| block_on(start())));
-            // Before anyone hears of the end: files and locked memory are free then, and not some time later.
+            // Before anyone learns of the end: files and locked memory are free then, and not some time later.
             ring::retire();
             aio::retire();
             if ended.is_ok() {

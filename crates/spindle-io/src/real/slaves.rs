@@ -59,7 +59,7 @@ impl Work {
     /// Does it. A panic is a failed I/O, whose buffers are lost: whoever waits hears why, and the slave goes on.
     fn carry_out(self, slave: usize) -> IoOutcome {
         match self {
-            // The device may be closed by whoever hears of the end: it is let go of before that.
+            // The device may be closed by whoever learns of the end: it is let go of before that.
             Work::Transfer {
                 core,
                 offset,
@@ -163,7 +163,7 @@ impl SlavePool {
         })
     }
 
-    /// Has a slave make `call`, which may block; its captures are let go of before anybody hears of its end.
+    /// Has a slave make `call`, which may block; its captures are let go of before anybody learns of its end.
     pub(super) fn call(&self, call: Box<dyn FnOnce() -> IoOutcome + Send>) -> Completion {
         self.queue(Work::Call(call))
     }

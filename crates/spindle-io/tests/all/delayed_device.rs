@@ -229,7 +229,7 @@ fn errors_and_limits_are_those_of_the_device() {
     }
 }
 
-/// What a delay comes to here, for the decision record: `cargo test -p spindle-io --test all delayed_device --
+/// What a delay amounts to here, for the decision record: `cargo test -p spindle-io --test all delayed_device --
 /// --ignored --nocapture`.
 #[test]
 #[ignore = "prints times, proves nothing"]

@@ -121,7 +121,7 @@ async fn link_block(
     fresh: bool,
 ) -> Result<()> {
     let id = transaction.id;
-    // The table's block first: it is everybody's, so that pinning it while waiting for another takes no buffer away.
+    // The table's block first: it is everyone's, so that pinning it while waiting for another takes no buffer away.
     let table = table_pin(sga, waits, id).await?;
     let undo_pin = if fresh {
         sga.cache.get_new(sga, waits, address).await?

@@ -90,7 +90,7 @@ impl Instance {
         instance.recovery = match recover(&sga, &instance.waits, held_back).await {
             Ok(report) => report,
             Err(error) => {
-                // The processes have the devices open: they end before anyone hears of the failure.
+                // The processes have the devices open: they end before anyone learns of the failure.
                 instance.shutdown(Shutdown::Abort).await?;
                 return Err(error);
             }

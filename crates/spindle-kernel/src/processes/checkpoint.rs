@@ -4,7 +4,7 @@
 //! demand, and when the ring of log files has no room left.
 //!
 //! **What must hold.** Let P be the position in the control file, and let I(c) be the record with the last image of a
-//! block at or before its change c (or the record that formats the block anew).
+//! block at or before its change c (or the record that formats the block again).
 //!
 //! 1. *A change is on stable storage, or its redo is read*: each change c before P is in its block on stable storage.
 //! 2. *A block that may be torn has an image that is read*: while a write of a block is not on stable storage, P is not

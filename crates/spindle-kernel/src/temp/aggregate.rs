@@ -1,5 +1,5 @@
 //! Hash aggregation: counters for each key, in memory. When that is full, all groups go into partitions by a hash of
-//! their keys, and the table begins anew. At the end each partition is folded by itself, its groups then few enough to
+//! their keys, and the table begins again. At the end each partition is folded by itself, its groups then few enough to
 //! fit, or partitioned again.
 
 use std::hash::Hasher;

@@ -1,5 +1,5 @@
 //! The database on real threads and files: clients, writers and readers at once over every access path, with a cache
-//! and log files so small that everybody waits for everybody; and devices that fail, which must end in an error for
+//! and log files so small that everyone waits for everyone; and devices that fail, which must end in an error for
 //! all, never in a hang or a lie.
 #![allow(clippy::disallowed_methods)] // It lives in the real world.
 

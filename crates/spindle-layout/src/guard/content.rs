@@ -234,14 +234,14 @@ fn piece_at(data: &[Range<u64>], mut offset: u64) -> Option<Range<u64>> {
     None
 }
 
-/// Where to read is drawn anew for each look.
+/// Where to read is drawn again for each look.
 pub(super) fn seed() -> io::Result<u64> {
     let mut bytes = [0; 8];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// The first byte in these ranges that is not zero. What the page cache kept from an earlier look is read anew.
+/// The first byte in these ranges that is not zero. What the page cache kept from an earlier look is read again.
 fn first_data(device: &File, ranges: &[Range<u64>]) -> io::Result<Option<u64>> {
     let (mut bytes, zeros) = (vec![0; PIECE_BYTES as usize], vec![0; PIECE_BYTES as usize]);
     let _ = rustix::fs::fadvise(device, 0, None, Advice::DontNeed);

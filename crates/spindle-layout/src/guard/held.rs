@@ -1,6 +1,6 @@
 //! One block device from the look at it to its release. A path is resolved once, to an open descriptor. Everything
 //! after that goes through the descriptor or through a private node of the device's number, never through the path
-//! again: so a path that comes to mean another device leads nobody astray. The kernel gives the number of a device that
+//! again: so a path that later means another device leads nobody astray. The kernel gives the number of a device that
 //! is open to no other one. Yet each time it is opened again, its number and the number of its appearance (diskseq) are
 //! compared.
 
@@ -187,7 +187,7 @@ impl HeldDevice {
     /// [`Refusal::Held`].
     pub(crate) fn check_alone(&self) -> Result<(), Refusal> {
         let mut options = OpenOptions::new();
-        // Not for writing: udev looks anew at what was open for that.
+        // Not for writing: udev looks again at what was open for that.
         let options = options.read(true).custom_flags(OFlags::EXCL.bits() as i32);
         self.open_with(options).map(drop)
     }

@@ -71,7 +71,7 @@ impl<'a> Guard<'a> {
         self.look_in(&mut self.survey(want.path)?, want)
     }
 
-    /// As [`Guard::look`], by a survey that answers for all devices of a plan. It is taken anew only for a device that
+    /// As [`Guard::look`], by a survey that answers for all devices of a plan. It is taken again only for a device that
     /// a process has open. Enough for a plan, which writes nothing: before each write a device is surveyed again.
     pub fn look_in(&self, survey: &mut Survey, want: &Want<'_>) -> Result<Looked, Refusal> {
         let (held, looked) = self.hold(survey, want)?;

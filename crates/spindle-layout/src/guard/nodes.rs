@@ -41,7 +41,7 @@ impl NodeDirectory {
         })
     }
 
-    /// A node of a device, by the kernel's name of it. Errors: why there can be none, for people.
+    /// A node of a device, by the kernel's name of it. Errors: why there can be none, in words.
     pub fn node(&self, tree: &SystemTree, device: &HeldDevice) -> Result<PathBuf, String> {
         let number = device.appearance().number;
         let name = BlockDeviceNode::of(tree, number).map(|node| node.name);

@@ -71,7 +71,7 @@ fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
     one.start < other.end && other.start < one.end
 }
 
-/// Which bytes beneath a layer a range above it comes to; `None` when it is not the layer's.
+/// The bytes beneath a layer that a range above it lies on; `None` when it is not the layer's.
 fn down(layer: &Layer, range: &Range<u64>) -> Option<Range<u64>> {
     if !overlap(&layer.upper, range) {
         return None;
@@ -85,7 +85,7 @@ fn down(layer: &Layer, range: &Range<u64>) -> Option<Range<u64>> {
     Some(at(first)..at(end))
 }
 
-/// Which bytes above a layer a range beneath it comes to.
+/// The bytes above a layer that lie on a range beneath it.
 fn up(layer: &Layer, range: &Range<u64>) -> Option<Range<u64>> {
     if !overlap(&layer.area, range) {
         return None;
@@ -175,7 +175,7 @@ impl Survey {
     }
 
     /// Who uses a storage directly. What the kernel keeps for a volume or an array may be read by those who watch over
-    /// its paths (multipathd keeps them open); writing there is everybody's business.
+    /// its paths (multipathd keeps them open); writing there is everyone's business.
     fn uses_here(&self, storage: Storage, is_stacked: bool, uses: &mut Vec<Use>) {
         let device = self.name(storage);
         let mounted = self

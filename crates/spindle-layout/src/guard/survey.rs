@@ -145,7 +145,7 @@ impl Survey {
         }
     }
 
-    /// A storage's name, for people.
+    /// A storage's name, in words.
     pub(super) fn name(&self, storage: Storage) -> String {
         match storage {
             Storage::Device(number) => match self.devices.get(&number) {

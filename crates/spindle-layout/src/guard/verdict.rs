@@ -205,7 +205,7 @@ pub enum Permit {
 
 impl DeviceState {
     /// Reads what `tree` says of a device that people call `path`. Waits a moment for processes that have it open; the
-    /// survey is taken anew meanwhile. Errors: [`Refusal::Unknown`].
+    /// survey is taken again meanwhile. Errors: [`Refusal::Unknown`].
     pub fn read(
         tree: &SystemTree,
         survey: &mut Survey,

@@ -1,5 +1,5 @@
 //! Taking away what dead runs left: for each ledger that nobody holds, its entries in reverse. What is no longer ours
-//! is left alone, and said; what cannot be taken away now (a mount in use) stays in the ledger for the next time.
+//! is left alone, and said; what cannot be removed now (a mount in use) stays in the ledger for the next time.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,15 +17,15 @@ pub struct Cleaned {
     pub ledger: PathBuf,
     /// Whether the run is still going on, and was left alone.
     pub alive: bool,
-    /// What was taken away, or would be.
+    /// What was removed, or would be.
     pub removed: Vec<String>,
     /// What was there but is no longer the run's, and was left alone, with the reason.
     pub not_ours: Vec<String>,
-    /// What could not be taken away, with the reason; it stays in the ledger.
+    /// What could not be removed, with the reason; it stays in the ledger.
     pub left: Vec<String>,
 }
 
-/// Takes away what dead runs left, by the ledgers in `directory`; with `dry_run`, only says what would be. Schemas on
+/// Removes what dead runs left, by the ledgers in `directory`; with `dry_run`, only says what would be. Schemas on
 /// servers stay, for nothing drops them. Errors: the directory cannot be read. A ledger that cannot be understood is
 /// reported as left.
 pub fn clean(
@@ -135,7 +135,7 @@ pub(crate) struct UndoneAll {
     pub left: Vec<String>,
 }
 
-/// Takes away all that the ledger of a living run still names. Returns what could not be taken away, or was no longer
+/// Removes all that the ledger of a living run still names. Returns what could not be removed, or was no longer
 /// the run's, in words.
 pub fn undo_everything(ledger: &Ledger, tree: &SystemTree) -> Vec<String> {
     let undone = undo_all(ledger, tree, None, |_| true);

@@ -220,7 +220,7 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// The ledger of a dead run, for undoing; `None` when the run is alive, or when its last entry was taken away
+    /// The ledger of a dead run, for undoing; `None` when the run is alive, or when its last entry was removed
     /// meanwhile. Errors: [`LedgerError::Line`], or the system's.
     pub(crate) fn take_over(path: &Path) -> Result<Option<Ledger>, LedgerError> {
         let Some((file, replayed)) = open_of_dead(path)? else {
@@ -359,7 +359,7 @@ struct Replayed {
     whole_bytes: u64,
 }
 
-/// Opens a ledger: what it says is taken away, so it must be a file of this user. No link is followed, and a pipe makes
+/// Opens a ledger: what it says is removed, so it must be a file of this user. No link is followed, and a pipe makes
 /// nobody wait.
 fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;

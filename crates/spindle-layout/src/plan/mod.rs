@@ -59,11 +59,11 @@ pub struct LayoutPlan {
     pub steps: Vec<Step>,
     /// Whether it stands on what is made for several layouts.
     pub is_shared: bool,
-    /// What it comes to.
+    /// Its outcome.
     pub target: PlannedTarget,
     /// Bytes of each device of the target; of a file system, what it will have for files, about.
     pub room_bytes: Vec<u64>,
-    /// From the devices up, for people: `disk1.img, disk2.img -> volume of 2 stripes of 64 KiB -> xfs`.
+    /// From the devices up, in words: `disk1.img, disk2.img -> volume of 2 stripes of 64 KiB -> xfs`.
     pub description: String,
     /// What delays its I/O, if that was asked for.
     pub delayed_by: Option<DelayedBy>,
@@ -467,7 +467,7 @@ impl fmt::Display for FileSystemSpec {
 }
 
 impl fmt::Display for ProvisionPlan {
-    /// The whole plan, for people.
+    /// The whole plan, in words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.shared.is_empty() {
             writeln!(f, "For layouts that share devices:")?;

@@ -1,6 +1,6 @@
 //! `share = "fair"`: the same devices cut into equal parts for all candidates that name them, so that none is favoured.
 //! The outer tracks of a disk are faster than the inner ones, so places go round: of n devices cut into k parts for k
-//! candidates, candidate j gets part (j + d) mod k of device d. When n is a multiple of k, everybody has every place
+//! candidates, candidate j gets part (j + d) mod k of device d. When n is a multiple of k, everyone has every place
 //! equally often: with two candidates and four disks, two outer and two inner parts each (as in the study of ASM and
 //! LVM on Oracle 10g). Else each device is cut into 2k parts, and candidate j gets the j-th from outside and the j-th
 //! from inside.

@@ -92,7 +92,7 @@ impl ClaimDevice {
         let held = Arc::clone(taken.held());
         if let Permit::Erase { .. } = taken.permit() {
             erase(&taken, &workshop.site.tools)?;
-            // The kernel reads the partition table anew only when nobody has the disk alone.
+            // The kernel reads the partition table again only when nobody has the disk alone.
             drop(taken);
             forget_partitions(&held, workshop.site)?;
             taken = workshop.guard().take(&held)?;
@@ -186,7 +186,7 @@ impl ClaimedDevice {
     }
 
     /// The very device that was claimed, whatever its path means now; when it has been away since, or the system was
-    /// started anew, what its path means, to be judged by what is on it.
+    /// started again, what its path means, to be judged by what is on it.
     fn find(&self, site: &Site) -> Result<HeldDevice, Refusal> {
         let claimed = Appearance {
             number: self.number,

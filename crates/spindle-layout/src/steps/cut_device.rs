@@ -1,6 +1,6 @@
 //! A block device cut into equal partitions, for candidates that share it. Real partitions, and not loop devices over
 //! ranges: those would be measured, too. The table bears the identity noted when the device was claimed, by which it is
-//! taken away again. A file that stands in for a device is cut by its loop devices, which it needs anyway.
+//! removed again. A file that stands in for a device is cut by its loop devices, which it needs anyway.
 
 use std::fmt;
 use std::sync::Arc;

@@ -172,7 +172,7 @@ pub enum StepError {
     /// A schema cannot be dropped.
     #[error("{reason}")]
     Schema {
-        /// Why, for people.
+        /// Why, in words.
         reason: String,
     },
     /// The plan speaks of a device that no step has made.
@@ -220,7 +220,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Whether the system has not been started anew since the run.
+    /// Whether the system has not been started again since the run.
     pub fn boot_is_the_same(&self) -> bool {
         self.boot_id.is_some() && self.boot_id == self.tree.boot_id()
     }
@@ -470,7 +470,7 @@ macro_rules! kinds {
         }
 
         impl fmt::Display for Step {
-            /// What it does, for people, in the imperative.
+            /// What it does, in words, in the imperative.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self { $(Step::$step(step) => step.fmt(f),)+ }
             }
@@ -493,7 +493,7 @@ macro_rules! kinds {
                 match self { $(Record::$record(record) => record.undo(site),)+ }
             }
 
-            /// What it is, for people.
+            /// What it is, in words.
             pub fn describe(&self) -> String {
                 match self { $(Record::$record(record) => record.to_string(),)+ }
             }

@@ -10,7 +10,7 @@ use super::{Site, StepError, Undone};
 /// A schema that a run has made.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerSchema {
-    /// Which, and where, for people.
+    /// Which, and where, in words.
     pub title: String,
     /// All that the program needs to come to it, in the program's words. There may be a password in it: it is for the
     /// ledger, which this user alone can read, and shown nowhere.
@@ -20,7 +20,7 @@ pub struct ServerSchema {
 /// Drops a schema, if it is there and the run's.
 ///
 /// # Errors
-/// Why it could not be, for people.
+/// Why it could not be, in words.
 pub type DropSchema = fn(&ServerSchema) -> Result<SchemaGone, String>;
 
 /// What became of a schema that was to be dropped.

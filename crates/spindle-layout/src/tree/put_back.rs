@@ -1,5 +1,5 @@
 //! Makes one tree of directories like another, changing as little as possible: blocks that differ are written in place,
-//! so that files keep the extents they have; or files that were written to are made anew, of the blocks of the other
+//! so that files keep the extents they have; or files that were written to are made again, of the blocks of the other
 //! tree's.
 
 use std::collections::{BTreeMap, BTreeSet};

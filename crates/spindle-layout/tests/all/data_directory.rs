@@ -1,4 +1,4 @@
-//! The data directory on real file systems: what it takes away, and what it leaves alone.
+//! The data directory on real file systems: what it removes, and what it leaves alone.
 
 use std::fs;
 use std::os::unix::fs::symlink;

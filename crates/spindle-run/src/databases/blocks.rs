@@ -34,7 +34,7 @@ pub(super) struct BlockFiles {
 }
 
 impl BlockFiles {
-    /// What a layout needs; or why it cannot be had.
+    /// What a layout needs; or why it cannot be used.
     pub(super) fn by(
         spec: &KernelSpec,
         experiment: &Experiment,

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use spindle_engines::EngineError;
 use spindle_engines::database::{LoadedSchema, RemoteDatabase, RemoteImage};
 use spindle_engines::engine::Engine;
 use spindle_engines::sql::{Address, Schema, SchemaKind, remote_server};
@@ -32,7 +33,8 @@ impl ServerSchema {
     fn schema(&self, name: String, kind: SchemaKind) -> Result<Schema, DatabaseError> {
         let token = SystemTree::default()
             .random_uuid()
-            .ok_or_else(|| DatabaseError::Target("the kernel gives no random number".to_owned()))?;
+            .ok_or_else(|| EngineError::unavailable("the kernel gives no random number"))
+            .map_err(DatabaseError::Target)?;
         let schema = Schema {
             address: self.address.clone(),
             password_variable: self.password_env.clone(),
@@ -42,7 +44,7 @@ impl ServerSchema {
             token: token.trim().to_owned(),
         };
         let schema = schema.with_password();
-        schema.map_err(|error| DatabaseError::Target(error.to_string()))
+        schema.map_err(DatabaseError::Target)
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use spindle_engines::EngineError;
 use spindle_engines::database::{ServerDatabase, TreeSite};
 use spindle_engines::engine::Engine;
 use spindle_engines::sql::{ServerKind, server};
@@ -38,7 +39,7 @@ pub(super) struct ServerTree {
 }
 
 impl ServerTree {
-    /// What a layout needs, and the engine that makes it; or why it cannot be had.
+    /// What a layout needs, and the engine that makes it; or why it cannot be used.
     pub(super) fn of(
         spec: &ServerSpec,
         experiment: &Experiment,
@@ -107,10 +108,10 @@ impl Recipe for ServerTree {
         let mut devices = self.raw.iter().map(|file| &file.device);
         match devices.find(|device| taken.contains(device.path())) {
             None => Ok(()),
-            Some(device) => Err(DatabaseError::Target(format!(
+            Some(device) => Err(DatabaseError::Target(EngineError::unavailable(format!(
                 "{} holds the database of another layout, whose files are made differently: give each its own devices",
                 device.called().display()
-            ))),
+            )))),
         }
     }
 

@@ -45,7 +45,7 @@ pub enum Probed {
     },
 }
 
-/// Probes the device beneath `data` with reads and the one beneath `redo` with writes; what cannot be had is `None`.
+/// Probes the device beneath `data` with reads and the one beneath `redo` with writes; what cannot be used is `None`.
 pub fn probe(data: &Probed, redo: &Probed) -> DeviceProbe {
     let began = Instant::now();
     let (read, write) = match (data, redo) {

@@ -96,14 +96,14 @@ impl Memory {
         self.parts.iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// Why the machine cannot have it, for people.
+    /// Why the machine cannot have it, in words.
     pub fn refusal(&self) -> Option<String> {
         (self.bytes() > self.machine.all_bytes).then(|| {
             format!("{self}. Make database.memory and database.buffer_cache smaller, or use fewer clients")
         })
     }
 
-    /// What may go wrong, for people.
+    /// What may go wrong, in words.
     pub fn warning(&self) -> Option<String> {
         let bytes = self.bytes();
         let is_much = bytes > self.machine.all_bytes / 100 * COMFORTABLE_PERCENT;

@@ -30,7 +30,7 @@ use text::about_size;
 pub struct Seen<'a> {
     /// The experiment, and what is made for it.
     pub destinations: Destinations<'a>,
-    /// Whether a layout can be had here, as far as was looked.
+    /// Whether a layout can be used here, as far as was looked.
     pub can_be_used: &'a dyn Fn(usize) -> bool,
     /// The file system of a directory.
     pub file_system: &'a dyn Fn(&Path) -> Option<FsFacts>,
@@ -79,7 +79,7 @@ impl Reckoning {
         self.time.most(cases)
     }
 
-    /// Why it cannot be run here, for people; a line for each reason.
+    /// Why it cannot be run here, in words; a line for each reason.
     pub fn refusal(&self) -> Option<String> {
         let is_short = |room: &&Room| room.sure_bytes() > room.free_bytes;
         let mut reasons: Vec<String> = self.rooms.iter().filter(is_short).map(too_little).collect();
@@ -102,7 +102,7 @@ impl Reckoning {
         })
     }
 
-    /// What may go wrong, for people.
+    /// What may go wrong, in words.
     pub fn warnings(&self) -> Vec<String> {
         let is_tight = |room: &&Room| {
             room.sure_bytes() <= room.free_bytes && room.all_bytes() > room.free_bytes

@@ -23,7 +23,7 @@ const MIB: u64 = 1 << 20;
 
 /// A place, what goes there, and what is free.
 pub struct Room {
-    /// The place, for people.
+    /// The place, in words.
     pub place: String,
     /// What is free there.
     pub free_bytes: u64,

@@ -118,7 +118,7 @@ impl Runner {
         let limit = match limits::prepare(experiment, index, &parts) {
             Ok(None) => return Ok(None),
             Ok(Some(limit)) => limit,
-            Err(reason) => return Ok(Some(reason)),
+            Err(reason) => return Ok(Some(reason.to_string())),
         };
         let name = &experiment.layouts[index].name;
         self.say(&format!("testing the limit of {name}"));

@@ -292,7 +292,7 @@ impl Runner {
         }
     }
 
-    /// What is left of one run of the plan, on layouts made for it and taken away again.
+    /// What is left of one run of the plan, on layouts made for it and removed again.
     fn run_once(
         &mut self,
         wanted: &[usize],
@@ -362,7 +362,7 @@ impl Runner {
         run
     }
 
-    /// A layout whose database cannot be had after all.
+    /// A layout whose database cannot be used after all.
     fn skip(&mut self, index: usize, reason: String) -> Result<(), RunError> {
         let layout = self.state.layout(index);
         self.say(&format!("skipped: {}: {reason}", layout.name));

@@ -91,7 +91,7 @@ fn shares(
     (effects, f64::from(interactions) / f64::from(EXPERIMENTS))
 }
 
-/// What breaks the promise, for people.
+/// What breaks the promise, in words.
 fn beyond((effects, interactions): (f64, f64), what: String) -> Option<String> {
     let is_kept = effects <= most(PROMISED) && interactions <= most(PROMISED);
     (!is_kept).then(|| format!("{what}: effects in {effects}, interactions in {interactions}"))

@@ -1,4 +1,4 @@
-//! Several runs a side: in synthetic runs in which each run adds something of its own (file systems made anew), equal
+//! Several runs a side: in synthetic runs in which each run adds something of its own (file systems made again), equal
 //! sides are seldom called different, and a planted loss is found with as many runs as were announced. A wrong rule,
 //! all rounds of all runs thrown together, fails the same check.
 

@@ -54,7 +54,7 @@ pub struct ClientRecord {
     pub deadlocks: AtomicU64,
     /// Transactions that failed for good, those whose connection was lost included.
     pub errors: AtomicU64,
-    /// Times it connected anew.
+    /// Times it connected again.
     pub reconnects: AtomicU64,
     /// Number of its last changing transaction whose commit returned.
     pub acknowledged: AtomicU64,
@@ -133,7 +133,7 @@ pub struct Behaviour {
     pub clients: usize,
     /// Transactions that each client carries out before it ends; `None`: until it is told to stop.
     pub transactions: Option<u64>,
-    /// A client whose connection is lost connects anew; else it ends the run.
+    /// A client whose connection is lost connects again; else it ends the run.
     pub reconnect: bool,
     /// Pause after each transaction, nanoseconds; of no use with `arrivals`.
     pub think_time_ns: u64,
@@ -224,7 +224,7 @@ impl Running {
         self.sum(|record| &record.errors)
     }
 
-    /// Times so far that clients connected anew.
+    /// Times so far that clients connected again.
     pub fn reconnects(&self) -> u64 {
         self.sum(|record| &record.reconnects)
     }
@@ -744,7 +744,7 @@ impl<W: Work> ClientPlace<'_, W> {
         }
     }
 
-    /// Connects anew, for as long as a database takes to come back.
+    /// Connects again, for as long as a database takes to come back.
     async fn reconnect(&self, session: &mut W::Session) -> Result<(), SessionError> {
         let now_ns = self.env.now();
         self.turn_to(Doing::Away, now_ns);

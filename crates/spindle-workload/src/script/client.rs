@@ -17,13 +17,13 @@ use crate::sql::value::{date_text, decimal_text};
 use crate::sql::{Dialect, Row, SqlConnection, SqlTransaction, Value};
 
 /// The variables of a client, between its transactions.
-pub(super) type Place = Latch<Vec<Variable>>;
+pub(super) type ClientVariables = Latch<Vec<Variable>>;
 
 /// One script, to be carried out once.
 pub(super) struct ScriptTransaction {
     pub program: Arc<Program>,
     /// Of all clients.
-    pub places: Arc<[Place]>,
+    pub places: Arc<[ClientVariables]>,
     pub client: usize,
     pub script: usize,
     pub random: Random,

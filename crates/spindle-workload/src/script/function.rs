@@ -96,7 +96,7 @@ pub(super) fn named(name: &str) -> Option<(Function, Arity)> {
     found.map(|(_, function, arity)| (*function, *arity))
 }
 
-/// The names there are, for people.
+/// The names there are, in words.
 pub(super) fn names() -> String {
     let names: Vec<&str> = NAMED.iter().map(|(name, _, _)| *name).collect();
     names.join(", ")

@@ -74,7 +74,7 @@ pub(super) struct Script {
     pub steps: Vec<Step>,
 }
 
-/// A statement and where it stands, for people.
+/// A statement and where it stands, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Placed {
     pub sql: String,

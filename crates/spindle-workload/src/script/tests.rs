@@ -7,7 +7,7 @@ use std::sync::Arc;
 use spindle_io::sync::Latch;
 use spindle_text::section::TextFile;
 
-use super::client::{Place, ScriptTransaction};
+use super::client::{ClientVariables, ScriptTransaction};
 use super::expression::{Expression, Names, Scope, parse};
 use super::function::Function;
 use super::lexer::tokens;
@@ -396,7 +396,7 @@ fn carried_out(
     };
     let statements: Vec<String> = program.statements.iter().map(|of| of.sql.clone()).collect();
     database.prepare(&statements)?;
-    let places: Arc<[Place]> = Arc::new([Latch::new(program.beginning.clone())]);
+    let places: Arc<[ClientVariables]> = Arc::new([Latch::new(program.beginning.clone())]);
     for _ in 0..times {
         let transaction = ScriptTransaction {
             program: Arc::clone(&program),

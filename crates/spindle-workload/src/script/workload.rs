@@ -10,7 +10,7 @@ use spindle_text::load_file::{Dump, LoadFile};
 use spindle_text::section::{Refusal, TextFile};
 use spindle_text::settings;
 
-use super::client::{Place, ScriptTransaction};
+use super::client::{ClientVariables, ScriptTransaction};
 use super::own_data::{self, OwnData, refusal};
 use super::program::{self, FileMistake, Program};
 use super::random::Random;
@@ -43,7 +43,7 @@ pub struct ScriptWorkload {
     program: Arc<Program>,
     data: OwnData,
     /// The variables of each client.
-    places: Arc<[Place]>,
+    places: Arc<[ClientVariables]>,
     weights: u64,
 }
 

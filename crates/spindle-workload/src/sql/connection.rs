@@ -124,7 +124,7 @@ pub struct LoadPart {
     pub rows: MakeRows,
 }
 
-/// Hears of each row of an answer.
+/// Learns of each row of an answer.
 pub type Visit<'a> = &'a mut dyn FnMut(&dyn Row) -> Result<(), SessionError>;
 
 /// A connection to a database that speaks SQL. Statements are named by their number among those prepared.

@@ -1,5 +1,5 @@
 //! What clients do when transactions fail, in the simulated world: what is refused is counted, what was in another's
-//! way is tried again, a lost connection ends the run or is made anew, and counts add up.
+//! way is tried again, a lost connection ends the run or is made again, and counts add up.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, RwLock};

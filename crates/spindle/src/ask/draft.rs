@@ -105,7 +105,7 @@ impl Draft {
     /// Sets what a `--set KEY=VALUE` says.
     ///
     /// # Errors
-    /// Why it cannot stand in this file, for people.
+    /// Why it cannot stand in this file, in words.
     pub fn apply(&mut self, set: &str) -> Result<(), String> {
         let Some((key, value)) = set.split_once('=') else {
             return Err(format!(

@@ -53,7 +53,7 @@ pub fn listed(values: &[&str]) -> String {
 /// The engine of a word, also of one that people have for it.
 ///
 /// # Errors
-/// The words that there are, for people.
+/// The words that there are.
 pub fn engine_of(word: &str) -> Result<Engine, String> {
     let word = word.to_lowercase();
     if matches!(word.as_str(), "kernel" | "embedded") {

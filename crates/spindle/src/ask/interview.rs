@@ -23,16 +23,16 @@ pub const FILE_SYSTEMS: &str = "file-systems";
 pub struct Choice {
     /// What is typed for it.
     pub word: String,
-    /// What it is, for people.
+    /// What it is, in words.
     pub text: String,
 }
 
 /// A place for files, and what is known of it.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct CandidatePlace {
     /// The directory, or the device.
     pub path: String,
-    /// Its file system and device, for people.
+    /// Its file system and device, in words.
     pub text: String,
     /// Free room.
     pub free_bytes: u64,
@@ -41,12 +41,12 @@ pub struct Place {
 /// What this machine has.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
-    /// The engines, and what was found of each, for people; those that cannot be used say why.
+    /// The engines, and what was found of each, in words; those that cannot be used say why.
     pub engines: Vec<(&'static str, String)>,
     /// The current directory first, then other file systems.
-    pub places: Vec<Place>,
+    pub places: Vec<CandidatePlace>,
     /// Devices that nobody uses and nothing is on; none of them is ever a default.
-    pub devices: Vec<Place>,
+    pub devices: Vec<CandidatePlace>,
     /// Whether file systems can be made.
     pub can_make_file_systems: bool,
 }
@@ -148,7 +148,7 @@ impl Answers {
     /// The experiment file `name`.toml, for so many cases.
     ///
     /// # Errors
-    /// What does not go together, for people.
+    /// What does not go together, in words.
     pub fn draft(&self, name: &str, machine: &Machine, cases: usize) -> Result<Draft, String> {
         if self.compare == DIRECTORIES && self.places.len() < 2 {
             return Err(
@@ -299,7 +299,7 @@ mod tests {
     use spindle_experiment::Experiment;
 
     fn machine() -> Machine {
-        let place = |path: &str| Place {
+        let place = |path: &str| CandidatePlace {
             path: path.to_owned(),
             text: String::new(),
             free_bytes: 100 * GIB,

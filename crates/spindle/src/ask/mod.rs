@@ -1,4 +1,4 @@
-//! Asking without a file: an experiment file written from a few answers, commented, for people to keep and change. What
+//! Asking without a file: an experiment file written from a few answers, commented, to be kept and changed. What
 //! is run is read from that text by the same reader as any other file, so that a saved one is the one that was run.
 //!
 //! [`draft`] is the file being written, [`engines`] what may be asked for, [`question`] what `spindle try` makes of

@@ -78,7 +78,7 @@ impl Question {
     /// The file, for an experiment of so many cases.
     ///
     /// # Errors
-    /// What is wrong with the question, for people.
+    /// What is wrong with the question, in words.
     pub fn draft(&self, cases: usize) -> Result<Draft, String> {
         let mut draft = self.frame(cases)?;
         self.write_vary(&mut draft)?;
@@ -92,7 +92,7 @@ impl Question {
     /// mistake in them is shown where it was made.
     ///
     /// # Errors
-    /// What is wrong with the question, for people.
+    /// What is wrong with the question, in words.
     pub fn frame(&self, cases: usize) -> Result<Draft, String> {
         let about = vec![
             "Written by `spindle try`, and what it ran. Change it as you like: docs/experiment-file.md describes every key.".to_owned(),
@@ -294,7 +294,7 @@ impl Question {
         Ok(())
     }
 
-    /// Why a directory cannot be taken, for people.
+    /// Why a directory cannot be taken, in words.
     ///
     /// # Errors
     /// The reason, with what to do.
@@ -317,7 +317,7 @@ impl Question {
         Ok(())
     }
 
-    /// Directories that lie on one file system, for people; `None` when each has its own, or settings are compared.
+    /// Directories that lie on one file system, in words; `None` when each has its own, or settings are compared.
     pub fn shared_file_system(&self) -> Option<String> {
         let device = |path: &String| {
             let found = facts::file_system(Path::new(path)).ok()?;
@@ -336,7 +336,7 @@ impl Question {
     }
 }
 
-/// The directory that a path leads to; or why no database can be put there, for people.
+/// The directory that a path leads to; or why no database can be put there, in words.
 ///
 /// # Errors
 /// The reason, with what to do.

@@ -21,7 +21,7 @@ use super::ask::{cannot_write, save};
 use super::{fail, print_then, wrong_experiment};
 use crate::ask::engines::{engine_of, has_processes};
 use crate::ask::interview::{
-    Answers, Choice, DIRECTORIES, Machine, Place, comparable, times, workloads,
+    Answers, CandidatePlace, Choice, DIRECTORIES, Machine, comparable, times, workloads,
 };
 use crate::ask::question::check_path;
 use crate::{plan, say};
@@ -397,8 +397,8 @@ fn is_for_databases(type_name: &str) -> bool {
 }
 
 /// The current directory, and other file systems with room.
-fn places() -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
+fn places() -> Vec<CandidatePlace> {
+    let mut places: Vec<CandidatePlace> = Vec::new();
     let mut seen = Vec::new();
     let mounts = mounts::readable_mounts(&SystemTree::default());
     let others = mounts.iter().filter(|mount| {
@@ -420,7 +420,7 @@ fn places() -> Vec<Place> {
         }
         seen.push(device);
         let free_gib = found.free_bytes as f64 / (1_u64 << 30) as f64;
-        places.push(Place {
+        places.push(CandidatePlace {
             path: path.display().to_string(),
             text: format!(
                 "{} on {}, {free_gib:.1} GiB free",
@@ -433,10 +433,10 @@ fn places() -> Vec<Place> {
 }
 
 /// Devices that nobody uses and nothing is on.
-fn devices() -> Vec<Place> {
+fn devices() -> Vec<CandidatePlace> {
     let empty = empty_devices(&SystemTree::default(), DEVICE_MIN_BYTES);
     let devices = empty.into_iter().take(PLACES_MAX);
-    let place = |device: EmptyDevice| Place {
+    let place = |device: EmptyDevice| CandidatePlace {
         path: device.path.display().to_string(),
         text: format!(
             "{}, an empty device of {:.1} GiB, formatted by the run",

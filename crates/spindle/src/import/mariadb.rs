@@ -94,7 +94,7 @@ fn counted(connection: &mut dyn SqlConnection, asked: &str) -> Result<Vec<Counte
     Ok(found)
 }
 
-/// What is left of calls and time when those that are known are taken away.
+/// What is left of calls and time without those that are known.
 fn untold(
     connection: &mut dyn SqlConnection,
     asked: &str,

@@ -287,7 +287,7 @@ fn experiment(made: &MadeMix, load: &[String], source: &str, size_bytes: Option<
 
 type Server = (Address, Box<dyn SqlConnection>);
 
-/// Comes to a server that speaks this, to read.
+/// Connects to a server that speaks this, to read.
 fn connect(url: &str, scheme: Scheme, password_env: Option<&str>) -> Result<Server, String> {
     let wrong = |error: EngineError| format!("the address cannot be used: {error}");
     let address = Address::complete(url).map_err(wrong)?;

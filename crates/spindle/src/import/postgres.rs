@@ -19,7 +19,7 @@ const HOME: &str = "select quote_ident(n.nspname)::text from pg_extension e \
 /// The statements of this database.
 ///
 /// # Errors
-/// Why they are not told, for people.
+/// Why they are not told, in words.
 pub fn statements(connection: &mut dyn SqlConnection) -> Result<Vec<Counted>, String> {
     let failed = |error: SessionError| error.to_string();
     let home = texts(connection, HOME).map_err(failed)?.pop();

@@ -29,7 +29,7 @@ pub struct Sampled {
 /// Draws values for all parameters; `rows` are the rows that a call found or changed, on average.
 ///
 /// # Errors
-/// Why the statement is left out, for people.
+/// Why the statement is left out, in words.
 pub fn sample(
     statement: &Statement,
     rows: f64,

@@ -151,7 +151,7 @@ impl Statement {
 /// Reads a statement.
 ///
 /// # Errors
-/// Why it is left out, for people.
+/// Why it is left out, in words.
 pub fn read(text: &str, dialect: Dialect) -> Result<Statement, String> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(format!("it is longer than {} KiB", TEXT_BYTES_MAX >> 10));

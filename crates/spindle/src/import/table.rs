@@ -40,7 +40,7 @@ pub trait Tables {
     /// A table by the parts of its name; `None`: it is not known.
     ///
     /// # Errors
-    /// Why that cannot be known now, for people; so for the others.
+    /// Why that cannot be known now, in words; so for the others.
     fn table(&mut self, name: &[String]) -> Result<Option<Rc<Table>>, String>;
 
     /// What is known of the values of a column; `None`: nothing.

@@ -41,7 +41,7 @@ impl Totals {
     }
 }
 
-/// What a mix is, for people.
+/// What a mix is, in words.
 pub fn told(
     mix: &Mix,
     totals: &Totals,

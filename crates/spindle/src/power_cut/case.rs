@@ -110,7 +110,7 @@ impl Case {
         )
     }
 
-    /// From the volume up, for people.
+    /// From the volume up, in words.
     pub fn stack(&self) -> String {
         let volume = self.spec.volume.as_ref().map(ToString::to_string);
         let kind = match &self.spec.kind {

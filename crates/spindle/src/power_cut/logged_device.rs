@@ -1,6 +1,6 @@
 //! Devices whose writes are logged, made with device-mapper: one dm-log-writes below everything, so that there is one
 //! log in one order, and linear parts of it that stand in for a layout's devices. They are in the ledger of their run,
-//! and are taken away with the layout.
+//! and are removed with the layout.
 
 use std::path::{Path, PathBuf};
 
@@ -144,7 +144,7 @@ impl<'a> LoggedDevice<'a> {
 }
 
 impl Drop for LoggedDevice<'_> {
-    /// Takes away what the ledger still names: nothing, unless an error is under way.
+    /// Removes what the ledger still names: nothing, unless an error is under way.
     fn drop(&mut self) {
         undo_everything(self.ledger, self.tree);
     }

@@ -95,7 +95,7 @@ fn record_on(
     interrupted: &AtomicBool,
 ) -> Result<Vec<AddressMap>, PowerCutError> {
     let target = target_of(&case.spec, case.disk_group.as_ref(), made)
-        .map_err(|reason| case.not_made(reason))?;
+        .map_err(|reason| case.not_made(reason.to_string()))?;
     let volumes: Vec<String> = match &target {
         Target::Directory(directory) => {
             let facts = facts::file_system(directory)?;

@@ -42,7 +42,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// `None` where it cannot be had, which is said.
+    /// `None` where it cannot be used, which is said.
     fn new(kind: ServerKind, experiment: &str) -> Option<Scene> {
         if !rustix::process::geteuid().is_root() {
             spindle_harness::skip("a small file system needs root");

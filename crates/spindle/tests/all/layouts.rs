@@ -1,5 +1,5 @@
 //! Layouts that Spindle makes, as people use them: a run over raw devices, file systems and disk groups of its own, one
-//! that is killed at random moments, and what is left of it. As root; what cannot be had is said in one line.
+//! that is killed at random moments, and what is left of it. As root; what cannot be used is said in one line.
 
 use std::collections::BTreeSet;
 use std::fs;

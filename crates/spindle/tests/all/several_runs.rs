@@ -1,4 +1,4 @@
-//! A plan of several runs: each on files made anew, killed in the middle and gone on with, judged by its runs.
+//! A plan of several runs: each on files made again, killed in the middle and gone on with, judged by its runs.
 
 use std::collections::BTreeSet;
 use std::fs;

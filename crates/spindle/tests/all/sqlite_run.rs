@@ -1,4 +1,4 @@
-//! A run on SQLite, as people start it: three journal modes side by side, one that cannot be had, killed and gone on
+//! A run on SQLite, as people start it: three journal modes side by side, one that cannot be used, killed and gone on
 //! with.
 
 use std::fs;

@@ -63,7 +63,7 @@ impl Counts {
 }
 
 impl Database {
-    /// The database on a device. Error: why it cannot be worked with, for people.
+    /// The database on a device. Error: why it cannot be worked with, in words.
     pub fn open(name: &str, device: Arc<dyn BlockDevice>) -> Result<Database, String> {
         let limits = device.limits();
         let block_bytes = limits.alignment_bytes.max(SECTOR_BYTES);

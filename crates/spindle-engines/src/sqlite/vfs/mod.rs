@@ -17,7 +17,7 @@
 //! Reads go to the device in whole blocks, writes in whole pages, and pages are no smaller than blocks: nothing is ever
 //! read to be written again beside something new. A database belongs to one process, by the lock of its node; its
 //! connections lock each other out in memory (`locks`), and share the index of the log there (`shared_memory`), which
-//! is made anew from the log by the first connection, as after every crash.
+//! is made again from the log by the first connection, as after every crash.
 //!
 //! Only `sqlite` may come here.
 
@@ -142,7 +142,7 @@ impl Attached {
         counts
     }
 
-    /// The first I/O that failed, for people: SQLite itself only says that one did.
+    /// The first I/O that failed, in words: SQLite itself only says that one did.
     pub fn failure(&self) -> Option<String> {
         self.database.failure.get().cloned()
     }

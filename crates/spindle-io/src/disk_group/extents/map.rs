@@ -12,20 +12,20 @@ pub(crate) const COPIES_MAX: usize = 3;
 
 /// Where one copy of an extent begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct UnitPlace {
     pub(crate) disk: u16,
     pub(crate) au: u32,
 }
 
 const NOWHERE: u64 = u64::MAX;
 
-impl Place {
+impl UnitPlace {
     fn pack(self) -> u64 {
         u64::from(self.disk) << 32 | u64::from(self.au)
     }
 
-    fn unpack(packed: u64) -> Option<Place> {
-        (packed != NOWHERE).then_some(Place {
+    fn unpack(packed: u64) -> Option<UnitPlace> {
+        (packed != NOWHERE).then_some(UnitPlace {
             disk: (packed >> 32) as u16,
             au: packed as u32,
         })
@@ -50,7 +50,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    fn at(places: &[Place]) -> Extent {
+    fn at(places: &[UnitPlace]) -> Extent {
         Extent {
             word: AtomicU64::new(0),
             copies: std::array::from_fn(|copy| {
@@ -61,16 +61,16 @@ impl Extent {
 
     /// Where copy number `copy` lies.
     #[inline]
-    pub(crate) fn place(&self, copy: usize) -> Option<Place> {
-        Place::unpack(self.copies[copy].load(Ordering::Acquire))
+    pub(crate) fn place(&self, copy: usize) -> Option<UnitPlace> {
+        UnitPlace::unpack(self.copies[copy].load(Ordering::Acquire))
     }
 
     /// Where the copies lie, the primary one first.
-    pub(crate) fn places(&self) -> impl Iterator<Item = Place> + '_ {
+    pub(crate) fn places(&self) -> impl Iterator<Item = UnitPlace> + '_ {
         (0..COPIES_MAX).map_while(|copy| self.place(copy))
     }
 
-    pub(crate) fn set_place(&self, copy: usize, place: Place) {
+    pub(crate) fn set_place(&self, copy: usize, place: UnitPlace) {
         self.copies[copy].store(place.pack(), Ordering::Release);
     }
 
@@ -122,7 +122,7 @@ impl Access {
 
 impl ExtentMap {
     /// A file of that shape whose extents lie at `places`, `copies` of each.
-    pub(crate) fn new(shape: Shape, copies: usize, places: &[Vec<Place>]) -> ExtentMap {
+    pub(crate) fn new(shape: Shape, copies: usize, places: &[Vec<UnitPlace>]) -> ExtentMap {
         ExtentMap {
             shape,
             copies,
@@ -240,7 +240,10 @@ mod tests {
         ExtentMap::new(
             shape,
             2,
-            &[vec![Place { disk: 3, au: 9 }, Place { disk: 0, au: 4 }]],
+            &[vec![
+                UnitPlace { disk: 3, au: 9 },
+                UnitPlace { disk: 0, au: 4 },
+            ]],
         )
     }
 
@@ -252,18 +255,21 @@ mod tests {
     #[test]
     fn places_are_kept() {
         let map = map();
-        let places: Vec<Place> = map.extents()[0].places().collect();
-        assert_eq!(places, [Place { disk: 3, au: 9 }, Place { disk: 0, au: 4 }]);
+        let places: Vec<UnitPlace> = map.extents()[0].places().collect();
+        assert_eq!(
+            places,
+            [UnitPlace { disk: 3, au: 9 }, UnitPlace { disk: 0, au: 4 }]
+        );
         map.extents()[0].set_place(
             1,
-            Place {
+            UnitPlace {
                 disk: 1023,
                 au: u32::MAX,
             },
         );
         assert_eq!(
             map.extents()[0].place(1),
-            Some(Place {
+            Some(UnitPlace {
                 disk: 1023,
                 au: u32::MAX
             })

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::disk_group::disk::format::DiskLayout;
-use crate::disk_group::extents::map::Place;
+use crate::disk_group::extents::map::UnitPlace;
 
 /// Most partners of a disk; few, so that a second failure rarely meets both copies of an extent.
 const PARTNERS_MAX: usize = 8;
@@ -106,12 +106,12 @@ impl Space {
         self.disks.get_mut(&disk)?.allocate(count)
     }
 
-    pub(crate) fn take(&mut self, place: Place, count: u32) -> bool {
+    pub(crate) fn take(&mut self, place: UnitPlace, count: u32) -> bool {
         let disk = self.disks.get_mut(&place.disk);
         disk.is_some_and(|disk| disk.take(place.au, count))
     }
 
-    pub(crate) fn free(&mut self, place: Place, count: u32) {
+    pub(crate) fn free(&mut self, place: UnitPlace, count: u32) {
         // A disk that has left the group has taken its space with it.
         if let Some(disk) = self.disks.get_mut(&place.disk) {
             disk.free(place.au, count);
@@ -181,8 +181,8 @@ impl<'a> Spread<'a> {
     }
 
     /// Places one extent of `aus` AUs, `copies` times; `None`, with nothing taken, when there is no room.
-    pub(crate) fn place(&mut self, space: &mut Space, aus: u32) -> Option<Vec<Place>> {
-        let mut places: Vec<Place> = Vec::new();
+    pub(crate) fn place(&mut self, space: &mut Space, aus: u32) -> Option<Vec<UnitPlace>> {
+        let mut places: Vec<UnitPlace> = Vec::new();
         for copy in 0..self.loads.len() {
             let found = self.order(copy, &places).into_iter().find_map(|at| {
                 let disk = self.candidates[at].disk;
@@ -195,7 +195,7 @@ impl<'a> Spread<'a> {
                 return None;
             };
             self.loads[copy][at] += u64::from(aus);
-            places.push(Place {
+            places.push(UnitPlace {
                 disk: self.candidates[at].disk,
                 au,
             });
@@ -206,7 +206,7 @@ impl<'a> Spread<'a> {
 
     /// Candidates for a copy, best first: partners of the primary before others, then those with the least of this file
     /// for their size, all of them in failure groups that have no copy yet.
-    fn order(&self, copy: usize, places: &[Place]) -> Vec<usize> {
+    fn order(&self, copy: usize, places: &[UnitPlace]) -> Vec<usize> {
         let count = self.candidates.len();
         let group_of = |disk: u16| {
             let of = |candidate: &&Candidate| candidate.disk == disk;
@@ -254,7 +254,7 @@ mod tests {
         (list.collect(), space)
     }
 
-    fn counts(places: &[Vec<Place>], disks: u16) -> Vec<usize> {
+    fn counts(places: &[Vec<UnitPlace>], disks: u16) -> Vec<usize> {
         let of = |disk| {
             places
                 .iter()
@@ -326,12 +326,12 @@ mod tests {
         let first = space.allocate(0, 4).unwrap();
         let gap = space.allocate(0, 3).unwrap();
         assert_eq!((first, gap), (4, 8));
-        space.free(Place { disk: 0, au: first }, 4);
+        space.free(UnitPlace { disk: 0, au: first }, 4);
         assert_eq!(space.allocate(0, 16), Some(11));
         assert_eq!(space.allocate(0, 4), Some(4));
-        assert!(!space.take(Place { disk: 0, au: 5 }, 1), "it is used");
+        assert!(!space.take(UnitPlace { disk: 0, au: 5 }, 1), "it is used");
         assert!(
-            !space.take(Place { disk: 0, au: 103 }, 2),
+            !space.take(UnitPlace { disk: 0, au: 103 }, 2),
             "the disk ends there"
         );
     }

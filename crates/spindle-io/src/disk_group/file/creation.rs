@@ -11,7 +11,7 @@ use crate::disk_group::DiskGroup;
 use crate::disk_group::disk::disk_io;
 use crate::disk_group::disk::format::BLOCK_BYTES;
 use crate::disk_group::error::DiskGroupError;
-use crate::disk_group::extents::map::{ExtentMap, Place};
+use crate::disk_group::extents::map::{ExtentMap, UnitPlace};
 use crate::disk_group::extents::space::Spread;
 use crate::disk_group::extents::striping::{STRIPE_WIDTH, Shape, Striping};
 use crate::disk_group::file::group_file::GroupFile;
@@ -71,7 +71,7 @@ impl DiskGroup {
         core.book.lock().creations.push(Arc::downgrade(&map));
         if map.copies() > 1 {
             // All at once, instead of one by one at the first write to each extent.
-            let places: Vec<Place> = map
+            let places: Vec<UnitPlace> = map
                 .extents()
                 .iter()
                 .flat_map(|extent| extent.places())
@@ -127,7 +127,7 @@ fn reserve(
     name: &str,
     bytes: u64,
     template: Template,
-) -> Result<(ExtentMap, Vec<(Place, u32)>), DiskGroupError> {
+) -> Result<(ExtentMap, Vec<(UnitPlace, u32)>), DiskGroupError> {
     let mut book = core.book.lock();
     let redundancy = template.redundancy.unwrap_or(book.state.redundancy);
     let copies = redundancy.copies();

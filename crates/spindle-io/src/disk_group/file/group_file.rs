@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use crate::device::{
     BlockDevice, Completer, Completion, Follower, IoError, IoOutcome, Limits, Operation, Request,
 };
-use crate::disk_group::extents::map::{Access, Extent, ExtentMap, Place};
+use crate::disk_group::extents::map::{Access, Extent, ExtentMap, UnitPlace};
 use crate::disk_group::extents::striping::{STRIPE_BYTES, Spot, Striping};
 use crate::disk_group::file::mirrored_write::MirroredWrite;
 use crate::disk_group::file::pieces;
@@ -34,7 +34,7 @@ pub(crate) struct GroupFile {
     /// A write was lost, and whoever asked for it was told.
     pub(crate) has_lost_writes: AtomicBool,
     /// Of a file that is being made: its space, given back if it never is.
-    pub(crate) reserved: sync::Latch<Option<Vec<(Place, u32)>>>,
+    pub(crate) reserved: sync::Latch<Option<Vec<(UnitPlace, u32)>>>,
 }
 
 /// Disk number and byte of the file, as the mark of a read that was handed on.
@@ -153,7 +153,7 @@ impl GroupFile {
         spot: Spot,
         access: Access,
         member: &Member,
-        place: Place,
+        place: UnitPlace,
         mut request: Request,
     ) -> Completion {
         let mark = mark_of(place.disk, request.offset);
@@ -238,7 +238,7 @@ impl GroupFile {
             if self.map.copies() == 1 || self.is_marked(spot) {
                 return self.write_entered(spot, request).await;
             }
-            let places: Vec<Place> = self.extent(spot).places().collect();
+            let places: Vec<UnitPlace> = self.extent(spot).places().collect();
             let marked = self.core.mark(&places).await;
             self.map.leave(spot.extent, access);
             if let Err(error) = marked {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::disk_group::DiskGroup;
 use crate::disk_group::disk::disk_io;
 use crate::disk_group::error::DiskGroupError;
-use crate::disk_group::extents::map::{ExtentMap, Place};
+use crate::disk_group::extents::map::{ExtentMap, UnitPlace};
 use crate::disk_group::metadata::store::Store;
 use crate::disk_group::mount::disks::look_at;
 use crate::disk_group::mounted::core::Core;
@@ -198,7 +198,7 @@ impl Core {
         report: &mut CheckReport,
     ) {
         let members = self.members.load_full();
-        let mut copies: Vec<(&Arc<Member>, Place)> =
+        let mut copies: Vec<(&Arc<Member>, UnitPlace)> =
             members.to_write(&map.extents()[extent]).collect();
         copies.retain(|(member, _)| member.is_readable);
         report.extents += 1;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::disk_group::DiskGroup;
 use crate::disk_group::error::DiskGroupError;
-use crate::disk_group::extents::map::{ExtentMap, Place};
+use crate::disk_group::extents::map::{ExtentMap, UnitPlace};
 use crate::disk_group::maintenance::plan::{Lying, Move, RebalanceDisks, plan};
 use crate::disk_group::metadata::state::Change;
 use crate::disk_group::mounted::copying::{self, Copy};
@@ -222,7 +222,7 @@ impl Core {
     }
 
     /// Space for the copy, if it still may lie there.
-    fn take_place(&self, map: &ExtentMap, step: Move, aus: u32) -> Option<Place> {
+    fn take_place(&self, map: &ExtentMap, step: Move, aus: u32) -> Option<UnitPlace> {
         let mut book = self.book.lock();
         let to = book
             .state
@@ -241,18 +241,23 @@ impl Core {
             }
         }
         let au = book.space.allocate(step.to, aus)?;
-        Some(Place { disk: step.to, au })
+        Some(UnitPlace { disk: step.to, au })
     }
 
     /// Copies an extent to a new place: from the copy that is moved if it can be read, else from another.
-    async fn copy_to(&self, map: &ExtentMap, step: Move, new: Place) -> Result<(), DiskGroupError> {
+    async fn copy_to(
+        &self,
+        map: &ExtentMap,
+        step: Move,
+        new: UnitPlace,
+    ) -> Result<(), DiskGroupError> {
         if map.copies() > 1 {
             // While a disk with a copy is offline, this place has to say what that disk has missed.
             self.mark(&[new]).await?;
         }
         let members = self.members.load_full();
         let extent = &map.extents()[step.extent];
-        let readable = |place: Place| {
+        let readable = |place: UnitPlace| {
             let member = members
                 .get(place.disk)
                 .filter(|member| member.is_readable)?;
@@ -293,7 +298,12 @@ impl Core {
     }
 
     /// Enters a move into the metadata; false when the file has gone, or the disk.
-    async fn enter_move(&self, file: u32, step: Move, to: Place) -> Result<bool, DiskGroupError> {
+    async fn enter_move(
+        &self,
+        file: u32,
+        step: Move,
+        to: UnitPlace,
+    ) -> Result<bool, DiskGroupError> {
         let turn = self.turn().await?;
         let is_good = {
             let book = self.book.lock();

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::disk_group::disk::format::{DISKS_MAX, DiskLayout, is_allocation_unit};
-use crate::disk_group::extents::map::{COPIES_MAX, ExtentMap, Place};
+use crate::disk_group::extents::map::{COPIES_MAX, ExtentMap, UnitPlace};
 use crate::disk_group::extents::striping::{STRIPE_WIDTH, Shape, Striping};
 use crate::disk_group::metadata::encoding::{Decoder, Encoder};
 use crate::disk_group::metadata::state::{
@@ -215,13 +215,13 @@ fn decode_disk(from: &mut Decoder<'_>, au_bytes: u64) -> Option<DiskEntry> {
     })
 }
 
-fn encode_place(place: Place, to: &mut Encoder) {
+fn encode_place(place: UnitPlace, to: &mut Encoder) {
     to.u16(place.disk);
     to.u32(place.au);
 }
 
-fn decode_place(from: &mut Decoder<'_>) -> Option<Place> {
-    Some(Place {
+fn decode_place(from: &mut Decoder<'_>) -> Option<UnitPlace> {
+    Some(UnitPlace {
         disk: from.u16().filter(|disk| *disk < DISKS_MAX)?,
         au: from.u32()?,
     })
@@ -259,7 +259,7 @@ fn decode_file(from: &mut Decoder<'_>, au_bytes: u64) -> Option<FileEntry> {
     (extents == shape.extents()).then_some(())?;
     let mut places = Vec::with_capacity(extents.min(from.0.len()));
     for _ in 0..extents {
-        let copies: Option<Vec<Place>> = (0..copies).map(|_| decode_place(from)).collect();
+        let copies: Option<Vec<UnitPlace>> = (0..copies).map(|_| decode_place(from)).collect();
         places.push(copies?);
     }
     Some(FileEntry {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use spindle_text::words;
 
 use crate::disk_group::disk::format::DiskLayout;
-use crate::disk_group::extents::map::{ExtentMap, Place};
+use crate::disk_group::extents::map::{ExtentMap, UnitPlace};
 use crate::disk_group::extents::space::{Candidate, DiskSpace, Space};
 
 words! {
@@ -122,7 +122,7 @@ pub(crate) enum Change {
         file: u32,
         extent: u32,
         copy: u8,
-        to: Place,
+        to: UnitPlace,
     },
 }
 
@@ -249,22 +249,22 @@ pub(crate) mod tests {
         }
     }
 
-    pub(in crate::disk_group) fn file(places: &[[Place; 2]]) -> FileEntry {
+    pub(in crate::disk_group) fn file(places: &[[UnitPlace; 2]]) -> FileEntry {
         let shape = Shape::new(
             places.len() as u64 * (1 << 20),
             Striping::Coarse,
             1,
             1 << 20,
         );
-        let places: Vec<Vec<Place>> = places.iter().map(|places| places.to_vec()).collect();
+        let places: Vec<Vec<UnitPlace>> = places.iter().map(|places| places.to_vec()).collect();
         FileEntry {
             name: "users01".to_owned(),
             map: Arc::new(ExtentMap::new(shape, 2, &places)),
         }
     }
 
-    pub(in crate::disk_group) fn place(disk: u16, au: u32) -> Place {
-        Place { disk, au }
+    pub(in crate::disk_group) fn place(disk: u16, au: u32) -> UnitPlace {
+        UnitPlace { disk, au }
     }
 
     #[test]

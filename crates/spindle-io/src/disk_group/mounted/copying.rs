@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::device::IoError;
 use crate::disk_group::disk::disk_io;
 use crate::disk_group::error::DiskGroupError;
-use crate::disk_group::extents::map::{ExtentMap, Place};
+use crate::disk_group::extents::map::{ExtentMap, UnitPlace};
 use crate::disk_group::mounted::core::Core;
 use crate::disk_group::mounted::members::Member;
 
@@ -13,7 +13,7 @@ use crate::disk_group::mounted::members::Member;
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// Where a copy of an extent is.
-pub(crate) type Copy = (Arc<Member>, Place);
+pub(crate) type Copy = (Arc<Member>, UnitPlace);
 
 /// A disk that failed while an extent was copied.
 pub(crate) struct FailedCopy {

@@ -351,7 +351,7 @@ impl Core {
     }
 }
 
-/// Hears of the end of a flush at once: what was not flushed may be gone, and what was there before be read again.
+/// Learns of the end of a flush at once: what was not flushed may be gone, and what was there before be read again.
 struct Flushing {
     core: Arc<Core>,
     member: Arc<Member>,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::disk_group::error::DiskGroupError;
-use crate::disk_group::extents::map::Place;
+use crate::disk_group::extents::map::UnitPlace;
 use crate::disk_group::mounted::change_map::SWEEP_NS;
 use crate::disk_group::mounted::core::Core;
 use crate::disk_group::mounted::members::Member;
@@ -13,10 +13,10 @@ use crate::sync::atomic::Ordering;
 impl Core {
     /// Sets the bits of copies that are about to be written, durably. A disk whose map cannot be written is taken
     /// offline.
-    pub(crate) async fn mark(&self, places: &[Place]) -> Result<(), DiskGroupError> {
+    pub(crate) async fn mark(&self, places: &[UnitPlace]) -> Result<(), DiskGroupError> {
         let members = self.members.load_full();
         let unmarked = || {
-            let of = |place: &Place| Some((members.get(place.disk)?, place.au));
+            let of = |place: &UnitPlace| Some((members.get(place.disk)?, place.au));
             let attached = places.iter().filter_map(of);
             attached.filter(|(member, au)| !member.map.is_set(*au))
         };

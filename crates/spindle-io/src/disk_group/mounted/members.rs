@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::disk_group::disk::disk_io::Device;
 use crate::disk_group::disk::format::DiskLayout;
-use crate::disk_group::extents::map::{Extent, Place};
+use crate::disk_group::extents::map::{Extent, UnitPlace};
 use crate::disk_group::mounted::change_map::ChangeMap;
 
 /// An attached disk.
@@ -29,7 +29,7 @@ pub(crate) struct Member {
 impl Member {
     /// First byte of a place on the device.
     #[inline]
-    pub(crate) fn byte_of(&self, place: Place) -> u64 {
+    pub(crate) fn byte_of(&self, place: UnitPlace) -> u64 {
         u64::from(place.au) * self.layout.au_bytes
     }
 }
@@ -65,8 +65,11 @@ impl Members {
     /// The copy of an extent to read: one of the preferred failure group, else the first that may be read; one on a
     /// suspect disk only if there is no other.
     #[inline]
-    pub(crate) fn to_read<'a>(&'a self, extent: &'a Extent) -> Option<(&'a Arc<Member>, Place)> {
-        let mut best: Option<(&Arc<Member>, Place)> = None;
+    pub(crate) fn to_read<'a>(
+        &'a self,
+        extent: &'a Extent,
+    ) -> Option<(&'a Arc<Member>, UnitPlace)> {
+        let mut best: Option<(&Arc<Member>, UnitPlace)> = None;
         for (member, place) in self
             .to_write(extent)
             .filter(|(member, _)| member.is_readable)
@@ -84,8 +87,8 @@ impl Members {
     pub(crate) fn to_write<'a>(
         &'a self,
         extent: &'a Extent,
-    ) -> impl Iterator<Item = (&'a Arc<Member>, Place)> {
-        let of = |place: Place| Some((self.get(place.disk)?, place));
+    ) -> impl Iterator<Item = (&'a Arc<Member>, UnitPlace)> {
+        let of = |place: UnitPlace| Some((self.get(place.disk)?, place));
         extent.places().filter_map(of)
     }
 }

@@ -309,7 +309,7 @@ fn resync_copies_what_was_missed() {
     }
 }
 
-/// A disk that is offline is dropped: its copies are made anew from the others.
+/// A disk that is offline is dropped: its copies are made again from the others.
 #[test]
 fn an_offline_disk_can_be_dropped() {
     let mut room = Room::blank(1, 4, 16);

@@ -211,7 +211,7 @@ pub(in crate::real) fn parent(path: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-/// A new file for direct I/O without a name, or with one that is taken away at once.
+/// A new file for direct I/O without a name, or with one that is removed at once.
 fn nameless_file(directory: &Path) -> io::Result<File> {
     let open = |flags| {
         let mut options = OpenOptions::new();

@@ -17,7 +17,7 @@ pub(in crate::real) trait Way: Sync {
     /// Whether the system has it.
     ///
     /// # Errors
-    /// Why not, for people.
+    /// Why not, in words.
     fn available(&self) -> Result<(), String> {
         Ok(())
     }

@@ -37,7 +37,7 @@ pub(crate) struct Finished {
 
 impl Finished {
     pub(crate) fn deliver(self) {
-        // The device may be closed by whoever hears of the end: let go of it first.
+        // The device may be closed by whoever learns of the end: let go of it first.
         drop(self.core);
         self.completer.complete(self.transfer.outcome(self.result));
     }

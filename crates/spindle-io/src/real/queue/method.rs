@@ -60,7 +60,7 @@ impl Method {
         })
     }
 
-    /// Whether this system has it. Errors: why not, for people.
+    /// Whether this system has it. Errors: why not, in words.
     pub fn available(self) -> Result<(), String> {
         self.way().available()
     }

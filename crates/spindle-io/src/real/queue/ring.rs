@@ -2,7 +2,7 @@
 //! there is no lock. Requests are queued and handed to the kernel when the thread waits (`block_on`), which is also
 //! when results are taken in. The ring owns a request, buffers and open file included, until its completion entry has
 //! arrived: dropping a `Completion` is harmless, and closing a ring waits for what is under way. Completions are
-//! delivered outside the borrow of the ring, because who hears of one may close a file that the ring has registered.
+//! delivered outside the borrow of the ring, because who learns of one may close a file that the ring has registered.
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;

@@ -46,7 +46,7 @@ struct View {
     seen: Vec<(Key, usize)>,
 }
 
-/// What a history comes to.
+/// The verdict on a history.
 pub struct Judgement {
     /// Everything that must not be, the worst first.
     pub anomalies: Vec<Anomaly>,

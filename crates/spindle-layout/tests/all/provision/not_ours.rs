@@ -233,7 +233,7 @@ fn bytes_without_a_name_are_erased_only_while_the_device_stayed() {
     file.write_all_at(&[9; 4096], 0).unwrap();
     drop(file);
     let path = scene.ledgers().join("dead.jsonl");
-    // As if the system had been started anew.
+    // As if the system had been started again.
     let boot = boot_id();
     fs::write(&path, kept.replace(&boot, "another-start")).unwrap();
     let first = cleaned(&scene);

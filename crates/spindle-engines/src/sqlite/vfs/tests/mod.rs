@@ -21,7 +21,7 @@ fn flags() -> OpenFlags {
     OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX
 }
 
-/// A directory for what lies beside the database: in memory, where it can be had, as tests flush often.
+/// A directory for what lies beside the database: in memory, where it can be used, as tests flush often.
 fn directory() -> TempDir {
     let in_memory = tempfile::tempdir_in("/dev/shm");
     in_memory.or_else(|_| tempfile::tempdir()).unwrap()

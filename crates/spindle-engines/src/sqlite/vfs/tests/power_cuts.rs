@@ -1,5 +1,5 @@
 //! The power is cut at an I/O of the device: of what was not flushed there, any part may be gone. Journal and log are
-//! then as they were at that moment, and the database is opened anew.
+//! then as they were at that moment, and the database is opened again.
 
 use super::*;
 

@@ -14,7 +14,7 @@ use crate::sql::tpcc::check::{Inconsistent, said};
 use crate::workload::{Acknowledged, Checker};
 
 /// A warehouse and a district.
-type Place = (u32, u32);
+type DistrictKey = (u32, u32);
 
 /// What is known of a warehouse.
 #[derive(Default)]
@@ -66,9 +66,9 @@ pub struct Rows {
     loaded_delivered: u64,
     acknowledged: Vec<Acknowledged>,
     warehouses: BTreeMap<u32, OfWarehouse>,
-    districts: BTreeMap<Place, OfDistrict>,
-    customers: BTreeMap<(Place, u32), OfCustomer>,
-    orders: BTreeMap<(Place, u32), OfOrder>,
+    districts: BTreeMap<DistrictKey, OfDistrict>,
+    customers: BTreeMap<(DistrictKey, u32), OfCustomer>,
+    orders: BTreeMap<(DistrictKey, u32), OfOrder>,
     numbers: Numbers,
 }
 
@@ -175,7 +175,7 @@ impl Rows {
             count(1, taken.get(warehouse) != Some(&of.taken));
             count(8, of.taken != of.paid);
         }
-        let mut delivered: BTreeMap<(Place, u32), i64> = BTreeMap::new();
+        let mut delivered: BTreeMap<(DistrictKey, u32), i64> = BTreeMap::new();
         for ((place, _), of) in &self.orders {
             let is_either = match of.is_there {
                 true => of.has_carrier != of.is_new,
@@ -212,7 +212,7 @@ impl OfDistrict {
     }
 }
 
-fn place(row: &[u8], warehouse: Column, district: Column) -> Place {
+fn place(row: &[u8], warehouse: Column, district: Column) -> DistrictKey {
     (warehouse.number(row), district.number(row))
 }
 
