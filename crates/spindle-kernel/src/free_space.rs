@@ -87,6 +87,11 @@ impl FreeSpace {
         self.state.lock().waiting.pop_front()
     }
 
+    /// How many blocks wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.state.lock().waiting.len()
+    }
+
     /// The next block that nobody has taken, whose address `find` gives; `Err` with its number when there is none.
     pub(crate) fn take_next(
         &self,

@@ -26,13 +26,15 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// The datafile of a number: 0 is undo's.
+    /// The datafile of a number that the database has: 0 is undo's.
     pub(crate) fn datafile(&self, file: u16) -> &Arc<dyn BlockDevice> {
-        if file == UNDO_FILE {
-            &self.undo
-        } else {
-            &self.data[usize::from(file) - 1]
-        }
+        let found = self.find_datafile(file);
+        found.expect("a block that was read is in a datafile")
+    }
+
+    /// The datafile of any number.
+    pub(crate) fn find_datafile(&self, file: u16) -> Option<&Arc<dyn BlockDevice>> {
+        self.datafiles().nth(usize::from(file))
     }
 
     /// The tempfile of a number; tempfiles are numbered on from the datafiles.

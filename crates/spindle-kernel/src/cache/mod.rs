@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use spindle_io::sync::Semaphore;
 use spindle_io::sync::atomic::Ordering;
-use spindle_io::{Arena, Operation, Request, Submission};
+use spindle_io::{Arena, BlockDevice, Operation, Request, Submission};
 
 use crate::block::{self, BlockAddress, BlockKind};
 use crate::buggify::Switch;
@@ -349,8 +349,8 @@ impl BufferCache {
         submission: Submission,
     ) -> Result<Vec<Pin>> {
         let first = claims[0].pin().address;
-        let device = fixed.storage.datafile(first.file);
         let block_bytes = self.arena.frame_bytes();
+        let device = device_of(fixed, first, claims.len() * block_bytes)?;
         let into = claims
             .iter()
             .map(|claim| {
@@ -499,6 +499,22 @@ impl BufferCache {
         }
         self.writers.wake_all();
     }
+}
+
+/// The device to read so many bytes from. Error when it has no such blocks: what led there is damaged.
+fn device_of(fixed: &FixedSga, first: BlockAddress, bytes: usize) -> Result<&dyn BlockDevice> {
+    let found = fixed.storage.find_datafile(first.file);
+    let damaged = |device: String| KernelError::DamagedBlock {
+        address: first,
+        device,
+        reason: "another block leads to it, and there is no such block".to_string(),
+    };
+    let device = found.ok_or_else(|| damaged(format!("datafile {}", first.file)))?;
+    let offset = u64::from(first.block) * fixed.settings.block_bytes as u64;
+    if offset + bytes as u64 > device.limits().capacity_bytes {
+        return Err(damaged(device.name().to_string()));
+    }
+    Ok(&**device)
 }
 
 /// A block that is about to be formatted, in the buffer claimed for it.

@@ -26,7 +26,20 @@ pub(crate) async fn change<T>(
     waits: &ProcessWaits,
     builder: &mut RecordBuilder,
     pins: &[&Pin],
+    plan: impl FnMut(&[ExclusiveBlock<'_>], &mut RecordBuilder) -> Result<T>,
+) -> Result<(T, u64)> {
+    change_and_note(sga, waits, builder, pins, plan, |_| ()).await
+}
+
+/// The same. Once the blocks are changed, and before they are let go, `note` gets what `plan` returned, to remember it
+/// in memory.
+pub(crate) async fn change_and_note<T>(
+    sga: &Sga,
+    waits: &ProcessWaits,
+    builder: &mut RecordBuilder,
+    pins: &[&Pin],
     mut plan: impl FnMut(&[ExclusiveBlock<'_>], &mut RecordBuilder) -> Result<T>,
+    note: impl FnOnce(&T),
 ) -> Result<(T, u64)> {
     let mut room = None;
     loop {
@@ -44,6 +57,7 @@ pub(crate) async fn change<T>(
                 let end = if planted { start } else { end };
                 check_newer(sga, pins, &blocks, end)?;
                 carry_out(pins, &mut blocks, builder, end);
+                note(&planned);
                 if sga.buggify.fires(Switch::LgwrEager) {
                     sga.log.request(end);
                 }

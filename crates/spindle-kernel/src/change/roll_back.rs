@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::block::index::Place;
 use crate::block::space_map::Fill;
 use crate::block::{self, BlockAddress, RowId, heap, transaction_table, undo};
-use crate::cache::Pin;
+use crate::cache::{ExclusiveBlock, Pin};
 use crate::error::{KernelError, Result};
 use crate::free_space::FreeSpace;
 use crate::index::Root;
@@ -16,7 +16,7 @@ use crate::transaction::slot_of;
 use crate::transaction::undo_record::{StoredUndo, UndoRecord};
 use crate::wait_event::ProcessWaits;
 
-use super::blocks::change;
+use super::blocks::{change, change_and_note};
 use super::space::{WithUndo, free_space, push_fill};
 use super::transaction::{push_end, push_slot, table_pin};
 use super::tree;
@@ -136,7 +136,7 @@ async fn undo_one(
     loop {
         let pinned = WithUndo::get(sga, waits, address, undo_address, tells_map).await?;
         let (pins, count) = pinned.pins();
-        let (told, _) = change(sga, waits, builder, &pins[..count], |blocks, builder| {
+        let plan = |blocks: &[ExclusiveBlock<'_>], builder: &mut RecordBuilder| {
             let freed = holds.and_then(|holds| has_freed(sga, &blocks[0], row, holds));
             if freed.is_some() && !tells_map {
                 return Ok(None);
@@ -149,16 +149,16 @@ async fn undo_one(
             }
             push_truncate(builder, undo_address, used);
             Ok(Some(freed))
-        })
-        .await?;
-        match told {
-            None => tells_map = true,
-            Some(freed) => {
-                if let Some(free) = freed {
-                    free.learn(address);
-                }
-                return Ok(());
+        };
+        let learn = |told: &Option<Option<Arc<FreeSpace>>>| {
+            if let Some(Some(free)) = told {
+                free.learn(address);
             }
+        };
+        let told = change_and_note(sga, waits, builder, &pins[..count], plan, learn);
+        match told.await?.0 {
+            None => tells_map = true,
+            Some(_) => return Ok(()),
         }
     }
 }
@@ -166,7 +166,7 @@ async fn undo_one(
 /// The space of a segment, when its block has room once a slot holds so little, and nobody knows.
 fn has_freed(sga: &Sga, block: &[u8], row: RowId, holds: Option<usize>) -> Option<Arc<FreeSpace>> {
     let (_, before) = heap::stored(block, row.slot)?;
-    if holds.unwrap_or(0) >= before.len() {
+    if holds.is_some_and(|holds| holds >= before.len()) {
         return None;
     }
     let free = free_space(sga, block::segment(block));
@@ -200,7 +200,7 @@ async fn undo_entry(
         let leaf = tree::descend(sga, waits, root, place, 0).await?.address;
         let pinned = WithUndo::get(sga, waits, leaf, undo_address, tells_map).await?;
         let (pins, count) = pinned.pins();
-        let (undone, _) = change(sga, waits, builder, &pins[..count], |blocks, builder| {
+        let plan = |blocks: &[ExclusiveBlock<'_>], builder: &mut RecordBuilder| {
             let node = (leaf, &*blocks[0]);
             if !tree::is_leaf_of(sga, node.1, root, place) {
                 return Ok(Undone::Raced);
@@ -217,15 +217,15 @@ async fn undo_entry(
             }
             push_truncate(builder, undo_address, used);
             Ok(Undone::Yes { is_told })
-        })
-        .await?;
-        match undone {
-            Undone::Yes { is_told } => {
-                if is_told {
-                    emptied.learn(leaf);
-                }
-                return Ok(());
+        };
+        let learn = |undone: &Undone| {
+            if let Undone::Yes { is_told: true } = undone {
+                emptied.learn(leaf);
             }
+        };
+        let undone = change_and_note(sga, waits, builder, &pins[..count], plan, learn);
+        match undone.await?.0 {
+            Undone::Yes { .. } => return Ok(()),
             Undone::Empties => tells_map = true,
             Undone::Raced => tells_map = false,
         }

@@ -8,7 +8,8 @@ use super::Session;
 use crate::block::heap::{self, Fit, RowKind};
 use crate::block::space_map::Fill;
 use crate::block::{self, BlockAddress, RowId, Version, undo};
-use crate::change::blocks::change;
+use crate::cache::ExclusiveBlock;
+use crate::change::blocks::{change, change_and_note};
 use crate::change::space::{WithUndo, is_unused, leave, push_fill};
 use crate::change::transaction;
 use crate::error::{KernelError, Result};
@@ -185,10 +186,18 @@ impl Session {
             },
         };
         probe::hit(Probe::RowMigrated);
-        // Were a step to fail, what the steps before it left behind is a migrated row that no slot leads to: dead
-        // space.
         let migrated = [&row.to_bytes()[..], row_bytes].concat();
         let place = self.insert(table, RowKind::Migrated, &migrated).await?;
+        let led = self.lead(table, row, place).await;
+        self.done_or_broken(led)?;
+        match left {
+            Some(place) => self.clear_second(table, row, place).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Has the slot of a row say where it has migrated to.
+    async fn lead(&mut self, table: &Table, row: RowId, place: RowId) -> Result<()> {
         let free = Some(&*table.free);
         self.change_slot(row, kept_bytes(table), free, |before, builder| {
             let forward = &[&place.to_bytes()[..]];
@@ -197,11 +206,7 @@ impl Session {
             let holds = Some(RowId::BYTES);
             Ok(((), Some(Planned { undo, holds })))
         })
-        .await?;
-        match left {
-            Some(place) => self.clear(table, row, place).await.map(drop),
-            None => Ok(()),
-        }
+        .await
     }
 
     /// Empties the place that a row has left to come home.
@@ -210,7 +215,13 @@ impl Session {
         if self.sga.settings.has_planted(PlantedFault::LeftRowKept) {
             return Ok(());
         }
-        self.clear(table, row, place).await.map(drop)
+        self.clear_second(table, row, place).await
+    }
+
+    /// Empties the place of a row whose home has been changed.
+    async fn clear_second(&mut self, table: &Table, row: RowId, place: RowId) -> Result<()> {
+        let cleared = self.clear(table, row, place).await.map(drop);
+        self.done_or_broken(cleared)
     }
 
     /// Puts a row where the present one is, if there is room in that block; one that has migrated from there comes
@@ -251,7 +262,7 @@ impl Session {
     /// Empties the slots of a row.
     pub(super) async fn delete(&mut self, table: &Table, row: RowId) -> Result<()> {
         match self.clear(table, row, row).await? {
-            Some(place) => self.clear(table, row, place).await.map(drop),
+            Some(place) => self.clear_second(table, row, place).await,
             None => Ok(()),
         }
     }
@@ -291,7 +302,7 @@ impl Session {
             let blocks = WithUndo::get(sga, waits, address, undo_address, tells_map).await?;
             let (pins, count) = blocks.pins();
             let pins = &pins[..count];
-            let (done, _) = change(sga, waits, &mut self.builder, pins, |blocks, builder| {
+            let planned = |blocks: &[ExclusiveBlock<'_>], builder: &mut RecordBuilder| {
                 let block = &*blocks[0];
                 let (kind, bytes) =
                     heap::stored(block, place.slot).ok_or(KernelError::NoSuchRow { row: place })?;
@@ -306,7 +317,7 @@ impl Session {
                     return Ok(Some((value, None, false)));
                 };
                 let is_told = free.is_some_and(|free| {
-                    holds.unwrap_or(0) < bytes.len()
+                    holds.is_none_or(|holds| holds < bytes.len())
                         && !free.is_known(address)
                         && free.has_room(block, place.slot, holds)
                 });
@@ -324,16 +335,16 @@ impl Session {
                     &[&undo.header(id, previous), undo.bytes()],
                 );
                 Ok(Some((value, Some(undo.bytes().len()), is_told)))
-            })
-            .await?;
-            match (done, free) {
-                (None, _) => tells_map = true,
-                (Some((value, kept, is_told)), free) => {
-                    if let Some(free) = free.filter(|_| is_told) {
-                        free.learn(address);
-                    }
-                    break (value, kept);
+            };
+            let learn = |done: &Option<(T, Option<usize>, bool)>| {
+                if let (Some((_, _, true)), Some(free)) = (done, free) {
+                    free.learn(address);
                 }
+            };
+            let done = change_and_note(sga, waits, &mut self.builder, pins, planned, learn);
+            match done.await?.0 {
+                None => tells_map = true,
+                Some((value, kept, _)) => break (value, kept),
             }
         };
         let unused_bytes = match kept {
@@ -352,10 +363,18 @@ impl Session {
         kind: RowKind,
         bytes: &[u8],
     ) -> Result<RowId> {
-        let mut wants_new = false;
+        let (mut wants_new, mut to_try) = (false, None);
         loop {
             let Some(block) = self.insert_blocks.get(&table.segment) else {
-                self.take_insert_block(table, wants_new).await?;
+                match self.take_insert_block(table, wants_new).await {
+                    Err(error @ KernelError::TablespaceFull { .. }) => {
+                        // Each of the blocks that wait is tried once before that is said.
+                        let left = to_try.unwrap_or_else(|| table.free.waiting());
+                        to_try = Some(left.checked_sub(1).ok_or(error)?);
+                        wants_new = false;
+                    }
+                    taken => taken?,
+                }
                 continue;
             };
             let (address, is_unused) = (block.address, block.is_unused);

@@ -212,17 +212,25 @@ impl Session {
                 bytes.drain(..RowId::BYTES);
                 Ok(Some(bytes))
             }
-            _ => Err(KernelError::DamagedBlock {
-                address: place.address,
-                device: self.device_of(place.address),
-                reason: format!("row {row} has migrated to {place}, and is not there"),
-            }),
+            _ => {
+                let what = format!("is not row {row}, which has migrated there");
+                Err(self.damaged(place, &what))
+            }
         }
     }
 
-    fn device_of(&self, address: BlockAddress) -> String {
-        let device = self.sga.storage.datafile(address.file);
-        device.name().to_string()
+    /// What a slot of a block that was read says cannot be.
+    fn damaged(&self, place: RowId, what: &str) -> KernelError {
+        let device = self.sga.storage.datafile(place.address.file);
+        KernelError::DamagedBlock {
+            address: place.address,
+            device: device.name().to_string(),
+            reason: format!("what slot {} holds {what}", place.slot),
+        }
+    }
+
+    fn has_slot_of(&self, transaction: u64) -> bool {
+        self.sga.undo.endings().has_slot(slot_of(transaction).0)
     }
 
     /// What the statement sees in a slot.
@@ -278,6 +286,9 @@ impl Session {
         loop {
             match self.visibility(statement, version.transaction).await? {
                 Visibility::Visible => return Ok(Way::Seen(held)),
+                Visibility::Unknown if !self.has_slot_of(version.transaction) => {
+                    return Err(self.damaged(place, "was changed by a transaction that cannot be"));
+                }
                 // To be on the safe side of a bound: it may have ended before the statement began.
                 Visibility::Unknown => return Err(self.snapshot_too_old(statement, place)),
                 Visibility::Later | Visibility::Ending => {}
@@ -315,8 +326,10 @@ impl Session {
             UndoRecord::Row { kind, bytes, .. } => *held = Some((kind, bytes.to_vec())),
             UndoRecord::Patch { offset, bytes, .. } => {
                 let offset = usize::from(offset);
-                let (_, row) = held.as_mut().expect("bytes were changed in something");
-                row[offset..offset + bytes.len()].copy_from_slice(bytes);
+                let row = held.as_mut().map(|(_, row)| row);
+                let patched = row.and_then(|row| row.get_mut(offset..offset + bytes.len()));
+                let other = || self.damaged(place, "is not what its undo is of");
+                patched.ok_or_else(other)?.copy_from_slice(bytes);
             }
             UndoRecord::NoRow { .. } => *held = None,
             _ => unreachable!("it is about the slot"),

@@ -185,13 +185,20 @@ impl Session {
 
     /// After an error in the middle of a change a row and its entries may differ: nobody may see that committed.
     fn whole_or_broken<T>(&mut self, changes: &[EntryChange<'_>], changed: Result<T>) -> Result<T> {
-        if changed.is_err()
-            && !changes.is_empty()
+        match changes.is_empty() {
+            true => changed,
+            false => self.done_or_broken(changed),
+        }
+    }
+
+    /// The same of a step that others came before.
+    pub(super) fn done_or_broken<T>(&mut self, step: Result<T>) -> Result<T> {
+        if step.is_err()
             && let Some(transaction) = &mut self.transaction
         {
             transaction.rolling_back = true;
         }
-        changed
+        step
     }
 
     /// Locks a row, and reads it as it then stays.

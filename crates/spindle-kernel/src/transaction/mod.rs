@@ -18,8 +18,8 @@ pub(crate) struct Transaction {
     pub(crate) id: u64,
     /// Rows it has locked.
     pub(crate) locks: Vec<RowId>,
-    /// A roll-back has begun, or a change of a row and its indexes has failed halfway: all that can be done is to
-    /// roll it back.
+    /// A roll-back has begun, or a change of several steps has failed halfway: all that can be done is to roll it
+    /// back.
     pub(crate) rolling_back: bool,
     /// Undo blocks it has written to, the present one last.
     pub(crate) touched: Vec<BlockAddress>,

@@ -107,9 +107,18 @@ impl Endings {
         it.state = State::Ended;
     }
 
-    /// Whether a statement of `scn` sees transaction `wrap` of a slot.
+    /// True when there is such a slot.
+    pub(crate) fn has_slot(&self, slot: usize) -> bool {
+        slot < self.slots.len()
+    }
+
+    /// Whether a statement of `scn` sees transaction `wrap` of a slot. Blocks name transactions, and may be damaged:
+    /// of a slot that there is not nothing is known.
     pub(crate) fn visibility(&self, slot: usize, wrap: u32, scn: u64) -> Visibility {
-        let it = self.slots[slot].lock();
+        let Some(it) = self.slots.get(slot) else {
+            return Visibility::Unknown;
+        };
+        let it = it.lock();
         let seen = |ended: u64, if_not| {
             if ended <= scn {
                 Visibility::Visible

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use spindle_io::sim::{DiskImage, DiskTiming, PowerCut, SimDisk, Stop, World};
 use spindle_io::sync::Latch;
 use spindle_io::{BlockDevice, Env};
+use spindle_kernel::block::heap::{self, RowKind};
+use spindle_kernel::block::{self, BlockAddress, Version};
 use spindle_kernel::{
     CONTROL_FILE_BYTES, Index, IndexShape, Instance, KernelError, KeyPart, PlantedFault, RowId,
     Session, Settings, Shutdown, Storage, Table, TableShape, create_database,
@@ -248,7 +250,12 @@ async fn open(instance: &Instance) -> Result<(Arc<Table>, Arc<Index>), KernelErr
 
 /// A database with an empty table, and an index of its numbers.
 fn with_queue() -> Vec<DiskImage> {
-    let (images, _) = play(&made(6), None, |instance| async move {
+    with_queue_on(6)
+}
+
+/// The same on files of so many extents.
+fn with_queue_on(extents: usize) -> Vec<DiskImage> {
+    let (images, _) = play(&made(extents), None, |instance| async move {
         let table = instance.create_table("queue", 300, 0, |_, _| {}).await?;
         let key = [KeyPart {
             offset: 0,
@@ -460,4 +467,172 @@ fn migrated_rows_come_home_when_there_is_room() {
     assert_eq!(homecoming(None).unwrap().migrated, 0);
     let told = homecoming(Some(PlantedFault::LeftRowKept)).unwrap_err();
     assert!(told.to_string().contains("do not agree"), "{told}");
+}
+
+async fn delete_all(
+    session: &mut Session,
+    table: &Table,
+    rows: &[RowId],
+) -> Result<(), KernelError> {
+    for row in rows {
+        session.delete_row(table, *row).await?;
+    }
+    Ok(())
+}
+
+#[test]
+fn when_the_datafiles_are_full_blocks_behind_one_of_locked_room_are_tried() {
+    play(&made(2), None, |instance| async move {
+        let table = instance.create_table("full", 300, 0, |_, _| {}).await?;
+        let mut filler = instance.session();
+        let mut rows = Vec::new();
+        let full = |error| matches!(error, KernelError::TablespaceFull { .. });
+        loop {
+            match filler.insert_row(&table, &[7; 300]).await {
+                Ok(row) => rows.push(row),
+                Err(error) => break assert!(full(error)),
+            }
+            if rows.len() % 10 == 0 {
+                filler.commit().await?;
+            }
+        }
+        filler.commit().await?;
+        let mut blocks = rows.chunk_by(|row, next| row.address == next.address);
+        let (locked, free) = (blocks.next().unwrap(), blocks.next().unwrap());
+        let (mut holder, mut session) = (instance.session(), instance.session());
+        delete_all(&mut holder, &table, locked).await?;
+        delete_all(&mut session, &table, free).await?;
+        session.commit().await?;
+        for row in free {
+            let put = session.insert_row(&table, &[8; 300]).await?;
+            assert_eq!(put.address, row.address);
+        }
+        let error = session.insert_row(&table, &[8; 300]).await.unwrap_err();
+        assert!(full(error), "nobody has room that is not locked");
+        holder.commit().await?;
+        let put = session.insert_row(&table, &[8; 300]).await?;
+        assert_eq!(put.address, locked[0].address);
+        session.commit().await?;
+        session.check_table(&table).await.map(drop)
+    });
+}
+
+#[test]
+fn a_homecoming_that_failed_halfway_cannot_be_committed() {
+    play(&with_queue_on(3), None, |instance| async move {
+        let (table, _) = open(&instance).await?;
+        let (mut session, mut filler) = (instance.session(), instance.session());
+        let mut rows = Vec::new();
+        for number in 0..14 {
+            rows.push(session.insert_row(&table, &numbered(number, 100)).await?);
+        }
+        for (number, row) in (2..).zip(&rows[2..5]) {
+            let grown = numbered(number, 280);
+            session.replace_row(&table, *row, &grown).await?;
+        }
+        session.commit().await?;
+        delete_all(&mut session, &table, &rows[6..]).await?;
+        session.commit().await?;
+        // One undo block for it, and all others for another.
+        let step = |bytes: &mut [u8]| bytes[0] = bytes[0].wrapping_add(1);
+        session.update_row(rows[0], 50..51, step).await?;
+        let others = set_all(&mut filler, &*instance.table("rows")?, 2).await;
+        assert!(matches!(others, Err(KernelError::UndoFull { .. })));
+        session.rollback().await?;
+        let mut halfway = 0;
+        'blocks: for steps in 1.. {
+            for _ in 0..steps {
+                if session.update_row(rows[0], 50..51, step).await.is_err() {
+                    break 'blocks;
+                }
+            }
+            let home = session.replace_row(&table, rows[4], &numbered(4, 50)).await;
+            if home.is_err() && session.commit().await.is_err() {
+                halfway += 1;
+            }
+            session.rollback().await?;
+            session.check_table(&table).await?;
+        }
+        assert!(halfway > 0, "of two steps the second finds no room");
+        Ok(())
+    });
+}
+
+#[test]
+fn rows_of_no_bytes_leave_room_too() {
+    play(&made(6), None, |instance| async move {
+        let table = instance.create_table("marks", 20, 0, |_, _| {}).await?;
+        let mut session = instance.session();
+        let mut rows = Vec::new();
+        for _ in 0..400 {
+            rows.push(session.insert_row(&table, &[]).await?);
+        }
+        session.commit().await?;
+        delete_all(&mut session, &table, &rows).await?;
+        session.commit().await?;
+        let shape = session.check_table(&table).await?;
+        assert_eq!(shape.with_room, shape.blocks, "deleted");
+        for _ in 0..800 {
+            session.insert_row(&table, &[]).await?;
+        }
+        session.rollback().await?;
+        let shape = session.check_table(&table).await?;
+        assert_eq!(shape.with_room, shape.blocks, "rolled back");
+        Ok(())
+    });
+}
+
+/// What is read of the rows of a block that a program with bad intentions has written.
+#[test]
+fn addresses_and_transactions_that_there_are_not_are_reported() {
+    let first = RowId {
+        address: BlockAddress { file: 1, block: 2 },
+        slot: 0,
+    };
+    let nowhere = |file, block| BlockAddress { file, block };
+    let to = |address| RowId { address, slot: 1 }.to_bytes();
+    let by = |slot: u64, undo_block| Version {
+        transaction: slot << 32 | u64::from(u32::MAX),
+        undo_block,
+        undo_offset: 40,
+    };
+    let mut images = made(6);
+    let mut bytes = vec![0; BLOCK_BYTES];
+    let at = first.address.block as usize * BLOCK_BYTES;
+    images[4].read(at, &mut bytes);
+    let forward = RowKind::Forward;
+    for (slot, address) in [(0, nowhere(65534, 7)), (1, nowhere(1, u32::MAX))] {
+        heap::put_row(&mut bytes, slot, forward, Version::LOADED, &to(address));
+    }
+    let put = |bytes: &mut [u8], slot, version| {
+        heap::put_row(bytes, slot, RowKind::Row, version, &[0; ROW_BYTES]);
+    };
+    put(&mut bytes, 2, by(60_000, first.address));
+    // One of the first slots of the transaction table is in use when they are read.
+    for slot in 0..4 {
+        let (other, beyond) = (nowhere(65534, 7), nowhere(0, u32::MAX));
+        put(&mut bytes, 3 + slot, by(u64::from(slot), other));
+        put(&mut bytes, 7 + slot, by(u64::from(slot), beyond));
+    }
+    block::seal(&mut bytes);
+    images[4].write(at, &bytes);
+    play(&images, None, move |instance| async move {
+        let table = instance.table("rows")?;
+        assert_eq!(table.row_id(0), first);
+        let (mut writer, mut reader) = (instance.session(), instance.session());
+        let set = |bytes: &mut [u8]| bytes[0] = 9;
+        writer.update_row(table.row_id(100), 0..1, set).await?;
+        let mut refused = Vec::new();
+        for slot in 0..11 {
+            let row = RowId { slot, ..first };
+            match reader.read_row(row, |_| ()).await {
+                Ok(()) => {}
+                Err(KernelError::DamagedBlock { .. }) => refused.push(slot),
+                Err(other) => return Err(other),
+            }
+        }
+        println!("{refused:?}");
+        assert!(refused.starts_with(&[0, 1, 2]) && refused.len() == 5);
+        Ok(())
+    });
 }

@@ -5,7 +5,8 @@
 use crate::block::index::{self, Entry, Fit, Place};
 use crate::block::space_map::Fill;
 use crate::block::{BlockAddress, Version};
-use crate::change::blocks::change;
+use crate::cache::ExclusiveBlock;
+use crate::change::blocks::change_and_note;
 use crate::change::space::{WithUndo, push_fill};
 use crate::error::Result;
 use crate::free_space::FreeSpace;
@@ -56,7 +57,7 @@ pub(crate) async fn change_entry(
         let leaf = descend(sga, waits, root, place, 0).await?.address;
         let pinned = WithUndo::get(sga, waits, leaf, undo_address, tells_map).await?;
         let (pins, count) = pinned.pins();
-        let (attempt, _) = change(sga, waits, builder, &pins[..count], |blocks, builder| {
+        let planned = |blocks: &[ExclusiveBlock<'_>], builder: &mut RecordBuilder| {
             let mut attempt = plan(sga, builder, root, (leaf, &blocks[0]), place, (id, what))?;
             if let Attempt::Done { .. } = attempt {
                 let is_told = what == What::Remove
@@ -78,15 +79,17 @@ pub(crate) async fn change_entry(
                 builder.push(VectorKind::UndoAppend, undo_address, &[&header, key]);
             }
             Ok(attempt)
-        })
-        .await?;
+        };
+        let learn = |attempt: &Attempt| {
+            if let Attempt::Done { is_told: true } = attempt {
+                index.emptied.learn(leaf);
+            }
+        };
+        let attempt = change_and_note(sga, waits, builder, &pins[..count], planned, learn);
+        let (attempt, _) = attempt.await?;
         drop(pinned);
         match attempt {
-            Attempt::Done { is_told: false } => return Ok(()),
-            Attempt::Done { is_told: true } => {
-                index.emptied.learn(leaf);
-                return Ok(());
-            }
+            Attempt::Done { .. } => return Ok(()),
             Attempt::Empties => tells_map = true,
             Attempt::Raced => tells_map = false,
             Attempt::NoRoom => make_room(sga, waits, builder, index, place).await?,

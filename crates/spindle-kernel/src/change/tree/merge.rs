@@ -67,9 +67,16 @@ async fn reclaim_leaf(
     let Some((key, row)) = low else {
         return settle(sga, waits, builder, index, address).await;
     };
-    let Some(pair) = find_pair(sga, waits, index, Place { key: &key, row }).await? else {
-        index.emptied.forget(address);
-        return Ok(());
+    let place = Place { key: &key, row };
+    let pair = match find_pair(sga, waits, index, place).await? {
+        Ok(pair) => pair,
+        Err(why_not) => {
+            match why_not {
+                Attempt::Later => index.emptied.wait_again(address),
+                _ => index.emptied.forget(address),
+            }
+            return Ok(());
+        }
     };
     let wanted = [pair.branch, pair.left, pair.right, index.root.head].map(Wanted::Present);
     let pins = sga.cache.get_all(sga, waits, wanted).await?;
@@ -117,26 +124,30 @@ fn holds_nothing(block: &[u8], of: &Index) -> bool {
         && index::entries(block).all(|entry| entry.is_ghost)
 }
 
-/// The leaf of a place and one beside it.
+/// The leaf of a place and one beside it, or why there are none.
 async fn find_pair(
     sga: &Sga,
     waits: &ProcessWaits,
     index: &Index,
     place: Place<'_>,
-) -> Result<Option<Pair>> {
+) -> Result<std::result::Result<Pair, Attempt>> {
     let Some(branch) = descend(sga, waits, index.root, place, 0).await?.parent else {
-        return Ok(None);
+        return Ok(Err(Attempt::Never));
     };
     let pin = sga.cache.get(sga, waits, branch).await?;
     let block = pin.read(sga, waits).await?;
     let is_above = index::covers(&block, index.root.segment, place) == Covers::Here
         && index::level(&block) == 1;
-    if !is_above || index::count(&block) < 2 {
-        return Ok(None);
+    if !is_above {
+        // It has split, or merged, since it led to the leaf.
+        return Ok(Err(Attempt::Later));
+    }
+    if index::count(&block) < 2 {
+        return Ok(Err(Attempt::Never));
     }
     let (position, _) = index::child(&block, place);
     let position = (position + 1).min(index::count(&block) - 1);
-    Ok(Some(Pair {
+    Ok(Ok(Pair {
         branch,
         left: child_at(&block, position - 1),
         right: child_at(&block, position),
