@@ -264,8 +264,12 @@ pub fn sweep(
 ) -> Sweep {
     let (next, total) = (AtomicUsize::new(0), Mutex::new(Sweep::default()));
     let work = || {
-        while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let look = point.io.is_multiple_of(LOOK_EVERY);
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(point) = points.get(at) else {
+                break;
+            };
+            let look = at.is_multiple_of(LOOK_EVERY);
             let outcome = crash_at(scenario, point, &cuts(point.io), look);
             if outcome.loss.is_some() {
                 next.store(points.len(), Ordering::Relaxed);
@@ -281,8 +285,8 @@ pub fn sweep(
     total.into_inner().unwrap()
 }
 
-/// A sweep looks for torn blocks at every so many I/Os.
-const LOOK_EVERY: u64 = 16;
+/// A sweep looks for torn blocks at every so many of its points.
+const LOOK_EVERY: usize = 16;
 
 /// Crashes at one point, with each of `cuts`, until something is lost; looks for torn blocks before and after if asked
 /// to.
