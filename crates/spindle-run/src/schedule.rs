@@ -18,7 +18,7 @@ use spindle_stats::{CaseRounds, Family, ROUNDS_TO_JUDGE, Standard, rank_in_group
 
 use super::replay::{CaseKey, RunState};
 use spindle_experiment::{Auto, Matrix};
-use spindle_result::{Keeps, speed};
+use spindle_result::{Keeps, Trial, speed};
 
 /// Streams of chance from here on are the orders of rounds.
 const ORDER_STREAMS: u64 = 1 << 40;
@@ -92,11 +92,13 @@ fn is_time_up(state: &RunState, auto: Auto) -> bool {
         .is_some_and(|time_ms| spent_ms + round_ms > time_ms)
 }
 
-/// Whether the plan's time has room for one more trial, where the plan has a time.
-pub fn has_time_for_a_trial(state: &RunState) -> bool {
+/// Whether the plan's time has room for as long a trial as `ended`, which the state does not know yet, where the plan has
+/// a time.
+pub fn has_time_to_repeat(state: &RunState, ended: &Trial) -> bool {
     let time_ms = state.experiment.plan.auto.and_then(|auto| auto.time_ms);
-    let (spent_ms, trial_ms) = spent(state);
-    time_ms.is_none_or(|time_ms| spent_ms + trial_ms <= time_ms)
+    let (spent_ms, _) = spent(state);
+    let whole_ms = ended.conditions.times.map_or(0, |times| times.whole_ms);
+    time_ms.is_none_or(|time_ms| spent_ms + 2 * whole_ms <= time_ms)
 }
 
 /// What a run took so far, loading and trials that were set aside included, and what a trial takes on average, in

@@ -22,7 +22,7 @@ use crate::listener::Said;
 use crate::observe::device_probe;
 use crate::replay::CaseKey;
 use crate::restored::Restored;
-use crate::schedule::{Planned, has_time_for_a_trial};
+use crate::schedule::{Planned, has_time_to_repeat};
 use crate::trial::protocol::{Task, TrialOutcome};
 use crate::trial::supervisor::{self, Bounds, TrialError};
 
@@ -205,7 +205,7 @@ impl Runner {
         let (layout, clients) = case;
         let trial = Box::new(finished.trial);
         let is_last = self.state.tries(case, trial.round) + 1 >= TRIES_MAX;
-        let is_taken = is_last || !has_time_for_a_trial(&self.state);
+        let is_taken = is_last || !has_time_to_repeat(&self.state, &trial);
         let reason = match doubt(&trial) {
             // Its throughput is of the time that it lasted: better than none, and a warning tells.
             Some(Doubt::Overlong { .. }) if is_taken => None,
@@ -214,7 +214,7 @@ impl Runner {
         if let Some(reason) = reason {
             self.listener.hear(Said::TrialSetAside {
                 reason: &reason,
-                is_tried_again: !is_last,
+                is_tried_again: !is_taken,
             });
             return self.note(Event::TrialSetAside {
                 layout,
