@@ -55,7 +55,7 @@ impl DeviceClaims {
             delay: None,
         };
         let specs = [spec];
-        let run = run_name();
+        let run = run_name("calibrate");
         let plan = ProvisionPlan::of(&specs, &Facts::gather(&specs, tree), &run);
         match plan.layouts[0].obstacles.first() {
             None => Ok(DeviceClaims { plan, run, paths }),
@@ -107,11 +107,12 @@ impl ClaimedDevices {
     }
 }
 
-/// A name that no ledger has.
-fn run_name() -> String {
+/// The name of a run that no ledger has: what it is of, when it began, and its process.
+#[must_use]
+pub fn run_name(of: &str) -> String {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seconds = since.map_or(0, |time| time.as_secs());
-    format!("calibrate-{seconds}-{}", std::process::id())
+    format!("{of}-{seconds}-{}", std::process::id())
 }
 
 fn refused(obstacle: &Obstacle, first: &Path) -> CalibrateError {

@@ -22,6 +22,7 @@ pub(crate) const LIMIT: Duration = Duration::from_millis(300);
 /// No answer is larger, bytes.
 const ANSWER_BYTES_MAX: u64 = 256 << 10;
 /// By this tag Azure's machines differ from others on Hyper-V (cloud-init, DataSourceAzure).
+const GOOGLE_PRODUCT: &str = "Google Compute Engine";
 const AZURE_TAG: &str = "7783-7084-3265-9085-8269-3286-77";
 /// Less than this part of what was bought, and more than that, is told as a finding.
 const UNDER: f64 = 0.9;
@@ -80,7 +81,10 @@ impl Cloud {
         let says = |name: &str| text(&tree.sys.join("class/dmi/id").join(name));
         match says("sys_vendor")?.as_str() {
             "Amazon EC2" => Some(Cloud::Aws),
-            "Google" => Some(Cloud::Google),
+            // Its laptops name it, too.
+            "Google" if says("product_name").as_deref() == Some(GOOGLE_PRODUCT) => {
+                Some(Cloud::Google)
+            }
             "Microsoft Corporation" if says("chassis_asset_tag").as_deref() == Some(AZURE_TAG) => {
                 Some(Cloud::Azure)
             }
@@ -334,6 +338,8 @@ mod tests {
             Cloud::of(&tree)
         };
         assert_eq!(is("Amazon EC2\n", ""), Some(Cloud::Aws));
+        assert_eq!(is("Google\n", ""), None, "a laptop of Google's");
+        std::fs::write(firmware.join("product_name"), GOOGLE_PRODUCT).unwrap();
         assert_eq!(is("Google\n", ""), Some(Cloud::Google));
         assert_eq!(is("Microsoft Corporation\n", AZURE_TAG), Some(Cloud::Azure));
         assert_eq!(is("Microsoft Corporation\n", "of a desk"), None);

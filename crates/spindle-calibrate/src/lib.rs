@@ -33,6 +33,7 @@ mod witness;
 mod work;
 
 pub use calibrate::{Settings, calibrate, calibrate_devices};
+pub use claims::run_name;
 pub use cloud::{Bought, Cloud, CloudFacts, CloudVolume};
 pub use commits::{Burst, Commits, GroupCommits};
 pub use error::CalibrateError;

@@ -69,7 +69,7 @@ impl SshHost {
                 "it names no host that ssh could come to",
             ));
         }
-        if !user.is_none_or(is_plain) {
+        if !user.is_none_or(|user| is_plain(user) && !user.contains(':')) {
             return Err(EngineError::refused(
                 "its user is no name; a password has no place in it, as ssh uses keys",
             ));

@@ -151,7 +151,8 @@ pub(crate) fn figures(case: &Case) -> Result<(Measure, Vec<f64>), String> {
 
 /// Why a case is not compared; `None` when it is.
 fn missing_because(before: &SideFigures, after: &SideFigures) -> Option<Judgement> {
-    let is_new_failure = before.has_any() && before.failed == 0 && after.failed > 0;
+    let is_new_failure =
+        before.has_any() && after.failed > 0 && (before.failed == 0 || !after.has_any());
     match (after.without.first(), before.without.first()) {
         (Some(reason), _) if before.has_any() && (is_new_failure || !after.has_any()) => {
             let runs = after.runs.len() + after.without.len();

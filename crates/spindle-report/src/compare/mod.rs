@@ -182,11 +182,14 @@ impl RunComparison {
     /// The cases that were judged, and would not surely have shown a regression: how much slower each would have had to
     /// become.
     pub fn too_imprecise(&self) -> impl Iterator<Item = f64> {
-        let judged = self.cases.iter().filter_map(CaseComparison::speed_judged);
         let threshold = self.threshold;
-        judged.filter_map(move |speed| {
+        self.cases.iter().filter_map(move |case| {
+            let speed = case.speed_judged()?;
             let (low, _) = speed.ci95?;
-            let sees = sees(speed)?;
+            let sees = match case.has_too_few() {
+                true => 1.0,
+                false => sees(speed)?,
+            };
             (sees > threshold && low < 1.0 - threshold).then_some(sees)
         })
     }
@@ -232,6 +235,22 @@ impl CaseComparison {
             } if speed.ci95.is_some() => Some(speed),
             _ => None,
         }
+    }
+
+    /// Its interval excludes 1, and nothing is called: there were too few rounds or runs for that.
+    fn has_too_few(&self) -> bool {
+        let is_undecided = matches!(
+            self.judgement,
+            Judgement::Compared {
+                call: Call::Called {
+                    verdict: Verdict::Undecided,
+                    ..
+                },
+                ..
+            }
+        );
+        let interval = self.speed_judged().and_then(|speed| speed.ci95);
+        is_undecided && interval.is_some_and(|(low, high)| high < 1.0 || low > 1.0)
     }
 }
 

@@ -419,8 +419,7 @@ fn write_layouts(
 ) -> std::io::Result<()> {
     for (index, of) in found.layouts.iter().enumerate() {
         if let Some(found) = &of.found {
-            let own = directory.path().join(format!("layout-{}", index + 1));
-            let own = Directory::make(&own)?;
+            let own = directory.subdirectory(&format!("layout-{}", index + 1))?;
             write(&own, found, &serde_json::to_string_pretty(found)?)?;
         }
     }

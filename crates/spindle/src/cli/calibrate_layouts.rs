@@ -9,6 +9,7 @@ use serde::Serialize;
 use spindle_calibrate::text::{self, time, trust_word};
 use spindle_calibrate::{
     CalibrateError, Calibration, DurableBy, Settings, Simulate, calibrate, calibrate_devices,
+    run_name,
 };
 use spindle_experiment::{Experiment, specs_of};
 use spindle_layout::ledger;
@@ -78,7 +79,7 @@ pub(super) fn calibrate_layouts(
             Storing::InPlace(_) => None,
         })
         .collect();
-    let run = format!("calibrate-layouts-{}", std::process::id());
+    let run = run_name("calibrate-layouts");
     let plan = ProvisionPlan::of(&specs, &Facts::gather(&specs, &tree), &run);
     for layout in &plan.layouts {
         if let Some(obstacle) = layout.obstacles.first() {
@@ -104,7 +105,10 @@ pub(super) fn calibrate_layouts(
         tell(&format!("layout {}", storage.names.join(", ")));
         let measured = measure(&storage, &each, provision.as_ref(), tell);
         if let Err(CalibrateError::Interrupted) = measured {
-            drop(provision);
+            let left = provision.map_or_else(Vec::new, Provision::teardown);
+            for what in left {
+                tell(&format!("left behind, for spindle clean: {what}"));
+            }
             return Err(CalibrateError::Interrupted);
         }
         layouts.push(storage.with(measured, &plan));

@@ -211,6 +211,10 @@ pub(super) fn history(below: &Path, format: TellFormat) -> ExitCode {
     let mut runs: Vec<StoredRun> = Vec::new();
     for found in found {
         match found.run {
+            Ok(run) if runs.iter().any(|known| known.id == run.id) => say::note(&format!(
+                "{}: left out, as it is a copy of another run here",
+                found.directory.display()
+            )),
             Ok(run) if run.is_finished => runs.push(run),
             Ok(_) => say::note(&format!(
                 "{}: left out, as it is not finished",
