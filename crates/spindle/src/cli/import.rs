@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 
 use super::{fail, print};
 use crate::import::log::{self, AskedLog, LogForm};
-use crate::import::{self, Asked, Counter};
+use crate::import::{self, Asked};
 
 pub(super) const STATEMENTS_HELP: &str = "Examples:
   spindle import pg_stat_statements postgres://ann@db1/shop --load shop.dump
@@ -16,14 +16,6 @@ pub(super) const STATEMENTS_HELP: &str = "Examples:
 SELECT, INSERT, UPDATE and DELETE are taken, with their share of the calls. Parameters are drawn from the statistics of \
 the tables (pg_stats): common values and histograms. It is said which share of calls and time is covered, what is left \
 out, and why.
-
-The server is only read: nothing of it is changed, and no statement of the mix is carried out there.";
-
-pub(super) const SCHEMA_HELP: &str = "Example:
-  spindle import performance_schema mysql://ann@db1/shop --load shop.sql
-
-As with pg_stat_statements. Parameters are drawn from a sample of each column. MariaDB keeps the texts of prepared \
-statements only as long as their sessions are open: what is not known of them is counted as not covered.
 
 The server is only read: nothing of it is changed, and no statement of the mix is carried out there.";
 
@@ -51,15 +43,6 @@ pub(super) enum Import {
         /// For a CSV file: the server whose statistics give the parameters.
         #[arg(long, value_name = "URL")]
         statistics: Option<String>,
-        #[command(flatten)]
-        mix: MixOptions,
-    },
-    /// A mix of the statements that performance_schema of MariaDB or MySQL has counted.
-    #[command(name = "performance_schema", after_help = SCHEMA_HELP)]
-    PerformanceSchema {
-        /// The address of the server with its database.
-        #[arg(value_name = "URL")]
-        source: String,
         #[command(flatten)]
         mix: MixOptions,
     },
@@ -140,10 +123,7 @@ pub(super) fn carry_out(asked: &Import) -> ExitCode {
             mix,
         } => {
             let asked = mix.asked(source, statistics.as_deref());
-            import::counted_mix(Counter::PgStatStatements, &asked)
-        }
-        Import::PerformanceSchema { source, mix } => {
-            import::counted_mix(Counter::PerformanceSchema, &mix.asked(source, None))
+            import::pg_stat_statements(&asked)
         }
         Import::Csvlog(asked) => asked.import(LogForm::Csv),
         Import::Jsonlog(asked) => asked.import(LogForm::Json),

@@ -23,8 +23,6 @@ const AS_OFTEN: f64 = 0.02;
 const WEIGHTS: f64 = 10_000.0;
 /// What the transaction's script is called.
 const TRANSACTION: &str = "transaction.sql";
-/// What stands for executions of which a server keeps no text.
-pub const UNTOLD: &str = "-- executions whose texts the server does not keep";
 /// What begins and ends transactions.
 const BEGINS: [&str; 5] = [
     "begin",
@@ -195,9 +193,6 @@ fn take(
     dialect: Dialect,
     tables: &mut dyn Tables,
 ) -> Result<(Statement, Sampled), String> {
-    if counted.text == UNTOLD {
-        return Err("the server tells their number only, as their sessions have ended".to_owned());
-    }
     let statement = read(&counted.text, dialect)?;
     let rows = counted.rows / counted.calls.max(1.0);
     let sampled = sample(&statement, rows, dialect, tables)?;

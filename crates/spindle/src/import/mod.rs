@@ -1,13 +1,12 @@
 //! `spindle import`: what clients do to a server of yours, as scripts and an experiment file. `statement` reads the
 //! texts that a server has counted, `harmless` knows functions, `table` and `column` what is known of their values,
-//! `sample` draws parameters, `mix` makes scripts, `postgres` and `mariadb` ask servers, `exported` reads what was
-//! exported, and `told` says what is covered and what is not. A server is only read. `log` makes recordings of logs.
+//! `sample` draws parameters, `mix` makes scripts, `postgres` asks the server, `exported` reads what was exported of
+//! it, and `told` says what is covered and what is not. A server is only read. `log` makes recordings of logs.
 
 mod column;
 mod exported;
 mod harmless;
 pub mod log;
-mod mariadb;
 mod mix;
 mod postgres;
 mod sample;
@@ -25,7 +24,6 @@ use spindle_text::plain::one_line;
 use spindle_workload::sql::{Dialect, SqlConnection};
 
 use crate::ask::draft::{Draft, Section, quoted};
-use mariadb::MariaDbTables;
 use mix::{Counted, Mix, mix};
 use postgres::PostgresTables;
 use table::{NoTables, Tables};
@@ -53,78 +51,31 @@ pub struct Asked<'a> {
     pub out: &'a Path,
 }
 
-/// Who counts statements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counter {
-    /// PostgreSQL's `pg_stat_statements`.
-    PgStatStatements,
-    /// `performance_schema` of MariaDB and MySQL.
-    PerformanceSchema,
-}
-
-impl Counter {
-    fn scheme(self) -> Scheme {
-        match self {
-            Counter::PgStatStatements => Scheme::Postgres,
-            Counter::PerformanceSchema => Scheme::MySql,
-        }
-    }
-
-    fn dialect(self) -> Dialect {
-        match self {
-            Counter::PgStatStatements => Dialect::Postgres,
-            Counter::PerformanceSchema => Dialect::MariaDb,
-        }
-    }
-
-    fn counted(self, connection: &mut dyn SqlConnection) -> Result<Vec<Counted>, String> {
-        match self {
-            Counter::PgStatStatements => postgres::statements(connection),
-            Counter::PerformanceSchema => mariadb::statements(connection),
-        }
-    }
-
-    fn size_bytes(self, connection: &mut dyn SqlConnection) -> Option<u64> {
-        match self {
-            Counter::PgStatStatements => postgres::size_bytes(connection),
-            Counter::PerformanceSchema => mariadb::size_bytes(connection),
-        }
-    }
-
-    fn tables(self, connection: &mut dyn SqlConnection) -> Box<dyn Tables + '_> {
-        match self {
-            Counter::PgStatStatements => Box::new(PostgresTables::new(connection)),
-            Counter::PerformanceSchema => Box::new(MariaDbTables::new(connection)),
-        }
-    }
-}
-
-/// Makes a mix of what a server has counted; what it covers, for people.
+/// Makes a mix of what `pg_stat_statements` has counted; what it covers, for people.
 ///
 /// # Errors
 /// Why there is none, for people; nothing was written then.
-pub fn counted_mix(counter: Counter, asked: &Asked<'_>) -> Result<String, String> {
+pub fn pg_stat_statements(asked: &Asked<'_>) -> Result<String, String> {
     with_room(|| {
         let of_server = match is_address(asked.source) {
             true => Some(asked.source),
             false => asked.statistics,
         };
-        let server = of_server.map(|url| connect(url, counter.scheme(), asked.password_env));
+        let server = of_server.map(|url| connect(url, Scheme::Postgres, asked.password_env));
         let mut server = server.transpose()?;
         let source = shown(asked.source, server.as_ref());
         let counted = match (is_address(asked.source), &mut server) {
-            (true, Some((_, connection))) => counter.counted(&mut **connection)?,
+            (true, Some((_, connection))) => postgres::statements(&mut **connection)?,
             _ => exported::statements(Path::new(asked.source))?,
         };
-        let dialect = counter.dialect();
         let mut size_bytes = None;
         let made = match &mut server {
             Some((_, connection)) => {
-                size_bytes = counter.size_bytes(&mut **connection);
-                let mut tables = counter.tables(&mut **connection);
-                made(counted, dialect, &source, &mut *tables)?
+                size_bytes = postgres::size_bytes(&mut **connection);
+                let mut tables = PostgresTables::new(&mut **connection);
+                made(counted, Dialect::Postgres, &source, &mut tables)?
             }
-            None => made(counted, dialect, &source, &mut NoTables)?,
+            None => made(counted, Dialect::Postgres, &source, &mut NoTables)?,
         };
         finish(&made, asked, &source, size_bytes)
     })

@@ -9,6 +9,7 @@ use super::lines::Lines;
 use super::moment::moment_us;
 use super::recorder::{Call, Recorder};
 use super::slow::BANNER;
+use super::wording::TEXT_BYTES_MAX;
 
 /// The commands there are (`sql/sql_parse.cc` of both).
 const COMMANDS: [&str; 20] = [
@@ -36,6 +37,8 @@ const COMMANDS: [&str; 20] = [
 
 /// So many lines are looked at for the first time.
 const LOOKED_AT_MAX: usize = 10_000;
+/// And so many bytes of them.
+const LOOKED_AT_BYTES_MAX: usize = 64 << 20;
 
 /// A command.
 struct Command<'a> {
@@ -58,9 +61,12 @@ struct Open {
 impl Open {
     /// One more line of its text.
     fn go_on(&mut self, line: &str, is_cut: bool) {
-        self.text.push('\n');
-        self.text.push_str(line);
-        self.is_broken |= is_cut;
+        self.is_broken |= is_cut || self.text.len() + line.len() > TEXT_BYTES_MAX;
+        // A broken one is left out, however it goes on.
+        if !self.is_broken {
+            self.text.push('\n');
+            self.text.push_str(line);
+        }
     }
 }
 
@@ -137,13 +143,14 @@ pub fn read<R: BufRead>(lines: &mut Lines<R>, recorder: &mut Recorder<'_>) -> Re
 /// The first time of the log: one that was cut begins with statements of a second that was told before.
 fn first_time_us<R: BufRead>(lines: &mut Lines<R>) -> Result<Option<u64>> {
     let mut seen = Vec::new();
-    let mut found = None;
-    while found.is_none() && seen.len() < LOOKED_AT_MAX {
+    let (mut found, mut bytes) = (None, 0);
+    while found.is_none() && seen.len() < LOOKED_AT_MAX && bytes < LOOKED_AT_BYTES_MAX {
         let Some(line) = lines.next()? else {
             break;
         };
         let text = line.text.as_deref().unwrap_or_default();
         found = command(text).and_then(|command| command.time_us);
+        bytes += text.len();
         seen.push(line);
     }
     lines.give_back(seen.into_iter());

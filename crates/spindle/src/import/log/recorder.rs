@@ -50,6 +50,8 @@ struct Session {
 struct Open {
     at_us: u64,
     steps: Vec<Step>,
+    /// Of the texts in its steps.
+    bytes: u64,
     /// A statement of it has failed: a commit undoes it.
     has_failed: bool,
 }
@@ -62,7 +64,10 @@ pub struct Recorder<'a> {
     /// Sessions that have not ended, by key and database.
     known: BTreeMap<(String, String), usize>,
     texts: BTreeMap<String, usize>,
+    /// Of transactions that have ended, and of texts.
     bytes: u64,
+    /// Of transactions that have not.
+    open_bytes: u64,
     left: BTreeMap<Reason, u64>,
     skipped: Skipped,
     unended: u64,
@@ -86,6 +91,7 @@ impl<'a> Recorder<'a> {
             known: BTreeMap::new(),
             texts: BTreeMap::new(),
             bytes: 0,
+            open_bytes: 0,
             left: BTreeMap::new(),
             skipped: Skipped::default(),
             unended: 0,
@@ -94,7 +100,7 @@ impl<'a> Recorder<'a> {
 
     /// Whether it has more than can be replayed.
     pub fn is_full(&self) -> bool {
-        self.bytes > BYTES_MAX
+        self.bytes + self.open_bytes > BYTES_MAX
     }
 
     /// Counts a line that cannot be read.
@@ -139,6 +145,12 @@ impl<'a> Recorder<'a> {
         };
         if taken.parameters > call.parameters.len() {
             return self.leave(NO_PARAMETERS);
+        }
+        if self
+            .database
+            .is_some_and(|database| database != call.database)
+        {
+            return self.leave(OTHER_DATABASE);
         }
         let number = self.session(call);
         let session = &mut self.sessions[number];
@@ -233,6 +245,7 @@ impl<'a> Recorder<'a> {
             Some(number) => Step::Prepared(0, *number, values.to_vec()),
             None if next < TEXTS_MAX => {
                 self.texts.insert(text.to_owned(), next);
+                self.bytes += text.len() as u64;
                 Step::Prepared(0, next, values.to_vec())
             }
             None => Step::Text(0, inlined(text, values).unwrap_or_default()),
@@ -246,6 +259,7 @@ impl<'a> Recorder<'a> {
         self.sessions[number].open = Some(Open {
             at_us,
             steps: vec![Step::Text(0, text)],
+            bytes: 0,
             has_failed: false,
         });
     }
@@ -260,6 +274,12 @@ impl<'a> Recorder<'a> {
         let is_to_savepoint = matches!(&step, Step::Text(_, text)
             if text.get(..8).is_some_and(|first| first.eq_ignore_ascii_case("rollback")));
         open.has_failed &= !is_to_savepoint;
+        let bytes = match &step {
+            Step::Text(_, text) => text.len(),
+            Step::Prepared(_, _, values) => values.iter().flatten().map(String::len).sum(),
+        };
+        open.bytes += bytes as u64;
+        self.open_bytes += bytes as u64;
         open.steps.push(step);
     }
 
@@ -279,6 +299,7 @@ impl<'a> Recorder<'a> {
     fn close_by(&mut self, number: usize, from_us: u64, text: String) {
         self.push(number, from_us, Step::Text(0, text));
         if let Some(open) = self.sessions[number].open.take() {
+            self.open_bytes -= open.bytes;
             self.add(number, open.at_us, &open.steps);
         }
     }
@@ -313,6 +334,12 @@ impl<'a> Recorder<'a> {
     /// # Errors
     /// There is nothing to be replayed, for people.
     pub fn finish(mut self) -> Result<Made, String> {
+        if self.is_full() {
+            return Err(format!(
+                "at most {} MiB are replayed, and what was read has more: import a part of the log, or one database",
+                BYTES_MAX >> 20
+            ));
+        }
         for number in 0..self.sessions.len() {
             self.end_transaction(number);
         }

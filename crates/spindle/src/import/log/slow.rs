@@ -6,6 +6,7 @@ use std::io::{BufRead, Result};
 use super::lines::Lines;
 use super::moment::{duration_us, moment_us};
 use super::recorder::{Call, Recorder};
+use super::wording::TEXT_BYTES_MAX;
 
 /// What a server writes first ends so; two lines follow.
 pub const BANNER: &str = ". started with:";
@@ -20,6 +21,7 @@ struct Entry {
     taken_us: u64,
     /// The lines of its text.
     text: Vec<String>,
+    text_bytes: usize,
     is_broken: bool,
 }
 
@@ -75,7 +77,7 @@ pub fn read<R: BufRead>(lines: &mut Lines<R>, recorder: &mut Recorder<'_>) -> Re
         }
         match &mut entry {
             Some(entry) if entry.text.is_empty() && text.starts_with("# ") => entry.tell(&text),
-            Some(entry) => entry.text.push(text),
+            Some(entry) => entry.go_on(text),
             None => recorder.skip(line.number, "it belongs to no statement"),
         }
         if let Some(entry) = entry.as_mut().filter(|_| line.is_cut) {
@@ -93,6 +95,16 @@ fn after<'a>(line: &'a str, name: &str) -> Option<&'a str> {
 }
 
 impl Entry {
+    /// One more line of its text; what is longer than any that is taken is left out.
+    fn go_on(&mut self, line: String) {
+        self.text_bytes += line.len();
+        if self.text_bytes > TEXT_BYTES_MAX {
+            self.is_broken = true;
+        } else {
+            self.text.push(line);
+        }
+    }
+
     /// Takes what a line tells of the statement.
     fn tell(&mut self, line: &str) {
         if let Some(session) = after(line, "# Thread_id: ") {

@@ -346,6 +346,36 @@ fn what_reaches_beyond_the_database_is_left_out() {
             "create table t (a int) data directory = '/x'",
             Dialect::MariaDb,
         ),
+        (
+            "begin not atomic execute immediate concat('select 1 into out', 'file ''/x''''); end",
+            Dialect::MariaDb,
+        ),
+        ("begin not atomic set global x = 1", Dialect::MariaDb),
+        (
+            "set @a = 1, @@global.general_log_file = '/x'",
+            Dialect::MariaDb,
+        ),
+        ("set autocommit = 0, global x = 1", Dialect::MariaDb),
+        ("set names utf8, @@global.x = 1", Dialect::MariaDb),
+        (
+            "create table t (a int) engine = 'FEDERATED' connection = 'mysql://ann:sesame@h/d/t'",
+            Dialect::MariaDb,
+        ),
+        (
+            "create table t (a int) engine = connect table_type = csv",
+            Dialect::MariaDb,
+        ),
+        ("alter table t engine = 'SPIDER'", Dialect::MariaDb),
+        ("set standard_conforming_strings = off", Dialect::Postgres),
+        (
+            "select query_to_xml_and_xmlschema('select 1', true, false, '')",
+            Dialect::Postgres,
+        ),
+        ("select lo_from_bytea(4242, 'x')", Dialect::Postgres),
+        (
+            "select U&\"lo!005fexport\" uescape '!' (1, '/x')",
+            Dialect::Postgres,
+        ),
         ("select 'open", Dialect::Postgres),
         ("", Dialect::Postgres),
     ] {
@@ -353,6 +383,12 @@ fn what_reaches_beyond_the_database_is_left_out() {
     }
     for (text, effect) in [
         ("start transaction read only", Effect::Begins),
+        (
+            "begin isolation level repeatable read, read write",
+            Effect::Begins,
+        ),
+        ("set autocommit = 0", Effect::Autocommit(false)),
+        ("create table t (a int) engine = InnoDB", Effect::Statement),
         ("END", Effect::Commits),
         ("rollback work", Effect::RollsBack),
         ("rollback to savepoint a", Effect::Statement),

@@ -90,8 +90,10 @@ const OBJECTS: [&str; 9] = [
     "temp",
     "unlogged",
 ];
+/// Engines of tables that lie in the server's own files.
+const ENGINES: [&str; 5] = ["innodb", "myisam", "aria", "memory", "heap"];
 /// Words outside of quotes that a statement must not have.
-const WORDS: [(&str, Reason); 30] = [
+const WORDS: [(&str, Reason); 73] = [
     ("chain", UNKNOWN),
     ("federated", SERVER),
     ("directory", SERVER),
@@ -119,9 +121,77 @@ const WORDS: [(&str, Reason); 30] = [
     ("pg_create_logical_replication_slot", SERVER),
     ("query_to_xml", SERVER),
     ("database_to_xml", SERVER),
+    ("uescape", SERVER),
+    ("ts_stat", SERVER),
+    ("ts_rewrite", SERVER),
+    ("crosstab", SERVER),
+    ("connectby", SERVER),
+    ("dblink_connect_u", SERVER),
+    ("dblink_send_query", SERVER),
+    ("dblink_open", SERVER),
+    ("pg_file_unlink", SERVER),
+    ("pg_file_rename", SERVER),
+    ("pg_file_sync", SERVER),
+    ("pg_logfile_rotate", SERVER),
+    ("pg_stat_file", SERVER),
+    ("pg_ls_logdir", SERVER),
+    ("pg_ls_waldir", SERVER),
+    ("pg_ls_archive_statusdir", SERVER),
+    ("pg_ls_tmpdir", SERVER),
+    ("pg_drop_replication_slot", SERVER),
+    ("pg_create_physical_replication_slot", SERVER),
+    ("pg_replication_origin_create", SERVER),
+    ("pg_backup_start", SERVER),
+    ("pg_start_backup", SERVER),
+    ("lo_from_bytea", SERVER),
+    ("lo_put", SERVER),
+    ("lo_create", SERVER),
+    ("lo_creat", SERVER),
+    ("lowrite", SERVER),
+    ("query_to_xml_and_xmlschema", SERVER),
+    ("query_to_xmlschema", SERVER),
+    ("cursor_to_xml", SERVER),
+    ("cursor_to_xmlschema", SERVER),
+    ("table_to_xml", SERVER),
+    ("table_to_xmlschema", SERVER),
+    ("table_to_xml_and_xmlschema", SERVER),
+    ("schema_to_xml", SERVER),
+    ("schema_to_xmlschema", SERVER),
+    ("schema_to_xml_and_xmlschema", SERVER),
+    ("database_to_xmlschema", SERVER),
+    ("database_to_xml_and_xmlschema", SERVER),
+    ("xpath_table", SERVER),
+    ("load_extension", SERVER),
+    ("sys_get", SERVER),
+    ("sys_set", SERVER),
     ("set_config", SERVER),
     ("set_user", USERS),
     ("tablespace", SERVER),
+];
+/// Words that may follow `BEGIN`, or `START`.
+const TRANSACTION_MODES: [&str; 16] = [
+    "work",
+    "transaction",
+    "isolation",
+    "level",
+    "serializable",
+    "repeatable",
+    "read",
+    "committed",
+    "uncommitted",
+    "write",
+    "only",
+    "not",
+    "deferrable",
+    "with",
+    "consistent",
+    "snapshot",
+];
+/// Settings that change where a text in quotes ends: what was judged would not be what is carried out.
+const QUOTING: [&str; 3] = [
+    "standard_conforming_strings",
+    "backslash_quote",
+    "escape_string_warning",
 ];
 /// Neighbours that tell of users even within quotes: some servers read quotes otherwise.
 const NEIGHBOURS: [(&str, &[&str]); 4] = [
@@ -190,7 +260,7 @@ fn effect(words: &[String], dialect: Dialect) -> Result<Effect, Reason> {
         return Err(reason);
     }
     match (word(0), word(1)) {
-        ("begin", _) | ("start", "transaction") => return Ok(Effect::Begins),
+        ("begin", _) | ("start", "transaction") => return beginning(&words[1..]),
         ("commit" | "end", second) if second != "prepared" => {
             return Ok(Effect::Commits);
         }
@@ -204,7 +274,7 @@ fn effect(words: &[String], dialect: Dialect) -> Result<Effect, Reason> {
         }
         ("copy" | "load", _) => return Err(COPY),
         ("grant" | "revoke" | "reassign", _) => return Err(USERS),
-        ("set", "autocommit") => {
+        ("set", "autocommit") if is_one_value(&words[2..]) => {
             let is_on = words
                 .iter()
                 .any(|it| it == "1" || it == "on" || it == "true");
@@ -232,9 +302,31 @@ fn effect(words: &[String], dialect: Dialect) -> Result<Effect, Reason> {
     }
 }
 
-/// A `SET`: of a session, never of the server or of a user.
+/// Behind `BEGIN` or `START`: modes of a transaction. A block of statements, as MariaDB knows it, is none.
+fn beginning(words: &[String]) -> Result<Effect, Reason> {
+    let is_mode = |word: &String| TRANSACTION_MODES.contains(&word.as_str());
+    match words.iter().all(is_mode) {
+        true => Ok(Effect::Begins),
+        false => Err(UNKNOWN),
+    }
+}
+
+/// Whether a setting is given one value, and no other setting follows.
+fn is_one_value(words: &[String]) -> bool {
+    let is_value =
+        |word: &String| ["0", "1", "on", "off", "true", "false"].contains(&word.as_str());
+    matches!(words, [value] if is_value(value))
+}
+
+/// A `SET`: of a session, never of the server or of a user, nor of how texts in quotes are read.
 fn setting(words: &[String], dialect: Dialect) -> Result<Effect, Reason> {
     let has = |word: &str| words.iter().any(|it| it == word);
+    let is_other = |word: &String| {
+        word.starts_with("@@") || QUOTING.contains(&word.as_str()) || word == "sql_mode"
+    };
+    if words.iter().any(is_other) {
+        return Err(SERVER);
+    }
     if ["role", "authorization", "password"]
         .iter()
         .any(|word| has(word))
@@ -265,6 +357,14 @@ fn object(words: &[String]) -> Result<Effect, Reason> {
         .iter()
         .find(|word| !passed.contains(&word.as_str()));
     let of = of.map_or("", String::as_str);
+    // Tables of other engines may lie on other servers, and their texts in quotes tell passwords.
+    let mut pairs = words.windows(2);
+    let is_elsewhere =
+        pairs.any(|pair| pair[0] == "engine" && !ENGINES.contains(&pair[1].as_str()));
+    let ends_so = words.last().is_some_and(|word| word == "engine");
+    if is_elsewhere || ends_so || words.iter().any(|word| word == "connection") {
+        return Err(SERVER);
+    }
     match of {
         of if OBJECTS.contains(&of) => Ok(Effect::Statement),
         "user" | "role" | "group" | "policy" | "default" => Err(USERS),

@@ -1,7 +1,6 @@
 //! Mixes that are made of what a server has counted, and replays of what it logged: they come near to that load, on a
 //! server of the test's own, which is left as it was.
 
-mod mariadb;
 mod postgres;
 mod replay;
 

@@ -1,6 +1,7 @@
 //! A server that a test runs as its owner would, and runs of the program beside it.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -23,18 +24,37 @@ pub struct Scene {
     pub place: TempDir,
 }
 
+/// What has this name somewhere below a directory.
+fn below(top: &Path, name: &str) -> Option<PathBuf> {
+    let mut left = vec![top.to_owned()];
+    while let Some(directory) = left.pop() {
+        for entry in fs::read_dir(directory).unwrap().flatten() {
+            if entry.file_name() == name {
+                return Some(entry.path());
+            }
+            if entry.file_type().unwrap().is_dir() {
+                left.push(entry.path());
+            }
+        }
+    }
+    None
+}
+
 impl Scene {
     /// A server of this kind; `None`, and says so, when there is none.
     pub fn of(kind: ServerKind) -> Option<Scene> {
         Scene::with(kind, &[])
     }
 
-    /// The same with settings of the server's.
+    /// The same with settings of the server's. Those that no experiment may set stand in PostgreSQL's own file.
     pub fn with(kind: ServerKind, settings: &[(&str, &str)]) -> Option<Scene> {
-        let settings = settings.iter();
+        let named = settings.iter().copied();
+        let (of_request, of_file): (Vec<_>, Vec<_>) =
+            named.partition(|(name, value)| server(kind).check_setting(name, value).is_ok());
+        let of_request = of_request.into_iter();
         let request = ServerRequest {
-            settings: settings
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            settings: of_request
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
             bin_dir: None,
             buffer_cache_bytes: 8 << 20,
@@ -54,6 +74,15 @@ impl Scene {
         let directories = TreeDirectories::within(|_| top.clone());
         directories.make().unwrap();
         server(kind).create(&request, &directories).unwrap();
+        if !of_file.is_empty() {
+            let file = below(&top, "postgresql.auto.conf").expect("PostgreSQL's own file");
+            let lines = of_file.iter();
+            let lines: String = lines
+                .map(|(name, value)| format!("{name} = '{value}'\n"))
+                .collect();
+            let mut file = OpenOptions::new().append(true).open(file).unwrap();
+            file.write_all(lines.as_bytes()).unwrap();
+        }
         let running = server(kind).start(&request, &directories, Purpose::Trial);
         Some(Scene {
             running: running.unwrap(),
@@ -69,18 +98,8 @@ impl Scene {
 
     /// The server's socket, which has this name somewhere below its directory.
     pub fn socket(&self, name: &str) -> PathBuf {
-        let mut left = vec![self.place.path().join("server")];
-        while let Some(directory) = left.pop() {
-            for entry in fs::read_dir(directory).unwrap().flatten() {
-                if entry.file_name() == name {
-                    return entry.path();
-                }
-                if entry.file_type().unwrap().is_dir() {
-                    left.push(entry.path());
-                }
-            }
-        }
-        panic!("there is no {name}");
+        let found = below(&self.place.path().join("server"), name);
+        found.unwrap_or_else(|| panic!("there is no {name}"))
     }
 
     /// Has the server do this, as whoever runs it.
