@@ -92,8 +92,8 @@ fn is_time_up(state: &RunState, auto: Auto) -> bool {
         .is_some_and(|time_ms| spent_ms + round_ms > time_ms)
 }
 
-/// Whether the plan's time has room for as long a trial as `ended`, which the state does not know yet, where the plan has
-/// a time.
+/// Whether the plan's time, where it has one, has room for as long a trial as `ended`, which the state does not know
+/// yet.
 pub fn has_time_to_repeat(state: &RunState, ended: &Trial) -> bool {
     let time_ms = state.experiment.plan.auto.and_then(|auto| auto.time_ms);
     let (spent_ms, _) = spent(state);
