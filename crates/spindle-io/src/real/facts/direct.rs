@@ -128,6 +128,8 @@ fn try_reads(path: &Path) -> DirectIo {
 }
 
 const PROBE_BYTES: usize = 64 * 1024;
+/// A device is read at so many places before it counts as one that the page cache gets into.
+const READS_MAX: u64 = 3;
 
 /// Does direct I/O where `path` is and proves by residency that the page cache stayed out of it. For a directory or a
 /// regular file the I/O goes to a nameless new file in the (same) directory; a block device is only read. Errors: no
@@ -188,14 +190,29 @@ fn pages_used_by_both(file: &File) -> io::Result<u64> {
     Ok(after_write.max(resident_pages(file)?))
 }
 
-/// Reads the start of a device; pages that came into the cache by it.
+/// Reads near the start of a device; pages that came into the cache by it. Another program may read the device just
+/// then, so a read that leaves pages is followed by one of the next place, and the fewest count.
 fn pages_used_by_reading(file: &File) -> io::Result<u64> {
     let frame = probe_frame(PROBE_BYTES)?;
     let mut memory = frame.try_write().expect("the frame is nobody else's");
-    let pages = || resident_pages_at_start(file, PROBE_BYTES as u64);
-    let before = pages()?;
-    file.read_exact_at(&mut memory, 0)?;
-    Ok(pages()?.saturating_sub(before))
+    let mut fewest = None;
+    for number in 0..READS_MAX {
+        let start = number * PROBE_BYTES as u64;
+        let pages = || resident_pages_at_start(file, start + PROBE_BYTES as u64);
+        let before = pages()?;
+        match (file.read_exact_at(&mut memory, start), fewest) {
+            (Ok(()), _) => {}
+            // The device ends there.
+            (Err(_), Some(fewest)) => return Ok(fewest),
+            (Err(error), None) => return Err(error),
+        }
+        let used = pages()?.saturating_sub(before);
+        fewest = Some(fewest.map_or(used, |fewest: u64| fewest.min(used)));
+        if used == 0 {
+            break;
+        }
+    }
+    Ok(fewest.unwrap_or(0))
 }
 
 /// A frame aligned to its page.
