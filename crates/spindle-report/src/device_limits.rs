@@ -59,7 +59,8 @@ pub fn reached(result: &RunResult) -> Option<String> {
             nearest * 100.0
         ),
         true => format!(
-            "The device {device} did more than was calibrated ({case}): {figures} on {day}; a database has requests of other lengths"
+            "The device {device} did more than its limit ({case}): {figures} that spindle calibrate found on {day}; other programs \
+             worked on it too, or requests had other lengths"
         ),
     })
 }
@@ -148,7 +149,7 @@ mod tests {
              8 KiB that spindle calibrate found on 2026-11-24"
         );
         let told = reached(&result(20_000.0, limits())).unwrap();
-        assert!(told.contains("did more than was calibrated"), "{told}");
+        assert!(told.contains("did more than its limit"), "{told}");
         assert_eq!(reached(&result(6_000.0, Value::Null)), None);
     }
 
