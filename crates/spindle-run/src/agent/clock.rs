@@ -60,13 +60,14 @@ impl ClockLine {
             0 => 0.0,
             between => passed as f64 / between as f64,
         };
-        let ahead_ns = self.first.ahead_ns + (self.drift_ns() as f64 * share) as i64;
+        let gained_ns = (self.drift_ns() as f64 * share) as i64;
+        let ahead_ns = self.first.ahead_ns.saturating_add(gained_ns);
         there_ns.wrapping_sub(ahead_ns as u64)
     }
 
     /// How much further ahead the other clock was in the end.
     pub fn drift_ns(&self) -> i64 {
-        self.last.ahead_ns - self.first.ahead_ns
+        self.last.ahead_ns.saturating_sub(self.first.ahead_ns)
     }
 
     /// Times are true to within so much.

@@ -7,11 +7,14 @@ use std::time::{Duration, Instant};
 use spindle_engines::sql::{ServerHome, SshHost};
 use spindle_io::real::facts::monotonic_ns;
 use spindle_system::SystemTree;
+use spindle_text::plain::shortened;
 
 use super::AgentError;
 use super::clock::{ClockLine, ClockReading, RoundTrip};
+use super::error::SAID_LENGTH_MAX;
+use super::pipes::{Input, Unsent};
 use super::protocol::{Answer, Ask, Hello, PROTOCOL, SILENCE, Seen, Watch, Watching};
-use super::ssh::{Connection, Input, write};
+use super::ssh::{Connection, PATIENCE};
 
 /// Round trips of a reading: that many, or as many as there is time for, but some in any case.
 const TRIPS_MAX: u64 = 16;
@@ -111,9 +114,10 @@ impl Agent {
         self.questions += 1;
         let question = self.questions;
         let asked_ns = monotonic_ns();
-        self.ask(&Ask::Clock { number: question })?;
+        self.ask(&Ask::Clock { number: question }, interrupted)?;
+        let until = Instant::now() + PATIENCE;
         loop {
-            let line = self.connection.line(&self.host, interrupted)?;
+            let line = self.connection.line(&self.host, until, interrupted)?;
             let back_ns = monotonic_ns();
             if let Answer::Clock { number, at_ns } = self.understand(line)?
                 && number == question
@@ -137,18 +141,20 @@ impl Agent {
         interrupted: &AtomicBool,
     ) -> Result<Watching, AgentError> {
         self.watching = None;
-        self.ask(&Ask::Watch(Watch {
+        let watch = Watch {
             home: home.clone(),
             interval_ms: SILENCE.as_millis() as u64,
-        }))?;
+        };
+        self.ask(&Ask::Watch(watch), interrupted)?;
+        let until = Instant::now() + PATIENCE;
         let watching = loop {
             if let Some(watching) = self.watching.take() {
                 break watching;
             }
-            let line = self.connection.line(&self.host, interrupted)?;
+            let line = self.connection.line(&self.host, until, interrupted)?;
             self.understand(line)?;
         };
-        self.ask(&Ask::Rest)?;
+        self.ask(&Ask::Rest, interrupted)?;
         Ok(watching)
     }
 
@@ -164,17 +170,18 @@ impl Agent {
     ) -> Result<WatchingTrial, AgentError> {
         let first = self.read_clock(interrupted)?;
         self.seen.clear();
-        self.ask(&Ask::Watch(Watch {
+        let watch = Watch {
             home: home.clone(),
             interval_ms,
-        }))?;
+        };
+        self.ask(&Ask::Watch(watch), interrupted)?;
         Ok(WatchingTrial { first, interval_ms })
     }
 
     /// Has it look no more; what it saw.
     pub fn rest(&mut self, trial: WatchingTrial, interrupted: &AtomicBool) -> Watched {
         let last = self
-            .ask(&Ask::Rest)
+            .ask(&Ask::Rest, interrupted)
             .and_then(|()| self.read_clock(interrupted));
         // One that is gone may have said something before.
         while let Some(line) = self.connection.line_there() {
@@ -194,16 +201,16 @@ impl Agent {
         }
     }
 
-    fn ask(&mut self, ask: &Ask) -> Result<(), AgentError> {
-        self.connection.send(&self.host, line_of(ask).as_bytes())
+    fn ask(&mut self, ask: &Ask, interrupted: &AtomicBool) -> Result<(), AgentError> {
+        let line = line_of(ask);
+        self.connection
+            .send(&self.host, line.as_bytes(), interrupted)
     }
 
     /// Keeps what a line says that is no answer to a question.
     fn understand(&mut self, line: String) -> Result<Answer, AgentError> {
-        let answer = serde_json::from_str(&line).map_err(|_| AgentError::NotUnderstood {
-            host: self.host.clone(),
-            said: line,
-        })?;
+        let answer = serde_json::from_str(&line)
+            .map_err(|_| AgentError::not_understood(self.host.clone(), &line))?;
         match &answer {
             Answer::Seen(seen) => self.seen.push((**seen).clone()),
             Answer::Watching(watching) => self.watching = Some(watching.clone()),
@@ -224,13 +231,14 @@ fn hello_of(
     host: &SshHost,
     interrupted: &AtomicBool,
 ) -> Result<Hello, AgentError> {
-    let line = connection.line(host, interrupted)?;
+    let line = connection.line(host, Instant::now() + PATIENCE, interrupted)?;
     match serde_json::from_str(&line) {
-        Ok(Answer::Hello(hello)) => Ok(hello),
-        _ => Err(AgentError::NotUnderstood {
-            host: host.clone(),
-            said: line,
+        Ok(Answer::Hello(hello)) => Ok(Hello {
+            version: shortened(&hello.version, SAID_LENGTH_MAX).into_owned(),
+            machine: shortened(&hello.machine, SAID_LENGTH_MAX).into_owned(),
+            ..hello
         }),
+        _ => Err(AgentError::not_understood(host.clone(), &line)),
     }
 }
 
@@ -240,7 +248,8 @@ fn give_signs_of_life(input: Input) -> Sender<()> {
     let sign = line_of(&Ask::Clock { number: UNASKED });
     std::thread::spawn(move || {
         while ended.recv_timeout(SIGN_OF_LIFE) == Err(RecvTimeoutError::Timeout) {
-            if write(&input, sign.as_bytes()).is_err() {
+            // One that has not taken what was said before needs no further sign.
+            if input.try_send(sign.as_bytes()) == Err(Unsent::Gone) {
                 return;
             }
         }

@@ -5,6 +5,9 @@ use std::io;
 use spindle_engines::sql::SshHost;
 use spindle_text::plain;
 
+/// Of words that are not understood, no more are shown.
+pub(super) const SAID_LENGTH_MAX: usize = 200;
+
 /// Why there is no agent.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
@@ -64,6 +67,14 @@ pub enum AgentError {
         /// The host.
         host: SshHost,
     },
+    /// It says more than an agent does.
+    #[error("{host}: it says {said}, which no agent does, and is not listened to any more")]
+    Excess {
+        /// The host.
+        host: SshHost,
+        /// What it said, for people.
+        said: String,
+    },
     /// This program does not run there.
     #[error(
         "{host}: it is {machine}, and this program runs on {own}: start Spindle on a machine of the same kind"
@@ -121,6 +132,12 @@ fn arguments(host: &SshHost) -> String {
 }
 
 impl AgentError {
+    /// From what it said instead.
+    pub(super) fn not_understood(host: SshHost, said: &str) -> AgentError {
+        let said = plain::shortened(said, SAID_LENGTH_MAX).into_owned();
+        AgentError::NotUnderstood { host, said }
+    }
+
     /// From what the client said when it ended.
     pub(super) fn of_client(host: SshHost, words: &str) -> AgentError {
         let words = plain::one_line(words);

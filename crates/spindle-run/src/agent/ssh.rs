@@ -3,24 +3,27 @@
 //! removes itself when it starts; the shell removes what is left when it ends, or when the connection ends before.
 
 use std::fmt::Write as _;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use spindle_engines::sql::SshHost;
 use spindle_system::{SystemTree, processes};
+use spindle_text::plain::shortened;
 
 use super::AgentError;
+use super::error::SAID_LENGTH_MAX;
+use super::pipes::{Input, Lines, Unsent};
 use super::protocol::AGENT_COMMAND;
 
 /// The client that the system has.
 const CLIENT: &str = "ssh";
-/// Logging in may take so long, and each later step without a word from the other side.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Logging in may take so long, and each later step until the other side has said what is waited for.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Whether the person wants to stop is looked at as often.
 const LOOK: Duration = Duration::from_millis(50);
 /// How much is kept of what the client said to people.
@@ -54,15 +57,12 @@ const SCRIPT: &str = "umask 077; echo \"spindle-agent: machine $(uname -s) $(una
     echo \"spindle-agent: place $d\"; head -c BYTES >\"$d/spindle\"; \
     if [ \"$(wc -c <\"$d/spindle\")\" -eq BYTES ]; then \"$d/spindle\" COMMAND --made-for-it \"$d\"; fi";
 
-/// The client's standard input; `None` when it is to end.
-pub(super) type Input = Arc<Mutex<Option<ChildStdin>>>;
-
 /// The client at work, with this program at its other end.
 pub(super) struct Connection {
     child: Child,
     input: Input,
     /// The lines that the other side says.
-    lines: Receiver<String>,
+    lines: Lines,
     /// What the client, and the shell there, said to people.
     words: Arc<Mutex<String>>,
 }
@@ -70,7 +70,7 @@ pub(super) struct Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         // The other side ends with its input; the client ends with that.
-        self.hang_up();
+        self.input.close();
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(2) {
             if !matches!(self.child.try_wait(), Ok(None)) {
@@ -102,16 +102,16 @@ impl Connection {
         if machine != own {
             return Err(AgentError::OtherMachine {
                 host: host.clone(),
-                machine,
+                machine: shortened(&machine, SAID_LENGTH_MAX).into_owned(),
                 own,
             });
         }
-        connection.send(host, b"go\n")?;
+        connection.send(host, b"go\n", interrupted)?;
         let place = connection.word(host, "", interrupted)?;
         if !place.starts_with("place ") {
             return Err(AgentError::NoPlace { host: host.clone() });
         }
-        connection.send(host, &program)?;
+        connection.send(host, &program, interrupted)?;
         Ok(connection)
     }
 
@@ -138,24 +138,16 @@ impl Connection {
             io::ErrorKind::NotFound => AgentError::NoClient,
             _ => AgentError::Client(error),
         })?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let input = child.stdin.take().expect("it is a pipe");
+        let output = child.stdout.take().expect("it is a pipe");
         let words = Arc::new(Mutex::new(String::new()));
         let said = Arc::clone(&words);
         let errors = child.stderr.take().expect("it is a pipe");
         std::thread::spawn(move || keep_words(errors, &said));
-        let (sender, lines) = mpsc::channel();
-        let output = output.expect("it is a pipe");
-        std::thread::spawn(move || {
-            for line in BufReader::new(output).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
         Ok(Connection {
             child,
-            input: Arc::new(Mutex::new(input)),
-            lines,
+            input: Input::to(input),
+            lines: Lines::of(output),
             words,
         })
     }
@@ -167,8 +159,9 @@ impl Connection {
         begin: &str,
         interrupted: &AtomicBool,
     ) -> Result<String, AgentError> {
+        let until = Instant::now() + PATIENCE;
         loop {
-            let line = self.line(host, interrupted)?;
+            let line = self.line(host, until, interrupted)?;
             let ours = line.strip_prefix(MARK);
             if let Some(rest) = ours.and_then(|ours| ours.strip_prefix(begin)) {
                 return Ok(rest.trim().to_owned());
@@ -176,49 +169,61 @@ impl Connection {
         }
     }
 
-    /// Waits for a line.
-    pub fn line(&mut self, host: &SshHost, interrupted: &AtomicBool) -> Result<String, AgentError> {
-        let began = Instant::now();
+    /// Waits for a line until some moment.
+    pub fn line(
+        &mut self,
+        host: &SshHost,
+        until: Instant,
+        interrupted: &AtomicBool,
+    ) -> Result<String, AgentError> {
         loop {
             if interrupted.load(Ordering::Relaxed) {
                 return Err(AgentError::Interrupted);
             }
-            match self.lines.recv_timeout(LOOK) {
-                Ok(line) => return Ok(line),
+            let is_late = Instant::now() >= until;
+            match self.lines.next(LOOK) {
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended(host)),
-                Err(RecvTimeoutError::Timeout) if began.elapsed() > PATIENCE => {
-                    return Err(AgentError::Silent { host: host.clone() });
-                }
+                _ if is_late => return Err(AgentError::Silent { host: host.clone() }),
+                Ok(line) => return Ok(line),
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
 
     /// Sends bytes to the other side.
-    pub fn send(&mut self, host: &SshHost, bytes: &[u8]) -> Result<(), AgentError> {
-        match write(&self.input, bytes) {
-            Ok(()) => Ok(()),
-            Err(_) => Err(self.ended(host)),
-        }
+    pub fn send(
+        &mut self,
+        host: &SshHost,
+        bytes: &[u8],
+        interrupted: &AtomicBool,
+    ) -> Result<(), AgentError> {
+        let sent = self.input.send(bytes, PATIENCE, interrupted);
+        sent.map_err(|unsent| match unsent {
+            Unsent::Gone => self.ended(host),
+            Unsent::Stuck => AgentError::Silent { host: host.clone() },
+            Unsent::Interrupted => AgentError::Interrupted,
+        })
     }
 
     /// The way to the other side, for who has to say something now and then.
     pub fn input(&self) -> Input {
-        Arc::clone(&self.input)
-    }
-
-    fn hang_up(&mut self) {
-        *self.input.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.input.clone()
     }
 
     /// A line that is there already.
     pub fn line_there(&mut self) -> Option<String> {
-        self.lines.try_recv().ok()
+        self.lines.next(Duration::ZERO).ok()
     }
 
-    /// Why the client ended, in its own words, with what to do.
+    /// Why the connection ended: the other side said too much, or in the client's own words, with what to do.
     pub fn ended(&mut self, host: &SshHost) -> AgentError {
-        self.hang_up();
+        self.input.close();
+        if let Some(excess) = self.lines.excess() {
+            return AgentError::Excess {
+                host: host.clone(),
+                said: excess.to_string(),
+            };
+        }
         // What it said last may still be on the way.
         let began = Instant::now();
         while matches!(self.child.try_wait(), Ok(None)) && began.elapsed() < PATIENCE / 15 {
@@ -227,18 +232,6 @@ impl Connection {
         std::thread::sleep(LOOK / 2);
         let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         AgentError::of_client(host.clone(), words.trim())
-    }
-}
-
-/// Writes bytes to the other side at once.
-///
-/// # Errors
-/// There is none any more.
-pub(super) fn write(input: &Input, bytes: &[u8]) -> io::Result<()> {
-    let mut input = input.lock().unwrap_or_else(PoisonError::into_inner);
-    match input.as_mut() {
-        Some(input) => input.write_all(bytes).and_then(|()| input.flush()),
-        None => Err(io::ErrorKind::BrokenPipe.into()),
     }
 }
 
