@@ -6,7 +6,7 @@ use spindle_engines::EngineError;
 use spindle_engines::sql::{Address, remote_server};
 use spindle_report::export::rows::{Rows, SCHEMA, SCHEMA_VERSION};
 use spindle_workload::SessionError;
-use spindle_workload::sql::{SqlConnection, Value};
+use spindle_workload::sql::{Row, SqlConnection, Value};
 
 /// The comment by which the schema is known.
 const MARK: &str = "results of spindle";
@@ -35,6 +35,21 @@ pub enum KeepError {
         address: String,
         /// The schema.
         schema: String,
+    },
+    /// There is one of the name that looks like ours, and belongs to another role, which may have put anything in it.
+    #[error(
+        "{address}: the schema {schema} belongs to the role \"{owner}\", of which \"{user}\" is no member: nothing was \
+         changed. Name another one: --schema NAME, or as an administrator: grant \"{owner}\" to \"{user}\""
+    )]
+    OfOther {
+        /// The server.
+        address: String,
+        /// The schema.
+        schema: String,
+        /// The role that owns it.
+        owner: String,
+        /// The role that is connected.
+        user: String,
     },
     /// Another version of this program wrote it.
     #[error(
@@ -148,10 +163,13 @@ impl ResultsDatabase {
     fn find_or_make_schema(&mut self) -> Result<(), KeepError> {
         let schema = self.schema.clone();
         let asked = format!(
-            "select coalesce(obj_description(oid, 'pg_namespace'), '') from pg_namespace where nspname = '{schema}'"
+            "select coalesce(obj_description(oid, 'pg_namespace'), ''), \
+             case when pg_has_role(nspowner, 'MEMBER') then '' else pg_get_userbyid(nspowner) end, current_user::text \
+             from pg_namespace where nspname = '{schema}'"
         );
         let address = self.address.to_string();
-        match self.first(&asked, |row| row.text(0))? {
+        let read = |row: &dyn Row| Ok((row.text(0)?, row.text(1)?, row.text(2)?));
+        match self.first(&asked, read)? {
             None => {
                 let made = self.make_schema();
                 return made.map_err(|error| KeepError::Making {
@@ -165,7 +183,18 @@ impl ResultsDatabase {
                     ),
                 });
             }
-            Some(comment) if comment != MARK => return Err(KeepError::NotOurs { address, schema }),
+            Some((comment, ..)) if comment != MARK => {
+                return Err(KeepError::NotOurs { address, schema });
+            }
+            // Anyone can write a comment on a schema of theirs, and have triggers run by whoever writes there.
+            Some((_, owner, user)) if !owner.is_empty() => {
+                return Err(KeepError::OfOther {
+                    address,
+                    schema,
+                    owner,
+                    user,
+                });
+            }
             Some(_) => {}
         }
         self.search(&schema).map_err(|error| self.refused(error))?;
@@ -235,7 +264,7 @@ impl ResultsDatabase {
     fn first<T>(
         &mut self,
         sql: &str,
-        read: impl Fn(&dyn spindle_workload::sql::Row) -> Result<T, SessionError>,
+        read: impl Fn(&dyn Row) -> Result<T, SessionError>,
     ) -> Result<Option<T>, KeepError> {
         let mut found = None;
         let asked = self.connection.ask(sql, &mut |row| {

@@ -65,6 +65,7 @@ fn runs_are_kept_in_a_schema_of_their_own() {
     questions_of_the_documentation(&scene);
     gone_on(&scene, &url);
     refused(&scene, &url);
+    planted(&scene, &url);
 }
 
 /// Runs are kept once, and nothing else is touched.
@@ -132,6 +133,29 @@ fn gone_on(scene: &Scene, url: &str) {
         assert!(output.status.success(), "{}", told(&output));
     }
     assert_eq!(scene.ask("select count(*)::text from other.runs"), ["3"]);
+}
+
+/// A schema of another role may have triggers that do what they like as whoever writes there.
+fn planted(scene: &Scene, url: &str) {
+    assert!(
+        export(scene, url, &["--schema", "planted", "r0"])
+            .status
+            .success()
+    );
+    scene.run("create role other");
+    scene.run("alter schema planted owner to other");
+    scene.run("grant all on schema planted to lab");
+    let refused = export(scene, url, &["--schema", "planted", "moved"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let words = "belongs to the role \"other\", of which \"lab\" is no member";
+    assert!(told(&refused).contains(words), "{}", told(&refused));
+    let runs = "select count(*)::text from planted.runs";
+    assert_eq!(scene.ask(runs), ["1"]);
+    // A group that writes together has a schema in common.
+    scene.run("grant other to lab");
+    let taken = export(scene, url, &["--schema", "planted", "moved"]);
+    assert!(taken.status.success(), "{}", told(&taken));
+    assert_eq!(scene.ask(runs), ["2"]);
 }
 
 /// Schemas of others, and of other versions.
