@@ -25,6 +25,7 @@ const READ_BYTES_MAX: u64 = 1 << 30;
 const UNFINISHED: &str = ".spindle-new-";
 /// Permissions before the process's mask.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
+const PRIVATE_MODE: Mode = Mode::from_raw_mode(0o600);
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o777);
 /// Opening a pipe would wait for its other end, opening a terminal would take it.
 const WITHOUT_WAITING: OFlags = OFlags::NONBLOCK
@@ -39,6 +40,8 @@ pub struct Directory {
     path: PathBuf,
     /// It was made when it was opened.
     is_new: bool,
+    /// Permissions of new files in it.
+    file_mode: Mode,
 }
 
 impl Directory {
@@ -52,6 +55,7 @@ impl Directory {
             descriptor,
             path: path.to_owned(),
             is_new: false,
+            file_mode: FILE_MODE,
         })
     }
 
@@ -79,6 +83,15 @@ impl Directory {
             is_new: true,
             ..Directory::open(path)?
         })
+    }
+
+    /// From now on only this user may read the files that are made in it.
+    #[must_use]
+    pub fn private(self) -> Directory {
+        Directory {
+            file_mode: PRIVATE_MODE,
+            ..self
+        }
     }
 
     /// Removes the directory if it was made when it was opened and is empty.
@@ -111,6 +124,7 @@ impl Directory {
             descriptor,
             path: self.path.join(name),
             is_new: false,
+            file_mode: self.file_mode,
         })
     }
 
@@ -146,7 +160,7 @@ impl Directory {
     pub fn create_new(&self, name: &str) -> io::Result<File> {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(openat(&self.descriptor, plain_name(name)?, flags, FILE_MODE)?.into())
+        Ok(openat(&self.descriptor, plain_name(name)?, flags, self.file_mode)?.into())
     }
 
     /// Opens a file to be read.
@@ -234,7 +248,7 @@ impl Directory {
             Err(error) => return Err(error.into()),
         }
         let flags = flags | OFlags::NOFOLLOW | WITHOUT_WAITING;
-        let file = openat(&self.descriptor, name, flags, FILE_MODE)?;
+        let file = openat(&self.descriptor, name, flags, self.file_mode)?;
         must_be_regular(&fstat(&file)?)?;
         Ok(file.into())
     }
@@ -396,6 +410,21 @@ mod tests {
             read_named(&place.path().join("run/link"), 10).unwrap(),
             b"precious"
         );
+    }
+
+    #[test]
+    fn files_of_a_private_directory_are_for_this_user_only() {
+        let (_place, run, _) = scene();
+        let run = run.private();
+        run.write("whole", "secret").unwrap();
+        run.create_new("new").unwrap();
+        run.open_to_add("added", true).unwrap();
+        let below = run.subdirectory("below").unwrap();
+        below.write("whole", "secret").unwrap();
+        for name in ["whole", "new", "added", "below/whole"] {
+            let mode = fs::metadata(run.path().join(name)).unwrap().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
     }
 
     #[test]

@@ -160,10 +160,12 @@ fn finish(
     ))
 }
 
-/// Makes the directory that an import goes to.
+/// Makes the directory that an import goes to. Its files hold values of the server's tables, which not everyone may see
+/// who may log in here.
 fn make_directory(out: &Path) -> Result<Directory, String> {
     let name = out.display();
-    Directory::make_new(out).map_err(|error| match error.kind() {
+    let made = Directory::make_new(out).map(Directory::private);
+    made.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => {
             format!("{name} is there already: name another directory with --out")
         }

@@ -5,6 +5,7 @@ mod postgres;
 mod replay;
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,10 +90,15 @@ pub fn carry_out(scene: &Scene, experiment: &Path, dialect: Dialect, transaction
     assert_eq!(running.failure(), None);
 }
 
-/// The files of a directory, one after the other.
+/// The files of a directory that an import made, one after the other: they are for its user alone.
 pub fn all_of(directory: &Path) -> String {
     let entries = fs::read_dir(directory).unwrap();
-    let texts = entries.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
+    let texts = entries.map(|entry| {
+        let path = entry.unwrap().path();
+        let mode = fs::metadata(&path).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", path.display());
+        fs::read_to_string(path).unwrap()
+    });
     texts.collect()
 }
 

@@ -174,6 +174,9 @@ const CLIENT: &str = "#!/bin/sh\n\
     *full*) machine \"Linux $(uname -m)\"; echo 'spindle-agent: no-place'; exit 0;;\n\
     *later*) machine \"Linux $(uname -m)\"; echo 'spindle-agent: place /x'; head -c 1000 >/dev/null;\n\
       echo '{\"hello\":{\"protocol\":99,\"version\":\"9.9.9\",\"machine\":\"x\",\"more\":1}}'; cat >/dev/null;;\n\
+    *endless*) machine \"Linux $(uname -m)\"; echo 'spindle-agent: place /x'; tr '\\0' x </dev/zero;;\n\
+    *odd*) machine \"Linux $(uname -m)\"; echo 'spindle-agent: place /x'; head -c 1000 >/dev/null;\n\
+      printf '\\377\\376 odd\\n'; cat >/dev/null;;\n\
     *) exit 1;;\n\
     esac\n";
 
@@ -191,6 +194,8 @@ fn what_is_wrong_is_told_and_its_layout_skipped() {
         ),
         ("full", "no place for the program there"),
         ("later", "Spindle 9.9.9, protocol 99, and this is"),
+        ("endless", "it says a line of more than 1 MiB"),
+        ("odd", "is not understood: \"\u{fffd}\u{fffd} odd\""),
     ];
     let layouts: Vec<String> = hosts
         .iter()
