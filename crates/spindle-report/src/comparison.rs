@@ -7,6 +7,7 @@ use spindle_result::{
     Case, ClientAudit, Comparison, IoCounts, Keeps, Measure, RunResult, Summary, Trial, Verdict,
     rounds_that_tell, unit,
 };
+use spindle_text::quantity::thousands;
 
 /// Columns of throughput, which stand there even when a figure is missing.
 const ALWAYS_SHOWN: usize = 2;
@@ -37,7 +38,7 @@ pub const COLUMNS: [Column; 11] = [
         title: "transactions per minute",
         short: ["", "tpm"],
         legend: None,
-        cell: |summary| count(summary.tpm),
+        cell: |summary| thousands(summary.tpm),
     },
     Column {
         title: "95 % interval of tpm, ±%",
@@ -49,25 +50,25 @@ pub const COLUMNS: [Column; 11] = [
         title: "new orders per minute (NOPM)",
         short: ["", "NOPM"],
         legend: Some("NOPM: new orders per minute"),
-        cell: |summary| optional(summary.nopm, count),
+        cell: |summary| optional(summary.nopm, thousands),
     },
     Column {
         title: "reads per second",
         short: ["reads", "/s"],
         legend: None,
-        cell: |summary| count(summary.read_iops),
+        cell: |summary| thousands(summary.read_iops),
     },
     Column {
         title: "writes per second",
         short: ["writes", "/s"],
         legend: None,
-        cell: |summary| count(summary.write_iops),
+        cell: |summary| thousands(summary.write_iops),
     },
     Column {
         title: "KB per second",
         short: ["KB", "/s"],
         legend: None,
-        cell: |summary| count(summary.kib_per_s),
+        cell: |summary| thousands(summary.kib_per_s),
     },
     Column {
         title: "log file parallel write, ms",
@@ -166,7 +167,7 @@ pub(super) const CHECKS: [Check; 14] = [
     },
     Check {
         title: "tpm",
-        cell: |_, trial| count(trial.tpm),
+        cell: |_, trial| thousands(trial.tpm),
     },
     Check {
         title: "transactions tried again",
@@ -361,10 +362,6 @@ fn known<T>(value: Option<T>, write: impl FnOnce(T) -> String) -> String {
 
 fn kib(bytes: u64) -> String {
     bytes.div_ceil(1024).to_string()
-}
-
-pub(super) fn count(value: f64) -> String {
-    format!("{value:.0}")
 }
 
 /// A percentage in two or three figures.

@@ -1,8 +1,9 @@
 //! Kinds of transactions apart (new order, payment, ...): for each workload and load level the layouts of each kind
 //! together, for both reports.
 
-use super::comparison::{count, milliseconds};
+use super::comparison::milliseconds;
 use spindle_result::{Case, KindMeans};
+use spindle_text::quantity::thousands;
 
 /// The columns of the table: the kind, the layout, and the figures.
 pub(super) const COLUMNS: [&str; 6] =
@@ -37,7 +38,7 @@ pub(super) fn kinds_of(cases: &[&Case]) -> Vec<Kind> {
 fn figures(means: &KindMeans) -> [String; 4] {
     let ms = |us: f64| milliseconds(us / 1e3);
     [
-        count(means.per_minute),
+        thousands(means.per_minute),
         ms(means.p50_us),
         ms(means.p95_us),
         ms(means.p99_us),

@@ -90,8 +90,12 @@ pub fn duration_text(duration_ms: u64) -> String {
 
 /// A whole number with commas between thousands: `61,204`.
 pub fn thousands(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
+    let digits = format!("{:.0}", value.abs());
+    let mut text = if value <= -0.5 {
+        "-".to_owned()
+    } else {
+        String::new()
+    };
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
@@ -145,8 +149,8 @@ mod tests {
     #[test]
     fn thousands_are_set_apart() {
         assert_eq!(
-            [999.6, 75_123.0, 12.0, 1e6].map(thousands),
-            ["1,000", "75,123", "12", "1,000,000"]
+            [999.6, 75_123.0, 12.0, 1e6, -100.0, -1_234.0, -0.2].map(thousands),
+            ["1,000", "75,123", "12", "1,000,000", "-100", "-1,234", "0"]
         );
     }
 

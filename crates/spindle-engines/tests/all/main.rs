@@ -11,6 +11,7 @@ mod kill;
 mod mariadb;
 mod postgres;
 mod power_cut;
+mod progress;
 mod promise;
 mod reading;
 mod scripts;

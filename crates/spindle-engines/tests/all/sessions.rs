@@ -3,7 +3,6 @@
 //! not matter here.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use spindle_engines::kernel::{KernelEngine, Settings, Shutdown, files_of};
 use spindle_io::Env;
@@ -11,6 +10,8 @@ use spindle_io::real::facts::anonymous_bytes;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_workload::driver::{self, Behaviour, Running};
 use spindle_workload::{Acknowledged, OltpMix, OltpMixSettings, Workload};
+
+use crate::progress::wait_for;
 
 const CLIENTS: usize = 1000;
 /// What a session may take at the most: its thread's stack as far as it is touched, its counters, the records and old
@@ -55,20 +56,6 @@ fn clients(env: &Arc<dyn Env>, engine: &Arc<KernelEngine>, think_time_ns: u64) -
         behaviour,
         engine.connector(),
     )
-}
-
-/// Waits until the clients have committed so much.
-fn wait_for(running: &Running, committed: u64) {
-    let began = Instant::now();
-    while running.committed() < committed {
-        assert_eq!(running.failure(), None);
-        assert!(
-            began.elapsed() < Duration::from_secs(60),
-            "{} of {committed} transactions in a minute",
-            running.committed()
-        );
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// However many sessions check the database, they find the same.

@@ -21,6 +21,7 @@ use spindle_workload::{
     Acknowledged, OltpMix, OltpMixSettings, RedoStress, SessionError, Slob, SlobSettings, Workload,
 };
 
+use crate::progress::wait_for;
 use crate::promise::{must_name, storage};
 use spindle_engines::promise::Keeps;
 
@@ -91,6 +92,7 @@ fn work(
     };
     let mut running = engine.start_clients(&env, behaviour);
     std::thread::sleep(Duration::from_millis(400));
+    wait_for(&running, 20);
     assert!(
         engine.counters().counts().data.writes > 0,
         "the system counts for clients"

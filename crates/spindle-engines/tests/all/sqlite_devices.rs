@@ -23,6 +23,8 @@ use spindle_workload::driver::Behaviour;
 use spindle_workload::sql::{RowsInSql, SqlConnection, SqlWorkload};
 use spindle_workload::{Acknowledged, OltpMix, OltpMixSettings};
 
+use crate::progress::wait_for;
+
 const CLIENTS: u32 = 3;
 const DEVICE_BYTES: u64 = 16 << 20;
 /// Set in the process that is to be killed, to the directories of its database.
@@ -239,6 +241,7 @@ fn works_and_is_put_back(on: &OnDevice, look: impl Fn(&SqlUnderTest)) {
         let engine = under_test(&on.request, on.image.directories());
         let mut running = engine.start_clients(&env, behaviour());
         std::thread::sleep(Duration::from_millis(250));
+        wait_for(&running, 20);
         block_on(running.stop()).unwrap();
         look(&engine);
         let counts = engine.counters().counts();

@@ -10,6 +10,7 @@ use spindle_result::{
     Case, CaseId, CaseStatus, Comparison, Keeps, Measure, Ranking, RatioEstimate, RunResult,
     Verdict, percent,
 };
+use spindle_text::quantity::thousands;
 
 pub(super) fn section(result: &RunResult) -> Markup {
     let columns = comparison::columns(result);
@@ -152,8 +153,8 @@ fn figure(result: &RunResult, ranking: &Ranking, layout: &str) -> String {
     let summary = case.and_then(Case::summary);
     summary.map_or_else(String::new, |summary| match ranking.measure {
         Measure::Throughput => match summary.nopm {
-            Some(nopm) => format!("{:.0} tpm, {nopm:.0} NOPM", summary.tpm),
-            None => format!("{:.0} tpm", summary.tpm),
+            Some(nopm) => format!("{} tpm, {} NOPM", thousands(summary.tpm), thousands(nopm)),
+            None => format!("{} tpm", thousands(summary.tpm)),
         },
         Measure::P99 => format!("p99 {} ms", milliseconds(summary.p99_ms)),
     })

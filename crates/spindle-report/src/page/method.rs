@@ -10,6 +10,7 @@ use crate::facts::experiment_facts;
 use crate::io_calls;
 use crate::sentences::{METHOD, REPEAT, REPEAT_COMMAND, costs, emulation_terms, memory_terms};
 use spindle_result::{Case, RunResult, Trial};
+use spindle_text::quantity::thousands;
 
 pub(super) fn section(result: &RunResult) -> Markup {
     html! {
@@ -155,7 +156,7 @@ fn order_table(result: &RunResult) -> Markup {
                         td.figure { (case.id.clients) }
                         td.figure { (format!("{:.1}", trial.measured_s - trial.flush_s().unwrap_or(0.0))) }
                         td.figure { (trial.flush_s().map_or_else(String::new, |seconds| format!("{seconds:.1}"))) }
-                        td.figure { (format!("{:.0}", trial.tpm)) }
+                        td.figure { (thousands(trial.tpm)) }
                         td.figure { (trial.restore.changed_blocks) }
                         td.figure { (trial.restore.duration_ms) }
                         td { (if trial.restore.verified { "yes" } else { "no" }) }

@@ -31,6 +31,8 @@ use spindle_workload::{
     Acknowledged, OltpMix, OltpMixSettings, RedoStress, Slob, SlobSettings, Workload,
 };
 
+use crate::progress::wait_for;
+
 const CLIENTS: u32 = 3;
 /// The directory of the programs to test, where PATH does not name it.
 const BIN_DIR: &str = "SPINDLE_MARIADB_BIN_DIR";
@@ -151,19 +153,6 @@ fn start_clients(engine: &Arc<SqlUnderTest>) -> Running {
         ..Behaviour::default()
     };
     engine.start_clients(&env, behaviour)
-}
-
-fn wait_for(running: &Running, committed: u64) {
-    let began = Instant::now();
-    while running.committed() < committed {
-        assert_eq!(running.failure(), None);
-        assert!(
-            began.elapsed() < Duration::from_secs(60),
-            "{} of {committed} transactions in a minute",
-            running.committed()
-        );
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// Lets the clients work for a while; their transactions, and what the check says then.

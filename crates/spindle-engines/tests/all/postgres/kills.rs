@@ -14,8 +14,9 @@ use spindle_io::env::seeded_rng;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_workload::Acknowledged;
 
+use super::clients;
 use super::home::{CLIENTS, Home, is_installed, postgres, request, start, workload};
-use super::{clients, wait_for};
+use crate::progress::wait_for;
 
 const KILLS: u64 = 5;
 

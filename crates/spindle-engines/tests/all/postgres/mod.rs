@@ -18,25 +18,12 @@ use spindle_engines::sql::{SqlUnderTest, Stop};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_layout::{GoldenTree, TreeImage, Verify};
-use spindle_workload::driver::{Behaviour, Running};
+use spindle_workload::driver::Behaviour;
 
+use crate::progress::wait_for;
 use home::{CLIENTS, Home, is_installed, postgres, request, start, workload};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Waits until the clients have committed so much.
-fn wait_for(running: &Running, committed: u64) {
-    let began = Instant::now();
-    while running.committed() < committed {
-        assert_eq!(running.failure(), None);
-        assert!(
-            began.elapsed() < PATIENCE,
-            "only {} commits",
-            running.committed()
-        );
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 fn clients() -> Behaviour {
     Behaviour {

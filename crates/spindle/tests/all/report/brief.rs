@@ -3,6 +3,7 @@
 use spindle_report::table::{self, Style};
 use spindle_report::{brief, html};
 use spindle_result::{CaseRecord, KindOfTransaction, MatrixRecord, RunRecord, RunResult, build};
+use spindle_text::quantity::thousands;
 
 use super::fixture;
 
@@ -18,8 +19,8 @@ fn new_orders_stand_below_the_candidates() {
     }
     let result = build(&record).unwrap();
     let nopm = |result: &RunResult| result.cases[0].nopm.expect("there were some").mean;
-    let told = format!("{:.0}", nopm(&result));
-    let brief = brief::render(&result, "r", Style::default()).replace(',', "");
+    let told = thousands(nopm(&result));
+    let brief = brief::render(&result, "r", Style::default());
     assert!(brief.contains("New orders per minute (NOPM): "), "{brief}");
     assert!(brief.contains(&told), "{told}: {brief}");
     for width in [80, 120] {
