@@ -2,7 +2,7 @@
 //! restore: what a file is, its first bytes say. A dump stays where it is, and is known again by its size and its age.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,8 @@ use crate::files;
 const HEAD_BYTES: u64 = 64 << 10;
 /// The table of contents of pg_dump's directory form, and the first member of its tar form.
 const CONTENTS: &str = "toc.dat";
+/// The last bytes of a file, in which its end is looked for.
+const TAIL_BYTES: u64 = 4 << 10;
 /// What compressed files begin with, and the tools' names.
 const COMPRESSED: [(&[u8], &str); 5] = [
     (&[0x1f, 0x8b], "gzip"),
@@ -75,6 +77,18 @@ pub enum DumpForm {
     MariaDb,
     /// A database file of SQLite.
     Sqlite,
+}
+
+impl DumpForm {
+    /// How the last comment of a dump begins that its tool has written to the end; `None`: its own reader sees whether it
+    /// is whole.
+    fn last_line(self) -> Option<&'static str> {
+        match self {
+            DumpForm::PostgresPlain => Some("-- PostgreSQL database dump complete"),
+            DumpForm::MariaDb => Some("-- Dump completed"),
+            _ => None,
+        }
+    }
 }
 
 /// A file that is too large to be kept with the settings, where it lies.
@@ -145,6 +159,9 @@ impl Dump {
         let Some(form) = form_of(path)? else {
             return Ok(None);
         };
+        if let Some(last) = form.last_line() {
+            check_end(path, last)?;
+        }
         let (bytes, changed_ns) = size_and_age(path)?;
         Ok(Some(Dump {
             name: name.to_owned(),
@@ -225,6 +242,24 @@ fn form_of(path: &Path) -> io::Result<Option<DumpForm>> {
         // https://www.sqlite.org/fileformat.html
         head if head.starts_with(b"SQLite format 3\0") => Ok(Some(DumpForm::Sqlite)),
         head => text_form(&String::from_utf8_lossy(head)),
+    }
+}
+
+/// Whether a dump that is text is whole: what is cut at the end of a line loads without an error.
+fn check_end(path: &Path, last: &str) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    let bytes = file.metadata()?.len();
+    file.seek(SeekFrom::Start(bytes.saturating_sub(TAIL_BYTES)))?;
+    let mut tail = Vec::new();
+    file.read_to_end(&mut tail)?;
+    match String::from_utf8_lossy(&tail)
+        .lines()
+        .any(|line| line.starts_with(last))
+    {
+        true => Ok(()),
+        false => Err(invalid(format!(
+            "it is cut off: a whole dump ends with \"{last}\". Dump it again"
+        ))),
     }
 }
 
@@ -319,6 +354,32 @@ mod tests {
         fs::create_dir(place.path().join("d")).unwrap();
         assert!(read("d").unwrap_err().contains("has a toc.dat"));
         assert!(read("none").unwrap_err().contains("No such file"));
+    }
+
+    #[test]
+    fn a_dump_that_is_cut_off_is_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let read = |text: &str| {
+            let path = place.path().join("shop.sql");
+            fs::write(&path, text).unwrap();
+            LoadFile::read("shop.sql", &path, 0).map_err(|error| error.to_string())
+        };
+        let data = "1\n".repeat(TAIL_BYTES as usize);
+        for (head, last) in [
+            (
+                "-- PostgreSQL database dump\n",
+                "-- PostgreSQL database dump complete\n--\n\n\\unrestrict x\n",
+            ),
+            (
+                "-- MariaDB dump 10.19\n",
+                "-- Dump completed on 2026-11-24 13:00:00\n",
+            ),
+        ] {
+            let whole = read(&format!("{head}{data}{last}"));
+            assert!(matches!(whole, Ok(LoadFile::Dump(_))), "{whole:?}");
+            let cut = read(&format!("{head}{data}")).unwrap_err();
+            assert!(cut.contains("it is cut off"), "{cut}");
+        }
     }
 
     #[test]

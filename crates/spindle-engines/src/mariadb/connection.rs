@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +38,8 @@ const PACKET_MAX_BYTES: usize = 64 << 20;
 
 /// How long a server on a network may take to answer at all.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// How long one that is connected may say nothing, until a client is logged in.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 /// One that is silent is asked whether it is still there, and given up when it says nothing or takes nothing (tcp(7)).
 const SILENCE_MS: u32 = 15_000;
 const QUESTION_S: u32 = 5;
@@ -50,6 +53,8 @@ pub(super) struct Access {
     /// Of a server of Spindle's own, the open directory that the socket is in: its own path may be too long for one.
     _directory: Option<Arc<File>>,
     encryption: Option<Encryption>,
+    /// A client has logged in: a server that takes connections and says nothing would be waited for without end.
+    has_answered: Arc<AtomicBool>,
 }
 
 /// How connections over a network are encrypted.
@@ -104,6 +109,7 @@ impl Access {
                 .db_name(Some(DATABASE)),
             _directory: Some(Arc::new(directory)),
             encryption: None,
+            has_answered: Arc::new(AtomicBool::new(true)),
         }
     }
 
@@ -133,6 +139,7 @@ impl Access {
                 .db_name(database),
             _directory: None,
             encryption: Encryption::of(address),
+            has_answered: Arc::default(),
         }
     }
 
@@ -141,6 +148,10 @@ impl Access {
     /// # Errors
     /// See [`SessionError`].
     pub fn connect(&self) -> Result<Conn, SessionError> {
+        if !self.has_answered.load(Ordering::Relaxed) {
+            self.open(Some(ANSWER_LIMIT))?;
+            self.has_answered.store(true, Ordering::Relaxed);
+        }
         self.open(None)
     }
 
@@ -200,7 +211,7 @@ fn encrypted_error(error: mysql::Error, host: &str) -> SessionError {
 
 /// What an error of the client library means to a transaction (https://mariadb.com/docs/server/reference/error-codes).
 pub(super) fn session_error(error: mysql::Error) -> SessionError {
-    let text = error.to_string();
+    let text = words_of(&error);
     match &error {
         mysql::Error::MySqlError(refused) => of_code(refused.code, text),
         mysql::Error::IoError(_) | mysql::Error::CodecError(_) => SessionError::Lost(text),
@@ -212,6 +223,20 @@ pub(super) fn session_error(error: mysql::Error) -> SessionError {
             | DriverError::Timeout,
         ) => SessionError::Lost(text),
         _ => SessionError::Failed(text),
+    }
+}
+
+/// An error without the names of the library's types.
+fn words_of(error: &mysql::Error) -> String {
+    match error {
+        mysql::Error::MySqlError(refused) => refused.to_string(),
+        mysql::Error::IoError(error) if error.kind() == ErrorKind::WouldBlock => {
+            "it takes connections, but does not answer: is it a server of MariaDB or MySQL, and does it still work?"
+                .to_owned()
+        }
+        mysql::Error::IoError(error) => error.to_string(),
+        mysql::Error::DriverError(error) => error.to_string(),
+        error => error.to_string(),
     }
 }
 

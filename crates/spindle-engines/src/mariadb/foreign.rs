@@ -11,6 +11,7 @@ use super::MariaDb;
 use super::connection::{Access, MariaDbConnection};
 use super::monitor::{Monitor, counts};
 use super::settings::in_force;
+use super::tables::quoted;
 use super::{survey, tables};
 use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, SegmentSize};
@@ -360,7 +361,10 @@ impl RunningServer for ForeignMariaDb {
             Ok(())
         })?;
         for table in tables {
-            connection.ask(&format!("analyze table `{table}`"), &mut |_| Ok(()))?;
+            connection.ask(
+                &format!("analyze table {}", quoted(&table)),
+                &mut |_| Ok(()),
+            )?;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use spindle_workload::sql::SqlConnection;
 use super::connection::{Access, DATABASE, MariaDbConnection};
 use super::monitor::{Monitor, cache, counts};
 use super::settings::in_force;
+use super::tables::quoted;
 use crate::EngineError;
 use crate::engine::{
     CacheCounts, Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf,
@@ -61,7 +62,8 @@ impl RunningMariaDb {
         let mut connection = self.connect()?;
         let mut wrong = Vec::new();
         for table in &tables {
-            let asked = connection.ask(&format!("check table `{table}` extended"), &mut |row| {
+            let check = format!("check table {} extended", quoted(table));
+            let asked = connection.ask(&check, &mut |row| {
                 let (kind, text) = (row.text(2)?, row.text(3)?);
                 if (kind.as_str(), text.as_str()) != ("status", "OK") {
                     wrong.push(format!("{table}: {kind}: {text}"));
@@ -153,7 +155,10 @@ impl RunningServer for RunningMariaDb {
 
     fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {
         for table in self.monitor.tables(DATABASE)? {
-            connection.ask(&format!("analyze table `{table}`"), &mut |_| Ok(()))?;
+            connection.ask(
+                &format!("analyze table {}", quoted(&table)),
+                &mut |_| Ok(()),
+            )?;
         }
         Ok(())
     }

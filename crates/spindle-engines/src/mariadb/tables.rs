@@ -97,7 +97,7 @@ pub(super) fn end_sessions(
 }
 
 /// A name as SQL has it.
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 

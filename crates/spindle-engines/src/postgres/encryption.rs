@@ -69,10 +69,11 @@ fn both(so: &str, error: &SessionError, otherwise: &str, again: &SessionError) -
 }
 
 fn reach(address: &Address) -> Result<Stream, SessionError> {
-    match &address.reach {
-        Reach::Host { host, port } => Stream::to_host(host, *port),
-        Reach::Socket(path) => Stream::to_socket(path),
-    }
+    let stream = match &address.reach {
+        Reach::Host { host, port } => Stream::to_host(host, *port)?,
+        Reach::Socket(path) => Stream::to_socket(path)?,
+    };
+    stream.wait_for_answers()
 }
 
 fn encrypted(address: &Address, tls: &Tls) -> Result<Stream, SessionError> {

@@ -358,7 +358,7 @@ impl RunningServer for ForeignPostgres {
     /// Only what is in the schema; a checkpoint would be the whole server's.
     fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {
         let mut tables = Vec::new();
-        let asked = "select relname::text from pg_class where relkind = 'r' \
+        let asked = "select quote_ident(relname) from pg_class where relkind = 'r' \
                      and relnamespace = current_schema()::regnamespace order by 1";
         connection.ask(asked, &mut |row| {
             tables.push(row.text(0)?);

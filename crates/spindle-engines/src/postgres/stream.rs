@@ -1,6 +1,6 @@
 //! What a client and a server talk over: a socket of this machine, or a network's, which may be encrypted.
 
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -17,11 +17,15 @@ const WILL: u8 = b'S';
 const WILL_NOT: u8 = b'N';
 /// How long a server on a network may take to answer at all.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// How long one that is connected may say nothing, until the client is logged in.
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 /// A server that is silent is asked whether it is still there after so long, and so often; one that does not take what
 /// was sent to it is given up after as long.
 const SILENCE: Duration = Duration::from_secs(15);
 const QUESTION: Duration = Duration::from_secs(5);
 const QUESTIONS: u32 = 3;
+
+const SILENT: &str = "it takes connections, but does not answer: is it a server of PostgreSQL, and does it still work?";
 
 /// A way to a server and back.
 pub(super) enum Stream {
@@ -66,6 +70,30 @@ impl Stream {
             }
         }
         Err(wrong(failure))
+    }
+
+    /// Gives up when the server says nothing for 20 s; until [`Stream::wait_for_ever`].
+    pub fn wait_for_answers(self) -> Result<Stream, SessionError> {
+        let limited = self.set_patience(Some(ANSWER_LIMIT));
+        limited.map_err(|error| lost("the server", &error))?;
+        Ok(self)
+    }
+
+    /// A statement may take as long as it likes.
+    ///
+    /// # Errors
+    /// [`SessionError::Lost`].
+    pub fn wait_for_ever(&self) -> Result<(), SessionError> {
+        let unlimited = self.set_patience(None);
+        unlimited.map_err(|error| lost("the server", &error))
+    }
+
+    fn set_patience(&self, limit: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.set_read_timeout(limit),
+            Stream::Tcp(stream) => stream.set_read_timeout(limit),
+            Stream::Encrypted(stream, _) => stream.sock.set_read_timeout(limit),
+        }
     }
 
     /// Asks for encryption, before anything else is said.
@@ -117,6 +145,7 @@ impl Stream {
 pub(super) fn meaning(error: &io::Error) -> SessionError {
     match tls_error(error) {
         Some(error) => SessionError::Failed(words(error, "this host")),
+        None if is_silence(error) => SessionError::Lost(SILENT.to_owned()),
         None => SessionError::Lost(format!("the connection: {error}")),
     }
 }
@@ -134,7 +163,15 @@ fn watched(stream: &TcpStream) -> io::Result<()> {
 }
 
 fn lost(what: &str, error: &io::Error) -> SessionError {
-    SessionError::Lost(format!("connecting to {what}: {error}"))
+    match is_silence(error) {
+        true => SessionError::Lost(format!("connecting to {what}: {SILENT}")),
+        false => SessionError::Lost(format!("connecting to {what}: {error}")),
+    }
+}
+
+/// How a socket says that its limit of time is over.
+fn is_silence(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::WouldBlock
 }
 
 impl Read for Stream {

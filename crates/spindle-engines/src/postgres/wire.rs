@@ -115,6 +115,7 @@ impl Wire {
             }
             Ok(())
         })?;
+        wire.stream.wait_for_ever()?;
         Ok(wire)
     }
 

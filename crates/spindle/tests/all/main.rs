@@ -35,6 +35,7 @@ mod report_page;
 mod results;
 mod results_database;
 mod server_by_url;
+mod silent_servers;
 mod several_runs;
 mod sqlite_run;
 mod standstill;
