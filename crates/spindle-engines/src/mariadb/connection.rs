@@ -468,7 +468,7 @@ mod tests {
         assert_eq!(of(1053), SessionError::Lost(no()));
         assert_eq!(of(1062), SessionError::Refused(no()));
         assert_eq!(of(1064), SessionError::Failed(no()));
-        let io = mysql::Error::IoError(std::io::ErrorKind::BrokenPipe.into());
+        let io = mysql::Error::IoError(ErrorKind::BrokenPipe.into());
         assert!(matches!(session_error(io), SessionError::Lost(_)));
     }
 }
