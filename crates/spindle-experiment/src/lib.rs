@@ -12,6 +12,7 @@
 
 mod access_path;
 mod aliases;
+mod arrivals;
 mod changes;
 mod database;
 mod document;
@@ -45,6 +46,7 @@ use spindle_layout::LayoutSpec;
 use spindle_layout::plan::mistakes_of;
 
 pub use access_path::{AccessPath, Caching, Method};
+pub use arrivals::{Arrivals, Promised, RateLevels, Spacing};
 pub use changes::Changes;
 pub use database::{
     Commit, Database, DatabaseMemory, DatabaseSpec, Engine, KernelSpec, RemoteSpec, ServerSpec,
@@ -63,7 +65,7 @@ pub use plan::{Auto, Plan};
 pub use restore::{PutBack, RestoreBy};
 pub use spindle_layout::Verify;
 pub use vary::parts;
-pub use workload::{Arrivals, Promised, Spacing, Transactions, Workload, WorkloadKind};
+pub use workload::{Transactions, Workload, WorkloadKind};
 
 use access_path::read_access_path;
 use changes::Known;

@@ -6,6 +6,7 @@
 //! experiment file (database, workload, plan, layout) are read through it.
 
 mod named_files;
+mod rates;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -17,9 +18,11 @@ use super::error::ExperimentError;
 use super::nearest::nearest;
 use spindle_text::plain::{is_harmful, is_invisible};
 use spindle_text::quantity::{
-    duration_text, parse_duration_ms, parse_percent, parse_rate_per_s, parse_size, size_text,
+    duration_text, parse_duration_ms, parse_percent, parse_size, size_text,
 };
 use spindle_text::word::Word;
+
+pub(super) use rates::AskedRate;
 
 /// Help for mistakes that explain themselves.
 const SEE_REFERENCE: &str = "docs/experiment-file.md describes every key";
@@ -347,37 +350,6 @@ impl<'a> Reader<'a> {
             Value::Integer(number) => Some(*number as f64),
             _ => None,
         })
-    }
-
-    /// A rate per second, if the key is set; infinite for the word `"auto"`.
-    pub fn rate_per_s_or_auto(
-        &mut self,
-        key: &'static str,
-        range: RangeInclusive<f64>,
-    ) -> Option<f64> {
-        if self.is_auto(key) {
-            self.known.push(key);
-            return Some(f64::INFINITY);
-        }
-        self.rate_per_s(key, range)
-    }
-
-    /// A rate per second, if the key is set.
-    fn rate_per_s(&mut self, key: &'static str, range: RangeInclusive<f64>) -> Option<f64> {
-        let allowed = format!(
-            "a rate from \"{}/s\" to \"{}/s\", per s, m or h, or \"auto\"",
-            range.start(),
-            range.end()
-        );
-        let node = self.node(key)?;
-        let rate = match &node.value {
-            Value::Text(text) => parse_rate_per_s(text),
-            _ => None,
-        };
-        match rate.filter(|rate| range.contains(rate)) {
-            Some(rate) => Some(rate),
-            None => self.refuse_value(key, node, allowed, None),
-        }
     }
 
     /// `true` or `false`.

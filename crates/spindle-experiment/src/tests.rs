@@ -80,6 +80,7 @@ fn everything_left_out_has_its_default() {
             clients: vec![8],
             think_time_ms: 0,
             arrivals: None,
+            levels: None,
             promised: None,
             reconnect: false,
             error_limit_percent: 1.0,

@@ -9,13 +9,15 @@ use serde::{Deserialize, Serialize};
 use spindle_engines::spec::{KernelSpec, SQL_BLOCK_BYTES};
 use spindle_engines::sql::{ServerKind, server};
 use spindle_text::load_file::Dump;
+use spindle_text::rate::Rate;
 use spindle_text::section::Refusal;
 use spindle_text::word::Word;
 use spindle_workload::driver::Behaviour;
 use spindle_workload::sql::SqlWorkload;
-pub use spindle_workload::{Arrivals, Spacing, Transactions, WorkloadKind};
 use spindle_workload::{Data, MadeFor, Pace, Workload as RowWorkload};
+pub use spindle_workload::{Transactions, WorkloadKind};
 
+use super::arrivals::{self, Arrivals, Promised, RateLevels};
 use super::database::{Database, DatabaseSpec, Engine};
 use super::error::ExperimentError;
 use super::reader::{Reader, keys_asked_by};
@@ -31,6 +33,9 @@ pub struct Workload {
     /// ended the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
+    /// Rates that are each a load level; `None`: load comes alike in all cases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levels: Option<RateLevels>,
     /// What is promised, where the highest rate that keeps it is searched for; `None`: the rate is set, or there is
     /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,15 +50,6 @@ pub struct Workload {
     pub transactions: Transactions,
 }
 
-/// What is promised to those who send load.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Promised {
-    /// 99 of 100 transactions take no longer from their intended begin, 1 ms to 1 h.
-    pub p99_ms: u64,
-    /// The times between arrivals.
-    pub spacing: Spacing,
-}
-
 /// What `error_limit` is when it is left out, percent.
 const ERROR_LIMIT_PERCENT: f64 = 1.0;
 /// And for queries: one that is cancelled is shown among the others.
@@ -61,56 +57,6 @@ const ERROR_LIMIT_OF_QUERIES_PERCENT: f64 = 100.0;
 
 fn error_limit_percent() -> f64 {
     ERROR_LIMIT_PERCENT
-}
-
-fn read_arrivals(
-    reader: &mut Reader<'_>,
-) -> Result<(Option<Arrivals>, Option<Promised>), ExperimentError> {
-    let rate_per_s = reader.rate_per_s_or_auto("rate", 0.01..=10_000_000.0);
-    let spacing = reader.optional_word("arrivals");
-    let has_promise = reader.has("p99");
-    let p99_ms = reader.duration_ms("p99", 20, 1..=3_600_000);
-    let is_searched = rate_per_s.is_some_and(f64::is_infinite);
-    if is_searched != has_promise {
-        return Err(match is_searched {
-            true => reader.conflict(
-                &["rate"],
-                "rate is \"auto\" and p99 is not set",
-                "the highest rate at which what is promised?",
-                "set p99 = \"20ms\" beside it: 99 of 100 transactions are to take no longer",
-            ),
-            false => reader.conflict(
-                &["p99"],
-                "p99 is set and rate is not \"auto\"",
-                "it says up to which rate is searched",
-                "write rate = \"auto\", or leave p99 out",
-            ),
-        });
-    }
-    match (rate_per_s, spacing) {
-        (None, None) => Ok((None, None)),
-        (None, Some(_)) => Err(reader.conflict(
-            &["arrivals"],
-            "arrivals is set and rate is not",
-            "without a rate each client begins a transaction when it has ended the last",
-            "set rate = \"500/s\" beside it, or leave arrivals out",
-        )),
-        (Some(_), _) if reader.has("think_time") => Err(reader.conflict(
-            &["rate", "think_time"],
-            "rate and think_time are both set",
-            "one of the two says when a client begins its next transaction",
-            "leave one out: with a rate, transactions begin when they are due and a client is free",
-        )),
-        (Some(rate_per_s), spacing) => {
-            let spacing = spacing.unwrap_or(Spacing::Poisson);
-            let promised = is_searched.then_some(Promised { p99_ms, spacing });
-            let arrivals = (!is_searched).then_some(Arrivals {
-                rate_per_s,
-                spacing,
-            });
-            Ok((arrivals, promised))
-        }
-    }
 }
 
 /// The words of the kinds of which this is true.
@@ -141,7 +87,41 @@ impl Workload {
 
     /// Whether load arrives by itself, at a rate that is set or searched for.
     pub fn is_open(&self) -> bool {
-        self.arrivals.is_some() || self.promised.is_some()
+        self.arrivals.is_some() || self.levels.is_some() || self.promised.is_some()
+    }
+
+    /// Whether rates are parts of what the slowest layout does in a closed loop.
+    pub fn has_rates_of_slowest(&self) -> bool {
+        let mut rates = self.levels.iter().flat_map(|levels| &levels.rates);
+        rates.any(|rate| rate.is_of_slowest())
+    }
+
+    /// Load levels: numbers of clients, each with every rate that is a level. Closed loops that rates are parts of
+    /// come before them.
+    pub fn loads(&self) -> Vec<(u32, Option<Rate>)> {
+        let rates = self.levels.iter().flat_map(|levels| &levels.rates);
+        let rates: Vec<Option<Rate>> = match (&self.levels, self.has_rates_of_slowest()) {
+            (None, _) => vec![None],
+            (Some(_), false) => rates.copied().map(Some).collect(),
+            (Some(_), true) => [None].into_iter().chain(rates.copied().map(Some)).collect(),
+        };
+        let with_rates = |&clients| rates.iter().map(move |rate| (clients, *rate));
+        self.clients.iter().flat_map(with_rates).collect()
+    }
+
+    /// It at a load level, where the slowest layout does `slowest_per_s` in a closed loop: with the level's own
+    /// arrivals. They are missing while that is needed and not known.
+    #[must_use]
+    pub fn at(&self, rate: Option<Rate>, slowest_per_s: Option<f64>) -> Workload {
+        let mut at = self.clone();
+        if let Some(levels) = at.levels.take() {
+            let rate_per_s = rate.and_then(|rate| rate.per_s(slowest_per_s));
+            at.arrivals = rate_per_s.map(|rate_per_s| Arrivals {
+                rate_per_s,
+                spacing: levels.spacing,
+            });
+        }
+        at
     }
 
     /// Sessions at a load level.
@@ -235,12 +215,13 @@ impl Workload {
             }
             Pace::Timed | Pace::Counted => (8, ERROR_LIMIT_PERCENT),
         };
-        let (arrivals, promised) = read_arrivals(reader)?;
+        let asked = arrivals::read(reader)?;
         let workload = Workload {
             clients: reader.numbers("clients", clients, 1..=4096),
             think_time_ms: reader.duration_ms("think_time", 0, 0..=3_600_000),
-            arrivals,
-            promised,
+            arrivals: asked.arrivals,
+            levels: asked.levels,
+            promised: asked.promised,
             reconnect: reader.flag("reconnect", false),
             error_limit_percent: reader.percent("error_limit", error_limit, 0.0..=100.0),
             transactions: Transactions::read(kind, reader),
@@ -259,11 +240,12 @@ impl Workload {
         if let Err(refusal) = settings.check(&made_for) {
             return Err(refused(reader, refusal));
         }
-        if workload.promised.is_some() && workload.transactions.are_counted() {
+        let is_found_out = workload.promised.is_some() || workload.has_rates_of_slowest();
+        if is_found_out && workload.transactions.are_counted() {
             return Err(reader.conflict(
                 &["rate"],
-                format!("rate = \"auto\" means nothing to kind = \"{kind}\""),
-                "its clients end with their last transaction, and a search goes on until it has found the rate",
+                format!("a rate that is found out means nothing to kind = \"{kind}\""),
+                "its clients end with their last transaction, and a rate is found out in measured time",
                 "leave it out",
             ));
         }
@@ -408,31 +390,6 @@ mod tests {
             "1..9999999999 step 1",
         ] {
             assert!(clients(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_rate_is_searched_for_a_promise_and_not_without_one() {
-        let read = |lines: &str| {
-            let text = format!("[workload]\n{lines}\n[[layout]]\nname = \"a\"\n");
-            Experiment::parse("e.toml", &text, &[])
-        };
-        let workload = read("rate = \"auto\"\np99 = \"20ms\"").unwrap().workload;
-        assert_eq!(workload.promised.unwrap().p99_ms, 20);
-        assert_eq!(workload.arrivals, None);
-        assert!(workload.is_open());
-        for (lines, said) in [
-            ("rate = \"auto\"", "p99 is not set"),
-            ("rate = \"5/s\"\np99 = \"20ms\"", "rate is not \"auto\""),
-            ("p99 = \"20ms\"", "rate is not \"auto\""),
-            (
-                "rate = \"auto\"\np99 = \"20ms\"\nthink_time = \"1s\"",
-                "think_time",
-            ),
-            ("kind = \"junk\"\nrate = \"auto\"\np99 = \"20ms\"", "rate"),
-        ] {
-            let told = read(lines).expect_err(lines).to_string();
-            assert!(told.contains(said), "{lines}: {told}");
         }
     }
 

@@ -12,7 +12,7 @@ use spindle_text::paragraph;
 use spindle_text::quantity::{size_text, thousands};
 
 use super::comparison::{keeps, milliseconds, ratio};
-use super::sentences::{clients, counted, load_name};
+use super::sentences::{counted, load_name};
 use super::table::{BOLD, Style, YELLOW, paint};
 
 /// Sentences are no wider, whatever the terminal; the table may use more.
@@ -40,7 +40,7 @@ pub fn render(result: &RunResult, report: &str, style: Style) -> String {
     text.push('\n');
     for ranking in &result.rankings {
         if result.rankings.len() > 1 {
-            let _ = writeln!(text, "At {}:", clients(ranking.clients));
+            let _ = writeln!(text, "At {}:", ranking.load);
         }
         text += &candidates(result, ranking, &numbers, style);
     }
@@ -144,7 +144,7 @@ fn tested(result: &RunResult) -> String {
     let load = result
         .cases
         .first()
-        .map(|case| load_name(result, case.id.clients));
+        .map(|case| load_name(result, case.id.load));
     let parts = [
         Some(engines.join(" and ")),
         size.map(|size| format!("{} of data", size_text(size))),
@@ -308,7 +308,7 @@ fn new_orders(result: &RunResult, ranking: &Ranking, numbers: &Numbers<'_>) -> S
         .iter()
         .chain(&rest[rest.len() - worst..])
         .filter_map(|place| {
-            let case = result.case(&CaseId::new(&place.layout, ranking.clients))?;
+            let case = result.case(&CaseId::new(&place.layout, ranking.load))?;
             Some(format!("{} {}", place.layout, thousands(case.nopm?.mean)))
         })
         .collect();
@@ -328,7 +328,7 @@ fn row(
     place: &RankedCase,
     (width, numbers): (usize, &Numbers<'_>),
 ) -> String {
-    let case = result.case(&CaseId::new(&place.layout, ranking.clients));
+    let case = result.case(&CaseId::new(&place.layout, ranking.load));
     let Some((case, summary)) = case.and_then(|case| Some((case, case.summary()?))) else {
         return String::new();
     };

@@ -36,7 +36,7 @@ pub(super) fn table(result: &RunResult, group: &[&Case]) -> Option<SideBySide> {
     let rows = rows.into_iter().chain(over_time(&cases));
     let rows = rows.chain(time(&cases)).chain(space(&cases));
     Some(SideBySide {
-        title: format!("Bulk load: {}", load_name(result, first.id.clients)),
+        title: format!("Bulk load: {}", load_name(result, first.id.load)),
         header: header.collect(),
         rows: rows.collect(),
         note: NOTE,

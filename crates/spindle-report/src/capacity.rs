@@ -27,7 +27,7 @@ pub(crate) fn rows(result: &RunResult) -> Vec<Vec<String>> {
             let number = result.layout_number(&case.id.layout)?;
             Some(vec![
                 format!("{number} {}", case.id.layout),
-                case.id.clients.to_string(),
+                case.id.load.in_column(),
                 milliseconds(capacity.p99_ms),
                 rate(&capacity),
                 format!("{:.0} %", 100.0 * capacity.of_closed_loop),

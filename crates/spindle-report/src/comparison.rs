@@ -158,7 +158,7 @@ pub(super) const CHECKS: [Check; 14] = [
         title: "clients / in tpm x mean time",
         cell: |case, trial| match trial.audit.clients {
             Some(audit) => clients(audit),
-            None => case.id.clients.to_string(),
+            None => case.id.load.in_column(),
         },
     },
     Check {
@@ -321,11 +321,13 @@ pub fn ratio_of(measure: Measure) -> &'static str {
     }
 }
 
-/// The heading of a column of ratios of cases a and b: above 1, a is the better one.
-pub fn ratio_title(measure: Measure) -> &'static str {
+/// The heading of a column of ratios of cases a and b: above 1, a is the better one. `None`: some are of throughput and
+/// some of p99.
+pub fn ratio_title(measure: Option<Measure>) -> &'static str {
     match measure {
-        Measure::Throughput => "tpm, a / b",
-        Measure::P99 => "p99, b / a",
+        Some(Measure::Throughput) => "tpm, a / b",
+        Some(Measure::P99) => "p99, b / a",
+        None => "tpm, a / b; at a rate p99, b / a",
     }
 }
 

@@ -12,10 +12,10 @@ pub fn own_cost(result: &RunResult) -> Option<String> {
     );
     if let Some((case, pace_us)) = fastest(result) {
         text += &format!(
-            ", {:.1} % of the {pace_us:.0} us from one commit to the next in the fastest case ({}, {} clients)",
+            ", {:.1} % of the {pace_us:.0} us from one commit to the next in the fastest case ({}, {})",
             100.0 * cost_us / pace_us,
             case.id.layout,
-            case.id.clients
+            case.id.load
         );
     }
     if let Some(percent) = sampler_percent(result) {
@@ -44,7 +44,7 @@ pub(super) fn fastest(result: &RunResult) -> Option<(&Case, f64)> {
 pub fn memory(result: &RunResult) -> Option<String> {
     let trials = result.cases.iter().flat_map(|case| {
         let known = case.trials.iter().filter_map(|trial| trial.memory);
-        known.map(|memory| (case.id.clients, memory))
+        known.map(|memory| (case.id.load.clients, memory))
     });
     let known: Vec<(u32, Memory)> = trials.collect();
     let clients = known.iter().map(|(clients, _)| *clients).max()?;

@@ -43,7 +43,7 @@ pub fn reached(result: &RunResult) -> Option<String> {
     let device = place["device"]["name"].as_str().unwrap_or("its storage");
     let requests = of_requests(case, limits)?;
     let bytes = of_bytes(case, limits);
-    let case = format!("{}, {} clients", case.id.layout, case.id.clients);
+    let case = format!("{}, {}", case.id.layout, case.id.load);
     // The nearer limit is the one that holds it back.
     let shares = match bytes {
         Some(bytes) if bytes.part() > requests.part() => vec![bytes, requests],

@@ -47,7 +47,7 @@ impl EffectTable {
 
 fn effect(of: &Effect) -> Vec<String> {
     vec![
-        of.clients.to_string(),
+        of.load.in_column(),
         of.factor.to_string(),
         of.level.clone(),
         of.base.clone(),
@@ -66,7 +66,7 @@ fn interaction(of: &Interaction) -> Vec<String> {
         spindle_stats::Verdict::Undecided => "not clear",
     };
     vec![
-        of.clients.to_string(),
+        of.load.in_column(),
         format!("{} {} against {}", of.factor, of.level, of.base),
         of.other.to_string(),
         format!("{} and {}", ratio(of.effects.0), ratio(of.effects.1)),

@@ -1,6 +1,5 @@
 //! By how many system calls each case of the embedded database did its I/O, in words, below the table of checks.
 
-use super::sentences::clients;
 use spindle_result::{Case, IoCalls, RunResult};
 
 /// A line for each case that counted them.
@@ -12,10 +11,10 @@ fn line(case: &Case) -> Option<String> {
     let calls = IoCalls::sum(case.trials.iter().filter_map(|trial| trial.io_calls))?;
     let transactions: u64 = case.trials.iter().map(|trial| trial.transactions).sum();
     let each = |count: u64| count as f64 / transactions.max(1) as f64;
-    let clients = clients(case.id.clients);
     let mut line = format!(
-        "{}, {clients}: {:.2} system calls per I/O",
+        "{}, {}: {:.2} system calls per I/O",
         case.id.layout,
+        case.id.load,
         calls.per_request()?
     );
     if let Some(requests) = calls.per_submit() {

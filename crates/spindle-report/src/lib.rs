@@ -23,6 +23,7 @@ pub mod facts;
 pub mod history;
 mod io_calls;
 mod kinds;
+mod load_curve;
 mod markdown;
 mod page;
 mod pairs;

@@ -13,12 +13,13 @@ use super::effects;
 use super::facts::{Fact, experiment_facts, facts};
 use super::io_calls;
 use super::kinds::{self, kinds_of};
+use super::load_curve;
 use super::page::{events_of, trials_in_order};
 use super::pairs::Matrix;
 use super::queries;
 use super::sentences::{
-    ALL_PAIRS, EFFECTS, METHOD, REPEAT, REPEAT_COMMAND, clients, compared_by, context, costs,
-    drift, emulation_terms, experiment_name, load_name, measure_of, memory_terms, noise, of_half,
+    ALL_PAIRS, EFFECTS, METHOD, REPEAT, REPEAT_COMMAND, compared_by, context, costs, drift,
+    emulation_terms, experiment_name, load_name, measure_of, memory_terms, noise, of_half,
     stopping,
 };
 use super::timeline::{AVERAGED_SAMPLES, Timeline, per_minute};
@@ -107,7 +108,7 @@ fn costs_table(result: &RunResult) -> String {
     for ranking in &result.rankings {
         let rows = costs::rows(result, ranking);
         if !rows.is_empty() {
-            let load = load_name(result, ranking.clients);
+            let load = load_name(result, ranking.load);
             let _ = writeln!(
                 body,
                 "{}\n\n{}",
@@ -142,7 +143,7 @@ fn comparison_table(result: &RunResult) -> String {
         let mut row = vec![
             numbered(result, &case.id.layout),
             comparison::keeps(case),
-            case.id.clients.to_string(),
+            case.id.load.in_column(),
         ];
         let cell = |column: &comparison::Column| {
             summary
@@ -170,7 +171,7 @@ fn verdicts(result: &RunResult) -> String {
         rows.extend(result.verdicts_of(ranking).map(|comparison| {
             vec![
                 result.workload.clone(),
-                comparison.cases.clients.to_string(),
+                comparison.cases.load.in_column(),
                 numbered(result, &comparison.cases.a),
                 numbered(result, &comparison.cases.b),
                 comparison::ratio(comparison.ratio),
@@ -218,7 +219,7 @@ fn pairs(result: &RunResult) -> String {
                 .collect()
         };
         let rows: Vec<Vec<String>> = matrix.layouts.iter().map(row).collect();
-        let load = load_name(result, ranking.clients);
+        let load = load_name(result, ranking.load);
         let _ = write!(body, "{}:\n\n{}\n", escaped(&load), table(&header, &rows));
     }
     if !body.is_empty() {
@@ -233,7 +234,7 @@ fn effects(result: &RunResult) -> String {
         .factor_answers
         .iter()
         .map(|answer| {
-            let load = clients(answer.clients);
+            let load = answer.load;
             format!("- {} ({load})\n", escaped(&answer.sentence))
         })
         .collect();
@@ -294,7 +295,7 @@ fn throughput_table(result: &RunResult, series: &[SampledTrial]) -> String {
         for (layout, samples) in &drawn {
             rows.push(vec![
                 numbered(result, layout),
-                ranking.clients.to_string(),
+                ranking.load.in_column(),
                 timeline.typical_round.to_string(),
                 format!("{:.0}", samples.best().unwrap_or(0.0)),
                 sparkline(&averages(samples), highest),
@@ -364,10 +365,11 @@ fn why(result: &RunResult) -> String {
     section("Why", &body)
 }
 
-/// What queries or a bulk load took, side by side, for each load level that has them.
+/// Latency over load, and what queries or a bulk load took, side by side, for each load level that has them.
 fn side_by_side(result: &RunResult) -> String {
-    let tables = bulk_load::tables(result).into_iter();
+    let tables = load_curve::tables(result).into_iter();
     tables
+        .chain(bulk_load::tables(result))
         .chain(queries::tables(result))
         .map(|of| {
             let body = format!("{}\n{}\n", table(&of.header, &of.rows), of.note);
@@ -390,7 +392,7 @@ fn kinds(result: &RunResult) -> String {
             }));
         }
         if let (Some(first), false) = (group.first(), rows.is_empty()) {
-            let load = load_name(result, first.id.clients);
+            let load = load_name(result, first.id.load);
             let table = table(&owned(&kinds::COLUMNS), &rows);
             let _ = write!(body, "{}:\n\n{table}\n", escaped(&load));
         }
@@ -434,7 +436,7 @@ fn waits(result: &RunResult) -> String {
         };
         let rows: Vec<Vec<String>> = events_of(&cases).into_iter().map(row).collect();
         if !rows.is_empty() {
-            let load = load_name(result, first.id.clients);
+            let load = load_name(result, first.id.load);
             let _ = write!(body, "{}:\n\n{}\n", escaped(&load), table(&header, &rows));
         }
     }
@@ -461,7 +463,7 @@ fn method(result: &RunResult) -> String {
                 trial.round.to_string(),
                 trial.position.to_string(),
                 numbered(result, &case.id.layout),
-                case.id.clients.to_string(),
+                case.id.load.in_column(),
                 format!("{:.0}", trial.tpm),
                 trial.restore.method.clone(),
                 (if trial.restore.verified { "yes" } else { "no" }).to_owned(),

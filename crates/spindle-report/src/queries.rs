@@ -97,7 +97,7 @@ pub fn statements_table(result: &RunResult, group: &[&Case]) -> Option<SideBySid
 
 /// What one load level is called.
 fn load_of(result: &RunResult, case: &Case) -> String {
-    load_name(result, case.id.clients)
+    load_name(result, case.id.load)
 }
 
 /// What the rows are, then the layouts.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::comparison::ratio;
 use super::{cost, device_limits};
-use spindle_result::{Drift, Measure, NoiseFloor, RunResult, Stopping, percent};
+use spindle_result::{Drift, Load, Measure, NoiseFloor, RunResult, Stopping, percent};
 use spindle_text::quantity::size_text;
 
 /// Name of the experiment, or a plain word for one without.
@@ -57,13 +57,8 @@ pub fn counted(number: usize, what: &str) -> String {
 }
 
 /// The workload and a load level, as headings name them: `oltp_mix, 8 clients`.
-pub(crate) fn load_name(result: &RunResult, number: u32) -> String {
-    format!("{}, {}", result.workload, clients(number))
-}
-
-/// A load level: `1 client`, `8 clients`.
-pub(crate) fn clients(number: u32) -> String {
-    counted(number as usize, "client")
+pub(crate) fn load_name(result: &RunResult, load: Load) -> String {
+    format!("{}, {load}", result.workload)
 }
 
 /// The heading over the effects of a matrix.
@@ -137,20 +132,23 @@ in at most 5 of 100 runs does any of them miss the true ratio. They are the inte
 /// What a ratio above 1 means, in words to follow a table or a chart.
 pub(super) fn compared_by(result: &RunResult) -> &'static str {
     match measure_of(result) {
-        Measure::Throughput => "Ratios are of throughput.",
-        Measure::P99 => {
+        Some(Measure::Throughput) => "Ratios are of throughput.",
+        None => {
+            "Ratios are of throughput where there was no rate. At a rate they are of the 99th percentile of the \
+             transaction time, counted from its intended begin: above 1 means a faster response."
+        }
+        Some(Measure::P99) => {
             "The rate was given, so throughput shows only which layouts kept up. Ratios are of the 99th percentile \
              of the transaction time, counted from its intended begin: above 1 means a faster response."
         }
     }
 }
 
-/// What the cases of a run are compared by; load comes at a fixed rate in all cases or in none.
-pub(super) fn measure_of(result: &RunResult) -> Measure {
-    result
-        .rankings
-        .first()
-        .map_or(Measure::Throughput, |ranking| ranking.measure)
+/// What the cases of a run are compared by; `None` where load came at a rate in some of them, and in others not.
+pub(super) fn measure_of(result: &RunResult) -> Option<Measure> {
+    let mut measures = result.rankings.iter().map(|ranking| ranking.measure);
+    let first = measures.next().unwrap_or(Measure::Throughput);
+    measures.all(|measure| measure == first).then_some(first)
 }
 
 /// The machine's own noise.
@@ -159,11 +157,11 @@ pub(crate) fn noise(noise: &NoiseFloor) -> String {
         format!(" ({}-{})", ratio(low), ratio(high))
     });
     format!(
-        "Noise floor: {} run twice under two names differed by a ratio of {}{interval} at {} clients, so no difference below \
+        "Noise floor: {} run twice under two names differed by a ratio of {}{interval} at {}, so no difference below \
          {:.1} % is called.",
         noise.case.layout,
         ratio(noise.ratio.ratio),
-        noise.case.clients,
+        noise.case.load,
         100.0 * noise.floor
     )
 }
@@ -177,11 +175,11 @@ pub(super) fn drift(drift: &Drift) -> String {
         "rose"
     };
     format!(
-        "Drift: the {} of {} {direction} by {:.1} % from round to round at {} clients ({low:.1} to {high:.1} %, p {}).",
+        "Drift: the {} of {} {direction} by {:.1} % from round to round at {} ({low:.1} to {high:.1} %, p {}).",
         drift.measure,
         drift.case.layout,
         drift.percent_per_round.abs(),
-        drift.case.clients,
+        drift.case.load,
         p_value(drift.p_value)
     )
 }

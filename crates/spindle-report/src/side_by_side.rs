@@ -1,5 +1,5 @@
 //! A table with a column for each layout of a load level, for the terminal and both reports. What its rows are, its
-//! maker says: [`crate::queries`], [`crate::bulk_load`].
+//! maker says: [`crate::queries`], [`crate::bulk_load`], [`crate::load_curve`].
 
 use spindle_result::{Case, RunResult, TimeUse};
 

@@ -10,7 +10,7 @@ use comfy_table::{
 };
 
 use crate::comparison::{self, Column, NO_FIGURE};
-use crate::{bulk_load, cost, device_limits, queries, sentences};
+use crate::{bulk_load, cost, device_limits, load_curve, queries, sentences};
 use spindle_result::{Case, CaseStatus, Comparison, FactorAnswer, Ranking, RunResult, Verdict};
 
 /// Narrower than this, the columns of figures go into two tables, half of them each.
@@ -95,11 +95,12 @@ pub(crate) fn figures(result: &RunResult, style: Style) -> String {
     text
 }
 
-/// What queries or a bulk load took, side by side; a blank line at its end, or nothing at all.
+/// Latency over load, and what queries or a bulk load took, side by side; a blank line at its end, or nothing at all.
 pub(crate) fn side_by_side(result: &RunResult, style: Style) -> String {
     let mut text = String::new();
-    for of in bulk_load::tables(result)
+    for of in load_curve::tables(result)
         .iter()
+        .chain(&bulk_load::tables(result))
         .chain(&queries::tables(result))
     {
         let mut table = plain_table(style.width);
@@ -129,11 +130,7 @@ pub(crate) fn effects(result: &RunResult) -> String {
     }
     let several = result.rankings.len() > 1;
     let line = |answer: &FactorAnswer| match several {
-        true => format!(
-            "  {} ({})",
-            answer.sentence,
-            sentences::clients(answer.clients)
-        ),
+        true => format!("  {} ({})", answer.sentence, answer.load),
         false => format!("  {}", answer.sentence),
     };
     let title = std::iter::once(format!("{}:", sentences::EFFECTS));
@@ -240,7 +237,7 @@ fn row(result: &RunResult, case: &Case, columns: &[Column]) -> Vec<String> {
         number(result, &case.id.layout),
         case.id.layout.clone(),
         comparison::keeps(case),
-        case.id.clients.to_string(),
+        case.id.load.in_column(),
     ];
     match (&case.outcome, case.summary()) {
         (CaseStatus::Measured, Some(summary)) => {
@@ -263,7 +260,7 @@ fn remarks(result: &RunResult) -> String {
                 "{} {}, {}",
                 number(result, &case.id.layout),
                 case.id.layout,
-                sentences::clients(case.id.clients)
+                case.id.load
             );
             let _ = writeln!(text, "{label}: {remark}");
         }
@@ -302,7 +299,7 @@ fn verdicts(result: &RunResult, ranking: &Ranking, style: Style) -> String {
     let mut text = format!(
         "{} against ({}; ratio of {} and its 95 % interval):\n",
         ranking.best,
-        sentences::load_name(result, ranking.clients),
+        sentences::load_name(result, ranking.load),
         comparison::ratio_of(ranking.measure)
     );
     for (line, comparison) in lines(&table).lines().zip(&comparisons) {

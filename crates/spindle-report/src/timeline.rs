@@ -28,11 +28,11 @@ impl<'a> Timeline<'a> {
     ) -> Option<Timeline<'a>> {
         let of_load = series
             .iter()
-            .filter(|trial| trial.case.clients == ranking.clients);
+            .filter(|trial| trial.case.load == ranking.load);
         let mut trials: Vec<&SampledTrial> =
             of_load.filter(|trial| !trial.tps.is_empty()).collect();
         trials.sort_by_key(|trial| (result.layout_number(&trial.case.layout), trial.round));
-        let cases: Vec<&Case> = result.cases_at(ranking.clients).collect();
+        let cases: Vec<&Case> = result.cases_at(ranking.load).collect();
         let rounds = trials.iter().map(|trial| trial.round);
         let typical_round = rounds.min_by(|a, b| {
             let [a, b] = [*a, *b].map(|round| distance(&cases, &trials, round));

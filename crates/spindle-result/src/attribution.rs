@@ -65,7 +65,7 @@ fn attribution(result: &RunResult, verdict: &Comparison) -> Option<Attribution> 
     }
     parts.sort_by(|a, b| b.us.abs().total_cmp(&a.us.abs()));
     let mut attribution = Attribution {
-        clients: cases.clients,
+        load: cases.load,
         slower: slower.id.layout.clone(),
         faster: faster.id.layout.clone(),
         difference_us: whole.mean,
@@ -141,10 +141,7 @@ fn system_calls(slower: &Case, faster: &Case) -> Option<String> {
 /// ...".
 fn sentence(it: &Attribution, rounds: usize) -> String {
     let unit = Unit::of(it.difference_us);
-    let load = match it.clients {
-        1 => "With 1 client".to_owned(),
-        clients => format!("With {clients} clients"),
-    };
+    let load = format!("With {}", it.load);
     if let Some((low, high)) = it.ci95_us.filter(|(low, _)| *low <= 0.0) {
         return format!(
             "{load} the difference in transaction time between {} and {} is not yet clear: {} ({} to {})",
@@ -226,7 +223,7 @@ impl Unit {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{RunRecord, TimePart, build, sample};
+    use super::super::{Load, RunRecord, TimePart, build, sample};
     use super::*;
 
     fn time(parts: &[(&str, f64)]) -> ResponseTime {
@@ -388,7 +385,7 @@ mod tests {
             ("b", &[50.0, 50.0, 51.0, 50.0]),
         ]);
         for (case, us) in [(0, 10.0), (1, 20.0)] {
-            record.cases[case].clients = 1;
+            record.cases[case].load = Load::of(1);
             for trial in &mut record.cases[case].trials {
                 trial.response_time = Some(time(&[(READ, us)]));
             }

@@ -4,9 +4,9 @@ use spindle_stats::{StatsError, estimate_mean};
 use thiserror::Error;
 
 use super::{
-    Case, CaseRecord, CaseStatus, FORMAT_VERSION, Promise, RunRecord, RunResult, SampledTrial,
-    Throughput, Trial, attribution, bulk_load, case_means, drift, effects, findings, headline,
-    judge, levels, stopping, warnings,
+    Case, CaseRecord, CaseStatus, FORMAT_VERSION, Load, Promise, RunRecord, RunResult,
+    SampledTrial, Throughput, Trial, attribution, bulk_load, case_means, drift, effects, findings,
+    headline, judge, levels, stopping, warnings,
 };
 
 /// Why a record has no result: the journal it came from was damaged or changed by hand.
@@ -97,8 +97,8 @@ fn cases(record: &RunRecord) -> Result<Vec<Case>, RecordError> {
         .map(|(index, case)| one_case(record, index, case))
         .collect::<Result<Vec<Case>, RecordError>>()?;
     // Cases that compete stand together; within a group the order of the record stays.
-    let loads: Vec<u32> = cases.iter().map(|case| case.id.clients).collect();
-    cases.sort_by_key(|case| loads.iter().position(|clients| *clients == case.id.clients));
+    let loads: Vec<Load> = cases.iter().map(|case| case.id.load).collect();
+    cases.sort_by_key(|case| loads.iter().position(|load| *load == case.id.load));
     Ok(cases)
 }
 
@@ -202,7 +202,7 @@ mod tests {
         let mut record = sample::record(&[("a", &[100.0, 101.0]), ("b", &[50.0, 50.2])]);
         let mut heavy = sample::record(&[("a", &[60.0, 61.0]), ("b", &[120.0, 123.0])]).cases;
         for case in &mut heavy {
-            case.clients = 64;
+            case.load = Load::of(64);
         }
         record.cases = vec![
             record.cases[0].clone(),
@@ -214,13 +214,13 @@ mod tests {
         let order: Vec<_> = result
             .cases
             .iter()
-            .map(|case| (case.id.clients, case.id.layout.as_str()))
+            .map(|case| (case.id.load.clients, case.id.layout.as_str()))
             .collect();
         assert_eq!(order, [(8, "a"), (8, "b"), (64, "a"), (64, "b")]);
         let best: Vec<_> = result
             .rankings
             .iter()
-            .map(|r| (r.clients, r.best.as_str()))
+            .map(|r| (r.load.clients, r.best.as_str()))
             .collect();
         assert_eq!(best, [(8, "a"), (64, "b")]);
         assert_eq!(result.verdicts.len(), 2);

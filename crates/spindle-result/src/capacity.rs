@@ -4,7 +4,7 @@
 use spindle_stats::{Verdict, estimate_mean};
 
 use super::answer::{Answer, Opening};
-use super::wording::{clients_text, format_ratio};
+use super::wording::format_ratio;
 use super::{Capacity, Case, CaseId, Comparison, Ranking, RateStep, RunResult};
 
 /// The rate of a case over its rounds.
@@ -62,7 +62,7 @@ pub(super) fn answer(
     ranking: &Ranking,
     comparisons: &[&Comparison],
 ) -> Option<Answer> {
-    let best = result.case(&CaseId::new(&ranking.best, ranking.clients))?;
+    let best = result.case(&CaseId::new(&ranking.best, ranking.load))?;
     let capacity = best.capacity()?;
     let next = comparisons.first().filter(|_| ranking.winner.is_some())?;
     let interval = next.ci95.map_or_else(String::new, |(low, high)| {
@@ -77,7 +77,7 @@ pub(super) fn answer(
             rate_text(&capacity),
             format_ratio(next.ratio),
             next.cases.b,
-            clients_text(ranking.clients)
+            ranking.load
         ),
     ))
 }

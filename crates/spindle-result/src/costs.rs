@@ -28,7 +28,7 @@ pub struct Cost {
 /// The costs at a load level, the least first; none unless all that were compared have a price in one currency.
 pub fn costs(result: &RunResult, ranking: &Ranking) -> Vec<Cost> {
     let cases: Vec<&Case> = result
-        .cases_at(ranking.clients)
+        .cases_at(ranking.load)
         .filter(|case| case.is_compared())
         .collect();
     let costs: Option<Vec<Cost>> = cases.iter().map(|case| cost(result, case)).collect();

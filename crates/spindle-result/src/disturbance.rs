@@ -151,12 +151,12 @@ fn device_decides(result: &RunResult) -> Option<String> {
     }
     let levels: Vec<String> = at_limit
         .iter()
-        .map(|group| group[0].id.clients.to_string())
+        .map(|group| group[0].id.load.to_string())
         .collect();
     Some(match at_limit.len() == groups.len() {
         true => "At this load the device decides; below it the layouts may differ more.".to_owned(),
         false => format!(
-            "At {} clients the device decides; below that the layouts may differ more.",
+            "At {} the device decides; below that the layouts may differ more.",
             levels.join(" and ")
         ),
     })

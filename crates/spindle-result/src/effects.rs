@@ -37,7 +37,7 @@ pub(super) fn of_load(
     let Some(matrix) = matrix.filter(|matrix| matrix.factors.len() > 1) else {
         return Ok(Told::default());
     };
-    let compared = result.cases_at(ranking.clients);
+    let compared = result.cases_at(ranking.load);
     let compared = compared.filter(|case| case.is_compared());
     let of_matrix = compared.filter_map(|case| Some((case, matrix.levels_of(&case.id.layout)?)));
     let (cases, cells): (Vec<&Case>, Vec<&[usize]>) = of_matrix.unzip();
@@ -68,7 +68,7 @@ pub(super) fn of_load(
     };
     let answers = matrix.factors.iter().filter_map(|(factor, _)| {
         Some(FactorAnswer {
-            clients: ranking.clients,
+            load: ranking.load,
             factor: factor.clone(),
             sentence: scene.sentence(factor)?,
         })
@@ -98,7 +98,7 @@ impl Named<'_> {
 
     fn effect(&self, of: &spindle_stats::Effect) -> Effect {
         Effect {
-            clients: self.ranking.clients,
+            load: self.ranking.load,
             factor: self.name(of.factor),
             level: self.level(of.factor, of.level),
             base: self.level(of.factor, of.base),
@@ -112,7 +112,7 @@ impl Named<'_> {
     fn interaction(&self, of: &spindle_stats::Interaction) -> Interaction {
         let (factor, other) = of.factors;
         Interaction {
-            clients: self.ranking.clients,
+            load: self.ranking.load,
             factor: self.name(factor),
             level: self.level(factor, of.levels.0),
             base: self.level(factor, of.levels.1),

@@ -6,8 +6,8 @@
 use spindle_stats::Verdict;
 
 use super::answer::{Answer, Opening};
-use super::wording::{case_label, clients_text, format_ratio, listed};
-use super::{Case, CaseId, Comparison, Measure, Ranking, RunResult, Trial};
+use super::wording::{case_label, format_ratio, listed};
+use super::{Case, CaseId, Comparison, Load, Measure, Ranking, RunResult, Trial};
 
 /// What cases are compared by, the greater the better: throughput; the highest rate that keeps a promise, per minute,
 /// where that was searched for; at a fixed rate the inverse of the 99th percentile of the transaction time, per second.
@@ -21,22 +21,24 @@ pub fn speed(trial: &Trial) -> f64 {
 
 /// What cases of one workload and load level are compared by.
 pub(super) fn measure_of(cases: &[&Case]) -> Measure {
-    match cases.iter().find_map(|case| rate_per_s(case)) {
+    match cases.iter().find_map(|case| case.rate_per_s()) {
         None => Measure::Throughput,
         Some(_) => Measure::P99,
     }
 }
 
-/// The rate at which load arrived in a case; `None` in a closed loop.
-pub(super) fn rate_per_s(case: &Case) -> Option<f64> {
-    let mut trials = case.trials.iter();
-    trials.find_map(|trial| Some(trial.arrivals?.rate_per_s))
-}
+impl Case {
+    /// The rate at which its load arrived, per second; `None` in a closed loop.
+    pub fn rate_per_s(&self) -> Option<f64> {
+        let mut trials = self.trials.iter();
+        trials.find_map(|trial| Some(trial.arrivals?.rate_per_s))
+    }
 
-/// Whether a case fell behind in any round.
-pub(super) fn is_overloaded(case: &Case) -> bool {
-    let mut arrivals = case.trials.iter().filter_map(|trial| trial.arrivals);
-    arrivals.any(|arrivals| arrivals.is_overloaded)
+    /// Whether it fell behind its load in any round.
+    pub fn is_overloaded(&self) -> bool {
+        let mut arrivals = self.trials.iter().filter_map(|trial| trial.arrivals);
+        arrivals.any(|arrivals| arrivals.is_overloaded)
+    }
 }
 
 /// The answer for a load level with a fixed rate; `None` in a closed loop. `comparisons` stand in ascending order of
@@ -47,16 +49,15 @@ pub(super) fn answer(
     comparisons: &[&Comparison],
 ) -> Option<Answer> {
     let cases = || {
-        let cases = result.cases_at(ranking.clients);
+        let cases = result.cases_at(ranking.load);
         cases.filter(|case| case.is_compared())
     };
-    let rate_per_s = cases().find_map(rate_per_s)?;
+    let rate_per_s = cases().find_map(Case::rate_per_s)?;
     let behind: Vec<&str> = cases()
-        .filter(|case| is_overloaded(case))
+        .filter(|case| case.is_overloaded())
         .map(|case| case.id.layout.as_str())
         .collect();
-    let clients = clients_text(ranking.clients);
-    let load = format!("{rate_per_s} transactions a second by up to {clients}");
+    let load = load_text(ranking, rate_per_s);
     if behind.len() == cases().count() {
         return Some(Answer::new(
             Opening::NoLayout,
@@ -143,19 +144,44 @@ fn takes_longer(next: &Comparison) -> String {
 
 /// `3.21 ms`, the mean of the rounds.
 fn p99_ms(result: &RunResult, ranking: &Ranking, layout: &str) -> String {
-    let case = result.case(&CaseId::new(layout, ranking.clients));
+    let case = result.case(&CaseId::new(layout, ranking.load));
     let p99_ms = case.and_then(|case| Some(case.summary()?.p99_ms));
     p99_ms.map_or_else(|| "unknown".to_owned(), |ms| format!("{ms:.2} ms"))
 }
 
-/// What is to be said once of a run with a fixed rate.
+/// `500 transactions a second by up to 8 clients`, with what the rate is a part of.
+fn load_text(ranking: &Ranking, rate_per_s: f64) -> String {
+    let clients = Load::of(ranking.load.clients);
+    let part = match ranking.load.rate {
+        Some(rate) if rate.is_of_slowest() => format!(" ({rate} of the slowest layout's maximum)"),
+        _ => String::new(),
+    };
+    format!("{rate_per_s} transactions a second{part} by up to {clients}")
+}
+
+/// What is to be said once of a run with fixed rates.
 pub(super) fn note(result: &RunResult) -> Option<String> {
-    let rate_per_s = result.cases.iter().find_map(rate_per_s)?;
+    let mut rates: Vec<String> = Vec::new();
+    for rate_per_s in result.cases.iter().filter_map(Case::rate_per_s) {
+        let rate = rate_per_s.to_string();
+        if !rates.contains(&rate) {
+            rates.push(rate);
+        }
+    }
+    let at = match rates.as_slice() {
+        [] => return None,
+        [only] => format!("a fixed rate of {only}"),
+        [first @ .., last] => format!("fixed rates of {} and {last}", first.join(", ")),
+    };
+    let is_closed = |case: &Case| case.is_compared() && case.rate_per_s().is_none();
+    let closed = match result.cases.iter().any(is_closed) {
+        true => " Cases without a rate are compared by throughput.",
+        false => "",
+    };
     Some(format!(
-        "Transactions came at a fixed rate of {rate_per_s} a second, so throughput shows only which layouts kept up. \
-         They are compared \
+        "Transactions came at {at} a second, so throughput shows only which layouts kept up. They are compared \
          by the 99th percentile of the time of a transaction from its intended begin; a ratio above 1 means a faster \
-         response."
+         response.{closed}"
     ))
 }
 
@@ -179,7 +205,7 @@ pub(super) fn fell_behind(result: &RunResult, case: &Case) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Arrivals, RunRecord, build, sample};
+    use super::super::{Arrivals, Measure, RunRecord, build, sample};
 
     /// Cases at 500 transactions a second, each with its 99th percentiles in microseconds, a round each.
     fn record(cases: &[(&str, &[f64])]) -> RunRecord {
@@ -270,6 +296,38 @@ mod tests {
             "No layout keeps up with 500 transactions a second by up to 8 clients: there is no winner at this rate."
         );
         assert_eq!(result.rankings[0].winner, None);
+    }
+
+    #[test]
+    fn each_rate_has_a_verdict_beside_that_of_the_closed_loop() {
+        let result = build(&sample::with_rates(&["30%", "90%"])).unwrap();
+        let measures: Vec<_> = result
+            .rankings
+            .iter()
+            .map(|ranking| (ranking.load.to_string(), ranking.measure))
+            .collect();
+        let loads = ["8 clients", "8 clients at 30%", "8 clients at 90%"];
+        let kinds = [Measure::Throughput, Measure::P99, Measure::P99];
+        let expected = loads.into_iter().map(str::to_owned).zip(kinds);
+        assert_eq!(measures, expected.collect::<Vec<_>>());
+        let winners = result
+            .rankings
+            .iter()
+            .map(|ranking| ranking.winner.as_deref());
+        assert_eq!(winners.collect::<Vec<_>>(), [Some("quick"); 3]);
+        for said in [
+            "quick is fastest: 2.00 x slow (1.99-2.01), at 8 clients.",
+            "quick responds fastest at 150 transactions a second (30% of the slowest layout's maximum) by up to 8 clients",
+            "Only quick keeps up with 450 transactions a second (90% of the slowest layout's maximum) by up to 8 clients",
+        ] {
+            assert!(result.headline.contains(said), "{}", result.headline);
+        }
+        let note = &result.warnings[0].text;
+        assert!(
+            note.contains("at fixed rates of 150 and 450 a second")
+                && note.ends_with("Cases without a rate are compared by throughput."),
+            "{note}"
+        );
     }
 
     #[test]

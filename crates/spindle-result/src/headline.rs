@@ -7,8 +7,7 @@ use spindle_stats::{ROUNDS_TO_JUDGE, Verdict};
 use super::answer::{Answer, Opening};
 use super::judge::is_within_noise;
 use super::wording::{
-    EACH_SETTING, MOSTLY_CACHED_SHARE, clients_text, format_ratio, listed, percent,
-    rounds_that_tell,
+    EACH_SETTING, MOSTLY_CACHED_SHARE, format_ratio, listed, percent, rounds_that_tell,
 };
 use super::{
     Comparison, FactorAnswer, Measure, Ranking, RunResult, capacity, costs, disturbance,
@@ -58,7 +57,7 @@ pub(super) fn headline(result: &RunResult) -> String {
 /// What each setting of a matrix does, where the run has no more than one load level.
 fn settings(answers: &[FactorAnswer]) -> Option<String> {
     let first = answers.first()?;
-    let is_one = |answer: &FactorAnswer| answer.clients == first.clients;
+    let is_one = |answer: &FactorAnswer| answer.load == first.load;
     let sentences: Vec<&str> = answers
         .iter()
         .map(|answer| answer.sentence.as_str())
@@ -89,7 +88,8 @@ fn answers(result: &RunResult) -> Vec<Vec<&Ranking>> {
 fn is_one_answer(result: &RunResult, levels: &[&Ranking]) -> bool {
     let first = levels[0];
     // At a fixed rate each load level has times of its own to tell, and so have cases that keep less.
-    if first.measure == Measure::P99 || levels.iter().any(|ranking| ranking.has_weaker()) {
+    let stands_alone = |ranking: &&Ranking| ranking.measure == Measure::P99 || ranking.has_weaker();
+    if levels.iter().any(stands_alone) {
         return false;
     }
     // Rounds of one run say too little of another to be taken together.
@@ -141,10 +141,10 @@ fn envelope(comparisons: &[&Comparison]) -> Option<(f64, f64)> {
 
 /// `at 8 clients`, `at 50 and at 150 clients`.
 fn at_clients(answer: &[&Ranking]) -> String {
-    let level = |ranking: &&Ranking| format!("at {}", ranking.clients);
+    let level = |ranking: &&Ranking| format!("at {}", ranking.load.clients);
     match answer {
         [] => String::new(),
-        [only] => format!("at {}", clients_text(only.clients)),
+        [only] => format!("at {}", only.load),
         [first @ .., last] => {
             let first: Vec<String> = first.iter().map(level).collect();
             format!("{} and {} clients", first.join(", "), level(last))
@@ -190,7 +190,7 @@ fn as_fast_as(comparison: &Comparison) -> String {
 }
 
 fn is_mostly_cached(result: &RunResult, ranking: &Ranking) -> bool {
-    let competitors = result.cases_at(ranking.clients);
+    let competitors = result.cases_at(ranking.load);
     let mut compared = competitors.filter(|case| case.is_compared());
     compared.any(|case| {
         case.page_cache_share()
@@ -355,7 +355,7 @@ fn shorter_trials_s(result: &RunResult, tied: &[&Comparison]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CaseStatus, RunRecord, build, sample};
+    use super::super::{CaseStatus, Load, RunRecord, build, sample};
     use super::*;
 
     fn headline_of(record: &RunRecord) -> String {
@@ -490,8 +490,11 @@ mod tests {
             ("direct", &[200.0, 203.0, 196.0]),
         ]);
         let mut heavy = sample::record(&[("buffered", second[0]), ("direct", second[1])]).cases;
-        record.cases.iter_mut().for_each(|case| case.clients = 50);
-        heavy.iter_mut().for_each(|case| case.clients = 150);
+        record
+            .cases
+            .iter_mut()
+            .for_each(|case| case.load = Load::of(50));
+        heavy.iter_mut().for_each(|case| case.load = Load::of(150));
         record.cases.extend(heavy);
         headline_of(&record)
     }

@@ -110,14 +110,14 @@ fn compare(
         of_best: of_best(index),
     };
     let ranking = Ranking {
-        clients: first.id.clients,
+        load: first.id.load,
         measure: fixed_rate::measure_of(cases),
         keeps: keeps(order.best),
         best: name(order.best),
         // Whoever fell behind a fixed rate has no time of transactions to win by.
         winner: order
             .winner
-            .filter(|&winner| !fixed_rate::is_overloaded(cases[winner]))
+            .filter(|&winner| !cases[winner].is_overloaded())
             .map(name),
         tied: order.tied.iter().map(|&index| name(index)).collect(),
         places: order.places.iter().map(place).collect(),
@@ -247,7 +247,7 @@ pub(super) fn own_noise<'a>(
     result: &'a RunResult,
     comparison: &Comparison,
 ) -> Option<&'a NoiseFloor> {
-    let noise = result.noise_at(comparison.cases.clients)?;
+    let noise = result.noise_at(comparison.cases.load)?;
     (comparison.ratio.ln().abs() < noise.floor.ln_1p()).then_some(noise)
 }
 

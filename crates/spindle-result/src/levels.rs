@@ -9,7 +9,6 @@ use spindle_stats::{
     CaseRounds, Pace, TrialLength, VarianceParts, best_trial_length, rounds_per_run, variance_parts,
 };
 
-use super::wording::clients_text;
 use super::{Case, CaseId, Comparison, RunRecord, RunResult, Trial, Variance, fixed_rate};
 
 /// A trial's samples are taken together in so many stretches, long enough not to depend on each other (batch means).
@@ -152,7 +151,7 @@ fn sentence(
         "{} against {} at {}: the ratio varies by {} within trials and by {} from trial to trial",
         verdict.cases.a,
         verdict.cases.b,
-        clients_text(verdict.cases.clients),
+        verdict.cases.load,
         percent(parts.within),
         percent(parts.trials)
     );

@@ -56,12 +56,12 @@ pub use model::{
     ClientAudit, ClientProcessors, Comparison, Conditions, CpuMicroseconds, CpuShares,
     DatabaseFacts, DeviceProbe, Drift, Effect, FORMAT_VERSION, FactorAnswer, FactorName, Finding,
     Interaction, IoCalls, IoCounts, IoPerTransaction, Keeps, KindOfTransaction, Latency, Layout,
-    LoadStep, Measure, Memory, NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OracleEvent, OwnCost,
-    PageCache, Pair, PartDifference, Phase, Price, ProbedTimes, Promise, PromiseReason, QueryRun,
-    QueryTime, QuietWait, RankedCase, Ranking, RateStep, RatioEstimate, ResponseTime, Restore,
-    RunResult, SegmentSpace, SetAside, StackKind, StackPart, Standstill, StatementTime, Stopping,
-    SystemColumn, SystemFigure, SystemMean, SystemSeries, Throughput, TimePart, TimeUse, Trial,
-    TrialFigures, TrialTimes, Variance, Wait, WaitEvent, WarmUp, Warning, is_refresh,
+    Load, LoadStep, Measure, Memory, NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OracleEvent,
+    OwnCost, PageCache, Pair, PartDifference, Phase, Price, ProbedTimes, Promise, PromiseReason,
+    QueryRun, QueryTime, QuietWait, RankedCase, Ranking, RateStep, RatioEstimate, ResponseTime,
+    Restore, RunResult, SegmentSpace, SetAside, StackKind, StackPart, Standstill, StatementTime,
+    Stopping, SystemColumn, SystemFigure, SystemMean, SystemSeries, Throughput, TimePart, TimeUse,
+    Trial, TrialFigures, TrialTimes, Variance, Wait, WaitEvent, WarmUp, Warning, is_refresh,
 };
 pub use queries::{QueryMean, QueryMeans};
 pub use record::{AutoPlan, CaseRecord, MatrixRecord, RunRecord, SampledTrial};

@@ -1,6 +1,6 @@
 //! The parts of a result that belong together, found by their case or load level: the only place that joins them.
 
-use super::{Case, CaseId, Comparison, NoiseFloor, Pair, Ranking, RunResult};
+use super::{Case, CaseId, Comparison, Load, NoiseFloor, Pair, Ranking, RunResult};
 
 impl RunResult {
     /// The case of this name.
@@ -9,43 +9,41 @@ impl RunResult {
     }
 
     /// The cases that compete at a load level, in the order of [`RunResult::cases`].
-    pub fn cases_at(&self, clients: u32) -> impl Iterator<Item = &Case> {
+    pub fn cases_at(&self, load: Load) -> impl Iterator<Item = &Case> {
         let cases = self.cases.iter();
-        cases.filter(move |case| case.id.clients == clients)
+        cases.filter(move |case| case.id.load == load)
     }
 
     /// The best case of a load level against every other.
     pub fn verdicts_of(&self, ranking: &Ranking) -> impl Iterator<Item = &Comparison> {
-        let clients = ranking.clients;
+        let load = ranking.load;
         let verdicts = self.verdicts.iter();
-        verdicts.filter(move |verdict| verdict.cases.clients == clients)
+        verdicts.filter(move |verdict| verdict.cases.load == load)
     }
 
     /// Every case of a load level beside every other.
     pub fn pairs_of(&self, ranking: &Ranking) -> impl Iterator<Item = &Pair> {
-        let clients = ranking.clients;
+        let load = ranking.load;
         let pairs = self.pairs.iter();
-        pairs.filter(move |pair| pair.cases.clients == clients)
+        pairs.filter(move |pair| pair.cases.load == load)
     }
 
     /// The machine's own noise at a load level, where it was looked at.
-    pub fn noise_at(&self, clients: u32) -> Option<&NoiseFloor> {
+    pub fn noise_at(&self, load: Load) -> Option<&NoiseFloor> {
         let mut noise = self.noise.iter();
-        noise.find(|noise| noise.case.clients == clients)
+        noise.find(|noise| noise.case.load == load)
     }
 
     /// The cases of each load level, in the order of [`RunResult::cases`]: only cases of one group were compared with
     /// each other.
     pub fn groups(&self) -> Vec<Vec<&Case>> {
-        let mut levels: Vec<u32> = Vec::new();
+        let mut levels: Vec<Load> = Vec::new();
         for case in &self.cases {
-            if !levels.contains(&case.id.clients) {
-                levels.push(case.id.clients);
+            if !levels.contains(&case.id.load) {
+                levels.push(case.id.load);
             }
         }
         let groups = levels.into_iter();
-        groups
-            .map(|clients| self.cases_at(clients).collect())
-            .collect()
+        groups.map(|load| self.cases_at(load).collect()).collect()
     }
 }

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::{
-    CaseId, CaseStatus, FactorName, Layout, OwnCost, Phase, SetAside, SystemSeries, Trial, Warning,
+    CaseId, CaseStatus, FactorName, Layout, Load, OwnCost, Phase, SetAside, SystemSeries, Trial,
+    Warning,
 };
 
 /// A run as recorded. Cases and layouts stand in the order in which they are to be shown.
@@ -49,7 +50,7 @@ impl RunRecord {
     /// What a case is known by in results; `None` when it is of no layout of the record.
     pub fn id_of(&self, case: &CaseRecord) -> Option<CaseId> {
         let layout = self.layouts.get(case.layout)?;
-        Some(CaseId::new(&layout.name, case.clients))
+        Some(CaseId::new(&layout.name, case.load))
     }
 }
 
@@ -89,8 +90,8 @@ pub struct AutoPlan {
 pub struct CaseRecord {
     /// Its layout, an index into [`RunRecord::layouts`].
     pub layout: usize,
-    /// Sessions that worked at the same time, 1 or more.
-    pub clients: u32,
+    /// Its load level.
+    pub load: Load,
     /// Whether it could be measured. [`CaseStatus::Measured`] for a case that has not had its turn yet, too: without
     /// trials it appears in the result as skipped because the run ended.
     pub outcome: CaseStatus,

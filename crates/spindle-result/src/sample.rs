@@ -1,10 +1,11 @@
 //! Small records for the tests of this module: throughput is given, everything else is plain and unremarkable.
 
 use serde_json::json;
+use spindle_text::rate::Rate;
 
 use super::{
-    Audit, CaseRecord, CaseStatus, Conditions, CpuMicroseconds, CpuShares, IoCounts, Latency,
-    Layout, PageCache, Restore, RunRecord, SegmentSpace, Trial, TrialFigures,
+    Arrivals, Audit, CaseRecord, CaseStatus, Conditions, CpuMicroseconds, CpuShares, IoCounts,
+    Latency, Layout, Load, PageCache, Restore, RunRecord, SegmentSpace, Trial, TrialFigures,
 };
 
 /// One direct layout per `(name, tpm of round 1, 2, ...)`, under `oltp_mix` with 8 clients, without any warning.
@@ -12,7 +13,7 @@ pub fn record(cases: &[(&str, &[f64])]) -> RunRecord {
     let planned_rounds = cases.iter().map(|(_, tpm)| tpm.len()).max().unwrap_or(0);
     let case = |(index, (_, tpm)): (usize, &(&str, &[f64]))| CaseRecord {
         layout: index,
-        clients: 8,
+        load: Load::of(8),
         outcome: CaseStatus::Measured,
         set_aside: Vec::new(),
         trials: (1..)
@@ -38,6 +39,35 @@ pub fn record(cases: &[(&str, &[f64])]) -> RunRecord {
         phases: Vec::new(),
         warnings: Vec::new(),
     }
+}
+
+/// Two layouts, `quick` and `slow`, in a closed loop in which `slow` does 500 transactions a second, and at each of
+/// these parts of it. At the last one `slow` falls behind.
+pub fn with_rates(parts: &[&str]) -> RunRecord {
+    let closed: [(&str, &[f64]); 2] = [("quick", &[60e3, 60.1e3, 59.9e3]), ("slow", &[30e3; 3])];
+    let mut record = record(&closed);
+    for part in parts {
+        let rate = Rate::parse(part).expect("a part");
+        for layout in 0..closed.len() {
+            let mut case = record.cases[layout].clone();
+            case.load.rate = Some(rate);
+            let is_slow = layout == 1;
+            for trial in &mut case.trials {
+                let rate_per_s = rate.per_s(Some(500.0)).expect("the slowest is known");
+                trial.tpm = rate_per_s * 60.0;
+                trial.latency_us.p99 =
+                    if is_slow { 2_000.0 } else { 1_000.0 } + f64::from(trial.round);
+                trial.arrivals = Some(Arrivals {
+                    rate_per_s,
+                    delay_us: trial.latency_us,
+                    backlog: 0,
+                    is_overloaded: is_slow && parts.last() == Some(part),
+                });
+            }
+            record.cases.push(case);
+        }
+    }
+    record
 }
 
 fn layout(name: &str) -> Layout {

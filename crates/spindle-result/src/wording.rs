@@ -10,14 +10,6 @@ pub const EACH_SETTING: &str = "Each setting over all others:";
 /// From this share of reads answered by the page cache, the comparison is one of caches.
 pub(super) const MOSTLY_CACHED_SHARE: f64 = 0.5;
 
-/// `1 client`, `8 clients`.
-pub(super) fn clients_text(clients: u32) -> String {
-    match clients {
-        1 => "1 client".to_owned(),
-        clients => format!("{clients} clients"),
-    }
-}
-
 /// A ratio as it is written everywhere: three figures or two decimals.
 pub fn format_ratio(value: f64) -> String {
     match value {
@@ -58,9 +50,9 @@ pub(super) fn case_label(result: &RunResult, case: &Case) -> String {
     if result
         .cases
         .iter()
-        .any(|other| other.id.clients != first.id.clients)
+        .any(|other| other.id.load != first.id.load)
     {
-        let _ = write!(label, " at {}", clients_text(case.id.clients));
+        let _ = write!(label, " at {}", case.id.load);
     }
     label
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use spindle_experiment::Experiment;
 use spindle_layout::RecordedDevice;
-use spindle_result::{Layout, OwnCost, Phase, SystemSeries, Trial};
+use spindle_result::{Layout, Load, OwnCost, Phase, SystemSeries, Trial};
 use spindle_system::machine::Machine;
 use spindle_text::files::{self, Directory};
 use spindle_text::plain::make_plain;
@@ -70,7 +70,8 @@ pub enum Event {
         /// Which layout.
         layout: usize,
         /// Load level.
-        clients: u32,
+        #[serde(flatten)]
+        load: Load,
         /// Round, from 1.
         round: u32,
     },
@@ -79,7 +80,8 @@ pub enum Event {
         /// Which layout.
         layout: usize,
         /// Load level.
-        clients: u32,
+        #[serde(flatten)]
+        load: Load,
         /// What it found.
         trial: Box<Trial>,
         /// Time between samples.
@@ -95,7 +97,8 @@ pub enum Event {
         /// Which layout.
         layout: usize,
         /// Load level.
-        clients: u32,
+        #[serde(flatten)]
+        load: Load,
         /// What it found.
         trial: Box<Trial>,
         /// Why it is in doubt.
@@ -106,11 +109,22 @@ pub enum Event {
         /// Which layout.
         layout: usize,
         /// Load level.
-        clients: u32,
+        #[serde(flatten)]
+        load: Load,
         /// Round, from 1.
         round: u32,
         /// Why.
         reason: String,
+    },
+    /// What the slowest layout does in a closed loop is known: rates that are parts of it stay what they are from now
+    /// on.
+    SlowestKnown {
+        /// Clients of the closed loop.
+        clients: u32,
+        /// Name of the layout.
+        layout: String,
+        /// Transactions a second.
+        per_s: f64,
     },
     /// Something besides a trial is done.
     PhaseDone {

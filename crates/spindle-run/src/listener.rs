@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::trial::protocol::Progress;
-use spindle_result::Trial;
+use spindle_result::{Load, Trial};
 use spindle_system::caches::Activity;
 
 /// Hears how a run goes. Until it is dropped it may have the terminal.
@@ -31,7 +31,7 @@ pub enum Said<'a> {
         /// Name of its layout.
         layout: &'a str,
         /// Its load level.
-        clients: u32,
+        load: Load,
         /// Its round, from 1.
         round: u32,
     },
@@ -40,7 +40,7 @@ pub enum Said<'a> {
         /// Name of its layout.
         layout: &'a str,
         /// Its load level.
-        clients: u32,
+        load: Load,
         /// Its round, from 1.
         round: u32,
     },

@@ -9,13 +9,13 @@ use super::journal::Event;
 use spindle_experiment::{Experiment, Matrix};
 use spindle_layout::RecordedDevice;
 use spindle_result::{
-    AutoPlan, CaseId, CaseRecord, CaseStatus, Layout, MatrixRecord, OwnCost, Phase, RunRecord,
-    SampledTrial, SetAside, SystemSeries, TRIES_MAX, Trial, Warning,
+    AutoPlan, CaseId, CaseRecord, CaseStatus, Layout, Load, MatrixRecord, OwnCost, Phase,
+    RunRecord, SampledTrial, SetAside, SystemSeries, TRIES_MAX, Trial, Warning,
 };
 use spindle_system::machine::Machine;
 
 /// A case: layout and load level.
-pub type CaseKey = (usize, u32);
+pub type CaseKey = (usize, Load);
 
 /// A trial and its samples of throughput.
 struct Finished {
@@ -50,6 +50,8 @@ pub struct RunState {
     set_aside: BTreeMap<CaseKey, Vec<SetAside>>,
     warnings: Vec<String>,
     phases: Vec<Phase>,
+    /// Transactions a second of the slowest layout in a closed loop, by its clients.
+    slowest_per_s: BTreeMap<u32, f64>,
 }
 
 impl RunState {
@@ -81,6 +83,7 @@ impl RunState {
             set_aside: BTreeMap::new(),
             warnings: Vec::new(),
             phases: Vec::new(),
+            slowest_per_s: BTreeMap::new(),
         };
         events.iter().for_each(|event| state.add(event));
         Some(state)
@@ -106,13 +109,13 @@ impl RunState {
             }
             Event::TrialFinished {
                 layout,
-                clients,
+                load,
                 trial,
                 sample_ms,
                 samples,
                 system,
             } => {
-                let key = (*layout, *clients);
+                let key = (*layout, *load);
                 self.failures.remove(&key);
                 let trials = self.trials.entry(key).or_default();
                 let finished = Finished {
@@ -125,31 +128,28 @@ impl RunState {
             }
             Event::TrialFailed {
                 layout,
-                clients,
+                load,
                 reason,
                 ..
             } => {
-                self.failures.insert((*layout, *clients), reason.clone());
+                self.failures.insert((*layout, *load), reason.clone());
             }
             Event::TrialSetAside {
                 layout,
-                clients,
+                load,
                 trial,
                 reason,
             } => {
-                let set_aside = self.set_aside.entry((*layout, *clients)).or_default();
+                let set_aside = self.set_aside.entry((*layout, *load)).or_default();
                 set_aside.push(SetAside {
                     reason: reason.clone(),
                     trial: (**trial).clone(),
                 });
             }
-            Event::PhaseDone { phase } => {
-                let mut phases = self.phases.iter_mut();
-                match phases.find(|known| known.what == phase.what) {
-                    Some(known) => known.ms += phase.ms,
-                    None => self.phases.push(phase.clone()),
-                }
+            Event::SlowestKnown { clients, per_s, .. } => {
+                self.slowest_per_s.insert(*clients, *per_s);
             }
+            Event::PhaseDone { phase } => self.add_phase(phase),
             Event::Warning { text } if !self.warnings.contains(text) => {
                 self.warnings.push(text.clone())
             }
@@ -158,13 +158,29 @@ impl RunState {
         }
     }
 
+    fn add_phase(&mut self, phase: &Phase) {
+        let mut phases = self.phases.iter_mut();
+        match phases.find(|known| known.what == phase.what) {
+            Some(known) => known.ms += phase.ms,
+            None => self.phases.push(phase.clone()),
+        }
+    }
+
     /// Every case of the plan: layouts in order, load levels within.
     pub fn cases(&self) -> Vec<CaseKey> {
-        let clients = &self.experiment.workload.clients;
+        let loads = self.experiment.workload.loads();
         let layouts = self.experiment.candidates();
-        layouts
-            .flat_map(|layout| clients.iter().map(move |&clients| (layout, clients)))
-            .collect()
+        let of_layout = |layout| {
+            let loads = loads.iter();
+            loads.map(move |&(clients, rate)| (layout, Load { clients, rate }))
+        };
+        layouts.flat_map(of_layout).collect()
+    }
+
+    /// What the slowest layout does in a closed loop with so many clients, transactions a second; `None` until that is
+    /// known for good.
+    pub fn slowest_per_s(&self, clients: u32) -> Option<f64> {
+        self.slowest_per_s.get(&clients).copied()
     }
 
     /// Cases that this machine cannot run.
@@ -296,7 +312,7 @@ impl RunState {
         layouts: &[Layout],
         series: &mut Vec<SampledTrial>,
     ) -> CaseRecord {
-        let (layout, clients) = key;
+        let (layout, load) = key;
         let skip = self.layouts.get(&layout).and_then(|(_, skip)| skip.clone());
         let outcome = match (skip, self.failures.get(&key)) {
             (Some(reason), _) => CaseStatus::Skipped { reason },
@@ -309,7 +325,7 @@ impl RunState {
         for (round, finished) in self.trials.get(&key).into_iter().flatten() {
             trials.push(finished.trial.clone());
             series.push(SampledTrial {
-                case: CaseId::new(&layouts[layout].name, clients),
+                case: CaseId::new(&layouts[layout].name, load),
                 round: *round,
                 interval_ms: finished.sample_ms,
                 tps: finished.samples.clone(),
@@ -318,7 +334,7 @@ impl RunState {
         }
         CaseRecord {
             layout,
-            clients,
+            load,
             outcome,
             trials,
             set_aside: self.set_aside.get(&key).cloned().unwrap_or_default(),

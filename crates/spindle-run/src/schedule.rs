@@ -17,8 +17,8 @@ use spindle_io::env::seeded_rng;
 use spindle_stats::{CaseRounds, Family, ROUNDS_TO_JUDGE, Standard, rank_in_groups};
 
 use super::replay::{CaseKey, RunState};
-use spindle_experiment::{Auto, Matrix};
-use spindle_result::{Keeps, Trial, speed};
+use spindle_experiment::{Auto, Matrix, Plan};
+use spindle_result::{Keeps, Load, Trial, speed};
 
 /// Streams of chance from here on are the orders of rounds.
 const ORDER_STREAMS: u64 = 1 << 40;
@@ -42,6 +42,10 @@ pub struct Planned {
 /// cases have none.
 pub fn next_round(state: &RunState) -> Vec<Planned> {
     let plan = &state.experiment.plan;
+    let maxima = maxima_left(state);
+    if !maxima.is_empty() {
+        return maxima;
+    }
     for run in 1..=plan.runs {
         for round in plan.rounds_of(run) {
             let wanted = wanted_in(state, round);
@@ -57,6 +61,43 @@ pub fn next_round(state: &RunState) -> Vec<Planned> {
     Vec::new()
 }
 
+/// Where rates are parts of what the slowest layout does: the trials of the next round that still have to tell it. All
+/// layouts have theirs before load comes at any such rate.
+pub fn maxima_left(state: &RunState) -> Vec<Planned> {
+    if !state.experiment.workload.has_rates_of_slowest() {
+        return Vec::new();
+    }
+    let closed: BTreeSet<CaseKey> = runnable(state)
+        .into_iter()
+        .filter(|(_, load)| load.rate.is_none())
+        .collect();
+    let mut rounds =
+        rounds_of_maxima(&state.experiment.plan).map(|round| trials_of(state, round, &closed));
+    rounds.find(|left| !left.is_empty()).unwrap_or_default()
+}
+
+/// Rounds whose closed loops tell what the slowest layout does.
+pub fn rounds_of_maxima(plan: &Plan) -> impl Iterator<Item = u32> {
+    plan.rounds_of(1).take(ROUNDS_TO_JUDGE as usize)
+}
+
+/// The slowest layout in a closed loop with so many clients, and what it does, transactions a second; `None` where none
+/// did any.
+pub fn slowest(state: &RunState, clients: u32) -> Option<(usize, f64)> {
+    let rounds: Vec<u32> = rounds_of_maxima(&state.experiment.plan).collect();
+    let of_layout = |layout: usize| {
+        let trials = state.finished((layout, Load::of(clients)));
+        let trials = trials.filter(|trial| rounds.contains(&trial.round) && trial.tpm > 0.0);
+        let tpm: Vec<f64> = trials.map(|trial| trial.tpm).collect();
+        let mean = tpm.iter().sum::<f64>() / tpm.len() as f64;
+        (!tpm.is_empty()).then_some((layout, mean / 60.0))
+    };
+    let layouts = state.experiment.candidates();
+    layouts
+        .filter_map(of_layout)
+        .min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
 /// The run that the next trial belongs to, from 1; `None` when nothing is left to measure.
 pub fn next_run(state: &RunState) -> Option<u32> {
     let next = next_round(state);
@@ -70,6 +111,14 @@ pub fn trials_left(state: &RunState) -> usize {
         return 0;
     };
     let plan = &state.experiment.plan;
+    if !maxima_left(state).is_empty() {
+        let rounds = match plan.auto {
+            Some(_) => 1..=ROUNDS_TO_JUDGE.min(plan.all_rounds()),
+            None => rounds(state),
+        };
+        let of_round = |round| trials_of(state, round, &runnable(state)).len();
+        return rounds.map(of_round).sum();
+    }
     let left_in = |round| match plan.auto {
         // Nobody knows what later rounds of the run will need; no more than the next, as a rule.
         Some(_) if plan.run_of(round) == plan.run_of(first.round) => next.len(),
@@ -239,7 +288,7 @@ fn wanted_in(state: &RunState, round: u32) -> BTreeSet<CaseKey> {
     if round < first + spindle_stats::ROUNDS_MIN {
         return runnable;
     }
-    let mut loads: BTreeMap<u32, Vec<Measured>> = BTreeMap::new();
+    let mut loads: BTreeMap<Load, Vec<Measured>> = BTreeMap::new();
     let mut wanted = BTreeSet::new();
     for &case in &runnable {
         let measured = Measured::between(state, case, first..round);

@@ -1,6 +1,6 @@
 //! Texts and files as people and strangers write them: what makes a text harmless to a terminal and a page ([`plain`]),
-//! how sizes, durations and percentages are spelled ([`quantity`]), how paragraphs are broken into lines
-//! ([`paragraph`]), how settings are declared ([`mod@section`], [`mod@word`]), what files they name
+//! how sizes, durations and percentages ([`quantity`]) and rates ([`rate`]) are spelled, how paragraphs are broken into
+//! lines ([`paragraph`]), how settings are declared ([`mod@section`], [`mod@word`]), what files they name
 //! ([`mod@load_file`]), what makes a text a harmless cell of a CSV file ([`cell`]), and how files of run directories
 //! are opened and made ([`mod@files`]). Any crate may call them.
 
@@ -13,6 +13,7 @@ pub mod load_file;
 pub mod paragraph;
 pub mod plain;
 pub mod quantity;
+pub mod rate;
 pub mod section;
 pub mod word;
 

@@ -17,6 +17,7 @@ use spindle_report::sentences::counted;
 use spindle_run::reckoning::{
     Destinations, MachineMemory, Reckoning, Seen, file_system_of, trials_of,
 };
+use spindle_run::schedule;
 use spindle_run::schemas::{Way, way_of};
 use spindle_system::machine::DataPath;
 use spindle_text::quantity::{duration_text, size_text};
@@ -236,12 +237,37 @@ fn trials(experiment: &Experiment, restore: &str) -> String {
         true => "A first look (--quick): few short rounds, in place of the plan of the file. ",
         false => "",
     };
-    format!("{first_look}{}", trials_planned(experiment, restore))
+    format!(
+        "{first_look}{}{}",
+        trials_planned(experiment, restore),
+        rates_planned(experiment)
+    )
+}
+
+/// Where the plan has several rates: which, and what has to be measured before.
+fn rates_planned(experiment: &Experiment) -> String {
+    let workload = &experiment.workload;
+    let Some(levels) = &workload.levels else {
+        return String::new();
+    };
+    let rates: Vec<String> = levels.rates.iter().map(|rate| rate.to_string()).collect();
+    let rates = rates.join(", ");
+    match workload.has_rates_of_slowest() {
+        false => format!(" Each layout has a case for each rate of arrivals: {rates}."),
+        true => format!(
+            " Each layout has a case without a rate and one for each of {rates}. First come {} of the cases without: the \
+             others are then given these parts of what the slowest layout did.",
+            counted(
+                schedule::rounds_of_maxima(&experiment.plan).count(),
+                "round"
+            )
+        ),
+    }
 }
 
 fn trials_planned(experiment: &Experiment, restore: &str) -> String {
     let plan = &experiment.plan;
-    let cases = experiment.candidates().count() * experiment.workload.clients.len();
+    let cases = experiment.candidates().count() * experiment.workload.loads().len();
     let cases = counted(cases, "case");
     let rounds_max = plan.all_rounds();
     let (least, most) = trials_of(experiment);

@@ -10,7 +10,7 @@ use indicatif::HumanDuration;
 
 use crate::say;
 use crate::watch::{Dashboard, RunView};
-use spindle_result::Trial;
+use spindle_result::{Load, Trial};
 use spindle_run::listener::{Listener, Said};
 use spindle_run::replay::RunState;
 use spindle_run::trial::protocol;
@@ -119,18 +119,18 @@ impl Progress {
     }
 
     /// A trial is the one under way. Returns what it is called.
-    fn trial_is(&mut self, layout: &str, clients: u32, round: u32) -> String {
+    fn trial_is(&mut self, layout: &str, load: Load, round: u32) -> String {
         let all = self.trials_done + self.trials_left;
         let number = self.trials_done + 1;
-        let name = format!("trial {number}/{all}, round {round}: {layout}, {clients} clients");
+        let name = format!("trial {number}/{all}, round {round}: {layout}, {load}");
         self.trial = Some((name.clone(), Instant::now()));
-        self.watch(|run_view| run_view.trial_begins(layout, clients, round));
+        self.watch(|run_view| run_view.trial_begins(layout, load, round));
         name
     }
 
     /// A trial begins.
-    fn trial_begins(&mut self, layout: &str, clients: u32, round: u32) {
-        let name = self.trial_is(layout, clients, round);
+    fn trial_begins(&mut self, layout: &str, load: Load, round: u32) {
+        let name = self.trial_is(layout, load, round);
         if matches!(self.manner, Manner::Plain) {
             say::note(&format!(
                 "{name} ({} left)",
@@ -235,14 +235,14 @@ impl Listener for Progress {
             Said::TrialsLeft(trials) => self.expects(trials),
             Said::TrialBegins {
                 layout,
-                clients,
+                load,
                 round,
-            } => self.trial_begins(layout, clients, round),
+            } => self.trial_begins(layout, load, round),
             Said::TrialTakesTurn {
                 layout,
-                clients,
+                load,
                 round,
-            } => _ = self.trial_is(layout, clients, round),
+            } => _ = self.trial_is(layout, load, round),
             Said::TrialWaits {
                 waited,
                 limit,

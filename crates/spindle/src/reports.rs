@@ -32,9 +32,9 @@ pub fn write_reports_in(directory: &Directory) -> Result<RunResult, DirectoryErr
             writeln!(text, "{seconds:.3},{tps:.3}").expect("a string takes any text");
         }
         let name = format!(
-            "layout{}-clients{}-round{}.csv",
+            "layout{}-{}-round{}.csv",
             result.layout_number(&trial.case.layout).unwrap_or(0),
-            trial.case.clients,
+            trial.case.load.in_file_names(),
             trial.round
         );
         write(&series, &name, &text)?;

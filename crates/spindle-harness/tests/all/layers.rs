@@ -67,7 +67,7 @@ const CRATES: [(&str, &[&str]); 16] = [
             "spindle-workload",
         ],
     ),
-    ("spindle-result", &["spindle-stats"]),
+    ("spindle-result", &["spindle-stats", "spindle-text"]),
     (
         "spindle-run",
         &[

@@ -1,11 +1,13 @@
-//! Latency over load, where rates were searched for: p99 of every rate that was tried, a line for each layout through
-//! the means of neighbours, and the promise across.
+//! Latency over load: p99 of every rate, a line for each layout. Where rates were searched for, it goes through the
+//! means of neighbours of all that were tried, and the promise is across; where the plan has several rates, through
+//! these.
 
 use maud::{Markup, html};
 
 use super::figure::{Figure, Figures};
 use super::{Axis, Frame, Mark, Size, both, colour_class, draw, greatest};
 use crate::capacity::{HEADER, NOTE, rows};
+use crate::load_curve::LoadCurve;
 use spindle_result::{Case, RateStep, RunResult};
 
 /// p99 is drawn up to so many times the promise: beyond it only that it was broken counts.
@@ -24,13 +26,51 @@ pub(crate) fn figure(
         .iter()
         .filter_map(|case| Curve::of(result, case))
         .collect();
-    let promise_ms = curves.first()?.promise_ms;
+    let promise_ms = cases.iter().find_map(|case| case.capacity())?.p99_ms;
+    let note = format!(
+        "{NOTE} The line across is the promise; p99 beyond {PROMISES_MAX} times of it is drawn there."
+    );
+    let figures = Figures::Table {
+        header: HEADER.map(str::to_owned).to_vec(),
+        rows: rows(result),
+    };
+    Some(of_curves(
+        &curves,
+        Some(promise_ms),
+        (id, heading),
+        note,
+        figures,
+    ))
+}
+
+/// The chart of the rates that the plan has.
+pub(crate) fn figure_of_levels(result: &RunResult, curve: &LoadCurve<'_>, id: &str) -> Markup {
+    let of_layout = |first: &&Case| Curve::of_levels(result, curve, &first.id.layout);
+    let curves: Vec<Curve> = curve.layouts(result).iter().filter_map(of_layout).collect();
+    let table = curve.table(result);
+    let figures = Figures::Table {
+        header: table.header,
+        rows: table.rows,
+    };
+    let note = format!("{} Lines end where a layout falls behind.", table.note);
+    of_curves(&curves, None, (id, &table.title), note, figures)
+}
+
+fn of_curves(
+    curves: &[Curve],
+    promise_ms: Option<f64>,
+    (id, heading): (&str, &str),
+    note: String,
+    figures: Figures,
+) -> Markup {
     let of_points =
         |pick: fn(&(f64, f64)) -> f64| curves.iter().flat_map(move |it| it.points.iter().map(pick));
     let most_per_s = greatest(of_points(|point| point.0));
-    let highest_ms = greatest(of_points(|point| point.1)).min(PROMISES_MAX * promise_ms);
-    let label =
-        format!("{heading}: p99 of every layout at every rate that was tried; the figures follow.");
+    let highest_ms = greatest(of_points(|point| point.1));
+    let highest_ms = promise_ms.map_or(highest_ms, |promise_ms| {
+        highest_ms.min(PROMISES_MAX * promise_ms)
+    });
+    let label = format!("{heading}: p99 of every layout at every rate; the figures follow.");
     let drawing = both(|size| {
         let frame = Frame {
             size,
@@ -41,8 +81,9 @@ pub(crate) fn figure(
             y_title: "p99, milliseconds",
             label: &label,
         };
-        let promise = vec![(0.0, promise_ms), (most_per_s, promise_ms)];
-        let mut marks = vec![Mark::line("span".to_owned(), promise)];
+        let promise = promise_ms.map(|ms| vec![(0.0, ms), (most_per_s, ms)]);
+        let promise = promise.map(|line| Mark::line("span".to_owned(), line));
+        let mut marks: Vec<Mark> = promise.into_iter().collect();
         marks.extend(curves.iter().flat_map(|curve| curve.marks(highest_ms)));
         draw(&frame, marks)
     });
@@ -54,38 +95,45 @@ pub(crate) fn figure(
             .map(|curve| (colour_class(curve.layout), curve.name.clone()))
             .collect(),
         drawing,
-        note: format!(
-            "{NOTE} The line across is the promise; p99 beyond {PROMISES_MAX} times of it is drawn there."
-        ),
+        note,
         controls: html! {},
-        figures: Figures::Table {
-            header: HEADER.map(str::to_owned).to_vec(),
-            rows: rows(result),
-        },
+        figures,
     };
-    Some(figure.markup())
+    figure.markup()
 }
 
 /// p99 over the rates that were tried for a layout, in ascending order.
 struct Curve {
     layout: usize,
     name: String,
-    promise_ms: f64,
     /// Rate per second, p99 in milliseconds.
     points: Vec<(f64, f64)>,
 }
 
 impl Curve {
     fn of(result: &RunResult, case: &Case) -> Option<Curve> {
-        let promise_ms = case.capacity()?.p99_ms;
+        case.capacity()?;
         let mut steps: Vec<&RateStep> = case.capacities().flat_map(|it| &it.steps).collect();
         steps.sort_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
         let layout = result.layout_number(&case.id.layout)? - 1;
         Some(Curve {
             layout,
             name: format!("{} {}", layout + 1, case.id.layout),
-            promise_ms,
             points: points(&steps),
+        })
+    }
+
+    /// Of a layout at the rates of the plan that it keeps up with.
+    fn of_levels(result: &RunResult, curve: &LoadCurve<'_>, layout: &str) -> Option<Curve> {
+        let cases = curve.levels.iter().flatten();
+        let cases = cases.filter(|case| case.id.layout == layout && !case.is_overloaded());
+        let number = result.layout_number(layout)?;
+        Some(Curve {
+            layout: number - 1,
+            name: format!("{number} {layout}"),
+            points: cases
+                .filter_map(|case| Some((case.rate_per_s()?, case.summary()?.p99_ms)))
+                .collect(),
         })
     }
 

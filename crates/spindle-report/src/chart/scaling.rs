@@ -87,7 +87,7 @@ impl Point {
     fn of(result: &RunResult, case: &Case) -> Option<Point> {
         Some(Point {
             layout: result.layout_number(&case.id.layout)? - 1,
-            clients: case.id.clients,
+            clients: (case.id.load.rate.is_none()).then_some(case.id.load.clients)?,
             tpm: case.tpm?,
         })
     }

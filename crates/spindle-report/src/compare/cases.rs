@@ -139,6 +139,10 @@ pub(crate) fn figures(case: &Case) -> Result<(Measure, Vec<f64>), String> {
         let reason = case.outcome.reason().unwrap_or("the run ended before it");
         return Err(format!("{}: {reason}", case.outcome.status()));
     }
+    if case.id.load.rate.is_some_and(|rate| rate.is_of_slowest()) {
+        let reason = "its rate was a part of what the slowest layout did in that run";
+        return Err(reason.to_owned());
+    }
     let mut trials = case.trials.iter();
     Ok(if trials.any(|trial| trial.arrivals.is_some()) {
         let p99 = case.trials.iter().map(|trial| trial.latency_us.p99);

@@ -57,7 +57,7 @@ const MEMORY: [&str; 1] = ["memory_bytes"];
 const MEMORY_TOLERANCE: f64 = 0.01;
 
 /// Settings of the workload by which cases are matched, or that do not change what a client does.
-const FREE_OF_WORKLOAD: [&str; 1] = ["clients"];
+const FREE_OF_WORKLOAD: [&str; 2] = ["clients", "levels"];
 /// Settings of a layout that only name it or its place; what lies there is the machine's to tell.
 const FREE_OF_LAYOUT: [&str; 4] = ["name", "path", "redo_path", "candidate"];
 /// Settings of the plan that change what a trial is.

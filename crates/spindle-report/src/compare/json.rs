@@ -7,7 +7,7 @@ use super::{
     Call, CaseComparison, Conclusion, Difference, Judgement, Noise, Options, Orderings,
     RunComparison, Side, sees,
 };
-use spindle_result::{Measure, Verdict};
+use spindle_result::{Load, Measure, Verdict};
 
 /// Version of the format.
 const FORMAT_VERSION: u32 = 1;
@@ -47,7 +47,8 @@ struct Comparison<'a> {
 struct Case<'a> {
     layout: &'a str,
     workload: &'a str,
-    clients: u32,
+    #[serde(flatten)]
+    load: Load,
     status: &'static str,
     is_regression: bool,
     reason: Option<&'a str>,
@@ -111,7 +112,7 @@ fn case(case: &CaseComparison) -> Case<'_> {
     let mut told = Case {
         layout: &case.id.layout,
         workload: &case.workload,
-        clients: case.id.clients,
+        load: case.id.load,
         status: "missing",
         is_regression: false,
         reason: None,

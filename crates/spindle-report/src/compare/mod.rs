@@ -263,7 +263,7 @@ pub fn sees(speed: &UnpairedRatio) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::cases::call;
+    use super::cases::{call, figures};
     use super::*;
 
     fn called(ratio: f64, low: f64, high: f64) -> (Verdict, bool) {
@@ -358,6 +358,16 @@ mod tests {
         assert_eq!(known.outcome(), Conclusion::NoRegression);
         let regressed = of_intervals(&[(0.7, 1.4), (0.8, 0.9)]);
         assert_eq!(regressed.outcome(), Conclusion::Regression);
+    }
+
+    /// Each run has its own maximum.
+    #[test]
+    fn a_part_of_a_maximum_is_not_compared_between_runs() {
+        let record = spindle_result::sample::with_rates(&["30%"]);
+        let result = spindle_result::build(&record).unwrap();
+        let cases = result.cases.iter();
+        let known: Vec<bool> = cases.map(|case| figures(case).is_ok()).collect();
+        assert_eq!(known, [true, true, false, false]);
     }
 
     /// Of two equal runs of many cases, some case seems slower by luck unless that is allowed for.

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use serde::Serialize;
 
-use spindle_result::{RankedCase, Ranking, RunResult};
+use spindle_result::{Load, RankedCase, Ranking, RunResult};
 
 /// The orders of the layouts that both runs measured, at one load level.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -15,7 +15,8 @@ pub struct Orderings {
     /// The workloads.
     pub workloads: [String; 2],
     /// The load level.
-    pub clients: u32,
+    #[serde(flatten)]
+    pub load: Load,
     /// The layouts, as the first run orders them.
     pub layouts: Vec<OrderedLayout>,
     /// What became of the pairs.
@@ -50,12 +51,12 @@ pub(super) fn orderings(before: &RunResult, after: &RunResult) -> Vec<Orderings>
     }
     let rankings = before.rankings.iter().filter_map(|ranking| {
         let mut others = after.rankings.iter();
-        let other = others.find(|other| other.clients == ranking.clients)?;
+        let other = others.find(|other| other.load == ranking.load)?;
         let layouts = side_by_side(ranking, other)?;
         Some(Orderings {
             engines: engines.clone(),
             workloads: [before.workload.clone(), after.workload.clone()],
-            clients: ranking.clients,
+            load: ranking.load,
             pairs: pairs(&layouts),
             layouts,
         })
@@ -111,7 +112,7 @@ mod tests {
         };
         Ranking {
             keeps: spindle_result::Keeps::default(),
-            clients: 8,
+            load: Load::of(8),
             measure: Measure::Throughput,
             best: places[0].0.to_owned(),
             winner: None,

@@ -82,10 +82,10 @@ fn between_runs(comparison: &RunComparison, options: &Options) -> String {
         )
     });
     format!(
-        "Intervals cover noise between runs, too. Runs of one side differ by {} ({}, {} clients{}){rounds}.{gate}",
+        "Intervals cover noise between runs, too. Runs of one side differ by {} ({}, {}{}){rounds}.{gate}",
         percent(noise.between_runs),
         id.layout,
-        id.clients,
+        id.load,
         if comparison.cases.len() > 1 {
             ", the noisiest case"
         } else {
@@ -147,7 +147,7 @@ fn cases(comparison: &RunComparison, style: Style) -> String {
 }
 
 fn row(case: &CaseComparison) -> Vec<String> {
-    let mut row = vec![format!("  {}", case.id.layout), case.id.clients.to_string()];
+    let mut row = vec![format!("  {}", case.id.layout), case.id.load.in_column()];
     let Judgement::Compared {
         measure,
         before,
@@ -248,10 +248,7 @@ fn side_by_side(orderings: &Orderings, style: Style) -> String {
         contrary,
         open,
     } = orderings.pairs;
-    let title = format!(
-        "The orderings of the layouts, {} clients:",
-        orderings.clients
-    );
+    let title = format!("The orderings of the layouts, {}:", orderings.load);
     format!(
         "{}\n{}\nOf {} pairs of layouts, {same} come in the same order under both, {contrary} in the contrary order; {open} are not \
          told apart by one of them.\n\n",

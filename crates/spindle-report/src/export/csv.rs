@@ -162,7 +162,7 @@ fn keys(result: &RunResult, started_at: &str, case: &Case) -> Vec<String> {
         cell::harmless(started_at),
         cell::harmless(&case.id.layout),
         cell::harmless(&result.workload),
-        case.id.clients.to_string(),
+        case.id.load.clients.to_string(),
         case.outcome.status().to_owned(),
     ]
 }

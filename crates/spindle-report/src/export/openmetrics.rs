@@ -1,11 +1,11 @@
 //! Samples in the text format of OpenMetrics 1.0 (<https://github.com/prometheus/OpenMetrics>,
 //! specification/OpenMetrics.md): gauges and summaries in base units (seconds, bytes, ratios), labelled with layout,
-//! workload and clients. They have no time of their own: they are of a whole run.
+//! workload, clients and, where the plan has several, rate. They have no time of their own: they are of a whole run.
 
 use std::fmt::Write as _;
 
 use super::experiment_name;
-use spindle_result::{Case, Latency, RunResult, Verdict};
+use spindle_result::{Case, Latency, Load, RunResult, Verdict};
 
 /// A family of metrics that has one sample for each case.
 struct Family {
@@ -112,15 +112,18 @@ struct Labels<'a> {
     layout: &'a str,
     workload: &'a str,
     clients: String,
+    rate: Option<String>,
 }
 
 impl Labels<'_> {
-    fn as_labels(&self) -> [(&str, &str); 3] {
-        [
+    fn as_labels(&self) -> Vec<(&str, &str)> {
+        let mut labels = vec![
             ("layout", self.layout),
             ("workload", self.workload),
-            ("clients", &self.clients),
-        ]
+            ("clients", &*self.clients),
+        ];
+        labels.extend(self.rate.as_deref().map(|rate| ("rate", rate)));
+        labels
     }
 }
 
@@ -128,7 +131,8 @@ fn labels_of<'a>(result: &'a RunResult, case: &'a Case) -> Labels<'a> {
     Labels {
         layout: &case.id.layout,
         workload: &result.workload,
-        clients: case.id.clients.to_string(),
+        clients: case.id.load.clients.to_string(),
+        rate: case.id.load.rate.map(|rate| rate.to_string()),
     }
 }
 
@@ -203,7 +207,7 @@ fn ratios(text: &mut String, result: &RunResult) {
         let between = Between {
             layouts: [&comparison.cases.a, &comparison.cases.b],
             workload: &result.workload,
-            clients: comparison.cases.clients,
+            load: comparison.cases.load,
             verdict: comparison.verdict,
         };
         between.samples(text, name, comparison.ratio, comparison.ci95);
@@ -220,7 +224,7 @@ fn pairs(text: &mut String, result: &RunResult) {
         let between = Between {
             layouts: [&pair.cases.a, &pair.cases.b],
             workload: &result.workload,
-            clients: pair.cases.clients,
+            load: pair.cases.load,
             verdict: pair.verdict,
         };
         between.samples(text, name, pair.ratio, pair.ci95);
@@ -231,19 +235,20 @@ fn pairs(text: &mut String, result: &RunResult) {
 struct Between<'a> {
     layouts: [&'a str; 2],
     workload: &'a str,
-    clients: u32,
+    load: Load,
     verdict: Verdict,
 }
 
 impl Between<'_> {
     fn samples(&self, text: &mut String, name: &str, ratio: f64, ci95: Option<(f64, f64)>) {
-        let (clients, verdict) = (self.clients.to_string(), self.verdict.to_string());
+        let (clients, verdict) = (self.load.clients.to_string(), self.verdict.to_string());
+        let rate = self.load.rate.map(|rate| rate.to_string());
         let mut estimates = vec![("mean", ratio)];
         if let Some((low, high)) = ci95 {
             estimates.extend([("low", low), ("high", high)]);
         }
         for (estimate, value) in estimates {
-            let labels = [
+            let mut labels = vec![
                 ("a", self.layouts[0]),
                 ("b", self.layouts[1]),
                 ("workload", self.workload),
@@ -251,6 +256,7 @@ impl Between<'_> {
                 ("verdict", &verdict),
                 ("estimate", estimate),
             ];
+            labels.extend(rate.as_deref().map(|rate| ("rate", rate)));
             sample(text, name, &labels, value);
         }
     }

@@ -7,12 +7,12 @@ use serde_json::{Map, Value, json};
 use super::csv::COLUMNS;
 use super::experiment_name;
 use crate::compare::differences::lasting_facts;
-use spindle_result::{Case, RunResult, SampledTrial, StoredRun, Trial};
+use spindle_result::{Case, Load, RunResult, SampledTrial, StoredRun, Trial};
 
 /// The statements that make the tables.
 pub const SCHEMA: &str = include_str!("schema.sql");
 /// Version of the tables.
-pub const SCHEMA_VERSION: i64 = 1;
+pub const SCHEMA_VERSION: i64 = 2;
 
 /// A run in rows.
 pub struct Rows {
@@ -86,7 +86,8 @@ fn case(result: &RunResult, case: &Case, run: &str) -> Value {
     json!({
         "run": run,
         "layout": case.id.layout,
-        "clients": case.id.clients,
+        "clients": case.id.load.clients,
+        "rate": rate(case.id.load),
         "status": case.outcome.status(),
         "reason": case.outcome.reason(),
         "path": layout.map(|layout| &layout.path),
@@ -108,6 +109,11 @@ fn case(result: &RunResult, case: &Case, run: &str) -> Value {
     })
 }
 
+/// The rate of a load level, as the experiment file spells it; nothing where the plan has no several.
+fn rate(load: Load) -> String {
+    load.rate.map(|rate| rate.to_string()).unwrap_or_default()
+}
+
 /// Rows that each trial has, with the fields that say which trial it is.
 fn of_trials(
     result: &RunResult,
@@ -125,7 +131,8 @@ fn of_trials(
 
 fn which(run: &str, case: &Case, round: u32) -> Map<String, Value> {
     let which = json!({
-        "run": run, "layout": case.id.layout, "clients": case.id.clients, "round": round,
+        "run": run, "layout": case.id.layout, "clients": case.id.load.clients,
+        "rate": rate(case.id.load), "round": round,
     });
     match which {
         Value::Object(fields) => fields,
@@ -221,7 +228,8 @@ fn verdicts(result: &RunResult, run: &str) -> Vec<Value> {
     let row = |pair: &spindle_result::Pair| {
         json!({
             "run": run,
-            "clients": pair.cases.clients,
+            "clients": pair.cases.load.clients,
+            "rate": rate(pair.cases.load),
             "a": pair.cases.a,
             "b": pair.cases.b,
             "verdict": pair.verdict,

@@ -1,7 +1,7 @@
--- Results of Spindle's runs, version 1 of the schema: what `spindle export --to` makes, described in docs/export.md.
+-- Results of Spindle's runs, version 2 of the schema: what `spindle export --to` makes, described in docs/export.md.
 
 create table schema_version (version integer not null);
-insert into schema_version values (1);
+insert into schema_version values (2);
 
 -- A machine with its settings, as runs found it.
 create table machines (
@@ -32,6 +32,7 @@ create table cases (
     run text not null references runs on delete cascade,
     layout text not null,
     clients integer not null,
+    rate text not null,
     status text not null,
     reason text,
     path text,
@@ -50,13 +51,14 @@ create table cases (
     latency_p95_us double precision,
     latency_p99_us double precision,
     capacity_per_s double precision,
-    primary key (run, layout, clients)
+    primary key (run, layout, clients, rate)
 );
 
 create table trials (
     run text not null,
     layout text not null,
     clients integer not null,
+    rate text not null,
     round integer not null,
     position integer,
     tpm double precision,
@@ -96,20 +98,21 @@ create table trials (
     response_time_mean_us double precision,
     temporary_bytes double precision,
     keeps text not null,
-    primary key (run, layout, clients, round),
-    foreign key (run, layout, clients) references cases on delete cascade
+    primary key (run, layout, clients, rate, round),
+    foreign key (run, layout, clients, rate) references cases on delete cascade
 );
 
 create table waits (
     run text not null,
     layout text not null,
     clients integer not null,
+    rate text not null,
     round integer not null,
     event text not null,
     count bigint not null,
     total_us double precision not null,
-    primary key (run, layout, clients, round, event),
-    foreign key (run, layout, clients, round) references trials on delete cascade
+    primary key (run, layout, clients, rate, round, event),
+    foreign key (run, layout, clients, rate, round) references trials on delete cascade
 );
 
 -- Throughput over the measured time of a trial, summed up.
@@ -117,6 +120,7 @@ create table series (
     run text not null,
     layout text not null,
     clients integer not null,
+    rate text not null,
     round integer not null,
     interval_ms bigint not null,
     samples integer not null,
@@ -124,13 +128,14 @@ create table series (
     tps_deviation double precision,
     tps_min double precision,
     tps_max double precision,
-    primary key (run, layout, clients, round),
-    foreign key (run, layout, clients, round) references trials on delete cascade
+    primary key (run, layout, clients, rate, round),
+    foreign key (run, layout, clients, rate, round) references trials on delete cascade
 );
 
 create table verdicts (
     run text not null references runs on delete cascade,
     clients integer not null,
+    rate text not null,
     a text not null,
     b text not null,
     verdict text not null,
@@ -139,7 +144,7 @@ create table verdicts (
     ratio_high double precision,
     rounds integer not null,
     p_value double precision,
-    primary key (run, clients, a, b)
+    primary key (run, clients, rate, a, b)
 );
 
 create table findings (

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{CaseHistory, Histories, History};
 use crate::compare::{Difference, Side};
-use spindle_result::Measure;
+use spindle_result::{Load, Measure};
 
 /// Version of the format.
 const FORMAT_VERSION: u32 = 1;
@@ -35,7 +35,8 @@ struct Run<'a> {
 #[derive(Serialize)]
 struct Case<'a> {
     layout: &'a str,
-    clients: u32,
+    #[serde(flatten)]
+    load: Load,
     measure: Measure,
     values: Vec<Option<f64>>,
     noise: Option<f64>,
@@ -100,7 +101,7 @@ fn case<'a>(case: &'a CaseHistory, runs: &'a [Side<'a>]) -> Case<'a> {
     });
     Case {
         layout: &case.id.layout,
-        clients: case.id.clients,
+        load: case.id.load,
         measure: case.measure,
         values,
         noise: case.noise,

@@ -80,9 +80,9 @@ fn level(case: &CaseHistory) -> String {
         )
     });
     format!(
-        "{}, {} clients: {last} in the last of {} runs{noise}",
+        "{}, {}: {last} in the last of {} runs{noise}",
         case.id.layout,
-        case.id.clients,
+        case.id.load,
         case.values.len()
     )
 }

@@ -21,7 +21,7 @@ pub(super) fn section(result: &RunResult) -> Markup {
                 @for (index, ranking) in result.rankings.iter().enumerate() {
                     @let id = format!("ranking-{index}");
                     section aria-labelledby=(id) {
-                        h3 id=(id) { (load_name(result, ranking.clients)) }
+                        h3 id=(id) { (load_name(result, ranking.load)) }
                         (ranking_bars(result, ranking))
                     }
                 }
@@ -54,8 +54,12 @@ pub(super) fn section(result: &RunResult) -> Markup {
 
 fn what_bars_show(result: &RunResult) -> &'static str {
     match measure_of(result) {
-        Measure::Throughput => "Bars: throughput relative to the best, round by round.",
-        Measure::P99 => {
+        Some(Measure::Throughput) => "Bars: throughput relative to the best, round by round.",
+        None => {
+            "Bars, round by round: without a rate, throughput relative to the best; at a rate, the best 99th percentile of \
+             the transaction time over each layout's own."
+        }
+        Some(Measure::P99) => {
             "Bars: the best 99th percentile of the transaction time over each layout's own, round by round; half as long is twice the \
              time."
         }
@@ -139,7 +143,7 @@ fn ranking_bars(result: &RunResult, ranking: &Ranking) -> Markup {
                 }
             }
         }
-        @for case in result.cases_at(ranking.clients).filter(|case| !case.is_compared()) {
+        @for case in result.cases_at(ranking.load).filter(|case| !case.is_compared()) {
             @if let Some(reason) = case.outcome.reason() {
                 p { (layout_name(result, &case.id.layout)) ": " (case.outcome.status()) ", " (reason) }
             }
@@ -149,7 +153,7 @@ fn ranking_bars(result: &RunResult, ranking: &Ranking) -> Markup {
 
 /// What a case is ranked by.
 fn figure(result: &RunResult, ranking: &Ranking, layout: &str) -> String {
-    let case = result.case(&CaseId::new(layout, ranking.clients));
+    let case = result.case(&CaseId::new(layout, ranking.load));
     let summary = case.and_then(Case::summary);
     summary.map_or_else(String::new, |summary| match ranking.measure {
         Measure::Throughput => match summary.nopm {
@@ -212,7 +216,7 @@ fn comparison_row(result: &RunResult, case: &Case, columns: &[Column]) -> Markup
                 @if let (Some(_), Some(remark)) = (&summary, &remark) { small { (remark) } }
             }
             td { (comparison::keeps(case)) }
-            td.figure { (case.id.clients) }
+            td.figure { (case.id.load.in_column()) }
             @match summary {
                 Some(summary) => { @for column in columns { td.figure { ((column.cell)(&summary)) } } }
                 None => { td.words colspan=(columns.len()) { (remark.as_deref().unwrap_or(case.outcome.status())) } }
@@ -230,7 +234,7 @@ fn verdicts_table(result: &RunResult) -> Markup {
     };
     let measure = measure_of(result);
     let (with_p99, with_cpu) = (
-        measure != Measure::P99 && is_known(|verdict| verdict.p99),
+        measure != Some(Measure::P99) && is_known(|verdict| verdict.p99),
         is_known(|verdict| verdict.cpu),
     );
     html! {
@@ -250,7 +254,7 @@ fn verdicts_table(result: &RunResult) -> Markup {
                     tbody { @for comparison in &result.verdicts {
                         tr {
                             td { (result.workload) }
-                            td.figure { (comparison.cases.clients) }
+                            td.figure { (comparison.cases.load.in_column()) }
                             td { (layout_name(result, &comparison.cases.a)) }
                             td { (layout_name(result, &comparison.cases.b)) }
                             td.figure { (comparison::ratio(comparison.ratio)) }

@@ -5,10 +5,11 @@ use maud::{Markup, html};
 use super::why::{bar_name, events_of};
 use super::{layout_name, scrolling};
 use crate::bulk_load;
-use crate::chart::load::figure as latency_over_load;
+use crate::chart::load::{figure as latency_over_load, figure_of_levels};
 use crate::chart::stacked::{self, Bar};
 use crate::chart::{device, latency, probe, queries, scaling, throughput};
 use crate::costs;
+use crate::load_curve::LoadCurve;
 use crate::queries::{rates_table, seconds_table, temporary_space_table, time_table};
 use crate::sentences::load_name;
 use crate::side_by_side::SideBySide;
@@ -27,6 +28,9 @@ pub(super) fn section(result: &RunResult, series: &[SampledTrial]) -> Markup {
                     @let heading = format!("Scaling: {}", result.workload);
                     @if let Some(figure) = scaling::figure(result, "scaling-0", &heading) { (figure) }
                 }
+                @for (index, curve) in LoadCurve::all(result).iter().enumerate() {
+                    (figure_of_levels(result, curve, &format!("rates-{index}")))
+                }
                 @for (index, ranking) in result.rankings.iter().enumerate() {
                     (of_load(result, series, ranking, index))
                 }
@@ -43,8 +47,8 @@ fn is_throughput_found(result: &RunResult) -> bool {
 }
 
 fn of_load(result: &RunResult, series: &[SampledTrial], ranking: &Ranking, index: usize) -> Markup {
-    let load = load_name(result, ranking.clients);
-    let cases = result.cases_at(ranking.clients);
+    let load = load_name(result, ranking.load);
+    let cases = result.cases_at(ranking.load);
     let cases: Vec<&Case> = cases.filter(|case| case.is_compared()).collect();
     let timeline = Timeline::of(result, series, ranking);
     let table = seconds_table(result, &cases);

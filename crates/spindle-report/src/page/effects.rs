@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::scrolling;
 use crate::effects::{EffectTable, HEADER, INTERACTIONS_HEADER};
-use crate::sentences::{EFFECTS, clients, of_half};
+use crate::sentences::{EFFECTS, of_half};
 use spindle_result::RunResult;
 
 /// Nothing where nothing was varied.
@@ -16,7 +16,7 @@ pub(super) fn section(result: &RunResult) -> Markup {
                 h2 id="effects" { "Effects" }
                 p { (EFFECTS) ":" }
                 ul { @for answer in &result.factor_answers {
-                    li { (answer.sentence) " (" (clients(answer.clients)) ")" }
+                    li { (answer.sentence) " (" (answer.load) ")" }
                 } }
                 @if let Some(half) = of_half(result) { p.note { (half) } }
                 (table("Effects", &HEADER, &rows.effects))

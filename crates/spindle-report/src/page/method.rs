@@ -127,7 +127,7 @@ fn space_table(result: &RunResult) -> Markup {
                     tr {
                         th scope="row" { (layout_name(result, &case.id.layout)) }
                         td { (segment.segment) }
-                        td.figure { (case.id.clients) }
+                        td.figure { (case.id.load.in_column()) }
                         td.figure { (segment.extents) }
                         td.figure { (segment.bytes >> 20) }
                     }
@@ -153,7 +153,7 @@ fn order_table(result: &RunResult) -> Markup {
                         th scope="row" { (layout_name(result, &case.id.layout)) }
                         td.figure { (trial.round) }
                         td.figure { (trial.position) }
-                        td.figure { (case.id.clients) }
+                        td.figure { (case.id.load.in_column()) }
                         td.figure { (format!("{:.1}", trial.measured_s - trial.flush_s().unwrap_or(0.0))) }
                         td.figure { (trial.flush_s().map_or_else(String::new, |seconds| format!("{seconds:.1}"))) }
                         td.figure { (thousands(trial.tpm)) }

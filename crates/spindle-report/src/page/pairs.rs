@@ -15,7 +15,7 @@ pub(super) fn tables(result: &RunResult) -> Markup {
         .iter()
         .filter_map(|ranking| {
             Some((
-                load_name(result, ranking.clients),
+                load_name(result, ranking.load),
                 Matrix::of(result, ranking)?,
             ))
         })

@@ -42,7 +42,7 @@ fn response_times(result: &RunResult, group: &[&Case], index: usize) -> Markup {
         .collect();
     html! {
         @if let (Some(case), false) = (group.first(), bars.is_empty()) {
-            @let heading = format!("Response time: {}", load_name(result, case.id.clients));
+            @let heading = format!("Response time: {}", load_name(result, case.id.load));
             (stacked::figure(&bars, &format!("response-time-{index}"), &heading, RESPONSE_TIME_NOTE))
         }
     }
@@ -126,7 +126,7 @@ fn kinds(result: &RunResult) -> Markup {
             @let kinds = kinds_of(&group);
             @if let (Some(first), false) = (group.first(), kinds.is_empty()) {
                 details {
-                    summary { "Kinds of transactions: " (load_name(result, first.id.clients)) }
+                    summary { "Kinds of transactions: " (load_name(result, first.id.load)) }
                     (scrolling("Kinds of transactions", html! {
                         table {
                             thead { tr {
@@ -191,7 +191,7 @@ fn waits(result: &RunResult) -> Markup {
             @let events = events_of(&cases);
             @if let (Some(first), false) = (cases.first(), events.is_empty()) {
                 details {
-                    summary { "Wait events: " (load_name(result, first.id.clients)) }
+                    summary { "Wait events: " (load_name(result, first.id.load)) }
                     (scrolling("Wait events", html! {
                     table {
                         thead { tr {

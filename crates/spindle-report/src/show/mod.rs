@@ -10,7 +10,7 @@ use crate::comparison::{milliseconds, ratio};
 use crate::sentences;
 use crate::table::{self, BOLD, CYAN, Style, align_right, lines, number, paint, plain_table};
 use spindle_result::StoredRun;
-use spindle_result::{Case, Finding, Ranking, ResponseTime, RunRecord, RunResult, TimePart};
+use spindle_result::{Case, Finding, Load, Ranking, ResponseTime, RunRecord, RunResult, TimePart};
 
 pub use sparkline::sparkline;
 
@@ -66,8 +66,8 @@ pub fn render_result(result: &RunResult, record: &RunRecord, style: Style) -> St
 }
 
 /// `(oltp_mix, 8 clients`, to be closed.
-fn of_load(result: &RunResult, clients: u32) -> String {
-    format!("({}", sentences::load_name(result, clients))
+fn of_load(result: &RunResult, load: Load) -> String {
+    format!("({}", sentences::load_name(result, load))
 }
 
 fn heading(what: &str, style: Style) -> String {
@@ -102,7 +102,7 @@ fn places(result: &RunResult, ranking: &Ranking, style: Style) -> String {
         ]);
     }
     align_right(&mut table, 3);
-    let load = of_load(result, ranking.clients);
+    let load = of_load(result, ranking.load);
     let title = format!("Ranking {load}; speed beside the best's, and its 95 % interval):");
     format!("{}{}\n\n", heading(&title, style), lines(&table))
 }
@@ -133,7 +133,7 @@ fn throughput(result: &RunResult, record: &RunRecord, group: &[&Case], style: St
         ]);
     }
     align_right(&mut table, 3);
-    let load = of_load(result, first.id.clients);
+    let load = of_load(result, first.id.load);
     let title = format!("Throughput over the measured time {load}; a whole bar is {full:.0} tpm):");
     format!("{}{}\n\n", heading(&title, style), lines(&table))
 }
@@ -172,7 +172,7 @@ fn response_times(result: &RunResult, group: &[&Case], style: Style) -> String {
         ]);
     }
     align_right(&mut table, 2);
-    let load = of_load(result, first.id.clients);
+    let load = of_load(result, first.id.load);
     let title = format!("Where the time of a transaction went {load}; ms):");
     format!("{}{}\n\n", heading(&title, style), lines(&table))
 }

@@ -23,13 +23,14 @@ impl<'a> CaseFacts<'a> {
         let lower = result.cases.iter().filter(|other| {
             other.is_compared()
                 && other.id.layout == case.id.layout
-                && other.id.clients < case.id.clients
+                && other.id.load.rate == case.id.load.rate
+                && other.id.load.clients < case.id.load.clients
         });
         Some(CaseFacts {
             case,
             layout,
             database: layout.database,
-            lower_load: lower.max_by_key(|other| other.id.clients),
+            lower_load: lower.max_by_key(|other| other.id.load.clients),
         })
     }
 

@@ -45,10 +45,7 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
         if per_s > GROWTH_MIN * before {
             return None;
         }
-        evidence += &format!(
-            "; it did {before:.0} per second with {} clients",
-            lower.id.clients
-        );
+        evidence += &format!("; it did {before:.0} per second with {}", lower.id.load);
     }
     Some(Seen {
         weight: storage,
@@ -110,7 +107,7 @@ mod tests {
                     ("device_writes_per_s", 0.0),
                 ])
                 .case;
-            case.id.clients = 4;
+            case.id.load = 4.into();
             Some(case)
         };
         let mut stage = stage(99.0, 12.0, 70.0);

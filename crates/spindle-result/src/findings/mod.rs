@@ -100,7 +100,7 @@ pub(super) fn is_device_saturated(result: &RunResult, case: &Case) -> bool {
 fn do_layouts_differ(result: &RunResult, case: &Case) -> bool {
     let mut verdicts = result.verdicts.iter();
     verdicts.any(|verdict| {
-        verdict.cases.clients == case.id.clients
+        verdict.cases.load == case.id.load
             && matches!(verdict.verdict, Verdict::Faster | Verdict::Slower)
     })
 }
@@ -123,18 +123,14 @@ fn finding(kind: &Kind, text: &str, seen: &[(&Case, Seen)]) -> Option<(f64, Find
         .iter()
         .map(|(case, _)| case.id.layout.clone())
         .collect();
-    let mut clients: Vec<u32> = seen.iter().map(|(case, _)| case.id.clients).collect();
+    let mut clients: Vec<u32> = seen.iter().map(|(case, _)| case.id.load.clients).collect();
     let mut named = std::collections::BTreeSet::new();
     layouts.retain(|layout| named.insert(layout.clone()));
     clients.sort_unstable();
     clients.dedup();
-    let evidence = seen.iter().map(|(case, seen)| {
-        let clients = match case.id.clients {
-            1 => "1 client".to_owned(),
-            clients => format!("{clients} clients"),
-        };
-        format!("{}, {clients}: {}", case.id.layout, seen.evidence)
-    });
+    let evidence = seen
+        .iter()
+        .map(|(case, seen)| format!("{}, {}: {}", case.id.layout, case.id.load, seen.evidence));
     let finding = Finding {
         kind: kind.name.to_owned(),
         layouts,
@@ -190,7 +186,7 @@ mod tests {
         let mut record = two(200.0, 100.0);
         let equal = two(200.0, 200.0).cases.into_iter();
         record.cases.extend(equal.map(|mut case| {
-            case.clients = 64;
+            case.load = 64.into();
             case
         }));
         for case in &mut record.cases {
@@ -205,7 +201,7 @@ mod tests {
             .map(|case| {
                 series(
                     ["a", "b"][case.layout],
-                    case.clients,
+                    case.load.clients,
                     "other_programs_cpu_percent",
                     &[0.0],
                 )
@@ -213,7 +209,9 @@ mod tests {
             .collect();
         let result = build(&record).unwrap();
         let verdicts = result.verdicts.iter();
-        let verdicts: Vec<_> = verdicts.map(|it| (it.cases.clients, it.verdict)).collect();
+        let verdicts: Vec<_> = verdicts
+            .map(|it| (it.cases.load.clients, it.verdict))
+            .collect();
         assert_eq!(verdicts, [(8, Verdict::Faster), (64, Verdict::Draw)]);
         let said = result.findings.iter();
         let mut said: Vec<_> = said

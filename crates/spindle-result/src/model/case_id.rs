@@ -3,21 +3,24 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Load;
+
 /// A case of a run: a layout at a load level.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CaseId {
     /// Name of the layout, unique in the run.
     pub layout: String,
-    /// Load level: sessions that work at the same time, 1 or more.
-    pub clients: u32,
+    /// Load level.
+    #[serde(flatten)]
+    pub load: Load,
 }
 
 impl CaseId {
     /// The case of this layout at this load level.
-    pub fn new(layout: &str, clients: u32) -> CaseId {
+    pub fn new(layout: &str, load: impl Into<Load>) -> CaseId {
         CaseId {
             layout: layout.to_owned(),
-            clients,
+            load: load.into(),
         }
     }
 }
@@ -26,7 +29,8 @@ impl CaseId {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CasePair {
     /// Load level of both.
-    pub clients: u32,
+    #[serde(flatten)]
+    pub load: Load,
     /// Name of the layout that it is said of.
     pub a: String,
     /// Name of the layout that it is compared with.
@@ -37,7 +41,7 @@ impl CasePair {
     /// Two cases beside each other; the load level is that of the first, as only cases of one level are compared.
     pub fn of(a: &CaseId, b: &CaseId) -> CasePair {
         CasePair {
-            clients: a.clients,
+            load: a.load,
             a: a.layout.clone(),
             b: b.layout.clone(),
         }
@@ -45,18 +49,18 @@ impl CasePair {
 
     /// The case that it is said of.
     pub fn first(&self) -> CaseId {
-        CaseId::new(&self.a, self.clients)
+        CaseId::new(&self.a, self.load)
     }
 
     /// The case that it is compared with.
     pub fn second(&self) -> CaseId {
-        CaseId::new(&self.b, self.clients)
+        CaseId::new(&self.b, self.load)
     }
 
     /// The same two the other way round.
     pub fn turned(&self) -> CasePair {
         CasePair {
-            clients: self.clients,
+            load: self.load,
             a: self.b.clone(),
             b: self.a.clone(),
         }

@@ -2,13 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::TimeUse;
+use super::{Load, TimeUse};
 
 /// The difference of two layouts' response times, split into its parts. One for each verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attribution {
     /// Load level.
-    pub clients: u32,
+    #[serde(flatten)]
+    pub load: Load,
     /// Name of the layout whose transactions take longer.
     pub slower: String,
     /// Name of the other.

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use spindle_stats::Verdict;
 
-use super::RatioEstimate;
 use super::words::open_words;
+use super::{Load, RatioEstimate};
 
 open_words! {
     /// What was varied: the last part of its key, or the layout itself.
@@ -18,7 +18,8 @@ open_words! {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
     /// Load level.
-    pub clients: u32,
+    #[serde(flatten)]
+    pub load: Load,
     /// What was varied.
     pub factor: FactorName,
     /// The value that it is said of.
@@ -40,7 +41,8 @@ pub struct Effect {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Interaction {
     /// Load level.
-    pub clients: u32,
+    #[serde(flatten)]
+    pub load: Load,
     /// The factor whose effect it is.
     pub factor: FactorName,
     /// Its value.
@@ -69,7 +71,8 @@ pub struct Interaction {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactorAnswer {
     /// Load level.
-    pub clients: u32,
+    #[serde(flatten)]
+    pub load: Load,
     /// Which factor.
     pub factor: FactorName,
     /// For people, without a full stop.

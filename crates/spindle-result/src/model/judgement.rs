@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use spindle_stats::Verdict;
 
-use super::{CaseId, CasePair, Keeps};
+use super::{CaseId, CasePair, Keeps, Load};
 
 /// What cases are compared by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +36,8 @@ impl fmt::Display for Measure {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ranking {
     /// Load level.
-    pub clients: u32,
+    #[serde(flatten)]
+    pub load: Load,
     /// What its cases are compared by.
     #[serde(default)]
     pub measure: Measure,

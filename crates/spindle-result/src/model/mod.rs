@@ -12,6 +12,7 @@ mod format_1;
 mod io_calls;
 mod judgement;
 mod layout;
+mod load;
 mod promise;
 mod system;
 mod trial;
@@ -39,6 +40,7 @@ pub use judgement::{
 pub use layout::{
     DatabaseFacts, Layout, NOT_DIRECT_HERE, OF_THE_SERVER, PageCache, Price, StackKind, StackPart,
 };
+pub use load::Load;
 pub use promise::{Keeps, Promise, PromiseReason};
 pub use system::{SystemColumn, SystemFigure, SystemMean, SystemSeries};
 pub use trial::{

@@ -52,7 +52,7 @@ pub struct Time {
 
 /// Fewest and most trials of a plan.
 pub fn trials_of(experiment: &Experiment) -> (u64, u64) {
-    let cases = experiment.candidates().count() * experiment.workload.clients.len();
+    let cases = experiment.candidates().count() * experiment.workload.loads().len();
     let rounds_max = experiment.plan.all_rounds();
     let rounds_min = match experiment.plan.auto {
         Some(_) => ROUNDS_MIN * experiment.plan.runs,

@@ -18,7 +18,7 @@ use agents::Agents;
 use jiff::Timestamp;
 use spindle_experiment::Experiment;
 use spindle_layout::plan::LookedAt;
-use spindle_result::Phase;
+use spindle_result::{Load, Phase};
 use spindle_system::memory::MemoryBudget;
 use spindle_text::files::Directory;
 
@@ -385,6 +385,9 @@ impl Runner {
             if round.is_empty() || schedule::next_run(&self.state) != run {
                 return Ok(());
             }
+            if schedule::maxima_left(&self.state).is_empty() {
+                self.fix_rates()?;
+            }
             let left = schedule::trials_left(&self.state);
             self.listener.hear(Said::TrialsLeft(left));
             if let Some(turn_ms) = self.state.experiment.plan.interleave_ms {
@@ -396,6 +399,40 @@ impl Runner {
                 self.run_trial(planned, databases, targets, budget)?;
             }
         }
+    }
+}
+
+impl Runner {
+    /// Notes what the slowest layout does in a closed loop, where rates are parts of it, once all have shown it.
+    fn fix_rates(&mut self) -> Result<(), RunError> {
+        let workload = &self.state.experiment.workload;
+        let Some(levels) = workload.levels.clone() else {
+            return Ok(());
+        };
+        for clients in workload.clients.clone() {
+            let is_known = self.state.slowest_per_s(clients).is_some();
+            let Some((layout, per_s)) = schedule::slowest(&self.state, clients) else {
+                continue;
+            };
+            if is_known || !self.state.experiment.workload.has_rates_of_slowest() {
+                continue;
+            }
+            let layout = self.state.experiment.layouts[layout].name.clone();
+            let rates = levels.rates.iter();
+            let rates =
+                rates.filter_map(|rate| Some(format!("{rate} = {}/s", rate.per_s(Some(per_s))?)));
+            self.say(&format!(
+                "{layout} is slowest without a rate at {}: {per_s:.0} transactions a second. Rates are now {}",
+                Load::of(clients),
+                rates.collect::<Vec<_>>().join(", ")
+            ));
+            self.note(Event::SlowestKnown {
+                clients,
+                layout,
+                per_s,
+            })?;
+        }
+        Ok(())
     }
 }
 

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use rand_xoshiro::rand_core::RngCore;
 use spindle_experiment::Experiment;
 use spindle_io::env::seeded_rng;
-use spindle_result::{Conditions, DeviceProbe, Doubt, QuietWait, TRIES_MAX, TrialTimes, doubt};
+use spindle_result::{
+    Conditions, DeviceProbe, Doubt, Load, QuietWait, TRIES_MAX, TrialTimes, doubt,
+};
 use spindle_system::DeviceNumber;
 use spindle_system::memory::MemoryBudget;
 
@@ -47,7 +49,7 @@ impl Runner {
     /// Puts a case's database back to its loaded state; `None` when that failed its trial.
     pub(super) fn put_back(
         &mut self,
-        case: (usize, u32),
+        case: CaseKey,
         round: u32,
         databases: &mut Databases,
         targets: &LayoutTargets,
@@ -77,10 +79,21 @@ impl Runner {
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
         let began = Instant::now();
+        let (layout, load) = planned.case;
+        let slowest_per_s = self.state.slowest_per_s(load.clients);
+        if load
+            .rate
+            .is_some_and(|rate| rate.per_s(slowest_per_s).is_none())
+        {
+            let reason = format!(
+                "no layout could be measured without a rate at {}, and {load} is a part of what the slowest did",
+                Load::of(load.clients)
+            );
+            return self.trial_failed(planned.case, planned.round, reason);
+        }
         let Some(prepared) = self.prepare(planned, databases, targets)? else {
             return Ok(());
         };
-        let (layout, _) = planned.case;
         let bounds = Bounds {
             memory: budget,
             io: self.limits.get(&layout).map(|limit| &limit.io),
@@ -104,16 +117,16 @@ impl Runner {
         targets: &LayoutTargets,
     ) -> Result<Option<Prepared>, RunError> {
         let Planned { round, case, .. } = planned;
-        let (layout, clients) = case;
+        let (layout, load) = case;
         let name = self.state.experiment.layouts[layout].name.clone();
         self.listener.hear(Said::TrialBegins {
             layout: &name,
-            clients,
+            load,
             round,
         });
         self.note(Event::TrialStarted {
             layout,
-            clients,
+            load,
             round,
         })?;
         let Some(restored) = self.put_back(case, round, databases, targets)? else {
@@ -181,11 +194,11 @@ impl Runner {
     /// Keeps what queries were answered, where the workload keeps it, and notes what is wrong with it.
     fn keep_answers(
         &self,
-        (layout, clients): CaseKey,
+        (layout, load): CaseKey,
         round: u32,
         outcome: &mut TrialOutcome,
     ) -> Result<(), RunError> {
-        let trial = format!("layout{}-clients{clients}-round{round}", layout + 1);
+        let trial = format!("layout{}-{}-round{round}", layout + 1, load.in_file_names());
         let warnings = answers::keep(&self.directory, &trial, &outcome.answers)?;
         outcome.figures.warnings.extend(warnings);
         if let Some(right) = answers::found_right(&outcome.answers) {
@@ -202,7 +215,7 @@ impl Runner {
         finished: FinishedTrial,
         sample_ms: u64,
     ) -> Result<(), RunError> {
-        let (layout, clients) = case;
+        let (layout, load) = case;
         let trial = Box::new(finished.trial);
         let is_last = self.state.tries(case, trial.round) + 1 >= TRIES_MAX;
         let is_taken = is_last || !has_time_to_repeat(&self.state, &trial);
@@ -218,7 +231,7 @@ impl Runner {
             });
             return self.note(Event::TrialSetAside {
                 layout,
-                clients,
+                load,
                 trial,
                 reason,
             });
@@ -226,7 +239,7 @@ impl Runner {
         self.listener.hear(Said::TrialEnds(Ok(&trial)));
         self.note(Event::TrialFinished {
             layout,
-            clients,
+            load,
             trial,
             sample_ms,
             samples: finished.samples,
@@ -265,22 +278,17 @@ impl Runner {
         round: u32,
         reason: String,
     ) -> Result<(), RunError> {
-        let (layout, clients) = case;
+        let (layout, load) = case;
         self.listener.hear(Said::TrialEnds(Err(&reason)));
         self.note(Event::TrialFailed {
             layout,
-            clients,
+            load,
             round,
             reason,
         })
     }
 
-    pub(super) fn task(
-        &self,
-        (layout, clients): CaseKey,
-        round: u32,
-        databases: &Databases,
-    ) -> Task {
+    pub(super) fn task(&self, (layout, load): CaseKey, round: u32, databases: &Databases) -> Task {
         let experiment = &self.state.experiment;
         let plan = &experiment.plan;
         Task {
@@ -293,8 +301,10 @@ impl Runner {
                 .limits
                 .get(&layout)
                 .map_or_else(Vec::new, LayoutLimit::to_be_checked),
-            workload: experiment.workload.clone(),
-            clients,
+            workload: experiment
+                .workload
+                .at(load.rate, self.state.slowest_per_s(load.clients)),
+            clients: load.clients,
             warmup_ms: plan.warmup_ms,
             warmup_max_ms: plan.warmup_max_ms,
             measure_ms: plan.measure_ms,

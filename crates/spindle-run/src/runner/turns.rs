@@ -114,11 +114,11 @@ impl Runner {
     }
 
     fn say_whose_turn(&mut self, prepared: &Prepared) {
-        let (layout, clients) = prepared.planned.case;
+        let (layout, load) = prepared.planned.case;
         let layout = &self.state.experiment.layouts[layout].name;
         self.listener.hear(Said::TrialTakesTurn {
             layout,
-            clients,
+            load,
             round: prepared.planned.round,
         });
     }

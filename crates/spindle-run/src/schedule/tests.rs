@@ -3,7 +3,7 @@
 use super::*;
 use crate::journal::Event;
 use spindle_experiment::Experiment;
-use spindle_result::{Phase, Trial, TrialTimes, sample};
+use spindle_result::{Load, Phase, Trial, TrialTimes, sample};
 
 fn state(plan: &str, layouts: &[&str]) -> RunState {
     let layouts: String = layouts
@@ -34,7 +34,7 @@ fn finish_keeping(state: &mut RunState, planned: Planned, tpm: f64, keeps: Keeps
 fn add(state: &mut RunState, planned: Planned, trial: Trial) {
     state.add(&Event::TrialFinished {
         layout: planned.case.0,
-        clients: planned.case.1,
+        load: planned.case.1,
         trial: Box::new(trial),
         sample_ms: 100,
         samples: Vec::new(),
@@ -74,7 +74,7 @@ fn by_turns_only_cases_of_one_load_are_under_way_together() {
     assert_eq!(loads.len(), 2);
     for load in &loads {
         let layouts: BTreeSet<usize> = load.iter().map(|planned| planned.case.0).collect();
-        let clients: BTreeSet<u32> = load.iter().map(|planned| planned.case.1).collect();
+        let clients: BTreeSet<Load> = load.iter().map(|planned| planned.case.1).collect();
         assert_eq!((layouts.len(), clients.len()), (3, 1));
     }
     let orders: BTreeSet<Vec<u32>> = (0..20)
@@ -101,12 +101,92 @@ fn every_round_has_every_case_once_in_an_order_of_its_own() {
     assert_eq!(trials_left(&state), 18);
 }
 
+/// Two layouts, of which the second does half of what the first does.
+fn with_parts(plan: &str) -> RunState {
+    state(
+        &format!("{plan}[workload]\nclients = 8\nrate = [\"30%\", \"90%\"]"),
+        &["a", "b"],
+    )
+}
+
+/// Ends the trials of a round; whether each had a rate.
+fn end_round(state: &mut RunState) -> Vec<bool> {
+    let round = next_round(state);
+    for planned in &round {
+        finish(state, *planned, [12_000.0, 6_000.0][planned.case.0]);
+    }
+    let has_rate = round.iter().map(|planned| planned.case.1.rate.is_some());
+    has_rate.collect()
+}
+
+#[test]
+fn all_closed_loops_come_before_any_part_of_the_slowest() {
+    let mut state = with_parts("[plan]\nrounds = 4\n");
+    assert_eq!(trials_left(&state), 24);
+    for _ in 0..3 {
+        assert!(!maxima_left(&state).is_empty());
+        assert_eq!(end_round(&mut state), [false; 2]);
+    }
+    assert!(maxima_left(&state).is_empty());
+    assert_eq!(slowest(&state, 8), Some((1, 100.0)));
+    assert_eq!(trials_left(&state), 18);
+    for _ in 0..3 {
+        assert_eq!(end_round(&mut state), [true; 4]);
+    }
+    // What tells no rate any more comes with the others, and changes none.
+    let last = next_round(&state);
+    assert_eq!((last.len(), last[0].round), (6, 4));
+    for planned in last {
+        finish(&mut state, planned, 60.0);
+    }
+    assert_eq!(slowest(&state, 8), Some((1, 100.0)));
+    assert!(next_round(&state).is_empty());
+}
+
+#[test]
+fn rates_stay_what_they_were_when_a_run_goes_on() {
+    let mut state = with_parts("[plan]\nrounds = 1\n");
+    assert_eq!(end_round(&mut state), [false; 2]);
+    assert_eq!(state.slowest_per_s(8), None);
+    state.add(&Event::SlowestKnown {
+        clients: 8,
+        layout: "b".to_owned(),
+        per_s: 100.0,
+    });
+    assert_eq!(state.slowest_per_s(8), Some(100.0));
+    assert_eq!(state.slowest_per_s(16), None);
+    assert_eq!(end_round(&mut state), [true; 4]);
+}
+
+#[test]
+fn a_layout_that_has_no_closed_loop_is_not_the_slowest() {
+    let mut state = with_parts("[plan]\nrounds = 1\n");
+    assert_eq!(slowest(&state, 8), None);
+    state.add(&Event::TrialFailed {
+        layout: 1,
+        load: Load::of(8),
+        round: 1,
+        reason: "the disk is full".to_owned(),
+    });
+    assert_eq!(end_round(&mut state), [false]);
+    assert_eq!(slowest(&state, 8), Some((0, 200.0)));
+}
+
+#[test]
+fn with_auto_rounds_closed_loops_come_first_too() {
+    let mut state = with_parts(AUTO);
+    for _ in 0..3 {
+        assert_eq!(end_round(&mut state), [false; 2]);
+    }
+    assert_eq!(end_round(&mut state), [true; 4]);
+}
+
 #[test]
 fn a_failed_case_is_left_out_until_the_run_goes_on() {
     let mut state = state("", &["a", "b", "c"]);
     let failed = Event::TrialFailed {
         layout: 1,
-        clients: 8,
+        load: Load::of(8),
         round: 1,
         reason: "r".to_string(),
     };
@@ -184,14 +264,14 @@ fn time_for_trials_that_are_set_aside_is_spent_too() {
     assert!(has_time_to_repeat(&state, &trial), "20 s of 30 s");
     state.add(&Event::TrialSetAside {
         layout: planned.case.0,
-        clients: planned.case.1,
+        load: planned.case.1,
         trial: Box::new(trial.clone()),
         reason: "it lasted 1.2 s instead of 1.0 s".to_owned(),
     });
     assert!(has_time_to_repeat(&state, &trial), "30 s of 30 s");
     state.add(&Event::TrialSetAside {
         layout: planned.case.0,
-        clients: planned.case.1,
+        load: planned.case.1,
         trial: Box::new(trial.clone()),
         reason: "it lasted 1.2 s instead of 1.0 s".to_owned(),
     });
@@ -224,7 +304,7 @@ fn rounds_go_to_the_layouts_that_keep_the_most() {
                 finish_keeping(&mut state, planned, tpm, keeps[planned.case.0]);
             }
         }
-        [0, 1, 2].map(|layout| state.finished((layout, 8)).count())
+        [0, 1, 2].map(|layout| state.finished((layout, 8.into())).count())
     };
     let least = spindle_stats::ROUNDS_MIN as usize;
     let every = Keeps::EveryCommit;
@@ -266,7 +346,7 @@ fn each_run_takes_the_rounds_that_it_needs_by_itself() {
     let taken = |run: u32| {
         let rounds = state.experiment.plan.rounds_of(run);
         state
-            .finished((0, 8))
+            .finished((0, 8.into()))
             .filter(|trial| rounds.contains(&trial.round))
             .count()
     };
@@ -292,7 +372,7 @@ fn each_load_level_is_settled_by_itself() {
             break;
         }
         for planned in round {
-            let is_plain = planned.case == (1, 4);
+            let is_plain = planned.case == (1, 4.into());
             let speed = if is_plain { 300.0 } else { 100.0 };
             finish(
                 &mut state,
@@ -302,8 +382,8 @@ fn each_load_level_is_settled_by_itself() {
         }
     }
     let taken = |case| state.finished(case).count();
-    assert_eq!((taken((0, 4)), taken((1, 4))), (6, 6));
-    assert!(taken((0, 8)) > 6 && taken((0, 8)) == taken((1, 8)));
+    assert_eq!((taken((0, 4.into())), taken((1, 4.into()))), (6, 6));
+    assert!(taken((0, 8.into())) > 6 && taken((0, 8.into())) == taken((1, 8.into())));
 }
 
 #[test]

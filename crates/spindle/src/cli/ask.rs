@@ -174,7 +174,7 @@ fn written(question: &Question) -> Result<(String, Experiment), Mistake> {
         let refused = refused.get_or_insert_with(|| refused_combinations(&experiment));
         let left_out = experiment.leave_out(refused);
         left_out.map_err(|too_few| Mistake::Told(too_few.to_string()))?;
-        let found = experiment.candidates().count() * experiment.workload.clients.len();
+        let found = experiment.candidates().count() * experiment.workload.loads().len();
         attempts += 1;
         if found == cases || attempts == 3 {
             return Ok((text, experiment));
@@ -197,7 +197,7 @@ fn foretell(question: &Question, experiment: &Experiment) {
     if candidates.len() < 2 {
         say::note("note: there is one candidate only: its figures are told, and no verdict");
     }
-    let cases = candidates.len() * experiment.workload.clients.len();
+    let cases = candidates.len() * experiment.workload.loads().len();
     let Ok(look) = plan::look(experiment, Path::new(".")) else {
         return;
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use spindle_result::Wait;
+use spindle_result::{Load, Wait};
 use spindle_run::replay::{CaseKey, RunState};
 use spindle_run::schedule;
 use spindle_run::trial::protocol::Progress;
@@ -40,7 +40,7 @@ pub struct CaseView {
     /// Name of its layout.
     pub layout: String,
     /// Its load level.
-    pub clients: u32,
+    pub load: Load,
     /// Throughput of each finished trial, transactions per minute.
     pub finished_tpm: Vec<f64>,
     /// Throughput over the measured time of its last trial, finished or not.
@@ -72,7 +72,7 @@ impl RunView {
     pub fn of(state: &RunState, interrupted: Arc<AtomicBool>) -> RunView {
         let case_view = |case: CaseKey| CaseView {
             layout: state.layout(case.0).name,
-            clients: case.1,
+            load: case.1,
             finished_tpm: state.finished(case).map(|trial| trial.tpm).collect(),
             ..CaseView::default()
         };
@@ -91,9 +91,9 @@ impl RunView {
     }
 
     /// A trial begins.
-    pub fn trial_begins(&mut self, layout: &str, clients: u32, round: u32) {
+    pub fn trial_begins(&mut self, layout: &str, load: Load, round: u32) {
         let mut cases = self.cases.iter();
-        let case = cases.position(|case| case.layout == layout && case.clients == clients);
+        let case = cases.position(|case| case.layout == layout && case.load == load);
         let Some(case) = case else {
             return;
         };

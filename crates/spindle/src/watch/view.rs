@@ -85,9 +85,7 @@ fn under_way(run: &RunView, now: Instant) -> String {
     else {
         return "getting ready".to_owned();
     };
-    let CaseView {
-        layout, clients, ..
-    } = &run.cases[*case];
+    let CaseView { layout, load, .. } = &run.cases[*case];
     let seconds = now.saturating_duration_since(*began).as_secs();
     let doing = match heard {
         None => "restoring".to_owned(),
@@ -99,7 +97,7 @@ fn under_way(run: &RunView, now: Instant) -> String {
             format!("{phase}, {:.0} tpm so far", heard.tpm)
         }
     };
-    format!("round {round}: {layout}, {clients} clients, for {seconds} s: {doing}")
+    format!("round {round}: {layout}, {load}, for {seconds} s: {doing}")
 }
 
 /// A row for each case, as many as there is room for, that of the trial under way among them.
@@ -162,7 +160,7 @@ fn row(case: &CaseView, rounds: u32, full: f64, cells: usize, is_current: bool) 
     let row = Row::new([
         Cell::from(if is_current { ">" } else { "" }),
         Cell::from(case.layout.as_str()),
-        Cell::from(format!("{:>7}", case.clients)),
+        Cell::from(format!("{:>7}", case.load.in_column())),
         Cell::from(format!("{done:>6}")),
         Cell::from(format!("{mean:>9}")),
         Cell::from(sparkline(&case.samples_tpm, full, cells)).green(),
@@ -229,12 +227,13 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
+    use spindle_result::Load;
     use spindle_run::trial::protocol::Progress;
 
     fn run(now: Instant) -> RunView {
         let case = |layout: &str, finished_tpm: &[f64]| CaseView {
             layout: layout.to_owned(),
-            clients: 8,
+            load: Load::of(8),
             finished_tpm: finished_tpm.to_vec(),
             samples_tpm: finished_tpm
                 .iter()
@@ -275,7 +274,7 @@ mod tests {
 
     fn measuring(now: Instant) -> RunView {
         let mut run = run(now);
-        run.trial_begins("direct, async", 8, 2);
+        run.trial_begins("direct, async", Load::of(8), 2);
         for tpm_now in [40_000.0, 55_000.0, 61_000.0] {
             run.trial_goes_on(&Progress {
                 measuring: true,
@@ -318,11 +317,11 @@ mod tests {
         run.cases = (0..40)
             .map(|number| CaseView {
                 layout: format!("layout {number}"),
-                clients: 8,
+                load: Load::of(8),
                 ..CaseView::default()
             })
             .collect();
-        run.trial_begins("layout 33", 8, 1);
+        run.trial_begins("layout 33", Load::of(8), 1);
         for (width, height) in [(1, 1), (20, 5), (80, 24), (300, 100)] {
             let picture = picture(&run, now, width, height);
             assert!(height < 20 || picture.contains("> layout 33"), "{picture}");

@@ -42,7 +42,7 @@ pub struct Place {
 }
 
 impl Place {
-    fn new(experiment: &str) -> Place {
+    pub fn new(experiment: &str) -> Place {
         let place = Place::empty();
         fs::write(place.path().join("experiment.toml"), experiment).unwrap();
         place
@@ -80,7 +80,7 @@ impl Place {
         self.spindle(arguments).output().unwrap()
     }
 
-    fn journal(&self) -> Vec<Value> {
+    pub fn journal(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.path().join("out/journal.jsonl")).unwrap_or_default();
         text.lines()
             .filter_map(|line| serde_json::from_str(line).ok())
@@ -94,7 +94,7 @@ impl Place {
             .collect()
     }
 
-    fn result(&self) -> Value {
+    pub fn result(&self) -> Value {
         let text = fs::read_to_string(self.path().join("out/result.json")).unwrap();
         serde_json::from_str(&text).unwrap()
     }
@@ -281,6 +281,15 @@ fn errors_by(definition: &str, value: &Value) -> Vec<String> {
     errors.map(|error| error.to_string()).collect()
 }
 
+/// A result is as its schema says.
+pub fn assert_valid(result: &Value) {
+    let schema_path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/result.schema.json");
+    let schema: Value = serde_json::from_str(&fs::read_to_string(schema_path).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors = validator.iter_errors(result).map(|error| error.to_string());
+    assert_eq!(errors.collect::<Vec<_>>(), Vec::<String>::new());
+}
+
 #[test]
 fn a_short_run_ends_with_a_table_a_verdict_and_a_valid_result() {
     let place = Place::new(EXPERIMENT);
@@ -305,14 +314,7 @@ fn a_short_run_ends_with_a_table_a_verdict_and_a_valid_result() {
         assert_eq!(calls["queued"].as_u64().unwrap() > 0, is_queued, "{calls}");
         assert!(is_queued || calls["calls"] == calls["requests"], "{calls}");
     }
-    let schema_path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/result.schema.json");
-    let schema: Value = serde_json::from_str(&fs::read_to_string(schema_path).unwrap()).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(&place.result())
-        .map(|error| error.to_string())
-        .collect();
-    assert_eq!(errors, Vec::<String>::new());
+    assert_valid(&place.result());
     for file in [
         "machine.json",
         "experiment.json",

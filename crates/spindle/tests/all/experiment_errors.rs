@@ -84,6 +84,7 @@ wrong! {
     size_in_decimal_units: message("[database]\nbuffer_cache = \"64MB\"\n");
     block_size_between: message("[database]\nblock_size = \"6KiB\"\n");
     rate_without_unit: message("[workload]\nrate = 500\n");
+    rates_of_both_kinds: message("[workload]\nrate = [\"200/s\", \"30%\"]\n");
     arrivals_without_rate: message("[workload]\narrivals = \"even\"\n");
     rate_and_think_time: message("[workload]\nthink_time = \"10ms\"\nrate = \"500/s\"\n");
     duration_without_unit: message("[plan]\nmeasure = 20\n");

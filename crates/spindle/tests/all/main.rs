@@ -28,6 +28,7 @@ mod outputs_and_signals;
 mod postgres_run;
 mod provision_commands;
 mod random_bytes;
+mod rates;
 mod reckoning;
 mod report;
 mod report_damage;

@@ -15,8 +15,8 @@ use spindle_report::compare::{self, Options, Side};
 use spindle_report::table::Style;
 use spindle_report::{export, show};
 use spindle_result::{
-    Arrivals, Attribution, CaseStatus, Finding, RankedCase, RatioEstimate, ResponseTime, RunResult,
-    TimePart, build,
+    Arrivals, Attribution, CaseStatus, Finding, Load, RankedCase, RatioEstimate, ResponseTime,
+    RunResult, TimePart, build,
 };
 
 use crate::report::fixture;
@@ -88,7 +88,7 @@ fn full_result() -> RunResult {
         });
     }
     result.attributions = vec![Attribution {
-        clients: 8,
+        load: Load::of(8),
         slower: names[0].clone(),
         faster: names[5].clone(),
         difference_us: 9_800.0,

@@ -4,7 +4,7 @@
 use serde_json::json;
 use spindle_result::{
     Audit, CaseId, CaseRecord, CaseStatus, Conditions, CpuMicroseconds, CpuShares, IoCounts,
-    Latency, Layout, Memory, OwnCost, PageCache, Promise, Restore, RunRecord, SampledTrial,
+    Latency, Layout, Load, Memory, OwnCost, PageCache, Promise, Restore, RunRecord, SampledTrial,
     SegmentSpace, SystemSeries, Trial, TrialFigures, Wait, Warning,
 };
 
@@ -114,7 +114,7 @@ pub fn record() -> RunRecord {
     let cases: Vec<CaseRecord> = (0..PATHS.len())
         .map(|case| CaseRecord {
             layout: case,
-            clients: 8,
+            load: Load::of(8),
             outcome: outcome(case),
             set_aside: Vec::new(),
             trials: match case {

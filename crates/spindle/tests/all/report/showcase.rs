@@ -6,7 +6,7 @@ use serde_json::json;
 use spindle_experiment::Experiment;
 use spindle_result::{
     Attribution, Audit, Case, CaseId, CaseRecord, CaseStatus, Conditions, CpuMicroseconds,
-    CpuShares, Drift, Finding, IoCounts, KindOfTransaction, Latency, Measure, NoiseFloor,
+    CpuShares, Drift, Finding, IoCounts, KindOfTransaction, Latency, Load, Measure, NoiseFloor,
     PartDifference, Promise, RankedCase, RatioEstimate, ResponseTime, Restore, RunRecord,
     RunResult, SampledTrial, SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries,
     TimePart, TimeUse, Trial, TrialFigures, Verdict, Wait, WarmUp, Warning, build,
@@ -127,7 +127,7 @@ pub fn record(extent: Extent<'_>) -> RunRecord {
             let rounds = 1..=extent.rounds;
             cases.push(CaseRecord {
                 layout,
-                clients,
+                load: Load::of(clients),
                 outcome: CaseStatus::Measured,
                 set_aside: Vec::new(),
                 trials: rounds
@@ -429,7 +429,7 @@ pub fn result(record: &RunRecord) -> RunResult {
         };
         let verdicts = result.verdicts.iter();
         let mut others: Vec<_> = verdicts
-            .filter(|verdict| verdict.cases.clients == ranking.clients)
+            .filter(|verdict| verdict.cases.load == ranking.load)
             .collect();
         others.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
         let others = others
@@ -453,7 +453,7 @@ pub fn result(record: &RunRecord) -> RunResult {
     let clients: Vec<u32> = result
         .rankings
         .iter()
-        .map(|ranking| ranking.clients)
+        .map(|ranking| ranking.load.clients)
         .collect();
     result.noise = clients
         .iter()
@@ -510,7 +510,7 @@ fn attribution(slower: &str, faster: &str, clients: u32) -> Attribution {
         explanation: explanation.map(str::to_owned),
     };
     Attribution {
-        clients,
+        load: Load::of(clients),
         slower: slower.to_owned(),
         faster: faster.to_owned(),
         difference_us: 9_800.0,

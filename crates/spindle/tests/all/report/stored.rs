@@ -48,7 +48,7 @@ fn finished(record: &RunRecord, case: &CaseRecord, round: u32) -> Event {
     let trial = trials.find(|trial| trial.round == round);
     Event::TrialFinished {
         layout: case.layout,
-        clients: case.clients,
+        load: case.load,
         trial: Box::new(trial.expect("a trial of the case").clone()),
         sample_ms: sampled.interval_ms,
         samples: sampled.tps.clone(),
