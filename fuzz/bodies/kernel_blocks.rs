@@ -65,7 +65,7 @@ fn carry_out(bytes: &[u8]) {
 /// Reads a block in every way, if it passes the check.
 fn look_at(block: &[u8]) {
     match block::check(block, ADDRESS) {
-        Err(reason) => assert!(!reason.is_empty()),
+        Err(damage) => assert!(!damage.to_string().is_empty()),
         Ok(()) if heap::is_heap(block) => look_at_heap(block),
         Ok(()) if index::is_node(block) => look_at_node(block),
         Ok(()) if index::is_head(block) => drop(Head::of(block)),

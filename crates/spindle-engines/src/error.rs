@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use spindle_io::real::FileError;
 use spindle_kernel::KernelError;
 use spindle_layout::LayoutError;
-use spindle_workload::SessionError;
+use spindle_workload::driver::ClientError;
+use spindle_workload::{CheckError, SessionError};
 
 /// What kind of thing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +24,7 @@ pub enum ErrorKind {
     NotPermitted,
     /// A server, or a connection to it, ended by itself.
     ServerGone,
-    /// Something that clients were promised is not there.
+    /// Something that clients were promised is not there, or is damaged.
     LostRows,
     /// The person wants the run to stop.
     Interrupted,
@@ -73,11 +74,6 @@ impl fmt::Display for EngineError {
 }
 
 impl std::error::Error for EngineError {}
-
-/// What a look at the whole database found missing.
-pub(crate) fn lost(what: impl fmt::Display) -> EngineError {
-    EngineError::new(ErrorKind::LostRows, what.to_string())
-}
 
 /// Why something failed: words, and where they come from something that knows more, their kind.
 pub trait Reason: fmt::Display {
@@ -136,6 +132,9 @@ impl Reason for KernelError {
     fn kind(&self) -> ErrorKind {
         match self {
             KernelError::LoadInterrupted => ErrorKind::Interrupted,
+            KernelError::DamagedBlock { .. }
+            | KernelError::DamagedTable { .. }
+            | KernelError::DamagedIndex { .. } => ErrorKind::LostRows,
             _ => ErrorKind::Failed,
         }
     }
@@ -160,6 +159,25 @@ impl Reason for LayoutError {
 impl From<SessionError> for EngineError {
     fn from(error: SessionError) -> EngineError {
         EngineError::new(Reason::kind(&error), error.to_string())
+    }
+}
+
+impl From<CheckError> for EngineError {
+    fn from(error: CheckError) -> EngineError {
+        match error {
+            CheckError::Unread(error) => error.into(),
+            CheckError::Lost(what) => EngineError::new(ErrorKind::LostRows, what),
+        }
+    }
+}
+
+impl From<ClientError> for EngineError {
+    fn from(error: ClientError) -> EngineError {
+        let kind = match &error {
+            ClientError::Failed { error, .. } => Reason::kind(error),
+            ClientError::Panicked => ErrorKind::Failed,
+        };
+        EngineError::new(kind, error.to_string())
     }
 }
 
@@ -204,6 +222,16 @@ mod tests {
         assert_eq!(EngineError::from(on_disk).kind(), ErrorKind::NoRoom);
         let lost = SessionError::Lost("reset by peer".to_owned());
         assert_eq!(EngineError::from(lost).kind(), ErrorKind::ServerGone);
+        let lost = SessionError::Lost("reset by peer".to_owned());
+        let client = ClientError::Failed {
+            number: 3,
+            error: lost.clone(),
+        };
+        assert_eq!(EngineError::from(client).kind(), ErrorKind::ServerGone);
+        let unread = CheckError::Unread(lost);
+        assert_eq!(EngineError::from(unread).kind(), ErrorKind::ServerGone);
+        let missing = CheckError::Lost("a row".to_owned());
+        assert_eq!(EngineError::from(missing).kind(), ErrorKind::LostRows);
         let refused = SessionError::Refused("no such table".to_owned());
         assert_eq!(EngineError::from(refused).kind(), ErrorKind::Failed);
         let interrupted = KernelError::LoadInterrupted;

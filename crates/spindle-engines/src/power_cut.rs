@@ -10,9 +10,8 @@ use spindle_workload::{
     Acknowledged, Operation as Step, Session, SessionError, Share, Workload, driver,
 };
 
-use crate::EngineError;
-use crate::error::lost;
 use crate::kernel::{KernelEngine, Settings, Shutdown, Storage, datafiles};
+use crate::{EngineError, ErrorKind};
 
 /// Where in a ledger's row the number of the client's last transaction is.
 const NUMBER: usize = 8;
@@ -209,14 +208,14 @@ async fn compare(
     visited?;
     for (client, (found, last)) in found.iter().zip(promises.in_the_end).enumerate() {
         if *found > last + 1 {
-            return Err(lost(format!(
-                "client {client} has {found} transactions, and came to {last} only"
-            )));
+            return Err(EngineError::new(
+                ErrorKind::LostRows,
+                format!("client {client} has {found} transactions, and came to {last} only"),
+            ));
         }
     }
     let promised = found.iter().copied().map(Acknowledged::up_to);
-    let checked = driver::check(&mut session, workload, promised.collect()).await;
-    checked.map_err(lost)?;
+    driver::check(&mut session, workload, promised.collect()).await?;
     let pairs = found.iter().zip(acknowledged);
     Ok(pairs
         .map(|(found, promised)| promised.saturating_sub(*found))

@@ -109,7 +109,7 @@ fn keep_only(document: &mut Document, arguments: &[String]) -> Result<(), Experi
     for argument in arguments {
         match chosen_by(argument, &names) {
             Ok(more) => chosen.extend(more),
-            Err(unknown) => {
+            Err(NoSuchLayout(unknown)) => {
                 let place = document.argument("--only", argument);
                 let error = ExperimentError::new(format!("no layout is called {unknown:?}"))
                     .help(format!("the layouts are: {}", names.join("; ")));
@@ -149,8 +149,11 @@ fn keep_only(document: &mut Document, arguments: &[String]) -> Result<(), Experi
     Ok(())
 }
 
-/// The names in an argument; names themselves may have commas in them. An error is the one that no layout has.
-fn chosen_by(argument: &str, names: &[String]) -> Result<Vec<String>, String> {
+/// A name that no layout has.
+struct NoSuchLayout(String);
+
+/// The names in an argument; names themselves may have commas in them.
+fn chosen_by(argument: &str, names: &[String]) -> Result<Vec<String>, NoSuchLayout> {
     let parts: Vec<&str> = argument.split(',').map(str::trim).collect();
     let (mut chosen, mut from) = (Vec::new(), 0);
     while from < parts.len() {
@@ -159,7 +162,7 @@ fn chosen_by(argument: &str, names: &[String]) -> Result<Vec<String>, String> {
             let name = names.iter().find(|name| same_words(name, &wanted))?;
             Some((to, name.clone()))
         });
-        let (to, name) = longest.ok_or_else(|| parts[from].to_owned())?;
+        let (to, name) = longest.ok_or_else(|| NoSuchLayout(parts[from].to_owned()))?;
         chosen.push(name);
         from = to;
     }

@@ -310,7 +310,11 @@ impl Document {
             Err(why) => {
                 let error = ExperimentError::new(format!("--set {argument} leads nowhere"))
                     .help(SET_EXAMPLE);
-                Err(self.mark(error.at_key(given.keys.join(".")), &given.key_place, why))
+                Err(self.mark(
+                    error.at_key(given.keys.join(".")),
+                    &given.key_place,
+                    why.to_string(),
+                ))
             }
         }
     }
@@ -362,13 +366,18 @@ impl SourcePlace {
     }
 }
 
+/// Keys that lead to no place in the tree: where they end, and what there is.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct LeadsNowhere(String);
+
 /// Walks down `keys`, making tables that are not there, and leaves `value` at their end.
 pub(super) fn set(
     root: &mut Node,
     keys: &[String],
     value: Node,
     key_place: &SourcePlace,
-) -> Result<(), String> {
+) -> Result<(), LeadsNowhere> {
     let mut here = root;
     for (depth, key) in keys.iter().enumerate() {
         let parent = keys[..depth].join(".");
@@ -397,7 +406,12 @@ pub(super) fn set(
                     .ok_or_else(|| nothing_of_that_name(&parent, key, items))?;
                 &mut items[index]
             }
-            other => return Err(format!("{parent} is {}, which has no keys", other.found())),
+            other => {
+                let found = other.found();
+                return Err(LeadsNowhere(format!(
+                    "{parent} is {found}, which has no keys"
+                )));
+            }
         };
     }
     *here = value;
@@ -421,7 +435,7 @@ pub(super) fn name_of(item: &Node) -> Option<&str> {
     }
 }
 
-fn nothing_of_that_name(parent: &str, key: &str, items: &[Node]) -> String {
+fn nothing_of_that_name(parent: &str, key: &str, items: &[Node]) -> LeadsNowhere {
     let names: Vec<String> = items
         .iter()
         .filter_map(name_of)
@@ -437,7 +451,7 @@ fn nothing_of_that_name(parent: &str, key: &str, items: &[Node]) -> String {
     } else {
         format!(", or a name: {}", names.join(", "))
     };
-    format!("{parent} has no {key:?}; {positions}{or_names}")
+    LeadsNowhere(format!("{parent} has no {key:?}; {positions}{or_names}"))
 }
 
 /// Where the key of a `--set` argument ends: the first `=` outside quotes.

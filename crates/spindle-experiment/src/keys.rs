@@ -78,7 +78,7 @@ impl Keys for Reader<'_> {
             let begins_well = !name.starts_with(|letter: char| letter.is_ascii_digit());
             match begins_well && name.chars().all(is_letter) {
                 true => Ok(()),
-                false => Err("allowed: letters, digits and _, no digit first".to_owned()),
+                false => Err("allowed: letters, digits and _, no digit first"),
             }
         })
     }

@@ -449,10 +449,10 @@ impl<'a> Reader<'a> {
     /// A table of settings that are none of Spindle's: any names, with texts, numbers or flags as values.
     ///
     /// `check` says what is wrong with a name and its value.
-    pub fn settings(
+    pub fn settings<E: Display>(
         &mut self,
         key: &'static str,
-        check: impl Fn(&str, &str) -> Result<(), String>,
+        check: impl Fn(&str, &str) -> Result<(), E>,
     ) -> BTreeMap<String, String> {
         let Some(node) = self.node(key) else {
             return BTreeMap::new();
@@ -476,8 +476,12 @@ impl<'a> Reader<'a> {
             if let Err(reason) = check(&entry.key, &value) {
                 let name = format!("{key}.{}", entry.key);
                 let message = format!("{} cannot be set so", self.full(&name));
-                self.document
-                    .note(self.error(&entry.node.place, &name, message, reason));
+                self.document.note(self.error(
+                    &entry.node.place,
+                    &name,
+                    message,
+                    reason.to_string(),
+                ));
             }
             Some((entry.key.clone(), value))
         };

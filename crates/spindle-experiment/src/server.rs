@@ -23,8 +23,7 @@ pub(super) fn read(
         memory: read_memory(reader, memory_bytes),
         redo_path: reader.directory("redo_path"),
         settings: reader.settings("settings", |name, value| {
-            let checked = server(kind).check_setting(name, value);
-            checked.map_err(|error| error.to_string())
+            server(kind).check_setting(name, value)
         }),
         bin_dir: reader.directory("bin_dir"),
     }

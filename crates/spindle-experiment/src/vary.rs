@@ -522,7 +522,13 @@ fn cell(
             let key = each.path.join(".");
             let error =
                 ExperimentError::new(format!("vary.{key} leads nowhere in layout {name:?}"));
-            return Err(wrong(document, error, &key, &each.key_place, why));
+            return Err(wrong(
+                document,
+                error,
+                &key,
+                &each.key_place,
+                why.to_string(),
+            ));
         }
     }
     Ok(node)

@@ -184,8 +184,8 @@ impl FixedSga {
     }
 
     /// Fails the instance if something was found broken.
-    pub(crate) fn require_ok(&self, found: std::result::Result<(), String>) -> Result<()> {
-        found.map_err(|what| self.is_broken(what))
+    pub(crate) fn require_none(&self, broken: Option<String>) -> Result<()> {
+        broken.map_or(Ok(()), |what| Err(self.is_broken(what)))
     }
 
     #[cold]

@@ -136,18 +136,18 @@ impl Sga {
         if self.sessions.load(Ordering::SeqCst) > 0 {
             return Ok(());
         }
-        self.require_ok(self.cache.check_unused())?;
+        self.require_none(self.cache.in_use())?;
         let temp = self.temp.in_use();
         let said = || format!("{temp} extents of temporary segments are in use, and no query runs");
         self.require(|| temp == 0, said)?;
-        self.require_ok(self.log.check_unused())
+        self.require_none(self.log.in_use())
     }
 
     /// When sessions have ended, and then PMON has cleaned up behind them, no row is locked, unless something could not
     /// be rolled back. Before the instance stops: who is cut off by that may keep locks.
     pub(crate) fn check_unlocked(&self) -> Result<()> {
         match self.abandoned.is_done() {
-            true => self.require_ok(self.locks.check_unused()),
+            true => self.require_none(self.locks.in_use()),
             false => Ok(()),
         }
     }

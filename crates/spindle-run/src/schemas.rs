@@ -10,7 +10,7 @@ use spindle_engines::{EngineError, ErrorKind};
 use spindle_experiment::{DatabaseSpec, Experiment, RemoteSpec, RestoreBy};
 use spindle_layout::Ledger;
 use spindle_layout::ledger::EntryNumber;
-use spindle_layout::steps::ServerSchema;
+use spindle_layout::steps::{ServerSchema, StepError};
 
 use crate::restored::DatabaseError;
 
@@ -139,17 +139,20 @@ impl NotedSchemas {
 /// Drops a schema that a ledger names.
 ///
 /// # Errors
-/// Why it could not be, in words.
-pub fn drop_recorded(record: &ServerSchema) -> Result<SchemaGone, String> {
-    let schema: Schema = serde_json::from_str(&record.access)
-        .map_err(|error| format!("its ledger is of another version of Spindle: {error}"))?;
-    let schema = schema.with_password();
-    drop_by(&schema.map_err(|error| error.to_string())?)
+/// [`StepError::Schema`].
+pub fn drop_recorded(record: &ServerSchema) -> Result<SchemaGone, StepError> {
+    let failed = |reason: String| StepError::Schema { reason };
+    let schema: Schema = serde_json::from_str(&record.access).map_err(|error| {
+        failed(format!(
+            "its ledger is of another version of Spindle: {error}"
+        ))
+    })?;
+    let dropped = schema.with_password().and_then(|schema| drop_by(&schema));
+    dropped.map_err(|error| failed(error.to_string()))
 }
 
-fn drop_by(schema: &Schema) -> Result<SchemaGone, String> {
-    let dropped = remote_server(schema.address.scheme).drop_schema(schema);
-    dropped.map_err(|error| error.to_string())
+fn drop_by(schema: &Schema) -> Result<SchemaGone, EngineError> {
+    remote_server(schema.address.scheme).drop_schema(schema)
 }
 
 fn record_of(schema: &Schema) -> ServerSchema {

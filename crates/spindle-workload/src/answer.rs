@@ -39,11 +39,8 @@ impl Answer {
         self.rows.first().map_or(0, Vec::len)
     }
 
-    /// Whether it is as right as another, which is; else where it is not.
-    ///
-    /// # Errors
-    /// The differences, for people.
-    pub fn compare(&self, right: &Answer) -> Result<(), String> {
+    /// Whether it is as right as another, which is.
+    pub fn compare(&self, right: &Answer) -> Agreement {
         let mut differences = String::new();
         if self.rows.len() != right.rows.len() {
             let (found, wanted) = (self.rows.len(), right.rows.len());
@@ -60,8 +57,8 @@ impl Answer {
             }
         }
         match differences.is_empty() {
-            true => Ok(()),
-            false => Err(differences),
+            true => Agreement::Right,
+            false => Agreement::Wrong(differences),
         }
     }
 }
@@ -157,11 +154,12 @@ mod tests {
         let right = Answer::read("a|b\n1 | 2.00\n3|4.00\n");
         assert_eq!(right.rows, [["1", "2.00"], ["3", "4.00"]]);
         let mut found = right.clone();
-        assert_eq!(found.compare(&right), Ok(()));
+        assert_eq!(found.compare(&right), Agreement::Right);
         found.rows[1][1] = "4.02".to_owned();
-        let said = found.compare(&right).unwrap_err();
-        assert_eq!(said, "row 2: [\"3\", \"4.02\"], not [\"3\", \"4.00\"]\n");
+        let wrong = |differences: &str| Agreement::Wrong(differences.to_owned());
+        let said = wrong("row 2: [\"3\", \"4.02\"], not [\"3\", \"4.00\"]\n");
+        assert_eq!(found.compare(&right), said);
         found.rows.pop();
-        assert_eq!(found.compare(&right).unwrap_err(), "1 rows, not 2\n");
+        assert_eq!(found.compare(&right), wrong("1 rows, not 2\n"));
     }
 }

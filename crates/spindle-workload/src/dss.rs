@@ -17,7 +17,7 @@ use crate::query::{QueryPlan, RightAnswer, RowField, TableQuery};
 use crate::session::{Operation, Txn};
 use crate::sql::kind::{Kind, Made, MadeFor, Pace};
 use crate::workload::{
-    Acknowledged, Checker, Client, RowLength, Table, TableSize, TableSpec, Workload,
+    Acknowledged, CheckError, Checker, Client, RowLength, Table, TableSize, TableSpec, Workload,
 };
 
 const ROW_BYTES: usize = 100;
@@ -264,13 +264,16 @@ impl Checker for Sales {
             .rows;
     }
 
-    fn finish(&self) -> Result<String, String> {
+    fn finish(&self) -> Result<String, CheckError> {
         match self.rows == self.wanted {
             true => Ok(format!(
                 "{} rows; every answer was the right one",
                 self.rows
             )),
-            false => Err(format!("{} rows, not {}", self.rows, self.wanted)),
+            false => Err(CheckError::Lost(format!(
+                "{} rows, not {}",
+                self.rows, self.wanted
+            ))),
         }
     }
 }

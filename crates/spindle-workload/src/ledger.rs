@@ -5,7 +5,7 @@
 use std::any::Any;
 
 use crate::session::{Edit, Operation};
-use crate::workload::{Acknowledged, Checker, RowLength, TableSize, TableSpec};
+use crate::workload::{Acknowledged, CheckError, Checker, RowLength, TableSize, TableSpec};
 
 /// Clients the ledger has rows for.
 pub const CLIENTS_MAX: u64 = 4096;
@@ -138,24 +138,24 @@ impl Checker for Totals {
         }
     }
 
-    fn finish(&self) -> Result<String, String> {
+    fn finish(&self) -> Result<String, CheckError> {
         for (client, acknowledged) in self.acknowledged.iter().enumerate() {
             let found = self.numbers.get(client).copied().unwrap_or(0);
             let Acknowledged { last, failed } = *acknowledged;
             // One more may have been committed when nobody was left to hear of it.
             let allowed = last.saturating_sub(failed)..=last + failed + 1;
             if !allowed.contains(&found) {
-                return Err(format!(
+                return Err(CheckError::Lost(format!(
                     "client {client} was promised {last} transactions, the database has {found}"
-                ));
+                )));
             }
         }
         let (rows, versions, balance) = self.data;
         if (versions, balance) != self.entered {
-            return Err(format!(
+            return Err(CheckError::Lost(format!(
                 "the rows were changed {versions} times by {balance} in sum, the ledger has {} times by {}",
                 self.entered.0, self.entered.1
-            ));
+            )));
         }
         Ok(format!(
             "{rows} rows, changed {versions} times, agree with the ledger"
@@ -178,7 +178,7 @@ mod tests {
         acknowledged: Acknowledged,
         data: &[Edit],
         entries: i64,
-    ) -> Result<String, String> {
+    ) -> Result<String, CheckError> {
         let mut totals = Totals::new(1, vec![acknowledged]);
         totals.row(0, &row(0, data));
         let Operation::Update { edits, .. } = entry(1, 0, entries, 7 * entries) else {
@@ -188,7 +188,7 @@ mod tests {
         totals.finish()
     }
 
-    fn check(last: u64, data: &[Edit], entries: i64) -> Result<String, String> {
+    fn check(last: u64, data: &[Edit], entries: i64) -> Result<String, CheckError> {
         check_after(Acknowledged::up_to(last), data, entries)
     }
 
@@ -197,7 +197,7 @@ mod tests {
         let after = |last, failed| check_after(Acknowledged { last, failed }, &data_edits(7), 1);
         assert!(after(2, 1).is_ok(), "the first failed");
         assert!(after(0, 1).is_ok(), "it was committed, and cut off");
-        assert!(after(3, 1).unwrap_err().contains("promised 3"));
+        assert!(after(3, 1).unwrap_err().to_string().contains("promised 3"));
     }
 
     #[test]
@@ -233,9 +233,20 @@ mod tests {
         assert!(
             check(2, &data_edits(7), 1)
                 .unwrap_err()
+                .to_string()
                 .contains("promised 2")
         );
-        assert!(check(1, &[], 1).unwrap_err().contains("changed 0 times"));
-        assert!(check(1, &data_edits(8), 1).unwrap_err().contains("by 8"));
+        assert!(
+            check(1, &[], 1)
+                .unwrap_err()
+                .to_string()
+                .contains("changed 0 times")
+        );
+        assert!(
+            check(1, &data_edits(8), 1)
+                .unwrap_err()
+                .to_string()
+                .contains("by 8")
+        );
     }
 }

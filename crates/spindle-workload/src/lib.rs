@@ -31,6 +31,6 @@ pub use session::{Edit, Operation, Session, SessionError, Share, Txn};
 pub use slob::{Hotspot, RedoStress, Slob, SlobSettings};
 pub use sql::kind::{Data, Kind, Made, MadeFor, Pace};
 pub use workload::{
-    Acknowledged, Checker, Client, IndexSpec, Inserts, Loader, RowLength, Table, TableSize,
-    TableSpec, Workload,
+    Acknowledged, CheckError, Checker, Client, IndexSpec, Inserts, Loader, RowLength, Table,
+    TableSize, TableSpec, Workload,
 };

@@ -5,6 +5,7 @@ use std::any::Any;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::answer::KeptAnswer;
+use crate::session::SessionError;
 use crate::session::Txn;
 
 /// Length of a table's rows.
@@ -174,6 +175,20 @@ pub trait Checker: Any + Send {
     /// Takes into account what another checker of the same workload and the same promises has seen.
     fn add(&mut self, other: Box<dyn Checker>);
 
-    /// What was found: a sentence for people either way.
-    fn finish(&self) -> Result<String, String>;
+    /// What was found, in words.
+    ///
+    /// # Errors
+    /// See [`CheckError`].
+    fn finish(&self) -> Result<String, CheckError>;
+}
+
+/// Why a check after a run does not find what it must.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CheckError {
+    /// The database could not be read: whether something is lost is not known.
+    #[error(transparent)]
+    Unread(#[from] SessionError),
+    /// Something is missing, or should not be there: what, in words.
+    #[error("{0}")]
+    Lost(String),
 }

@@ -9,7 +9,6 @@ use spindle_workload::{Acknowledged, Workload};
 
 use super::{KernelEngine, Shutdown};
 use crate::engine::{Answer, Counters, RunningEngine, Written};
-use crate::error::lost;
 use crate::{EngineError, ErrorKind};
 
 /// The embedded database with the workload that it was loaded for.
@@ -51,9 +50,7 @@ impl RunningEngine for KernelUnderTest {
             let (env, workload, sessions) = (&self.env, &self.workload, self.engine.checkers);
             let mut session = connect();
             let rows = driver::check_together(env, workload, &acknowledged, sessions, connect);
-            let rows = rows.await.map_err(lost)?;
-            let indexes = session.check_structure().await;
-            Ok(rows + &indexes.map_err(|error| lost(error.to_string()))?)
+            Ok(rows.await? + &session.check_structure().await?)
         })
     }
 

@@ -13,7 +13,6 @@ use spindle_workload::sql::{KeptAnswer, SqlWork, SqlWorkload};
 use super::{RunningServer, Stop};
 use crate::EngineError;
 use crate::engine::{Answer, Counters, RunningEngine, Written};
-use crate::error::lost;
 
 /// A server at work and the workload that it was loaded for.
 pub struct SqlUnderTest {
@@ -86,8 +85,7 @@ impl RunningEngine for SqlUnderTest {
     fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, EngineError>> {
         Box::pin(async move {
             let mut connection = self.server.connect()?;
-            let checked = self.workload.check(&mut *connection, &acknowledged);
-            checked.map_err(lost)
+            Ok(self.workload.check(&mut *connection, &acknowledged)?)
         })
     }
 

@@ -143,7 +143,10 @@ fn carried_out(
     while !running.is_finished() {
         std::thread::sleep(Duration::from_millis(1));
     }
-    let failure = running.failure().or(running.first_error());
+    let failure = running
+        .failure()
+        .map(|error| error.to_string())
+        .or(running.first_error());
     block_on(running.stop()).ok();
     assert_eq!(failure, None);
     assert_eq!(running.errors(), 0);
@@ -208,7 +211,10 @@ fn ready_scripts_run_on_every_database_and_their_checks_find_a_loss() {
             let checked = workload.check(&mut *connection, &[]);
             checked.unwrap_or_else(|loss| panic!("{kind:?}: {folder}: {loss}"));
             connection.run(fault).unwrap();
-            let found = workload.check(&mut *connection, &[]).expect_err(fault);
+            let found = workload
+                .check(&mut *connection, &[])
+                .expect_err(fault)
+                .to_string();
             assert!(found.contains(says), "{kind:?}: {found}");
             drop(connection);
             loaded.server.stop(Stop::Kill).unwrap();
@@ -338,7 +344,10 @@ impl Beside {
         while !running.is_finished() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        let failure = running.failure().or(running.first_error());
+        let failure = running
+            .failure()
+            .map(|error| error.to_string())
+            .or(running.first_error());
         block_on(running.stop()).ok();
         failure
     }

@@ -186,7 +186,7 @@ pub fn works_and_faults_are_found(
         }
         let found = workload.check(&mut *connection, &worked.promised);
         connection.rollback().unwrap();
-        let found = found.expect_err(changes[0]);
+        let found = found.expect_err(changes[0]).to_string();
         assert!(found.contains(says), "{changes:?}: {found}");
     }
     let again = workload.check(&mut *connection, &worked.promised);

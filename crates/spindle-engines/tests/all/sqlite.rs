@@ -154,14 +154,16 @@ fn a_lost_change_is_found() {
         .unwrap();
     let missed = workload
         .check(&mut *connection, &[0, 5, 0].map(Acknowledged::up_to))
-        .unwrap_err();
+        .unwrap_err()
+        .to_string();
     assert!(missed.contains("client 1 was promised 5"), "{missed}");
     connection
         .run("update accounts set balance = balance + 1 where id = 7")
         .unwrap();
     let wrong = workload
         .check(&mut *connection, &[0, 0, 0].map(Acknowledged::up_to))
-        .unwrap_err();
+        .unwrap_err()
+        .to_string();
     assert!(wrong.contains("by 1 in sum"), "{wrong}");
     drop(connection);
     started.stop(Stop::Clean).unwrap();

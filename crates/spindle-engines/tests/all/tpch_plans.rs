@@ -13,11 +13,12 @@ use spindle_io::env::seeded_rng;
 use spindle_io::real::{Caching, FileDevice, Method, Queue, RealEnv, block_on};
 use spindle_io::{Env, disk_group};
 use spindle_layout::{DatabaseFiles, FileManager, KnownDevice, Place, Shape, create_file};
-use spindle_workload::sql::tpch::answers::Answer;
+use spindle_workload::sql::tpch::answers::{Agreement, Answer};
 use spindle_workload::sql::tpch::{Parameters, Version};
 use spindle_workload::sql::{KeptAnswer, Tpch};
 use spindle_workload::{
-    Acknowledged, Client, IndexOf, Keyed, Operation, Session, SessionError, Workload, driver,
+    Acknowledged, CheckError, Client, IndexOf, Keyed, Operation, Session, SessionError, Workload,
+    driver,
 };
 
 use crate::small;
@@ -103,11 +104,10 @@ impl Loaded {
         (self.workload.kept_answers(), spilled_bytes)
     }
 
-    fn check(&self) -> Result<String, String> {
+    fn check(&self) -> Result<String, CheckError> {
         let acknowledged = vec![Acknowledged::up_to(self.client.changes)];
         let mut session = self.connect();
-        let checked = driver::check(&mut session, &*self.workload, acknowledged);
-        block_on(checked).map_err(|error| error.to_string())
+        block_on(driver::check(&mut session, &*self.workload, acknowledged))
     }
 }
 
@@ -125,7 +125,9 @@ impl Drop for Loaded {
 fn wrong(answers: &[KeptAnswer], right: impl Fn(u8) -> Answer) -> Vec<String> {
     assert_eq!(answers.len(), 22);
     let judge = |kept: &KeptAnswer| {
-        let differences = kept.answer.compare(&right(kept.query)).err()?;
+        let Agreement::Wrong(differences) = kept.answer.compare(&right(kept.query)) else {
+            return None;
+        };
         Some(format!("query {}: {differences}", kept.query))
     };
     answers.iter().filter_map(judge).collect()
@@ -218,7 +220,7 @@ fn refresh_functions_do_what_they_should_and_a_lost_order_is_noticed() {
     block_on(session.commit()).unwrap();
     drop(session);
     assert_eq!(
-        loaded.check().unwrap_err(),
+        loaded.check().unwrap_err().to_string(),
         "there are 14999 orders, not 15000"
     );
 }

@@ -67,22 +67,20 @@ impl Work {
                 total,
             } => {
                 let name = operation.name();
-                caught(|| perform(&core, offset, operation, total)).unwrap_or_else(|words| {
+                catch_unwind(AssertUnwindSafe(|| {
+                    perform(&core, offset, operation, total)
+                }))
+                .unwrap_or_else(|panic| {
                     let device = core.name().to_owned();
-                    lost(slave, device, (name, offset, total), &words)
+                    lost(slave, device, (name, offset, total), &*panic)
                 })
             }
-            Work::Call(call) => caught(call).unwrap_or_else(|words| {
+            Work::Call(call) => catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
                 let device = "a device behind I/O slaves".to_owned();
-                lost(slave, device, ("call", 0, 0), &words)
+                lost(slave, device, ("call", 0, 0), &*panic)
             }),
         }
     }
-}
-
-/// The outcome, or the words of the panic that came instead.
-fn caught(work: impl FnOnce() -> IoOutcome) -> Result<IoOutcome, String> {
-    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| words(&*panic))
 }
 
 /// What a panic said.
@@ -97,7 +95,7 @@ fn lost(
     slave: usize,
     device: String,
     (operation, offset, bytes): (&'static str, u64, usize),
-    words: &str,
+    panic: &(dyn Any + Send),
 ) -> IoOutcome {
     IoOutcome {
         result: Err(IoError {
@@ -105,7 +103,7 @@ fn lost(
             operation,
             offset,
             bytes,
-            reason: format!("ioslave{slave} panicked: {words}"),
+            reason: format!("ioslave{slave} panicked: {}", words(panic)),
         }),
         operation: Operation::Flush,
     }

@@ -7,7 +7,9 @@
 //! shrinks or goes, only when a caller who knows that no roll-back will want it has the block compacted: so a change
 //! can always be undone in place.
 
-use super::{BlockAddress, BlockKind, HEADER_BYTES, RowId, Version, format, get_u16, kind, put};
+use super::{
+    BlockAddress, BlockKind, Damage, HEADER_BYTES, RowId, Version, format, get_u16, kind, put,
+};
 
 const FIXED: usize = HEADER_BYTES + 8;
 const VERSION_AT: usize = 8;
@@ -149,14 +151,14 @@ pub fn stored(block: &[u8], slot: u16) -> Option<(RowKind, &[u8])> {
 }
 
 /// Checks that directory and rooms lie where they can, and take no more than there is.
-pub fn check(block: &[u8]) -> Result<(), String> {
+pub fn check(block: &[u8]) -> Result<(), Damage> {
     let (count, rooms) = (slots(block), rooms_start(block));
     if slot_at(count) > rooms || rooms > block.len() {
-        return Err(format!(
+        return Err(Damage(format!(
             "its {count} slots end at byte {}, its rooms begin at byte {rooms} of its {}",
             slot_at(count),
             block.len()
-        ));
+        )));
     }
     // Without a branch in the loop: every block passes here before it is written.
     let (mut taken, mut fits) = (0, true);
@@ -172,10 +174,10 @@ pub fn check(block: &[u8]) -> Result<(), String> {
     if fits && taken <= block.len() - rooms {
         return Ok(());
     }
-    Err(format!(
+    Err(Damage(format!(
         "the rooms of its {count} slots, {taken} bytes, are not all within the {} at its end, or too small for their rows",
         block.len() - rooms
-    ))
+    )))
 }
 
 /// Which change made a slot what it is. A slot that does not exist has never been changed.

@@ -222,49 +222,54 @@ pub fn seal(block: &mut [u8]) {
     put(block, 0, &crc.to_le_bytes());
 }
 
+/// What is wrong with a block, or with redo for it, in words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Damage(pub(crate) String);
+
 /// Checks that a block read at `address` is whole and is the one that belongs there.
-pub fn verify(block: &[u8], address: BlockAddress) -> Result<(), String> {
+pub fn verify(block: &[u8], address: BlockAddress) -> Result<(), Damage> {
     let stored = get_u32(block, 0);
     let computed = crc32c::crc32c(&block[4..]);
     if stored != computed {
-        return Err(format!(
+        return Err(Damage(format!(
             "its checksum is {stored:08x}, its bytes say {computed:08x} (torn or overwritten)"
-        ));
+        )));
     }
     check_header(block, address)
 }
 
-fn check_header(block: &[u8], address: BlockAddress) -> Result<(), String> {
+fn check_header(block: &[u8], address: BlockAddress) -> Result<(), Damage> {
     let found = BlockAddress::from_u64(get_u64(block, 8));
     if found != address {
-        return Err(format!(
+        return Err(Damage(format!(
             "it bears the address {found} (misdirected write or read)"
-        ));
+        )));
     }
     if block[5] != FORMAT_VERSION {
-        return Err(format!(
+        return Err(Damage(format!(
             "its format version is {}, this program knows {FORMAT_VERSION}",
             block[5]
-        ));
+        )));
     }
     Ok(())
 }
 
 /// Checks a block that is about to be written at `address`: its header, and that what its body says of itself can be.
 /// Its checksum is yet to be stored.
-pub fn check(block: &[u8], address: BlockAddress) -> Result<(), String> {
+pub fn check(block: &[u8], address: BlockAddress) -> Result<(), Damage> {
     check_header(block, address)?;
     let is = |wanted: BlockKind| kind(block) == wanted as u8;
     if is(BlockKind::Heap) {
         heap::check(block)
     } else if is(BlockKind::Index) {
-        index::check(block).map_or(Ok(()), Err)
+        index::check(block).map_or(Ok(()), |what| Err(Damage(what)))
     } else if is(BlockKind::Undo) {
         undo::check(block)
     } else if is(BlockKind::TransactionTable) || is(BlockKind::Unused) || is(BlockKind::SpaceMap) {
         Ok(())
     } else {
-        Err(format!("it is of kind {}", kind(block)))
+        Err(Damage(format!("it is of kind {}", kind(block))))
     }
 }
 
@@ -283,10 +288,11 @@ mod tests {
         assert!(
             verify(&block, BlockAddress { file: 3, block: 78 })
                 .unwrap_err()
+                .0
                 .contains("3.77")
         );
         block[4000] ^= 1;
-        assert!(verify(&block, ADDRESS).unwrap_err().contains("checksum"));
+        assert!(verify(&block, ADDRESS).unwrap_err().0.contains("checksum"));
     }
 
     #[test]
@@ -311,7 +317,7 @@ mod tests {
         let said = |block: &[u8], at: usize, byte: u8| {
             let mut block = block.to_vec();
             block[at] = byte;
-            check(&block, ADDRESS).unwrap_err()
+            check(&block, ADDRESS).unwrap_err().0
         };
         assert!(said(&heap, 8, 99).contains("the address 3.99"));
         assert!(said(&heap, 4, 77).contains("of kind 77"));

@@ -1,7 +1,7 @@
 //! Undo records, newest last: the offset of the first free byte (4 bytes), then each record with its length after it,
 //! so that a chain can be walked backwards.
 
-use super::{BlockAddress, BlockKind, HEADER_BYTES, format, get_u16, get_u32, kind, put};
+use super::{BlockAddress, BlockKind, Damage, HEADER_BYTES, format, get_u16, get_u32, kind, put};
 
 /// Bytes in use in an empty undo block.
 pub const EMPTY_BYTES: usize = HEADER_BYTES + 8;
@@ -34,12 +34,15 @@ pub fn takes(block: &[u8], record_bytes: usize) -> bool {
 }
 
 /// Checks that no more is in use than there is.
-pub fn check(block: &[u8]) -> Result<(), String> {
+pub fn check(block: &[u8]) -> Result<(), Damage> {
     if (EMPTY_BYTES..=block.len()).contains(&used(block)) {
         return Ok(());
     }
     let used = used(block);
-    Err(format!("{used} of its {} bytes are in use", block.len()))
+    Err(Damage(format!(
+        "{used} of its {} bytes are in use",
+        block.len()
+    )))
 }
 
 /// Adds a record; it must fit.

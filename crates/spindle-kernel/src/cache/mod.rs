@@ -15,7 +15,7 @@ use spindle_io::sync::Semaphore;
 use spindle_io::sync::atomic::Ordering;
 use spindle_io::{Arena, BlockDevice, Operation, Request, Submission};
 
-use crate::block::{self, BlockAddress, BlockKind};
+use crate::block::{self, BlockAddress, BlockKind, Damage};
 use crate::buggify::Switch;
 use crate::error::{KernelError, Result};
 use crate::fixed_sga::FixedSga;
@@ -381,10 +381,10 @@ impl BufferCache {
             holds.iter().zip(&claims).try_for_each(|(bytes, claim)| {
                 let address = claim.pin().address;
                 self.verify(fixed, bytes, address)
-                    .map_err(|reason| KernelError::DamagedBlock {
+                    .map_err(|damage| KernelError::DamagedBlock {
                         address,
                         device: device.name().to_string(),
-                        reason,
+                        reason: damage.to_string(),
                     })
             })
         });
@@ -399,7 +399,7 @@ impl BufferCache {
         fixed: &FixedSga,
         bytes: &[u8],
         address: BlockAddress,
-    ) -> std::result::Result<(), String> {
+    ) -> std::result::Result<(), Damage> {
         if !fixed
             .settings
             .has_planted(PlantedFault::BlockChecksumUnverified)
@@ -412,9 +412,9 @@ impl BufferCache {
         if scn <= self.log.flushed() || scn <= self.log.end() {
             return Ok(());
         }
-        Err(format!(
+        Err(Damage(format!(
             "its SCN {scn} is beyond the end of the redo: datafile and log files are not of one time"
-        ))
+        )))
     }
 
     /// Marks a block dirty that is about to be changed; it is held exclusively. To be called before the change is
@@ -485,11 +485,9 @@ impl BufferCache {
         &self.queues[Self::writer_of_shard(buffer.shard, self.queues.len())]
     }
 
-    /// Error when a buffer is not as a stopped instance leaves it.
-    pub(crate) fn check_unused(&self) -> std::result::Result<(), String> {
-        self.shards
-            .iter()
-            .try_for_each(|shard| shard.check_unused())
+    /// What is not as a stopped instance leaves it, if anything.
+    pub(crate) fn in_use(&self) -> Option<String> {
+        self.shards.iter().find_map(|shard| shard.in_use())
     }
 
     /// Wakes every session that waits for a free buffer or a busy one, and the writers.

@@ -147,8 +147,8 @@ impl BufferCache {
             block::format(&mut hold, BlockKind::Heap, NOWHERE, 0);
         }
         if are_checked() {
-            let checked = block::check(&hold, address);
-            fixed.require_ok(checked.map_err(|what| {
+            let damage = block::check(&hold, address).err();
+            fixed.require_none(damage.map(|what| {
                 format!("block {address} is not written, for it cannot be one: {what}")
             }))?;
         }

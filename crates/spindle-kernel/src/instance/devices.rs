@@ -1,6 +1,6 @@
 //! Whether the devices are fit for a database, and are those of this one.
 
-use crate::block::{self, BlockAddress};
+use crate::block::{self, BlockAddress, Damage};
 use crate::control_file::{ControlFile, read_bytes};
 use crate::error::{KernelError, Result};
 use crate::processes::double_write;
@@ -96,14 +96,16 @@ pub(super) async fn check_file_headers(sga: &Sga) -> Result<()> {
             block: 0,
         };
         let bytes = read_bytes(&**device, 0, sga.settings.block_bytes).await?;
-        let damaged = |reason: String| KernelError::DamagedBlock {
+        let damaged = |damage: Damage| KernelError::DamagedBlock {
             address,
             device: device.name().to_string(),
-            reason,
+            reason: damage.to_string(),
         };
         block::verify(&bytes, address).map_err(damaged)?;
         if bytes[block::HEADER_BYTES..block::HEADER_BYTES + 8] != sga.database_id().to_le_bytes() {
-            return Err(damaged("it belongs to another database".to_string()));
+            return Err(damaged(Damage(
+                "it belongs to another database".to_string(),
+            )));
         }
     }
     Ok(())

@@ -289,9 +289,9 @@ impl Log {
         )
     }
 
-    /// Error when the log buffer is not as a stopped instance leaves it.
-    pub(crate) fn check_unused(&self) -> std::result::Result<(), String> {
-        self.inner.lock().queue.check_unused()
+    /// What is not as a stopped instance leaves it, if anything.
+    pub(crate) fn in_use(&self) -> Option<String> {
+        self.inner.lock().queue.in_use()
     }
 
     /// LGWR gives the written frame back: everything before `end` is on stable storage.

@@ -8,7 +8,9 @@
 
 use crate::block::index::{self, Place};
 use crate::block::space_map::{self, Fill};
-use crate::block::{self, BlockAddress, BlockKind, RowId, Version, heap, transaction_table, undo};
+use crate::block::{
+    self, BlockAddress, BlockKind, Damage, RowId, Version, heap, transaction_table, undo,
+};
 
 /// Bytes before the first vector of a record.
 pub const RECORD_HEADER_BYTES: usize = 4;
@@ -199,15 +201,15 @@ impl<'a> Iterator for Vectors<'a> {
 }
 
 /// Cuts the first record off; gives its vectors and what follows. Error: what is there is no record.
-pub fn split_record(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
+pub fn split_record(bytes: &[u8]) -> Result<(&[u8], &[u8]), Damage> {
     let length = bytes
         .first_chunk()
         .map_or(0, |first| u32::from_le_bytes(*first) as usize);
     if length < RECORD_HEADER_BYTES || length > bytes.len() {
-        return Err(format!(
+        return Err(Damage(format!(
             "a record of {length} bytes does not fit the {} that are left",
             bytes.len()
-        ));
+        )));
     }
     let (record, rest) = bytes.split_at(length);
     let vectors = &record[RECORD_HEADER_BYTES..];
@@ -216,7 +218,9 @@ pub fn split_record(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
     if parsed.rest.is_empty() {
         Ok((vectors, rest))
     } else {
-        Err(format!("after {count} vectors comes none that is known"))
+        Err(Damage(format!(
+            "after {count} vectors comes none that is known"
+        )))
     }
 }
 
@@ -285,7 +289,7 @@ fn index_fits(vector: Vector<'_>, bytes: &[u8]) -> bool {
 }
 
 /// Checks that a vector can be carried out on the block as it is: redo that was damaged on its way must not be.
-pub fn check(vector: Vector<'_>, bytes: &[u8]) -> Result<(), String> {
+pub fn check(vector: Vector<'_>, bytes: &[u8]) -> Result<(), Damage> {
     let (payload, kind) = (vector.payload, block::kind(bytes));
     let is = |wanted: BlockKind| kind == wanted as u8;
     let fixed = |length: usize| payload.len() == length;
@@ -334,12 +338,12 @@ pub fn check(vector: Vector<'_>, bytes: &[u8]) -> Result<(), String> {
         | VectorKind::FreeNode => index_fits(vector, bytes),
     };
     fits.then_some(()).ok_or_else(|| {
-        format!(
+        Damage(format!(
             "a vector {:?} of {} bytes does not fit block {}, which is of kind {kind}",
             vector.kind,
             payload.len(),
             vector.address
-        )
+        ))
     })
 }
 

@@ -67,13 +67,13 @@ impl Queue {
         given
     }
 
-    /// Error when a process has room or waits for it.
-    pub(crate) fn check_unused(&self) -> std::result::Result<(), String> {
+    /// What processes still have or wait for, if anything.
+    pub(crate) fn in_use(&self) -> Option<String> {
         let (reserved, waiting) = (self.reserved, self.waiting.len());
         if reserved == 0 && waiting == 0 {
-            return Ok(());
+            return None;
         }
-        Err(format!(
+        Some(format!(
             "everybody has gone, and {reserved} bytes of the log buffer are still reserved, or waited for by {waiting}"
         ))
     }

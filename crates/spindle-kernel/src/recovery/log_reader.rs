@@ -2,6 +2,7 @@
 //! the end of the redo, in large reads. The end is where the next batch is not as expected, which is what a crash in
 //! the middle of a write leaves; redo that goes on behind such a place says that it is no end but damage.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use spindle_io::{Arena, BlockDevice, Operation, Request, Submission};
@@ -252,17 +253,17 @@ impl LogReader<'_> {
         Ok(None)
     }
 
-    fn damaged(&self, reason: String) -> KernelError {
+    fn damaged(&self, reason: impl Display) -> KernelError {
         damaged(self.sga, self.at, reason)
     }
 }
 
 /// The error of redo that is not as it was written.
-pub(crate) fn damaged(sga: &Sga, at: Location, reason: String) -> KernelError {
+pub(crate) fn damaged(sga: &Sga, at: Location, reason: impl Display) -> KernelError {
     KernelError::DamagedRedo {
         device: sga.log_files.devices()[at.file].name().to_string(),
         sequence: at.sequence,
         position: at.position,
-        reason,
+        reason: reason.to_string(),
     }
 }

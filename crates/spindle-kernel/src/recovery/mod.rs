@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::block::{self, BlockAddress, transaction_table};
+use crate::block::{self, BlockAddress, Damage, transaction_table};
 use crate::control_file::CheckpointRecord;
 use crate::error::{KernelError, Result};
 use crate::processes::checkpoint::flush_datafiles;
@@ -182,7 +182,7 @@ async fn roll_record(
 }
 
 /// Error when the database has no such block, or none that redo may touch.
-fn check_address(sga: &Sga, address: BlockAddress) -> std::result::Result<(), String> {
+fn check_address(sga: &Sga, address: BlockAddress) -> std::result::Result<(), Damage> {
     let blocks = sga.control.read(|contents| {
         let file = contents.file_blocks.get(usize::from(address.file));
         file.copied().unwrap_or(0)
@@ -190,7 +190,9 @@ fn check_address(sga: &Sga, address: BlockAddress) -> std::result::Result<(), St
     if (1..blocks).contains(&address.block) {
         return Ok(());
     }
-    Err(format!("it changes block {address}, which there is not"))
+    Err(Damage(format!(
+        "it changes block {address}, which there is not"
+    )))
 }
 
 /// Undoes every transaction whose slot is in use.

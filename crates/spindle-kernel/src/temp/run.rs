@@ -3,6 +3,7 @@
 //! an answer. The space of what has been read, and of a run that is dropped, is free again.
 
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -277,21 +278,21 @@ impl RunReader {
 
     /// Whether a block is the one that was written there.
     fn check(&self, bytes: &[u8], address: BlockAddress) -> Result<()> {
-        block::verify(bytes, address).map_err(|reason| self.damaged(address, reason))?;
+        block::verify(bytes, address).map_err(|damage| self.damaged(address, damage))?;
         match block::kind(bytes) == BlockKind::Temporary as u8
             && block::scn(bytes) == self.run.stamp
         {
             true => Ok(()),
-            false => Err(self.damaged(address, "it is of another sort or aggregation".to_string())),
+            false => Err(self.damaged(address, "it is of another sort or aggregation")),
         }
     }
 
-    fn damaged(&self, address: BlockAddress, reason: String) -> KernelError {
+    fn damaged(&self, address: BlockAddress, reason: impl Display) -> KernelError {
         let device = self.work.sga.storage.tempfile(address.file);
         KernelError::DamagedBlock {
             address,
             device: device.name().to_string(),
-            reason,
+            reason: reason.to_string(),
         }
     }
 }

@@ -108,17 +108,17 @@ impl RowLocks {
         self.shard(row).lock().contains_key(&row)
     }
 
-    /// Error when a row is still locked.
-    pub(crate) fn check_unused(&self) -> std::result::Result<(), String> {
+    /// A row that is still locked, if there is one.
+    pub(crate) fn in_use(&self) -> Option<String> {
         for shard in &self.shards {
             if let Some((row, entry)) = shard.lock().iter().next() {
-                return Err(format!(
+                return Some(format!(
                     "everybody has gone, and row {row} is still locked by transaction {}",
                     entry.owner
                 ));
             }
         }
-        Ok(())
+        None
     }
 
     /// Sends everyone away who waits for a row, to learn that the instance has failed or stops.
@@ -336,7 +336,7 @@ mod tests {
             assert_eq!(poll(next), Poll::Ready(Ok(true)));
         }
         locks.release(&[row(0)]);
-        assert_eq!(locks.check_unused(), Ok(()));
+        assert_eq!(locks.in_use(), None);
     }
 
     #[test]
@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(third.as_mut().poll(&mut context), Poll::Ready(Ok(true)));
         assert_eq!(locks.try_lock(row(0), 4), None);
         locks.release(&[row(0)]);
-        assert_eq!(locks.check_unused(), Ok(()));
+        assert_eq!(locks.in_use(), None);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub use content::{Content, ProbeError, Signature, probe};
 pub use files::LookedFile;
 pub use held::HeldDevice;
 pub(crate) use held::device_at;
-pub(crate) use nodes::NodeDirectory;
+pub(crate) use nodes::{NoNode, NodeDirectory};
 pub use offered::{EmptyDevice, empty_devices};
 pub use places::EDGE_BYTES;
 pub use stack::Footprint;

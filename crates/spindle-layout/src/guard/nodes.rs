@@ -41,25 +41,29 @@ impl NodeDirectory {
         })
     }
 
-    /// A node of a device, by the kernel's name of it. Errors: why there can be none, in words.
-    pub fn node(&self, tree: &SystemTree, device: &HeldDevice) -> Result<PathBuf, String> {
+    /// A node of a device, by the kernel's name of it.
+    pub fn node(&self, tree: &SystemTree, device: &HeldDevice) -> Result<PathBuf, NoNode> {
         let number = device.appearance().number;
         let name = BlockDeviceNode::of(tree, number).map(|node| node.name);
         let path = self.path.join(name.unwrap_or_else(|| number.to_string()));
         let in_directory = self.path.display();
         make_node(&path, number).map_err(|error| {
-            format!("no node of it can be made in {in_directory} ({error}): that takes root, and a container that lets root do it")
+            NoNode(format!("no node of it can be made in {in_directory} ({error}): that takes root, and a container that lets root do it"))
         })?;
         moment::reached("made a node");
         let opened = open_node(&path).map_err(|error| {
-            format!("a node of it cannot be opened in {in_directory} ({error}): mount the file system there without nodev")
+            NoNode(format!("a node of it cannot be opened in {in_directory} ({error}): mount the file system there without nodev"))
         })?;
-        match device.is_same(tree, &opened) {
-            Ok(()) => Ok(path),
-            Err(refusal) => Err(refusal.to_string()),
-        }
+        let same = device.is_same(tree, &opened);
+        same.map_err(|refusal| NoNode(refusal.to_string()))?;
+        Ok(path)
     }
 }
+
+/// Why tools can be given no node of a device.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoNode(pub(crate) String);
 
 fn make_node(path: &Path, number: DeviceNumber) -> io::Result<()> {
     let device = makedev(number.major, number.minor);

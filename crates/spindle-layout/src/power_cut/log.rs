@@ -153,8 +153,7 @@ impl WriteLog {
         let mut at = sector_bytes;
         for entry in 0..count {
             let header = read(at, sector_bytes as usize)?;
-            let header = Header::of(&header, sector_bytes)
-                .map_err(|reason| LogError::Damaged { entry, reason })?;
+            let header = Header::of(&header, sector_bytes, entry)?;
             at += sector_bytes;
             let content = if header.flags & DISCARD != 0 {
                 Content::Zeros(header.bytes)
@@ -190,22 +189,25 @@ struct Header {
 }
 
 impl Header {
-    fn of(sector: &[u8], sector_bytes: u64) -> Result<Header, String> {
+    fn of(sector: &[u8], sector_bytes: u64, entry: u64) -> Result<Header, LogError> {
+        let damaged = |reason| LogError::Damaged { entry, reason };
         let [first, sectors, flags, mark_bytes] =
             [0, 8, 16, 24].map(|offset| number(sector, offset));
         let bytes = sectors.checked_mul(sector_bytes);
         let first_byte = first.checked_mul(sector_bytes);
         let (Some(bytes), Some(first_byte)) = (bytes, first_byte) else {
-            return Err(format!("it begins at sector {first} and has {sectors}"));
+            return Err(damaged(format!(
+                "it begins at sector {first} and has {sectors}"
+            )));
         };
         if bytes > WRITE_BYTES_MAX && flags & DISCARD == 0 {
-            return Err(format!("it writes {bytes} bytes at once"));
+            return Err(damaged(format!("it writes {bytes} bytes at once")));
         }
         let mark = match flags & MARK {
             0 => None,
             _ => {
                 let text = sector[ENTRY_BYTES..].get(..mark_bytes as usize);
-                let text = text.ok_or(format!("a mark of {mark_bytes} bytes"))?;
+                let text = text.ok_or_else(|| damaged(format!("a mark of {mark_bytes} bytes")))?;
                 let text = String::from_utf8_lossy(text);
                 Some(text.trim_end_matches('\0').to_owned())
             }

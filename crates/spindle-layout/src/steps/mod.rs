@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::guard::{
-    Appearance, DeviceState, Guard, HeldDevice, NodeDirectory, Refusal, TakenDevice,
+    Appearance, DeviceState, Guard, HeldDevice, NoNode, NodeDirectory, Refusal, TakenDevice,
 };
 use crate::ledger::{EntryNumber, Ledger, LedgerError};
 use crate::moment;
@@ -255,7 +255,7 @@ pub(crate) struct ReadyDevice {
     /// The file, by whose inode it is known as long as it is open.
     pub file: Option<Arc<File>>,
     /// Why tools that resolve paths cannot be given it.
-    no_node: Option<String>,
+    no_node: Option<NoNode>,
 }
 
 impl ReadyDevice {
@@ -278,7 +278,7 @@ pub(crate) struct Workshop<'a> {
     /// Devices that nobody else may have meanwhile.
     pub taken: BTreeMap<DeviceName, TakenDevice>,
     /// Nodes for tools; or why there are none. `None`: no device was ready yet.
-    pub nodes: Option<Result<NodeDirectory, String>>,
+    pub nodes: Option<Result<NodeDirectory, NoNode>>,
 }
 
 impl Workshop<'_> {
@@ -337,7 +337,7 @@ impl Workshop<'_> {
         Ok(())
     }
 
-    fn nodes(&mut self) -> Result<&Result<NodeDirectory, String>, StepError> {
+    fn nodes(&mut self) -> Result<&Result<NodeDirectory, NoNode>, StepError> {
         if self.nodes.is_none() {
             let tree = &self.site.tree;
             let unique: String = new_uuid(tree)?.chars().take(8).collect();
@@ -350,7 +350,9 @@ impl Workshop<'_> {
             let made = NodeDirectory::make(&directory);
             self.nodes = Some(made.map_err(|error| {
                 let parent = directory.display();
-                format!("no directory {parent} can be made for nodes of devices: {error}")
+                NoNode(format!(
+                    "no directory {parent} can be made for nodes of devices: {error}"
+                ))
             }));
         }
         Ok(self.nodes.as_ref().expect("made just now"))
@@ -366,7 +368,7 @@ impl Workshop<'_> {
                 return Err(StepError::NoNode {
                     device: held.called().to_owned(),
                     tool: tool.to_owned(),
-                    reason: reason.clone(),
+                    reason: reason.to_string(),
                 });
             }
         }

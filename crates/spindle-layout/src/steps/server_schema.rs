@@ -20,8 +20,8 @@ pub struct ServerSchema {
 /// Drops a schema, if it is there and the run's.
 ///
 /// # Errors
-/// Why it could not be, in words.
-pub type DropSchema = fn(&ServerSchema) -> Result<SchemaGone, String>;
+/// [`StepError::Schema`].
+pub type DropSchema = fn(&ServerSchema) -> Result<SchemaGone, StepError>;
 
 /// What became of a schema that was to be dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,14 +55,11 @@ impl ServerSchema {
                 reason: "only `spindle clean` can come to its server".to_owned(),
             });
         };
-        match drop_schema(self) {
-            Ok(SchemaGone::Dropped) => Ok(Undone::Removed),
-            Ok(SchemaGone::WasNot) => Ok(Undone::WasNot),
-            Ok(SchemaGone::NotOurs) => {
-                Ok(Undone::NotOurs("it is another one of that name".to_owned()))
-            }
-            Err(reason) => Err(StepError::Schema { reason }),
-        }
+        Ok(match drop_schema(self)? {
+            SchemaGone::Dropped => Undone::Removed,
+            SchemaGone::WasNot => Undone::WasNot,
+            SchemaGone::NotOurs => Undone::NotOurs("it is another one of that name".to_owned()),
+        })
     }
 }
 
@@ -93,7 +90,9 @@ mod tests {
                 Some(("dropped", _)) => Ok(SchemaGone::Dropped),
                 Some(("gone", _)) => Ok(SchemaGone::WasNot),
                 Some(("others", _)) => Ok(SchemaGone::NotOurs),
-                _ => Err("it does not answer".to_owned()),
+                _ => Err(StepError::Schema {
+                    reason: "it does not answer".to_owned(),
+                }),
             }
         };
         let cleaned = clean_with(directory.path(), &tree, false, Some(drop_schema)).unwrap();

@@ -296,8 +296,10 @@ impl Measurement<'_> {
         let began = Instant::now();
         let check = self.engine.check(self.running.acknowledged()).await;
         self.times.check_ms = milliseconds(began);
-        let check =
-            check.map_err(|loss| EngineError::failed("the database lost something", loss))?;
+        let check = check.map_err(|error| match error.kind() {
+            ErrorKind::LostRows => EngineError::failed("the database lost something", error),
+            _ => EngineError::failed("whether something was lost is not known", error),
+        })?;
         let mut warnings = self.engine.counters().warnings();
         if self.is_durable_at_once() && dirty_bytes.is_some_and(|bytes| bytes > 0) {
             warnings.push(format!(

@@ -7,25 +7,20 @@ use spindle_io::Env;
 use spindle_io::env::LocalFuture;
 use spindle_io::sync::Latch;
 
-use crate::session::{Session, Share};
-use crate::workload::{Acknowledged, Checker, Workload};
-
-/// What a check found: something was lost, or could not be read. For people.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct NotKept(String);
+use crate::session::{Session, SessionError, Share};
+use crate::workload::{Acknowledged, CheckError, Checker, Workload};
 
 /// What one session has read of every table.
-type Part = Result<Box<dyn Checker>, NotKept>;
+type Part = Result<Box<dyn Checker>, CheckError>;
 
 /// Reads the whole database in this session.
 pub async fn check<S: Session>(
     session: &mut S,
     workload: &dyn Workload,
     acknowledged: Vec<Acknowledged>,
-) -> Result<String, NotKept> {
+) -> Result<String, CheckError> {
     let whole = read(session, workload, acknowledged, Share::WHOLE).await?;
-    whole.finish().map_err(NotKept)
+    whole.finish()
 }
 
 /// The same by `sessions` at once, each in a separate process. Nothing may change the database meanwhile, as each
@@ -36,7 +31,7 @@ pub async fn check_together<S: Session + 'static>(
     acknowledged: &[Acknowledged],
     sessions: u64,
     connect: impl Fn() -> S + Send + Sync + 'static,
-) -> Result<String, NotKept> {
+) -> Result<String, CheckError> {
     let connect = Arc::new(connect);
     let parts: Vec<_> = (0..sessions.max(1))
         .map(|part| {
@@ -60,8 +55,8 @@ pub async fn check_together<S: Session + 'static>(
         // One that panicked has told nothing. All are waited for: a session must not outlive the check.
         let _ = join.ended().await;
         let part = found.lock().take();
-        let part =
-            part.unwrap_or_else(|| Err(NotKept("a session of the check panicked".to_owned())));
+        let panicked = || SessionError::Failed("a session of the check panicked".to_owned());
+        let part = part.unwrap_or_else(|| Err(panicked().into()));
         all = Some(match (all, part) {
             (None, part) => part,
             (Some(Ok(mut whole)), Ok(part)) => {
@@ -72,7 +67,7 @@ pub async fn check_together<S: Session + 'static>(
         });
     }
     let whole = all.expect("there is a session at least")?;
-    whole.finish().map_err(NotKept)
+    whole.finish()
 }
 
 async fn read<S: Session>(
@@ -86,7 +81,7 @@ async fn read<S: Session>(
         let visited = session
             .visit(table, share, &mut |bytes| checker.row(table, bytes))
             .await;
-        visited.map_err(|error| NotKept(error.to_string()))?;
+        visited?;
     }
     Ok(checker)
 }

@@ -17,12 +17,12 @@ use spindle_io::sync::{Latch, Notify, timeout};
 use spindle_io::{Env, Join};
 use spindle_stats::{CensoredTimes, LatencyHistogram};
 
-pub use check::{NotKept, check, check_together};
+pub use check::{check, check_together};
 use open_loop::OpenLoop;
 use rest::Rest;
 pub use time_spent::TimeSpent;
 use time_spent::{ClientClock, Doing, Open};
-pub use work::{RowWork, StatementTotal, Work};
+pub use work::{ClientError, RowWork, StatementTotal, Work};
 
 use crate::arrivals::Arrivals;
 use crate::session::{Session, SessionError};
@@ -99,7 +99,7 @@ struct Board {
     measuring: AtomicBool,
     stopping: AtomicBool,
     stop: Notify,
-    failure: Latch<Option<String>>,
+    failure: Latch<Option<ClientError>>,
     first_error: Latch<Option<String>>,
     at_work: AtomicU64,
     /// Clients that neither have a session yet nor have failed to get one.
@@ -328,7 +328,7 @@ impl Running {
     }
 
     /// The first failure of a client, if any.
-    pub fn failure(&self) -> Option<String> {
+    pub fn failure(&self) -> Option<ClientError> {
         self.board.failure.lock().clone()
     }
 
@@ -420,7 +420,7 @@ impl Running {
     }
 
     /// Lets every client end its transaction and returns when all have; the first failure, if any.
-    pub async fn stop(&mut self) -> Result<(), String> {
+    pub async fn stop(&mut self) -> Result<(), ClientError> {
         self.board.stopping.store(true, Ordering::Release);
         self.board.stop.notify_waiters();
         self.board.begin.notify_waiters();
@@ -430,10 +430,8 @@ impl Running {
         self.board.rest.end();
         for join in std::mem::take(&mut self.joins) {
             if join.ended().await.is_err() {
-                self.board
-                    .failure
-                    .lock()
-                    .get_or_insert("a client panicked".to_string());
+                let mut failure = self.board.failure.lock();
+                failure.get_or_insert(ClientError::Panicked);
             }
         }
         // The work, and with it the database, is let go.
@@ -572,9 +570,9 @@ async fn run_client<W: Work>(
         client,
         behaviour,
     };
-    if let Err(reason) = place.work().await {
+    if let Err(error) = place.work().await {
         let mut failure = board.failure.lock();
-        failure.get_or_insert(format!("client {number}: {reason}"));
+        failure.get_or_insert(ClientError::Failed { number, error });
         drop(failure);
         board.at_work.fetch_sub(1, Ordering::Release);
     }

@@ -7,6 +7,22 @@ use std::sync::Arc;
 use crate::session::{Session, SessionError, Txn};
 use crate::workload::{Client, Table, Workload};
 
+/// What ended a client, and with it the load.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClientError {
+    /// It could not go on.
+    #[error("client {number}: {error}")]
+    Failed {
+        /// Which one, from 0 on.
+        number: usize,
+        /// What happened.
+        error: SessionError,
+    },
+    /// A defect of this program.
+    #[error("a client panicked")]
+    Panicked,
+}
+
 /// What the executions of one statement took, of all clients since they began.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatementTotal {

@@ -18,7 +18,7 @@ use crate::sql::connection::{LoadPart, SqlConnection};
 use crate::sql::dialect::Dialect;
 use crate::sql::kind::{Kind, Made, MadeFor, Pace};
 use crate::sql::{Origin, SqlTransaction, SqlWorkload};
-use crate::workload::{Acknowledged, Client};
+use crate::workload::{Acknowledged, CheckError, Client};
 
 words! {
     /// What becomes of the times of a recording.
@@ -320,8 +320,7 @@ impl SqlWorkload for ReplayWorkload {
         &self,
         connection: &mut dyn SqlConnection,
         _: &[Acknowledged],
-    ) -> Result<String, String> {
-        let compared = self.data.compare_answers(connection);
-        compared.map_err(|error| error.to_string())
+    ) -> Result<String, CheckError> {
+        self.data.compare_answers(connection)
     }
 }

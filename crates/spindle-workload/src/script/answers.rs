@@ -4,6 +4,7 @@
 use super::program::Placed;
 use crate::session::SessionError;
 use crate::sql::{Row, SqlConnection, Value};
+use crate::workload::CheckError;
 
 const TABLE: &str = "spindle_answers";
 /// Of an answer's first row, so much is shown, characters.
@@ -17,17 +18,6 @@ struct Answer {
     hash: i64,
     /// The first row.
     first: String,
-}
-
-/// Why a check is not passed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CheckError {
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    #[error("{0} of {1} answers were kept after the load")]
-    NotKept(usize, usize),
-    #[error("{0}: {1}")]
-    Changed(String, String),
 }
 
 /// Asks and keeps the answers.
@@ -85,15 +75,17 @@ pub(super) fn compare(
     });
     asked?;
     if kept.len() != questions.len() {
-        return Err(CheckError::NotKept(kept.len(), questions.len()));
+        return Err(CheckError::Lost(format!(
+            "{} of {} answers were kept after the load",
+            kept.len(),
+            questions.len()
+        )));
     }
     for (question, before) in questions.iter().zip(&kept) {
         let now = ask(question, connection)?;
         if now != *before {
-            return Err(CheckError::Changed(
-                question.place.clone(),
-                difference(before, &now),
-            ));
+            let what = difference(before, &now);
+            return Err(CheckError::Lost(format!("{}: {what}", question.place)));
         }
     }
     Ok(match questions.len() {

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use spindle_text::load_file::{Dump, DumpForm, LoadFile};
 use spindle_text::section::{Refusal, Shown, TextFile};
 
-use super::answers::{self, CheckError};
+use super::answers;
 use super::program::{self, FileMistake, Placed};
 use crate::session::SessionError;
 use crate::sql::Dialect;
 use crate::sql::SqlConnection;
+use crate::workload::CheckError;
 
 /// What is loaded, and what is asked before and after.
 pub(crate) struct OwnData {

@@ -32,7 +32,7 @@ use std::time::Duration;
 use spindle_text::load_file::Dump;
 
 use crate::session::SessionError;
-use crate::workload::{Acknowledged, Client};
+use crate::workload::{Acknowledged, CheckError, Client};
 
 /// Which of a workload's statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,13 +133,16 @@ pub trait SqlWorkload: Send + Sync {
     /// The client's next transaction.
     fn next(&self, client: &mut Client) -> Box<dyn SqlTransaction>;
 
-    /// Looks at the whole database after a run; `acknowledged` has, for each client, what it was
-    /// promised. What was found is a sentence for people either way.
+    /// Looks at the whole database after a run; `acknowledged` has, for each client, what it was promised. What was
+    /// found, in words.
+    ///
+    /// # Errors
+    /// See [`CheckError`].
     fn check(
         &self,
         connection: &mut dyn SqlConnection,
         acknowledged: &[Acknowledged],
-    ) -> Result<String, String>;
+    ) -> Result<String, CheckError>;
 }
 
 /// A transaction: its inputs, drawn when it was made, so that trying again does the same.

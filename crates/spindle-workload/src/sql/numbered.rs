@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::connection::{Row, SqlConnection};
-use crate::session::SessionError;
-use crate::workload::Acknowledged;
+use crate::workload::{Acknowledged, CheckError};
 
 /// What a client's rows say.
 #[derive(Debug, Clone, Copy, Default)]
@@ -15,32 +14,16 @@ struct Found {
     last: u64,
 }
 
-/// Why transactions cannot be said to be there.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotThere {
-    /// The rows could not be read.
-    #[error(transparent)]
-    Unread(#[from] SessionError),
-    /// A client was promised something else.
-    #[error("client {client} {what}")]
-    Wrong {
-        /// Which client.
-        client: usize,
-        /// What is missing or too much.
-        what: String,
-    },
-}
-
 /// Compares what clients were promised with what the database has; `rows` selects a `client` and a `number` for each
 /// transaction. How many there are.
 ///
 /// # Errors
-/// See [`NotThere`].
+/// See [`CheckError`].
 pub fn check(
     connection: &mut dyn SqlConnection,
     rows: &str,
     acknowledged: &[Acknowledged],
-) -> Result<u64, NotThere> {
+) -> Result<u64, CheckError> {
     let mut clients: BTreeMap<usize, Found> = BTreeMap::new();
     let sql = format!(
         "select client, count(*), count(distinct number), max(number) from ({rows}) as numbered group by client"
@@ -58,11 +41,14 @@ pub fn check(
     judge(&clients, acknowledged)
 }
 
-fn judge(clients: &BTreeMap<usize, Found>, acknowledged: &[Acknowledged]) -> Result<u64, NotThere> {
+fn judge(
+    clients: &BTreeMap<usize, Found>,
+    acknowledged: &[Acknowledged],
+) -> Result<u64, CheckError> {
     for (client, promised) in acknowledged.iter().enumerate() {
         let found = clients.get(&client).copied().unwrap_or_default();
         if let Some(what) = wrong_with(*promised, found) {
-            return Err(NotThere::Wrong { client, what });
+            return Err(CheckError::Lost(format!("client {client} {what}")));
         }
     }
     Ok(clients.values().map(|found| found.numbers).sum())
@@ -90,8 +76,8 @@ impl Numbers {
     /// The same as [`check`].
     ///
     /// # Errors
-    /// See [`NotThere`].
-    pub fn check(&self, acknowledged: &[Acknowledged]) -> Result<u64, NotThere> {
+    /// See [`CheckError`].
+    pub fn check(&self, acknowledged: &[Acknowledged]) -> Result<u64, CheckError> {
         let found = |numbers: &Vec<u64>| {
             let mut sorted = numbers.clone();
             sorted.sort_unstable();

@@ -13,7 +13,9 @@ use super::value::Value;
 use super::{SqlTransaction, SqlWorkload};
 use crate::ledger::{BALANCE, CHECKED_BYTES, NUMBER, VERSIONS};
 use crate::session::{Edit, Operation, SessionError, Txn};
-use crate::workload::{Acknowledged, Client, RowLength, Table, TableSize, TableSpec, Workload};
+use crate::workload::{
+    Acknowledged, CheckError, Client, RowLength, Table, TableSize, TableSpec, Workload,
+};
 
 /// A row that fills a block has so many bytes. PostgreSQL's pages of 8 KiB are half filled when it is loaded
 /// (`fillfactor`), so that there is one to a page and room for its next version; InnoDB has two to its page of 16 KiB,
@@ -202,7 +204,7 @@ impl SqlWorkload for RowsInSql {
         &self,
         connection: &mut dyn SqlConnection,
         acknowledged: &[Acknowledged],
-    ) -> Result<String, String> {
+    ) -> Result<String, CheckError> {
         let mut checker = self.workload.checker(acknowledged.to_vec());
         for (number, spec) in self.specs.iter().enumerate() {
             let mut bytes = [0; CHECKED_BYTES];
@@ -216,7 +218,7 @@ impl SqlWorkload for RowsInSql {
                     Ok(())
                 },
             );
-            asked.map_err(|error| error.to_string())?;
+            asked?;
         }
         checker.finish()
     }

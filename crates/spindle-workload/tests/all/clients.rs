@@ -8,7 +8,7 @@ use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_io::sim::World;
 use spindle_io::sync::{Latch, timeout};
-use spindle_workload::driver::{self, Behaviour, Running, Work};
+use spindle_workload::driver::{self, Behaviour, ClientError, Running, Work};
 use spindle_workload::{Acknowledged, Client, SessionError};
 
 const MS: u64 = 1_000_000;
@@ -99,7 +99,7 @@ struct Ended {
     rolled_back: u64,
     finished_by_itself: bool,
     first_error: Option<String>,
-    result: Result<(), String>,
+    result: Result<(), ClientError>,
 }
 
 /// Lets clients carry out `transactions` each, for a minute at most.
@@ -240,7 +240,7 @@ fn a_lost_connection_ends_the_run() {
         ..Seen::default()
     };
     let ended = run(1, 4, false, seen);
-    let reason = ended.result.unwrap_err();
+    let reason = ended.result.unwrap_err().to_string();
     assert!(reason.contains("client 0: the server is gone"), "{reason}");
     assert!(ended.finished_by_itself);
     assert_eq!(ended.committed, 1);
@@ -282,7 +282,13 @@ fn a_server_that_stays_away_is_given_up() {
         ..Seen::default()
     };
     let ended = run(1, 3, true, seen);
-    assert!(ended.result.unwrap_err().contains("the server is gone"));
+    assert!(
+        ended
+            .result
+            .unwrap_err()
+            .to_string()
+            .contains("the server is gone")
+    );
     assert!(ended.finished_by_itself);
 }
 

@@ -192,7 +192,7 @@ async fn run_database(
     drop(running);
     let engine = Arc::into_inner(engine).expect("all sessions have ended");
     let down = engine.stop(Shutdown::Abort).await;
-    stopped.map_err(PowerCutError::Clients)?;
+    stopped.map_err(|error| PowerCutError::Clients(error.to_string()))?;
     down?;
     Ok(())
 }

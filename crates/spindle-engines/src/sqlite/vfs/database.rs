@@ -11,6 +11,7 @@ use spindle_io::{Arena, BlockDevice, IoError, IoOutcome, Operation, Request, Sub
 use super::header::Header;
 use super::locks::Locks;
 use super::shared_memory::SharedMemory;
+use crate::EngineError;
 
 /// The least that direct I/O is done in, whatever a device allows.
 const SECTOR_BYTES: u32 = 512;
@@ -63,24 +64,27 @@ impl Counts {
 }
 
 impl Database {
-    /// The database on a device. Error: why it cannot be worked with, in words.
-    pub fn open(name: &str, device: Arc<dyn BlockDevice>) -> Result<Database, String> {
+    /// The database on a device.
+    ///
+    /// # Errors
+    /// `Failed`: it cannot be worked with.
+    pub fn open(name: &str, device: Arc<dyn BlockDevice>) -> Result<Database, EngineError> {
         let limits = device.limits();
         let block_bytes = limits.alignment_bytes.max(SECTOR_BYTES);
         let header = header_of(&*device, block_bytes)?;
         let page_bytes = header.page_bytes;
         if page_bytes < block_bytes {
-            return Err(format!(
+            return Err(EngineError::from(format!(
                 "its database has pages of {page_bytes} bytes, and the device's blocks have {block_bytes}: set page_size = \
                  {block_bytes} or more"
-            ));
+            )));
         }
         let pages_max = limits.capacity_bytes / u64::from(page_bytes);
         if u64::from(header.pages) > pages_max {
-            return Err(format!(
+            return Err(EngineError::from(format!(
                 "its database has {} pages of {page_bytes} bytes, and the device has room for {pages_max}",
                 header.pages
-            ));
+            )));
         }
         Ok(Database {
             name: name.to_owned(),
@@ -121,8 +125,8 @@ impl Database {
     }
 }
 
-/// What the first block of a device says. Error: for people.
-fn header_of(device: &dyn BlockDevice, block_bytes: u32) -> Result<Header, String> {
+/// What the first block of a device says.
+fn header_of(device: &dyn BlockDevice, block_bytes: u32) -> Result<Header, EngineError> {
     let arena = Arena::new(block_bytes as usize, 1).map_err(|error| error.to_string())?;
     let frame = arena.allocate().expect("it has a frame");
     let hold = frame.try_write_hold().expect("nobody else has the frame");

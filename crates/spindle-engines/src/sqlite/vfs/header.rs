@@ -2,6 +2,8 @@
 //! They lie in one sector, which is written whole or not at all, so that they can be read after a crash, before SQLite
 //! has recovered the database: they are then those of before or of after what was cut short.
 
+use crate::{EngineError, ErrorKind};
+
 /// Bytes of a header.
 pub(super) const HEADER_BYTES: usize = 100;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -21,9 +23,11 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads the first [`HEADER_BYTES`] bytes of a database. Error: why they are none that can be relied on, for
-    /// people.
-    pub fn read(bytes: &[u8]) -> Result<Header, String> {
+    /// Reads the first [`HEADER_BYTES`] bytes of a database.
+    ///
+    /// # Errors
+    /// `Failed`: they cannot be relied on.
+    pub fn read(bytes: &[u8]) -> Result<Header, EngineError> {
         let number = |at: usize| {
             let four = bytes.get(at..at + 4);
             four.map_or(0, |four| {
@@ -31,7 +35,7 @@ impl Header {
             })
         };
         if bytes.len() < HEADER_BYTES || !bytes.starts_with(MAGIC) {
-            return Err("there is no SQLite database on it".to_owned());
+            return Err(damaged("there is no SQLite database on it"));
         }
         // 65,536 does not fit in two bytes, and is written as 1.
         let page_bytes = match number(PAGE_BYTES_AT) >> 16 {
@@ -39,19 +43,22 @@ impl Header {
             bytes => bytes,
         };
         if !page_bytes.is_power_of_two() || page_bytes < 512 {
-            return Err(format!(
+            return Err(damaged(format!(
                 "its database is damaged: pages of {page_bytes} bytes"
-            ));
+            )));
         }
         let pages = number(PAGES_AT);
         if pages == 0 || number(CHANGES_AT) != number(PAGES_VALID_FOR_AT) {
-            return Err(
-                "its database does not say how many pages it has: it was last written by a SQLite before 3.7.0"
-                    .to_owned(),
-            );
+            return Err(damaged(
+                "its database does not say how many pages it has: it was last written by a SQLite before 3.7.0",
+            ));
         }
         Ok(Header { page_bytes, pages })
     }
+}
+
+fn damaged(words: impl Into<String>) -> EngineError {
+    EngineError::new(ErrorKind::Failed, words)
 }
 
 #[cfg(test)]

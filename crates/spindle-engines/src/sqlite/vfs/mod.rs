@@ -81,16 +81,16 @@ impl Attached {
     /// # Errors
     /// `Failed`: it cannot be opened, or holds no database that can be worked with there.
     pub fn open(path: &Path, elsewhere: &Elsewhere) -> Result<Attached, EngineError> {
-        let failed = |reason: String| {
+        let failed = |reason: EngineError| {
             EngineError::failed(format!("opening the database {}", path.display()), reason)
         };
         let name = path
             .to_str()
-            .ok_or_else(|| failed("its path is no text".to_owned()))?;
+            .ok_or_else(|| failed("its path is no text".to_owned().into()))?;
         let (device, mounted): (Arc<dyn BlockDevice>, Mounted) = match elsewhere {
             Elsewhere::Device(device) => {
                 let device = device.open(Caching::Direct, Queue::sync());
-                let device = device.map_err(|error| failed(error.to_string()))?;
+                let device = device.map_err(|error| failed(error.to_string().into()))?;
                 (Arc::new(device), Mounted(None))
             }
             Elsewhere::Group(place) => {
@@ -99,7 +99,7 @@ impl Attached {
                     let file = opening.open(place, Caching::Direct, Queue::sync(), None);
                     block_on(file).map(|file| (file.device, opening))
                 });
-                let (device, opening) = opened.map_err(|error| failed(error.to_string()))?;
+                let (device, opening) = opened.map_err(|error| failed(error.to_string().into()))?;
                 (device, Mounted(Some(opening)))
             }
         };
@@ -107,7 +107,7 @@ impl Attached {
         Attached::of(database, mounted).map_err(failed)
     }
 
-    fn of(database: Database, mounted: Mounted) -> Result<Attached, String> {
+    fn of(database: Database, mounted: Mounted) -> Result<Attached, EngineError> {
         register()?;
         let database = Arc::new(database);
         databases().insert(database.name.clone(), Arc::clone(&database));
@@ -164,7 +164,7 @@ impl Drop for Mounted {
 }
 
 /// Makes the VFS known to SQLite, once.
-fn register() -> Result<(), String> {
+fn register() -> Result<(), EngineError> {
     static REGISTERED: OnceLock<Result<(), i32>> = OnceLock::new();
     let registered = REGISTERED.get_or_init(|| {
         let name = CString::new(NAME).expect("a name without zeros");
@@ -173,7 +173,7 @@ fn register() -> Result<(), String> {
         };
         register_static(name, DeviceVfs, options).map(|_| ())
     });
-    registered.map_err(|code| format!("SQLite does not take the VFS: error {code}"))
+    registered.map_err(|code| format!("SQLite does not take the VFS: error {code}").into())
 }
 
 struct DeviceVfs;

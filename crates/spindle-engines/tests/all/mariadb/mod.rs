@@ -28,7 +28,7 @@ use spindle_layout::{GoldenTree, TreeDirectories, TreeImage, Verify};
 use spindle_workload::driver::{Behaviour, Running};
 use spindle_workload::sql::{RowsInSql, SqlConnection, SqlWorkload};
 use spindle_workload::{
-    Acknowledged, OltpMix, OltpMixSettings, RedoStress, Slob, SlobSettings, Workload,
+    Acknowledged, CheckError, OltpMix, OltpMixSettings, RedoStress, Slob, SlobSettings, Workload,
 };
 
 use crate::progress::wait_for;
@@ -287,7 +287,8 @@ fn a_lost_change_is_found() {
         .unwrap();
     let missed = workload
         .check(&mut *connection, &[0, 5, 0].map(Acknowledged::up_to))
-        .unwrap_err();
+        .unwrap_err()
+        .to_string();
     assert!(missed.contains("client 1 was promised 5"), "{missed}");
     drop(connection);
     running.stop(Stop::Clean).unwrap();
@@ -510,7 +511,7 @@ fn survives_a_kill(
     request: &ServerRequest,
     directories: &TreeDirectories,
     workload: &Arc<dyn SqlWorkload>,
-) -> Result<String, String> {
+) -> Result<String, CheckError> {
     let running_server = started(request, directories);
     let engine = SqlUnderTest::new(
         Arc::clone(&running_server),
@@ -548,7 +549,7 @@ fn a_promise_that_is_not_kept_is_found() {
     // Once a second redo is written all the same: a kill may come just then.
     let mut kills = (0..5).map(|_| survives_a_kill(&request, &made, &workload));
     let lost = kills.find_map(Result::err);
-    assert!(lost.unwrap().contains("was promised"));
+    assert!(lost.unwrap().to_string().contains("was promised"));
 }
 
 /// Each client's transactions that the database has.

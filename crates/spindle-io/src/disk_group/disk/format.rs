@@ -84,9 +84,20 @@ pub(crate) struct DiskLayout {
     pub(crate) slot_aus: u32,
 }
 
+/// A disk without room for metadata and files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "it holds {capacity_bytes} bytes; a disk needs at least {needed_bytes} with allocation units of {au_bytes}"
+)]
+pub(crate) struct TooSmall {
+    capacity_bytes: u64,
+    needed_bytes: u64,
+    au_bytes: u64,
+}
+
 impl DiskLayout {
-    /// The layout of a disk of that size; in words why it has none.
-    pub(crate) fn new(capacity_bytes: u64, au_bytes: u64) -> Result<DiskLayout, String> {
+    /// The layout of a disk of that size.
+    pub(crate) fn new(capacity_bytes: u64, au_bytes: u64) -> Result<DiskLayout, TooSmall> {
         let total_aus = u32::try_from(capacity_bytes / au_bytes).unwrap_or(u32::MAX);
         let slot_aus = (total_aus / SLOT_PART).max(1);
         let layout = DiskLayout {
@@ -95,10 +106,12 @@ impl DiskLayout {
             slot_aus,
         };
         if total_aus < layout.first_data_au() + DATA_AUS_MIN {
-            return Err(format!(
-                "it holds {capacity_bytes} bytes; a disk needs at least {} with allocation units of {au_bytes}",
-                u64::from(FIRST_SLOT_AU + 2 + DATA_AUS_MIN) * au_bytes
-            ));
+            let needed_bytes = u64::from(FIRST_SLOT_AU + 2 + DATA_AUS_MIN) * au_bytes;
+            return Err(TooSmall {
+                capacity_bytes,
+                needed_bytes,
+                au_bytes,
+            });
         }
         Ok(layout)
     }
@@ -384,11 +397,8 @@ mod tests {
             assert_eq!(layout.slot_at(1) + layout.slot_bytes(), data_at);
             assert!(layout.total_aus >> layout.map_shift() <= MAP_BITS);
         }
-        assert!(
-            DiskLayout::new(7 << 20, 1 << 20)
-                .unwrap_err()
-                .contains("at least 8388608")
-        );
+        let too_small = DiskLayout::new(7 << 20, 1 << 20).unwrap_err();
+        assert_eq!(too_small.needed_bytes, 8 << 20);
     }
 
     #[test]

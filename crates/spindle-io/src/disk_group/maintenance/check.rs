@@ -160,7 +160,11 @@ impl Core {
             )
         };
         match state.space() {
-            Err(what) => report.findings.push(Finding::Allocation(what)),
+            Err(misplaced) => {
+                report
+                    .findings
+                    .push(Finding::Allocation(misplaced.to_string()));
+            }
             // Files that are being made have space that no extent map knows.
             Ok(of_maps) if of_maps != space && !reserved => {
                 let what = "it has space in use that belongs to no extent, or the other way round"

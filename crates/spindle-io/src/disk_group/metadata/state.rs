@@ -191,8 +191,8 @@ impl State {
         disks.map(candidate).collect()
     }
 
-    /// The allocation table that the extent maps make; in words which extents lie where they cannot.
-    pub(crate) fn space(&self) -> Result<Space, String> {
+    /// The allocation table that the extent maps make.
+    pub(crate) fn space(&self) -> Result<Space, Misplaced> {
         let mut space = Space::default();
         for (disk, entry) in &self.disks {
             space
@@ -203,16 +203,30 @@ impl State {
             for (number, extent) in file.map.extents().iter().enumerate() {
                 for place in extent.places() {
                     if !space.take(place, file.map.shape.aus(number)) {
-                        return Err(format!(
-                            "extent {number} of file {} lies where there is no free space (disk {}, allocation unit {})",
-                            file.name, place.disk, place.au
-                        ));
+                        return Err(Misplaced {
+                            extent: number,
+                            file: file.name.clone(),
+                            disk: place.disk,
+                            au: place.au,
+                        });
                     }
                 }
             }
         }
         Ok(space)
     }
+}
+
+/// An extent that lies where no free space is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "extent {extent} of file {file} lies where there is no free space (disk {disk}, allocation unit {au})"
+)]
+pub(crate) struct Misplaced {
+    extent: usize,
+    file: String,
+    disk: u16,
+    au: u32,
 }
 
 #[cfg(test)]
@@ -283,12 +297,7 @@ pub(crate) mod tests {
         state
             .apply(&Change::FileCreated { file: 0, entry })
             .unwrap();
-        assert!(
-            state
-                .space()
-                .err()
-                .unwrap()
-                .contains("extent 1 of file users01")
-        );
+        let found = state.space().err().unwrap();
+        assert_eq!((found.extent, &*found.file), (1, "users01"));
     }
 }

@@ -167,9 +167,9 @@ async fn mount(
         .map(|(disk, _)| *disk)
         .collect();
     check_missing(&state, &members, &missing, &disks.unreadable, options)?;
-    let space = state.space().map_err(|what| DiskGroupError::Damaged {
+    let space = state.space().map_err(|misplaced| DiskGroupError::Damaged {
         group: state.group_name.clone(),
-        what,
+        what: misplaced.to_string(),
     })?;
     let last_online = state.moment();
     for disk in missing {

@@ -2,7 +2,7 @@
 //! missing, and the columns of both keys agree.
 
 use crate::sql::connection::SqlConnection;
-use crate::workload::Acknowledged;
+use crate::workload::{Acknowledged, CheckError};
 
 /// What a client's rows add up to.
 #[derive(Clone, Copy, Default)]
@@ -28,7 +28,7 @@ pub(super) fn check(
     connection: &mut dyn SqlConnection,
     commit_every: u64,
     acknowledged: &[Acknowledged],
-) -> Result<String, String> {
+) -> Result<String, CheckError> {
     let mut clients = vec![Found::default(); acknowledged.len()];
     let sql = "select c2, count(*), max(c1), sum(case when c1 = c3 and c2 = c4 then 0 else 1 end) from junk group by c2";
     let asked = connection.ask(sql, &mut |row| {
@@ -42,27 +42,19 @@ pub(super) fn check(
         }
         Ok(())
     });
-    asked.map_err(|error| error.to_string())?;
-    judge(&clients, commit_every, acknowledged).map_err(|wrong| wrong.to_string())
+    asked?;
+    judge(&clients, commit_every, acknowledged)
 }
 
-/// What a client was promised and does not have.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("client {client} {what}")]
-pub(super) struct Wrong {
-    client: usize,
-    what: String,
-}
-
-/// Compares what was found with what the clients were promised; a sentence for people.
+/// Compares what was found with what the clients were promised.
 pub(super) fn judge(
     clients: &[Found],
     commit_every: u64,
     acknowledged: &[Acknowledged],
-) -> Result<String, Wrong> {
+) -> Result<String, CheckError> {
     for (client, (found, promised)) in clients.iter().zip(acknowledged).enumerate() {
         if let Some(what) = wrong_with(*found, commit_every, *promised) {
-            return Err(Wrong { client, what });
+            return Err(CheckError::Lost(format!("client {client} {what}")));
         }
     }
     let rows: u64 = clients.iter().map(|found| found.rows).sum();

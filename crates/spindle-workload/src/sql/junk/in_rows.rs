@@ -9,8 +9,8 @@ use super::check::{Found, judge};
 use super::{C6_LENGTH, C7_LENGTH, Junk};
 use crate::session::{Operation, Txn};
 use crate::workload::{
-    Acknowledged, Checker, Client, IndexSpec, Inserts, RowLength, Table, TableSize, TableSpec,
-    Workload,
+    Acknowledged, CheckError, Checker, Client, IndexSpec, Inserts, RowLength, Table, TableSize,
+    TableSpec, Workload,
 };
 
 const JUNK: usize = 0;
@@ -149,9 +149,8 @@ impl Checker for Rows {
         }
     }
 
-    fn finish(&self) -> Result<String, String> {
-        let judged = judge(&self.clients, self.commit_every, &self.acknowledged);
-        judged.map_err(|wrong| wrong.to_string())
+    fn finish(&self) -> Result<String, CheckError> {
+        judge(&self.clients, self.commit_every, &self.acknowledged)
     }
 }
 
@@ -203,7 +202,7 @@ mod tests {
         (junk, rows)
     }
 
-    fn judged(junk: &JunkInRows, rows: &[Vec<u8>], commits: u64) -> Result<String, String> {
+    fn judged(junk: &JunkInRows, rows: &[Vec<u8>], commits: u64) -> Result<String, CheckError> {
         let mut checker = junk.checker(vec![Acknowledged::up_to(commits); 2]);
         let mut other = junk.checker(vec![Acknowledged::up_to(commits); 2]);
         let (some, others) = rows.split_at(rows.len() / 3);
@@ -242,6 +241,7 @@ mod tests {
         assert!(
             judged(&junk, &wrong, 3)
                 .unwrap_err()
+                .to_string()
                 .contains("do not agree")
         );
     }

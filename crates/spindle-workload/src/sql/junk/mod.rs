@@ -20,7 +20,7 @@ use super::value::Value;
 use super::{SqlTransaction, SqlWorkload};
 use crate::session::SessionError;
 use crate::sql::kind::{Data, Kind, Made, MadeFor, Pace, RowsInserted};
-use crate::workload::{Acknowledged, Client};
+use crate::workload::{Acknowledged, CheckError, Client};
 use statements::{CALL, INSERT};
 
 /// Characters of `c6`, which is as wide as its type, and of `c7`: rows of about 200 bytes.
@@ -150,7 +150,7 @@ impl SqlWorkload for Junk {
         &self,
         connection: &mut dyn SqlConnection,
         acknowledged: &[Acknowledged],
-    ) -> Result<String, String> {
+    ) -> Result<String, CheckError> {
         check::check(connection, u64::from(self.commit_every), acknowledged)
     }
 }

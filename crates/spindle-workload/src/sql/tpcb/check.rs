@@ -1,10 +1,9 @@
 //! What must hold after TPC-B: the balances of accounts, tellers and branches, and what history says moved them, are
 //! the same in sum, and history has every transaction that a client was promised.
 
-use crate::session::SessionError;
 use crate::sql::connection::SqlConnection;
 use crate::sql::numbered;
-use crate::workload::Acknowledged;
+use crate::workload::{Acknowledged, CheckError};
 
 /// The tables, and what is summed up in each.
 const SUMS: [(&str, &str); 4] = [
@@ -13,17 +12,6 @@ const SUMS: [(&str, &str); 4] = [
     ("branches", "select sum(bbalance) from branches"),
     ("history", "select sum(delta) from history"),
 ];
-
-/// Why a database is not what it must be.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum CheckError {
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    #[error(transparent)]
-    Disagreement(#[from] Disagreement),
-    #[error(transparent)]
-    NotThere(#[from] numbered::NotThere),
-}
 
 pub(super) fn check(
     connection: &mut dyn SqlConnection,
@@ -44,15 +32,8 @@ pub(super) fn check(
     Ok(said(count, agreed))
 }
 
-/// The sums of the tables differ.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("balances do not agree: {told}")]
-pub(super) struct Disagreement {
-    told: String,
-}
-
 /// What all four add up to.
-pub(super) fn agreed(sums: [i64; 4]) -> Result<i64, Disagreement> {
+pub(super) fn agreed(sums: [i64; 4]) -> Result<i64, CheckError> {
     if sums.iter().all(|sum| *sum == sums[0]) {
         return Ok(sums[0]);
     }
@@ -60,9 +41,8 @@ pub(super) fn agreed(sums: [i64; 4]) -> Result<i64, Disagreement> {
     let told: Vec<String> = tables
         .map(|((table, _), sum)| format!("{table} {sum}"))
         .collect();
-    Err(Disagreement {
-        told: told.join(", "),
-    })
+    let told = told.join(", ");
+    Err(CheckError::Lost(format!("balances do not agree: {told}")))
 }
 
 /// That all is well.

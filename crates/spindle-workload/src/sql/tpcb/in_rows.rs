@@ -11,8 +11,8 @@ use crate::keyed::{Ended, IndexOf, Keyed, Procedure, Step, is_missing};
 use crate::session::{SessionError, Txn};
 use crate::sql::numbered::Numbers;
 use crate::workload::{
-    Acknowledged, Checker, Client, IndexSpec, Inserts, RowLength, Table, TableSize, TableSpec,
-    Workload,
+    Acknowledged, CheckError, Checker, Client, IndexSpec, Inserts, RowLength, Table, TableSize,
+    TableSpec, Workload,
 };
 
 const BRANCHES: usize = 0;
@@ -260,10 +260,8 @@ impl Checker for Sums {
         self.entries.add_all(other.entries);
     }
 
-    fn finish(&self) -> Result<String, String> {
-        let agreed = agreed(self.sums).map_err(|wrong| wrong.to_string())?;
-        let count = self.entries.check(&self.acknowledged);
-        let count = count.map_err(|wrong| wrong.to_string())?;
-        Ok(said(count, agreed))
+    fn finish(&self) -> Result<String, CheckError> {
+        let agreed = agreed(self.sums)?;
+        Ok(said(self.entries.check(&self.acknowledged)?, agreed))
     }
 }

@@ -18,7 +18,7 @@ use super::connection::{LoadPart, SqlConnection};
 use super::dialect::Dialect;
 use super::{SqlTransaction, SqlWorkload};
 use crate::sql::kind::{Data, Kind, Made, MadeFor, check_room};
-use crate::workload::{Acknowledged, Client, Workload};
+use crate::workload::{Acknowledged, CheckError, Client, Workload};
 use transaction::{Select, TpcbTransaction};
 
 /// Rows for each branch, as in TPC-B 1.3 and `pgbench`.
@@ -170,7 +170,7 @@ impl SqlWorkload for Tpcb {
         &self,
         connection: &mut dyn SqlConnection,
         acknowledged: &[Acknowledged],
-    ) -> Result<String, String> {
-        check::check(connection, acknowledged).map_err(|wrong| wrong.to_string())
+    ) -> Result<String, CheckError> {
+        check::check(connection, acknowledged)
     }
 }

@@ -2,10 +2,9 @@
 //! payment that a client was promised. Condition 11, as the standard has it, holds of a database just loaded; here the
 //! deliveries that customers count are added.
 
-use crate::session::SessionError;
 use crate::sql::connection::SqlConnection;
-use crate::sql::numbered::{self, NotThere};
-use crate::workload::Acknowledged;
+use crate::sql::numbered;
+use crate::workload::{Acknowledged, CheckError};
 
 /// A condition: its number in the standard, what it says, and a statement that counts where it does not hold.
 const CONDITIONS: [(&[u32], &str, &str); 12] = [
@@ -102,43 +101,14 @@ const NUMBERED: &str = "select o_client as client, o_number as number from order
 /// Stands in the statement of condition 11 for the orders of a district that were delivered when it was loaded.
 const LOADED: &str = "LOADED";
 
-/// What is wrong with the database.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Inconsistent {
-    /// A condition could not be looked at.
-    #[error("condition {condition}: {error}")]
-    Unread {
-        /// Its number.
-        condition: u32,
-        /// Why.
-        error: SessionError,
-    },
-    /// A condition does not hold.
-    #[error("condition of consistency {condition}, that {says}, does not hold in {cases} cases")]
-    Broken {
-        /// Its number.
-        condition: u32,
-        /// What it says.
-        says: &'static str,
-        /// How often.
-        cases: u64,
-    },
-    /// A client was promised something else.
-    #[error(transparent)]
-    NotThere(#[from] NotThere),
-}
-
-impl Inconsistent {
-    /// A condition that does not hold in so many cases.
-    pub fn broken(condition: u32, cases: u64) -> Inconsistent {
-        let mut all = CONDITIONS.iter();
-        let found = all.find(|(numbers, ..)| numbers.contains(&condition));
-        Inconsistent::Broken {
-            condition,
-            says: found.map_or("the standard does not have", |(_, says, _)| says),
-            cases,
-        }
-    }
+/// A condition that does not hold in some cases.
+pub fn broken(condition: u32, cases: u64) -> CheckError {
+    let mut all = CONDITIONS.iter();
+    let found = all.find(|(numbers, ..)| numbers.contains(&condition));
+    let says = found.map_or("the standard does not have", |(_, says, _)| says);
+    CheckError::Lost(format!(
+        "condition of consistency {condition}, that {says}, does not hold in {cases} cases"
+    ))
 }
 
 /// That all is well.
@@ -150,7 +120,7 @@ pub fn check(
     connection: &mut dyn SqlConnection,
     loaded_delivered: u64,
     acknowledged: &[Acknowledged],
-) -> Result<String, Inconsistent> {
+) -> Result<String, CheckError> {
     for (numbers, _, sql) in CONDITIONS {
         let condition = numbers[0];
         let mut cases = 0;
@@ -159,9 +129,9 @@ pub fn check(
             cases = row.int(0)?.unsigned_abs();
             Ok(())
         });
-        asked.map_err(|error| Inconsistent::Unread { condition, error })?;
+        asked.map_err(|error| error.at(&format!("condition {condition}")))?;
         if cases > 0 {
-            return Err(Inconsistent::broken(condition, cases));
+            return Err(broken(condition, cases));
         }
     }
     Ok(said(numbered::check(connection, NUMBERED, acknowledged)?))

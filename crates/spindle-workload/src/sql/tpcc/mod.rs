@@ -28,7 +28,7 @@ use super::dialect::Dialect;
 use super::value::Value;
 use super::{SqlTransaction, SqlWorkload};
 use crate::sql::kind::{Data, Kind, Made, MadeFor, check_room};
-use crate::workload::{Acknowledged, Client, Workload};
+use crate::workload::{Acknowledged, CheckError, Client, Workload};
 use random::{Constants, LAST_NAMES, uniform};
 
 /// Districts of a warehouse.
@@ -364,8 +364,7 @@ impl SqlWorkload for Tpcc {
         &self,
         connection: &mut dyn SqlConnection,
         acknowledged: &[Acknowledged],
-    ) -> Result<String, String> {
-        let checked = check::check(connection, self.sizes.delivered(), acknowledged);
-        checked.map_err(|wrong| wrong.to_string())
+    ) -> Result<String, CheckError> {
+        check::check(connection, self.sizes.delivered(), acknowledged)
     }
 }

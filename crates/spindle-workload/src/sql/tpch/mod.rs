@@ -26,12 +26,12 @@ use serde::{Deserialize, Serialize};
 use spindle_text::section::{Key, Keys, Refusal, Section};
 use spindle_text::words;
 
-use self::answers::{Agreement, Answer, KeptAnswer, KeptAnswers};
+use self::answers::{Answer, KeptAnswer, KeptAnswers};
 use self::parameters::Draw;
 use super::{Dialect, LoadPart, Row, SqlConnection, SqlTransaction, SqlWorkload};
 use crate::session::SessionError;
 use crate::sql::kind::{Data, Kind, Made, MadeFor, Pace};
-use crate::workload::{Acknowledged, Client, Workload};
+use crate::workload::{Acknowledged, CheckError, Client, Workload};
 
 /// What the queries and refresh functions are called, in the order of a transaction's kind.
 pub const KINDS: [&str; 24] = [
@@ -418,10 +418,7 @@ impl Tpch {
         let mut kept = self.kept.as_ref().map_or_else(Vec::new, |kept| kept.all());
         for answer in &mut kept {
             let right = self.right_answer(answer.query);
-            answer.standard = right.map(|right| match answer.answer.compare(&right) {
-                Ok(()) => Agreement::Right,
-                Err(differences) => Agreement::Wrong(differences),
-            });
+            answer.standard = right.map(|right| answer.answer.compare(&right));
         }
         kept
     }
@@ -519,23 +516,26 @@ impl SqlWorkload for Tpch {
         &self,
         connection: &mut dyn SqlConnection,
         acknowledged: &[Acknowledged],
-    ) -> Result<String, String> {
+    ) -> Result<String, CheckError> {
         let done = self.refreshed(acknowledged).map(|count| count as i64);
-        let said = |error: SessionError| error.to_string();
-        let orders = count(connection, "select count(*) from orders").map_err(said)?;
+        let orders = count(connection, "select count(*) from orders")?;
         let of_set = refresh::set_orders(self.scale);
         let wanted = refresh::loaded_orders(self.scale) + (done[0] - done[1]) * of_set;
         if orders != wanted {
-            return Err(format!("there are {orders} orders, not {wanted}"));
+            return Err(CheckError::Lost(format!(
+                "there are {orders} orders, not {wanted}"
+            )));
         }
         for set in 0..done[1] as u32 {
             let (first, last) = refresh::old_keys(set, self.scale);
             let sql = format!(
                 "select count(*) from orders where o_orderkey between {first} and {last} and o_orderkey % 32 < 8"
             );
-            let left = count(connection, &sql).map_err(said)?;
+            let left = count(connection, &sql)?;
             if left != 0 {
-                return Err(format!("{left} orders are there that were removed"));
+                return Err(CheckError::Lost(format!(
+                    "{left} orders are there that were removed"
+                )));
             }
         }
         Ok(format!("{orders} orders, as many as there should be"))

@@ -10,8 +10,8 @@ use super::columns::{
     district, history, new_order, order_line, orders, warehouse,
 };
 use crate::sql::numbered::Numbers;
-use crate::sql::tpcc::check::{Inconsistent, said};
-use crate::workload::{Acknowledged, Checker};
+use crate::sql::tpcc::check::{broken, said};
+use crate::workload::{Acknowledged, CheckError, Checker};
 
 /// A warehouse and a district.
 type DistrictKey = (u32, u32);
@@ -196,15 +196,6 @@ impl Rows {
     }
 }
 
-impl Rows {
-    fn judge(&self) -> Result<String, Inconsistent> {
-        match self.broken().into_iter().find(|(_, cases)| *cases > 0) {
-            Some((condition, cases)) => Err(Inconsistent::broken(condition, cases)),
-            None => Ok(said(self.numbers.check(&self.acknowledged)?)),
-        }
-    }
-}
-
 impl OfDistrict {
     fn has_new(&mut self, first: u32, end: u32) {
         let (was_first, was_end) = self.new_order_numbers.unwrap_or((first, end));
@@ -283,8 +274,11 @@ impl Checker for Rows {
         self.numbers.add_all(other.numbers);
     }
 
-    fn finish(&self) -> Result<String, String> {
-        self.judge().map_err(|wrong| wrong.to_string())
+    fn finish(&self) -> Result<String, CheckError> {
+        match self.broken().into_iter().find(|(_, cases)| *cases > 0) {
+            Some((condition, cases)) => Err(broken(condition, cases)),
+            None => Ok(said(self.numbers.check(&self.acknowledged)?)),
+        }
     }
 }
 
@@ -326,7 +320,7 @@ mod tests {
     }
 
     /// What the check finds, by two sessions.
-    fn judged(workload: &TpccInRows, rows: &[Vec<Vec<u8>>]) -> Result<String, String> {
+    fn judged(workload: &TpccInRows, rows: &[Vec<Vec<u8>>]) -> Result<String, CheckError> {
         let mut both = [0, 1].map(|_| workload.checker(Vec::new()));
         for (table, rows) in rows.iter().enumerate() {
             for (number, row) in rows.iter().enumerate() {
@@ -376,7 +370,7 @@ mod tests {
         for condition in 1..=12 {
             let mut rows = rows.clone();
             break_one(condition, &mut rows);
-            let told = judged(&workload, &rows).unwrap_err();
+            let told = judged(&workload, &rows).unwrap_err().to_string();
             let wanted = format!("condition of consistency {condition}, ");
             assert!(told.starts_with(&wanted), "{condition}: {told}");
         }

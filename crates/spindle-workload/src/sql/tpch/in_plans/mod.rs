@@ -21,8 +21,8 @@ use crate::keyed::{Ended, Keyed, Procedure, Step};
 use crate::session::Txn;
 use crate::sql::value::{date_text, decimal_text};
 use crate::workload::{
-    Acknowledged, Checker, Client, IndexSpec, Inserts, Loader, RowLength, Table, TableSize,
-    TableSpec, Workload,
+    Acknowledged, CheckError, Checker, Client, IndexSpec, Inserts, Loader, RowLength, Table,
+    TableSize, TableSpec, Workload,
 };
 use refresh::RefreshInRows;
 use tables::{LINEITEM, ORDERS, relations};
@@ -249,7 +249,7 @@ impl Checker for Orders {
         self.left += other.left;
     }
 
-    fn finish(&self) -> Result<String, String> {
+    fn finish(&self) -> Result<String, CheckError> {
         let Orders {
             orders,
             left,
@@ -257,9 +257,13 @@ impl Checker for Orders {
             ..
         } = self;
         match (orders == wanted, *left) {
-            (false, _) => Err(format!("there are {orders} orders, not {wanted}")),
+            (false, _) => Err(CheckError::Lost(format!(
+                "there are {orders} orders, not {wanted}"
+            ))),
             (true, 0) => Ok(format!("{orders} orders, as many as there should be")),
-            (true, left) => Err(format!("{left} orders are there that were removed")),
+            (true, left) => Err(CheckError::Lost(format!(
+                "{left} orders are there that were removed"
+            ))),
         }
     }
 }

@@ -8,7 +8,7 @@ use spindle_text::settings;
 use crate::session::{Operation, Txn};
 use crate::sql::kind::{MadeFor, Kind, Made};
 use crate::workload::{
-    Acknowledged, Checker, Client, RowLength, Table, TableSize, TableSpec, Workload,
+    Acknowledged, CheckError, Checker, Client, RowLength, Table, TableSize, TableSpec, Workload,
 };
 
 settings! {
@@ -81,7 +81,7 @@ impl Checker for Rows {
         self.0 += other.downcast::<Rows>().expect("a checker of rows").0;
     }
 
-    fn finish(&self) -> Result<String, String> {
+    fn finish(&self) -> Result<String, CheckError> {
         Ok(format!("{} rows are there", self.0))
     }
 }
