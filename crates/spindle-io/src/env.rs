@@ -29,9 +29,6 @@ pub trait Env: Send + Sync {
     /// A stream of random numbers: the same seed and stream number always give the same numbers.
     fn rng(&self, stream: u64) -> Xoshiro256PlusPlus;
 
-    /// Bills `cost_ns` of work to a processor: free in the real world, where work costs what it costs.
-    fn charge_cpu(&self, cost_ns: u64);
-
     /// What the calling process has had of the processors since it began. `None` where processes need none, as in the
     /// simulated world, or where the system does not tell. It may take some microseconds: ask seldom.
     fn processor_use(&self) -> Option<ProcessorUse> {

@@ -180,8 +180,6 @@ impl Env for ExploredEnv {
     fn rng(&self, stream: u64) -> Xoshiro256PlusPlus {
         seeded_rng(SEED, stream)
     }
-
-    fn charge_cpu(&self, _cost_ns: u64) {}
 }
 
 /// A device whose batched requests are carried out by another thread, at any moment.

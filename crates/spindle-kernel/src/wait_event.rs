@@ -301,8 +301,6 @@ mod tests {
             spindle_io::env::seeded_rng(0, stream)
         }
 
-        fn charge_cpu(&self, _cost_ns: u64) {}
-
         fn processor_use(&self) -> Option<ProcessorUse> {
             let looks = self.0.load(Ordering::Relaxed) / 10;
             Some(ProcessorUse {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use spindle_io::disk_group::{Striping, Template};
-use spindle_io::real::create::{OdmCreation, PIECE_BYTES, try_create_plain};
+use spindle_io::real::create::{OdmCreation, PIECE_BYTES, create_plain};
 use spindle_io::real::{Caching, FileError, Queue, block_on};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 
@@ -41,10 +41,10 @@ pub fn create_file(
         }
     };
     match manager {
-        FileManager::Plain => try_create_plain(path, bytes, fill),
+        FileManager::Plain => create_plain(path, bytes, fill),
         FileManager::Odm => {
             let mut creation = OdmCreation::begin(path, bytes)?;
-            creation.try_fill(fill)?;
+            creation.fill(fill)?;
             creation.commit().map_err(FileError::into)
         }
     }

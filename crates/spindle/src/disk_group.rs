@@ -396,7 +396,7 @@ fn open_new(
                 .size
                 .ok_or_else(|| CommandError::NoFile { path: path.clone() })?;
             let mut creation = OdmCreation::begin(&path, bytes)?;
-            creation.try_fill(|_, piece| match interrupted.load(Ordering::Relaxed) {
+            creation.fill(|_, piece| match interrupted.load(Ordering::Relaxed) {
                 true => Err(CommandError::Interrupted),
                 false => {
                     piece.fill(0);

@@ -11,6 +11,7 @@ use spindle_engines::kernel::{
 };
 use spindle_io::Env;
 use spindle_io::env::seeded_rng;
+use spindle_io::real::FileError;
 use spindle_io::real::create::create_plain;
 use spindle_io::real::facts::{self, ProcessorTime};
 use spindle_io::real::{AccessPath, Caching, Method};
@@ -105,7 +106,11 @@ impl Database {
 /// A file of random bytes.
 pub fn written(path: &Path, bytes: u64) {
     let mut rng = seeded_rng(2, bytes);
-    create_plain(path, bytes, |_, piece| rng.fill_bytes(piece)).expect("the file can be made");
+    let filled = create_plain(path, bytes, |_, piece| {
+        rng.fill_bytes(piece);
+        Ok::<(), FileError>(())
+    });
+    filled.expect("the file can be made");
 }
 
 /// Reads every row, so that a cache large enough holds them all.

@@ -187,8 +187,4 @@ impl Env for Clockless {
     fn rng(&self, stream: u64) -> Xoshiro256PlusPlus {
         self.0.rng(stream)
     }
-
-    fn charge_cpu(&self, cost_ns: u64) {
-        self.0.charge_cpu(cost_ns);
-    }
 }

@@ -29,17 +29,8 @@ const GRID_BYTES: u64 = 4096;
 const MODE: u32 = 0o640;
 
 /// Makes a file of `bytes` bytes through the page cache, each piece from `fill(offset, piece)`, and makes it durable.
-/// On failure nothing is left. Errors: see [`FileError`].
-pub fn create_plain(
-    path: &Path,
-    bytes: u64,
-    fill: impl FnMut(u64, &mut [u8]),
-) -> Result<(), FileError> {
-    try_create_plain(path, bytes, infallible(fill))
-}
-
-/// The same, which ends as soon as `fill` fails. Errors: `fill`'s, or see [`FileError`].
-pub fn try_create_plain<E: From<FileError>>(
+/// On failure nothing is left. Errors: `fill`'s, which ends it, or see [`FileError`].
+pub fn create_plain<E: From<FileError>>(
     path: &Path,
     bytes: u64,
     fill: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
@@ -60,16 +51,6 @@ pub fn try_create_plain<E: From<FileError>>(
     })
 }
 
-/// What fills a file and cannot fail.
-fn infallible(
-    mut fill: impl FnMut(u64, &mut [u8]),
-) -> impl FnMut(u64, &mut [u8]) -> Result<(), FileError> {
-    move |offset, piece| {
-        fill(offset, piece);
-        Ok(())
-    }
-}
-
 fn write_plain<E>(
     mut file: &File,
     bytes: u64,
@@ -88,17 +69,6 @@ fn write_plain<E>(
         file.write_all(piece).map_err(&wrong)?;
     }
     Ok(())
-}
-
-/// Makes a file of `bytes` bytes the ODM way: [`OdmCreation::begin`], [`OdmCreation::fill`], [`OdmCreation::commit`].
-pub fn create_odm(
-    path: &Path,
-    bytes: u64,
-    fill: impl FnMut(u64, &mut [u8]),
-) -> Result<(), FileError> {
-    let mut creation = OdmCreation::begin(path, bytes)?;
-    creation.fill(fill)?;
-    creation.commit()
 }
 
 /// A file being made, invisible until [`OdmCreation::commit`]. Dropping it aborts the creation.
@@ -134,13 +104,9 @@ impl OdmCreation {
         Ok(creation)
     }
 
-    /// Initialises the whole file, each piece from `fill(offset, piece)`, by direct writes. Errors: see [`FileError`].
-    pub fn fill(&mut self, fill: impl FnMut(u64, &mut [u8])) -> Result<(), FileError> {
-        self.try_fill(infallible(fill))
-    }
-
-    /// The same, which ends as soon as `fill` fails. Errors: `fill`'s, or see [`FileError`].
-    pub fn try_fill<E: From<FileError>>(
+    /// Initialises the whole file, each piece from `fill(offset, piece)`, by direct writes. Errors: `fill`'s, which
+    /// ends it, or see [`FileError`].
+    pub fn fill<E: From<FileError>>(
         &mut self,
         mut fill: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
     ) -> Result<(), E> {

@@ -71,8 +71,6 @@ impl Env for RealEnv {
         env::seeded_rng(self.seed, stream)
     }
 
-    fn charge_cpu(&self, _cost_ns: u64) {}
-
     fn processor_use(&self) -> Option<ProcessorUse> {
         facts::processor_use_of_thread()
     }

@@ -204,11 +204,6 @@ impl Env for SimEnv {
     fn rng(&self, stream: u64) -> Xoshiro256PlusPlus {
         seeded_rng(self.seed, stream)
     }
-
-    fn charge_cpu(&self, cost_ns: u64) {
-        // There are no modelled processors: work takes no virtual time, but belongs to the history.
-        self.core.lock().mix(cost_ns);
-    }
 }
 
 #[derive(Default)]
@@ -488,9 +483,8 @@ mod tests {
                         "worker",
                         Box::new(move || {
                             Box::pin(async move {
-                                for step in 0..10 {
+                                for _ in 0..10 {
                                     inner.sleep(1000 * (worker + 1)).await;
-                                    inner.charge_cpu(step + worker);
                                 }
                             })
                         }),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use spindle_io::real::{
     Caching, Delay, DelayedDevice, FileDevice, IoCounts, Method, Queue, RingConfig, SlavePool,
-    block_on, create,
+    block_on,
 };
 use spindle_io::{
     Arena, BlockDevice, Completion, Frame, IoOutcome, Limits, Operation, Request, Submission,
@@ -36,7 +36,7 @@ impl Scene {
         // Beside the sources: /tmp may be memory.
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let path = directory.path().join("data.dbf");
-        create::create_plain(&path, (BLOCK * BLOCKS) as u64, |_, piece| piece.fill(7)).unwrap();
+        std::fs::write(&path, vec![7; BLOCK * BLOCKS]).unwrap();
         let file = FileDevice::open(&path, Caching::Buffered, method.clone()).unwrap();
         let file = Arc::new(file);
         let inner: Arc<dyn BlockDevice> = file.clone();

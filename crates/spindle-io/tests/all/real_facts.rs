@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use spindle_io::real::create::{OdmCreation, create_odm, create_plain};
+use spindle_io::real::create::{OdmCreation, create_plain};
 use spindle_io::real::facts::{self, DirectIo, DirectProbe, SeenBy};
 use spindle_io::real::{Caching, FileError, identify};
 
@@ -21,17 +21,24 @@ fn names_in(directory: &tempfile::TempDir) -> Vec<String> {
 }
 
 /// Bytes that depend on the place in the file.
-fn pattern(offset: u64, piece: &mut [u8]) {
+fn pattern(offset: u64, piece: &mut [u8]) -> Result<(), FileError> {
     for (place, byte) in (offset..).zip(piece) {
         *byte = (place ^ place >> 8 ^ place >> 16) as u8;
     }
+    Ok(())
+}
+
+fn create_odm(path: &Path, bytes: u64) -> Result<(), FileError> {
+    let mut creation = OdmCreation::begin(path, bytes)?;
+    creation.fill(pattern)?;
+    creation.commit()
 }
 
 fn assert_pattern(path: &Path, bytes: usize) {
     let mut content = Vec::new();
     File::open(path).unwrap().read_to_end(&mut content).unwrap();
     let mut expected = vec![0; bytes];
-    pattern(0, &mut expected);
+    pattern(0, &mut expected).unwrap();
     assert!(
         content == expected,
         "{} bytes instead of {bytes}, or others",
@@ -100,11 +107,11 @@ fn files_of_both_managers_lie_alike() {
     create_plain(&plain, BYTES, |offset, piece| {
         let allocated_bytes = plain.metadata().unwrap().blocks() * BLOCK_OF_STAT;
         assert!(allocated_bytes >= BYTES, "{allocated_bytes} at {offset}");
-        pattern(offset, piece);
+        pattern(offset, piece)
     })
     .unwrap();
     let odm = path("odm.dbf");
-    create_odm(&odm, BYTES, pattern).unwrap();
+    create_odm(&odm, BYTES).unwrap();
     for path in [plain, odm] {
         let lies = facts::extents(&File::open(&path).unwrap()).unwrap();
         assert_eq!(lies.unwritten_bytes, 0, "{}", path.display());
@@ -194,7 +201,7 @@ fn both_managers_make_whole_files_and_never_overwrite() {
     let plain = directory.path().join("plain.dbf");
     let odm = directory.path().join("odm.dbf");
     create_plain(&plain, BYTES, pattern).unwrap();
-    create_odm(&odm, BYTES, pattern).unwrap();
+    create_odm(&odm, BYTES).unwrap();
     for path in [&plain, &odm] {
         assert_pattern(path, BYTES as usize);
         let file = File::open(path).unwrap();
@@ -204,10 +211,7 @@ fn both_managers_make_whole_files_and_never_overwrite() {
             "{}",
             path.display()
         );
-        for again in [
-            create_plain(path, 8192, pattern),
-            create_odm(path, 8192, pattern),
-        ] {
+        for again in [create_plain(path, 8192, pattern), create_odm(path, 8192)] {
             let said = again.unwrap_err().to_string();
             assert!(
                 said.contains("exists already") && said.contains(path.to_str().unwrap()),
@@ -216,7 +220,7 @@ fn both_managers_make_whole_files_and_never_overwrite() {
         }
         assert_pattern(path, BYTES as usize);
     }
-    create_odm(&directory.path().join("empty.dbf"), 0, pattern).unwrap();
+    create_odm(&directory.path().join("empty.dbf"), 0).unwrap();
 }
 
 #[test]
@@ -263,17 +267,23 @@ fn a_place_that_is_missing_or_too_small_is_one_clear_error() {
     let path = directory.path().join("huge.dbf");
     // More than is free, less than file systems refuse for being too large a file (16 TiB for ext4).
     let bytes = facts::file_system(directory.path()).unwrap().free_bytes + (1 << 40);
-    match create_odm(&path, bytes, |_, _| panic!("nothing to fill")) {
+    match OdmCreation::begin(&path, bytes) {
         Err(FileError::NoSpace { needed_bytes, .. }) => assert_eq!(needed_bytes, bytes),
         other => panic!("{other:?}"),
     }
     assert_eq!(names_in(&directory), Vec::<String>::new());
 }
 
+/// Whether the calling thread has CAP_IPC_LOCK and so is not held to the limit of locked memory.
+fn may_lock_any_memory() -> bool {
+    use rustix::thread::{CapabilitySet, capabilities};
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK))
+}
+
 #[test]
 fn facts_about_this_process() {
     assert_eq!(facts::is_root(), rustix::process::geteuid().as_raw() == 0);
-    if !facts::may_lock_any_memory() && !facts::is_root() {
+    if !may_lock_any_memory() && !facts::is_root() {
         assert!(facts::locked_memory_limit_bytes().is_some_and(|bytes| bytes < 1 << 40));
     }
     if let Err(reason) = facts::io_uring_available() {

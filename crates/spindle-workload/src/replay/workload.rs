@@ -14,7 +14,7 @@ use super::recording::{Recorded, Recording, RecordingError, SessionHead, kind_of
 use super::transaction::{ReplayTransaction, Unprepared};
 use crate::script::own_data::{self, OwnData, refusal};
 use crate::session::SessionError;
-use crate::sql::connection::{LoadPart, SqlConnection};
+use crate::sql::connection::SqlConnection;
 use crate::sql::dialect::Dialect;
 use crate::sql::kind::{Kind, Made, MadeFor, Pace};
 use crate::sql::{Origin, SqlTransaction, SqlWorkload};
@@ -237,14 +237,6 @@ impl SqlWorkload for ReplayWorkload {
 
     fn dumps(&self) -> Vec<(usize, &Dump)> {
         self.data.dumps()
-    }
-
-    fn load_parts(&self, _: Dialect) -> Vec<LoadPart> {
-        Vec::new()
-    }
-
-    fn create_indexes(&self, _: Dialect) -> Vec<String> {
-        Vec::new()
     }
 
     fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), SessionError> {

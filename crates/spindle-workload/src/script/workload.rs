@@ -16,7 +16,7 @@ use super::program::{self, FileMistake, Program};
 use super::random::Random;
 use super::value::{Scalar, Variable};
 use crate::session::SessionError;
-use crate::sql::connection::{LoadPart, SqlConnection};
+use crate::sql::connection::SqlConnection;
 use crate::sql::dialect::Dialect;
 use crate::sql::kind::{Kind, Made, MadeFor};
 use crate::sql::{Origin, SqlTransaction, SqlWorkload};
@@ -152,14 +152,6 @@ impl SqlWorkload for ScriptWorkload {
 
     fn dumps(&self) -> Vec<(usize, &Dump)> {
         self.data.dumps()
-    }
-
-    fn load_parts(&self, _: Dialect) -> Vec<LoadPart> {
-        Vec::new()
-    }
-
-    fn create_indexes(&self, _: Dialect) -> Vec<String> {
-        Vec::new()
     }
 
     fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), SessionError> {

@@ -74,11 +74,15 @@ pub trait SqlWorkload: Send + Sync {
     }
 
     /// The rows to load, in parts that may be loaded in any order and at once.
-    fn load_parts(&self, dialect: Dialect) -> Vec<LoadPart>;
+    fn load_parts(&self, _: Dialect) -> Vec<LoadPart> {
+        Vec::new()
+    }
 
     /// Statements that make keys and indexes when the rows are there. An engine may put what they make elsewhere than
     /// the tables.
-    fn create_indexes(&self, dialect: Dialect) -> Vec<String>;
+    fn create_indexes(&self, _: Dialect) -> Vec<String> {
+        Vec::new()
+    }
 
     /// The statements of transactions, in the order of their numbers. Parameters are written `$1`, `$2` and so on, for
     /// every dialect.

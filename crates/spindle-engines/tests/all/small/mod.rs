@@ -7,7 +7,6 @@ use spindle_engines::kernel::{
     IoSettings, KernelEngine, Load, Settings, WriteSync, create_and_load, files_of,
 };
 use spindle_io::Env;
-use spindle_io::real::create::create_plain;
 use spindle_io::real::{AccessPath, Caching, Method};
 use spindle_layout::{DatabaseFiles, Place, Shape};
 use spindle_workload::{OltpMix, OltpMixSettings, Workload};
@@ -79,7 +78,7 @@ pub async fn load(env: &Arc<dyn Env>, directory: &Path) -> DatabaseFiles {
 pub fn create(shape: &Shape, directory: &Path) -> DatabaseFiles {
     let files = DatabaseFiles::in_directory(shape, directory);
     let create = |place: &Place, bytes: u64| {
-        create_plain(place.path(), bytes, |_, piece| piece.fill(0x5A)).unwrap();
+        std::fs::write(place.path(), vec![0x5A; bytes as usize]).unwrap();
     };
     create(&files.control, shape.control_bytes);
     create(&files.undo, shape.undo_bytes);

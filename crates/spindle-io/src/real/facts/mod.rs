@@ -26,15 +26,9 @@ pub use process::{
 };
 
 /// Bytes of memory this process may lock (RLIMIT_MEMLOCK, `ulimit -l`), which io_uring's fixed buffers count as;
-/// `None` when not limited. A process with CAP_IPC_LOCK is not held to it: see [`may_lock_any_memory`].
+/// `None` when not limited. A process with CAP_IPC_LOCK is not held to it.
 pub fn locked_memory_limit_bytes() -> Option<u64> {
     rustix::process::getrlimit(Resource::Memlock).current
-}
-
-/// Whether the calling thread has CAP_IPC_LOCK and so is not held to the limit of locked memory.
-pub fn may_lock_any_memory() -> bool {
-    use rustix::thread::{CapabilitySet, capabilities};
-    capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK))
 }
 
 /// Whether the effective user is root.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use spindle_text::section::Refusal;
 use spindle_text::settings;
 
-use super::connection::{LoadPart, SqlConnection};
+use super::connection::SqlConnection;
 use super::dialect::Dialect;
 use super::value::Value;
 use super::{SqlTransaction, SqlWorkload};
@@ -113,15 +113,6 @@ impl SqlWorkload for Junk {
             .into_iter()
             .chain(procedure.flatten())
             .collect()
-    }
-
-    fn load_parts(&self, _: Dialect) -> Vec<LoadPart> {
-        Vec::new()
-    }
-
-    fn create_indexes(&self, _: Dialect) -> Vec<String> {
-        // Rows are inserted into the keys, so these are there with the table.
-        Vec::new()
     }
 
     fn statements(&self, _: Dialect) -> Vec<String> {
