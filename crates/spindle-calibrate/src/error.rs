@@ -1,4 +1,4 @@
-//! Why storage cannot be measured, in words for people.
+//! Why storage cannot be measured, in words.
 
 use std::path::PathBuf;
 

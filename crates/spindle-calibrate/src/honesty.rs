@@ -22,7 +22,7 @@ const TURNS: usize = 3;
 /// Flushes of a turn, at most and at least; the time after which the least is enough.
 const FLUSHES: (u64, u64) = (100, 10);
 const TURN_TIME: Duration = Duration::from_millis(100);
-/// A flush that is acknowledged so many times sooner, in every turn, cannot have reached the same disk.
+/// A flush that is acknowledged this many times sooner, in every turn, cannot have reached the same disk.
 const SUSPECT_TIMES: f64 = 3.0;
 /// The part of the flushes that disks must have counted to have received them, and below which they did not.
 const ARRIVED_SHARE: f64 = 0.9;

@@ -26,7 +26,7 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    /// Exactly so long, steady or not, in so many samples.
+    /// Exactly so long, steady or not, in this many samples.
     pub(crate) fn fixed(time: Duration, samples: u32) -> Timing {
         let sample = (time / samples).max(Duration::from_millis(1));
         Timing {

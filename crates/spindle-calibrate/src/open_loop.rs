@@ -19,7 +19,7 @@ use crate::unit::Unit;
 
 /// Parts of the most requests per second at which latency is looked at.
 pub(crate) const SHARES: [f64; 6] = [0.10, 0.25, 0.50, 0.75, 0.90, 0.95];
-/// Threads that read, one request each: so many reads can be under way.
+/// Threads that read, one request each: this many reads can be under way.
 const READERS: u32 = 64;
 /// A sleeping thread looks as often whether it is to end.
 const LOOK: Duration = Duration::from_millis(20);

@@ -8,7 +8,7 @@ use spindle_text::words;
 
 use crate::error::CalibrateError;
 
-/// Small requests go up to so many for each disk, and large ones or streams up to so many.
+/// Small requests go up to this many for each disk, and large ones or streams up to this many.
 const SMALL_PER_DISK: u32 = 5;
 const LARGE_PER_DISK: u32 = 2;
 /// Levels of each at most; between them is equal room.

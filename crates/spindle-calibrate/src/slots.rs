@@ -19,7 +19,7 @@ use crate::error::CalibrateError;
 use crate::observe::Tally;
 use crate::point::fresh_seed;
 
-/// What is written differs every so many bytes from everything else, as storage that keeps equal blocks once does not
+/// What is written differs at short intervals from everything else, as storage that keeps equal blocks once does not
 /// measure writes.
 const STAMP_EVERY_BYTES: usize = 4096;
 

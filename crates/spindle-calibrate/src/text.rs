@@ -181,7 +181,7 @@ fn table(text: &mut String, found: &Calibration) {
     }
 }
 
-/// A column of its own where there are writes.
+/// A separate column where there are writes.
 fn write_heading(write_percent: u32) -> String {
     match write_percent {
         0 => String::new(),

@@ -49,7 +49,7 @@ const HELD_SAMPLES: u32 = 60;
 /// The part of the time in which a burst is written, and its most.
 const BURST_PART: f64 = 0.04;
 const BURST_MAX: Duration = Duration::from_secs(60);
-/// So many of the best points are measured again at most.
+/// This many of the best points are measured again at most.
 const CONTENDERS: usize = 3;
 /// Parts of the time after which no more small and no more large requests are begun.
 const SMALL_UNTIL: f64 = 0.55;

@@ -151,7 +151,7 @@ impl KernelSpec {
         })
     }
 
-    /// Memory that the queries of a workload take, carried out by so many processes at once.
+    /// Memory that the queries of a workload take, carried out by this many processes at once.
     pub fn query_bytes(&self, processes: u64) -> u64 {
         processes * (SORT_AREAS_OF_PROCESS * self.instance.sort_area_bytes + QUERY_PROCESS_BYTES)
     }
@@ -183,7 +183,7 @@ impl KernelSpec {
         settings
     }
 
-    /// The files of a workload's database for so many clients, with double write areas for so many writers.
+    /// The files of a workload's database for this many clients, with double write areas for this many writers.
     pub fn shape(&self, workload: &dyn Workload, clients: usize, writers: u32) -> Shape {
         Shape {
             double_write_bytes: match self.instance.torn_blocks {
@@ -205,7 +205,7 @@ impl KernelSpec {
 }
 
 impl ServerSpec {
-    /// What is asked of it for so much data and so many clients at once, with the access path that the layout asks of
+    /// What is asked of it for so much data and this many clients at once, with the access path that the layout asks of
     /// it, if any.
     pub fn request(&self, data_bytes: u64, clients: u32, io: Option<ServerIo>) -> ServerRequest {
         ServerRequest {

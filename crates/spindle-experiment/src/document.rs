@@ -170,7 +170,7 @@ pub(super) struct Assignment {
     pub value_place: SourcePlace,
 }
 
-/// So many mistakes are remembered: nobody reads more at once.
+/// This many mistakes are remembered: nobody reads more at once.
 const MISTAKES_MAX: usize = 20;
 
 impl Document {
@@ -255,7 +255,7 @@ impl Document {
         self.mistakes.borrow().len()
     }
 
-    /// Forgets the mistakes after the first so many, and returns them.
+    /// Forgets the mistakes after this many, and returns them.
     pub fn take_mistakes_after(&self, count: usize) -> Vec<ExperimentError> {
         self.mistakes.borrow_mut().split_off(count)
     }

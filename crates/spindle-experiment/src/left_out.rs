@@ -160,7 +160,7 @@ pub enum TooFewLeft {
 }
 
 impl TooFewLeft {
-    /// That so many of a matrix remain, in which those left out stand.
+    /// How many of a matrix remain, in which those left out stand.
     fn of(matrix: &Matrix, remain: usize) -> TooFewLeft {
         let reasons = matrix.left_out_by_reason().into_iter();
         let reasons = reasons.map(|(reason, layouts)| format!("{}: {reason}", listed(&layouts)));

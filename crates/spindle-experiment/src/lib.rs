@@ -5,7 +5,7 @@
 //! experiment is kept as JSON in the journal of its run. Every key is described in `docs/experiment-file.md`.
 //!
 //! `document` turns TOML and `--set` arguments into one tree with places, `reader` takes typed settings out of it, and
-//! each section has a file of its own in which a setting is one line.
+//! each section has its own file in which a setting is one line.
 
 // Tests make files as they like.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
@@ -98,7 +98,7 @@ pub struct Experiment {
     pub workload: Workload,
     /// How the trials are run and judged.
     pub plan: Plan,
-    /// The candidates, at least one, each with a name of its own.
+    /// The candidates, at least one, each with its own name.
     pub layouts: Vec<Layout>,
     /// What was varied, if the candidates are combinations of settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -441,7 +441,7 @@ fn check_remote(root: &Reader<'_>, layouts: &[Layout]) -> Result<(), ExperimentE
             "layout {:?} has a url, and layout {:?} has none",
             remote.name, own.name
         ),
-        "an existing server and one that Spindle starts are not on equal terms: the latter is started anew before \
+        "an existing server and one that Spindle starts are not on equal terms: the latter is started again before \
          each trial, with empty caches",
         "give every layout a url, or none",
     ))

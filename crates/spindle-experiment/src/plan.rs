@@ -83,7 +83,7 @@ pub struct Plan {
 pub struct Auto {
     /// How far the ends of the interval of a ratio may lie from it, per cent, 0.1 to 50.
     pub precision_percent: f64,
-    /// No round begins that would end later than this after the begin of loading, by what rounds took so far; three are
+    /// No round begins that would end later than this after the begin of loading, going by the rounds so far; three are
     /// run in any case. `None`: however long it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ms: Option<u64>,

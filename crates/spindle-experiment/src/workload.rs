@@ -25,7 +25,7 @@ use super::reader::{Reader, keys_asked_by};
 /// What the clients do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
-    /// Load levels: numbers of clients, each 1 to 4096 and each a case of its own.
+    /// Load levels: numbers of clients, each 1 to 4096 and each a separate case.
     pub clients: Vec<u32>,
     /// Pause of a client after each transaction, up to 1 h.
     pub think_time_ms: u64,
@@ -265,7 +265,7 @@ fn refused(reader: &Reader<'_>, refusal: Refusal) -> ExperimentError {
     error.mark(usize::MAX, &shown.name, &shown.text, shown.span, label)
 }
 
-/// Keys that mean nothing where transactions have a pace of their own.
+/// Keys that mean nothing where transactions have their own pace.
 fn check_pace(
     reader: &Reader<'_>,
     kind: WorkloadKind,

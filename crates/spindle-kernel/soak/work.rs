@@ -19,7 +19,7 @@ use crate::simulated::{Images, Scenario, loaded};
 const WINDOW_IOS: u64 = 200;
 /// I/Os of a drawn scenario that are crashed at.
 const CRASHED_IOS: u64 = 160;
-/// Torn blocks are looked for at every so many of the I/Os crashed at.
+/// Torn blocks are looked for at every n-th of the I/Os crashed at.
 const LOOK_EVERY: usize = 8;
 /// Points of a drawn scenario whose recoveries are crashed.
 const RECOVERIES_CRASHED: usize = 4;
@@ -30,7 +30,7 @@ pub static PLANTED: OnceLock<PlantedFault> = OnceLock::new();
 /// A piece of the soak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Item {
-    /// So many-th window of the scenario of much redo: every I/O of it.
+    /// One window in this many of the scenario of much redo: every I/O of it.
     FastRedo(u64),
     /// The scenario drawn from a seed.
     Drawn(u64),
@@ -98,7 +98,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Every so many-th item is of the fixed scenario, while there are any.
+    /// Every n-th item is of the fixed scenario, while there are any.
     const EVERY: u64 = 4;
 
     /// The item of a number.

@@ -57,7 +57,7 @@ switches! {
     SessionPausesOnItsWay,
 }
 
-/// Out of so many chances a switch that is on fires once.
+/// Out of this many chances a switch that is on fires once.
 const FIRES_ONCE_IN: u64 = 6;
 /// Pauses are at most this long, virtual nanoseconds: several I/Os of a usual disk.
 const PAUSE_NS_MAX: u64 = 1_500_000;

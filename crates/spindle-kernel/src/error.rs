@@ -1,4 +1,4 @@
-//! What can go wrong in the database, in words for people.
+//! What can go wrong in the database, in words.
 
 use spindle_io::IoError;
 

@@ -19,7 +19,7 @@ use crate::wait_event::{ProcessWaits, WaitEvent};
 /// A segment's first extents are this long, so that multi-block reads stay within one. These two sizes are those that
 /// Oracle's `AUTOALLOCATE` gives to segments from 64 KiB to 1 GiB.
 const EXTENT_BYTES: usize = 1 << 20;
-/// Its last ones are at most so many times as long: 8 MiB.
+/// Its last ones are at most this many times as long: 8 MiB.
 const EXTENT_GROWTH_MAX: u32 = 8;
 /// An extent is no longer than this part of what its segment has, so that little of it is left unused.
 const GROWTH: u64 = 16;
@@ -212,13 +212,13 @@ pub(crate) fn extent_blocks(block_bytes: usize) -> u32 {
     (EXTENT_BYTES / block_bytes) as u32
 }
 
-/// Blocks in the next extent of a segment that has so many, a power of two times those of the smallest.
+/// Blocks in the next extent of a segment that has this many, a power of two times those of the smallest.
 fn next_extent_blocks(have: u64, extent_blocks: u32) -> u32 {
     let wished = (have / GROWTH / u64::from(extent_blocks)).max(1);
     extent_blocks * (1 << wished.ilog2().min(EXTENT_GROWTH_MAX.ilog2()))
 }
 
-/// Blocks that a segment which grows to so many may have beyond them.
+/// Blocks that a segment which grows to this many may have beyond them.
 pub(crate) fn overshoot_blocks(blocks: u64, extent_blocks: u32) -> u64 {
     u64::from(next_extent_blocks(blocks, extent_blocks))
 }
@@ -357,7 +357,7 @@ mod tests {
 
     const BLOCK_BYTES: usize = 8192;
 
-    /// A database of two segments without space, with files of so many blocks; the first is undo's.
+    /// A database of two segments without space, with files of this many blocks; the first is undo's.
     fn contents(file_blocks: &[u32]) -> Contents {
         let segment = |number| Segment {
             number,
@@ -387,7 +387,7 @@ mod tests {
         }
     }
 
-    /// Lets a segment grow, extent by extent, until it has so many blocks.
+    /// Lets a segment grow, extent by extent, until it has this many blocks.
     fn grow(contents: &mut Contents, segment: usize, blocks: u64) {
         let smallest = extent_blocks(BLOCK_BYTES);
         while contents.segments[segment].blocks() < blocks {

@@ -136,7 +136,7 @@ impl Table {
     }
 }
 
-/// Blocks that a segment which grows to so many may have beyond them, whole extents.
+/// Blocks that a segment which grows to this many may have beyond them, whole extents.
 pub fn growth_blocks(block_bytes: usize, blocks: u64) -> u64 {
     overshoot_blocks(blocks, extent_blocks(block_bytes))
 }

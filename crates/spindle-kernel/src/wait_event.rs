@@ -1,5 +1,5 @@
 //! Wait events under Oracle's names: how often and how long processes waited, and for what; and what they read, which
-//! is counted as often as anything is. Each process counts into a table of its own, so that counting costs an addition
+//! is counted as often as anything is. Each process counts into its own table, so that counting costs an addition
 //! or two and no two processors write to the same memory; [`WaitEvents`] adds them up.
 //!
 //! A wait is elapsed time, as in Oracle: a session that reads with a blocking call is on the processor for a part of
@@ -74,7 +74,7 @@ wait_events! {
 
 const EVENTS: usize = WaitEvent::ALL.len();
 
-/// In one of so many waits a session looks at what the processors gave it meanwhile, which takes six microseconds.
+/// In one of this many waits a session looks at what the processors gave it meanwhile, which takes six microseconds.
 /// A prime, so that it keeps no step with what transactions repeat.
 pub const SAMPLED_EVERY: u64 = 31;
 
@@ -156,7 +156,7 @@ impl ProcessWaits {
         self.logical_reads.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a read of so many blocks.
+    /// Counts a read of this many blocks.
     pub(crate) fn add_physical_read(&self, blocks: usize) {
         self.physical_read_ios.fetch_add(1, Ordering::Relaxed);
         self.physical_read_blocks

@@ -242,7 +242,7 @@ pub(crate) fn go_on_unless(interrupted: &AtomicBool) -> Result<(), LayoutError> 
     }
 }
 
-/// Does `work` for each item, in at most so many threads, each of which begins with what `prepare` returns. Returns
+/// Does `work` for each item, in at most this many threads, each of which begins with what `prepare` returns. Returns
 /// what it returned, in no order. The first error ends it.
 fn in_threads<I: Sync, P, T: Send>(
     threads: usize,

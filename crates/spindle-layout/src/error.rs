@@ -169,7 +169,7 @@ pub enum LayoutError {
     /// The golden copy is no longer what was sealed.
     #[error(
         "block {block} of {file} in the golden copy has changed since it was sealed: something else wrote to it, or the \
-         device does not keep its data; start the run anew"
+         device does not keep its data; start the run again"
     )]
     GoldenDamaged {
         /// Name of the file.
@@ -207,7 +207,7 @@ pub enum LayoutError {
     /// An image that was put back by sharing blocks, or with the volume beneath it, is not the golden copy.
     #[error(
         "{blocks} blocks differ from the golden copy after they were put back, the first of them block {block} of {file}: \
-         what they are put back to has changed, or the device does not keep its data; start the run anew, or with \
+         what they are put back to has changed, or the device does not keep its data; start the run again, or with \
          restore = \"copy\""
     )]
     NotPutBack {
@@ -219,7 +219,7 @@ pub enum LayoutError {
         blocks: u64,
     },
     /// A file of an image has another size than it was made with, which no restore in place can mend.
-    #[error("{file} has {found_bytes} bytes instead of {bytes}: the image must be made anew")]
+    #[error("{file} has {found_bytes} bytes instead of {bytes}: the image must be made again")]
     SizeChanged {
         /// Name of the file.
         file: String,

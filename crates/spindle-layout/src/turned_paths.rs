@@ -17,7 +17,7 @@ use spindle_system::SystemTree;
 
 const MIB: u64 = 1 << 20;
 
-/// A loop device over a file of its own.
+/// A loop device over its own file.
 struct Disk {
     path: PathBuf,
     file: PathBuf,

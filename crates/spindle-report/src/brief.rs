@@ -23,7 +23,7 @@ const TABLE_WIDTH: usize = 120;
 const NAME_WIDTHS: (usize, usize) = (12, 26);
 /// More candidates than this are told by the best and the worst of them.
 const ALL_MAX: usize = 7;
-/// So many of the best then, and of the worst.
+/// This many of the best then, and of the worst.
 const BEST_AND_WORST: (usize, usize) = (3, 2);
 /// Cases that were not measured are named up to this many.
 const MISSING_MAX: usize = 3;
@@ -65,7 +65,7 @@ pub fn render(result: &RunResult, report: &str, style: Style) -> String {
     text
 }
 
-/// The headline; what each setting does has a line of its own.
+/// The headline; what each setting does has its own line.
 fn answer(result: &RunResult, numbers: &Numbers<'_>) -> String {
     let (before, settings) = match result.headline.split_once(EACH_SETTING) {
         Some((before, _)) => (before, result.factor_answers.as_slice()),

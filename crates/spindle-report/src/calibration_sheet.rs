@@ -123,7 +123,7 @@ pub struct LatencyBars {
     pub buckets: Vec<(f64, u64)>,
 }
 
-/// Flushes by so many writers.
+/// Flushes by this many writers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FlushLine {
     /// How writes became durable.

@@ -17,9 +17,9 @@ const ROUNDS_MIN: usize = 2;
 /// With fewer the sentence says from how few rounds it speaks.
 const ROUNDS_SURE: usize = 4;
 
-/// Cases whose transactions have no more than so many times the requests of each other's do the same I/O.
+/// Cases whose transactions have no more than this many times the requests of each other's do the same I/O.
 const SAME_IO: f64 = 1.15;
-/// System calls are worth a word when one case makes so many times those of the other.
+/// System calls are worth a word when one case makes this many times those of the other.
 const MORE_CALLS: f64 = 1.25;
 
 /// One for each verdict on cases that know what their time went to, in the order of the verdicts.
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(mean.parts[0].us, 8_100.0);
     }
 
-    /// Two rounds of "async" and "odm", with so many system calls for 1,000 requests and so many transactions.
+    /// Two rounds of "async" and "odm", with this many system calls for 1,000 requests and this many transactions.
     fn sentence_of(calls: [u64; 2], transactions: u64) -> String {
         let part = |us| [(READ, 300.0), ("system CPU", us)];
         let (slow, fast) = (part(200.0), part(100.0));

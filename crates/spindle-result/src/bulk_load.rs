@@ -3,7 +3,7 @@
 use super::mean::mean_of;
 use super::{BulkLoad, LoadStep, SampledTrial, SystemFigure, Trial};
 
-/// The time of a load is shown in so many parts.
+/// The time of a load is shown in this many parts.
 const PARTS: usize = 10;
 /// One part would say what the whole says.
 const PARTS_MIN: usize = 2;

@@ -222,7 +222,7 @@ mod tests {
         said_of(None, of)
     }
 
-    /// The same when each trial inserted so many rows.
+    /// The same when each trial inserted this many rows.
     fn said_of(rows: Option<u64>, of: [Seen<'_>; 2]) -> Option<String> {
         let rounds = [120.0; 3];
         let mut record = sample::record(&[("a", &rounds), ("b", &rounds)]);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     const NOTHING: Seen<'_> = (&[], None);
-    /// A full cache that lacks so many blocks in a transaction.
+    /// A full cache that lacks this many blocks in a transaction.
     const LACKS_TEN: Option<(f64, u64)> = Some((1.0, 10));
 
     fn hits(from: f32, to: f32) -> (&'static str, Vec<Option<f32>>) {

@@ -104,7 +104,7 @@ mod tests {
     use super::super::{build, sample};
     use super::*;
 
-    /// Two layouts whose devices wrote in so many microseconds in each round, the second ten times as slow.
+    /// Two layouts whose devices wrote in this many microseconds in each round, the second ten times as slow.
     fn texts(write_us: &[f64]) -> Vec<String> {
         let tpm = vec![100.0; write_us.len()];
         let mut record = sample::record(&[("a", &tpm), ("b", &tpm)]);

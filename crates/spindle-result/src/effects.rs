@@ -13,7 +13,7 @@ use super::{
     RunResult, format_ratio,
 };
 
-/// A ratio up to this, or from its inverse on, is told in per cent; others as so many times.
+/// A ratio up to this, or from its inverse on, is told in per cent; others as a multiple.
 const PERCENT_RATIO_MAX: f64 = 1.8;
 
 /// What is said of an effect that depends on no other setting.

@@ -11,7 +11,7 @@ use spindle_stats::{
 
 use super::{Case, CaseId, Comparison, RunRecord, RunResult, Trial, Variance, fixed_rate};
 
-/// A trial's samples are taken together in so many stretches, long enough not to depend on each other (batch means).
+/// A trial's samples are taken together in this many stretches, long enough not to depend on each other (batch means).
 const STRETCHES: usize = 10;
 /// Another measured time is recommended when the interval would be so wide at most, as a part of what it is.
 const WORTH_CHANGING: f64 = 0.85;

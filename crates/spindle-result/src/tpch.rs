@@ -1,7 +1,7 @@
 //! The figures that the standard makes of a run's times (clause 5.4). What comes out of here is never an official TPC
 //! result: those are audited, and carry a price.
 
-/// The longest interval is at most so many times the one that it is weighed with (clause 5.4.1.4).
+/// The longest interval is at most this many times the one that it is weighed with (clause 5.4.1.4).
 const RATIO_MAX: f64 = 1000.0;
 
 /// The geometric mean; `None` of nothing, or when one is not above 0.

@@ -21,7 +21,7 @@ const DEVICES_MAX: usize = 1000;
 /// Limits of a device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KeptCalibration {
-    /// By what it is known again.
+    /// What it is recognised by.
     pub device: DeviceIdentity,
     /// What was found.
     pub limits: CalibratedLimits,

@@ -31,7 +31,7 @@ pub enum TargetError {
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     /// What the run left when it was killed is still there.
-    #[error("what this run left when it ended cannot be taken away: {0}; see `spindle clean`")]
+    #[error("what this run left when it ended cannot be removed: {0}; see `spindle clean`")]
     Leftover(String),
     /// A device is no longer the one that was examined.
     #[error("the run ends, for {0}")]

@@ -1,7 +1,7 @@
 //! A run: every trial of an experiment, in order, journalled. [`runner`] is the whole story; the other modules are its
 //! parts: which trials come next ([`schedule`]), what this machine can do ([`examine`]), the layouts' `limits`, the
 //! `databases`, made, kept and put back (with [`schemas`] on existing servers and the thin `volumes` beneath them), the
-//! [`journal`] and what it adds up to ([`replay`]), and the run [`directory`]. A [`trial`] is a process of its own;
+//! [`journal`] and what it adds up to ([`replay`]), and the run [`directory`]. A [`trial`] is a separate process;
 //! what the system says meanwhile is in [`observe`], what that of a server's machine says in [`agent`]. A run prints
 //! nothing: it tells a [`listener`]. Only the command line calls this crate.
 

@@ -230,7 +230,7 @@ fn part_limit(
     })
 }
 
-/// What is to be said of redo that lies in a directory of its own while the layout is slowed.
+/// What is to be said of redo that lies in its own directory while the layout is slowed.
 pub fn note_on_redo(experiment: &Experiment, index: usize) -> Option<String> {
     experiment.redo_apart(index)?;
     let layout = &experiment.layouts[index];

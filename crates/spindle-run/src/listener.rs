@@ -24,7 +24,7 @@ impl Listener for Nobody {
 pub enum Said<'a> {
     /// Something that happens once, in words.
     Note(&'a str),
-    /// So many trials are left after all.
+    /// This many trials are left after all.
     TrialsLeft(usize),
     /// A trial begins.
     TrialBegins {

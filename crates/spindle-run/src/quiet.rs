@@ -10,7 +10,7 @@ use spindle_system::DeviceNumber;
 use spindle_system::SystemTree;
 use spindle_system::caches::{Activity, wait_until_quiet};
 
-/// After so many waits in a row that ran out, the next are short.
+/// After this many waits in a row that ran out, the next are short.
 const RUN_OUT_MAX: u32 = 2;
 /// A short wait is this part of a whole one.
 const SHORT_PART: u32 = 10;

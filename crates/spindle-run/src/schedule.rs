@@ -133,7 +133,7 @@ pub fn trials_left(state: &RunState) -> usize {
     by_time.map_or(all, |by_time| all.min(by_time.max(next.len())))
 }
 
-/// Whether one more round would take longer than the plan's time, by what rounds took so far.
+/// Whether one more round would take longer than the plan's time, going by the rounds so far.
 fn is_time_up(state: &RunState, auto: Auto) -> bool {
     let (spent_ms, trial_ms) = spent(state);
     let round_ms = trial_ms * runnable(state).len() as u64;
@@ -255,7 +255,7 @@ pub fn shuffle_turns<T>(trials: &mut [T], seed: u64, round: u32, turn: u64) {
 }
 
 /// The order in which the databases of some layouts are made. The first to be made may lie better than the last on
-/// storage that they share: so that this favours no place in the experiment file, each run draws an order of its own,
+/// storage that they share: so that this favours no place in the experiment file, each run draws its own order,
 /// and each run of a plan another.
 pub fn order_of_making(state: &RunState, wanted: &[usize]) -> Vec<usize> {
     let distinct: BTreeSet<usize> = wanted.iter().copied().collect();

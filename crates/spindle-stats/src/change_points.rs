@@ -45,7 +45,7 @@ pub struct Levels {
     pub noise: Option<f64>,
 }
 
-/// The levels of a history: `values` above zero in order of time, each that of a run. One of so many `histories` that
+/// The levels of a history: `values` above zero in order of time, each that of a run. One of this many `histories` that
 /// are looked at together.
 ///
 /// # Errors
@@ -130,7 +130,7 @@ impl History<'_> {
         }
     }
 
-    /// The chance of error of a segment of so many runs.
+    /// The chance of error of a segment of this many runs.
     fn share(&self, runs: usize) -> f64 {
         self.error_chance * runs as f64 / self.logs.len() as f64
     }
@@ -230,7 +230,7 @@ impl Segment {
         self.best(taken, error_chance / count)
     }
 
-    /// The squares that a level of its own takes for the values from `begin` to `end`; t grows with it.
+    /// The squares that a separate level takes for the values from `begin` to `end`; t grows with it.
     fn taken(&self, begin: usize, end: usize) -> f64 {
         let inside = (end - begin) as f64;
         let outside = self.count() as f64 - inside;
@@ -256,7 +256,7 @@ impl Segment {
     }
 }
 
-/// At how many places a segment of so many runs can shift.
+/// At how many places a segment of this many runs can shift.
 fn shifts(runs: usize) -> f64 {
     (runs + 1 - HISTORY_MIN) as f64
 }

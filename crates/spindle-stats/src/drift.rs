@@ -55,7 +55,7 @@ pub fn trend(values: &BTreeMap<u32, f64>) -> Result<Option<Trend>, StatsError> {
     let slope = sum(&|x, y| x * y) / x_squares;
     let residual_squares = sum(&|x, y| (y - slope * x).powi(2));
     let standard_error = (residual_squares / (count - 2.0) / x_squares).sqrt();
-    // `quantile` and `p_value_of` speak of a mean of so many values, which has one degree of freedom less.
+    // `quantile` and `p_value_of` speak of a mean of this many values, which has one degree of freedom less.
     let as_mean_of = values.len() as u32 - 1;
     let half_width = quantile(as_mean_of, 0.975) * standard_error;
     Ok(Some(Trend {

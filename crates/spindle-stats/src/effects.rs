@@ -8,9 +8,9 @@
 //! the other.
 //!
 //! Intervals hold together as those of [`Family`](crate::Family) do, and by the same arithmetic: all effects are one
-//! family, all interactions another. A family of so many contrasts takes the factor of as many cases as have at least
-//! so many pairs; the effects of a single factor are then exactly the verdicts of its cases. That the factor, made for
-//! pairs, is enough for contrasts of a matrix is shown by simulation (`tests/all/effects.rs`).
+//! family, all interactions another. A family of this many contrasts takes the factor of as many cases as have at least
+//! this many pairs; the effects of a single factor are then exactly the verdicts of its cases. That the factor, made
+//! for pairs, is enough for contrasts of a matrix is shown by simulation (`tests/all/effects.rs`).
 //!
 //! Of a half fraction (G. Box and J. Hunter, "The 2^(k-p) fractional factorial designs", Technometrics 3, 1961) no two
 //! cases differ in one factor alone. Effects are then those of means over all cases of a level, and are only reckoned
@@ -317,7 +317,7 @@ fn judged<T>(
     })
 }
 
-/// The fewest cases that have so many pairs.
+/// The fewest cases that have this many pairs.
 fn cases_with_pairs(pairs: usize) -> usize {
     (2..)
         .find(|cases| cases * (cases - 1) / 2 >= pairs)

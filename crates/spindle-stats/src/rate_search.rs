@@ -15,7 +15,7 @@ const MOST_STEP: f64 = 4.0;
 const HOLDS_ON: u32 = 3;
 /// Tries at the smallest step after which the end is near.
 const AT_LEAST_STEP: usize = 6;
-/// So many tries are enough in any case.
+/// This many tries are enough in any case.
 const TRIES_MAX: usize = 40;
 /// Tries at rates within this factor of the last ones are near.
 const NEAR: f64 = 1.15;

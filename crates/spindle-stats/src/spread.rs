@@ -72,7 +72,7 @@ impl Spread {
         critical_value(self.cases, rounds, error_chance) * self.standard_error_after(rounds)
     }
 
-    /// Standard error of the mean log ratio after so many rounds.
+    /// Standard error of the mean log ratio after this many rounds.
     pub(crate) fn standard_error_after(&self, rounds: u32) -> f64 {
         self.standard_deviation / f64::from(rounds).sqrt()
     }
@@ -89,7 +89,7 @@ impl Spread {
     }
 }
 
-/// The variance of a pair of so many rounds (2 or more), from its own and the mean of all pairs.
+/// The variance of a pair of this many rounds (2 or more), from its own and the mean of all pairs.
 fn moderated(own: f64, mean: f64, rounds: u32) -> f64 {
     let freedom = f64::from(rounds - 1);
     let chi_squared = ChiSquared::new(freedom).expect("one degree of freedom or more");
@@ -97,7 +97,7 @@ fn moderated(own: f64, mean: f64, rounds: u32) -> f64 {
     (freedom * own + PRIOR_ROUNDS * mean.min(upper_limit)) / (freedom + PRIOR_ROUNDS)
 }
 
-/// What a pair's standard error is multiplied by for an interval that holds for all pairs of so many cases.
+/// What a pair's standard error is multiplied by for an interval that holds for all pairs of this many cases.
 fn critical_value(cases: usize, rounds: u32, error_chance: f64) -> f64 {
     quantile(rounds, 1.0 - error_chance / 2.0) * widening(cases, rounds, error_chance)
 }

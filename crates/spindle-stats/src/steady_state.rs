@@ -21,7 +21,7 @@
 const BATCH: usize = 5;
 /// Values from which on something is said.
 const BATCHES_MIN: usize = 20;
-/// The cut leaves at least so many values, as the standard error of fewer is often small by chance.
+/// The cut leaves at least this many values, as the standard error of fewer is often small by chance.
 const REST_MIN: usize = 5;
 
 /// The fewest samples of which anything can be said.

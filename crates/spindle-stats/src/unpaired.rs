@@ -52,7 +52,7 @@ pub fn compare_unpaired_among(
     Ok(ratio_of(a.mean - b.mean, spread(&a, &b), comparisons))
 }
 
-/// The ratio whose logarithm is `difference`, known as well as `spread` says, as one of so many `comparisons`.
+/// The ratio whose logarithm is `difference`, known as well as `spread` says, as one of this many `comparisons`.
 pub(crate) fn ratio_of(
     difference: f64,
     spread: Option<(f64, Option<StudentsT>)>,

@@ -1,4 +1,4 @@
-//! What `spindle calibrate` found of a device, and by what the same device is known again on another day. A name such
+//! What `spindle calibrate` found of a device, and what the same device is recognised by on another day. A name such
 //! as `sda` may pass to another device, so it does not count.
 
 use jiff::Timestamp;
@@ -22,7 +22,7 @@ pub struct CalibratedLimits {
     pub write_percent: u32,
 }
 
-/// By what a device is known again.
+/// What a device is recognised by.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceIdentity {
     /// Serial number and world-wide name of the hardware; empty where it has none.

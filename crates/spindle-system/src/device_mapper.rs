@@ -29,7 +29,7 @@ impl SystemTree {
         }
     }
 
-    /// Whether device-mapper has a target of its own module, such as `delay`, or will have it when it is asked for.
+    /// Whether device-mapper has its own target module, such as `delay`, or will have it when it is asked for.
     pub fn has_mapped_target(&self, target: &str) -> bool {
         let loaded = self.sys.join(format!("module/dm_{target}")).exists();
         loaded || self.has_module(&format!("dm-{target}"))

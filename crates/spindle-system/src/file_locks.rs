@@ -9,7 +9,7 @@ use super::{SystemTree, text};
 /// Names that the writing threads of a database begin with: database writers, LGWR, I/O slaves, and the threads on
 /// which io_uring carries out what would block (`iou-wrk-`).
 const WRITERS: [&str; 4] = ["dbw", "lgwr", "ioslave", "iou-wrk-"];
-/// io_uring makes threads as it needs them: so many looks later they are listed again.
+/// io_uring makes threads as it needs them: this many looks later they are listed again.
 const LISTED_FOR_LOOKS: u32 = 16;
 
 /// Threads that write, looked at again and again.

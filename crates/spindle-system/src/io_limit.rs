@@ -1,4 +1,4 @@
-//! The limit of a layout: a control group that holds the processes in it to so many requests and bytes per second on
+//! The limit of a layout: a control group that holds the processes in it to this many requests and bytes per second on
 //! each of some devices. Throttles are the kernel's, per whole disk: those of a partition are its disk's.
 //!
 //! What they hold is what the group's own processes submit, and what a loop device does on their behalf. In version 1,

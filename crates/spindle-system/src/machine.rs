@@ -296,7 +296,7 @@ impl Load {
 }
 
 impl DataPath {
-    /// By what its storage is known again; `None` where nothing marks it.
+    /// What its storage is recognised by; `None` where nothing marks it.
     pub fn identity(&self, files: &SystemTree) -> Option<DeviceIdentity> {
         match (&self.device, &self.file_system) {
             (Some(device), _) => DeviceIdentity::of_device(files, device),

@@ -1,6 +1,6 @@
 //! Which processes have which devices and files open, in any mount namespace: one scan of `/proc` answers for all
 //! devices of a plan. A device is known by its number and a file by its inode, so no name can hide it. Looked at are
-//! the descriptors of every thread that has a table of its own, what is mapped into memory (the descriptor may be
+//! the descriptors of every thread that has its own table, what is mapped into memory (the descriptor may be
 //! closed by then), files that an io_uring keeps, and locks. What may not be looked at is counted, and said by whoever
 //! asks. Sources: proc(5), proc_pid_fd(5), proc_pid_maps(5), proc_pid_map_files(5), proc_locks(5).
 
@@ -29,7 +29,7 @@ pub enum OpenFor {
     Writing,
     /// Mapped into its memory.
     Mapped,
-    /// Kept by an io_uring of its own.
+    /// Kept by its own io_uring.
     Ring,
     /// Locked; the descriptor itself cannot be seen.
     Locked,

@@ -15,7 +15,7 @@ const CURVE: [f64; 4] = [0.1, 0.25, 0.5, 0.75];
 const SEARCH_FROM: f64 = 0.75;
 const SEARCH_LEAST: f64 = 0.002;
 const SEARCH_MOST: f64 = 1.5;
-/// Fewer transactions say too little of one in a hundred: a try lasts longer then, up to so many times.
+/// Fewer transactions say too little of one in a hundred: a try lasts longer then, up to this many times.
 const TRANSACTIONS_MIN: f64 = 400.0;
 const LONGER_MAX: f64 = 10.0;
 /// Before each try, clients go at its rate for this part of it.

@@ -39,7 +39,7 @@ const ROWS_PER_CUSTOMER: u64 = 4;
 const ITEMS: u64 = 2000;
 const DAYS: u64 = 2500;
 const AMOUNTS: u64 = 1_000_000;
-/// One of so many days is looked at by queries of some days.
+/// One of this many days is looked at by queries of some days.
 const DAYS_SHARE: u64 = 5;
 /// Primes that multiply a row's number; the first that does not divide the number of rows gives a permutation.
 const PRIMES: [u64; 4] = [2_654_435_761, 2_246_822_519, 3_266_489_917, 668_265_263];

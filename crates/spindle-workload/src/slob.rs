@@ -1,4 +1,4 @@
-//! `slob`: the shape of Kevin Closson's Silly Little Oracle Benchmark. Each client has a schema of its own, one row to
+//! `slob`: the shape of Kevin Closson's Silly Little Oracle Benchmark. Each client has its own schema, one row to
 //! a block; a transaction works on `work_unit` random rows of it, reading them, updating them (`update_percent`), or
 //! scanning adjacent blocks (`scan_percent`). Its settings bear SLOB's names (UPDATE_PCT and so on) in lower case.
 

@@ -11,7 +11,7 @@ use crate::session::Txn;
 /// Length of a table's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowLength {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(usize),
     /// One row fills a block.
     WholeBlock,
@@ -20,9 +20,9 @@ pub enum RowLength {
 /// Size of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableSize {
-    /// As many rows as fill so many bytes of blocks.
+    /// As many rows as fill this many bytes of blocks.
     Bytes(u64),
-    /// So many rows.
+    /// This many rows.
     Rows(u64),
 }
 
@@ -134,7 +134,7 @@ pub trait Workload: Send + Sync {
         vec!["transaction".to_owned()]
     }
 
-    /// Transactions that one of so many clients carries out before it ends, where the workload itself says so.
+    /// Transactions that one of this many clients carries out before it ends, where the workload itself says so.
     fn transactions(&self, _client: usize, _clients: usize) -> Option<u64> {
         None
     }

@@ -1,7 +1,7 @@
 //! The soak of the verdicts: small real runs whose truth is known. Half of the pairs are one layout under two names, so
 //! every winner among them is false; in the others one layout is slowed by 5 %, and has to be found. And runs of six
 //! equal layouts, each in a directory with files made for it, of which anything that is called different is false. The
-//! same pairs again, each layout on an image, a loop device and a file system of its own, which may lie well or badly:
+//! same pairs again, each layout on an image, a loop device and its own file system, which may lie well or badly:
 //! those want root. `make soak-verdicts` runs it; stop it as you like, it goes on where it was. It is an example to
 //! Cargo, so that `cargo test` builds it and does not run it.
 
@@ -37,7 +37,7 @@ const RUNS_ON_IMAGES: usize = 200;
 const RUNS_ON_IMAGES_SLOWED: usize = 100;
 /// Equal layouts of a run that has six.
 const LAYOUTS_OF_SIX: usize = 6;
-/// Load levels of a run: each is a pair of its own.
+/// Load levels of a run: each is a separate pair.
 const PAIRS_PER_RUN: usize = 4;
 /// The most rounds of equal pairs and of slowed ones, where the plan stops by itself.
 const ROUNDS_MAX_EQUAL: u32 = 12;
@@ -61,7 +61,7 @@ enum Kind {
     Slowed,
     /// Six equal layouts, each in a directory with files made for it, five rounds.
     Six,
-    /// Equal, each on an image, a loop device and a file system of its own, five rounds.
+    /// Equal, each on an image, a loop device and its own file system, five rounds.
     Images,
     /// The same, with the I/O of the second slowed as in `Slowed`.
     ImagesSlowed,
@@ -88,7 +88,7 @@ impl Kind {
         }
     }
 
-    /// Whether a layout is a file system on an image of its own, which only root can mount.
+    /// Whether a layout is a file system on its own image, which only root can mount.
     fn is_on_images(self) -> bool {
         matches!(self, Kind::Images | Kind::ImagesSlowed)
     }
@@ -165,7 +165,7 @@ impl Kind {
         }
     }
 
-    /// Each load level is a pair of its own; six layouts have one.
+    /// Each load level is a separate pair; six layouts have one.
     fn clients(self) -> &'static str {
         match self {
             Kind::EqualFixed | Kind::EqualAuto | Kind::Slowed => "[1, 2, 3, 4]",
@@ -208,7 +208,7 @@ struct Options {
     /// Where the runs are, and the databases while they run: the file system that is measured
     #[arg(long, default_value = "target/soak-verdicts")]
     directory: PathBuf,
-    /// Begin no more runs after so many minutes
+    /// Begin no more runs after this many minutes
     #[arg(long)]
     minutes: Option<u64>,
     /// Begin only runs of this kind: equal-fixed, equal-auto, slowed, six, images or images-slowed

@@ -9,7 +9,7 @@ use spindle_result::{Comparison, RunResult};
 
 use crate::{Kind, LAYOUTS_OF_SIX, ROUNDS_MAX_SLOWED, RUNS_PER_KIND};
 
-/// False winners among so many equal pairs that a program with 5 % of them stays below in 98 of 100 soaks.
+/// False winners among this many equal pairs that a program with 5 % of them stays below in 98 of 100 soaks.
 const FALSE_WINNERS_MAX: (u32, u32) = (17, 200);
 /// Runs of six equal layouts that call anything different: a program that does so in 1 of 20 stays below in 99 of 100
 /// soaks.

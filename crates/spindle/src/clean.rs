@@ -62,9 +62,9 @@ fn describe(cleaned: &[Cleaned], dry_run: bool) -> Report {
             continue;
         }
         let done = if dry_run {
-            "would be taken away"
+            "would be removed"
         } else {
-            "taken away"
+            "removed"
         };
         let is_empty = run.removed.is_empty() && run.not_ours.is_empty() && run.left.is_empty();
         let _ = writeln!(

@@ -14,7 +14,7 @@ use spindle_run::journal;
 use spindle_system::SystemTree;
 use spindle_text::plain::one_line;
 
-/// Runs are looked for so many directories deep.
+/// Runs are looked for this many directories deep.
 const DEPTH_MAX: u32 = 4;
 
 /// A run that was found.

@@ -231,7 +231,7 @@ fn loaded_there(experiment: &Experiment, way: Option<&Way>) -> String {
     }
 }
 
-/// `restore`: by what databases are put back.
+/// `restore`: how databases are put back.
 fn trials(experiment: &Experiment, restore: &str) -> String {
     let first_look = match experiment.is_quick {
         true => "A first look (--quick): few short rounds, in place of the plan of the file. ",

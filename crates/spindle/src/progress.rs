@@ -52,7 +52,7 @@ pub struct Progress {
     trial_estimate: Duration,
     began: Instant,
     trial: Option<(String, Instant)>,
-    /// That the trial waits was said in a line of its own.
+    /// That the trial waits was said in its own line.
     wait_is_said: bool,
 }
 
@@ -100,7 +100,7 @@ impl Progress {
         }
     }
 
-    /// So many trials are left after all.
+    /// This many trials are left after all.
     fn expects(&mut self, trials: usize) {
         self.trials_left = trials;
         let all = self.trials_done + trials;

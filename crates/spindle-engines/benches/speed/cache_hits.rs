@@ -1,8 +1,8 @@
-//! Reads of which so many find their block in the cache, by few sessions and by many. Each session is on a processor or
-//! has a read under way all the time, whatever the cache holds: so throughput rises with the hit ratio, what sessions
-//! wait for besides reads is next to nothing, and the processors or the disk are at their limit. One session alone
-//! cannot keep either busy all the time: what limits it is the latency of its own reads. Levels take turns, so that a
-//! noisy machine troubles all of them.
+//! Reads of which a set share finds its block in the cache, by few sessions and by many. Each session is on a processor
+//! or has a read under way all the time, whatever the cache holds: so throughput rises with the hit ratio, what
+//! sessions wait for besides reads is next to nothing, and the processors or the disk are at their limit. One session
+//! alone cannot keep either busy all the time: what limits it is the latency of its own reads. Levels take turns, so
+//! that a noisy machine troubles all of them.
 
 use std::path::Path;
 use std::sync::Arc;

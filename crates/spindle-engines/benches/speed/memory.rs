@@ -35,7 +35,7 @@ impl Cached {
         Cached::with(env, 100, 64 << 20)
     }
 
-    /// With so much of the data in the cache, and so many reads of a hundred rows.
+    /// With so much of the data in the cache, and this many reads of a hundred rows.
     fn with(env: Arc<dyn Env>, read_percent: u32, cache_bytes: u64) -> Cached {
         let workload: Arc<dyn Workload> = Arc::new(OltpMix {
             data_bytes: 32 << 20,

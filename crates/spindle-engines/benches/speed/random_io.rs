@@ -32,7 +32,7 @@ pub struct Load {
     pub clients: u64,
     /// `Alone`: the client makes its own blocking call. `Batched`: the device's method does.
     pub submission: Submission,
-    /// The I/Os lie in the first so many bytes.
+    /// The I/Os lie in the first bytes, this many.
     pub within_bytes: u64,
 }
 

@@ -101,8 +101,8 @@ fn added_blocks(of: &Inserts, clients: usize, block_bytes: usize) -> u64 {
     blocks.next_multiple_of(table_blocks(block_bytes, 1, 1))
 }
 
-/// Blocks of an index of so many rows. Splits fill blocks where keys only grow; clients that add side by side may leave
-/// them half empty.
+/// Blocks of an index of this many rows. Splits fill blocks where keys only grow; clients that add side by side may
+/// leave them half empty.
 fn index_blocks(index: &IndexSpec, rows: u64, clients: usize, block_bytes: usize) -> u64 {
     let room_bytes = block_bytes as u64 - NODE_OVERHEAD_BYTES - 2 * index.key_bytes();
     let filled_bytes = match clients {

@@ -9,7 +9,7 @@ use super::settings::{Settings, plain};
 use crate::EngineError;
 use crate::sql::ServerRequest;
 
-/// Names that differ by so many letters at most are thought to be meant.
+/// Names that differ by this many letters at most are thought to be meant.
 const SLIPS_MAX: usize = 3;
 
 /// Names and values of the experiment's settings, and what `io` became.

@@ -271,7 +271,7 @@ impl Instance<'_> {
         Ok(())
     }
 
-    /// Lets what the program says go into a file of its own.
+    /// Lets what the program says go into its own file.
     fn speak_into(&self, command: &mut Command, log: &Path) -> Result<(), EngineError> {
         let file = File::create(log);
         let file = file.map_err(|error| EngineError::failed("making the server's log", error))?;

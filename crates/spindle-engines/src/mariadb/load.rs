@@ -13,7 +13,7 @@ use spindle_workload::sql::{LoadPart, RowSink, Value};
 use super::connection::session_error;
 use super::values::load_text;
 
-/// Rows are handed over in pieces of about this size, and so many pieces may wait.
+/// Rows are handed over in pieces of about this size, and this many pieces may wait.
 const PIECE_BYTES: usize = 1 << 20;
 const PIECES_WAITING: usize = 4;
 

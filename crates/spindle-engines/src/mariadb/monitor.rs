@@ -1,4 +1,4 @@
-//! Asks a running server what it has counted, on a connection of its own. What was found is kept for a moment: one look
+//! Asks a running server what it has counted, on its own connection. What was found is kept for a moment: one look
 //! serves those who ask for counts, for waits and for changed blocks one after the other.
 
 use std::collections::BTreeMap;

@@ -193,7 +193,7 @@ fn unbuffered(request: &mut ServerRequest) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// A file of equal size for each device, so many bytes together.
+/// A file of equal size for each device, this many bytes together.
 fn equal_files(count: u64, bytes: u64) -> String {
     let each = bytes.div_ceil(count.max(1)).max(FILE_MIN_BYTES);
     let files = (1..=count).map(|number| format!("ibdata{number}:{}M", each.div_ceil(MIB)));

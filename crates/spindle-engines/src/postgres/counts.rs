@@ -67,7 +67,7 @@ fn checkpoints_of(major: u32) -> &'static str {
     }
 }
 
-/// Asks the server for its counts, on a connection of its own. When it is gone, the last ones stand.
+/// Asks the server for its counts, on its own connection. When it is gone, the last ones stand.
 pub(super) struct Statistics {
     connection: Mutex<Option<PostgresConnection>>,
     last: Mutex<(EngineCounts, Housekeeping, Vec<SegmentSize>)>,

@@ -1,4 +1,4 @@
-//! PostgreSQL: an installed server, run on a cluster of its own that lies in the layout's directories. `programs` finds
+//! PostgreSQL: an installed server, run on its own cluster that lies in the layout's directories. `programs` finds
 //! it, `settings` has it check what the experiment sets, `cluster` is its files, `stream`, `wire`, `values` and
 //! `connection` the client, `temporary` what its queries spill, `restore` loads dumps, `running` a server at work with
 //! `counts` and `waits`. `foreign` is an existing one, `encryption` the way to it.

@@ -125,7 +125,7 @@ pub(super) struct WaitSampler {
 }
 
 impl WaitSampler {
-    /// Looks through a connection of its own until it is stopped, or the server is gone. Errors: the system's.
+    /// Looks through its own connection until it is stopped, or the server is gone. Errors: the system's.
     pub fn start(mut connection: PostgresConnection, whose: Whose) -> std::io::Result<WaitSampler> {
         let seen = Arc::new(Mutex::new([Seen::default(); EVENTS]));
         let end = Arc::new(AtomicBool::new(false));

@@ -107,7 +107,7 @@ fn binary_log(settings: &Settings, storage: &Storage) -> Option<Reason> {
     Some(match of(settings, "sync_binlog").parse::<u64>() {
         _ if by_itself => return None,
         Ok(1) => reason(settings, &INNODB_BINLOG_SYNC, "sync_binlog"),
-        // Every so many groups of commits, however long that takes; with 0 as the system writes back.
+        // Every few groups of commits, however long that takes; with 0 as the system writes back.
         Ok(every) => {
             let back_ms = storage.write_back_ms().filter(|_| every == 0);
             reason(settings, &INNODB_BINLOG, "sync_binlog").back(back_ms)

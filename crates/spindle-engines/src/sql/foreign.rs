@@ -1,4 +1,4 @@
-//! Existing servers. Spindle connects to one as any client does, makes a schema of its own there, or databases, and
+//! Existing servers. Spindle connects to one as any client does, makes its own schema there, or databases, and
 //! touches nothing else: it neither starts nor stops nor sets anything. A schema bears a token, by which it is known as
 //! ours before it is dropped. It is put back by loading it again, or by a copy that the server makes of a loaded one.
 

@@ -8,7 +8,7 @@ use spindle_workload::sql::SqlConnection;
 
 use crate::promise::Promise;
 
-/// So many trivial statements are sent, one after the other.
+/// This many trivial statements are sent, one after the other.
 const ROUND_TRIPS: usize = 300;
 /// And so often the server is asked for its time; the quickest answer counts.
 const CLOCK_LOOKS: usize = 20;

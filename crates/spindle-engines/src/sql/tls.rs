@@ -334,7 +334,7 @@ impl ServerCertVerifier for Judge {
     }
 }
 
-/// By what a connection is encrypted.
+/// How a connection is encrypted.
 pub(crate) fn version(connection: &ClientConnection) -> String {
     let version = connection.protocol_version();
     let suite = connection.negotiated_cipher_suite();

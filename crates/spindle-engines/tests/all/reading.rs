@@ -66,7 +66,7 @@ fn load(env: &Arc<dyn Env>, directory: &Path) -> DatabaseFiles {
     files
 }
 
-/// Reads of blocks, and waits for a writer, of so many clients.
+/// Reads of blocks, and waits for a writer, of this many clients.
 fn reads_and_waits(env: &Arc<dyn Env>, files: &DatabaseFiles, clients: usize) -> Option<[u64; 2]> {
     let (workload, settings) = (workload(), settings());
     let data = small::path(Caching::Direct, Method::Async);

@@ -124,7 +124,8 @@ fn ready(folder: &str) -> (Vec<TextFile>, BTreeMap<String, TextFile>) {
     (scripts, others)
 }
 
-/// Carries a workload out with one client, in which each of so many scripts takes part; the transactions of each kind.
+/// Carries a workload out with one client, in which each of this many scripts takes part; the transactions of each
+/// kind.
 fn carried_out(
     loaded: &Loaded,
     workload: &Arc<dyn SqlWorkload>,

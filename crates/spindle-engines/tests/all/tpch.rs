@@ -68,7 +68,7 @@ fn is_mysql(kind: ServerKind) -> bool {
     found.is_ok_and(|found| found.version.starts_with("MySQL"))
 }
 
-/// A database of its own, loaded and started; ended and removed when it goes out of scope.
+/// A separate database, loaded and started; ended and removed when it goes out of scope.
 struct Loaded {
     running: Arc<dyn RunningServer>,
     _directory: tempfile::TempDir,

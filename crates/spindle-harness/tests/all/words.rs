@@ -47,7 +47,10 @@ fn phrases_that_stumble_stay_away() {
 }
 
 /// Phrases that are banned in texts that people see, and what to write instead.
-const BANNED_IN_TEXTS: [(&str, &str); 7] = [
+const BANNED_IN_TEXTS: [(&str, &str); 10] = [
+    ("anew", "again"),
+    ("taken away", "removed"),
+    ("everybody", "all"),
     ("whoever", "who it is: another user, the caller"),
     ("so many ", "as many, or the number"),
     ("hangs on", "depends on"),

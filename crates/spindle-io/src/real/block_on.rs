@@ -1,4 +1,4 @@
-//! Running a future on a thread of its own, as a dedicated server process runs its session. The thread polls the
+//! Running a future on its own thread, as a dedicated server process runs its session. The thread polls the
 //! future; when it has to wait, the thread sleeps: on a futex when it has no I/O of its own under way, in
 //! `io_uring_enter` (or `io_getevents`) when it has, which first submits what the future queued, so that a batch goes
 //! to the system in one call. Both sleeps end at the nearest timer and when another thread wakes the future; how no

@@ -72,7 +72,7 @@ impl Scene {
         began.elapsed()
     }
 
-    /// How long so many batched reads take together.
+    /// How long this many batched reads take together.
     fn time_together(&self, reads: usize) -> Duration {
         let began = Instant::now();
         block_on(async {

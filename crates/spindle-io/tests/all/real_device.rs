@@ -226,7 +226,7 @@ fn more_requests_than_a_ring_has_entries_and_than_it_can_complete_at_once() {
     let path = file_of(&directory, BLOCKS);
     let arena = Arena::new(BLOCK, BLOCKS).unwrap();
     for odm in [false, true] {
-        // Each on a thread of its own: a thread keeps the ring of its first device.
+        // Each on its own thread: a thread keeps the ring of its first device.
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
                 let config = Arc::new(RingConfig::new().with_entries(8));
@@ -407,7 +407,7 @@ fn fixed_buffers_are_dropped_and_reported_where_locked_memory_is_short() {
     if ring_is_missing() {
         return;
     }
-    // In a process of its own: limits and capabilities are the process's.
+    // In its own process: limits and capabilities are the process's.
     let child = spindle_harness::child!(child_with_little_locked_memory)
         .env(CHILD, "1")
         .output()

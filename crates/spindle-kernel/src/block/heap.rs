@@ -1,4 +1,4 @@
-//! Heap blocks: rows of a table, each of a length of its own, in a slotted block. After the block's header: number of
+//! Heap blocks: rows of a table, each of its own length, in a slotted block. After the block's header: number of
 //! slots (2 bytes), where the lowest room begins (2), unused (4); then the slot directory, which grows upwards; free
 //! space; and rooms for rows, taken from the end of the block downwards.
 //!
@@ -192,7 +192,7 @@ fn set_version(block: &mut [u8], slot: u16, version: Version) {
     put(block, slot_at(slot) + VERSION_AT, &version.to_bytes());
 }
 
-/// Bytes that no row needs, wherever they lie, once a slot holds so many bytes (`None`: no row) instead of what it
+/// Bytes that no row needs, wherever they lie, once a slot holds this many bytes (`None`: no row) instead of what it
 /// does; and whether there is a row then.
 pub fn spare(block: &[u8], slot: u16, holds: Option<usize>) -> (usize, bool) {
     let count = slots(block);

@@ -53,7 +53,7 @@ pub(crate) struct BufferCache {
 }
 
 impl BufferCache {
-    /// A cache of `bytes` bytes of blocks, for so many DBWRs.
+    /// A cache of `bytes` bytes of blocks, for this many DBWRs.
     pub(crate) fn new(
         bytes: u64,
         block_bytes: usize,
@@ -499,7 +499,7 @@ impl BufferCache {
     }
 }
 
-/// The device to read so many bytes from. Error when it has no such blocks: what led there is damaged.
+/// The device to read this many bytes from. Error when it has no such blocks: what led there is damaged.
 fn device_of(fixed: &FixedSga, first: BlockAddress, bytes: usize) -> Result<&dyn BlockDevice> {
     let found = fixed.storage.find_datafile(first.file);
     let damaged = |device: String| KernelError::DamagedBlock {

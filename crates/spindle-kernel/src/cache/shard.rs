@@ -281,14 +281,14 @@ impl Shard {
             if pins > 0 || !buffer.frame.is_free() {
                 let address = buffer.state.lock().address;
                 return Some(format!(
-                    "everybody has gone, and {pins} still have the buffer of block {address} pinned, or its frame in use"
+                    "all have gone, and {pins} still have the buffer of block {address} pinned, or its frame in use"
                 ));
             }
         }
         match inner.wanted.len() {
             0 => None,
             left => Some(format!(
-                "everybody has gone, and {left} blocks still wait for buffers"
+                "all have gone, and {left} blocks still wait for buffers"
             )),
         }
     }
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_when_everybody_has_gone_is_told() {
+    fn what_is_kept_when_all_have_gone_is_told() {
         let shard = shard();
         let pin = found(&shard);
         let said = shard.in_use().unwrap();

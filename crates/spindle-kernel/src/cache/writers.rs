@@ -20,7 +20,7 @@ pub(crate) struct Writers {
 }
 
 impl Writers {
-    /// So many writers, not yet running.
+    /// This many writers, not yet running.
     pub(super) fn new(writers: usize) -> Writers {
         Writers {
             calls: (0..writers).map(|_| Arc::new(Notify::new())).collect(),

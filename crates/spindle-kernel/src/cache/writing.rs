@@ -50,7 +50,7 @@ impl BufferCache {
         shard % writers
     }
 
-    /// True when so many of a writer's buffers are dirty that it should write before sessions run out: a quarter,
+    /// True when this many of a writer's buffers are dirty that it should write before sessions run out: a quarter,
     /// as with Oracle's `_db_large_dirty_queue`.
     pub(crate) fn is_behind(&self, writer: usize, writers: usize) -> bool {
         self.shards_of(writer, writers)
@@ -62,7 +62,7 @@ impl BufferCache {
         self.shards_of(writer, writers).any(Shard::is_awaited)
     }
 
-    /// The buffer's shard, when so many of its buffers are dirty that its writer should start.
+    /// The buffer's shard, when this many of its buffers are dirty that its writer should start.
     pub(crate) fn shard_behind(&self, pin: &Pin) -> Option<usize> {
         let shard = &self.shards[pin.buffer.shard];
         (shard.dirty() > shard.buffers / 4).then_some(pin.buffer.shard)

@@ -176,7 +176,7 @@ pub(crate) async fn make_room(
     Ok(())
 }
 
-/// Counts room for an undo record as free again: the record was shorter than it might have been, by so many bytes.
+/// Counts room for an undo record as free again: the record was shorter than it might have been, by this many bytes.
 pub(crate) fn give_room(transaction: &mut Transaction, record_bytes: usize) {
     transaction.undo_room += record_bytes;
 }

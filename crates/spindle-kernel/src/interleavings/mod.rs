@@ -107,7 +107,7 @@ fn new_sga_in(env: Arc<ExploredEnv>, settings: Settings) -> Arc<Sga> {
     sga
 }
 
-/// A background process on a thread of its own.
+/// A background process on its own thread.
 fn process<F: Future<Output = ()> + 'static>(
     sga: &Arc<Sga>,
     run: impl FnOnce(Arc<Sga>) -> F + Send + 'static,
@@ -117,7 +117,7 @@ fn process<F: Future<Output = ()> + 'static>(
     sga.env.spawn("process", Box::new(start))
 }
 
-/// A session on a thread of its own; the handle gives what it returns.
+/// A session on its own thread; the handle gives what it returns.
 fn session<T: Send + 'static, F: Future<Output = T> + 'static>(
     sga: &Arc<Sga>,
     run: impl FnOnce(Arc<Sga>, Arc<ProcessWaits>) -> F + Send + 'static,

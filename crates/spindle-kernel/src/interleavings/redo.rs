@@ -35,7 +35,7 @@ async fn ends_on_disk(sga: &Sga) -> Vec<u64> {
     ends
 }
 
-/// Two sessions change a block of their own and commit, twice each; LGWR writes.
+/// Two sessions change their own block and commit, twice each; LGWR writes.
 fn commits_with(settings: Settings) {
     let sga = new_sga(settings);
     let lgwr = process(&sga, lgwr::run);

@@ -14,7 +14,7 @@ const ROW: RowId = RowId {
     slot: 0,
 };
 
-/// Three sessions want one row, two of them twice, in a transaction of its own each time.
+/// Three sessions want one row, two of them twice, in its own transaction each time.
 fn one_row() {
     let sga = new_sga(settings());
     let inside = Arc::new(AtomicU64::new(0));

@@ -259,7 +259,7 @@ impl LogFiles {
         self.next_is_free() || self.left() >= 4 * frame_bytes as u64
     }
 
-    /// Bytes that so many take in the file: whole redo blocks.
+    /// Bytes that this many take in the file: whole redo blocks.
     pub(crate) fn padded(&self, bytes: u64) -> u64 {
         bytes.next_multiple_of(self.redo_block_bytes)
     }

@@ -17,7 +17,7 @@ pub(crate) struct Location {
     pub(crate) offset: u64,
 }
 
-/// A lag, or an interval, is divided into so many parts; a mark stands in each of them.
+/// A lag, or an interval, is divided into this many parts; a mark stands in each of them.
 const PARTS: u64 = 256;
 
 #[derive(Debug, Clone, Copy)]

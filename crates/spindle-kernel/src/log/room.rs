@@ -19,7 +19,7 @@ pub(crate) const LOOKS_THEN_QUEUES: &str =
 /// Planted fault: room that is given back is given to nobody.
 pub(crate) const GIVES_BACK_SILENTLY: &str = "room given back is not passed on";
 
-/// Room that was waited for: of so many bytes, for whom.
+/// Room that was waited for: of this many bytes, for whom.
 pub(crate) type Given = Vec<(usize, oneshot::Sender<()>)>;
 
 /// Who waits for room, and what is reserved.
@@ -31,7 +31,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// True when a record of so many bytes may be added now to a buffer with `free` bytes.
+    /// True when a record of this many bytes may be added now to a buffer with `free` bytes.
     pub(crate) fn admits(&self, bytes: usize, free: usize, room: Option<&Room<'_>>) -> bool {
         let is_turn = room.is_some() || self.waiting.is_empty();
         let own = room.map_or(0, |room| room.bytes);
@@ -74,7 +74,7 @@ impl Queue {
             return None;
         }
         Some(format!(
-            "everybody has gone, and {reserved} bytes of the log buffer are still reserved, or waited for by {waiting}"
+            "all have gone, and {reserved} bytes of the log buffer are still reserved, or waited for by {waiting}"
         ))
     }
 
@@ -94,7 +94,7 @@ impl Log {
         }
     }
 
-    /// Waits for room for a record of so many bytes. Who `had` room that turned out to be too small gives it back and
+    /// Waits for room for a record of this many bytes. Who `had` room that turned out to be too small gives it back and
     /// comes next. Error: the instance has failed or stops.
     pub(crate) async fn wait_for_room<'a>(
         &'a self,

@@ -28,7 +28,7 @@ const MAGIC: u32 = 0x5350_4457;
 const HEADER_BYTES: usize = 32;
 const ENTRY_BYTES: usize = 12;
 
-/// Size of the double write file for so many writers, bytes.
+/// Size of the double write file for this many writers, bytes.
 pub fn double_write_bytes(block_bytes: usize, writers: usize) -> u64 {
     writers as u64 * region_bytes(block_bytes)
 }

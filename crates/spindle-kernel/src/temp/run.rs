@@ -204,7 +204,7 @@ impl RunReader {
         Ok(true)
     }
 
-    /// Whether there are so many bytes more, which have been read then.
+    /// Whether there are this many bytes more, which have been read then.
     async fn has(&mut self, wanted: usize) -> Result<bool> {
         while self.bytes.len() - self.at < wanted {
             if self.run.bytes == 0 {

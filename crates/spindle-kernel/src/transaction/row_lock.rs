@@ -45,7 +45,7 @@ impl Entry {
     }
 }
 
-/// A transaction's place in the queue for a row, and by what it is called when the row is its own.
+/// A transaction's place in the queue for a row, and what wakes it when the row is its own.
 struct Place {
     owner: u64,
     call: oneshot::Sender<()>,
@@ -113,7 +113,7 @@ impl RowLocks {
         for shard in &self.shards {
             if let Some((row, entry)) = shard.lock().iter().next() {
                 return Some(format!(
-                    "everybody has gone, and row {row} is still locked by transaction {}",
+                    "all have gone, and row {row} is still locked by transaction {}",
                     entry.owner
                 ));
             }
@@ -143,7 +143,7 @@ impl RowLocks {
         }
     }
 
-    /// Gives a row to whoever has waited longest; by what that one is to be called. `None` when nobody waits.
+    /// Gives a row to the transaction that has waited longest; what wakes it. `None` when nobody waits.
     fn hand_over(&self, row: RowId) -> Option<oneshot::Sender<()>> {
         if has_planted(LOOKS_THEN_LETS_GO) {
             let is_awaited = |entry: &Entry| !entry.queue.is_empty();

@@ -22,7 +22,7 @@ use crate::queries::{Images, Scene, settings};
 const MIB: usize = 1 << 20;
 const ORDERS: i64 = 1_500;
 const LINES: u64 = 4_000;
-/// Lines are of so many orders, some of which there are not.
+/// Lines are of this many orders, some of which there are not.
 const ORDERS_OF_LINES: u64 = 1_800;
 const INDEX: &str = "lines_by_order";
 

@@ -142,7 +142,7 @@ async fn asked(instance: Arc<Instance>, query: Query) -> Result<Asked, KernelErr
     })
 }
 
-/// A database with a table, and so many mebibytes of temporary tablespace.
+/// A database with a table, and this many mebibytes of temporary tablespace.
 fn made(temp_mib: usize) -> Images {
     let sizes = [
         CONTROL_FILE_BYTES as usize,
@@ -305,7 +305,7 @@ fn ios(images: &Images, query: &Query) -> (u64, u64) {
     (before + 1, scene.world.io_count())
 }
 
-/// Every so many I/Os, so that a test takes a few seconds.
+/// Every n-th I/O, so that a test takes a few seconds.
 fn some_of((first, last): (u64, u64)) -> impl Iterator<Item = u64> {
     let usual = (last - first) as usize / 40;
     (first..=last).step_by(spindle_harness::stride(usual.max(1)))

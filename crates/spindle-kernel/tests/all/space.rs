@@ -31,7 +31,7 @@ fn settings(planted: Option<PlantedFault>) -> Settings {
     }
 }
 
-/// The disks of a database with room for so many extents of 1 MiB.
+/// The disks of a database with room for this many extents of 1 MiB.
 struct Disks(Vec<Arc<SimDisk>>);
 
 impl Disks {
@@ -71,7 +71,7 @@ impl Disks {
     }
 }
 
-/// A database with a table of rows whose first number is 1, on files of so many extents.
+/// A database with a table of rows whose first number is 1, on files of this many extents.
 fn made(extents: usize) -> Vec<DiskImage> {
     let mut world = World::new(1);
     let (env, disks): (Arc<dyn Env>, _) = (world.env(), Disks::new(&world, &Disks::blank(extents)));
@@ -253,7 +253,7 @@ fn with_queue() -> Vec<DiskImage> {
     with_queue_on(6)
 }
 
-/// The same on files of so many extents.
+/// The same on files of this many extents.
 fn with_queue_on(extents: usize) -> Vec<DiskImage> {
     let (images, _) = play(&made(extents), None, |instance| async move {
         let table = instance.create_table("queue", 300, 0, |_, _| {}).await?;
@@ -297,8 +297,8 @@ async fn shapes(instance: &Instance) -> Result<(TableShape, IndexShape), KernelE
     Ok((session.check_table(&table).await?, of_index))
 }
 
-/// Lets a queue of 200 rows move on by 600 rows in each of so many lives of the instance, each of which ends by a power
-/// cut; what the table and its index are made of after each.
+/// Lets a queue of 200 rows move on by 600 rows in each of this many lives of the instance, each of which ends by a
+/// power cut; what the table and its index are made of after each.
 fn lives(planted: Option<PlantedFault>, count: u64) -> Vec<(TableShape, IndexShape)> {
     let mut images = with_queue();
     let seen = Arc::new(Latch::new(Vec::new()));

@@ -28,9 +28,9 @@ pub struct Kind {
     pub(crate) mkfs: &'static [&'static str],
     /// The arguments that give it an identity of our choice; `None` where it takes none.
     pub(crate) identity: Option<fn(&str) -> [String; 2]>,
-    /// How much of a device of so many bytes is not for files, by the figures of `df`; leans to the small side.
+    /// How much of a device of this many bytes is not for files, by the figures of `df`; leans to the small side.
     pub(crate) taken_bytes: fn(u64) -> u64,
-    /// Its `mkfs` writes about one byte of so many of the device.
+    /// Its `mkfs` writes about one byte of this many of the device.
     pub(crate) written_share: u64,
     /// It can be made over several devices without a volume manager.
     pub spans_devices: bool,

@@ -152,7 +152,7 @@ pub enum Refusal {
         path: PathBuf,
         /// What is on it.
         content: String,
-        /// By what it may be named.
+        /// The name it may be given.
         identities: Vec<String>,
     },
     /// It is no longer the device that was looked at.
@@ -198,7 +198,7 @@ pub enum Permit {
     Erase {
         /// What is on it.
         content: String,
-        /// By what the experiment names it.
+        /// Its name in the experiment.
         identity: String,
     },
 }

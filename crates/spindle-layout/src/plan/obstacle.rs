@@ -153,7 +153,7 @@ fn spans_devices(type_name: &str) -> bool {
     file_system::kind(type_name).is_some_and(|kind| kind.spans_devices)
 }
 
-/// Whether the layout can stand on so many devices, or parts of shared ones. A file system takes one, unless its kind
+/// Whether the layout can stand on this many devices, or parts of shared ones. A file system takes one, unless its kind
 /// spans several or it stands on a volume; a volume as many as it has stripes and copies.
 pub(super) fn of_pieces(spec: &LayoutSpec, found: usize) -> Option<Obstacle> {
     let wrong = |what: String, wanted: String| {

@@ -68,7 +68,8 @@ pub enum LogError {
 pub enum Content {
     /// These bytes.
     Bytes(Arc<[u8]>),
-    /// So many zeros, written or discarded: a discarded sector of a fresh virtual disk or a sparse file reads as zeros.
+    /// This many zeros, written or discarded: a discarded sector of a fresh virtual disk or a sparse file reads as
+    /// zeros.
     Zeros(u64),
 }
 

@@ -1,5 +1,5 @@
 //! What had been promised when: the recording program marks the log after every acknowledged commit, before the client
-//! does anything else. A mark is an entry of its own and flushes nothing, so it hides no flush that a layout forgot.
+//! does anything else. A mark is a separate entry and flushes nothing, so it hides no flush that a layout forgot.
 //! The log itself then says what had been acknowledged before each of its entries, without a clock.
 
 use super::log::{Entry, WriteLog};
@@ -55,7 +55,7 @@ impl Notes {
         self.acknowledged(usize::MAX)
     }
 
-    /// What had been acknowledged when the device had come to so many entries.
+    /// What had been acknowledged when the device had come to this many entries.
     pub fn acknowledged(&self, entries: usize) -> &[u64] {
         let after = self.0.partition_point(|(index, _)| *index < entries);
         let last = after.checked_sub(1).map(|last| &self.0[last].1);

@@ -1,7 +1,7 @@
 //! What a layout's devices hold after a power cut, worked out from the log of writes. Two kinds of cuts, because the
 //! order of a log alone shows neither reordering nor tears:
 //!
-//! - *in order*: the first so many entries, and nothing after them;
+//! - *in order*: the first entries up to a point, and nothing after them;
 //! - *scattered*: everything up to the last flush before the cut, and of the writes since then each kept, lost, or torn
 //!   (each sector kept or lost), drawn on its own. A FUA write is kept: it was promised. The first entry after the cut
 //!   was under way, FUA or not, and is kept, lost or torn as well. Of writes to the same bytes a later one that is kept

@@ -216,7 +216,7 @@ impl ClaimedDevice {
                 (!is_ours).then(|| format!("it bears {signature}, which the run did not make"))
             }
             Content::Unknown(_) => (!stayed).then(|| {
-                "the device was away since, or the system started anew, and nothing on it says whose it is; name it in \
+                "the device was away since, or the system started again, and nothing on it says whose it is; name it in \
                  erase to use it again"
                     .to_owned()
             }),

@@ -9,7 +9,7 @@ use crate::file_system;
 use crate::spec::FileSystemSpec;
 use crate::tool::argument;
 
-/// A kind that is not known writes about one byte of so many.
+/// A kind that is not known writes about one byte of this many.
 const WRITTEN_SHARE: u64 = 200;
 
 /// Makes a file system on one device, or btrfs on several.

@@ -227,7 +227,7 @@ fn the_directory_of_a_living_run_is_left_to_it() {
     match DataDirectory::leftover(parent.path(), RUN) {
         Err(LayoutError::RunAlive { pid, .. }) => assert_eq!(pid, std::process::id()),
         Err(other) => panic!("{other:?}"),
-        Ok(_) => panic!("taken away from a living run"),
+        Ok(_) => panic!("removed from a living run"),
     }
     directory.remove().unwrap();
 }

@@ -21,7 +21,7 @@ use crate::restore::{golden, shape};
 const MIB: u64 = 1 << 20;
 const DEVICE_BYTES: u64 = 16 * MIB;
 
-/// A loop device over a file of its own; let go when the test ends, if it is still that.
+/// A loop device over its own file; let go when the test ends, if it is still that.
 struct Disk {
     path: PathBuf,
     file: PathBuf,

@@ -159,7 +159,7 @@ fn volumes_of_every_kind_are_made_and_taken_away() {
         assert_eq!(provision.teardown(), Vec::<String>::new(), "{name}");
         assert_eq!(state(directory.path(), &disks), before, "{name}");
         assert_all_empty(&disks, name);
-        eprintln!("made and taken away: {name}");
+        eprintln!("made and removed: {name}");
     }
 }
 
@@ -419,7 +419,7 @@ fn nothing_is_left_of_volumes_whose_run_was_killed() {
             &format!("kill {kill} after {after:?}: {cleaned:#?}"),
         );
         eprintln!(
-            "killed after {after:?} of {whole:?}, {} things taken away",
+            "killed after {after:?} of {whole:?}, {} things removed",
             cleaned.len()
         );
     }

@@ -10,7 +10,7 @@ use crate::capacity::{HEADER, NOTE, rows};
 use crate::load_curve::LoadCurve;
 use spindle_result::{Case, RateStep, RunResult};
 
-/// p99 is drawn up to so many times the promise: beyond it only that it was broken counts.
+/// p99 is drawn up to this many times the promise: beyond it only that it was broken counts.
 const PROMISES_MAX: f64 = 3.0;
 /// Rates within this factor of each other are one point of a line.
 const NEIGHBOURS: f64 = 1.03;

@@ -138,7 +138,7 @@ fn draw(frame: &Frame<'_>, marks: Vec<Mark>) -> Markup {
     }
 }
 
-/// Needed by a drawing that is kept as a file of its own.
+/// Needed by a drawing that is kept as a separate file.
 const SVG_NAMESPACE: &str = "http://www.w3.org/2000/svg";
 
 /// Lets the library draw axes and marks, and returns the edges of the area between the axes: left, top, right, bottom.
@@ -177,7 +177,7 @@ fn both(draw: impl Fn(Size) -> Markup) -> Markup {
     html! { (draw(Size::Wide)) (draw(Size::Narrow)) }
 }
 
-/// A text of at most so many characters; one that is longer ends in an ellipsis.
+/// A text of at most this many characters; one that is longer ends in an ellipsis.
 fn shortened(text: &str, longest: usize) -> String {
     if text.chars().count() <= longest {
         return text.to_owned();

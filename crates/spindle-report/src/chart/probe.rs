@@ -66,7 +66,7 @@ pub(crate) fn figure(result: &RunResult) -> Option<Markup> {
         legend: legend.collect(),
         drawing,
         note: "Before each trial: direct reads and durable writes of 8 KiB, one after the other; the median of each. Lines that \
-               rise together show a device that became slower for everybody."
+               rise together show a device that became slower for all."
             .to_owned(),
         controls: html! {},
         figures: Figures::Table {

@@ -11,7 +11,7 @@ use spindle_result::{OracleEvent, TimeUse};
 /// Height of a row in units.
 const ROW: u32 = 46;
 
-/// Parts that have a colour of their own; the smallest of more are put together.
+/// Parts that have their own colour; the smallest of more are put together.
 const PARTS_MAX: usize = 8;
 
 /// What a layout's transaction takes, by part.

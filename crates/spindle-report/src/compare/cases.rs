@@ -182,7 +182,7 @@ fn missing(reason: &str) -> Judgement {
     }
 }
 
-/// One of so many `comparisons`; nothing is called unless it may be.
+/// One of this many `comparisons`; nothing is called unless it may be.
 fn compared(
     before: &SideFigures,
     after: &SideFigures,

@@ -62,7 +62,7 @@ pub fn html(result: &RunResult, series: &[SampledTrial]) -> String {
     document(&format!("{name}: {}", result.headline), &header, &main)
 }
 
-/// A page of its own: its style, its script, and nothing that is fetched.
+/// A page that stands alone: its style, its script, and nothing that is fetched.
 fn document(title: &str, header: &Markup, main: &Markup) -> String {
     let page = html! {
         (DOCTYPE)

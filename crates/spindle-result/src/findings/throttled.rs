@@ -7,13 +7,13 @@ use crate::{OracleEvent, SystemFigure};
 /// Of the measured time, all processors together.
 const CPU_MIN_PERCENT: f64 = 5.0;
 const READ: OracleEvent = OracleEvent::DbFileSequentialRead;
-/// A read that takes the session so many times as long as the device was held up before it got there.
+/// A read that takes the session this many times as long as the device was held up before it got there.
 const TIMES_MIN: f64 = 5.0;
 /// The same where the experiment itself asks for a limit or a delay.
 const TIMES_MIN_EMULATED: f64 = 2.0;
 /// And so long, in microseconds: shorter ones are scheduling.
 const READ_MIN_US: f64 = 1_000.0;
-/// A busy device has a queue of its own.
+/// A busy device has its own queue.
 const UTILISATION_MAX_PERCENT: f64 = 60.0;
 /// Share of a transaction's time.
 const SHARE_MIN: f64 = 0.20;

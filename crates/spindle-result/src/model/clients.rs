@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Throughput times mean transaction time may differ so much from the clients at work.
 const TOLERANCE: f64 = 0.03;
-/// And so many clients at any rate: of few at work, rounding is a large share.
+/// And this many clients at any rate: of few at work, rounding is a large share.
 const TOLERANCE_CLIENTS: f64 = 0.02;
 
 /// What the clients of a trial did, all together. By Little's law (J. D. C. Little, Operations Research 9, 1961) the

@@ -32,7 +32,7 @@ const REQUESTS_MIN: usize = 4;
 /// Where a probe goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Probed {
-    /// A file of its own in this directory.
+    /// Its own file in this directory.
     Directory(PathBuf),
     /// Reads only, of this part of a device.
     Region {

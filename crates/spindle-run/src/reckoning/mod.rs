@@ -74,7 +74,7 @@ impl Reckoning {
         }
     }
 
-    /// Rounds of so many cases that are expected at most, and milliseconds that they take with all else.
+    /// Rounds of this many cases that are expected at most, and milliseconds that they take with all else.
     pub fn most(&self, cases: usize) -> (u32, u64) {
         self.time.most(cases)
     }

@@ -302,7 +302,7 @@ impl<'a> Rooms<'a> {
             return;
         };
         let key = Key::FileSystem(match found.type_name.as_str() {
-            // Each subvolume has a device number of its own, and all have the same room.
+            // Each subvolume has its own device number, and all have the same room.
             "btrfs" => found.source.clone(),
             _ => format!("{}:{}", found.device_major, found.device_minor),
         });

@@ -2,7 +2,7 @@
 
 use spindle_text::quantity::{GIB, KIB, MIB};
 
-/// About so many bytes: `1.3 GiB`, `64 MiB`.
+/// About this many bytes: `1.3 GiB`, `64 MiB`.
 pub(super) fn about_size(bytes: u64) -> String {
     match bytes {
         GIB.. => {

@@ -18,7 +18,7 @@ use crate::trial::protocol::{Task, TrialOutcome};
 use crate::trial::series_recorder;
 use crate::trial::supervisor::TrialError;
 
-/// An agent looks so many times for each step of a series.
+/// An agent looks this many times for each step of a series.
 const LOOKS_EACH_STEP: u64 = 4;
 /// Of longer trials it looks once for each.
 const LONG_TRIAL_MS: u64 = 600_000;

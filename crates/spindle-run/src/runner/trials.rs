@@ -33,7 +33,8 @@ const SAMPLES: u64 = 100;
 
 /// Time between samples of a trial that ends with its last query.
 const QUERY_SAMPLE_MS: u64 = 1000;
-/// And of a load so many rows for each millisecond between samples: of ten thousand rows a second some hundred samples.
+/// And of a load this many rows for each millisecond between samples: of ten thousand rows a second some hundred
+/// samples.
 const ROWS_PER_SAMPLE_MS: u64 = 1000;
 
 /// A trial that may begin.

@@ -75,7 +75,7 @@ pub(super) fn io_calls(begin: &CounterSnapshot, end: &CounterSnapshot) -> IoCall
     let requests = done.reads + done.writes;
     IoCalls {
         requests,
-        // What was not queued blocked its thread in a call of its own.
+        // What was not queued blocked its thread in its own call.
         calls: requests.saturating_sub(queue.requests) + queue.calls,
         submits: queue.submits,
         queued: queue.requests,
@@ -190,8 +190,8 @@ pub(super) fn waits(begin: &[EngineWait], end: &[EngineWait], sampled: bool) -> 
     pairs.map(difference).collect()
 }
 
-/// How often the cache, of so many bytes, was of use in the measured time, by its counts before there were clients, at
-/// the begin of that time and at its end.
+/// How often the cache, of this many bytes, was of use in the measured time, by its counts before there were clients,
+/// at the begin of that time and at its end.
 pub(super) fn cache_use(counts: [Option<CacheCounts>; 3], cache_bytes: u64) -> Option<CacheUse> {
     let [Some(start), Some(begin), Some(end)] = counts else {
         return None;

@@ -26,7 +26,7 @@ const WRITES_PER_FLUSH: usize = 32;
 const SMALL_BYTES: u64 = 4096;
 /// Longest of those that rates of bytes are tried with.
 const LARGE_BYTES_MAX: u64 = 256 << 10;
-/// A second's allowance of bytes is so many requests at least.
+/// A second's allowance of bytes is this many requests at least.
 const LARGE_PER_SECOND: u64 = 64;
 const TIME: Duration = Duration::from_secs(1);
 

@@ -79,7 +79,7 @@ pub(super) struct Measurement<'a> {
 /// How long the clients are watched.
 #[derive(Clone, Copy)]
 enum Until {
-    /// So many milliseconds.
+    /// This many milliseconds.
     Passed(u64),
     /// As long as one has something left to do.
     Finished,
@@ -665,13 +665,13 @@ impl Measurement<'_> {
         }
     }
 
-    /// Rows that so many transactions have inserted, for a bulk load.
+    /// Rows that this many transactions have inserted, for a bulk load.
     fn rows(&self, transactions: u64) -> Option<u64> {
         let load = self.task.workload.transactions.bulk_load()?;
         Some(transactions * load.rows_per_transaction)
     }
 
-    /// What each statement took; queries have a place of their own.
+    /// What each statement took; queries have their own place.
     fn statements(&self, begin: &CounterSnapshot, end: &CounterSnapshot) -> Vec<StatementTime> {
         let transactions = &self.task.workload.transactions;
         match (transactions.ask_queries(), transactions.are_counted()) {
@@ -681,7 +681,7 @@ impl Measurement<'_> {
         }
     }
 
-    /// The kinds of transactions apart, when there are several; queries have a place of their own.
+    /// The kinds of transactions apart, when there are several; queries have their own place.
     fn kinds(&self, spent: &TimeSpent) -> Vec<KindOfTransaction> {
         let kinds = self.running.by_kind();
         if kinds.len() < 2 || self.task.workload.transactions.ask_queries() {

@@ -1,5 +1,5 @@
 //! One trial: a database started on one access path, worked on for a while, measured, checked and thrown away. A trial
-//! runs in a process of its own, so that memory can be held to a budget, processor time is the database's alone, and
+//! runs in its own process, so that memory can be held to a budget, processor time is the database's alone, and
 //! whatever happens to it the run goes on. [`protocol`] is what the two processes say to each other, [`worker`] the
 //! process that measures, `measurement` what it measures when, `panics` what becomes of its own mistakes, `heartbeat`
 //! whether it stood still, `counter_snapshot` what it counts, `aftermath` what is left, `page_cache` what that holds of

@@ -1,6 +1,6 @@
 //! What Spindle itself costs: the experiment's workload, one client, on a small database whose devices are memory.
 //! Storage costs nothing there, so the processor time of a transaction is that of clients, database and bookkeeping.
-//! Measured once a run, before the trials, in a process of its own; what it says of a trial is a share, not a
+//! Measured once a run, before the trials, in its own process; what it says of a trial is a share, not a
 //! correction.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use spindle_result::{CpuMicroseconds, OwnCost};
 
 /// Most data that is loaded, bytes: enough for a cache that misses, and made in a tenth of a second.
 const DATA_BYTES_MAX: u64 = 32 << 20;
-/// The buffer cache has so many blocks at least, whatever its share of the data.
+/// The buffer cache has this many blocks at least, whatever its share of the data.
 const CACHE_BLOCKS_MIN: u64 = 128;
 const LOG_FILE_BYTES_MAX: u64 = 16 << 20;
 const LOG_FILES_MAX: u32 = 3;

@@ -15,7 +15,7 @@ use spindle_system::sampler::Sampler;
 /// Looks are this far apart, but for short trials.
 const INTERVAL_MAX_MS: u64 = 1000;
 const INTERVAL_MIN_MS: u64 = 100;
-/// A short trial has about so many.
+/// A short trial has about this many.
 const LOOKS_MIN: u64 = 10;
 
 /// Time between looks for a measured time: a second, less for trials that are over in ten.

@@ -345,7 +345,7 @@ fn start(bounds: Bounds<'_>) -> Result<Worker, EngineError> {
         .arg(WORKER_COMMAND)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        // A process group of its own: an interrupt at the terminal is the run's to handle.
+        // Its own process group: an interrupt at the terminal is the run's to handle.
         .process_group(0)
         .spawn()
         .map_err(|error| EngineError::failed("starting the process of a trial", error))?;

@@ -54,7 +54,7 @@ fn wrong(values: &[f64]) -> bool {
     })
 }
 
-/// False changes of so many flat histories, in per cent.
+/// False changes of this many flat histories, in per cent.
 fn false_percent(rule: Rule, runs: usize, tails: Tails) -> f64 {
     let mut chance = Chance::new(72);
     let flat = (0..HISTORIES).filter(|_| rule(&history(runs, &[], 0.0, tails, &mut chance)));

@@ -20,7 +20,7 @@ fn share(seed: u64, mut event: impl FnMut(&mut Chance) -> bool) -> f64 {
     happened as f64 / f64::from(EXPERIMENTS)
 }
 
-/// All combinations of so many levels of each factor.
+/// All combinations of this many levels of each factor.
 fn full(levels: &[usize]) -> Matrix {
     let mut cells = vec![Vec::new()];
     for count in levels {

@@ -109,7 +109,7 @@ impl Queue {
         }
     }
 
-    /// The mean of so many searches over the truth.
+    /// The mean of this many searches over the truth.
     fn found_over(&self, capacity_per_s: f64, searches: u64) -> f64 {
         let logs = (0..searches).map(|seed| (self.found_per_s(seed) / capacity_per_s).ln());
         (logs.sum::<f64>() / searches as f64).exp()

@@ -12,7 +12,7 @@ const CASES: usize = 2;
 /// Standard deviation of what a run adds to a case.
 const OF_RUNS: f64 = 0.02;
 
-/// What may judge: two sides, each a list of runs, as one of so many comparisons.
+/// What may judge: two sides, each a list of runs, as one of this many comparisons.
 type Rule = fn(&[Vec<f64>], &[Vec<f64>], u32) -> UnpairedRatio;
 
 fn by_runs(a: &[Vec<f64>], b: &[Vec<f64>], comparisons: u32) -> UnpairedRatio {
@@ -33,7 +33,7 @@ fn run(machine: Machine, speed: f64, chance: &mut Chance) -> Vec<Vec<f64>> {
     experiment.cases
 }
 
-/// So many more runs of a side; each case has a list of runs.
+/// This many more runs of a side; each case has a list of runs.
 fn add(side: &mut [Vec<Vec<f64>>], runs: u32, machine: Machine, speed: f64, chance: &mut Chance) {
     for _ in 0..runs {
         for (of_case, rounds) in side.iter_mut().zip(run(machine, speed, chance)) {
@@ -48,7 +48,7 @@ fn side(runs: u32, machine: Machine, speed: f64, chance: &mut Chance) -> Vec<Vec
     side
 }
 
-/// Of so many comparisons of equal sides, those that call a case faster or slower.
+/// Of this many comparisons of equal sides, those that call a case faster or slower.
 fn false_calls(rule: Rule, runs: (u32, u32), machine: Machine, comparisons: u32) -> u32 {
     let mut chance = Chance::new(70);
     let is_false = |_: &u32| {
@@ -75,7 +75,7 @@ fn equal_sides_are_seldom_called_different_and_the_wrong_rule_is_caught() {
     }
 }
 
-/// Of so many experiments, those that find a loss of `loss` in the first case: three runs a side say how many are
+/// Of this many experiments, those that find a loss of `loss` in the first case: three runs a side say how many are
 /// needed, and the rest is added.
 fn found(rule: Rule, loss: f64, machine: Machine, experiments: u32) -> (u32, u32) {
     let mut chance = Chance::new(71);

@@ -1,4 +1,4 @@
-//! Runs clients: each a process of its own that executes one transaction after the other, until told to stop; in a
+//! Runs clients: each a separate process that executes one transaction after the other, until told to stop; in a
 //! closed loop as soon as it can, in an open one when the next transaction is due ([`crate::arrivals`]). Counts are
 //! atomic numbers that anyone may read meanwhile; latencies count while measuring only. A transaction that has not
 //! ended when measuring does counts as at least as long as it is by then. What a transaction is, [`Work`] says.
@@ -137,7 +137,7 @@ pub struct Behaviour {
     pub reconnect: bool,
     /// Pause after each transaction, nanoseconds; of no use with `arrivals`.
     pub think_time_ns: u64,
-    /// Transactions come at a rate of their own; `None`: each client begins one when it has ended the last. An infinite
+    /// Transactions come at their own rate; `None`: each client begins one when it has ended the last. An infinite
     /// rate is that, too, until [`Running::arrive`] sets another.
     pub arrivals: Option<Arrivals>,
 }

@@ -55,7 +55,7 @@ impl OpenPace {
 }
 
 impl OpenLoop {
-    /// With so many histograms of delays.
+    /// With this many histograms of delays.
     pub(super) fn new(env: &dyn Env, arrivals: Arrivals, histograms: usize) -> OpenLoop {
         OpenLoop {
             pace: Latch::new(OpenPace::new(env, arrivals, 0)),

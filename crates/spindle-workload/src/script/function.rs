@@ -11,11 +11,11 @@ pub(super) const ARGUMENTS_MAX: usize = 16;
 /// How many arguments a function takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arity {
-    /// So many.
+    /// This many.
     Of(usize),
     /// One or more.
     AtLeastOne,
-    /// So many, or one fewer: then `default_seed` is the last.
+    /// This many, or one fewer: then `default_seed` is the last.
     Seeded(usize),
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Statement {
     pub quoted: Vec<(String, Range<usize>)>,
     /// Where it has `\;`.
     pub joined: Option<Range<usize>>,
-    /// Where it has a parameter of its own, such as `$1`.
+    /// Where it has its own parameter, such as `$1`.
     pub numbered: Option<Range<usize>>,
 }
 

@@ -185,7 +185,7 @@ pub trait SqlConnection: Send {
         Err(no_pipelines(self.dialect()))
     }
 
-    /// Loads rows the fastest way there is, in a transaction of its own; how many.
+    /// Loads rows the fastest way there is, in its own transaction; how many.
     fn load(&mut self, part: &LoadPart) -> Result<u64, SessionError>;
 
     /// From now on a statement that takes longer is cancelled and [`SessionError::Refused`]; `None`: it may take its

@@ -30,7 +30,7 @@ impl Dialect {
         "bigint"
     }
 
-    /// The type of so many bytes at most.
+    /// The type of this many bytes at most.
     pub fn bytes(self, bytes_max: usize) -> String {
         match self {
             Dialect::Postgres => "bytea".to_owned(),
@@ -40,7 +40,7 @@ impl Dialect {
         }
     }
 
-    /// The type of an exact number of so many digits, `places` of them behind the point.
+    /// The type of an exact number of this many digits, `places` of them behind the point.
     pub fn exact_type(self, digits: u8, places: u8) -> String {
         match self {
             Dialect::Postgres | Dialect::MariaDb => format!("numeric({digits}, {places})"),

@@ -17,7 +17,7 @@ use crate::workload::{
     Acknowledged, CheckError, Client, RowLength, Table, TableSize, TableSpec, Workload,
 };
 
-/// A row that fills a block has so many bytes. PostgreSQL's pages of 8 KiB are half filled when it is loaded
+/// A row that fills a block has this many bytes. PostgreSQL's pages of 8 KiB are half filled when it is loaded
 /// (`fillfactor`), so that there is one to a page and room for its next version; InnoDB has two to its page of 16 KiB,
 /// as it demands; SQLite one to its page of 4 KiB.
 const BLOCK_ROW_BYTES: usize = 4000 - CHECKED_BYTES;

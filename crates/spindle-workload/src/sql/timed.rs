@@ -17,7 +17,7 @@ use crate::session::SessionError;
 
 /// Characters of a statement by which it is known.
 const NAME_CHARS: usize = 100;
-/// Of a short statement one execution of so many is timed.
+/// Of a short statement one execution of this many is timed.
 const TIMED_EVERY: u64 = 16;
 /// Where a statement has taken longer than this so far, on average, looking at a clock costs nothing: all are timed.
 const SHORT_NS: u64 = 100_000;

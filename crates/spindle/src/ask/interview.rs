@@ -145,7 +145,7 @@ fn on_device(device: &str, kind: &'static str) -> Vec<(&'static str, String, &'s
 }
 
 impl Answers {
-    /// The experiment file `name`.toml, for so many cases.
+    /// The experiment file `name`.toml, for this many cases.
     ///
     /// # Errors
     /// What does not go together, in words.
@@ -239,7 +239,7 @@ impl Answers {
         }
     }
 
-    /// Each on a file of its own, in the first place.
+    /// Each on its own file, in the first place.
     fn write_file_systems(&self, draft: &mut Draft, machine: &Machine, size_bytes: u64) {
         if let Some(device) = self.places.first().filter(|place| machine.is_device(place)) {
             for kind in ["ext4", "xfs"] {
@@ -263,7 +263,7 @@ impl Answers {
             draft.layout_of(
                 kind,
                 &[
-                    ("devices", devices, "made for the run, and taken away"),
+                    ("devices", devices, "made for the run, and removed"),
                     ("filesystem", quoted(kind), ""),
                 ],
             );

@@ -75,7 +75,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// The file, for an experiment of so many cases.
+    /// The file, for an experiment of this many cases.
     ///
     /// # Errors
     /// What is wrong with the question, in words.
@@ -128,7 +128,7 @@ impl Question {
         Ok(draft)
     }
 
-    /// Writes all but the layouts and what is varied, for an experiment of so many cases.
+    /// Writes all but the layouts and what is varied, for an experiment of this many cases.
     pub fn write_settings(&self, draft: &mut Draft, cases: usize) {
         self.write_database(draft);
         self.write_workload(draft, cases);
@@ -236,7 +236,7 @@ impl Question {
         );
     }
 
-    /// Warm-up and measured time of a trial, so that six rounds of so many cases or more fit the time, or three.
+    /// Warm-up and measured time of a trial, so that six rounds of this many cases or more fit the time, or three.
     fn times_ms(&self, cases: u64) -> (u64, u64) {
         let is_server = has_processes(self.engine);
         let of = |(own, server): (u64, u64)| if is_server { server } else { own };
@@ -370,8 +370,8 @@ pub fn check_path(path: &str) -> Result<PathBuf, String> {
     std::fs::canonicalize(path).map_err(|error| format!("{path}: {error}"))
 }
 
-/// The smallest difference, per cent, that so many rounds are likely to find, where trials differ as they do on a calm
-/// machine.
+/// The smallest difference, per cent, that this many rounds are likely to find, where trials differ as they do on a
+/// calm machine.
 pub fn found_percent(rounds: u32) -> u32 {
     let finds = |percent: &u32| {
         let needed = rounds_to_find(f64::from(*percent) / 100.0, USUAL_SPREAD);

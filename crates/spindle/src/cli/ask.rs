@@ -30,7 +30,7 @@ pub(super) const TRY_HELP: &str = "Examples:
   spindle try . --engine postgres --vary settings.full_page_writes=on,off --time 5m
   spindle try /a /b --engine postgres --load schema.sql --script buy.sql@1 --script look.sql@9
 
-Files of the databases are made in the directories and taken away again; nothing else there is touched.";
+Files of the databases are made in the directories and removed again; nothing else there is touched.";
 
 #[derive(Args)]
 pub(super) struct Try {

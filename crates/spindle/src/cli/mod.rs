@@ -167,7 +167,7 @@ enum Command {
     /// Take away what killed runs left: mounts, loop devices, volumes, files, control groups.
     #[command(after_help = "Example:\n  spindle clean --dry-run")]
     Clean {
-        /// Only say what would be taken away.
+        /// Only say what would be removed.
         #[arg(long)]
         dry_run: bool,
     },

@@ -72,10 +72,10 @@ impl AtOnce {
     fn first(&self) -> &'static str {
         match self {
             AtOnce::InRun(_) => {
-                "interrupted: what the run made is taken away now. A second Ctrl-C ends at once and leaves it"
+                "interrupted: what the run made is removed now. A second Ctrl-C ends at once and leaves it"
             }
             AtOnce::InPowerCuts => {
-                "interrupted: what was made for the power cuts is taken away now. A second Ctrl-C ends at once and leaves it"
+                "interrupted: what was made for the power cuts is removed now. A second Ctrl-C ends at once and leaves it"
             }
             AtOnce::InCalibration => {
                 "interrupted: devices that were taken are erased and given back now. A second Ctrl-C ends at once and leaves them"

@@ -6,7 +6,7 @@ use spindle_workload::sql::Dialect;
 
 /// Shares are drawn out of so much.
 const CHANCE: f64 = 1_000_000.0;
-/// Of a column that is drawn by its values, so many at most stand in a statement.
+/// Of a column that is drawn by its values, this many at most stand in a statement.
 const VALUES_MAX: usize = 1_000;
 /// And no more bytes than these.
 const VALUES_BYTES_MAX: usize = 32 << 10;

@@ -13,7 +13,7 @@ use super::mix::{Counted, Left, Mix, Share};
 
 /// What the experiment file is called.
 pub const EXPERIMENT: &str = "experiment.toml";
-/// Statements that were left out, at most so many are shown for each reason.
+/// Statements that were left out, at most this many are shown for each reason.
 const SHOWN_MAX: usize = 3;
 /// Reasons at most.
 const REASONS_MAX: usize = 12;

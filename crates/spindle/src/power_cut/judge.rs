@@ -26,7 +26,7 @@ use spindle_text::files;
 
 /// Kinds of cuts that a layout must survive.
 const HONEST: [Kind; 2] = [Kind::InOrder, Kind::Scattered];
-/// One cut of the control for so many others, and some at the least.
+/// One cut of the control for this many others, and some at the least.
 const CUTS_PER_CONTROL: usize = 5;
 const CONTROLS_MIN: usize = 10;
 /// Harm told in words, of each row.

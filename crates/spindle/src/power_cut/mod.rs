@@ -70,7 +70,7 @@ pub enum PowerCutError {
         reason: String,
     },
     /// Something that was made is still there.
-    #[error("not taken away again: {what}. Run `spindle clean`")]
+    #[error("could not be removed: {what}. Run `spindle clean`")]
     Left {
         /// What.
         what: String,
@@ -373,7 +373,7 @@ fn slices(scratch: [&Path; 2], number: u64) -> [Slice; 2] {
     [slice(origin, CASE_BYTES), slice(log, CASE_LOG_BYTES)]
 }
 
-/// Two files that stand in for devices, in a ledger of their own.
+/// Two files that stand in for devices, in their own ledger.
 struct ScratchFiles {
     layout: String,
     provision: Provision,

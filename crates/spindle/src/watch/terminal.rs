@@ -3,7 +3,7 @@
 //! `reset` mends it.)
 //!
 //! Keys are not read. What is typed is not shown, Ctrl-C still makes its signal, and Ctrl-Z and Ctrl-\\, which would
-//! leave the picture standing, do nothing. `tests/watch.rs` tries each of these on a terminal of its own.
+//! leave the picture standing, do nothing. `tests/watch.rs` tries each of these on its own terminal.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal, Stdout};

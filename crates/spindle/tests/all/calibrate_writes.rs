@@ -37,7 +37,7 @@ const ONE_POINT: [&str; 15] = [
     "--json",
 ];
 
-/// Loop devices in a directory of their own, with ledgers beside them.
+/// Loop devices in their own directory, with ledgers beside them.
 struct Scene {
     directory: tempfile::TempDir,
     undo: Vec<[String; 3]>,
@@ -293,7 +293,7 @@ fn an_interrupt_and_spindle_clean_give_a_device_back() {
     assert!(!ends_are_zero(&scene.at("disk")).0, "it was written");
     let ended = scene.command(&["clean"]).output().unwrap();
     let said = String::from_utf8_lossy(&ended.stdout);
-    assert!(said.contains("taken away: what Spindle put on"), "{said}");
+    assert!(said.contains("removed: what Spindle put on"), "{said}");
     assert!(ends_are_zero(&scene.at("disk")).0);
     assert_eq!(scene.ledgers(), 0);
 }

@@ -512,7 +512,7 @@ fn a_dashboard_without_a_terminal_is_refused_before_anything_is_made() {
 }
 
 /// The run directory lies on a file system that is too small, and is made larger before the run goes on. All of it
-/// happens in a mount namespace of its own: no mount outlives it, whatever happens.
+/// happens in its own mount namespace: no mount outlives it, whatever happens.
 #[test]
 fn a_full_disk_is_one_clear_error_and_the_run_goes_on_when_there_is_room() {
     if !rustix::process::geteuid().is_root() {

@@ -90,7 +90,7 @@ impl Scene {
 
     /// Where the layout is mounted.
     fn mounted_at(&self) -> Option<PathBuf> {
-        // Tools are given a node of their own, which keeps the device's name.
+        // Tools are given their own node, which keeps the device's name.
         let device = self.device()?;
         let name = Path::new(&device).file_name()?;
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap();

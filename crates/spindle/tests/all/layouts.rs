@@ -13,7 +13,7 @@ use serde_json::Value;
 /// The exit code of a run that measured half of the layouts, or fewer.
 const HALF_LEFT_OUT: i32 = 3;
 
-/// Small, with redo on a device of its own in every layout. The disk group shares three devices with a raw layout: each
+/// Small, with redo on its own device in every layout. The disk group shares three devices with a raw layout: each
 /// has two parts of each.
 const EXPERIMENT: &str = r#"
 name = "layouts"

@@ -105,12 +105,12 @@ fn cleaning_tells_what_it_does() {
     fs::write(ledgers.join("dead-1.jsonl"), ledger).unwrap();
     let dry = printed(&spindle(place.path(), &["clean", "--dry-run"]));
     assert!(
-        dry.contains("would be taken away: the directory") && left.exists(),
+        dry.contains("would be removed: the directory") && left.exists(),
         "{dry}"
     );
     let done = printed(&spindle(place.path(), &["clean"]));
     assert!(
-        done.contains("  taken away: the directory") && !left.exists(),
+        done.contains("  removed: the directory") && !left.exists(),
         "{done}"
     );
     fs::write(ledgers.join("odd.jsonl"), "nonsense\n").unwrap();

@@ -396,7 +396,7 @@ fn at_a_fixed_rate_the_time_of_transactions_is_compared() {
     insta::assert_snapshot!("compare_at_a_fixed_rate", text);
 }
 
-/// The fixture as so many runs, each with something of its own: all cases are faster or slower by it.
+/// The fixture as this many runs, each with something of its own: all cases are faster or slower by it.
 fn several(speeds: &[f64], change: impl Fn(&mut RunResult)) -> Vec<RunResult> {
     let run = |speed: &f64| {
         let mut run = result();

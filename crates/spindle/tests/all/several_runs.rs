@@ -60,7 +60,7 @@ fn births(place: &Path) -> Vec<SystemTime> {
     born.collect()
 }
 
-/// Waits until so many trials have finished or the run has ended, and keeps all births that were seen meanwhile.
+/// Waits until this many trials have finished or the run has ended, and keeps all births that were seen meanwhile.
 fn watch(
     child: &mut Child,
     place: &Path,

@@ -57,7 +57,7 @@ fn experiment(engine: &str, layout: &str) -> String {
     )
 }
 
-/// A loop device over a file of its own; let go when the test ends, if it is still that.
+/// A loop device over its own file; let go when the test ends, if it is still that.
 struct Disk {
     path: PathBuf,
     file: PathBuf,

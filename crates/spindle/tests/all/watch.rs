@@ -1,4 +1,4 @@
-//! The dashboard on a terminal of its own: however the program ends, the terminal is as it was, and what was said
+//! The dashboard on its own terminal: however the program ends, the terminal is as it was, and what was said
 //! stands on it.
 //!
 //! Programs that end in such ways are tests of this file that are ignored: this file runs itself with one of them.

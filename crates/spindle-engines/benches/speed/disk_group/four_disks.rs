@@ -1,5 +1,5 @@
 //! What four disks in a group bring beside one of them alone. The disks are slow on purpose: each makes one I/O after
-//! the other, of so many milliseconds, as a disk with one arm does. So it is the group's spreading that is measured,
+//! the other, of this many milliseconds, as a disk with one arm does. So it is the group's spreading that is measured,
 //! and neither the processors nor the device of this machine.
 
 use std::sync::Arc;

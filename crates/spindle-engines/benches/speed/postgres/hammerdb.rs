@@ -77,7 +77,7 @@ impl HammerDb {
         ways.into()
     }
 
-    /// Makes its tables and routines in a database of their own.
+    /// Makes its tables and routines in their own database.
     pub(super) fn build(&self, private: &Private) {
         let mut command = self.command("build");
         let output = self
@@ -123,7 +123,7 @@ impl HammerDb {
     }
 
     /// HammerDB's settings (config/postgresql.xml), as it comes but for the warehouses, the procedures, the server, and
-    /// that errors end a user. It is killed long before it has carried out so many transactions.
+    /// that errors end a user. It is killed long before it has carried out this many transactions.
     fn set<'a>(&self, command: &'a mut Command, private: &Private) -> &'a mut Command {
         let socket = private.socket_directory().display().to_string();
         let password = private.password();

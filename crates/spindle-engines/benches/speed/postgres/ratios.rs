@@ -39,13 +39,13 @@ impl std::fmt::Display for Ratios {
     }
 }
 
-/// Which of so many sorted values is the first of the interval; as many at the other end are outside, too. As many
+/// Which of this many sorted values is the first of the interval; as many at the other end are outside, too. As many
 /// values lie below the true median as heads come when a coin is thrown that often. So it is the value below which
 /// there are so many others that fewer or as many heads come at most once in 40 times (the sign test turned round:
 /// Conover, Practical Nonparametric Statistics, 3.2).
 fn first_inside(count: usize) -> Option<usize> {
     let throws = 0.5_f64.powi(count as i32);
-    // Ways to get just so many heads, and the chance of at most so many.
+    // Ways to get exactly this many heads, and the chance of at most this many.
     let (mut heads, mut ways, mut chance) = (0, 1.0, throws);
     while chance <= 0.025 {
         ways *= (count - heads) as f64 / (heads + 1) as f64;

@@ -25,10 +25,10 @@ const SEED: u64 = 1;
 pub(super) trait Peer {
     fn name(&self) -> &'static str;
 
-    /// Makes its tables in a database of its own; returns seconds.
+    /// Makes its tables in its own database; returns seconds.
     fn load(&self, private: &Private) -> f64;
 
-    /// Runs its clients for so many seconds.
+    /// Runs its clients for this many seconds.
     fn run(&self, private: &Private, measure_s: u64) -> Reached;
 }
 

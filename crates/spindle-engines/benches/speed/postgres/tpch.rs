@@ -181,7 +181,7 @@ fn make(parts: &[LoadPart]) {
     });
 }
 
-/// The same query by us and by psql, in turn: each time in a session of its own, which has everything in memory.
+/// The same query by us and by psql, in turn: each time in its own session, which has everything in memory.
 fn queries(
     private: &Private,
     psql: &Path,

@@ -40,13 +40,13 @@ struct Schedule {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Faults {
-    /// The power is cut at one I/O of so many: every write that is not stable is lost; or kept, lost or torn.
+    /// The power is cut at one I/O of this many: every write that is not stable is lost; or kept, lost or torn.
     power_cut_every: Option<usize>,
-    /// One I/O of so many fails once.
+    /// One I/O of this many fails once.
     failed_io_every: Option<usize>,
-    /// From one I/O of so many on, all of that disk fail.
+    /// From one I/O of this many on, all of that disk fail.
     failed_disk_every: Option<usize>,
-    /// Reads, writes and flushes take so many times as long.
+    /// Reads, writes and flushes take this many times as long.
     slow_disk: Option<u64>,
 }
 

@@ -14,7 +14,7 @@ use super::{Case, case, look, own_host};
 const PASSWORD: &str = "open-sesame-4711";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server that listens on a host of its own. It is a child, and ends with the test.
+/// A server that listens on a separate host. It is a child, and ends with the test.
 struct Lab {
     server: Child,
     host: String,

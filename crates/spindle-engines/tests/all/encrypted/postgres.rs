@@ -18,7 +18,7 @@ const RULES: &str = "local all all scram-sha-256\nhostssl all clear all password
                      hostssl all hashed all md5\nhostssl all ssl_only all scram-sha-256\n\
                      hostnossl all plain_only all scram-sha-256\nhostssl all ann all cert\nhost all bob all scram-sha-256\n";
 
-/// A server that listens on a host of its own.
+/// A server that listens on a separate host.
 struct Lab {
     running: Arc<dyn RunningServer>,
     cluster: PathBuf,

@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(at(8 * MIB), (8, 0, STRIPE_BYTES));
     }
 
-    /// Every byte of a file has a place of its own, in whatever shape.
+    /// Every byte of a file has its own place, in whatever shape.
     #[test]
     fn no_two_stripes_share_a_place() {
         for (width, bytes) in [

@@ -189,7 +189,7 @@ impl FileCreation {
         self.core.flush_disks().await?;
         if self.file.has_lost_writes.load(Ordering::Relaxed) {
             return Err(self.core.invalid(format!(
-                "file {} cannot be committed: a write to it failed; make it anew",
+                "file {} cannot be committed: a write to it failed; make it again",
                 self.name
             )));
         }

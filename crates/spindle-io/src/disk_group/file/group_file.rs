@@ -402,7 +402,7 @@ impl Drop for GroupFile {
     }
 }
 
-/// Steps of an I/O; dropped before their end, they become a process of their own.
+/// Steps of an I/O; dropped before their end, they become a separate process.
 struct GoesOn {
     steps: Option<Pin<Box<dyn Future<Output = IoOutcome> + Send>>>,
     env: Arc<dyn Env>,

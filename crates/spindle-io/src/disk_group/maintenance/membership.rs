@@ -256,7 +256,7 @@ impl Core {
         let entry = entry.filter(|entry| entry.incarnation == header.incarnation);
         let Some(entry) = entry else {
             return Err(self.invalid(format!(
-                "{} was disk {}, which is no longer of the group; it can be added anew",
+                "{} was disk {}, which is no longer of the group; it can be added again",
                 device.name(),
                 header.disk_name
             )));

@@ -144,7 +144,7 @@ impl Disks {
         if states().any(|state| state.epoch == newest.epoch && state.mount != newest.mount) {
             return Err(damaged(
                 "its disks were mounted in two halves and changed on both sides; mount one half by force, and add the disks \
-                 of the other to it anew",
+                 of the other to it again",
             ));
         }
         Ok(newest.clone())

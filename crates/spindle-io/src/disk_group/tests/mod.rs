@@ -258,7 +258,7 @@ impl Client {
         }
     }
 
-    /// Works for so many steps.
+    /// Works for this many steps.
     pub(super) async fn work(&self, chance: &mut Xoshiro256PlusPlus, steps: u64) {
         for _ in 0..steps {
             let block = self.first + chance.next_u64() % self.blocks * self.step;
@@ -312,7 +312,7 @@ pub(super) struct End {
     promised: Promised,
 }
 
-/// Of the ends of a story, and of the stories of a kind, one in so many is judged: all of them in the soak
+/// Of the ends of a story, and of the stories of a kind, only a sample is judged: all of them in the soak
 /// (`scripts/soak-layouts`), and where a planted bug is to be found.
 pub(super) fn one_in() -> u64 {
     let all = std::env::var_os("SPINDLE_SOAK").is_some() || planted::is_any();

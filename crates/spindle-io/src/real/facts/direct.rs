@@ -26,7 +26,7 @@ pub enum DirectIo {
     },
     /// It is refused.
     NotSupported {
-        /// Why, in words for people.
+        /// Why, in words.
         reason: String,
     },
     /// The system does not say, and nothing could be tried.
@@ -40,7 +40,7 @@ pub enum DirectProbe {
     Direct,
     /// Direct I/O is refused, or the page cache was used.
     NotDirect {
-        /// Why, in words for people.
+        /// Why, in words.
         reason: String,
     },
 }
@@ -128,7 +128,7 @@ fn try_reads(path: &Path) -> DirectIo {
 }
 
 const PROBE_BYTES: usize = 64 * 1024;
-/// A device is read at so many places before it counts as one that the page cache gets into.
+/// A device is read at this many places before it counts as one that the page cache gets into.
 const READS_MAX: u64 = 3;
 
 /// Does direct I/O where `path` is and proves by residency that the page cache stayed out of it. For a directory or a

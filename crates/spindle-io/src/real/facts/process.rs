@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(run_queue_ns("123\n"), None);
     }
 
-    /// In a process of its own: other tests give memory back meanwhile.
+    /// In its own process: other tests give memory back meanwhile.
     #[test]
     fn memory_counts_when_it_is_touched() {
         let ended = spindle_harness::child!(memory_is_touched).output().unwrap();

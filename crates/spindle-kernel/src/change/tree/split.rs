@@ -21,7 +21,7 @@ use super::{Found, covers, descend, is_damaged, push_head, push_node, push_put, 
 enum Attempt {
     /// The node has room, or another session has changed it.
     Done,
-    /// The branch above has no room for an entry of so many bytes.
+    /// The branch above has no room for an entry of this many bytes.
     BranchFull(usize),
 }
 

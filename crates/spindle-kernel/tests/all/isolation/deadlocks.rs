@@ -28,7 +28,7 @@ async fn increment(stage: &Stage, session: &mut Session, row: u64) -> Result<()>
 /// How the second statement of each client ended, and when.
 type Endings = Vec<(Result<()>, u64)>;
 
-/// Each of `clients` locks a row of its own, then all ask for the row of the next; the last for that of the first when
+/// Each of `clients` locks its own row, then all ask for the row of the next; the last for that of the first when
 /// `closed`, else for one of nobody's.
 fn chain(clients: u64, closed: bool, settings: &Settings) -> (Endings, u64) {
     let images = stage::loaded(settings, 48, ROWS);

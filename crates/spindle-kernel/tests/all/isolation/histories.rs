@@ -29,7 +29,7 @@ const TRANSACTIONS: u64 = 8;
 /// Rows with lists; they lie apart, two in a block, so that not all are in the cache.
 const KEYS: u64 = 80;
 const ROWS_APART: u64 = 2;
-/// A row holds how many values it has, and so many at most.
+/// A row holds how many values it has, and this many at most.
 const VALUES_MAX: usize = 100;
 const ROW_BYTES: usize = 4 + 4 * VALUES_MAX;
 /// Blocks that the rows are in.

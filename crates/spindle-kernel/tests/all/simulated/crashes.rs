@@ -1,5 +1,5 @@
 //! Every crash of a run from one run: what each disk holds at each I/O is noted, and later damaged and recovered, on
-//! threads (each recovery is a world of its own).
+//! threads (each recovery is a separate world).
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -285,7 +285,7 @@ pub fn sweep(
     total.into_inner().unwrap()
 }
 
-/// A sweep looks for torn blocks at every so many of its points.
+/// A sweep looks for torn blocks at every n-th of its points.
 const LOOK_EVERY: usize = 16;
 
 /// Crashes at one point, with each of `cuts`, until something is lost; looks for torn blocks before and after if asked

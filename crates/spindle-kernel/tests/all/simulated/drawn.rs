@@ -192,7 +192,7 @@ impl Scenario {
         }
     }
 
-    /// So many blocks hold a row of `row_bytes` from every transaction ever, each session writing to one of its own.
+    /// This many blocks hold a row of `row_bytes` from every transaction ever, each session writing to one of its own.
     fn blocks_for(&self, row_bytes: usize) -> u64 {
         let rows = 2 * self.sessions as u64 * self.transactions;
         let rows_per_block = (self.block_bytes / (row_bytes + 32)) as u64;

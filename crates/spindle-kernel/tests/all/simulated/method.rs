@@ -15,7 +15,7 @@ use spindle_io::{BlockDevice, Completion, Env, Limits, Request, Submission};
 pub enum Method {
     /// Within the call, so that the process sees no time pass.
     Sync,
-    /// By so many I/O slaves of each device.
+    /// By this many I/O slaves of each device.
     Slaves(usize),
     /// All under way together.
     Async,

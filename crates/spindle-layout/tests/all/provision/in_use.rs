@@ -110,7 +110,7 @@ fn a_device_that_a_process_has_open_is_refused() {
             "{said}"
         );
     }
-    // By a second node of the same number, in a mount namespace of its own.
+    // By a second node of the same number, in its own mount namespace.
     let node = scene.path().join("node");
     let script = format!("exec 3<>{}", node.display());
     let number = fs::read_to_string(format!(

@@ -1,4 +1,4 @@
-//! Killed at any moment, by SIGKILL, a run leaves nothing that `clean` does not find. The run is a process of its own:
+//! Killed at any moment, by SIGKILL, a run leaves nothing that `clean` does not find. The run is a separate process:
 //! this test, called again. `SPINDLE_KILLS` says how often it is killed (20 in `make test-all` and 5 in `make test`, if
 //! not set), `SPINDLE_KILLS_FROM` which kill of their endless row is the first, so that `scripts/soak-layouts` can go
 //! on where it was.

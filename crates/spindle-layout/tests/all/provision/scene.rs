@@ -1,4 +1,4 @@
-//! A place for a test: a directory, the ledgers in it, a disk of its own, and what the machine has that belongs to it.
+//! A place for a test: a directory, the ledgers in it, its own disk, and what the machine has that belongs to it.
 
 use std::collections::BTreeSet;
 use std::fs;

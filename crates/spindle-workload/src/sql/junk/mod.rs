@@ -1,7 +1,7 @@
 //! The bulk load of the study of ASM and LVM (Oracle 10g R2 on Red Hat 4): rows inserted one by one into a table with a
-//! primary key and a unique key, a commit every so many. A transaction is the rows of one commit. The client inserts
-//! them itself, or calls a procedure that does, as the study's PL/SQL loop did; it calls once for each commit, so that
-//! commits are counted alike.
+//! primary key and a unique key, a commit every `commit_every`. A transaction is the rows of one commit. The client
+//! inserts them itself, or calls a procedure that does, as the study's PL/SQL loop did; it calls once for each commit,
+//! so that commits are counted alike.
 
 mod check;
 mod in_rows;
@@ -153,7 +153,7 @@ impl Junk {
         (u64::from(self.commit_every) <= rows).then_some(Junk { rows, ..self })
     }
 
-    /// Commits of each of so many clients.
+    /// Commits of each of this many clients.
     fn commits(&self, clients: usize) -> u64 {
         let commits = self.rows.div_ceil(u64::from(self.commit_every));
         commits.div_ceil(clients as u64)

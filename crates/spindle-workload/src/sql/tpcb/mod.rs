@@ -46,7 +46,7 @@ settings! {
 }
 
 impl Tpcb {
-    /// So many branches.
+    /// This many branches.
     pub fn new(scale: u32, select_only: bool) -> Tpcb {
         Tpcb {
             scale,
@@ -55,7 +55,7 @@ impl Tpcb {
         }
     }
 
-    /// As the embedded database carries it out, with so many accounts in each branch: 100,000, or fewer for tests.
+    /// As the embedded database carries it out, with this many accounts in each branch: 100,000, or fewer for tests.
     pub fn in_rows(self, accounts: u64) -> Box<dyn Workload> {
         Box::new(in_rows::TpcbInRows {
             tpcb: self,
@@ -63,7 +63,7 @@ impl Tpcb {
         })
     }
 
-    /// Bytes that so many branches take when they are loaded, about.
+    /// Bytes that this many branches take when they are loaded, about.
     pub fn loaded_bytes(scale: u32) -> u64 {
         u64::from(scale) * BRANCH_BYTES
     }
@@ -86,7 +86,7 @@ enum Drawn {
 }
 
 impl Tpcb {
-    /// The client's next transaction, whatever carries it out; each branch has so many accounts.
+    /// The client's next transaction, whatever carries it out; each branch has this many accounts.
     fn draw(&self, client: &mut Client, accounts: u64) -> Drawn {
         let scale = u64::from(self.scale);
         let mut drawn = |count: u64| (client.rng.next_u64() % count) as i64;

@@ -240,7 +240,7 @@ pub struct Tpcc {
 }
 
 impl Tpcc {
-    /// So many warehouses, their rows drawn from `seed`; with `procedures` a transaction is one call of a procedure.
+    /// This many warehouses, their rows drawn from `seed`; with `procedures` a transaction is one call of a procedure.
     pub fn new(warehouses: u32, mix: Mix, procedures: bool, seed: u64) -> Tpcc {
         Tpcc {
             warehouses,
@@ -257,12 +257,12 @@ impl Tpcc {
         Tpcc { sizes, ..self }
     }
 
-    /// As the embedded database carries it out, with room for the rows of so many transactions.
+    /// As the embedded database carries it out, with room for the rows of this many transactions.
     pub fn in_rows(self, room_for: u64) -> Box<dyn Workload> {
         Box::new(in_rows::TpccInRows::new(self, room_for))
     }
 
-    /// Bytes that so many warehouses take when they are loaded, about.
+    /// Bytes that this many warehouses take when they are loaded, about.
     pub fn loaded_bytes(warehouses: u32) -> u64 {
         u64::from(warehouses) * WAREHOUSE_BYTES
     }

@@ -96,7 +96,7 @@ pub fn text(rng: &mut Xoshiro256PlusPlus, least: u64, most: u64) -> String {
     text
 }
 
-/// A text of so many digits.
+/// A text of this many digits.
 pub fn digits(rng: &mut Xoshiro256PlusPlus, length: usize) -> String {
     let digit = |_| char::from(b'0' + uniform(rng, 0, 9) as u8);
     (0..length).map(digit).collect()

@@ -19,7 +19,7 @@ pub struct StockLevel {
 
 impl StockLevel {
     pub fn draw(tpcc: &Tpcc, client: &mut Client) -> StockLevel {
-        // A terminal has a district of its own (clause 2.8.1.1).
+        // A terminal has its own district (clause 2.8.1.1).
         let district = client.number as u64 / u64::from(tpcc.warehouses) % DISTRICTS + 1;
         StockLevel {
             warehouse: tpcc.home(client),

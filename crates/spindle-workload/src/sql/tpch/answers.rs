@@ -17,7 +17,7 @@ impl Answer {
         answers_sf1::answer(i32::from(query)).map(Answer::read)
     }
 
-    /// The database's, of so many columns.
+    /// The database's, of this many columns.
     ///
     /// # Errors
     /// See [`SessionError`].

@@ -287,7 +287,7 @@ enum Role {
 }
 
 impl Tpch {
-    /// Clients that are needed for so many streams.
+    /// Clients that are needed for this many streams.
     pub fn clients_of(streams: usize, refresh: bool) -> usize {
         streams + usize::from(refresh && streams > 1)
     }
@@ -353,7 +353,7 @@ impl Tpch {
         }
     }
 
-    /// As the embedded database carries it out, for so many streams, with so many query slaves.
+    /// As the embedded database carries it out, for this many streams, with this many query slaves.
     pub fn in_plans(self, streams: u64, slaves: u32) -> Box<dyn Workload> {
         if self.refresh {
             // Before anything is measured.

@@ -194,7 +194,7 @@ impl Draw<'_> {
         format!("{year}-01-01")
     }
 
-    /// The first of one of so many months from January of a year on.
+    /// The first of one of this many months from January of a year on.
     fn month(&mut self, year: u64, months: u64) -> String {
         let month = self.number(0, months - 1);
         first_of_month(year, month)

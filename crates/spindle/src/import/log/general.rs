@@ -35,9 +35,9 @@ const COMMANDS: [&str; 20] = [
     "Processlist",
 ];
 
-/// So many lines are looked at for the first time.
+/// This many lines are looked at for the first time.
 const LOOKED_AT_MAX: usize = 10_000;
-/// And so many bytes of them.
+/// And this many bytes of them.
 const LOOKED_AT_BYTES_MAX: usize = 64 << 20;
 
 /// A command.

@@ -102,7 +102,7 @@ pub fn all_of(directory: &Path) -> String {
     texts.collect()
 }
 
-/// That a mix covers so many percent of the calls at least.
+/// That a mix covers this many percent of the calls at least.
 pub fn covers(said: &str, least: f64) {
     let (_, share) = said.split_once("The mix covers ").unwrap();
     let share: f64 = share.split(' ').next().unwrap().parse().unwrap();

@@ -20,7 +20,7 @@ pub struct View {
     pub scripts: bool,
 }
 
-/// Chromium and a directory of its own, both gone when the test ends.
+/// Chromium and its own directory, both gone when the test ends.
 pub struct Browser {
     directory: tempfile::TempDir,
 }

@@ -101,7 +101,7 @@ const PATHS: [Path; 6] = [
 /// Position of the access path that the fixture's machine refuses.
 pub const SKIPPED: usize = 4;
 
-/// How much faster or slower than usual a case ran in a round: a slow second round, and a little noise of its own.
+/// How much faster or slower than usual a case ran in a round: a slow second round, and a little noise.
 fn disturbance(case: usize, round: u32) -> f64 {
     const NOISE: [f64; 7] = [0.004, -0.009, 0.011, -0.002, 0.007, -0.006, 0.001];
     let whole_round = if round == 2 { 0.93 } else { 1.0 };

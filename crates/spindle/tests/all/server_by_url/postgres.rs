@@ -178,7 +178,7 @@ fn killed(scene: &Scene, by_port: &str) {
     let dry = scene.spindle(&["clean", "--dry-run"]);
     let said = String::from_utf8_lossy(&dry.stdout);
     assert!(
-        said.contains("would be taken away: the schema spindle_"),
+        said.contains("would be removed: the schema spindle_"),
         "{said}"
     );
     assert_eq!(scene.ask(SCHEMAS).len(), 1);

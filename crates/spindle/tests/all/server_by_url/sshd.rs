@@ -1,4 +1,4 @@
-//! A machine that is come to by `ssh`: here this one, by a daemon of the test's own on a port of its own, with keys of
+//! A machine that is reached by `ssh`: here this one, by the test's own daemon on a separate port, with keys of
 //! its own. Programs that are brought there find a directory of the test's own to lie in.
 
 use std::fs;
@@ -119,7 +119,7 @@ impl Sshd {
         numbers.filter(is_agent).collect()
     }
 
-    /// Waits until there are so many of them.
+    /// Waits until there are this many of them.
     pub fn wait_for_agents(&self, count: usize) -> Vec<u32> {
         let began = Instant::now();
         loop {

@@ -23,7 +23,7 @@ pub(super) fn day(written: &str) -> i32 {
     (year.div_euclid(400) * 146_097 + days - 719_468) as i32
 }
 
-/// The first of a month, so many months later.
+/// The first of a month, this many months later.
 pub(super) fn months_later(written: &str, months: i64) -> i32 {
     let mut parts = written.split('-').map(whole);
     let mut part = || parts.next().unwrap_or(1);
@@ -36,13 +36,13 @@ pub(super) fn whole(written: &str) -> i64 {
     written.parse().expect("parameters are drawn as numbers")
 }
 
-/// The digits of a parameter with so many places.
+/// The digits of a parameter with this many places.
 pub(super) fn digits(written: &str, scale: u8) -> i128 {
     let parsed = parse_decimal(written, scale).expect("parameters are drawn with these places");
     i128::from(parsed)
 }
 
-/// From the first of a month up to so many months later.
+/// From the first of a month up to this many months later.
 pub(super) fn within_months(column: &str, from: &str, months: i64) -> Condition {
     let from_day = col(column).at_least(date(day(from)));
     from_day.and(col(column).less(date(months_later(from, months))))

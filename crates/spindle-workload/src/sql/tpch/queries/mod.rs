@@ -5,7 +5,7 @@
 //! | in brackets | is |
 //! | --- | --- |
 //! | `[date D]` | a day |
-//! | `[date D + 3 month]` | a day and so many days, months or years, added or removed |
+//! | `[date D + 3 month]` | a day and a number of days, months or years, added or removed |
 //! | `[year C]` | the year of a day, a number |
 //! | `[first 2 of C]` | the first letters of a text |
 //! | `[C within 0.01 of N]` | an exact number that is so near to another |
