@@ -177,8 +177,8 @@ impl RunState {
         layouts.flat_map(of_layout).collect()
     }
 
-    /// What the slowest layout does in a closed loop with so many clients, transactions a second; `None` until that is
-    /// known for good.
+    /// What the slowest layout does in a closed loop with this many clients, transactions a second; `None` until that
+    /// is known for good.
     pub fn slowest_per_s(&self, clients: u32) -> Option<f64> {
         self.slowest_per_s.get(&clients).copied()
     }

@@ -81,8 +81,8 @@ pub fn rounds_of_maxima(plan: &Plan) -> impl Iterator<Item = u32> {
     plan.rounds_of(1).take(ROUNDS_TO_JUDGE as usize)
 }
 
-/// The slowest layout in a closed loop with so many clients, and what it does, transactions a second; `None` where none
-/// did any.
+/// The slowest layout in a closed loop with this many clients, and what it does, transactions a second; `None` where
+/// none did any.
 pub fn slowest(state: &RunState, clients: u32) -> Option<(usize, f64)> {
     let rounds: Vec<u32> = rounds_of_maxima(&state.experiment.plan).collect();
     let of_layout = |layout: usize| {

@@ -80,8 +80,8 @@ pub enum DumpForm {
 }
 
 impl DumpForm {
-    /// How the last comment of a dump begins that its tool has written to the end; `None`: its own reader sees whether it
-    /// is whole.
+    /// How the last comment of a dump begins that its tool has written to the end; `None`: its own reader sees whether
+    /// it is whole.
     fn last_line(self) -> Option<&'static str> {
         match self {
             DumpForm::PostgresPlain => Some("-- PostgreSQL database dump complete"),

@@ -7,7 +7,7 @@ use spindle_workload::driver::Running;
 /// The longest time without one more commit.
 const STANDSTILL: Duration = Duration::from_secs(120);
 
-/// Waits until the clients have committed so many transactions, or have ended.
+/// Waits until the clients have committed this many transactions, or have ended.
 ///
 /// # Panics
 /// If one of them fails, or nothing more is committed for two minutes.

@@ -111,10 +111,9 @@ impl SideFigures {
                     side.measures.push(measure);
                     side.runs.push(values);
                 }
-                Err(reason) => {
-                    side.without.push(reason);
-                    let has_failed = matches!(case.outcome, CaseStatus::Failed { .. });
-                    side.failed += usize::from(has_failed);
+                Err(missing) => {
+                    side.without.push(missing.reason);
+                    side.failed += usize::from(missing.has_failed);
                 }
             }
         }
@@ -133,15 +132,29 @@ impl SideFigures {
     }
 }
 
-/// The figures of a case, a round each; or why there are none.
-pub(crate) fn figures(case: &Case) -> Result<(Measure, Vec<f64>), String> {
+/// Why a case has no figures.
+pub(crate) struct NoFigures {
+    /// In words.
+    reason: String,
+    /// It broke off.
+    has_failed: bool,
+}
+
+/// The figures of a case, a round each.
+pub(crate) fn figures(case: &Case) -> Result<(Measure, Vec<f64>), NoFigures> {
     if !case.is_compared() {
         let reason = case.outcome.reason().unwrap_or("the run ended before it");
-        return Err(format!("{}: {reason}", case.outcome.status()));
+        return Err(NoFigures {
+            reason: format!("{}: {reason}", case.outcome.status()),
+            has_failed: matches!(case.outcome, CaseStatus::Failed { .. }),
+        });
     }
     if case.id.load.rate.is_some_and(|rate| rate.is_of_slowest()) {
         let reason = "its rate was a part of what the slowest layout did in that run";
-        return Err(reason.to_owned());
+        return Err(NoFigures {
+            reason: reason.to_owned(),
+            has_failed: false,
+        });
     }
     let mut trials = case.trials.iter();
     Ok(if trials.any(|trial| trial.arrivals.is_some()) {

@@ -8,7 +8,7 @@ use spindle_text::rate::Rate;
 /// A load level of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Load {
-    /// Sessions that work at the same time, 1 or more; where transactions come at a rate, at most so many.
+    /// Sessions that work at the same time, 1 or more; where transactions come at a rate, at most this many.
     pub clients: u32,
     /// The rate at which transactions come, where the plan has several; `None`: the plan says the same for all cases,
     /// or this is the closed loop that rates are parts of.

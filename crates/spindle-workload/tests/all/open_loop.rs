@@ -162,7 +162,7 @@ fn run(case: &Case) -> Outcome {
 fn transactions_begin_when_they_are_due() {
     for spacing in [Spacing::Even, Spacing::Poisson] {
         let case = Case {
-            // So many that one is always free.
+            // Enough that one is always free.
             clients: 64,
             spacing,
             ..Case::default()

@@ -41,7 +41,7 @@ impl std::fmt::Display for Ratios {
 
 /// Which of this many sorted values is the first of the interval; as many at the other end are outside, too. As many
 /// values lie below the true median as heads come when a coin is thrown that often. So it is the value below which
-/// there are so many others that fewer or as many heads come at most once in 40 times (the sign test turned round:
+/// there are others enough that fewer or as many heads come at most once in 40 times (the sign test turned round:
 /// Conover, Practical Nonparametric Statistics, 3.2).
 fn first_inside(count: usize) -> Option<usize> {
     let throws = 0.5_f64.powi(count as i32);
