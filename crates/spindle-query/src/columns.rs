@@ -167,6 +167,14 @@ impl Columns {
         }
     }
 
+    /// With those of another list whose names it lacks. Which of two columns of one name is meant is asked where both
+    /// are needed: see [`crate::Heading::and`].
+    #[must_use]
+    pub(crate) fn and(&self, others: &Columns) -> Columns {
+        let new = others.iter().filter(|(name, _)| !self.has(name));
+        Columns::new(self.iter().chain(new))
+    }
+
     pub(crate) fn place(&self, name: &str) -> Result<Place> {
         let found = self.list.iter().find(|(known, _)| known == name);
         found

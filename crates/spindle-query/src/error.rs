@@ -25,8 +25,10 @@ pub enum QueryError {
         /// What was found.
         found: String,
     },
-    /// Columns that are to be equal are not of the same fixed length.
-    #[error("{left} and {right} cannot be compared as keys: both must have the same fixed length")]
+    /// Columns that are to be equal are not of the same type, or their lengths vary.
+    #[error(
+        "{left} and {right} cannot be compared as keys: both must have the same type, and a fixed length"
+    )]
     UnequalKeys {
         /// Of one side.
         left: String,

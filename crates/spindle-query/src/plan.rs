@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::bound::Bound;
+use crate::bound::{Bound, Test};
 use crate::columns::{Columns, Type};
-use crate::error::Result;
+use crate::error::{QueryError, Result};
 use crate::expression::{Condition, Expr, col};
 use crate::row::Heading;
 
@@ -255,6 +255,54 @@ impl Plan {
         }
     }
 
+    /// The columns of its rows. Whatever is wrong with it is found here, before a row is read.
+    ///
+    /// # Errors
+    /// See [`crate::QueryError`].
+    pub fn columns(&self) -> Result<Columns> {
+        let heading = |rows: &Plan| rows.columns().map(Heading::of);
+        match self {
+            Plan::Scan(relation) => Ok(relation.columns.clone()),
+            Plan::Filter(rows, condition) => {
+                let columns = rows.columns()?;
+                Test::of(condition, &Heading::of(columns.clone()))?;
+                Ok(columns)
+            }
+            Plan::Select(rows, columns) => {
+                let heading = heading(rows)?;
+                let typed = columns.iter().map(|(name, of)| {
+                    let of = Bound::of(of, &heading)?;
+                    Ok((name.clone(), of.type_of()))
+                });
+                Ok(Columns::new(typed.collect::<Result<Vec<_>>>()?))
+            }
+            Plan::Join {
+                rows,
+                with,
+                on,
+                kind,
+            } => joined_columns(&rows.columns()?, &with.columns()?, on, kind),
+            Plan::Lookup {
+                rows, table, on, ..
+            } => {
+                let columns = rows.columns()?;
+                for name in on {
+                    columns.key_part(name)?;
+                }
+                Ok(columns.and(&table.columns))
+            }
+            Plan::Group { rows, by, of } => {
+                let heading = heading(rows)?;
+                let numbers = of.iter().map(|(name, of)| {
+                    let of = of.type_of(&heading)?;
+                    Ok((name.clone(), of))
+                });
+                let numbers = Columns::new(numbers.collect::<Result<Vec<_>>>()?);
+                Ok(heading.named(by)?.columns().and(&numbers))
+            }
+        }
+    }
+
     /// Adds the columns of the rows before a step that it names to those that are needed of them.
     pub fn add_needed(&self, needed: &mut BTreeSet<String>) {
         let mut hear = |name: &str| {
@@ -287,7 +335,45 @@ impl Plan {
     }
 }
 
+/// The columns of a join. Equal keys are equal bytes only where both sides have the same type, and no lengths vary.
+fn joined_columns(
+    rows: &Columns,
+    with: &Columns,
+    on: &[(String, String)],
+    kind: &JoinKind,
+) -> Result<Columns> {
+    for (left, right) in on {
+        let of = [rows.place(left)?.of, with.place(right)?.of];
+        if of[0] != of[1] || of[0].is_varying() {
+            return Err(QueryError::UnequalKeys {
+                left: left.clone(),
+                right: right.clone(),
+            });
+        }
+    }
+    Ok(match kind {
+        JoinKind::Semi | JoinKind::Anti => rows.clone(),
+        JoinKind::Inner => rows.and(with),
+        JoinKind::Outer(found) => {
+            let found = Columns::new([(found.as_str(), Type::Integer)]);
+            rows.and(with).and(&found)
+        }
+    })
+}
+
 impl Query {
+    /// Whether it can be carried out.
+    ///
+    /// # Errors
+    /// See [`crate::QueryError`].
+    pub fn check(&self) -> Result<()> {
+        let heading = Heading::of(self.rows.columns()?);
+        for (name, _) in &self.order {
+            heading.find(name)?;
+        }
+        Ok(())
+    }
+
     /// Its first rows only.
     #[must_use]
     pub fn first(mut self, rows: usize) -> Query {

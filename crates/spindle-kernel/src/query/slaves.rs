@@ -15,7 +15,9 @@ use crate::table::Table;
 use crate::temp::TempWork;
 
 /// Multi-block reads in a granule: so many, that slaves seldom ask, so few, that memory is looked after often.
-const READS_IN_GRANULE: u64 = 2;
+const READS_IN_GRANULE: usize = 2;
+/// Granules that fill the memory of a process, at least.
+const GRANULES_IN_MEMORY: usize = 4;
 
 /// What a slave does in a step, and what comes of it.
 pub(super) type Step<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + 'a>>;
@@ -42,10 +44,13 @@ impl Slaves {
 
     /// The blocks of a table, to be taken by the slaves.
     pub(super) fn granules(&self, table: &Table) -> Arc<Granules> {
+        let sga = &self.work.sga;
+        let in_memory = self.work.memory_bytes / (GRANULES_IN_MEMORY * sga.settings.block_bytes);
+        let wished = READS_IN_GRANULE * sga.multiblock_read_blocks;
         Arc::new(Granules {
             next: AtomicU64::new(0),
             blocks: table.blocks(),
-            each: READS_IN_GRANULE * self.work.sga.multiblock_read_blocks as u64,
+            each: wished.min(in_memory).max(1) as u64,
             has_failed: Arc::clone(&self.has_failed),
         })
     }
@@ -78,7 +83,7 @@ impl Slaves {
                 let start = Box::new(move || {
                     Box::pin(async move {
                         let mut session = Session::new(Arc::clone(&work.sga));
-                        let own = session.work_of(&work.written_bytes);
+                        let own = session.work_of(&work.usage, work.deadline_ns);
                         let done = step(own, &mut session).await;
                         if done.is_err() {
                             has_failed.store(true, Ordering::Relaxed);

@@ -13,7 +13,6 @@ pub use check::IndexShape;
 pub use check_table::TableShape;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use rustc_hash::FxHashMap;
 use spindle_io::sync::assert_no_latch_held;
@@ -26,6 +25,7 @@ use crate::error::Result;
 use crate::log::redo::RecordBuilder;
 use crate::settings::{Commit, PlantedFault};
 use crate::sga::Sga;
+use crate::temp::Usage;
 use crate::transaction::{Ending, Transaction};
 use crate::wait_event::ProcessWaits;
 
@@ -39,8 +39,8 @@ pub struct Session {
     builder: RecordBuilder,
     /// By segment, the block that this session's inserts go to.
     insert_blocks: FxHashMap<u32, change::InsertBlock>,
-    /// What its queries have written to temporary segments, bytes.
-    temporary_bytes: Arc<AtomicU64>,
+    /// What its queries use.
+    usage: Arc<Usage>,
 }
 
 impl Session {
@@ -57,7 +57,7 @@ impl Session {
             transaction: None,
             builder: RecordBuilder::default(),
             insert_blocks: FxHashMap::default(),
-            temporary_bytes: Arc::default(),
+            usage: Arc::default(),
         }
     }
 

@@ -7,8 +7,9 @@ pub(crate) mod run;
 pub(crate) mod sort;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::error::{KernelError, Result};
 use crate::sga::Sga;
 use crate::wait_event::ProcessWaits;
 
@@ -23,13 +24,63 @@ pub(crate) struct TempWork {
     pub(crate) sga: Arc<Sga>,
     /// Of the process that waits.
     pub(crate) waits: Arc<ProcessWaits>,
-    /// What the session's queries have written, bytes.
-    pub(crate) written_bytes: Arc<AtomicU64>,
+    /// Of the session's queries, slaves included.
+    pub(crate) usage: Arc<Usage>,
     /// What one sort or aggregation may have of memory.
     pub(crate) memory_bytes: usize,
+    /// When the query must have ended; `None`: it may take as long as it needs.
+    pub(crate) deadline_ns: Option<u64>,
+}
+
+/// What the queries of a session use, bytes.
+#[derive(Default)]
+pub(crate) struct Usage {
+    /// Written to temporary segments.
+    pub(crate) written: AtomicU64,
+    /// Memory that holds rows and the tables over them.
+    held: AtomicU64,
+    /// The most that it was.
+    pub(crate) held_most: AtomicU64,
+}
+
+impl Usage {
+    /// Counts memory that is about to be held.
+    pub(crate) fn hold(self: &Arc<Usage>, bytes: usize) -> Held {
+        let (usage, bytes) = (Arc::clone(self), bytes as u64);
+        let held = bytes + usage.held.fetch_add(bytes, Ordering::Relaxed);
+        usage.held_most.fetch_max(held, Ordering::Relaxed);
+        Held { usage, bytes }
+    }
+}
+
+/// Memory that a query holds, counted until this is dropped.
+pub(crate) struct Held {
+    usage: Arc<Usage>,
+    bytes: u64,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.usage.held.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 impl TempWork {
+    /// True when the query has taken too long.
+    pub(crate) fn is_late(&self) -> bool {
+        let is_over = |deadline| self.sga.env.now() > deadline;
+        self.deadline_ns.is_some_and(is_over)
+    }
+
+    /// Error when the query has taken too long, or the instance has ended. Due now and then in whatever takes long.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.sga.health.check()?;
+        match self.is_late() {
+            true => Err(KernelError::QueryTooLong),
+            false => Ok(()),
+        }
+    }
+
     /// Blocks of an I/O: a power of two, so that each lies in one extent.
     pub(crate) fn piece_blocks(&self) -> usize {
         let block_bytes = self.sga.settings.block_bytes;

@@ -25,6 +25,8 @@ pub(crate) struct Run {
     extents: VecDeque<TempExtent>,
     /// Bytes of the records, lengths included, that have not been read yet.
     bytes: u64,
+    /// All that were written.
+    records: u64,
     stamp: u64,
     piece_blocks: usize,
 }
@@ -33,6 +35,11 @@ impl Run {
     /// Bytes of the records, lengths included, that have not been read yet.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Records that were written.
+    pub(crate) fn records(&self) -> u64 {
+        self.records
     }
 }
 
@@ -82,6 +89,7 @@ impl RunWriter {
                 space: Arc::clone(space),
                 extents: VecDeque::new(),
                 bytes: 0,
+                records: 0,
                 stamp: space.stamp(),
                 piece_blocks: work.piece_blocks(),
             },
@@ -92,6 +100,7 @@ impl RunWriter {
     /// Adds a record.
     pub(crate) async fn put(&mut self, record: &[u8]) -> Result<()> {
         let length = (record.len() as u32).to_le_bytes();
+        self.run.records += 1;
         self.pending.extend_from_slice(&length);
         self.pending.extend_from_slice(record);
         while self.pending.len() >= payload_bytes(&self.work, self.run.piece_blocks) {
@@ -111,7 +120,7 @@ impl RunWriter {
     /// Writes as much as one I/O takes.
     async fn write_piece(&mut self) -> Result<()> {
         let sga = &*self.work.sga;
-        sga.health.check()?;
+        self.work.check()?;
         let block_bytes = sga.settings.block_bytes;
         let extent_blocks = u64::from(self.run.space.extent_blocks());
         let within = (self.blocks % extent_blocks) as u32;
@@ -152,7 +161,7 @@ impl RunWriter {
             .result
             .map_err(|error| KernelError::TempIo { error })?;
         let bytes = (written * block_bytes) as u64;
-        self.work.written_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.work.usage.written.fetch_add(bytes, Ordering::Relaxed);
         sga.statistics.add_temp_write(bytes);
         // What was not filled is not used either: the next I/O begins where one may.
         self.blocks += self.run.piece_blocks as u64;
@@ -224,7 +233,7 @@ impl RunReader {
 
     async fn read_piece(&mut self) -> Result<()> {
         let sga = Arc::clone(&self.work.sga);
-        sga.health.check()?;
+        self.work.check()?;
         let block_bytes = sga.settings.block_bytes;
         let payload = self
             .run

@@ -8,6 +8,7 @@ mod failures;
 mod files;
 mod invariants;
 mod isolation;
+mod joins;
 mod plans;
 mod queries;
 mod random_bytes;

@@ -20,13 +20,13 @@ use spindle_query::{
 use crate::queries::{Images, Scene, settings};
 
 const MIB: usize = 1 << 20;
-const ORDERS: i64 = 1_500;
-const LINES: u64 = 4_000;
+pub(crate) const ORDERS: i64 = 1_500;
+pub(crate) const LINES: u64 = 4_000;
 /// Lines are of this many orders, some of which there are not.
 const ORDERS_OF_LINES: u64 = 1_800;
-const INDEX: &str = "lines_by_order";
+pub(crate) const INDEX: &str = "lines_by_order";
 
-static ORDERS_TABLE: LazyLock<Relation> = LazyLock::new(|| Relation {
+pub(crate) static ORDERS_TABLE: LazyLock<Relation> = LazyLock::new(|| Relation {
     name: "orders",
     columns: Columns::new([
         ("o_key", Type::Key),
@@ -35,7 +35,7 @@ static ORDERS_TABLE: LazyLock<Relation> = LazyLock::new(|| Relation {
         ("o_city", Type::Varying(12)),
     ]),
 });
-static LINES_TABLE: LazyLock<Relation> = LazyLock::new(|| Relation {
+pub(crate) static LINES_TABLE: LazyLock<Relation> = LazyLock::new(|| Relation {
     name: "lines",
     columns: Columns::new([
         ("l_order", Type::Key),
@@ -46,20 +46,20 @@ static LINES_TABLE: LazyLock<Relation> = LazyLock::new(|| Relation {
     ]),
 });
 
-struct Order {
-    key: i64,
-    note: String,
-    day: i32,
-    city: String,
+pub(crate) struct Order {
+    pub(crate) key: i64,
+    pub(crate) note: String,
+    pub(crate) day: i32,
+    pub(crate) city: String,
 }
 
-struct Line {
-    order: i64,
-    flag: &'static str,
-    price: i64,
+pub(crate) struct Line {
+    pub(crate) order: i64,
+    pub(crate) flag: &'static str,
+    pub(crate) price: i64,
 }
 
-fn order(row: u64) -> Order {
+pub(crate) fn order(row: u64) -> Order {
     let mut rng = seeded_rng(21, row);
     let mut below = |limit: u64| rng.next_u64() % limit;
     Order {
@@ -70,7 +70,7 @@ fn order(row: u64) -> Order {
     }
 }
 
-fn line(row: u64) -> Line {
+pub(crate) fn line(row: u64) -> Line {
     let mut rng = seeded_rng(22, row);
     let mut below = |limit: u64| rng.next_u64() % limit;
     Line {
@@ -99,7 +99,7 @@ fn put_line(row: u64, bytes: &mut Vec<u8>) {
     encoder.number(line.price.into());
 }
 
-fn made() -> Images {
+pub(crate) fn made() -> Images {
     let mib = MIB;
     let sizes = [
         CONTROL_FILE_BYTES as usize,
@@ -142,7 +142,7 @@ fn made() -> Images {
     scene.after(PowerCut::LoseAll)
 }
 
-type Rows = Vec<Vec<String>>;
+pub(crate) type Rows = Vec<Vec<String>>;
 
 fn written(cell: &Cell<'_>) -> String {
     match cell {
@@ -154,7 +154,10 @@ fn written(cell: &Cell<'_>) -> String {
 }
 
 /// The answer, and what was spilled.
-async fn asked(instance: Arc<Instance>, query: Query) -> Result<(Rows, u64), KernelError> {
+pub(crate) async fn asked(
+    instance: Arc<Instance>,
+    query: Query,
+) -> Result<(Rows, u64), KernelError> {
     let tables = [instance.table("orders")?, instance.table("lines")?];
     let mut session = instance.session();
     let mut rows = Rows::new();
@@ -163,11 +166,11 @@ async fn asked(instance: Arc<Instance>, query: Query) -> Result<(Rows, u64), Ker
     Ok((rows, session.take_temporary_bytes()))
 }
 
-fn orders() -> Plan {
+pub(crate) fn orders() -> Plan {
     Plan::scan(&ORDERS_TABLE)
 }
 
-fn lines() -> Plan {
+pub(crate) fn lines() -> Plan {
     Plan::scan(&LINES_TABLE)
 }
 

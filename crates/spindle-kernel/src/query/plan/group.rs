@@ -209,7 +209,7 @@ impl Grouper {
     }
 
     fn collector(&self) -> Collector {
-        Collector::new(&self.work, self.depth, true)
+        Collector::of_groups(&self.work, self.depth)
     }
 
     async fn send(&self, table: &Table, collector: &mut Collector) -> Result<()> {
@@ -221,6 +221,7 @@ impl Grouper {
                 record.extend_from_slice(table.key(group));
             });
             if group % 1024 == 0 {
+                self.work.check()?;
                 collector.make_room().await?;
             }
         }

@@ -6,61 +6,106 @@ use std::sync::Arc;
 
 use spindle_query::{Columns, JoinKind, Projection, Row, Type};
 
-use super::rows::{hash, iter, partition_of, row_at};
+use super::rows::{CHUNK_BYTES_MAX, Chunk, SLOT_BYTES, hash, partition_of};
+use crate::error::Result;
+use crate::temp::{Held, TempWork};
 
-/// Bits of a hash that a slot has beside the place of its row.
-const TAG: u64 = 0xFFFF_FFFF_0000_0000;
+/// Bits of a slot that say where its row is; the others are some of the row's hash.
+const PLACE_BITS: u32 = 40;
+/// Bits of a place that say where in its chunk the row begins.
+const WITHIN_BITS: u32 = CHUNK_BYTES_MAX.ilog2();
 
 /// The rows of a partition, by their keys. Each is its key, then the row.
-#[derive(Default)]
 pub(super) struct Table {
-    rows: Vec<u8>,
-    /// Of each row its place plus 1, and half of its hash; 0: no row. A power of two, twice as many as rows at least.
+    chunks: Vec<Chunk>,
+    /// Two for each row. Of a row its place plus 1, and bits of its hash; 0: no row.
     slots: Vec<u64>,
     key_bytes: usize,
+    _held: Held,
+}
+
+/// Where a row is: its chunk, and its beginning there.
+type Spot = (usize, usize);
+
+/// What a slot has of a row.
+fn slot_of((chunk, within): Spot, hash: u64) -> u64 {
+    let place = 1 + ((chunk as u64) << WITHIN_BITS | within as u64);
+    debug_assert!(within < CHUNK_BYTES_MAX && place < 1 << PLACE_BITS);
+    hash << PLACE_BITS | place
+}
+
+/// Where the row of a slot is; `None` where the hash is another one.
+fn spot_of(slot: u64, hash: u64) -> Option<Spot> {
+    let place = (slot & ((1 << PLACE_BITS) - 1)) - 1;
+    let spot = || {
+        let within = place & (CHUNK_BYTES_MAX as u64 - 1);
+        ((place >> WITHIN_BITS) as usize, within as usize)
+    };
+    ((slot ^ hash << PLACE_BITS) >> PLACE_BITS == 0).then(spot)
 }
 
 impl Table {
     /// Of rows in memory.
-    pub(super) fn new(chunks: Vec<Vec<u8>>, key_bytes: usize) -> Table {
-        let mut chunks = chunks.into_iter();
-        let mut rows = chunks.next().unwrap_or_default();
-        chunks.for_each(|chunk| rows.extend_from_slice(&chunk));
-        let count = iter(&rows).count();
-        let mut slots = vec![0; (2 * count).next_power_of_two()];
-        let mask = slots.len() - 1;
-        let mut at = 0;
-        while let Some((row, next)) = row_at(&rows, at) {
-            let hash = hash(&row[..key_bytes]);
-            let mut slot = hash as usize & mask;
-            while slots[slot] != 0 {
-                slot = (slot + 1) & mask;
-            }
-            slots[slot] = hash & TAG | (at as u64 + 1);
-            at = next;
+    pub(super) fn new(work: &TempWork, chunks: Vec<Chunk>, key_bytes: usize) -> Result<Table> {
+        let rows: usize = chunks.iter().map(|chunk| chunk.iter().count()).sum();
+        let held = work.usage.hold(SLOT_BYTES * rows);
+        let mut table = Table::empty(chunks, rows, key_bytes, held);
+        for chunk in 0..table.chunks.len() {
+            work.check()?;
+            table.enter(chunk);
         }
+        Ok(table)
+    }
+
+    fn empty(chunks: Vec<Chunk>, rows: usize, key_bytes: usize, held: Held) -> Table {
         Table {
-            rows,
-            slots,
+            chunks,
+            slots: vec![0; 2 * rows],
             key_bytes,
+            _held: held,
+        }
+    }
+
+    /// Enters the rows of a chunk.
+    fn enter(&mut self, chunk: usize) {
+        let mut within = 0;
+        while let Some((row, next)) = self.chunks[chunk].row_at(within) {
+            let hash = hash(&row[..self.key_bytes]);
+            let mut at = self.first(hash);
+            while self.slots[at] != 0 {
+                at = self.after(at);
+            }
+            self.slots[at] = slot_of((chunk, within), hash);
+            within = next;
+        }
+    }
+
+    /// The first slot of a hash: by those of its bits that neither partitions have used nor slots have.
+    fn first(&self, hash: u64) -> usize {
+        let shifted = u128::from(hash << (u64::BITS - PLACE_BITS));
+        ((shifted * self.slots.len() as u128) >> u64::BITS) as usize
+    }
+
+    fn after(&self, slot: usize) -> usize {
+        match slot + 1 < self.slots.len() {
+            true => slot + 1,
+            false => 0,
         }
     }
 
     /// Calls `visit` with each row of a key until it says that it has seen enough; whether there was one.
     fn find<'t>(&'t self, hash: u64, key: &[u8], mut visit: impl FnMut(&'t [u8]) -> bool) -> bool {
-        if self.rows.is_empty() {
+        if self.slots.is_empty() {
             return false;
         }
-        let mask = self.slots.len() - 1;
-        let (mut slot, mut found) = (hash as usize & mask, false);
-        while self.slots[slot] != 0 {
-            let entry = self.slots[slot];
-            slot = (slot + 1) & mask;
-            if (entry ^ hash) & TAG != 0 {
+        let (mut at, mut found) = (self.first(hash), false);
+        while self.slots[at] != 0 {
+            let spot = spot_of(self.slots[at], hash);
+            at = self.after(at);
+            let Some((chunk, within)) = spot else {
                 continue;
-            }
-            let at = (entry & !TAG) as usize - 1;
-            let (row, _) = row_at(&self.rows, at).expect("it was put there");
+            };
+            let (row, _) = self.chunks[chunk].row_at(within).expect("it was put there");
             let (of_row, row) = row.split_at(self.key_bytes);
             if of_row == key {
                 found = true;
@@ -111,43 +156,68 @@ impl JoinShape {
         hash(key)
     }
 
-    /// Joins a row with those of a table.
+    /// Joins a row with those of a table, which may be one of several; whether there was one of its key. `push` says
+    /// whether to go on.
     pub(super) fn join(
         &self,
         table: &Table,
         (hash, key): (u64, &[u8]),
         row: &Row<'_>,
-        mut push: impl FnMut(&Row<'_>),
-    ) {
+        pass: Pass,
+        mut push: impl FnMut(&Row<'_>) -> bool,
+    ) -> bool {
         match &self.kind {
-            JoinKind::Inner => {
-                table.find(hash, key, |other| {
-                    push(&row.and(other));
-                    true
-                });
-            }
+            JoinKind::Inner => table.find(hash, key, |other| push(&row.and(other))),
             JoinKind::Semi => {
-                if table.find(hash, key, |_| false) {
+                let found = table.find(hash, key, |_| false);
+                if found {
                     push(row);
                 }
+                found
             }
             JoinKind::Anti => {
-                if !table.find(hash, key, |_| false) {
+                let found = table.find(hash, key, |_| false);
+                if pass.is_last && !found {
                     push(row);
                 }
+                found
             }
             JoinKind::Outer(_) => {
                 let [no, yes] = &self.found;
-                let found = table.find(hash, key, |other| {
-                    push(&row.and(other).and(yes));
-                    true
-                });
-                if !found {
+                let found = table.find(hash, key, |other| push(&row.and(other).and(yes)));
+                let found = found || pass.was_found;
+                if pass.is_last && !found {
                     push(&row.and(&self.missing).and(no));
                 }
+                found
             }
         }
     }
+
+    /// Whether a row is to be joined with further tables.
+    pub(super) fn goes_on(&self, found: bool) -> bool {
+        match self.kind {
+            JoinKind::Inner | JoinKind::Outer(_) => true,
+            JoinKind::Semi | JoinKind::Anti => !found,
+        }
+    }
+}
+
+/// Which of several tables a row meets.
+#[derive(Clone, Copy)]
+pub(super) struct Pass {
+    /// One of those before had a row of its key.
+    pub(super) was_found: bool,
+    /// No other comes.
+    pub(super) is_last: bool,
+}
+
+impl Pass {
+    /// There is one table.
+    pub(super) const ONLY: Pass = Pass {
+        was_found: false,
+        is_last: true,
+    };
 }
 
 /// The column by which an outer join tells whether there was a row.
@@ -173,30 +243,36 @@ pub(super) struct InMemory {
 }
 
 impl InMemory {
-    /// Joins a row; `key` is room to work in.
-    pub(super) fn push(&self, row: &Row<'_>, key: &mut Vec<u8>, push: impl FnMut(&Row<'_>)) {
+    /// Joins a row; `key` is room to work in. `push` says whether to go on.
+    pub(super) fn push(
+        &self,
+        row: &Row<'_>,
+        key: &mut Vec<u8>,
+        push: impl FnMut(&Row<'_>) -> bool,
+    ) {
         let hash = self.shape.key_of(row, key);
         let table = &self.tables[partition_of(hash, 0)];
-        self.shape.join(table, (hash, key), row, push);
+        self.shape.join(table, (hash, key), row, Pass::ONLY, push);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::put;
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
     fn a_table_finds_every_row_of_a_key_and_no_other() {
-        let mut chunks = vec![Vec::new(); 2];
-        for number in 0..1000_u32 {
-            let chunk = &mut chunks[number as usize % 2];
-            put(chunk, |row| {
-                row.extend_from_slice(&(number % 100).to_be_bytes());
-                row.extend_from_slice(&number.to_be_bytes());
-            });
-        }
-        let table = Table::new(chunks, 4);
+        let usage = Arc::default();
+        let chunk = |number: u32| {
+            let mut row = (number % 100).to_be_bytes().to_vec();
+            row.extend_from_slice(&number.to_be_bytes());
+            Chunk::of_row(&usage, &row)
+        };
+        let chunks = (0..1000).map(chunk).collect();
+        let mut table = Table::empty(chunks, 1000, 4, usage.hold(0));
+        (0..1000).for_each(|chunk| table.enter(chunk));
         for key in 0..110_u32 {
             let key = key.to_be_bytes();
             let mut rows = Vec::new();
@@ -209,6 +285,18 @@ mod tests {
             let wanted: Vec<u32> = (0..1000).filter(|number| number % 100 == key).collect();
             assert_eq!((found, rows), (key < 100, wanted));
         }
-        assert!(!Table::default().find(1, b"", |_| true));
+        let nothing = Table::empty(Vec::new(), 0, 4, usage.hold(0));
+        assert!(!nothing.find(1, b"", |_| true));
+    }
+
+    #[test]
+    fn places_beyond_four_gibibytes_are_told_apart() {
+        let chunks_of_gib = (1 << 30) / CHUNK_BYTES_MAX;
+        for gib in [0, 3, 4, 5, 1000] {
+            let spot = (gib * chunks_of_gib, CHUNK_BYTES_MAX - 1);
+            let (hash, other) = (u64::MAX / 3, u64::MAX / 5);
+            assert_eq!(spot_of(slot_of(spot, hash), hash), Some(spot));
+            assert_eq!(spot_of(slot_of(spot, hash), other), None);
+        }
     }
 }

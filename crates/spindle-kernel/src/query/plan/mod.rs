@@ -5,6 +5,7 @@
 
 mod group;
 mod join;
+mod pairs;
 mod pipeline;
 mod rows;
 mod source;
@@ -20,13 +21,14 @@ use spindle_query::{
 use super::slaves::Slaves;
 use crate::change::transaction::statement_scn;
 use crate::error::Result;
+use crate::index::Index;
 use crate::session::Session;
 use crate::table::Table;
-use crate::temp::TempWork;
 use crate::temp::sort::{self, Merge};
 use group::GroupShape;
 use join::{InMemory, JoinShape, found_column};
-use pipeline::{Keep, Kept, Op, Order, Output};
+use pairs::Pair;
+use pipeline::{Keep, Kept, Op, Order, Output, ROWS_BETWEEN_LOOKS};
 use rows::{Part, add_all};
 use source::{LookupShape, Source};
 
@@ -42,15 +44,18 @@ pub async fn ask_plan(
     query: &Query,
     mut take: impl FnMut(&Columns, &[Cell<'_>]),
 ) -> Result<()> {
-    let work = &session.work();
+    query.check()?;
+    let mut work = session.work();
     let sga = Arc::clone(&work.sga);
+    work.deadline_ns = query
+        .limit_ns
+        .map(|limit| sga.env.now().saturating_add(limit));
+    let work = &work;
     let running = sga.statements.begin(|| statement_scn(&sga));
     let carrier = Carrier {
         slaves: Slaves::new(work, query.slaves),
         tables,
-        work,
         scn: running.scn(),
-        deadline_ns: query.limit_ns.map(|limit| sga.env.now() + limit),
     };
     let step = carrier.step(&query.rows, Needed::All).await?;
     let columns = step.heading.only(|_| true);
@@ -69,7 +74,9 @@ pub async fn ask_plan(
     let mut merge = Merge::new(work, sorted).await?;
     let (mut record, mut rows) = (Vec::new(), 0);
     while query.limit.is_none_or(|limit| rows < limit) && merge.next(&mut record).await? {
-        sga.health.check()?;
+        if rows.is_multiple_of(ROWS_BETWEEN_LOOKS) {
+            work.check()?;
+        }
         let row = Order::row_of(&record);
         let cells: Vec<Cell<'_>> = (0..shown.count())
             .map(|number| cell(&shown, row, number))
@@ -136,9 +143,7 @@ type Opened<'a> = Pin<Box<dyn Future<Output = Result<OpenStep>> + 'a>>;
 struct Carrier<'a> {
     slaves: Slaves,
     tables: &'a [Arc<Table>],
-    work: &'a TempWork,
     scn: u64,
-    deadline_ns: Option<u64>,
 }
 
 impl Carrier<'_> {
@@ -215,14 +220,19 @@ impl Carrier<'_> {
         let is_shown = matches!(kind, JoinKind::Inner | JoinKind::Outer(_));
         let columns = step.heading.only(|name| is_shown && needed.has(name));
         let shown = columns.columns().clone();
-        let lengths = key.lengths();
+        let key_bytes = key.lengths().iter().sum();
         // Keys are made as the side that is read makes them.
         let shape = Arc::new(JoinShape::new(&JoinKind::Inner, key, &shown));
-        let parts = self.run(step, Keep::Keyed(shape, columns)).await?.parts;
+        let keep = Keep::Keyed {
+            shape,
+            columns,
+            is_spilled: false,
+        };
+        let parts = self.run(step, keep).await?.parts;
         Ok(KeptSide {
             parts,
             columns: shown,
-            lengths,
+            key_bytes,
         })
     }
 
@@ -237,10 +247,6 @@ impl Carrier<'_> {
     ) -> Result<OpenStep> {
         let names: Vec<&String> = on.iter().map(|(left, _)| left).collect();
         let key = step.heading.named(&names)?;
-        if let Some(at) = (0..on.len()).find(|at| key.lengths()[*at] != kept.lengths[*at]) {
-            let (left, right) = on[at].clone();
-            return Err(spindle_query::QueryError::UnequalKeys { left, right }.into());
-        }
         let shape = Arc::new(JoinShape::new(kind, key, &kept.columns));
         let after = |heading: &Heading| -> Result<Heading> {
             Ok(match kind {
@@ -254,16 +260,22 @@ impl Carrier<'_> {
         };
         if kept.parts.iter().all(|part| part.runs.is_empty()) {
             step.heading = after(&step.heading)?;
-            let tables = self.tables_of(kept.parts, &kept.lengths).await?;
+            let tables = self.tables_of(kept.parts, kept.key_bytes).await?;
             step.ops.push(Op::Join(InMemory { tables, shape }));
             return Ok(step);
         }
         let columns = step.heading.only(|name| below.has(name));
         let read = Heading::of(columns.columns().clone());
         let heading = after(&read)?;
-        let keep = Keep::Keyed(Arc::clone(&shape), columns);
-        let parts = self.run(step, keep).await?.parts;
-        let pairs = kept.parts.into_iter().zip(parts).collect();
+        let kept = self.spilled(kept.parts).await?;
+        let keep = Keep::Keyed {
+            shape: Arc::clone(&shape),
+            columns,
+            is_spilled: true,
+        };
+        let read = self.run(step, keep).await?.parts;
+        let pairs = kept.into_iter().zip(read);
+        let pairs = pairs.map(|(kept, read)| Pair::new(kept, read)).collect();
         Ok(OpenStep {
             source: Source::Pairs(pairs, shape),
             ops: Vec::new(),
@@ -272,22 +284,36 @@ impl Carrier<'_> {
     }
 
     /// The slaves make the tables of partitions in memory, each some of them.
-    async fn tables_of(&self, parts: Vec<Part>, lengths: &[usize]) -> Result<Vec<join::Table>> {
-        let key_bytes = lengths.iter().sum();
+    async fn tables_of(&self, parts: Vec<Part>, key_bytes: usize) -> Result<Vec<join::Table>> {
         let numbered: Vec<(usize, Part)> = parts.into_iter().enumerate().collect();
         let dealt = self.slaves.deal(numbered);
-        let made = self.slaves.all(move |_, _| {
+        let made = self.slaves.all(move |work, _| {
             let mine = dealt.lock().pop().unwrap_or_default();
             Box::pin(async move {
                 let table = |(number, part): (usize, Part)| {
-                    (number, join::Table::new(part.chunks, key_bytes))
+                    Ok((number, join::Table::new(&work, part.chunks, key_bytes)?))
                 };
-                Ok(mine.into_iter().map(table).collect::<Vec<_>>())
+                mine.into_iter().map(table).collect::<Result<Vec<_>>>()
             })
         });
-        let mut tables: Vec<_> = made.await?.into_iter().flatten().collect();
-        tables.sort_by_key(|(number, _)| *number);
-        Ok(tables.into_iter().map(|(_, table)| table).collect())
+        Ok(in_order(made.await?))
+    }
+
+    /// The slaves write what they still have in memory of partitions to temporary segments, each of some.
+    async fn spilled(&self, parts: Vec<Part>) -> Result<Vec<Part>> {
+        let numbered: Vec<(usize, Part)> = parts.into_iter().enumerate().collect();
+        let dealt = self.slaves.deal(numbered);
+        let made = self.slaves.all(move |work, _| {
+            let mine = dealt.lock().pop().unwrap_or_default();
+            Box::pin(async move {
+                let mut spilled = Vec::new();
+                for (number, part) in mine {
+                    spilled.push((number, part.spilled(&work).await?));
+                }
+                Ok(spilled)
+            })
+        });
+        Ok(in_order(made.await?))
     }
 
     async fn looked_up(&self, plan: &Plan, needed: &Needed) -> Result<OpenStep> {
@@ -301,10 +327,11 @@ impl Carrier<'_> {
             unreachable!("called for lookups only")
         };
         let below = needed.and(plan);
+        let index = self.table(table)?.index(index)?;
+        check_key(&index, &rows.columns()?, on)?;
         let step = self.step(rows, below.clone()).await?;
         let columns = step.heading.only(|name| below.has(name));
         let outer = Heading::of(columns.columns().clone());
-        let index = self.table(table)?.index(index)?;
         let shape = LookupShape {
             key: outer.named(on)?,
             key_bytes: index.key_bytes(),
@@ -344,14 +371,14 @@ impl Carrier<'_> {
 
     /// Has the slaves carry out a step.
     async fn run(&self, step: OpenStep, keep: Keep) -> Result<Outcome> {
-        let source = step.source.share(&self.slaves, self.work).await?;
+        let source = step.source.share(&self.slaves);
         let stage = Arc::new((source, step.ops, keep));
-        let (scn, deadline_ns) = (self.scn, self.deadline_ns);
+        let scn = self.scn;
         let kept = self.slaves.all(move |work, session| {
             let stage = Arc::clone(&stage);
             Box::pin(async move {
                 let (source, ops, keep) = &*stage;
-                let mut output = Output::new(&work, deadline_ns, ops, keep);
+                let mut output = Output::new(&work, ops, keep);
                 source.drive(&work, session, scn, &mut output).await?;
                 output.finish().await
             })
@@ -367,10 +394,31 @@ impl Carrier<'_> {
     }
 }
 
+/// Error when columns are not as long as the first parts of an index's key: the database knows no more of their types.
+fn check_key(index: &Index, columns: &Columns, on: &[String]) -> Result<()> {
+    let mut parts = index.key().parts.iter();
+    for (number, name) in on.iter().enumerate() {
+        let (_, bytes) = columns.key_part(name)?;
+        if parts.next().is_none_or(|part| part.bytes != bytes) {
+            let right = format!("part {} of index {}", number + 1, index.name());
+            let left = name.clone();
+            return Err(spindle_query::QueryError::UnequalKeys { left, right }.into());
+        }
+    }
+    Ok(())
+}
+
+/// Numbered things that slaves have made, without their numbers.
+fn in_order<T>(made: Vec<Vec<(usize, T)>>) -> Vec<T> {
+    let mut things: Vec<(usize, T)> = made.into_iter().flatten().collect();
+    things.sort_by_key(|(number, _)| *number);
+    things.into_iter().map(|(_, thing)| thing).collect()
+}
+
 /// The side of a join that was kept.
 struct KeptSide {
     parts: Vec<Part>,
     columns: Columns,
-    /// Of the columns of its key, bytes.
-    lengths: Vec<usize>,
+    /// Of its key.
+    key_bytes: usize,
 }

@@ -8,12 +8,15 @@ use spindle_query::{Bound, Columns, Projection, Row, Test};
 use super::group::{GroupShape, Grouper};
 use super::join::{InMemory, JoinShape};
 use super::rows::{Collector, Part};
-use crate::error::{KernelError, Result};
+use crate::error::Result;
 use crate::temp::TempWork;
 use crate::temp::sort::{self, Sorter};
 
 /// Rows beyond twice the limit of an answer after which those that do not belong to it are dropped.
 const TOP_SLACK: usize = 64;
+
+/// Rows after which there is a look at the time, and at memory where that can be.
+pub(super) const ROWS_BETWEEN_LOOKS: usize = 1024;
 
 /// Something that is done to each row.
 pub(super) enum Op {
@@ -29,8 +32,12 @@ pub(super) enum Op {
 pub(super) enum Keep {
     /// One after the other.
     Rows(Projection),
-    /// By their keys.
-    Keyed(Arc<JoinShape>, Projection),
+    /// By their keys; nothing stays in memory where `is_spilled`.
+    Keyed {
+        shape: Arc<JoinShape>,
+        columns: Projection,
+        is_spilled: bool,
+    },
     /// Added up.
     Groups(Arc<GroupShape>),
     /// In an order.
@@ -77,7 +84,7 @@ pub(super) enum Kept {
 
 enum Keeper<'a> {
     Rows(Collector, &'a Projection),
-    Keyed(Collector, &'a JoinShape, &'a Projection),
+    Keyed(Collector, &'a JoinShape, &'a Projection, bool),
     Groups(Grouper),
     Top(Vec<Vec<u8>>, usize, &'a Order),
     Sorted(Sorter, &'a Order),
@@ -86,31 +93,49 @@ enum Keeper<'a> {
 /// Where the rows of a process go.
 pub(super) struct Output<'a> {
     work: TempWork,
-    deadline_ns: Option<u64>,
     ops: &'a [Op],
     /// Room for each step to work in.
     rooms: Vec<Vec<u8>>,
     keeper: Keeper<'a>,
     room: Vec<u8>,
+    /// Rows that have come since there was a look at memory.
+    pushed: usize,
+    clock: Clock,
+}
+
+/// Looks at the time on behalf of joins, which make many rows of one.
+struct Clock {
+    work: TempWork,
+    rows: usize,
+    /// The query has taken too long.
+    is_late: bool,
+}
+
+impl Clock {
+    /// A join has found a row; whether there is time for more.
+    fn tick(&mut self) -> bool {
+        self.rows += 1;
+        if self.rows.is_multiple_of(ROWS_BETWEEN_LOOKS) {
+            self.is_late = self.work.is_late();
+        }
+        !self.is_late
+    }
 }
 
 impl<'a> Output<'a> {
     /// Through these steps to what keeps them.
-    pub(super) fn new(
-        work: &TempWork,
-        deadline_ns: Option<u64>,
-        ops: &'a [Op],
-        keep: &'a Keep,
-    ) -> Output<'a> {
-        let collector = |is_keyed| Collector::new(work, 0, is_keyed);
+    pub(super) fn new(work: &TempWork, ops: &'a [Op], keep: &'a Keep) -> Output<'a> {
         Output {
             work: work.clone(),
-            deadline_ns,
             ops,
             rooms: vec![Vec::new(); ops.len()],
             keeper: match keep {
-                Keep::Rows(columns) => Keeper::Rows(collector(false), columns),
-                Keep::Keyed(shape, columns) => Keeper::Keyed(collector(true), shape, columns),
+                Keep::Rows(columns) => Keeper::Rows(Collector::of_rows(work), columns),
+                Keep::Keyed {
+                    shape,
+                    columns,
+                    is_spilled,
+                } => Keeper::Keyed(Collector::of_join(work, 0), shape, columns, *is_spilled),
                 Keep::Groups(shape) => Keeper::Groups(Grouper::new(work, shape, 0)),
                 Keep::Sorted(order) => match order.limit {
                     Some(limit) => Keeper::Top(Vec::new(), limit, order),
@@ -118,27 +143,38 @@ impl<'a> Output<'a> {
                 },
             },
             room: Vec::new(),
+            pushed: 0,
+            clock: Clock {
+                work: work.clone(),
+                rows: 0,
+                is_late: false,
+            },
         }
     }
 
-    /// A row comes; [`Output::make_room`] is due now and then.
-    pub(super) fn push(&mut self, row: &Row<'_>) {
-        let (keeper, room) = (&mut self.keeper, &mut self.room);
-        through(self.ops, &mut self.rooms, row, &mut |row| {
-            keeper.take(row, room);
-        });
+    /// A row comes; [`Output::make_room`] is due now and then. False when there is no time for more: that will say so.
+    pub(super) fn push(&mut self, row: &Row<'_>) -> bool {
+        let (keeper, room, pushed) = (&mut self.keeper, &mut self.room, &mut self.pushed);
+        let clock = &mut self.clock;
+        !clock.is_late
+            && through(self.ops, &mut self.rooms, row, clock, &mut |row| {
+                keeper.take(row, room);
+                *pushed += 1;
+            })
+    }
+
+    /// Spills what takes too much memory when some rows have come since that was done last.
+    pub(super) async fn make_room_if_due(&mut self) -> Result<()> {
+        match self.pushed < ROWS_BETWEEN_LOOKS {
+            true => Ok(()),
+            false => self.make_room().await,
+        }
     }
 
     /// Spills what takes too much memory. Error when the query has taken too long, or the instance has ended.
     pub(super) async fn make_room(&mut self) -> Result<()> {
-        let sga = &self.work.sga;
-        sga.health.check()?;
-        if self
-            .deadline_ns
-            .is_some_and(|deadline| sga.env.now() > deadline)
-        {
-            return Err(KernelError::QueryTooLong);
-        }
+        self.work.check()?;
+        self.pushed = 0;
         match &mut self.keeper {
             Keeper::Rows(collector, _) | Keeper::Keyed(collector, ..) => {
                 collector.make_room().await
@@ -152,6 +188,7 @@ impl<'a> Output<'a> {
     /// What has been kept.
     pub(super) async fn finish(self) -> Result<Kept> {
         Ok(match self.keeper {
+            Keeper::Keyed(collector, .., true) => Kept::Parts(collector.finish_spilled().await?),
             Keeper::Rows(collector, _) | Keeper::Keyed(collector, ..) => {
                 Kept::Parts(collector.finish().await?)
             }
@@ -166,24 +203,34 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Takes a row through steps.
-fn through(ops: &[Op], rooms: &mut [Vec<u8>], row: &Row<'_>, last: &mut dyn FnMut(&Row<'_>)) {
+/// Takes a row through steps; whether more may come.
+fn through(
+    ops: &[Op],
+    rooms: &mut [Vec<u8>],
+    row: &Row<'_>,
+    clock: &mut Clock,
+    last: &mut dyn FnMut(&Row<'_>),
+) -> bool {
     let (Some((op, ops)), Some((room, rooms))) = (ops.split_first(), rooms.split_first_mut())
     else {
-        return last(row);
+        last(row);
+        return true;
     };
     match op {
-        Op::Filter(test) => {
-            if test.holds(row) {
-                through(ops, rooms, row, last);
-            }
-        }
+        Op::Filter(test) => !test.holds(row) || through(ops, rooms, row, clock, last),
         Op::Select(columns, exprs) => {
             let mut encoder = columns.encoder(room);
             exprs.iter().for_each(|of| of.encode(row, &mut encoder));
-            through(ops, rooms, &Row::of(room), last);
+            through(ops, rooms, &Row::of(room), clock, last)
         }
-        Op::Join(join) => join.push(row, room, |row| through(ops, rooms, row, last)),
+        Op::Join(join) => {
+            let mut goes_on = true;
+            join.push(row, room, |row| {
+                goes_on = clock.tick() && through(ops, rooms, row, clock, last);
+                goes_on
+            });
+            goes_on
+        }
     }
 }
 
@@ -193,7 +240,7 @@ impl Keeper<'_> {
             Keeper::Rows(collector, columns) => {
                 collector.add(0, |into| columns.append(row, into));
             }
-            Keeper::Keyed(collector, shape, columns) => {
+            Keeper::Keyed(collector, shape, columns, _) => {
                 let hash = shape.key_of(row, room);
                 collector.add(hash, |into| {
                     into.extend_from_slice(room);

@@ -8,14 +8,14 @@ use spindle_io::sync::Latch;
 use spindle_query::{Projection, Row};
 
 use super::group::{GroupShape, Grouper};
-use super::join::{JoinShape, Table as JoinTable};
+use super::join::JoinShape;
+use super::pairs::{Pair, join_partitions};
 use super::pipeline::Output;
-use super::rows::{Collector, DEPTH_MAX, Part, hash, iter};
+use super::rows::{Chunk, Part};
 use crate::error::Result;
 use crate::index::Index;
 use crate::query::slaves::{Granules, Slaves};
 use crate::session::Session;
-use crate::settings::PlantedFault;
 use crate::table::Table;
 use crate::temp::TempWork;
 
@@ -32,7 +32,7 @@ pub(super) enum Source {
     /// Groups.
     Groups(Vec<Part>, Arc<GroupShape>),
     /// Pairs of two sides, partition by partition.
-    Pairs(Vec<(Part, Part)>, Arc<JoinShape>),
+    Pairs(Vec<Pair>, Arc<JoinShape>),
     /// Rows, each with those that an index has for its key.
     Lookup(Vec<Part>, Arc<LookupShape>),
 }
@@ -50,14 +50,14 @@ pub(super) struct LookupShape {
 pub(super) enum Shared {
     Table(Arc<Table>, Arc<Granules>),
     Groups(Dealt<Part>, Arc<GroupShape>),
-    Pairs(Dealt<(Part, Part)>, Arc<JoinShape>),
-    Lookup(Dealt<Vec<u8>>, Arc<LookupShape>),
+    Pairs(Dealt<Pair>, Arc<JoinShape>),
+    Lookup(Dealt<Part>, Arc<LookupShape>),
 }
 
 impl Source {
     /// Makes it ready.
-    pub(super) async fn share(self, slaves: &Slaves, work: &TempWork) -> Result<Shared> {
-        Ok(match self {
+    pub(super) fn share(self, slaves: &Slaves) -> Shared {
+        match self {
             Source::Table(table) => {
                 let granules = slaves.granules(&table);
                 Shared::Table(table, granules)
@@ -65,16 +65,10 @@ impl Source {
             Source::Groups(parts, shape) => Shared::Groups(slaves.deal(parts), shape),
             Source::Pairs(pairs, shape) => Shared::Pairs(slaves.deal(pairs), shape),
             Source::Lookup(parts, shape) => {
-                let mut batches = Vec::new();
-                for part in parts {
-                    let mut reader = part.reader(work);
-                    while let Some(rows) = reader.next().await? {
-                        batches.push(rows);
-                    }
-                }
-                Shared::Lookup(slaves.deal(batches), shape)
+                let pieces = parts.into_iter().flat_map(Part::pieces).collect();
+                Shared::Lookup(slaves.deal(pieces), shape)
             }
-        })
+        }
     }
 }
 
@@ -90,7 +84,9 @@ impl Shared {
         match self {
             Shared::Table(table, granules) => {
                 while let Some((first, blocks)) = granules.next() {
-                    let take = |_, row: &[u8]| output.push(&Row::of(row));
+                    let take = |_, row: &[u8]| {
+                        output.push(&Row::of(row));
+                    };
                     session.scan_as_of(table, first, blocks, scn, take).await?;
                     output.make_room().await?;
                 }
@@ -106,8 +102,11 @@ impl Shared {
             }
             Shared::Lookup(dealt, shape) => {
                 let mine = dealt.lock().pop().unwrap_or_default();
-                for rows in mine {
-                    look_up(session, scn, shape, &rows, output).await?;
+                for part in mine {
+                    let mut reader = part.reader(work);
+                    while let Some(rows) = reader.next().await? {
+                        look_up(session, scn, shape, &rows, output).await?;
+                    }
                 }
                 Ok(())
             }
@@ -120,11 +119,11 @@ async fn look_up(
     session: &mut Session,
     scn: u64,
     shape: &LookupShape,
-    rows: &[u8],
+    rows: &Chunk,
     output: &mut Output<'_>,
 ) -> Result<()> {
     let (mut from, mut to) = (Vec::new(), Vec::new());
-    for row in iter(rows) {
+    for row in rows.iter() {
         let row = Row::of(row);
         from.clear();
         shape.key.append(&row, &mut from);
@@ -132,9 +131,9 @@ async fn look_up(
         to.extend_from_slice(&from);
         // Behind every key that begins so.
         to.resize(shape.key_bytes, 0xFF);
-        let take = |_: &[u8], _, found: &[u8]| {
-            output.push(&row.and(found));
-            ControlFlow::Continue(())
+        let take = |_: &[u8], _, found: &[u8]| match output.push(&row.and(found)) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
         };
         session
             .range_as_of(&shape.index, &from, Some(&to), scn, take)
@@ -142,69 +141,6 @@ async fn look_up(
         output.make_room().await?;
     }
     Ok(())
-}
-
-/// Joins the partitions of two sides that do not fit into memory, as far as they are one process's.
-async fn join_partitions(
-    work: &TempWork,
-    shape: &JoinShape,
-    partitions: Vec<(Part, Part)>,
-    output: &mut Output<'_>,
-) -> Result<()> {
-    let mut waiting: Vec<(Part, Part, u32)> = partitions
-        .into_iter()
-        .map(|(kept, read)| (kept, read, 1))
-        .collect();
-    if work
-        .sga
-        .settings
-        .has_planted(PlantedFault::JoinPartitionLost)
-    {
-        waiting.pop();
-    }
-    while let Some((kept, read, depth)) = waiting.pop() {
-        if kept.bytes() > work.memory_bytes as u64 && depth < DEPTH_MAX {
-            let kept = partitioned(work, kept, depth, shape.key_bytes).await?;
-            let read = partitioned(work, read, depth, shape.key_bytes).await?;
-            let pairs = kept.into_iter().zip(read);
-            waiting.extend(pairs.map(|(kept, read)| (kept, read, depth + 1)));
-            continue;
-        }
-        let mut chunks = Vec::new();
-        let mut reader = kept.reader(work);
-        while let Some(rows) = reader.next().await? {
-            chunks.push(rows);
-        }
-        let table = JoinTable::new(chunks, shape.key_bytes);
-        let mut reader = read.reader(work);
-        while let Some(rows) = reader.next().await? {
-            for row in iter(&rows) {
-                let (key, row) = row.split_at(shape.key_bytes);
-                let hashed = (hash(key), key);
-                shape.join(&table, hashed, &Row::of(row), |row| output.push(row));
-            }
-            output.make_room().await?;
-        }
-    }
-    Ok(())
-}
-
-/// A partition, partitioned again.
-async fn partitioned(
-    work: &TempWork,
-    part: Part,
-    depth: u32,
-    key_bytes: usize,
-) -> Result<Vec<Part>> {
-    let mut collector = Collector::new(work, depth, true);
-    let mut reader = part.reader(work);
-    while let Some(rows) = reader.next().await? {
-        for row in iter(&rows) {
-            collector.add(hash(&row[..key_bytes]), |into| into.extend_from_slice(row));
-        }
-        collector.make_room().await?;
-    }
-    collector.finish().await
 }
 
 /// Folds partitions until each key is there once, and hands its groups on.
@@ -220,7 +156,8 @@ async fn fold_partitions(
         let mut grouper = Grouper::new(work, shape, depth);
         let mut reader = part.reader(work);
         while let Some(records) = reader.next().await? {
-            iter(&records).for_each(|record| grouper.add_group(record));
+            work.check()?;
+            records.iter().for_each(|record| grouper.add_group(record));
             grouper.make_room().await?;
         }
         let groups = match grouper.groups().await? {
