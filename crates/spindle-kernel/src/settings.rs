@@ -255,6 +255,8 @@ pub enum PlantedFault {
     EmptyLeafUntold,
     /// A migrated row that comes home stays where it was, too.
     LeftRowKept,
+    /// An undo record names as the version before the change the one that the change makes.
+    UndoInCircle,
     /// The dictionary is not told that the undo segment has grown.
     UndoGrownUntold,
     /// A join that does not fit into memory forgets a partition of each process.

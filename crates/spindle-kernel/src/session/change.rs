@@ -328,7 +328,10 @@ impl Session {
                 if is_told && !sga.settings.has_planted(PlantedFault::RoomUntold) {
                     push_fill(sga, builder, address, Fill::Room);
                 }
-                let previous = heap::version(block, place.slot);
+                let mut previous = heap::version(block, place.slot);
+                if sga.settings.has_planted(PlantedFault::UndoInCircle) {
+                    previous = next_version(id, undo_address, &blocks[1]);
+                }
                 builder.push(
                     VectorKind::UndoAppend,
                     undo_address,

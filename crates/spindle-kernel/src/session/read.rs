@@ -275,7 +275,9 @@ impl Session {
         Ok((heap::version(&block, place.slot), held))
     }
 
-    /// Goes back from what a slot holds, change by change, to what the statement sees.
+    /// Goes back from what a slot holds, change by change, to what the statement sees. Error when damaged undo leads in
+    /// a circle: no version comes twice on an honest way (Brent 1980, "An Improved Monte Carlo Factorization
+    /// Algorithm", for finding that out without keeping all of them).
     async fn way_back(
         &self,
         statement: Statement,
@@ -283,6 +285,7 @@ impl Session {
         mut version: Version,
         mut held: Held,
     ) -> Result<Way> {
+        let (mut landmark, mut steps, mut steps_to_next) = (version, 0_u64, 1);
         loop {
             match self.visibility(statement, version.transaction).await? {
                 Visibility::Visible => return Ok(Way::Seen(held)),
@@ -295,8 +298,15 @@ impl Session {
             }
             probe::hit(Probe::EarlierVersionRead);
             match self.undo_change(place, version, &mut held).await? {
+                Some(previous) if previous == landmark => {
+                    return Err(self.damaged(place, "has undo that leads back to itself"));
+                }
                 Some(previous) => version = previous,
                 None => return Ok(Way::Lost(version.transaction)),
+            }
+            steps += 1;
+            if steps == steps_to_next {
+                (landmark, steps, steps_to_next) = (version, 0, 2 * steps_to_next);
             }
         }
     }

@@ -406,3 +406,40 @@ fn planted_bugs_are_caught() {
         PlantedFault::OverwrittenUndoServed
     ));
 }
+
+#[test]
+fn undo_that_leads_back_to_itself_is_told_as_damage() {
+    let plan = Plan {
+        planted: Some(PlantedFault::UndoInCircle),
+        ..Plan::plain(1)
+    };
+    let mut world = World::new(1);
+    let env: Arc<dyn Env> = world.env();
+    let storage = storage(&world, plan);
+    let story = async move {
+        let settings = plan.settings();
+        create_database(&env, &storage, &settings, 1, 8)
+            .await
+            .unwrap();
+        let instance = Instance::startup(&env, &storage, &settings).await.unwrap();
+        let ids = make_accounts(&instance, plan).await;
+        let (mut writer, mut reader) = (instance.session(), instance.session());
+        let change = |bytes: &mut [u8]| bytes[0] ^= 1;
+        writer.update_row(ids[5], 0..8, change).await.unwrap();
+        let read = reader.read_row(ids[5], amount).await;
+        let damaged = read.unwrap_err();
+        let KernelError::DamagedBlock {
+            address, reason, ..
+        } = &damaged
+        else {
+            panic!("{damaged}")
+        };
+        assert_eq!(*address, ids[5].address);
+        assert!(reason.contains("leads back to itself"), "{damaged}");
+        assert_eq!(reader.read_row(ids[6], amount).await.unwrap(), AMOUNT);
+        writer.commit().await.unwrap();
+        drop((writer, reader));
+        instance.shutdown(Shutdown::Normal).await.unwrap();
+    };
+    world.run(story).unwrap();
+}
