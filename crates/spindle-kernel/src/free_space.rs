@@ -30,6 +30,8 @@ struct State {
     known: FxHashSet<BlockAddress>,
     /// Those that nobody inserts into, and others that a session has given back.
     waiting: VecDeque<BlockAddress>,
+    /// Those that come after all of these.
+    aside: VecDeque<BlockAddress>,
     /// The first block, counted over the extents, that nobody has taken yet.
     next: u64,
 }
@@ -77,14 +79,21 @@ impl FreeSpace {
         self.state.lock().waiting.push_front(address);
     }
 
+    /// Nothing can be done about a block before others change: it is looked at again when none waits.
+    pub(crate) fn set_aside(&self, address: BlockAddress) {
+        self.state.lock().aside.push_back(address);
+    }
+
     /// Its room is locked: others may look again later.
     pub(crate) fn wait_again(&self, address: BlockAddress) {
         self.state.lock().waiting.push_back(address);
     }
 
-    /// A block that waits.
+    /// A block that waits, or was set aside when none does.
     pub(crate) fn take_waiting(&self) -> Option<BlockAddress> {
-        self.state.lock().waiting.pop_front()
+        let mut state = self.state.lock();
+        let waiting = state.waiting.pop_front();
+        waiting.or_else(|| state.aside.pop_front())
     }
 
     /// How many blocks wait.
@@ -108,6 +117,7 @@ impl FreeSpace {
         *self.state.lock() = State {
             known: known.iter().copied().collect(),
             waiting: waiting.iter().copied().collect(),
+            aside: VecDeque::new(),
             next,
         };
     }
@@ -144,6 +154,11 @@ impl FreeSpaces {
         let new = || Arc::new(FreeSpace::new(row_bytes(), self.is_mapped));
         Arc::clone(by_segment.entry(segment).or_insert_with(new))
     }
+
+    /// A segment gets a number. One before it may have had that and never come to be: nothing of it counts.
+    pub(crate) fn forget(&self, segment: u32) {
+        self.by_segment.lock().remove(&segment);
+    }
 }
 
 #[cfg(test)]
@@ -174,6 +189,29 @@ mod tests {
         free.forget(at(7));
         assert!(!free.is_known(at(7)));
         assert!(FreeSpace::new(100, false).is_known(at(7)));
+    }
+
+    #[test]
+    fn blocks_set_aside_come_when_none_waits() {
+        let free = FreeSpace::new(100, true);
+        free.learn(at(1));
+        assert_eq!(free.take_waiting(), Some(at(1)));
+        free.set_aside(at(1));
+        free.learn(at(2));
+        assert_eq!(free.take_waiting(), Some(at(2)));
+        assert_eq!(free.take_waiting(), Some(at(1)));
+        assert_eq!(free.take_waiting(), None);
+        assert!(free.is_known(at(1)));
+    }
+
+    #[test]
+    fn a_number_that_is_given_again_brings_nothing_with_it() {
+        let all = FreeSpaces::new(true);
+        all.of(3, || 500).learn(at(7));
+        all.forget(3);
+        let again = all.of(3, || 80);
+        assert_eq!(again.take_waiting(), None);
+        assert_eq!(again.slot_bytes_max, 80 + RowId::BYTES);
     }
 
     #[test]

@@ -157,6 +157,7 @@ impl<'a> SpacePlan<'a> {
         blocks: u32,
     ) -> Result<usize> {
         let number = self.contents.segments.len();
+        self.sga.free_spaces.forget(number as u32);
         self.contents.segments.push(Segment {
             number: number as u32,
             name: name.to_string(),

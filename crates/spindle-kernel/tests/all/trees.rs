@@ -328,3 +328,118 @@ fn an_index_of_rows_that_are_there_is_whole_and_goes_on() {
         live.run(instance.shutdown(Shutdown::Normal)).unwrap();
     }
 }
+
+fn long_key(letter: u8, number: u64) -> Vec<u8> {
+    let mut key = vec![letter; ROW_BYTES - 8];
+    key.extend(number.to_be_bytes());
+    key
+}
+
+async fn insert(session: &mut Session, table: &Table, keys: impl Iterator<Item = Vec<u8>>) {
+    for key in keys {
+        session.insert_row(table, &key).await.unwrap();
+        session.commit().await.unwrap();
+    }
+}
+
+/// Deletes long keys until `emptied` leaves are empty; how many went.
+async fn delete_until_emptied(
+    session: &mut Session,
+    (table, index): (&Table, &Index),
+    numbers: &[u64],
+    emptied: u64,
+) -> usize {
+    for (before, number) in numbers.iter().enumerate() {
+        let key = long_key(b'b', *number);
+        assert!(session.delete_by_key(table, index, &key).await.unwrap());
+        session.commit().await.unwrap();
+        let shape = session.check_index(table, index).await.unwrap();
+        if shape.emptied == emptied {
+            return before + 1;
+        }
+    }
+    numbers.len()
+}
+
+/// Empties the first leaf, whose neighbour is full of keys with a long beginning that both together would not have.
+/// Others are split meanwhile. Then the neighbour loses keys, `most` of them, and others are split again. How many it
+/// lost before it was empty, if it came to that, and the index.
+async fn empties_beside_a_full_one(instance: Arc<Instance>, most: usize) -> (usize, IndexShape) {
+    let (table, index) = table(&instance, true).await;
+    let mut session = instance.session();
+    // Leaves of few keys, of which the second is filled when its fences are set.
+    let (few, filling) = ((0..1600).step_by(16), (200..360));
+    let mut numbers: Vec<u64> = few
+        .chain(filling.filter(|number| number % 16 > 0))
+        .collect();
+    let keys = numbers.iter().map(|number| long_key(b'b', *number));
+    insert(&mut session, &table, keys).await;
+    numbers.sort_unstable();
+    let others = |from: u64| (from..from + 250).map(|number| long_key(b'z', number));
+    let both = (&*table, &*index);
+    let of_first = delete_until_emptied(&mut session, both, &numbers, 1).await;
+    insert(&mut session, &table, others(0)).await;
+    let shape = session.check_index(&table, &index).await.unwrap();
+    assert_eq!(shape.emptied, 1, "they fit together: {shape:?}");
+    let next = &numbers[of_first..];
+    let next = &next[..most.min(next.len())];
+    let of_second = delete_until_emptied(&mut session, both, next, 2).await;
+    insert(&mut session, &table, others(250)).await;
+    let shape = session.check_index(&table, &index).await.unwrap();
+    (of_second, shape)
+}
+
+#[test]
+fn an_empty_leaf_goes_when_its_neighbour_has_got_room() {
+    let story = |deleted| {
+        let mut live = live(9);
+        let instance = Arc::new(live.start().unwrap());
+        let told = live.run(empties_beside_a_full_one(Arc::clone(&instance), deleted));
+        let instance = Arc::into_inner(instance).unwrap();
+        live.run(instance.shutdown(Shutdown::Normal)).unwrap();
+        told
+    };
+    let (of_neighbour, _) = story(usize::MAX);
+    let (_, shape) = story(of_neighbour - 2);
+    assert_eq!(shape.emptied, 0, "{shape:?}");
+}
+
+#[test]
+fn a_leaf_that_a_split_leaves_empty_is_taken_out() {
+    let mut live = live(10);
+    let instance = Arc::new(live.start().unwrap());
+    let shared = Arc::clone(&instance);
+    live.run(async move {
+        let (table, index) = table(&shared, true).await;
+        let mut session = shared.session();
+        let key = |number: u64| number.to_be_bytes().to_vec();
+        insert(
+            &mut session,
+            &table,
+            (0..300).map(|number| key(1000 * number)),
+        )
+        .await;
+        // The entries stay until the transaction ends: so there is no room, and the leaf is split between them.
+        for number in 0..75 {
+            let old = key(1000 * number);
+            assert!(session.delete_by_key(&table, &index, &old).await.unwrap());
+        }
+        for number in 0..60 {
+            let row = key(80_001 + number);
+            session.insert_row(&table, &row).await.unwrap();
+        }
+        session.commit().await.unwrap();
+        let shape = session.check_index(&table, &index).await.unwrap();
+        assert_eq!((shape.emptied, shape.emptied_told), (1, 1), "{shape:?}");
+        insert(
+            &mut session,
+            &table,
+            (1000..1400).map(|number| key(1000 * number)),
+        )
+        .await;
+        let shape = session.check_index(&table, &index).await.unwrap();
+        assert_eq!(shape.emptied, 0, "{shape:?}");
+    });
+    let instance = Arc::into_inner(instance).unwrap();
+    live.run(instance.shutdown(Shutdown::Normal)).unwrap();
+}

@@ -1,13 +1,14 @@
 //! Leaves that hold nothing any longer are taken out of the tree, and their blocks are used again: so an index from one
 //! end of which entries go, while they come at the other, does not grow for ever. A leaf becomes one with a neighbour
-//! under the same branch, in one redo record. Branches stay.
+//! under the same branch, in one redo record. Branches stay. A leaf for which that cannot be is set aside, and looked
+//! at again when no other waits: its neighbours may have changed.
 
 use crate::block::BlockAddress;
 use crate::block::index::{self, Covers, Head, Node, Place};
-use crate::block::space_map::Fill;
+use crate::block::space_map::{self, Fill};
 use crate::cache::{ExclusiveBlock, Wanted};
-use crate::change::blocks::change;
-use crate::change::space::tell_unless;
+use crate::change::blocks::{change, change_and_note};
+use crate::change::space::{push_fill, tell_unless};
 use crate::error::Result;
 use crate::index::Index;
 use crate::log::redo::{RecordBuilder, VectorKind};
@@ -27,11 +28,19 @@ struct Pair {
 
 /// What became of an attempt.
 enum Attempt {
-    Merged,
-    /// It may be possible later.
+    /// Both leaves are one.
+    Merged([BlockAddress; 2]),
+    /// It may be possible when others have come further.
     Later,
-    /// Not before the leaf was filled and emptied once more.
-    Never,
+    /// Not before the leaves have changed.
+    NotNow,
+}
+
+/// Which neighbour a leaf may become one with.
+#[derive(Clone, Copy)]
+enum Beside {
+    Right,
+    Left,
 }
 
 /// Takes a leaf out of the tree that holds nothing but ghosts, if there is one.
@@ -68,15 +77,37 @@ async fn reclaim_leaf(
         return settle(sga, waits, builder, index, address).await;
     };
     let place = Place { key: &key, row };
-    let pair = match find_pair(sga, waits, index, place).await? {
-        Ok(pair) => pair,
-        Err(why_not) => {
-            match why_not {
-                Attempt::Later => index.emptied.wait_again(address),
-                _ => index.emptied.forget(address),
+    for beside in [Beside::Right, Beside::Left] {
+        match merge(sga, waits, builder, index, place, beside).await? {
+            Attempt::NotNow => {}
+            Attempt::Later => {
+                index.emptied.wait_again(address);
+                return Ok(());
             }
-            return Ok(());
+            Attempt::Merged(leaves) => {
+                for leaf in leaves {
+                    settle(sga, waits, builder, index, leaf).await?;
+                }
+                return Ok(());
+            }
         }
+    }
+    index.emptied.set_aside(address);
+    Ok(())
+}
+
+/// Makes one of the leaf of a place and a neighbour.
+async fn merge(
+    sga: &Sga,
+    waits: &ProcessWaits,
+    builder: &mut RecordBuilder,
+    index: &Index,
+    place: Place<'_>,
+    beside: Beside,
+) -> Result<Attempt> {
+    let pair = match find_pair(sga, waits, index, place, beside).await? {
+        Ok(pair) => pair,
+        Err(why_not) => return Ok(why_not),
     };
     let wanted = [pair.branch, pair.left, pair.right, index.root.head].map(Wanted::Present);
     let pins = sga.cache.get_all(sga, waits, wanted).await?;
@@ -85,15 +116,44 @@ async fn reclaim_leaf(
         Ok(plan(sga, builder, index, &pair, blocks))
     })
     .await?;
-    match attempt {
-        Attempt::Later => index.emptied.wait_again(address),
-        Attempt::Never => index.emptied.forget(address),
-        Attempt::Merged => {
-            for leaf in [pair.left, pair.right] {
-                settle(sga, waits, builder, index, leaf).await?;
-            }
+    Ok(attempt)
+}
+
+/// A leaf has been split. Tells the map of a half that holds nothing, of which nobody knows.
+pub(super) async fn tell_if_emptied(
+    sga: &Sga,
+    waits: &ProcessWaits,
+    builder: &mut RecordBuilder,
+    index: &Index,
+    address: BlockAddress,
+) -> Result<()> {
+    let is_news = |block: &[u8]| {
+        address != index.root.address
+            && holds_nothing(block, index)
+            && !index.emptied.is_known(address)
+    };
+    {
+        let pin = sga.cache.get(sga, waits, address).await?;
+        let block = pin.read(sga, waits).await?;
+        if !is_news(&block) {
+            return Ok(());
         }
     }
+    let (map, _) = space_map::place_of(sga.settings.block_bytes, address);
+    let [map, leaf] = sga.cache.get_two(sga, waits, [map, address]).await?;
+    let plan = |blocks: &[ExclusiveBlock<'_>], builder: &mut RecordBuilder| {
+        let is_told = is_news(&blocks[0]);
+        if is_told {
+            push_fill(sga, builder, address, Fill::Room);
+        }
+        Ok(is_told)
+    };
+    let learn = |is_told: &bool| {
+        if *is_told {
+            index.emptied.learn(address);
+        }
+    };
+    change_and_note(sga, waits, builder, &[&leaf, &map], plan, learn).await?;
     Ok(())
 }
 
@@ -124,15 +184,16 @@ fn holds_nothing(block: &[u8], of: &Index) -> bool {
         && index::entries(block).all(|entry| entry.is_ghost)
 }
 
-/// The leaf of a place and one beside it, or why there are none.
+/// The leaf of a place and the one beside it, or why there are none.
 async fn find_pair(
     sga: &Sga,
     waits: &ProcessWaits,
     index: &Index,
     place: Place<'_>,
+    beside: Beside,
 ) -> Result<std::result::Result<Pair, Attempt>> {
     let Some(branch) = descend(sga, waits, index.root, place, 0).await?.parent else {
-        return Ok(Err(Attempt::Never));
+        return Ok(Err(Attempt::NotNow));
     };
     let pin = sga.cache.get(sga, waits, branch).await?;
     let block = pin.read(sga, waits).await?;
@@ -142,11 +203,15 @@ async fn find_pair(
         // It has split, or merged, since it led to the leaf.
         return Ok(Err(Attempt::Later));
     }
-    if index::count(&block) < 2 {
-        return Ok(Err(Attempt::Never));
+    let (leaf, _) = index::child(&block, place);
+    // Of the right one of the two.
+    let position = match beside {
+        Beside::Right => leaf + 1,
+        Beside::Left => leaf,
+    };
+    if position == 0 || position == index::count(&block) {
+        return Ok(Err(Attempt::NotNow));
     }
-    let (position, _) = index::child(&block, place);
-    let position = (position + 1).min(index::count(&block) - 1);
     Ok(Ok(Pair {
         branch,
         left: child_at(&block, position - 1),
@@ -185,7 +250,7 @@ fn plan(
     if are_wanted(left) && are_wanted(right) {
         let has_live = |block| index::entries(block).any(|entry| !entry.is_ghost);
         return match has_live(left) && has_live(right) {
-            true => Attempt::Never,
+            true => Attempt::NotNow,
             false => Attempt::Later,
         };
     }
@@ -200,7 +265,7 @@ fn plan(
     };
     let merged = merged.with(kept(left).chain(kept(right)));
     if !index::node_fits(&merged, left.len()) {
-        return Attempt::Never;
+        return Attempt::NotNow;
     }
     probe::hit(Probe::LeafReclaimed);
     let before = Head::of(head);
@@ -222,5 +287,5 @@ fn plan(
         ..before
     };
     push_head(builder, root, head);
-    Attempt::Merged
+    Attempt::Merged([pair.left, pair.right])
 }

@@ -15,12 +15,15 @@ use crate::settings::PlantedFault;
 use crate::sga::Sga;
 use crate::wait_event::ProcessWaits;
 
+use super::merge::tell_if_emptied;
 use super::{Found, covers, descend, is_damaged, push_head, push_node, push_put, push_tidy};
 
 /// What became of an attempt.
 enum Attempt {
     /// The node has room, or another session has changed it.
     Done,
+    /// The node is two.
+    Split,
     /// The branch above has no room for an entry of this many bytes.
     BranchFull(usize),
 }
@@ -74,7 +77,7 @@ pub(crate) async fn make_room(
             }
         };
         match attempt {
-            Attempt::Done => return Ok(()),
+            Attempt::Done | Attempt::Split => return Ok(()),
             Attempt::BranchFull(bytes) => (level, needed) = (level + 1, bytes),
         }
     }
@@ -175,14 +178,14 @@ async fn split(
         spare.wanted,
     ];
     let pins = sga.cache.get_all(sga, waits, wanted).await?;
-    let pins = [&pins[0], &pins[1], &pins[2], &pins[3]];
     let splitting = Splitting {
         sga,
         root: index.root,
         addresses: [parent, found.address],
         spare,
     };
-    let (attempt, _) = change(sga, waits, builder, &pins, |blocks, builder| {
+    let all = [&pins[0], &pins[1], &pins[2], &pins[3]];
+    let (attempt, _) = change(sga, waits, builder, &all, |blocks, builder| {
         let node = &*blocks[1];
         let is_there =
             covers(sga, node, index.root, place) == Covers::Here && index::level(node) == level;
@@ -192,6 +195,12 @@ async fn split(
         splitting.plan(blocks, builder, place)
     })
     .await?;
+    drop(pins);
+    if level == 0 && matches!(attempt, Attempt::Split) && index.emptied.is_mapped() {
+        for leaf in [found.address, spare.address] {
+            tell_if_emptied(sga, waits, builder, index, leaf).await?;
+        }
+    }
     Ok(attempt)
 }
 
@@ -264,7 +273,7 @@ impl Splitting<'_> {
         push_node(builder, spare.address, root, &right.with(moved));
         push_cut(builder, address, keep, spare.address, low);
         push_head(builder, root, head);
-        Ok(Attempt::Done)
+        Ok(Attempt::Split)
     }
 }
 
