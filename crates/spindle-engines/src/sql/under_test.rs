@@ -7,6 +7,7 @@ use spindle_io::Env;
 use spindle_layout::TreeDirectories;
 use spindle_workload::Acknowledged;
 use spindle_workload::driver::{self, Behaviour, Running};
+use spindle_workload::sql::pause::Pauses;
 use spindle_workload::sql::timed::StatementTimes;
 use spindle_workload::sql::{KeptAnswer, SqlWork, SqlWorkload};
 
@@ -78,6 +79,7 @@ impl RunningEngine for SqlUnderTest {
             connect: Box::new(move || server.connect()),
             env: Arc::clone(env),
             times: StatementTimes::default(),
+            pauses: Pauses::default(),
         };
         driver::start_work(env, Arc::new(work), behaviour)
     }

@@ -148,6 +148,7 @@ pub struct Running {
     board: Arc<Board>,
     joins: Vec<Join>,
     statements: Box<dyn Fn() -> Vec<StatementTotal> + Send + Sync>,
+    end_pauses: Box<dyn Fn() + Send + Sync>,
 }
 
 /// Starts the clients on a workload of row operations; `connect` gives each a session, in its own process.
@@ -195,10 +196,12 @@ pub fn start_work<W: Work>(env: &Arc<dyn Env>, work: Arc<W>, behaviour: Behaviou
             env.spawn(&format!("client{number}"), start)
         })
         .collect();
+    let pausing = Arc::clone(&work);
     Running {
         env: Arc::clone(env),
         board,
         joins,
+        end_pauses: Box::new(move || pausing.end_pauses()),
         statements: Box::new(move || work.statements()),
     }
 }
@@ -428,6 +431,7 @@ impl Running {
             open.wake();
         }
         self.board.rest.end();
+        (self.end_pauses)();
         for join in std::mem::take(&mut self.joins) {
             if join.ended().await.is_err() {
                 let mut failure = self.board.failure.lock();
@@ -437,6 +441,7 @@ impl Running {
         // The work, and with it the database, is let go.
         let statements = self.statements();
         self.statements = Box::new(move || statements.clone());
+        self.end_pauses = Box::new(|| {});
         self.failure().map_or(Ok(()), Err)
     }
 }

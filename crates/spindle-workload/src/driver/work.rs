@@ -98,6 +98,9 @@ pub trait Work: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Clients are to stop: transactions that pause go on at once.
+    fn end_pauses(&self) {}
+
     /// Undoes what an attempt that failed has left.
     fn rollback(
         &self,

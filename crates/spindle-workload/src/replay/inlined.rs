@@ -44,6 +44,9 @@ fn passed_over(text: &str) -> usize {
     if text.starts_with('\'') {
         return until(1, "'");
     }
+    if text.starts_with("E'") || text.starts_with("e'") {
+        return escaped_bytes(text);
+    }
     if text.starts_with('"') {
         return until(1, "\"");
     }
@@ -72,4 +75,17 @@ fn passed_over(text: &str) -> usize {
         true => text.find(|letter| !is_word(letter)).unwrap_or(text.len()),
         false => 0,
     }
+}
+
+/// Bytes of a text of PostgreSQL that begins with `E'`: a quote behind a backslash is one of its letters.
+fn escaped_bytes(text: &str) -> usize {
+    let mut letters = text.char_indices().skip(2);
+    while let Some((place, letter)) = letters.next() {
+        match letter {
+            '\\' => drop(letters.next()),
+            '\'' => return place + 1,
+            _ => {}
+        }
+    }
+    text.len()
 }

@@ -1,8 +1,23 @@
 //! Recordings as a whole: how they are read, dealt out, and what is wrong with those that are none.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use spindle_io::Env;
+use spindle_io::real::{RealEnv, block_on};
+use spindle_io::sync::Latch;
+
 use super::lanes::deal_out;
 use super::recording::{Recorded, Recording, SessionHead, Step};
+use super::workload::ReplayWorkload;
 use super::{clients_at_once, inlined};
+use crate::driver::{Behaviour, start_work};
+use crate::script::own_data::OwnData;
+use crate::session::SessionError;
+use crate::sql::connection::{LoadPart, SqlConnection, Visit};
+use crate::sql::pause::Pauses;
+use crate::sql::timed::StatementTimes;
+use crate::sql::{Dialect, SqlWork, Value};
 
 const HEAD: &str = r#"{"format":"spindle recording","version":1,"database":"postgres","texts":1,"sessions":2,"transactions":3,"statements":5,"duration_us":900}"#;
 const LINES: [&str; 6] = [
@@ -136,9 +151,104 @@ fn parameters_are_put_in_their_places_outside_of_quotes() {
         ),
         ("select /* $1 */ é$ $1", "select /* $1 */ é$ 'it''s'"),
         ("$", "$"),
+        (
+            r"select E'it\'s $1', e'\\', $1, name'$1', E'\",
+            r"select E'it\'s $1', e'\\', 'it''s', name'$1', E'\",
+        ),
     ] {
         assert_eq!(inlined(text, &values).as_deref(), Some(made));
     }
     assert_eq!(inlined("select $3", &values), None);
     assert_eq!(inlined("select $0", &values), None);
+}
+
+/// A database that notes what it is asked.
+#[derive(Clone, Default)]
+struct Noting(Arc<Latch<Vec<String>>>);
+
+impl Noting {
+    fn note(&self, sql: &str) -> Result<(), SessionError> {
+        self.0.lock().push(sql.to_owned());
+        Ok(())
+    }
+}
+
+impl SqlConnection for Noting {
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+
+    fn prepare(&mut self, _: &[String]) -> Result<(), SessionError> {
+        Ok(())
+    }
+
+    fn run(&mut self, sql: &str) -> Result<(), SessionError> {
+        self.note(sql)
+    }
+
+    fn ask(&mut self, _: &str, _: Visit<'_>) -> Result<(), SessionError> {
+        Ok(())
+    }
+
+    fn begin(&mut self) -> Result<(), SessionError> {
+        self.note("begin")
+    }
+
+    fn commit(&mut self) -> Result<(), SessionError> {
+        self.note("commit")
+    }
+
+    fn rollback(&mut self) -> Result<(), SessionError> {
+        self.note("rollback")
+    }
+
+    fn execute(&mut self, _: usize, _: &[Value<'_>]) -> Result<u64, SessionError> {
+        Ok(0)
+    }
+
+    fn query(&mut self, _: usize, _: &[Value<'_>], _: Visit<'_>) -> Result<u64, SessionError> {
+        Ok(0)
+    }
+
+    fn load(&mut self, _: &LoadPart) -> Result<u64, SessionError> {
+        Ok(0)
+    }
+
+    fn is_closed(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_transaction_that_pauses_ends_when_its_client_is_to_stop() {
+    // Its second statement comes after an hour.
+    let head = HEAD.replace(
+        "\"texts\":1,\"sessions\":2,\"transactions\":3,\"statements\":5",
+        "\"texts\":0,\"sessions\":1,\"transactions\":1,\"statements\":3",
+    );
+    let head = head.replace("\"duration_us\":900", "\"duration_us\":3600000000");
+    let session = r#"{"session":{"from_us":0,"to_us":3600000000,"transactions":1}}"#;
+    let steps = r#"[0,[[0,"begin"],[3600000000,"select 1"],[3600000000,"commit"]]]"#;
+    let recording = read(&format!("{head}\n{session}\n{steps}\n")).unwrap();
+    let data = OwnData::read(&[], &[], &BTreeMap::new(), Dialect::Postgres);
+    let data = data.unwrap_or_else(|(_, mistake)| panic!("{}", mistake.message));
+    let (env, database): (Arc<dyn Env>, _) = (RealEnv::new(1), Noting::default());
+    let connection = database.clone();
+    let work = SqlWork {
+        workload: Arc::new(ReplayWorkload::new(recording, data, Some(1.0))),
+        connect: Box::new(move || Ok(Box::new(connection.clone()))),
+        env: Arc::clone(&env),
+        times: StatementTimes::default(),
+        pauses: Pauses::default(),
+    };
+    let behaviour = Behaviour {
+        clients: 1,
+        ..Behaviour::default()
+    };
+    let mut running = start_work(&env, Arc::new(work), behaviour);
+    while database.0.lock().is_empty() {
+        block_on(env.sleep(1_000_000));
+    }
+    block_on(running.stop()).unwrap();
+    assert_eq!(*database.0.lock(), ["begin", "select 1", "commit"]);
 }

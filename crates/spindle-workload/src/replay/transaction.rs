@@ -56,7 +56,7 @@ impl SqlTransaction for ReplayTransaction {
             let (Step::Text(after_us, _) | Step::Prepared(after_us, ..)) = step;
             if let Some(speed) = self.speed {
                 let after = Duration::from_micros((*after_us as f64 / speed) as u64);
-                sleep(after.saturating_sub(now() - began));
+                connection.pause(after.saturating_sub(now() - began));
             }
             match self.carry_out(step, connection) {
                 Ok(()) => {}
@@ -118,11 +118,4 @@ fn run(sql: &str, connection: &mut dyn SqlConnection) -> Result<(), SessionError
 #[allow(clippy::disallowed_methods)]
 fn now() -> Instant {
     Instant::now()
-}
-
-#[allow(clippy::disallowed_methods)]
-fn sleep(time: Duration) {
-    if !time.is_zero() {
-        std::thread::sleep(time);
-    }
 }

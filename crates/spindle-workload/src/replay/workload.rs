@@ -58,7 +58,7 @@ struct Place {
 }
 
 /// A recording, to be replayed.
-struct ReplayWorkload {
+pub(super) struct ReplayWorkload {
     recording: Arc<Recording>,
     data: OwnData,
     speed: Option<f64>,
@@ -93,15 +93,8 @@ impl Kind for ReplaySettings {
         let recording = recording.expect("the recording is read when the experiment is");
         let data = OwnData::read(&self.load, &self.check, &BTreeMap::new(), dialect);
         let data = data.map_err(|(file, mistake)| format!("{}: {}", file.name, mistake.message));
-        let sessions = recording.sessions.iter();
-        Made::Sql(Arc::new(ReplayWorkload {
-            heads: sessions.map(|session| session.head).collect(),
-            recording: Arc::new(recording),
-            data: data.expect("files are read when the experiment is"),
-            speed: self.speed(),
-            dealt: Latch::new(None),
-            unprepared: Unprepared::default(),
-        }))
+        let data = data.expect("files are read when the experiment is");
+        Made::Sql(Arc::new(ReplayWorkload::new(recording, data, self.speed())))
     }
 
     fn pace(&self) -> Pace {
@@ -179,6 +172,19 @@ impl Kind for ReplaySettings {
 }
 
 impl ReplayWorkload {
+    /// Of a recording and the tables it needs.
+    pub(super) fn new(recording: Recording, data: OwnData, speed: Option<f64>) -> ReplayWorkload {
+        let sessions = recording.sessions.iter();
+        ReplayWorkload {
+            heads: sessions.map(|session| session.head).collect(),
+            recording: Arc::new(recording),
+            data,
+            speed,
+            dealt: Latch::new(None),
+            unprepared: Unprepared::default(),
+        }
+    }
+
     /// Does something with what the clients were dealt.
     fn with_dealt<T>(&self, clients: usize, what: impl FnOnce(&mut Dealt) -> T) -> T {
         let mut dealt = self.dealt.lock();

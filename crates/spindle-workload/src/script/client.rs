@@ -97,7 +97,7 @@ impl Attempt<'_> {
                     time,
                     unit_us,
                     place,
-                } => sleep(self.time(*time, *unit_us, place)?),
+                } => connection.pause(self.time(*time, *unit_us, place)?),
                 Step::StartPipeline => self.in_pipeline = true,
                 Step::SyncPipeline => connection.sync_pipeline()?,
                 Step::EndPipeline => {
@@ -182,12 +182,6 @@ impl Attempt<'_> {
         }
         Ok(())
     }
-}
-
-/// Clients of SQL have threads of their own, and no simulated world.
-#[allow(clippy::disallowed_methods)]
-fn sleep(time: Duration) {
-    std::thread::sleep(time);
 }
 
 /// What a column leaves in a variable: a text, as in pgbench; no value is an empty one.

@@ -208,6 +208,12 @@ pub trait SqlConnection: Send {
         None
     }
 
+    /// Waits within a transaction. Clients that are to stop wait no longer: their connections are [`super::timed::Timed`].
+    #[allow(clippy::disallowed_methods)] // Clients of SQL have threads, and no simulated world.
+    fn pause(&mut self, time: Duration) {
+        std::thread::sleep(time);
+    }
+
     /// Whether it is of no more use: the database has closed it.
     fn is_closed(&self) -> bool;
 }

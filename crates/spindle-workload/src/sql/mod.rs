@@ -8,6 +8,7 @@ pub mod dialect;
 mod junk;
 pub mod kind;
 mod numbered;
+pub mod pause;
 pub mod rows;
 pub mod timed;
 mod tpcb;

@@ -11,6 +11,7 @@ use spindle_io::sync::Latch;
 
 use super::connection::{LoadPart, SqlConnection, Visit};
 use super::dialect::Dialect;
+use super::pause::Pause;
 use super::value::Value;
 use crate::driver::StatementTotal;
 use crate::session::SessionError;
@@ -71,6 +72,7 @@ impl StatementTimes {
         connection: Box<dyn SqlConnection>,
         statements: &[String],
         env: &Arc<dyn Env>,
+        pause: Pause,
     ) -> Timed {
         let own = statements.iter().map(|statement| name_of(statement));
         let names: Vec<String> = own.chain(AROUND.map(str::to_owned)).collect();
@@ -80,6 +82,7 @@ impl StatementTimes {
         known.clients.push(Arc::clone(&counted));
         Timed {
             connection,
+            pause,
             env: Arc::clone(env),
             begins: statements.len(),
             counted,
@@ -130,6 +133,7 @@ fn name_of(statement: &str) -> String {
 /// A connection whose statements are timed.
 pub struct Timed {
     connection: Box<dyn SqlConnection>,
+    pause: Pause,
     env: Arc<dyn Env>,
     /// The place behind the workload's own statements.
     begins: usize,
@@ -218,6 +222,10 @@ impl SqlConnection for Timed {
 
     fn load(&mut self, part: &LoadPart) -> Result<u64, SessionError> {
         self.connection.load(part)
+    }
+
+    fn pause(&mut self, time: Duration) {
+        self.pause.wait(time);
     }
 
     fn limit_statement(&mut self, limit: Option<Duration>) -> Result<(), SessionError> {

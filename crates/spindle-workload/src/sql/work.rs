@@ -5,6 +5,7 @@ use std::sync::Arc;
 use spindle_io::Env;
 
 use super::connection::SqlConnection;
+use super::pause::Pauses;
 use super::timed::{StatementTimes, Timed};
 use super::{SqlTransaction, SqlWorkload};
 use crate::driver::{StatementTotal, Work};
@@ -24,6 +25,8 @@ pub struct SqlWork {
     pub env: Arc<dyn Env>,
     /// How long they take.
     pub times: StatementTimes,
+    /// Where their transactions pause.
+    pub pauses: Pauses,
 }
 
 impl Work for SqlWork {
@@ -44,11 +47,17 @@ impl Work for SqlWork {
             connection.watch_temporary_space()?;
         }
         let statements = self.workload.statements(connection.dialect());
-        Ok(self.times.watch(connection, &statements, &self.env))
+        Ok(self
+            .times
+            .watch(connection, &statements, &self.env, self.pauses.of_client()))
     }
 
     fn statements(&self) -> Vec<StatementTotal> {
         self.times.totals()
+    }
+
+    fn end_pauses(&self) {
+        self.pauses.end();
     }
 
     fn transactions(&self, client: usize, clients: usize) -> Option<u64> {
