@@ -306,11 +306,12 @@ impl Session {
                 let block = &*blocks[0];
                 let (kind, bytes) =
                     heap::stored(block, place.slot).ok_or(KernelError::NoSuchRow { row: place })?;
+                let next = next_version(id, undo_address, &blocks[1]);
                 let before = Before {
                     block,
                     kind,
                     bytes,
-                    next: next_version(id, undo_address, &blocks[1]),
+                    next,
                 };
                 let (value, planned) = plan(before, builder)?;
                 let Some(Planned { undo, holds }) = planned else {
@@ -328,10 +329,7 @@ impl Session {
                 if is_told && !sga.settings.has_planted(PlantedFault::RoomUntold) {
                     push_fill(sga, builder, address, Fill::Room);
                 }
-                let mut previous = heap::version(block, place.slot);
-                if sga.settings.has_planted(PlantedFault::UndoInCircle) {
-                    previous = next_version(id, undo_address, &blocks[1]);
-                }
+                let previous = version_before(sga, block, place.slot, next);
                 builder.push(
                     VectorKind::UndoAppend,
                     undo_address,
@@ -571,6 +569,14 @@ fn next_version(transaction: u64, undo_address: BlockAddress, undo_block: &[u8])
         transaction,
         undo_block: undo_address,
         undo_offset: undo::used(undo_block) as u16,
+    }
+}
+
+/// The version that a slot has before a change which makes `next`.
+fn version_before(sga: &Sga, block: &[u8], slot: u16, next: Version) -> Version {
+    match sga.settings.has_planted(PlantedFault::UndoInCircle) {
+        true => next,
+        false => heap::version(block, slot),
     }
 }
 

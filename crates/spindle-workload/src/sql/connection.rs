@@ -208,7 +208,7 @@ pub trait SqlConnection: Send {
         None
     }
 
-    /// Waits within a transaction. Clients that are to stop wait no longer: their connections are [`super::timed::Timed`].
+    /// Waits within a transaction. [`super::timed::Timed`], which clients have, waits no longer when they are to stop.
     #[allow(clippy::disallowed_methods)] // Clients of SQL have threads, and no simulated world.
     fn pause(&mut self, time: Duration) {
         std::thread::sleep(time);
