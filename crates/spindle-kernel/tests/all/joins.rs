@@ -209,10 +209,6 @@ impl Env for Hurrying {
     fn rng(&self, stream: u64) -> Xoshiro256PlusPlus {
         self.world.rng(stream)
     }
-
-    fn charge_cpu(&self, cost_ns: u64) {
-        self.world.charge_cpu(cost_ns);
-    }
 }
 
 #[test]
