@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use spindle_io::disk_group::{Disk, DiskGroup, Options, Redundancy, Striping, Template};
 use spindle_io::real::{RealEnv, block_on};
 use spindle_io::{
-    Arena, BlockDevice, Completion, Env, IoError, IoOutcome, Limits, Operation, Request, Submission,
+    Arena, BlockDevice, Completion, Env, IoError, IoFailure, IoOutcome, Limits, Operation, Request,
+    Submission,
 };
 
 const BLOCK: usize = 4096;
@@ -218,13 +219,13 @@ impl BlockDevice for Altered {
         if end.is_none_or(|end| end > self.base.len() as u64) {
             let is_read = matches!(request.operation, Operation::Read(_));
             assert!(is_read, "a write past the end of a disk");
-            let error = IoError {
+            let error = IoError::from(IoFailure {
                 device: self.name().to_owned(),
                 operation: "read",
                 offset: request.offset,
                 bytes,
                 reason: "past the end".to_owned(),
-            };
+            });
             return Completion::ready(IoOutcome {
                 result: Err(error),
                 operation: request.operation,

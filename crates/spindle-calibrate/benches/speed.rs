@@ -1,7 +1,8 @@
 //! Are the points of `spindle calibrate` measured at no more cost than by fio? Ours and fio in turn, five pairs,
 //! medians of their ratios, on one processor: `cargo bench -p spindle-calibrate` pins itself to the first that it may
 //! use. A file of unwritten extents answers reads without a device: the software's limit. `--check` ends with 1 when a
-//! goal is missed, `--quick` takes moments. Takes 1 GiB in the target directory while it runs.
+//! goal is missed, `--quick` takes moments. Takes 1 GiB in the target directory while it runs. fio's own `t/io_uring`
+//! is in no package: it is compared where the variable `T_IO_URING` names one that was built from fio's source.
 #![allow(clippy::disallowed_methods, clippy::print_stdout)] // It lives in the real world, and tells its figures.
 
 use std::fs::File;
@@ -117,7 +118,17 @@ fn main() -> ExitCode {
             ours(large(false), &written)
         }],
     );
-    println!("t/io_uring of fio's source is in no package, and is not compared");
+    match std::env::var_os("T_IO_URING") {
+        Some(program) => pair(
+            "unwritten file, depth 32, reads/s; t/io_uring",
+            Goal::AtLeast(0.9),
+            per_s,
+            [&|| ours(deep, &unwritten), &|| {
+                t_io_uring(Path::new(&program), &unwritten, time)
+            }],
+        ),
+        None => println!("T_IO_URING names no t/io_uring of fio's source: it is not compared"),
+    }
     match has("--check") && !is_all_met {
         true => ExitCode::FAILURE,
         false => ExitCode::SUCCESS,
@@ -178,6 +189,32 @@ fn fio(how: &str, path: &Path, time: Duration) -> Reached {
     Reached {
         per_s: figure(&job["read"]["iops"]),
         cpu_us: cpu_us / figure(&job["read"]["total_ios"]).max(1.0),
+    }
+}
+
+/// The same by fio's `t/io_uring`, which counts whole seconds and does not tell its processor time.
+fn t_io_uring(program: &Path, path: &Path, time: Duration) -> Reached {
+    let ended = Command::new(program)
+        .args("-d32 -s32 -c1 -b8192 -p0 -B1 -F1 -n1 -O1 -t1 -R1".split(' '))
+        .arg(format!("-r{}", time.as_secs_f64().ceil() as u64 + 1))
+        .arg(path)
+        .output()
+        .expect("t/io_uring starts");
+    let text = String::from_utf8_lossy(&ended.stdout);
+    let rates = text.lines().filter_map(|line| {
+        let figure = line.strip_prefix("IOPS=")?.split(',').next()?;
+        let (number, factor) = match (figure.strip_suffix('K'), figure.strip_suffix('M')) {
+            (Some(thousands), _) => (thousands, 1e3),
+            (_, Some(millions)) => (millions, 1e6),
+            _ => (figure, 1.0),
+        };
+        Some(number.parse::<f64>().ok()? * factor)
+    });
+    let rates: Vec<f64> = rates.collect();
+    assert!(!rates.is_empty(), "t/io_uring tells its rates: {text}");
+    Reached {
+        per_s: rates.iter().sum::<f64>() / rates.len() as f64,
+        cpu_us: f64::NAN,
     }
 }
 

@@ -50,6 +50,13 @@ struct KindTally {
     latencies: [Mutex<LatencyHistogram>; LANES],
 }
 
+/// Latencies of requests that ended together.
+#[derive(Default)]
+pub(crate) struct Ended {
+    pub(crate) reads: Vec<Duration>,
+    pub(crate) writes: Vec<Duration>,
+}
+
 /// A histogram as its buckets.
 type Buckets = Vec<(u64, u64)>;
 
@@ -63,12 +70,15 @@ impl Tally {
 
     /// Counts a read, or a flush; threads with different lanes do not wait for each other.
     pub(crate) fn record(&self, lane: usize, latency: Duration) {
-        self.reads.record(lane, latency);
+        self.reads.record(lane, &[latency]);
     }
 
-    /// Counts a write.
-    pub(crate) fn record_write(&self, lane: usize, latency: Duration) {
-        self.writes.record(lane, latency);
+    /// Counts what ended together, and leaves the room for it empty.
+    pub(crate) fn take_in(&self, lane: usize, ended: &mut Ended) {
+        self.reads.record(lane, &ended.reads);
+        self.writes.record(lane, &ended.writes);
+        ended.reads.clear();
+        ended.writes.clear();
     }
 
     pub(crate) fn done(&self) -> u64 {
@@ -82,11 +92,16 @@ impl Tally {
 }
 
 impl KindTally {
-    fn record(&self, lane: usize, latency: Duration) {
+    fn record(&self, lane: usize, ended: &[Duration]) {
+        if ended.is_empty() {
+            return;
+        }
         let lane = lane % LANES;
-        self.done[lane].fetch_add(1, Ordering::Relaxed);
-        let latency_ns = latency.as_nanos().try_into().unwrap_or(u64::MAX);
-        self.lock(lane).record_ns(latency_ns);
+        self.done[lane].fetch_add(ended.len() as u64, Ordering::Relaxed);
+        let mut latencies = self.lock(lane);
+        for latency in ended {
+            latencies.record_ns(latency.as_nanos().try_into().unwrap_or(u64::MAX));
+        }
     }
 
     fn lock(&self, lane: usize) -> std::sync::MutexGuard<'_, LatencyHistogram> {

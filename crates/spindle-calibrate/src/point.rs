@@ -74,6 +74,15 @@ impl Load {
     }
 }
 
+/// A queue of rings that have `arena` registered and are no larger than the load, so that they stay in the
+/// processor's cache.
+pub(crate) fn registered_queue(depth: u32, arena: &Arc<Arena>) -> Queue {
+    let ring = RingConfig::new()
+        .with_entries(depth.clamp(1, RingConfig::DEFAULT_ENTRIES))
+        .with_fixed_buffers(Arc::clone(arena));
+    Queue::uring(Arc::new(ring))
+}
+
 fn processors() -> u32 {
     std::thread::available_parallelism().map_or(1, |count| count.get() as u32)
 }
@@ -150,10 +159,7 @@ impl Bench<'_> {
         opened: &Opened,
     ) -> Result<Unit, CalibrateError> {
         let queue = match load.method {
-            Method::Async => {
-                let ring = RingConfig::new().with_fixed_buffers(Arc::clone(arena));
-                Queue::uring(Arc::new(ring))
-            }
+            Method::Async => registered_queue(load.depth, arena),
             method => method.open(load.depth as usize)?,
         };
         let open = |(target, opened): (&Made, &Option<Identified>)| match opened {

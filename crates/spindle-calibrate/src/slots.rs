@@ -16,7 +16,7 @@ use spindle_io::{
 };
 
 use crate::error::CalibrateError;
-use crate::observe::Tally;
+use crate::observe::{Ended, Tally};
 use crate::point::fresh_seed;
 
 /// What is written differs at short intervals from everything else, as storage that keeps equal blocks once does not
@@ -44,6 +44,10 @@ pub(crate) struct Slots<'a> {
     stop: &'a AtomicBool,
     ready: Arc<Ready>,
     places: Vec<Slot>,
+    /// Places with news that are looked at.
+    turn: Vec<usize>,
+    /// What ended and is not in the tally yet.
+    ended: Ended,
     under_way: usize,
     /// Requests that wrote.
     written: u64,
@@ -51,7 +55,8 @@ pub(crate) struct Slots<'a> {
 
 struct Slot {
     frame: Frame,
-    hold: Option<WriteHold>,
+    /// Its buffer while no request has it, in the vector that the last read had.
+    buffer: Vec<WriteHold>,
     request: Option<(Completion, Instant)>,
     waker: Waker,
 }
@@ -110,7 +115,7 @@ impl<'a> Slots<'a> {
                 seeded_rng(fresh_seed(), lane as u64).fill_bytes(&mut bytes);
             }
             Slot {
-                hold: Some(frame.try_write_hold().expect("the frame is nobody else's")),
+                buffer: Vec::from_iter(frame.try_write_hold()),
                 frame,
                 request: None,
                 waker: Waker::from(Arc::new(PlaceWaker {
@@ -126,67 +131,81 @@ impl<'a> Slots<'a> {
             lane,
             stop,
             places: (0..depth).map(place).collect(),
+            turn: Vec::new(),
+            ended: Ended::default(),
             ready,
             under_way: 0,
             written: 0,
         }
     }
 
-    /// Goes on with one place until its request is under way, or it is to stop.
-    fn advance(&mut self, index: usize) -> Result<(), CalibrateError> {
+    /// Goes on with one place until its request is under way, or it is to stop. `now` is when its news came; a request
+    /// that ends within its submission sets it. So the clock is read once for all requests that ended together.
+    fn advance(&mut self, index: usize, now: &mut Instant) -> Result<(), CalibrateError> {
         let place = &mut self.places[index];
+        let mut has_waited = true;
         loop {
             if let Some((completion, began)) = &mut place.request {
                 let mut context = Context::from_waker(&place.waker);
                 let Poll::Ready(outcome) = Pin::new(completion).poll(&mut context) else {
                     return Ok(());
                 };
-                let latency = began.elapsed();
+                if !has_waited {
+                    *now = Instant::now();
+                }
+                let latency = now.duration_since(*began);
                 place.request = None;
                 self.under_way -= 1;
                 outcome.result.map_err(CalibrateError::Request)?;
-                place.hold = match outcome.operation {
-                    Operation::Read(mut holds) => {
-                        self.tally.record(self.lane, latency);
-                        holds.pop()
+                place.buffer = match outcome.operation {
+                    Operation::Read(holds) => {
+                        self.ended.reads.push(latency);
+                        holds
                     }
                     written => {
-                        self.tally.record_write(self.lane, latency);
+                        self.ended.writes.push(latency);
                         drop(written);
-                        place.frame.try_write_hold()
+                        Vec::from_iter(place.frame.try_write_hold())
                     }
                 };
+                if !has_waited {
+                    self.tally.take_in(self.lane, &mut self.ended);
+                }
             }
-            if self.stop.load(Ordering::Relaxed) {
+            if place.buffer.is_empty() || self.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let Some(hold) = place.hold.take() else {
-                return Ok(());
-            };
+            let buffer = std::mem::take(&mut place.buffer);
             let next = (self.draw)();
             let request = match next.is_write {
-                false => Request::read(next.offset, vec![hold], Submission::Batched),
+                false => Request::read(next.offset, buffer, Submission::Batched),
                 true => {
                     self.written += 1;
-                    write(next.offset, hold, [self.lane as u64, self.written])
+                    write(next.offset, buffer, [self.lane as u64, self.written])
                 }
             };
-            let began = Instant::now();
-            place.request = Some((self.device.submit(request), began));
+            place.request = Some((self.device.submit(request), *now));
             self.under_way += 1;
+            has_waited = false;
         }
     }
 }
 
 /// A write of what the buffer holds, made unlike all others by a number of the thread and one of its request.
-fn write(offset: u64, mut hold: WriteHold, stamp: [u64; 2]) -> Request {
-    for piece in hold.chunks_mut(STAMP_EVERY_BYTES) {
+fn write(offset: u64, mut buffer: Vec<WriteHold>, stamp: [u64; 2]) -> Request {
+    for piece in buffer
+        .iter_mut()
+        .flat_map(|hold| hold.chunks_mut(STAMP_EVERY_BYTES))
+    {
         for (bytes, number) in piece.chunks_exact_mut(8).zip(stamp) {
             bytes.copy_from_slice(&number.to_le_bytes());
         }
     }
-    let length = hold.len();
-    Request::write(offset, vec![hold.share(length)], false, Submission::Batched)
+    let shared = buffer.into_iter().map(|hold| {
+        let length = hold.len();
+        hold.share(length)
+    });
+    Request::write(offset, shared.collect(), false, Submission::Batched)
 }
 
 impl Future for Slots<'_> {
@@ -195,25 +214,28 @@ impl Future for Slots<'_> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         loop {
-            let places = {
+            this.turn.clear();
+            {
                 let mut news = this.ready.lock();
                 if news.places.is_empty() {
                     news.thread = Some(context.waker().clone());
                 }
-                std::mem::take(&mut news.places)
-            };
-            if places.is_empty() {
+                std::mem::swap(&mut news.places, &mut this.turn);
+            }
+            if this.turn.is_empty() {
                 let is_over = this.under_way == 0 && this.stop.load(Ordering::Relaxed);
                 return match is_over {
                     true => Poll::Ready(Ok(())),
                     false => Poll::Pending,
                 };
             }
-            for place in places {
-                if let Err(error) = this.advance(place) {
+            let mut now = Instant::now();
+            for at in 0..this.turn.len() {
+                if let Err(error) = this.advance(this.turn[at], &mut now) {
                     return Poll::Ready(Err(error));
                 }
             }
+            this.tally.take_in(this.lane, &mut this.ended);
         }
     }
 }

@@ -2,18 +2,17 @@
 //! that were never written: reads of them reach no device, and what is left is the cost of the software.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use spindle_io::Arena;
 use spindle_io::real::facts::ProcessorTime;
-use spindle_io::real::{Caching, Method, Queue, RingConfig};
+use spindle_io::real::{Caching, Method};
 use spindle_layout::KnownDevice;
 
 use crate::error::CalibrateError;
 use crate::observe::{Tally, Timing};
-use crate::point::{Holding, Load};
+use crate::point::{Holding, Load, registered_queue};
 use crate::result::What;
 
 /// Reads to hold.
@@ -51,10 +50,7 @@ impl Reads {
         };
         let arena = Arena::new(self.what.length_bytes() as usize, self.depth as usize)?;
         let queue = match (self.method, self.has_fixed_buffers) {
-            (Method::Async, true) => {
-                let ring = RingConfig::new().with_fixed_buffers(Arc::clone(&arena));
-                Queue::uring(Arc::new(ring))
-            }
+            (Method::Async, true) => registered_queue(self.depth, &arena),
             _ => self.method.open(self.depth as usize)?,
         };
         let device = KnownDevice::look(path)?.open_to_read(Caching::Direct, queue)?;

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -127,10 +128,15 @@ impl Request {
     }
 }
 
-/// Why an I/O failed, and where.
+/// Why an I/O failed, and where: an [`IoFailure`] elsewhere, so that the outcome of every other I/O is small.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(transparent)]
+pub struct IoError(Box<IoFailure>);
+
+/// What an [`IoError`] says.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{operation} of {bytes} bytes at byte {offset} of {device}: {reason}")]
-pub struct IoError {
+pub struct IoFailure {
     /// The device's name: a path, or a simulated disk's name.
     pub device: String,
     /// `read`, `write` or `flush`.
@@ -141,6 +147,19 @@ pub struct IoError {
     pub bytes: usize,
     /// The system's own words.
     pub reason: String,
+}
+
+impl From<IoFailure> for IoError {
+    fn from(failure: IoFailure) -> IoError {
+        IoError(Box::new(failure))
+    }
+}
+
+impl Deref for IoError {
+    type Target = IoFailure;
+    fn deref(&self) -> &IoFailure {
+        &self.0
+    }
 }
 
 /// What became of an I/O; gives the request's buffers back.
@@ -246,18 +265,32 @@ impl Completion {
 impl Completer {
     /// Hands the outcome over and wakes who waits for it.
     pub fn complete(self, outcome: IoOutcome) {
-        let waker = {
-            let mut shared = self.0.lock();
-            if let Some((follower, mark)) = shared.follower.take() {
-                drop(shared);
-                return follower.ended(mark, outcome, self);
-            }
-            shared.outcome = Some(outcome);
-            shared.waker.take()
-        };
-        if let Some(waker) = waker {
-            waker.wake();
+        match self.settle(outcome) {
+            Ok(waker) => waker.into_iter().for_each(Waker::wake),
+            Err((completer, outcome)) => completer.tell_follower(outcome),
         }
+    }
+
+    /// Hands the outcome over; whoever it returns is still to be woken. Gives both back when a follower is to learn of
+    /// it first.
+    #[inline]
+    pub(crate) fn settle(
+        self,
+        outcome: IoOutcome,
+    ) -> Result<Option<Waker>, (Completer, IoOutcome)> {
+        let mut shared = self.0.lock();
+        if shared.follower.is_some() {
+            drop(shared);
+            return Err((self, outcome));
+        }
+        shared.outcome = Some(outcome);
+        Ok(shared.waker.take())
+    }
+
+    fn tell_follower(self, outcome: IoOutcome) {
+        let follower = self.0.lock().follower.take();
+        let (follower, mark) = follower.expect("only the end of the I/O takes its follower");
+        follower.ended(mark, outcome, self);
     }
 }
 

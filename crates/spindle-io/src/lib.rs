@@ -15,6 +15,6 @@ pub mod sync;
 
 pub use arena::{Arena, Frame, ReadHold, WriteHold};
 pub use device::{
-    BlockDevice, Completion, IoError, IoOutcome, Limits, Operation, Request, Submission,
+    BlockDevice, Completion, IoError, IoFailure, IoOutcome, Limits, Operation, Request, Submission,
 };
 pub use env::{Env, Join, ProcessStart, ProcessorUse};

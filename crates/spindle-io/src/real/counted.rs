@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use super::counts::{Counters, IoCounts, WrittenBlocks};
-use crate::device::{BlockDevice, Completion, IoError, IoOutcome, Limits, Operation, Request};
+use crate::device::{
+    BlockDevice, Completion, IoError, IoFailure, IoOutcome, Limits, Operation, Request,
+};
 
 /// Another device, counted. Requests count when they are submitted.
 pub struct CountedDevice {
@@ -53,7 +55,7 @@ impl BlockDevice for CountedDevice {
         let end = request.offset.saturating_add(bytes as u64);
         let is_flush = matches!(request.operation, Operation::Flush);
         if end > self.limits.capacity_bytes && !is_flush {
-            let result = Err(IoError {
+            let result = Err(IoError::from(IoFailure {
                 device: self.inner.name().to_owned(),
                 operation: request.operation.name(),
                 offset: request.offset,
@@ -62,7 +64,7 @@ impl BlockDevice for CountedDevice {
                     "past the end: it holds {} bytes",
                     self.limits.capacity_bytes
                 ),
-            });
+            }));
             return Completion::ready(IoOutcome {
                 result,
                 operation: request.operation,

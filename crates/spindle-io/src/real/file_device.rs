@@ -51,8 +51,8 @@ impl FileDevice {
         FileDevice::on(file, queue)
     }
 
-    /// The same for reading only, without a lock: a write to it fails, and others may have it in use. A disk manager's
-    /// queue reads it, too, but the file is not identified. Errors: see [`FileDevice::open_this`].
+    /// The same for reading only, without a lock: a write to it fails, and others may have it in use. It is identified
+    /// whatever the queue, so that rings register it. Errors: see [`FileDevice::open_this`].
     pub fn open_to_read(
         path: &Path,
         which: StorageIdentity,

@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use super::counts::{Counters, IoCounts};
-use crate::device::{BlockDevice, Completion, IoError, IoOutcome, Limits, Operation, Request};
+use crate::device::{
+    BlockDevice, Completion, IoError, IoFailure, IoOutcome, Limits, Operation, Request,
+};
 use crate::sync::{self, Latch};
 
 /// Bytes behind one latch.
@@ -103,7 +105,7 @@ impl BlockDevice for MemoryDevice {
             self.counters.count(&operation, bytes);
             Ok(())
         } else {
-            Err(IoError {
+            Err(IoError::from(IoFailure {
                 device: self.name.clone(),
                 operation: operation.name(),
                 offset,
@@ -112,7 +114,7 @@ impl BlockDevice for MemoryDevice {
                     "past the end: it holds {} bytes",
                     self.limits.capacity_bytes
                 ),
-            })
+            }))
         };
         Completion::ready(IoOutcome { result, operation })
     }

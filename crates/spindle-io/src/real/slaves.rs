@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::file::core::Core;
 use super::file::transfer::perform;
-use crate::device::{Completer, Completion, IoError, IoOutcome, Operation};
+use crate::device::{Completer, Completion, IoError, IoFailure, IoOutcome, Operation};
 use crate::sync::{Condvar, Mutex, has_planted, thread};
 
 /// Planted race: whether a slave sleeps is looked at before the request is in the queue.
@@ -98,13 +98,13 @@ fn lost(
     panic: &(dyn Any + Send),
 ) -> IoOutcome {
     IoOutcome {
-        result: Err(IoError {
+        result: Err(IoError::from(IoFailure {
             device,
             operation,
             offset,
             bytes,
             reason: format!("ioslave{slave} panicked: {}", words(panic)),
-        }),
+        })),
         operation: Operation::Flush,
     }
 }

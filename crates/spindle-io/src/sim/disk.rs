@@ -38,7 +38,9 @@ use std::sync::Arc;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::device::{BlockDevice, Completer, Completion, IoError, IoOutcome, Limits, Request};
+use crate::device::{
+    BlockDevice, Completer, Completion, IoError, IoFailure, IoOutcome, Limits, Request,
+};
 use crate::env::Env;
 use crate::sim::executor::SimEnv;
 use crate::sim::fault::{FailedIo, Fate, IoKind};
@@ -231,13 +233,13 @@ impl SimDisk {
     ) -> impl FnOnce() -> IoOutcome + Send + use<> {
         let medium = Arc::clone(&self.medium);
         let unit_bytes = self.damage().unit_bytes;
-        let error = IoError {
+        let error = IoError::from(IoFailure {
             device: self.name.clone(),
             operation: io.kind.word(),
             offset: io.request.offset,
             bytes: io.request.bytes(),
             reason: "the simulated disk was told to fail".to_string(),
-        };
+        });
         move || {
             let result = match fails {
                 None => {

@@ -10,10 +10,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use spindle_io::real::facts::{self, DirectProbe};
 use spindle_io::real::{
     Caching, FileDevice, FileError, FixedBuffers, IoCounts, Method, Queue, RingConfig, SlavePool,
-    WrittenBlocks, block_on, create, identify,
+    StorageIdentity, WrittenBlocks, block_on, create, identify,
 };
 use spindle_io::{
-    Arena, BlockDevice, Completion, Frame, IoError, IoOutcome, Operation, Request, Submission,
+    Arena, BlockDevice, Completion, Frame, IoOutcome, Operation, Request, Submission,
 };
 use spindle_text::word::Word;
 
@@ -500,9 +500,9 @@ fn errors_say_what_where_and_why() {
         ];
         for request in requests {
             let past = wait_all(vec![device.submit(request(&frame))]).remove(0);
-            let IoError { offset, bytes, .. } = past.result.clone().unwrap_err();
-            assert_eq!((offset, bytes), (4 * BLOCK as u64, BLOCK));
-            let said = past.result.unwrap_err().to_string();
+            let error = past.result.unwrap_err();
+            assert_eq!((error.offset, error.bytes), (4 * BLOCK as u64, BLOCK));
+            let said = error.to_string();
             assert!(said.contains(path.to_str().unwrap()), "{said}");
             assert!(
                 said.ends_with("past the end: it holds 32768 bytes"),
@@ -598,6 +598,35 @@ fn an_identified_file_is_identified_once_and_not_removed() {
     drop(devices);
     create::remove(&path).unwrap();
     assert!(!path.exists());
+}
+
+/// Whether some ring of this process has the file in its table (`UserFiles` of proc_pid_fdinfo(5)).
+fn is_registered(path: &Path) -> bool {
+    let descriptors = std::fs::read_dir("/proc/self/fdinfo").unwrap();
+    descriptors.flatten().any(|descriptor| {
+        // Another test may close its own meanwhile.
+        let said = std::fs::read_to_string(descriptor.path()).unwrap_or_default();
+        said.contains("UserFiles:") && said.contains(path.to_str().unwrap())
+    })
+}
+
+#[test]
+fn a_file_that_is_only_read_is_registered_with_the_ring_until_it_is_closed() {
+    if ring_is_missing() {
+        return;
+    }
+    let directory = directory();
+    let path = file_of(&directory, 1);
+    let which = StorageIdentity::of(&File::open(&path).unwrap()).unwrap();
+    let queue = Queue::uring(Arc::new(RingConfig::new()));
+    let device = FileDevice::open_to_read(&path, which, Caching::Buffered, queue).unwrap();
+    let frames = [Arena::new(BLOCK, 1).unwrap().allocate().unwrap()];
+    assert!(!is_registered(&path));
+    let read = wait_all(vec![device.submit(read_of(&frames, 0))]).remove(0);
+    read.result.unwrap();
+    assert!(is_registered(&path));
+    drop(device);
+    assert!(!is_registered(&path));
 }
 
 const VICTIM: &str = "SPINDLE_TEST_VICTIM";

@@ -5,7 +5,7 @@ use crate::instance::CHECKPOINT_BEFORE_RECOVERY;
 use crate::processes::checkpoint::CHECKPOINT_AFTER_FAILURE;
 use crate::{CONTROL_FILE_BYTES, Instance, RowId, Shutdown, create_database};
 use spindle_io::explore::{Shows, explore, must_find};
-use spindle_io::{Completion, IoError, IoOutcome, Limits, Operation};
+use spindle_io::{Completion, IoError, IoFailure, IoOutcome, Limits, Operation};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn storage() -> Storage {
@@ -43,13 +43,13 @@ impl BlockDevice for Breakable {
         if !is_write || !self.is_broken.load(Ordering::Relaxed) {
             return self.device.submit(request);
         }
-        let error = IoError {
+        let error = IoError::from(IoFailure {
             device: self.name().to_string(),
             operation: "write",
             offset: request.offset,
             bytes: request.bytes(),
             reason: "broken".to_string(),
-        };
+        });
         Completion::ready(IoOutcome {
             result: Err(error),
             operation: request.operation,

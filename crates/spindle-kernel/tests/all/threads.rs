@@ -13,7 +13,9 @@ use spindle_io::env::seeded_rng;
 use crate::files::{Bank, CLIENTS, Files, WHOLE, Way, get, methods, watched};
 use spindle_io::real::{Caching, RealEnv, block_on};
 use spindle_io::sync::Latch;
-use spindle_io::{BlockDevice, Completion, Env, IoError, IoOutcome, Limits, Operation, Request};
+use spindle_io::{
+    BlockDevice, Completion, Env, IoError, IoFailure, IoOutcome, Limits, Operation, Request,
+};
 use spindle_kernel::{Instance, KernelError, Settings, Shutdown, Storage, WaitEvent, WriteSync};
 
 /// What clients wait for when the log is small.
@@ -401,13 +403,13 @@ impl BlockDevice for Broken {
         if !self.fault.strikes(&request.operation) {
             return self.inner.submit(request);
         }
-        let error = IoError {
+        let error = IoError::from(IoFailure {
             device: self.name().to_string(),
             operation: "I/O",
             offset: request.offset,
             bytes: request.bytes(),
             reason: "the test broke this device".to_string(),
-        };
+        });
         Completion::ready(IoOutcome {
             result: Err(error),
             operation: request.operation,

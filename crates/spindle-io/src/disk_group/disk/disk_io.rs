@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::arena::{Arena, ReadHold, WriteHold};
-use crate::device::{BlockDevice, Completion, IoError, Operation, Request, Submission};
+use crate::device::{BlockDevice, Completion, IoError, IoFailure, Operation, Request, Submission};
 use crate::disk_group::disk::format::BLOCK_BYTES;
 
 /// A device of the group.
@@ -13,12 +13,14 @@ pub(crate) type Device = Arc<dyn BlockDevice>;
 /// Memory for `bytes` bytes, rounded up to whole blocks.
 pub(crate) fn buffer(device: &Device, bytes: usize) -> Result<WriteHold, IoError> {
     let bytes = bytes.next_multiple_of(BLOCK_BYTES);
-    let arena = Arena::new(bytes, 1).map_err(|error| IoError {
-        device: device.name().to_owned(),
-        operation: "read",
-        offset: 0,
-        bytes,
-        reason: format!("no memory for it: {error}"),
+    let arena = Arena::new(bytes, 1).map_err(|error| {
+        IoError::from(IoFailure {
+            device: device.name().to_owned(),
+            operation: "read",
+            offset: 0,
+            bytes,
+            reason: format!("no memory for it: {error}"),
+        })
     })?;
     let frame = arena.allocate().expect("a new arena has its frame");
     Ok(frame.try_write_hold().expect("the frame is nobody else's"))

@@ -10,7 +10,8 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use crate::device::{
-    BlockDevice, Completer, Completion, Follower, IoError, IoOutcome, Limits, Operation, Request,
+    BlockDevice, Completer, Completion, Follower, IoError, IoFailure, IoOutcome, Limits, Operation,
+    Request,
 };
 use crate::disk_group::extents::map::{Access, Extent, ExtentMap, UnitPlace};
 use crate::disk_group::extents::striping::{STRIPE_BYTES, Spot, Striping};
@@ -97,13 +98,13 @@ impl GroupFile {
         bytes: usize,
         reason: String,
     ) -> IoError {
-        IoError {
+        IoError::from(IoFailure {
             device: self.name.clone(),
             operation: operation.name(),
             offset: at,
             bytes,
             reason,
-        }
+        })
     }
 
     /// An I/O that ended with an error of the file's own.

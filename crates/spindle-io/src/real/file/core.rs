@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::device::{IoError, Limits, Operation};
+use crate::device::{IoError, IoFailure, Limits, Operation};
 use crate::real::counts::{Counters, WrittenBlocks};
 
 use super::identify::OpenFile;
@@ -44,13 +44,13 @@ impl Core {
         bytes: usize,
         reason: String,
     ) -> IoError {
-        IoError {
+        IoError::from(IoFailure {
             device: self.name.clone(),
             operation: operation.name(),
             offset,
             bytes,
             reason,
-        }
+        })
     }
 
     /// A device has the size it was opened with: a write past its end would grow the file unseen.

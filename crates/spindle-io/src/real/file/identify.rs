@@ -123,8 +123,8 @@ impl OpenFile {
         })
     }
 
-    /// Opens a file or block device that was looked at, for reading only. It takes no lock: who only reads harms
-    /// nobody, and may look at what others have in use.
+    /// Opens a file or block device that was looked at, for reading only, and identifies it. It takes no lock: who only
+    /// reads harms nobody, and may look at what others have in use.
     pub(crate) fn open_to_read(
         path: &Path,
         which: StorageIdentity,
@@ -136,7 +136,7 @@ impl OpenFile {
             file,
             path: path.to_owned(),
             caching,
-            identity: None,
+            identity: Some(Identity::next()),
         })
     }
 
@@ -178,12 +178,19 @@ impl Drop for OpenFile {
     }
 }
 
+/// Without keeping the time of access, which costs each read a look at the clock, where the file is the caller's: only
+/// its owner may ask for that.
 fn open_with(path: &Path, caching: Caching, options: &mut OpenOptions) -> Result<File, FileError> {
     let flags = match caching {
         Caching::Buffered => 0,
         Caching::Direct => libc::O_DIRECT,
     };
-    let opened = options.custom_flags(flags).open(path);
+    let opened = match options.custom_flags(flags | libc::O_NOATIME).open(path) {
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
+            options.custom_flags(flags).open(path)
+        }
+        opened => opened,
+    };
     opened.map_err(|error| match (error.raw_os_error(), caching) {
         (Some(libc::EINVAL), Caching::Direct) => direct_refused(path),
         _ => FileError::system("open", path, error),
@@ -207,5 +214,19 @@ pub(crate) fn direct_refused(path: &Path) -> FileError {
     FileError::DirectRefused {
         path: path.to_owned(),
         file_system,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_the_callers_keeps_no_time_of_access() {
+        let own = tempfile::NamedTempFile::new().unwrap();
+        let mut options = OpenOptions::new();
+        let file = open_with(own.path(), Caching::Buffered, options.read(true)).unwrap();
+        let flags = rustix::fs::fcntl_getfl(&file).unwrap();
+        assert!(flags.contains(rustix::fs::OFlags::NOATIME));
     }
 }

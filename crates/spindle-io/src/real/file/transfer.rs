@@ -66,6 +66,7 @@ impl Transfer {
     }
 
     /// What is left. The pointers are good as long as the transfer lives.
+    #[inline]
     pub(crate) fn memory(&mut self) -> Memory {
         let mut pieces = Pieces {
             skip: self.done,
@@ -231,6 +232,7 @@ struct Pieces {
 }
 
 impl Pieces {
+    #[inline]
     fn push(&mut self, start: *mut u8, length: usize) {
         let skipped = self.skip.min(length);
         self.skip -= skipped;

@@ -1,12 +1,13 @@
 //! Requests under way in a thread's ring or context: each has a number while the kernel has it, owns its buffers and
-//! its open file, and is delivered to whoever waits when the ring or context is no longer borrowed, because who hears
-//! of an end may close a file or submit more.
+//! its open file. Whoever waits for it is told when the ring or context is no longer borrowed, because who is told may
+//! close a file or submit more.
 
 use std::sync::Arc;
+use std::task::Waker;
 
 use rustix::io::Errno;
 
-use crate::device::{Completer, IoError};
+use crate::device::{Completer, IoOutcome};
 use crate::real::file::core::Core;
 use crate::real::file::transfer::Transfer;
 
@@ -27,19 +28,27 @@ pub(crate) struct Flights<Extra> {
     finished: Vec<Finished>,
 }
 
-/// A request that has ended and that nobody has heard of yet.
+/// A request that has ended, and whom to tell.
 pub(crate) struct Finished {
-    transfer: Transfer,
     core: Arc<Core>,
-    completer: Completer,
-    result: Result<(), IoError>,
+    news: News,
+}
+
+enum News {
+    /// The outcome is where who waits for it looks.
+    Settled(Option<Waker>),
+    /// A follower is to learn of it first.
+    Followed(Box<(Completer, IoOutcome)>),
 }
 
 impl Finished {
     pub(crate) fn deliver(self) {
         // The device may be closed by whoever learns of the end: let go of it first.
         drop(self.core);
-        self.completer.complete(self.transfer.outcome(self.result));
+        match self.news {
+            News::Settled(waker) => waker.into_iter().for_each(Waker::wake),
+            News::Followed(told) => told.0.complete(told.1),
+        }
     }
 }
 
@@ -58,6 +67,7 @@ impl<Extra> Flights<Extra> {
     }
 
     /// Takes a request in; returns its number.
+    #[inline]
     pub(crate) fn add(&mut self, flight: Flight<Extra>) -> u32 {
         let index = self.vacant.pop().unwrap_or_else(|| {
             self.places.push(None);
@@ -75,6 +85,7 @@ impl<Extra> Flights<Extra> {
     }
 
     /// The kernel has answered. Whether the request has ended; if not, what is left of it must be queued again.
+    #[inline]
     pub(crate) fn answered(&mut self, index: u32, answer: Result<usize, Errno>) -> bool {
         let flight = self.get_mut(index);
         let Some(result) = flight.transfer.advance(&flight.core, answer) else {
@@ -88,12 +99,11 @@ impl<Extra> Flights<Extra> {
             ..
         } = ended.expect("looked at above");
         self.vacant.push(index);
-        self.finished.push(Finished {
-            transfer,
-            core,
-            completer,
-            result,
-        });
+        let news = match completer.settle(transfer.outcome(result)) {
+            Ok(waker) => News::Settled(waker),
+            Err(told) => News::Followed(Box::new(told)),
+        };
+        self.finished.push(Finished { core, news });
         true
     }
 

@@ -70,14 +70,14 @@ pub(crate) fn submit(
     operation: Operation,
     total: usize,
 ) -> Completion {
-    let queued = RING.with_borrow_mut(|place| {
+    let (queued, has_finished) = RING.with_borrow_mut(|place| {
         let ring = match place {
             Some(ring) => ring,
             None => match Ring::new(config.entries()) {
                 Ok(ring) => place.insert(ring),
                 Err(error) => {
                     let result = Err(core.error(&operation, offset, total, why_refused(&error)));
-                    return Completion::ready(IoOutcome { result, operation });
+                    return (Completion::ready(IoOutcome { result, operation }), false);
                 }
             },
         };
@@ -94,9 +94,11 @@ pub(crate) fn submit(
             },
         };
         ring.launch(flight);
-        completion
+        (completion, ring.flights.has_finished())
     });
-    deliver();
+    if has_finished {
+        deliver();
+    }
     queued
 }
 
@@ -177,7 +179,7 @@ impl Ring {
     }
 
     fn fixed(&mut self, config: &Arc<RingConfig>) -> bool {
-        let asked = !config.arenas().is_empty();
+        let asked = config.has_arenas();
         if asked {
             self.buffers.admit(&self.uring.submitter(), config);
         }
@@ -197,6 +199,7 @@ impl Ring {
         }
     }
 
+    #[inline]
     fn launch(&mut self, flight: Flight<Registered>) {
         while self.flights.count() >= self.flight_limit {
             self.enter(1, None);

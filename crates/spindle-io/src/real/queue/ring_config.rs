@@ -6,12 +6,15 @@ use std::sync::Arc;
 use crate::arena::Arena;
 use crate::real::file::open_files;
 use crate::sync::Latch;
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// How the rings of a layout are made: their size, and the memory to register with them. What came of the registering
 /// is recorded here for the report. A thread has one ring, of the size in the first config it met.
 pub struct RingConfig {
     entries: u32,
     arenas: Latch<Vec<Arc<Arena>>>,
+    /// Whether there are arenas: asked for each I/O, without the latch.
+    has_arenas: AtomicBool,
     record: Latch<Record>,
 }
 
@@ -46,6 +49,7 @@ impl RingConfig {
         RingConfig {
             entries: RingConfig::DEFAULT_ENTRIES,
             arenas: Latch::default(),
+            has_arenas: AtomicBool::new(false),
             record: Latch::default(),
         }
     }
@@ -71,12 +75,13 @@ impl RingConfig {
     /// devices were opened.
     pub fn register(&self, arena: Arc<Arena>) {
         self.arenas.lock().push(arena);
+        self.has_arenas.store(true, Ordering::Release);
     }
 
     /// What came of the fixed buffers.
     pub fn fixed_buffers(&self) -> FixedBuffers {
         match &self.record.lock().fixed {
-            _ if self.arenas.lock().is_empty() => FixedBuffers::NotAsked,
+            _ if !self.has_arenas() => FixedBuffers::NotAsked,
             None => FixedBuffers::NotYet,
             Some(Ok(())) => FixedBuffers::Used,
             Some(Err(reason)) => FixedBuffers::Dropped {
@@ -92,6 +97,10 @@ impl RingConfig {
 
     pub(crate) fn entries(&self) -> u32 {
         self.entries
+    }
+
+    pub(crate) fn has_arenas(&self) -> bool {
+        self.has_arenas.load(Ordering::Acquire)
     }
 
     pub(crate) fn arenas(&self) -> Vec<Arc<Arena>> {

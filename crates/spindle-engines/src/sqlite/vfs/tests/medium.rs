@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use spindle_io::{BlockDevice, Completion, IoError, IoOutcome, Limits, Operation, Request};
+use spindle_io::{
+    BlockDevice, Completion, IoError, IoFailure, IoOutcome, Limits, Operation, Request,
+};
 
 const SECTOR_BYTES: usize = 512;
 
@@ -107,13 +109,13 @@ impl TestDevice {
             self.cut(&mut state);
         }
         if state.is_cut {
-            let error = IoError {
+            let error = IoError::from(IoFailure {
                 device: self.name().to_owned(),
                 operation: operation.name(),
                 offset: offset as u64,
                 bytes,
                 reason: "the power is off".to_owned(),
-            };
+            });
             return IoOutcome {
                 result: Err(error),
                 operation,
