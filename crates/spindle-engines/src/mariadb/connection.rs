@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use mysql::consts::CapabilityFlags;
 use mysql::prelude::{Protocol, Queryable};
+use mysql::session_state_change::SessionStateChange;
 use mysql::{
     ClientIdentity, Conn, DriverError, OptsBuilder, Params, QueryResult, SslOpts, Statement,
 };
@@ -168,7 +169,9 @@ impl Access {
             .max_allowed_packet(Some(PACKET_MAX_BYTES))
             .read_timeout(patience)
             // An update that finds its row and changes nothing has found it.
-            .additional_capabilities(CapabilityFlags::CLIENT_FOUND_ROWS);
+            .additional_capabilities(
+                CapabilityFlags::CLIENT_FOUND_ROWS | CapabilityFlags::CLIENT_SESSION_TRACK,
+            );
         let Some(encryption) = &self.encryption else {
             return Conn::new(options).map_err(session_error);
         };
@@ -259,14 +262,23 @@ fn of_code(code: u16, text: String) -> SessionError {
 /// One client's connection.
 pub(super) struct MariaDbConnection {
     connection: Conn,
-    /// Those prepared, with the numbers of the parameters that they take.
-    statements: Vec<(Statement, Vec<usize>)>,
+    statements: Vec<Prepared>,
     /// Number of the server's process; `None` when it isn't this machine's.
     server_id: Option<u32>,
     written: Option<Written>,
     /// Whether it has changed a row since temporary space was asked for.
     has_changed: bool,
+    in_transaction: bool,
     is_closed: bool,
+}
+
+/// A statement of a workload.
+struct Prepared {
+    text: String,
+    /// The numbers of the parameters that it takes.
+    order: Vec<usize>,
+    /// `None`: it could not be prepared yet.
+    statement: Option<Statement>,
 }
 
 /// What had been written when temporary space was asked for last.
@@ -286,7 +298,23 @@ impl MariaDbConnection {
             server_id,
             written: None,
             has_changed: false,
+            in_transaction: false,
             is_closed: false,
+        }
+    }
+
+    fn statement(&mut self, text: &str) -> Result<Statement, SessionError> {
+        self.carry_out(|connection| connection.prep(text).map_err(session_error))
+    }
+
+    /// Learns from the last answer whether a transaction is open now. The client library keeps the status flags for
+    /// itself, and hands over what a server that tracks transactions tells of changes
+    /// (https://dev.mysql.com/doc/refman/8.0/en/session-state-tracking.html).
+    fn learn_transaction(&mut self) {
+        for change in self.connection.session_state_changes().unwrap_or_default() {
+            if let Ok(SessionStateChange::TransactionState(state)) = change.decode() {
+                self.in_transaction = matches!(state.as_bytes().first(), Some(b'T' | b'I'));
+            }
         }
     }
 
@@ -306,8 +334,13 @@ impl MariaDbConnection {
         parameters: &[Value<'_>],
         answer: impl FnOnce(QueryResult<'_, '_, '_, mysql::Binary>) -> Result<T, SessionError>,
     ) -> Result<T, SessionError> {
-        let (prepared, order) = &self.statements[statement];
-        let parameters: Vec<mysql::Value> = order
+        if self.statements[statement].statement.is_none() {
+            let text = self.statements[statement].text.clone();
+            self.statements[statement].statement = Some(self.statement(&text)?);
+        }
+        let prepared = &self.statements[statement];
+        let parameters: Vec<mysql::Value> = prepared
+            .order
             .iter()
             .map(|number| parameter(&parameters[*number]))
             .collect();
@@ -315,10 +348,12 @@ impl MariaDbConnection {
             true => Params::Empty,
             false => Params::Positional(parameters),
         };
+        let prepared = prepared.statement.as_ref().expect("prepared just now");
         let done = match self.connection.exec_iter(prepared, parameters) {
             Ok(result) => answer(result),
             Err(error) => Err(session_error(error)),
         };
+        self.learn_transaction();
         self.is_closed |= matches!(done, Err(SessionError::Lost(_)));
         done
     }
@@ -344,28 +379,41 @@ impl SqlConnection for MariaDbConnection {
         Dialect::MariaDb
     }
 
-    fn prepare(&mut self, statements: &[String]) -> Result<(), SessionError> {
+    fn prepare_what_can(
+        &mut self,
+        statements: &[String],
+    ) -> Result<Vec<(usize, SessionError)>, SessionError> {
         let old = std::mem::take(&mut self.statements);
         self.carry_out(|connection| {
-            for (statement, _) in old {
+            for statement in old.into_iter().filter_map(|old| old.statement) {
                 connection.close(statement).map_err(session_error)?;
             }
             Ok(())
         })?;
-        for sql in statements {
+        let mut refused = Vec::new();
+        for (number, sql) in statements.iter().enumerate() {
             let (text, order) = Dialect::MariaDb.placeholders(sql);
-            let prepared = self.carry_out(|connection| {
-                let prepared = connection.prep(&text);
-                prepared.map_err(session_error)
-            })?;
-            self.statements.push((prepared, order));
+            let statement = match self.statement(&text) {
+                Ok(statement) => Some(statement),
+                Err(error) if self.is_closed => return Err(error),
+                Err(error) => {
+                    refused.push((number, error));
+                    None
+                }
+            };
+            self.statements.push(Prepared {
+                text,
+                order,
+                statement,
+            });
         }
-        Ok(())
+        Ok(refused)
     }
 
     fn run(&mut self, sql: &str) -> Result<(), SessionError> {
         self.carry_out(|connection| connection.query_drop(sql).map_err(session_error))?;
         self.has_changed |= self.connection.affected_rows() > 0;
+        self.learn_transaction();
         Ok(())
     }
 
@@ -386,6 +434,14 @@ impl SqlConnection for MariaDbConnection {
 
     fn rollback(&mut self) -> Result<(), SessionError> {
         self.run("rollback")
+    }
+
+    fn watch_transactions(&mut self) -> Result<(), SessionError> {
+        self.run("set session session_track_transaction_info = 'STATE'")
+    }
+
+    fn in_transaction(&self) -> bool {
+        self.in_transaction
     }
 
     fn execute(&mut self, statement: usize, parameters: &[Value<'_>]) -> Result<u64, SessionError> {

@@ -98,7 +98,10 @@ fn of_binary(kind: ColumnType, value: &mysql::Value) -> Option<Value<'static>> {
     Some(match *value {
         mysql::Value::NULL => Value::Null,
         mysql::Value::Int(number) => Value::Int(number),
-        mysql::Value::UInt(number) => Value::Int(i64::try_from(number).ok()?),
+        mysql::Value::UInt(number) => match i64::try_from(number) {
+            Ok(number) => Value::Int(number),
+            Err(_) => Value::Text(number.to_string().into()),
+        },
         mysql::Value::Float(number) => Value::Float(f64::from(number)),
         mysql::Value::Double(number) => Value::Float(number),
         mysql::Value::Date(year, month, day, hour, minute, second, microseconds) => {
@@ -109,7 +112,16 @@ fn of_binary(kind: ColumnType, value: &mysql::Value) -> Option<Value<'static>> {
             let seconds = (i64::from(hour) * 60 + i64::from(minute)) * 60 + i64::from(second);
             Value::Timestamp(days * DAY_US + seconds * 1_000_000 + i64::from(microseconds))
         }
-        mysql::Value::Bytes(_) | mysql::Value::Time(..) => return None,
+        mysql::Value::Time(is_negative, days, hours, minutes, seconds, microseconds) => {
+            let sign = if is_negative { "-" } else { "" };
+            let hours = days * 24 + u32::from(hours);
+            let part = match microseconds {
+                0 => String::new(),
+                part => format!(".{part:06}"),
+            };
+            Value::Text(format!("{sign}{hours:02}:{minutes:02}:{seconds:02}{part}").into())
+        }
+        mysql::Value::Bytes(_) => return None,
     })
 }
 
@@ -118,7 +130,9 @@ fn of_text(kind: ColumnType, is_bytes: bool, bytes: &[u8]) -> Option<Value<'_>> 
     let text = || std::str::from_utf8(bytes).ok();
     match kind {
         MYSQL_TYPE_TINY | MYSQL_TYPE_SHORT | MYSQL_TYPE_INT24 | MYSQL_TYPE_LONG
-        | MYSQL_TYPE_LONGLONG | MYSQL_TYPE_YEAR => text()?.parse().ok().map(Value::Int),
+        | MYSQL_TYPE_LONGLONG | MYSQL_TYPE_YEAR => {
+            text().map(|text| text.parse().map_or(Value::text(text), Value::Int))
+        }
         MYSQL_TYPE_FLOAT | MYSQL_TYPE_DOUBLE => text()?.parse().ok().map(Value::Float),
         MYSQL_TYPE_DECIMAL | MYSQL_TYPE_NEWDECIMAL => text().map(exact),
         MYSQL_TYPE_DATE | MYSQL_TYPE_DATETIME | MYSQL_TYPE_TIMESTAMP => written_moment(text()?),
@@ -210,6 +224,17 @@ mod tests {
     }
 
     #[test]
+    fn times_and_large_numbers_are_texts() {
+        let of = |value| of_binary(ColumnType::MYSQL_TYPE_TIME, &value);
+        let time = mysql::Value::Time(true, 1, 2, 3, 4, 50);
+        assert_eq!(of(time), Some(Value::text("-26:03:04.000050")));
+        assert_eq!(
+            of(mysql::Value::UInt(u64::MAX)),
+            Some(Value::text("18446744073709551615"))
+        );
+    }
+
+    #[test]
     fn texts_are_read_by_the_type_of_their_column() {
         let of = |kind, text: &'static str| of_text(kind, false, text.as_bytes());
         let decimal = ColumnType::MYSQL_TYPE_NEWDECIMAL;
@@ -226,6 +251,11 @@ mod tests {
             of(ColumnType::MYSQL_TYPE_DATE, "1970-01-02"),
             Some(Value::Date(1))
         );
-        assert_eq!(of(ColumnType::MYSQL_TYPE_LONG, "x"), None);
+        let large = "18446744073709551615";
+        assert_eq!(
+            of(ColumnType::MYSQL_TYPE_LONGLONG, large),
+            Some(Value::text(large))
+        );
+        assert_eq!(of(ColumnType::MYSQL_TYPE_DATE, "x"), None);
     }
 }

@@ -43,6 +43,8 @@ pub(super) type Backends = Arc<Mutex<BTreeSet<u32>>>;
 /// A prepared statement.
 struct Statement {
     name: String,
+    /// What is to be prepared before it is used first; empty: it is prepared.
+    waiting: String,
     parameters: Vec<Oid>,
     columns: Vec<Column>,
 }
@@ -126,6 +128,7 @@ impl PostgresConnection {
         self.wire.send()?;
         let mut statement = Statement {
             name: name.to_owned(),
+            waiting: String::new(),
             parameters: Vec::new(),
             columns: Vec::new(),
         };
@@ -146,18 +149,42 @@ impl PostgresConnection {
         &mut self,
         statement: usize,
         parameters: &[Value<'_>],
+        format: i16,
         visit: Visit<'_>,
     ) -> Result<Rows, SessionError> {
+        self.prepare_waiting(statement)?;
         let of = &self.statements[statement];
-        bind(of, parameters, &mut self.wire.out).inspect_err(|_| self.wire.out.clear())?;
+        bind(of, parameters, format, &mut self.wire.out).inspect_err(|_| self.wire.out.clear())?;
         frontend::sync(&mut self.wire.out);
         self.wire.send()?;
-        answer(&mut self.wire, &of.columns, visit)
+        answer(&mut self.wire, &of.columns, format, visit)
+    }
+
+    /// Prepares a statement that could not be prepared before.
+    fn prepare_waiting(&mut self, statement: usize) -> Result<(), SessionError> {
+        let of = &mut self.statements[statement];
+        if of.waiting.is_empty() {
+            return Ok(());
+        }
+        if self.pipeline.is_open || self.pipeline.syncs > 0 {
+            return Err(SessionError::Failed(
+                "what this statement needs was not there when the pipeline began: make it before \\startpipeline"
+                    .to_owned(),
+            ));
+        }
+        let (sql, name) = (of.waiting.clone(), of.name.clone());
+        self.statements[statement] = self.describe(&sql, &name)?;
+        Ok(())
     }
 }
 
-/// Bind and Execute; Sync is to follow.
-fn bind(of: &Statement, parameters: &[Value<'_>], out: &mut BytesMut) -> Result<(), SessionError> {
+/// Bind and Execute, with an answer in that format; Sync is to follow.
+fn bind(
+    of: &Statement,
+    parameters: &[Value<'_>],
+    format: i16,
+    out: &mut BytesMut,
+) -> Result<(), SessionError> {
     if parameters.len() != of.parameters.len() {
         return Err(SessionError::Failed(format!(
             "statement {} takes {} parameters and was given {}",
@@ -194,7 +221,7 @@ fn bind(of: &Statement, parameters: &[Value<'_>], out: &mut BytesMut) -> Result<
                 Ok(IsNull::No)
             }
         },
-        [BINARY],
+        [format],
         out,
     );
     if let Some(error) = refused {
@@ -204,6 +231,10 @@ fn bind(of: &Statement, parameters: &[Value<'_>], out: &mut BytesMut) -> Result<
         BindError::Conversion(error) => unexpected(&error.to_string()),
         BindError::Serialization(error) => unexpected(&error.to_string()),
     })?;
+    if format == TEXT && of.columns.is_empty() {
+        // What some statements answer, such as FETCH, is known when they are carried out.
+        frontend::describe(b'P', "", out).map_err(|error| unexpected(&error.to_string()))?;
+    }
     frontend::execute("", 0, out).map_err(|error| unexpected(&error.to_string()))
 }
 
@@ -217,15 +248,22 @@ struct Rows {
 }
 
 /// Takes an answer to its end.
-fn answer(wire: &mut Wire, columns: &[Column], visit: Visit<'_>) -> Result<Rows, SessionError> {
-    let mut rows = Rows::default();
+fn answer(
+    wire: &mut Wire,
+    columns: &[Column],
+    format: i16,
+    visit: Visit<'_>,
+) -> Result<Rows, SessionError> {
+    let (mut rows, mut described) = (Rows::default(), None);
     wire.ready(|wire, message| {
         match message.tag {
+            ROW_DESCRIPTION_TAG => described = Some(columns_of(wire.body(&message))?),
             DATA_ROW_TAG => {
                 rows.visited += 1;
                 visit(&PostgresRow {
                     fields: wire.body(&message).get(2..).unwrap_or_default(),
-                    columns,
+                    columns: described.as_deref().unwrap_or(columns),
+                    format,
                 })?;
             }
             COMMAND_COMPLETE_TAG => rows.told = rows_in_tag(wire.body(&message)),
@@ -273,6 +311,7 @@ fn columns_of(body: &[u8]) -> Result<Vec<Column>, SessionError> {
 struct PostgresRow<'a> {
     fields: &'a [u8],
     columns: &'a [Column],
+    format: i16,
 }
 
 impl Row for PostgresRow<'_> {
@@ -300,7 +339,11 @@ impl Row for PostgresRow<'_> {
             Err(_) => Ok(Value::Null),
             Ok(length) => {
                 let bytes = rest.get(4..4 + length);
-                values::read(bytes.ok_or_else(|| unexpected("a short row"))?, *of)
+                let bytes = bytes.ok_or_else(|| unexpected("a short row"))?;
+                match self.format {
+                    TEXT => Ok(Value::Text(String::from_utf8_lossy(bytes))),
+                    _ => values::read(bytes, *of),
+                }
             }
         }
     }
@@ -311,16 +354,33 @@ impl SqlConnection for PostgresConnection {
         Dialect::Postgres
     }
 
-    fn prepare(&mut self, statements: &[String]) -> Result<(), SessionError> {
+    fn prepare_what_can(
+        &mut self,
+        statements: &[String],
+    ) -> Result<Vec<(usize, SessionError)>, SessionError> {
         if !self.statements.is_empty() {
             self.run("deallocate all")?;
             self.statements.clear();
         }
+        let mut refused = Vec::new();
         for (number, sql) in statements.iter().enumerate() {
-            let statement = self.describe(sql, &format!("s{number}"))?;
+            let name = format!("s{number}");
+            let statement = match self.describe(sql, &name) {
+                Ok(statement) => statement,
+                Err(error) if self.wire.is_closed() => return Err(error),
+                Err(error) => {
+                    refused.push((number, error));
+                    Statement {
+                        name,
+                        waiting: sql.clone(),
+                        parameters: Vec::new(),
+                        columns: Vec::new(),
+                    }
+                }
+            };
             self.statements.push(statement);
         }
-        Ok(())
+        Ok(refused)
     }
 
     fn run(&mut self, sql: &str) -> Result<(), SessionError> {
@@ -331,10 +391,10 @@ impl SqlConnection for PostgresConnection {
 
     fn ask(&mut self, sql: &str, visit: Visit<'_>) -> Result<(), SessionError> {
         let statement = self.describe(sql, "")?;
-        bind(&statement, &[], &mut self.wire.out)?;
+        bind(&statement, &[], BINARY, &mut self.wire.out)?;
         frontend::sync(&mut self.wire.out);
         self.wire.send()?;
-        answer(&mut self.wire, &statement.columns, visit).map(|_| ())
+        answer(&mut self.wire, &statement.columns, BINARY, visit).map(|_| ())
     }
 
     fn begin(&mut self) -> Result<(), SessionError> {
@@ -370,8 +430,12 @@ impl SqlConnection for PostgresConnection {
         }
     }
 
+    fn in_transaction(&self) -> bool {
+        self.wire.in_transaction()
+    }
+
     fn execute(&mut self, statement: usize, parameters: &[Value<'_>]) -> Result<u64, SessionError> {
-        self.call(statement, parameters, &mut |_| Ok(()))
+        self.call(statement, parameters, BINARY, &mut |_| Ok(()))
             .map(|rows| rows.told)
     }
 
@@ -381,14 +445,26 @@ impl SqlConnection for PostgresConnection {
         parameters: &[Value<'_>],
         visit: Visit<'_>,
     ) -> Result<u64, SessionError> {
-        self.call(statement, parameters, visit)
+        self.call(statement, parameters, BINARY, visit)
+            .map(|rows| rows.visited)
+    }
+
+    fn query_to_keep(
+        &mut self,
+        statement: usize,
+        parameters: &[Value<'_>],
+        visit: Visit<'_>,
+    ) -> Result<u64, SessionError> {
+        self.call(statement, parameters, TEXT, visit)
             .map(|rows| rows.visited)
     }
 
     fn send(&mut self, statement: usize, parameters: &[Value<'_>]) -> Result<(), SessionError> {
+        self.prepare_waiting(statement)?;
         // A message that cannot be made whole is none.
         let begin = self.wire.out.len();
-        let bound = bind(&self.statements[statement], parameters, &mut self.wire.out);
+        let of = &self.statements[statement];
+        let bound = bind(of, parameters, BINARY, &mut self.wire.out);
         bound.inspect_err(|_| self.wire.out.truncate(begin))?;
         self.pipeline.is_open = true;
         match self.wire.out.len() >= PIPELINE_BYTES {

@@ -46,9 +46,11 @@ const NEGATIVE: u16 = 0x4000;
 pub(super) fn goes_as_text(value: &Value<'_>, of: Oid) -> bool {
     match value {
         Value::Text(_) => !matches!(of, TEXT | VARCHAR | BPCHAR | NAME | CHAR | UNKNOWN),
+        // Of truths, only 0 and 1 are numbers.
+        Value::Int(number) if of == BOOL => !(0..=1).contains(number),
         Value::Int(_) => !matches!(
             of,
-            INT8 | INT4 | INT2 | OID | BOOL | NUMERIC | FLOAT8 | FLOAT4 | TEXT | VARCHAR | BPCHAR
+            INT8 | INT4 | INT2 | OID | NUMERIC | FLOAT8 | FLOAT4 | TEXT | VARCHAR | BPCHAR
         ),
         _ => false,
     }

@@ -144,16 +144,21 @@ impl SqlConnection for SqliteConnection {
         Dialect::Sqlite
     }
 
-    fn prepare(&mut self, statements: &[String]) -> Result<(), SessionError> {
+    fn prepare_what_can(
+        &mut self,
+        statements: &[String],
+    ) -> Result<Vec<(usize, SessionError)>, SessionError> {
         let texts = statements.iter();
         self.statements = texts
             .map(|sql| Dialect::Sqlite.placeholders(sql).0)
             .collect();
-        for statement in &self.statements {
-            let prepared = self.connection.prepare_cached(statement);
-            prepared.map_err(session_error)?;
+        let mut refused = Vec::new();
+        for (number, statement) in self.statements.iter().enumerate() {
+            if let Err(error) = self.connection.prepare_cached(statement) {
+                refused.push((number, session_error(error)));
+            }
         }
-        Ok(())
+        Ok(refused)
     }
 
     fn run(&mut self, sql: &str) -> Result<(), SessionError> {
@@ -186,6 +191,10 @@ impl SqlConnection for SqliteConnection {
             true => Ok(()),
             false => self.run("rollback"),
         }
+    }
+
+    fn in_transaction(&self) -> bool {
+        !self.connection.is_autocommit()
     }
 
     fn execute(&mut self, statement: usize, parameters: &[Value<'_>]) -> Result<u64, SessionError> {

@@ -290,7 +290,9 @@ impl Beside {
         let (_, server) = databases()
             .into_iter()
             .find(|(kind, _)| *kind == ServerKind::Postgres)?;
-        let table = "create table results (who text, number integer, value text, primary key (who, number));";
+        let table = "create table results (who text, number integer, value text, primary key (who, number));
+            create function twice(a integer) returns integer begin atomic select 1; select case when true then 2 * a end; end;
+            create type mood as enum ('sad', 'glad');";
         let mut settings = settings(vec![file("x.sql", 1, "select 1;")]);
         let table = LoadFile::Text(file("results.sql", 1, table));
         settings.load.push(table);
@@ -330,32 +332,56 @@ impl Beside {
             .map(|(name, text)| (name.to_owned(), text.to_owned()))
             .into();
         let workload = made(&settings, Dialect::Postgres, 1);
-        let env: Arc<dyn Env> = RealEnv::new(1);
-        let (server, directories) = (
-            Arc::clone(&self.loaded.server),
-            self.loaded.directories.clone(),
+        failure(&self.loaded, workload, 1)
+    }
+
+    /// Carries a script out in both; what each left in the table of results, by number.
+    fn both(&self, script: impl Fn(&str) -> String) -> BTreeMap<i64, [String; 2]> {
+        let output = self.theirs(&script("theirs"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert_eq!(self.ours(&script("ours")), None);
+        let mut values: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+        let mut connection = self.loaded.server.connect().unwrap();
+        let asked = connection.ask(
+            "select number, value from results order by who",
+            &mut |row| {
+                values.entry(row.int(0)?).or_default().push(row.text(1)?);
+                Ok(())
+            },
         );
-        let engine = SqlUnderTest::new(server, workload, directories);
-        let behaviour = Behaviour {
-            clients: 1,
-            transactions: Some(1),
-            ..Behaviour::default()
-        };
-        let mut running = engine.start_clients(&env, behaviour);
-        while !running.is_finished() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let failure = running
-            .failure()
-            .map(|error| error.to_string())
-            .or(running.first_error());
-        block_on(running.stop()).ok();
-        failure
+        asked.unwrap();
+        let values = values.into_iter();
+        values
+            .map(|(number, pair)| (number, pair.try_into().unwrap()))
+            .collect()
     }
 }
 
+/// Carries a workload out with one client; what went wrong, if anything did.
+fn failure(loaded: &Loaded, workload: Arc<dyn SqlWorkload>, transactions: u64) -> Option<String> {
+    let env: Arc<dyn Env> = RealEnv::new(1);
+    let (server, directories) = (Arc::clone(&loaded.server), loaded.directories.clone());
+    let engine = SqlUnderTest::new(server, workload, directories);
+    let behaviour = Behaviour {
+        clients: 1,
+        transactions: Some(transactions),
+        ..Behaviour::default()
+    };
+    let mut running = engine.start_clients(&env, behaviour);
+    while !running.is_finished() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let failure = running
+        .failure()
+        .map(|error| error.to_string())
+        .or(running.first_error());
+    block_on(running.stop()).ok();
+    failure
+}
+
 /// Expressions, each with one value.
-const EXPRESSIONS: [&str; 62] = [
+const EXPRESSIONS: [&str; 66] = [
     "1 + 2 * 3 - 4",
     "-2 * 3 % 4",
     "7 / 2",
@@ -418,16 +444,21 @@ const EXPRESSIONS: [&str; 62] = [
     "permute(-1, 1000, 7)",
     ":half * 3",
     ":yes",
+    "1.0 / 0",
+    "-1.0 / 0",
+    "0.0 / 0",
+    "-0.0 * 1",
 ];
 
 /// Expressions that have none, and what both say.
-const WITHOUT_VALUE: [(&str, &str); 17] = [
+const WITHOUT_VALUE: [(&str, &str); 18] = [
     ("9223372036854775807 + 1", "bigint add out of range"),
     ("-9223372036854775808 - 1", "bigint sub out of range"),
     ("9223372036854775807 * 2", "bigint mul out of range"),
     ("-9223372036854775808 / -1", "bigint div out of range"),
     ("1 / 0", "division by zero"),
     ("int(1e100)", "double to int overflow for"),
+    ("int(1.0 / 0)", "double to int overflow for Infinity"),
     ("true + 1", "cannot coerce boolean to int"),
     ("1.5 + false", "cannot coerce boolean to double"),
     ("not 1", "cannot coerce int to boolean"),
@@ -467,24 +498,7 @@ fn expressions_give_what_pgbench_gives() {
         };
         EXPRESSIONS.iter().enumerate().map(line).collect()
     };
-    let output = beside.theirs(&script("theirs"));
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    assert_eq!(beside.ours(&script("ours")), None);
-    let mut values: BTreeMap<i64, Vec<String>> = BTreeMap::new();
-    let mut connection = beside.loaded.server.connect().unwrap();
-    let asked = connection.ask(
-        "select number, value from results order by who",
-        &mut |row| {
-            values.entry(row.int(0)?).or_default().push(row.text(1)?);
-            Ok(())
-        },
-    );
-    asked.unwrap();
-    drop(connection);
+    let values = beside.both(script);
     assert_eq!(values.len(), EXPRESSIONS.len());
     for (expression, pair) in EXPRESSIONS.iter().zip(values.values()) {
         assert_eq!(pair[0], pair[1], "{expression}: ours, and pgbench's");
@@ -526,4 +540,216 @@ fn pipelines_do_their_statements_and_tell_what_fails() {
     assert_eq!(kept, ["0.5", "blue"]);
     drop(connection);
     beside.loaded.server.stop(Stop::Kill).unwrap();
+}
+
+/// What answers hold that become variables, of every kind that a server writes in its own way.
+const KEPT: [&str; 30] = [
+    "0.1::float8 + 0.2",
+    "0.1::float4",
+    "1e300::float8",
+    "123456789012345678901234567890123456789012.5",
+    "1.10",
+    "true",
+    "'NaN'::float8",
+    "'-Infinity'::float8",
+    "'Infinity'::numeric",
+    "9223372036854775807",
+    "7::int2",
+    "'007'",
+    "'blue'",
+    "null::text",
+    "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid",
+    "'{\"b\": 1,  \"a\": [1]}'::json",
+    "'{\"b\": 1,  \"a\": [1]}'::jsonb",
+    "array[1, null, 3]",
+    "array['a b', 'c']",
+    "interval '1 year 2 days 03:04:05.6'",
+    "'192.168.0.0/16'::inet",
+    "time '12:30:01.5'",
+    "timestamp '2026-11-21 23:07:01.000001'",
+    "timestamptz '2026-11-21 23:07:01+00'",
+    "date '2026-11-21'",
+    "'infinity'::date",
+    "'\\xdeadbeef'::bytea",
+    "'glad'::mood",
+    "int4range(1, 5)",
+    "twice(21)",
+];
+
+#[test]
+fn answers_become_variables_as_the_server_writes_them() {
+    let Some(beside) = Beside::new() else {
+        return;
+    };
+    let script = |who: &str| -> String {
+        let line = |(number, expression): (usize, &&str)| {
+            format!(
+                "select {expression} as x \\gset\ninsert into results values ('{who}', {number}, :x);\n"
+            )
+        };
+        let kept: String = KEPT.iter().enumerate().map(line).collect();
+        format!(
+            "{kept}begin;\ndeclare c cursor for select 42 as f;\nfetch all from c \\gset\ncommit;\n\\set f :f + 1\n\
+             insert into results values ('{who}', 100, :f);\n"
+        )
+    };
+    let values = beside.both(script);
+    assert_eq!(values.len(), KEPT.len() + 1);
+    for (number, [ours, theirs]) in &values {
+        let of = KEPT.get(*number as usize).unwrap_or(&"fetch");
+        assert_eq!(ours, theirs, "{of}: ours, and pgbench's");
+    }
+    assert_eq!(values[&0][0], "0.30000000000000004");
+    assert_eq!(values[&100][0], "43");
+    // They are sent back as they came, whatever the type.
+    let back = "select 0.1::float8 + 0.2 as f, array[1, 2] as a, true as t \\gset\n\
+                select 1 / (:f = 0.1::float8 + 0.2 and :a = array[1, 2] and :t)::integer;";
+    assert_eq!(beside.ours(back), None);
+    beside.loaded.server.stop(Stop::Kill).unwrap();
+}
+
+#[test]
+fn variables_within_any_quotes_fail_in_pgbench_and_are_refused_here() {
+    let Some(beside) = Beside::new() else {
+        return;
+    };
+    for quoted in ["':x'", "$$:x$$", "\":x\""] {
+        for set in ["\\set x 1", "select 1 as x \\gset"] {
+            let script = format!("{set}\nselect {quoted};");
+            let output = beside.theirs(&script);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(said.contains("aborted"), "{script}: {said}");
+            let settings = settings(vec![file("script.sql", 1, &script)]);
+            let made_for = MadeFor {
+                data_bytes: 64 << 20,
+                block_bytes: 8 << 10,
+                clients: 1,
+                seed: 7,
+                dialect: Some(Dialect::Postgres),
+            };
+            let refusal = settings.check(&made_for).expect_err(&script);
+            assert!(refusal.label.contains("within quotes"), "{refusal:?}");
+        }
+    }
+    beside.loaded.server.stop(Stop::Kill).unwrap();
+}
+
+#[test]
+fn a_transaction_that_a_script_leaves_open_is_no_success() {
+    for (kind, server) in databases() {
+        let workload = |text: &str| {
+            let settings = settings(vec![file("open.sql", 1, text)]);
+            made(&settings, server.dialect(), 1)
+        };
+        let loaded = Loaded::with(server, &*workload("select 1;"));
+        let begins: &[&str] = match kind {
+            ServerKind::Sqlite => &["begin", "savepoint s"],
+            ServerKind::MariaDb => &["begin", "set autocommit = 0"],
+            _ => &["begin", "start transaction read only"],
+        };
+        for begin in begins {
+            let insert = "insert into digits values (:client_id + 77)";
+            let insert = match begin.ends_with("only") {
+                true => "select 1",
+                false => insert,
+            };
+            let open = format!("select 1;\n {begin};\n{insert};\n");
+            let told = failure(&loaded, workload(&open), 2).expect(begin);
+            let reason = "end of script reached without completing the last transaction";
+            assert!(
+                told.contains(reason) && told.contains("open.sql:"),
+                "{kind:?}: {told}"
+            );
+            let ended = match *begin {
+                "set autocommit = 0" => format!("{open}rollback;\nset autocommit = 1;"),
+                _ => format!("{open}rollback;"),
+            };
+            assert_eq!(
+                failure(&loaded, workload(&ended), 3),
+                None,
+                "{kind:?}: {begin}"
+            );
+        }
+        loaded.server.stop(Stop::Kill).unwrap();
+    }
+}
+
+#[test]
+fn statements_wait_for_the_tables_that_their_script_makes() {
+    for (kind, server) in databases() {
+        let workload = |text: &str| {
+            let settings = settings(vec![file("makes.sql", 1, text)]);
+            made(&settings, server.dialect(), 1)
+        };
+        let temporary = "begin;\ncreate temporary table w (a integer);\ninsert into w values (:client_id + 2);\n\
+                         select a from w \\gset\ninsert into w values (:a);\ndrop table w;\ncommit;\n";
+        let loaded = Loaded::with(server, &*workload(temporary));
+        assert_eq!(failure(&loaded, workload(temporary), 3), None, "{kind:?}");
+        let wrong = "create temporary table w (a integer);\n select missing from w;";
+        let told = failure(&loaded, workload(wrong), 1).expect("there is no such column");
+        assert!(
+            told.contains("makes.sql:2:2: ") && told.contains("missing"),
+            "{kind:?}: {told}"
+        );
+        loaded.server.stop(Stop::Kill).unwrap();
+    }
+}
+
+#[test]
+fn databases_without_texts_of_their_own_keep_what_they_answer_exactly() {
+    for (kind, server) in databases() {
+        let (columns, values): (&[&str], &str) = match kind {
+            ServerKind::Sqlite => (
+                &["f real", "b blob", "t text"],
+                "0.1 + 0.2, x'00ff27', '0.10'",
+            ),
+            ServerKind::MariaDb => (
+                &[
+                    "f double",
+                    "b blob",
+                    "t time(6)",
+                    "m datetime(6)",
+                    "u bigint unsigned",
+                    "d decimal(40, 2)",
+                ],
+                "0.1e0 + 0.2e0, x'00ff27', '-26:00:01.5', '2026-11-21 23:07:01.000001', 18446744073709551615, \
+                 12345678901234567890123456789012345678.25",
+            ),
+            _ => continue,
+        };
+        let mut settings = settings(vec![]);
+        let table = format!(
+            "create table kinds (hits integer, {});\ninsert into kinds values (0, {values});",
+            columns.join(", ")
+        );
+        settings
+            .load
+            .push(LoadFile::Text(file("kinds.sql", 1, &table)));
+        let names: Vec<&str> = columns
+            .iter()
+            .filter_map(|of| of.split_once(' '))
+            .map(|of| of.0)
+            .collect();
+        let all: Vec<String> = names
+            .iter()
+            .map(|name| format!("{name} = :of_{name}"))
+            .collect();
+        let script = format!(
+            "select {} from kinds \\gset of_\nupdate kinds set hits = hits + 1 where {};",
+            names.join(", "),
+            all.join(" and ")
+        );
+        settings.scripts = vec![file("keep.sql", 1, &script)];
+        let workload = made(&settings, server.dialect(), 1);
+        let loaded = Loaded::with(server, &*workload);
+        assert_eq!(failure(&loaded, workload, 2), None, "{kind:?}");
+        let mut connection = loaded.server.connect().unwrap();
+        let asked = connection.ask("select hits from kinds", &mut |row| {
+            assert_eq!(row.int(0)?, 2, "{kind:?}");
+            Ok(())
+        });
+        asked.unwrap();
+        drop(connection);
+        loaded.server.stop(Stop::Kill).unwrap();
+    }
 }

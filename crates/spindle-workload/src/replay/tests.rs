@@ -178,8 +178,15 @@ impl SqlConnection for Noting {
         Dialect::Postgres
     }
 
-    fn prepare(&mut self, _: &[String]) -> Result<(), SessionError> {
-        Ok(())
+    fn prepare_what_can(
+        &mut self,
+        _: &[String],
+    ) -> Result<Vec<(usize, SessionError)>, SessionError> {
+        Ok(Vec::new())
+    }
+
+    fn in_transaction(&self) -> bool {
+        false
     }
 
     fn run(&mut self, sql: &str) -> Result<(), SessionError> {

@@ -8,8 +8,7 @@ use std::time::Duration;
 use spindle_io::sync::Latch;
 
 use super::expression::{Expression, Scope};
-use super::mistake::NoValue;
-use super::program::{Keep, Program, Step, Time};
+use super::program::{Control, Keep, Pipeline, Program, Step, Time};
 use super::random::Random;
 use super::value::{Scalar, Variable};
 use crate::session::SessionError;
@@ -41,7 +40,9 @@ impl SqlTransaction for ScriptTransaction {
             dialect: connection.dialect(),
             variables: place.lock().clone(),
             random: self.random.clone(),
-            in_pipeline: false,
+            stack: Vec::new(),
+            pipeline: None,
+            transaction: None,
         };
         attempt.carry_out(&self.program.scripts[self.script].steps, connection)?;
         *place.lock() = attempt.variables;
@@ -54,13 +55,23 @@ struct Attempt<'a> {
     dialect: Dialect,
     variables: Vec<Variable>,
     random: Random,
-    in_pipeline: bool,
+    /// What expressions are evaluated on.
+    stack: Vec<Scalar>,
+    /// Where the pipeline begins that is open.
+    pipeline: Option<&'a str>,
+    /// Where the transaction begins that is open.
+    transaction: Option<&'a str>,
 }
 
-impl Attempt<'_> {
+/// What fails at a place in a script.
+fn failed(place: &str, reason: impl std::fmt::Display) -> SessionError {
+    SessionError::Failed(format!("{place}: {reason}"))
+}
+
+impl<'a> Attempt<'a> {
     fn carry_out(
         &mut self,
-        steps: &[Step],
+        steps: &'a [Step],
         connection: &mut dyn SqlConnection,
     ) -> Result<(), SessionError> {
         let mut next = 0;
@@ -80,9 +91,15 @@ impl Attempt<'_> {
                     parameters,
                     keep,
                 } => self.statement(*number, parameters, keep.as_ref(), connection)?,
-                Step::Begin => connection.begin()?,
-                Step::Commit => connection.commit()?,
-                Step::Rollback => connection.rollback()?,
+                Step::Control(control, place) => {
+                    let done = match control {
+                        Control::Begin => connection.begin(),
+                        Control::Commit => connection.commit(),
+                        Control::Rollback => connection.rollback(),
+                    };
+                    done.map_err(|error| error.at(place))?;
+                    self.note_transaction(place, connection);
+                }
                 Step::JumpUnless {
                     condition,
                     to,
@@ -98,12 +115,60 @@ impl Attempt<'_> {
                     unit_us,
                     place,
                 } => connection.pause(self.time(*time, *unit_us, place)?),
-                Step::StartPipeline => self.in_pipeline = true,
-                Step::SyncPipeline => connection.sync_pipeline()?,
-                Step::EndPipeline => {
-                    self.in_pipeline = false;
-                    connection.end_pipeline()?;
-                }
+                Step::Pipeline(what, place) => self.pipeline(*what, place, connection)?,
+            }
+        }
+        self.end()
+    }
+
+    /// Nothing that a script begins may be open when it ends.
+    fn end(&self) -> Result<(), SessionError> {
+        if let Some(place) = self.pipeline {
+            return Err(failed(
+                place,
+                "end of script reached with pipeline open: \\endpipeline is missing on the way that was taken",
+            ));
+        }
+        match self.transaction {
+            None => Ok(()),
+            Some(place) => Err(failed(
+                place,
+                "end of script reached without completing the last transaction, which is open from here on: \
+                 COMMIT or ROLLBACK is missing",
+            )),
+        }
+    }
+
+    /// Notes whether a transaction is open behind a place. Within a pipeline the database has not said so yet.
+    fn note_transaction(&mut self, place: &'a str, connection: &dyn SqlConnection) {
+        if self.pipeline.is_some() {
+            return;
+        }
+        match connection.in_transaction() {
+            true => _ = self.transaction.get_or_insert(place),
+            false => self.transaction = None,
+        }
+    }
+
+    fn pipeline(
+        &mut self,
+        what: Pipeline,
+        place: &'a str,
+        connection: &mut dyn SqlConnection,
+    ) -> Result<(), SessionError> {
+        match (what, self.pipeline) {
+            (Pipeline::Start, None) => self.pipeline = Some(place),
+            (Pipeline::Start, Some(_)) => return Err(failed(place, "already in pipeline mode")),
+            (_, None) => return Err(failed(place, "not in pipeline mode")),
+            (Pipeline::Sync, Some(_)) => {
+                connection
+                    .sync_pipeline()
+                    .map_err(|error| error.at(place))?;
+            }
+            (Pipeline::End, Some(begin)) => {
+                self.pipeline = None;
+                connection.end_pipeline()?;
+                self.note_transaction(begin, connection);
             }
         }
         Ok(())
@@ -114,22 +179,22 @@ impl Attempt<'_> {
             variables: &self.variables,
             names: &self.program.names,
             random: &mut self.random,
+            stack: &mut self.stack,
         };
         let value = expression.evaluate(&mut scope);
-        value.map_err(|reason| SessionError::Failed(format!("{place}: {reason}")))
+        value.map_err(|reason| failed(place, reason))
     }
 
     fn time(&self, time: Time, unit_us: u64, place: &str) -> Result<Duration, SessionError> {
         let count = match time {
             Time::Of(count) => Ok(count),
             Time::Variable(variable) => {
-                let value = self.variables[variable].value(self.program.names.name(variable));
-                value
-                    .and_then(Scalar::to_int)
-                    .and_then(|count| u64::try_from(count).map_err(|_| NoValue::NoTime(count)))
+                self.variables[variable].time(self.program.names.name(variable))
             }
         };
-        let count = count.map_err(|reason| SessionError::Failed(format!("{place}: {reason}")))?;
+        let count = count.map_err(|reason| failed(place, reason))?;
+        // A time before now has come.
+        let count = u64::try_from(count).unwrap_or(0);
         Ok(Duration::from_micros(count.saturating_mul(unit_us)))
     }
 
@@ -147,22 +212,46 @@ impl Attempt<'_> {
             values.push(match &self.variables[*variable] {
                 Variable::Scalar(scalar) => scalar.parameter(self.dialect),
                 Variable::Text(text) => Value::text(text),
+                Variable::Bytes(bytes) => Value::bytes(bytes),
                 Variable::Unset => {
                     let name = self.program.names.name(*variable);
-                    let reason = format!("{place}: undefined variable \"{name}\"");
-                    return Err(SessionError::Failed(reason));
+                    return Err(failed(place, format!("undefined variable \"{name}\"")));
                 }
             });
         }
-        if self.in_pipeline {
-            return connection.send(number, &values).map_err(placed);
+        match (self.pipeline, keep) {
+            (Some(_), Some(_)) => {
+                return Err(failed(
+                    place,
+                    "\\gset and \\aset are not allowed in pipeline mode",
+                ));
+            }
+            (Some(_), None) => return connection.send(number, &values).map_err(placed),
+            (None, Some(keep)) => {
+                for (variable, value) in self.answer(number, &values, keep, connection)? {
+                    self.variables[variable] = value;
+                }
+            }
+            (None, None) => {
+                let done = connection.query(number, &values, &mut |_| Ok(()));
+                done.map_err(placed)?;
+            }
         }
-        let Some(keep) = keep else {
-            let done = connection.query(number, &values, &mut |_| Ok(()));
-            return done.map(drop).map_err(placed);
-        };
+        self.note_transaction(place, connection);
+        Ok(())
+    }
+
+    /// Carries out a statement, and makes variables of its answer.
+    fn answer(
+        &self,
+        number: usize,
+        values: &[Value<'_>],
+        keep: &Keep,
+        connection: &mut dyn SqlConnection,
+    ) -> Result<Vec<(usize, Variable)>, SessionError> {
+        let place = &self.program.statements[number].place;
         let (names, mut kept) = (&self.program.names, Vec::new());
-        let rows = connection.query(number, &values, &mut |row| {
+        let rows = connection.query_to_keep(number, values, &mut |row| {
             kept.clear();
             for column in 0..row.columns() {
                 let name = format!("{}{}", keep.prefix, row.name(column));
@@ -172,15 +261,11 @@ impl Attempt<'_> {
             }
             Ok(())
         });
-        let rows = rows.map_err(placed)?;
+        let rows = rows.map_err(|error| error.at(place))?;
         if keep.is_one && rows != 1 {
-            let reason = format!("{place}: expected one row, got {rows}");
-            return Err(SessionError::Failed(reason));
+            return Err(failed(place, format!("expected one row, got {rows}")));
         }
-        for (variable, value) in kept {
-            self.variables[variable] = value;
-        }
-        Ok(())
+        Ok(kept)
     }
 }
 
@@ -192,12 +277,23 @@ fn variable_of(row: &dyn Row, column: usize) -> Result<Variable, SessionError> {
         Value::Float(number) => Variable::Scalar(Scalar::Double(number)),
         Value::Decimal { digits, scale } => Variable::of_text(&decimal_text(digits, scale)),
         Value::Text(text) => Variable::of_text(&text),
-        Value::Bytes(bytes) => Variable::Text(String::from_utf8_lossy(&bytes).into_owned()),
+        Value::Bytes(bytes) => Variable::Bytes(bytes.into_owned()),
         Value::Date(day) => Variable::Text(date_text(day)),
-        Value::Timestamp(_) => {
-            return Err(SessionError::Failed(
-                "a moment cannot become a variable: cast it to text".to_owned(),
-            ));
-        }
+        Value::Timestamp(moment_us) => Variable::Text(moment_text(moment_us)),
     })
+}
+
+/// A moment as databases write it, with a fraction of a second if there is one.
+fn moment_text(moment_us: i64) -> String {
+    const SECOND_US: i64 = 1_000_000;
+    const DAY_US: i64 = 86_400 * SECOND_US;
+    let (day, of_day_us) = (moment_us.div_euclid(DAY_US), moment_us.rem_euclid(DAY_US));
+    let (seconds, part) = (of_day_us / SECOND_US, of_day_us % SECOND_US);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let fraction = match part {
+        0 => String::new(),
+        part => format!(".{part:06}"),
+    };
+    let date = date_text(day as i32);
+    format!("{date} {hour:02}:{minute:02}:{second:02}{fraction}")
 }

@@ -1,9 +1,11 @@
 //! Expressions of `\set` and `\if`: read with the operators' precedence in pgbench (exprparse.y of PostgreSQL 15), and
 //! evaluated.
 
+use std::collections::BTreeMap;
+
 use super::function::{ARGUMENTS_MAX, Arity, Function, apply, named, names};
 use super::lexer::{Kind, Token};
-use super::mistake::{Mistake, NoValue};
+use super::mistake::{Mistake, NoValue, shown};
 use super::random::Random;
 use super::value::{Scalar, Variable};
 
@@ -21,19 +23,37 @@ const SUM: u8 = 7;
 const PRODUCT: u8 = 8;
 const SIGN: u8 = 9;
 
-/// An expression.
+/// An expression: what is to be done on a stack of values, one after the other. However long a chain of operators is,
+/// neither evaluating nor dropping it goes deeper.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Expression {
+pub(super) struct Expression(Vec<Act>);
+
+/// A part of an expression. Those that skip leave out so many that follow.
+#[derive(Debug, Clone, PartialEq)]
+enum Act {
+    /// Puts a value on the stack.
     Constant(Scalar),
-    /// A variable, by its number among [`Names`].
+    /// Puts a variable on the stack, by its number among [`Names`].
     Variable(usize),
-    Call(Function, Vec<Expression>),
+    /// Puts the value of a function in the place of its arguments, of which there are so many.
+    Call(Function, usize),
+    /// The first side of `and` if `goes_on`, else of `or`: skips the second if it need not be looked at.
+    Logical {
+        goes_on: bool,
+        skip: usize,
+    },
+    /// Makes the second side of `and` or `or` the value.
+    Truth,
+    /// Takes a condition from the stack, and skips if it is not true.
+    SkipUnless(usize),
+    Skip(usize),
 }
 
 /// The names of variables, each with a number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Names {
     names: Vec<String>,
+    numbers: BTreeMap<String, usize>,
 }
 
 impl Names {
@@ -41,13 +61,15 @@ impl Names {
     pub fn number(&mut self, name: &str) -> usize {
         self.known(name).unwrap_or_else(|| {
             self.names.push(name.to_owned());
-            self.names.len() - 1
+            let number = self.names.len() - 1;
+            self.numbers.insert(name.to_owned(), number);
+            number
         })
     }
 
     /// The number of a name that has one.
     pub fn known(&self, name: &str) -> Option<usize> {
-        self.names.iter().position(|known| known == name)
+        self.numbers.get(name).copied()
     }
 
     /// The name of a number.
@@ -126,8 +148,8 @@ impl Parser<'_> {
             Kind::PastInt => "bigint constant overflow".to_owned(),
             Kind::Double(number) => format!("unexpected {number}"),
             Kind::Variable(name) => format!("unexpected :{name}"),
-            Kind::Word(word) => format!("unexpected {word:?}"),
-            Kind::Sign(sign) => format!("unexpected {sign:?}"),
+            Kind::Word(word) => format!("unexpected {}", shown(word)),
+            Kind::Sign(sign) => format!("unexpected {}", shown(sign)),
         };
         Mistake::new(span, format!("{found}: {wanted} is missing"))
     }
@@ -163,13 +185,10 @@ impl Parser<'_> {
             }
             let sign = self.take().kind;
             let right = self.expression(binds + 1)?;
-            let is_turned = matches!(sign, Kind::Sign(">" | ">="));
-            let sides = if is_turned {
-                vec![right, left]
-            } else {
-                vec![left, right]
+            left = match sign {
+                Kind::Sign(">" | ">=") => Expression::call(function, [right, left]),
+                _ => Expression::call(function, [left, right]),
             };
-            left = Expression::Call(function, sides);
             was_comparison = binds == COMPARISON;
         }
         self.depth -= 1;
@@ -219,9 +238,9 @@ impl Parser<'_> {
             let constant = constant.ok_or_else(|| self.unexpected("null, true or false"))?;
             (is_not, constant)
         };
-        let is = Expression::Call(Function::Is, vec![left, Expression::Constant(constant)]);
+        let is = Expression::call(Function::Is, [left, Expression::constant(constant)]);
         Ok(match is_not {
-            true => Expression::Call(Function::Not, vec![is]),
+            true => Expression::call(Function::Not, [is]),
             false => is,
         })
     }
@@ -242,17 +261,15 @@ impl Parser<'_> {
 
     fn operand(&mut self) -> Result<Expression, Mistake> {
         let call = |function, left, right| {
-            Ok(Expression::Call(
-                function,
-                vec![Expression::Constant(Scalar::Int(left)), right],
-            ))
+            let left = Expression::constant(Scalar::Int(left));
+            Ok(Expression::call(function, [left, right]))
         };
         if self.takes_sign("+") {
             return self.expression(SIGN + 1);
         }
         if self.takes_sign("-") {
             if self.takes(&Kind::PastInt) {
-                return Ok(Expression::Constant(Scalar::Int(i64::MIN)));
+                return Ok(Expression::constant(Scalar::Int(i64::MIN)));
             }
             return call(Function::Subtract, 0, self.expression(SIGN + 1)?);
         }
@@ -260,10 +277,8 @@ impl Parser<'_> {
             return call(Function::BitXor, -1, self.expression(BITS + 1)?);
         }
         if self.takes_word("not") {
-            return Ok(Expression::Call(
-                Function::Not,
-                vec![self.expression(NOT + 1)?],
-            ));
+            let inner = self.expression(NOT + 1)?;
+            return Ok(Expression::call(Function::Not, [inner]));
         }
         if self.takes_sign("(") {
             let inner = self.expression(0)?;
@@ -273,7 +288,7 @@ impl Parser<'_> {
             };
         }
         if let Some(constant) = self.constant_word() {
-            return Ok(Expression::Constant(constant));
+            return Ok(Expression::constant(constant));
         }
         if self.takes_word("case") {
             return self.case();
@@ -284,9 +299,9 @@ impl Parser<'_> {
             _ => return Err(self.unexpected("an expression")),
         }
         Ok(match self.take().kind {
-            Kind::Int(number) => Expression::Constant(Scalar::Int(number)),
-            Kind::Double(number) => Expression::Constant(Scalar::Double(number)),
-            Kind::Variable(name) => Expression::Variable(self.names.number(&name)),
+            Kind::Int(number) => Expression::constant(Scalar::Int(number)),
+            Kind::Double(number) => Expression::constant(Scalar::Double(number)),
+            Kind::Variable(name) => Expression::variable(self.names.number(&name)),
             _ => unreachable!("looked at just now"),
         })
     }
@@ -305,10 +320,10 @@ impl Parser<'_> {
         }
         arguments.push(match self.takes_word("else") {
             true => self.expression(0)?,
-            false => Expression::Constant(Scalar::Null),
+            false => Expression::constant(Scalar::Null),
         });
         self.expect_word("end")?;
-        Ok(Expression::Call(Function::Case, arguments))
+        Ok(Expression::case(arguments))
     }
 
     fn call(&mut self) -> Result<Expression, Mistake> {
@@ -317,7 +332,11 @@ impl Parser<'_> {
             unreachable!("looked at just now");
         };
         let Some((function, arity)) = named(name) else {
-            let message = format!("there is no function {name:?}; there are {}", names());
+            let message = format!(
+                "there is no function {}; there are {}",
+                shown(name),
+                names()
+            );
             return Err(Mistake::new(token.span, message));
         };
         if !self.takes_sign("(") {
@@ -343,13 +362,13 @@ impl Parser<'_> {
             Arity::AtLeastOne => Some(format!("1 to {ARGUMENTS_MAX} arguments")),
             Arity::Seeded(count) if arguments.len() == count => None,
             Arity::Seeded(count) if arguments.len() + 1 == count => {
-                arguments.push(Expression::Variable(self.names.number("default_seed")));
+                arguments.push(Expression::variable(self.names.number("default_seed")));
                 None
             }
             Arity::Seeded(count) => Some(format!("{} or {count} arguments", count - 1)),
         };
         match wanted {
-            None => Ok(Expression::Call(function, arguments)),
+            None => Ok(Expression::call(function, arguments)),
             Some(wanted) => {
                 let message = format!("{name} takes {wanted} and has {}", arguments.len());
                 Err(Mistake::new(token.span, message))
@@ -371,56 +390,111 @@ pub(super) struct Scope<'a> {
     pub variables: &'a [Variable],
     pub names: &'a Names,
     pub random: &'a mut Random,
+    /// Where values are put; what is in it before stays.
+    pub stack: &'a mut Vec<Scalar>,
 }
 
 impl Expression {
+    /// One that is always the same.
+    pub fn constant(constant: Scalar) -> Expression {
+        Expression(vec![Act::Constant(constant)])
+    }
+
+    /// What a variable is, by its number among [`Names`].
+    pub fn variable(number: usize) -> Expression {
+        Expression(vec![Act::Variable(number)])
+    }
+
+    /// What a function or an operator gives for arguments.
+    pub fn call(function: Function, arguments: impl IntoIterator<Item = Expression>) -> Expression {
+        let mut arguments = arguments.into_iter();
+        // The first is gone on with: a chain of operators has no end of it to copy.
+        let Expression(mut acts) = arguments.next().unwrap_or(Expression(Vec::new()));
+        let mut count = usize::from(!acts.is_empty());
+        for argument in arguments {
+            if let Function::And | Function::Or = function {
+                acts.push(Act::Logical {
+                    goes_on: function == Function::And,
+                    skip: argument.0.len() + 1,
+                });
+            }
+            acts.extend(argument.0);
+            count += 1;
+        }
+        acts.push(match function {
+            Function::And | Function::Or => Act::Truth,
+            function => Act::Call(function, count),
+        });
+        Expression(acts)
+    }
+
+    /// Of condition and value by turns, the value of the first condition that is true; else the last.
+    fn case(mut arguments: Vec<Expression>) -> Expression {
+        let Expression(mut last) = arguments.pop().unwrap_or(Expression(Vec::new()));
+        // From the last to the first, in turned order: what follows a pair is known then.
+        last.reverse();
+        let mut turned = last;
+        while let (Some(value), Some(condition)) = (arguments.pop(), arguments.pop()) {
+            turned.push(Act::Skip(turned.len()));
+            let skip = value.0.len() + 1;
+            turned.extend(value.0.into_iter().rev());
+            turned.push(Act::SkipUnless(skip));
+            turned.extend(condition.0.into_iter().rev());
+        }
+        turned.reverse();
+        Expression(turned)
+    }
+
     /// Its value.
     ///
     /// # Errors
     /// What pgbench says of such arguments.
     pub fn evaluate(&self, scope: &mut Scope<'_>) -> Result<Scalar, NoValue> {
-        match self {
-            Expression::Constant(constant) => Ok(*constant),
-            Expression::Variable(number) => {
-                scope.variables[*number].value(scope.names.name(*number))
-            }
-            Expression::Call(Function::And, sides) => logical(sides, true, scope),
-            Expression::Call(Function::Or, sides) => logical(sides, false, scope),
-            Expression::Call(Function::Case, arguments) => case(arguments, scope),
-            Expression::Call(function, arguments) => {
-                let mut values = [Scalar::Null; ARGUMENTS_MAX];
-                for (value, argument) in values.iter_mut().zip(arguments) {
-                    *value = argument.evaluate(scope)?;
+        let below = scope.stack.len();
+        let value = self.evaluate_on(scope);
+        scope.stack.truncate(below);
+        value
+    }
+
+    fn evaluate_on(&self, scope: &mut Scope<'_>) -> Result<Scalar, NoValue> {
+        let mut next = 0;
+        while let Some(act) = self.0.get(next) {
+            next += 1;
+            match act {
+                Act::Constant(constant) => scope.stack.push(*constant),
+                Act::Variable(number) => {
+                    let name = scope.names.name(*number);
+                    scope.stack.push(scope.variables[*number].value(name)?);
                 }
-                apply(*function, &values[..arguments.len()], scope.random)
+                Act::Call(function, count) => {
+                    let first = scope.stack.len() - count;
+                    let value = apply(*function, &scope.stack[first..], scope.random)?;
+                    scope.stack.truncate(first);
+                    scope.stack.push(value);
+                }
+                Act::Logical { goes_on, skip } => {
+                    let first = scope.stack.pop().unwrap_or(Scalar::Null);
+                    let known = match first {
+                        Scalar::Null => Some(Scalar::Null),
+                        first => (first.to_bool()? != *goes_on).then_some(Scalar::Bool(!goes_on)),
+                    };
+                    if let Some(known) = known {
+                        scope.stack.push(known);
+                        next += skip;
+                    }
+                }
+                Act::Truth => match scope.stack.last_mut() {
+                    None | Some(Scalar::Null) => {}
+                    Some(second) => *second = Scalar::Bool(second.to_bool()?),
+                },
+                Act::SkipUnless(skip) => {
+                    if !scope.stack.pop().is_some_and(Scalar::is_true) {
+                        next += skip;
+                    }
+                }
+                Act::Skip(skip) => next += skip,
             }
         }
+        Ok(scope.stack.pop().unwrap_or(Scalar::Null))
     }
-}
-
-/// `and`, which looks at its second side when the first is `goes_on`; `or` likewise.
-fn logical(sides: &[Expression], goes_on: bool, scope: &mut Scope<'_>) -> Result<Scalar, NoValue> {
-    match sides[0].evaluate(scope)? {
-        Scalar::Null => return Ok(Scalar::Null),
-        first if first.to_bool()? != goes_on => return Ok(Scalar::Bool(!goes_on)),
-        _ => {}
-    }
-    match sides[1].evaluate(scope)? {
-        Scalar::Null => Ok(Scalar::Null),
-        second => second.to_bool().map(Scalar::Bool),
-    }
-}
-
-fn case(arguments: &[Expression], scope: &mut Scope<'_>) -> Result<Scalar, NoValue> {
-    for pair in arguments.chunks(2) {
-        match pair {
-            [condition, value] => {
-                if condition.evaluate(scope)?.is_true() {
-                    return value.evaluate(scope);
-                }
-            }
-            last => return last[0].evaluate(scope),
-        }
-    }
-    Ok(Scalar::Null)
 }

@@ -38,10 +38,9 @@ pub(super) enum Function {
     ShiftRight,
     Not,
     Is,
-    /// These three do not evaluate all their arguments.
+    /// These two do not evaluate all their arguments.
     And,
     Or,
-    Case,
     Abs,
     Debug,
     Double,
@@ -102,7 +101,7 @@ pub(super) fn names() -> String {
     names.join(", ")
 }
 
-/// What a function gives for arguments that are all evaluated; not of [`And`], [`Or`] and [`Case`].
+/// What a function gives for arguments that are all evaluated; not of [`And`] and [`Or`].
 ///
 /// # Errors
 /// What pgbench says.
@@ -159,7 +158,7 @@ pub(super) fn apply(
         Random | RandomExponential | RandomGaussian | RandomZipfian => {
             draw(function, arguments, chance).map(Scalar::Int)
         }
-        And | Or | Case => unreachable!("evaluated by the expression itself"),
+        And | Or => unreachable!("evaluated by the expression itself"),
     }
 }
 
@@ -258,13 +257,16 @@ fn draw(
     }
     let parameter = arguments[2].to_double()?;
     match function {
-        RandomGaussian if parameter < GAUSSIAN_MIN => Err(NoValue::Gaussian(parameter)),
+        // What is no number is below nothing, and an endless range has no middle.
+        RandomGaussian if !(GAUSSIAN_MIN..f64::INFINITY).contains(&parameter) => {
+            Err(NoValue::Gaussian(parameter))
+        }
         RandomGaussian => Ok(chance.gaussian(least, most, parameter)),
         RandomZipfian if !(ZIPFIAN_MIN..=ZIPFIAN_MAX).contains(&parameter) => {
             Err(NoValue::Zipfian(parameter))
         }
         RandomZipfian => Ok(chance.zipfian(least, most, parameter)),
-        _ if parameter <= 0.0 => Err(NoValue::Exponential(parameter)),
+        _ if parameter <= 0.0 || parameter.is_nan() => Err(NoValue::Exponential(parameter)),
         _ => Ok(chance.exponential(least, most, parameter)),
     }
 }

@@ -2,6 +2,10 @@
 
 use std::ops::Range;
 
+use spindle_text::section::TextFile;
+
+use super::value::double_text;
+
 /// What is wrong with a script, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mistake {
@@ -20,13 +24,59 @@ impl Mistake {
     }
 }
 
-/// A place in a file, as compilers write it: `load.sql:3:7`.
-pub(super) fn place(file: &str, text: &str, at: usize) -> String {
-    let before = &text[..at];
-    let line = before.matches('\n').count() + 1;
-    let start = before.rfind('\n').map_or(0, |end| end + 1);
-    let column = before[start..].chars().count() + 1;
-    format!("{file}:{line}:{column}")
+/// Places in a file. They are asked for from its begin to its end, so that the text is counted through once.
+pub(super) struct Places<'a> {
+    name: &'a str,
+    text: &'a str,
+    at: usize,
+    line: usize,
+    column: usize,
+}
+
+impl<'a> Places<'a> {
+    pub fn new(file: &'a TextFile) -> Places<'a> {
+        Places {
+            name: &file.name,
+            text: &file.text,
+            at: 0,
+            line: 1,
+            column: 1,
+        }
+    }
+
+    /// A place as compilers write it: `load.sql:3:7`. It is not before the one that was asked for last.
+    pub fn at(&mut self, at: usize) -> String {
+        for letter in self.text[self.at..at].chars() {
+            match letter {
+                '\n' => (self.line, self.column) = (self.line + 1, 1),
+                _ => self.column += 1,
+            }
+        }
+        self.at = at;
+        format!("{}:{}:{}", self.name, self.line, self.column)
+    }
+}
+
+/// What stands before the text of some files, as editors of Windows write them.
+pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// A word of a file as a message shows it.
+pub(super) fn shown(word: &str) -> String {
+    match word.contains(BYTE_ORDER_MARK) {
+        true => format!(
+            "\"{}\", which has a byte order mark (U+FEFF) in it,",
+            word.replace(BYTE_ORDER_MARK, "")
+        ),
+        false => format!("\"{word}\""),
+    }
+}
+
+/// As C's `%.6f` writes a number in PostgreSQL.
+fn fixed(number: f64) -> String {
+    match number.is_finite() {
+        true => format!("{number:.6}"),
+        false => double_text(number),
+    }
 }
 
 /// Why an expression has no value, in the words of pgbench.
@@ -34,7 +84,7 @@ pub(super) fn place(file: &str, text: &str, at: usize) -> String {
 pub(super) enum NoValue {
     #[error("cannot coerce {0} to {1}")]
     Coercion(&'static str, &'static str),
-    #[error("double to int overflow for {0:.6}")]
+    #[error("double to int overflow for {}", fixed(*.0))]
     Overflow(f64),
     #[error("bigint {0} out of range")]
     OutOfRange(&'static str),
@@ -48,16 +98,16 @@ pub(super) enum NoValue {
     EmptyRange,
     #[error("random range is too large")]
     LargeRange,
-    #[error("gaussian parameter must be at least {GAUSSIAN_MIN:.6} (not {0:.6})")]
+    #[error("gaussian parameter must be at least {GAUSSIAN_MIN:.6} (not {})", fixed(*.0))]
     Gaussian(f64),
-    #[error("zipfian parameter must be in range [{ZIPFIAN_MIN:.3}, {ZIPFIAN_MAX:.0}] (not {0:.6})")]
+    #[error("zipfian parameter must be in range [{ZIPFIAN_MIN:.3}, {ZIPFIAN_MAX:.0}] (not {})", fixed(*.0))]
     Zipfian(f64),
-    #[error("exponential parameter must be greater than zero (not {0:.6})")]
+    #[error("exponential parameter must be greater than zero (not {})", fixed(*.0))]
     Exponential(f64),
     #[error("permute size parameter must be greater than zero")]
     PermuteSize,
-    #[error("\\sleep for {0} is no time")]
-    NoTime(i64),
+    #[error("invalid sleep time \"{text}\" for variable \"{name}\"")]
+    NoTime { name: String, text: String },
 }
 
 /// What the parameters of distributions may be.

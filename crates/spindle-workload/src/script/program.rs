@@ -8,7 +8,8 @@ use spindle_text::section::TextFile;
 
 use super::expression::{Expression, Names, parse};
 use super::lexer::tokens;
-use super::mistake::{Mistake, place};
+use super::makes::{made_by, names_any};
+use super::mistake::{Mistake, Places, shown};
 use super::scanner::{Command, Part, Piece, Statement, pieces};
 use super::value::Variable;
 use crate::sql::Dialect;
@@ -29,10 +30,8 @@ pub(super) enum Step {
         parameters: Vec<usize>,
         keep: Option<Keep>,
     },
-    /// Begins a transaction, where that cannot be prepared.
-    Begin,
-    Commit,
-    Rollback,
+    /// Begins or ends a transaction, where that cannot be prepared; and its place.
+    Control(Control, String),
     /// Goes on at another step when the condition is not true.
     JumpUnless {
         condition: Expression,
@@ -45,9 +44,23 @@ pub(super) enum Step {
         unit_us: u64,
         place: String,
     },
-    StartPipeline,
-    SyncPipeline,
-    EndPipeline,
+    Pipeline(Pipeline, String),
+}
+
+/// What begins and ends a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Control {
+    Begin,
+    Commit,
+    Rollback,
+}
+
+/// A command of pipelines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pipeline {
+    Start,
+    Sync,
+    End,
 }
 
 /// `\gset` or `\aset`: the columns of an answer become variables.
@@ -62,7 +75,7 @@ pub(super) struct Keep {
 /// How long to sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Time {
-    Of(u64),
+    Of(i64),
     Variable(usize),
 }
 
@@ -89,6 +102,15 @@ pub(super) struct Program {
     pub names: Names,
     /// Of each name, what every client begins with.
     pub beginning: Vec<Variable>,
+    /// Names of what its own statements make.
+    made: BTreeSet<String>,
+}
+
+impl Program {
+    /// Whether a refusal of the database names something that the program itself makes when it is carried out.
+    pub fn makes(&self, refusal: &str) -> bool {
+        names_any(refusal, &self.made)
+    }
 }
 
 /// Variables that every client has: of the client, of chance, and the scale.
@@ -111,7 +133,7 @@ pub(super) fn read<'a>(
         names: Names::default(),
         statements: Vec::new(),
         set: BTreeSet::new(),
-        prefixes: Vec::new(),
+        prefixes: BTreeSet::new(),
         used: Vec::new(),
         quoted: Vec::new(),
     };
@@ -149,7 +171,9 @@ pub(super) fn read<'a>(
         let value = defined.get(reader.names.name(number));
         value.map_or(Variable::Unset, |text| Variable::of_text(text))
     });
+    let made = reader.statements.iter().flat_map(|of| made_by(&of.sql));
     Ok(Program {
+        made: made.collect(),
         beginning: beginning.collect(),
         scripts,
         statements: reader.statements,
@@ -167,7 +191,7 @@ pub(super) fn statements<'a>(
     dialect: Dialect,
 ) -> Result<Vec<Placed>, FileMistake<'a>> {
     let in_file = |mistake| (file, mistake);
-    let mut all = Vec::new();
+    let (mut all, mut places) = (Vec::new(), Places::new(file));
     for piece in pieces(&file.text, dialect).map_err(in_file)? {
         let statement = match piece {
             Piece::Statement(statement) => statement,
@@ -186,7 +210,7 @@ pub(super) fn statements<'a>(
                 }
             }
         }
-        let place = place(&file.name, &file.text, statement.span.start);
+        let place = places.at(statement.span.start);
         all.push(Placed { sql, place });
     }
     Ok(all)
@@ -208,7 +232,7 @@ struct Reader {
     /// Variables that something sets.
     set: BTreeSet<usize>,
     /// What the names of those that answers set begin with.
-    prefixes: Vec<String>,
+    prefixes: BTreeSet<String>,
     /// Variables that are asked for: number, file and place.
     used: Vec<(usize, usize, Range<usize>)>,
     /// What looks like variables within quotes.
@@ -228,6 +252,7 @@ struct OpenIf {
 /// A script being read.
 struct Body<'a> {
     file: &'a TextFile,
+    places: Places<'a>,
     number: usize,
     steps: Vec<Step>,
     open: Vec<OpenIf>,
@@ -240,6 +265,7 @@ impl Reader {
     fn script(&mut self, number: usize, file: &TextFile) -> Result<Vec<Step>, Mistake> {
         let mut body = Body {
             file,
+            places: Places::new(file),
             number,
             steps: Vec::new(),
             open: Vec::new(),
@@ -291,18 +317,22 @@ impl Reader {
                 }
             }
         }
+        let place = body.places.at(statement.span.start);
         // PostgreSQL prepares these as pgbench does; others do not.
         let control = control(&sql).filter(|_| self.dialect != Dialect::Postgres);
         body.may_keep = control.is_none();
-        body.steps.push(control.unwrap_or(Step::Statement {
-            number: self.statements.len(),
-            parameters,
-            keep: None,
-        }));
-        if body.may_keep {
-            let place = place(&body.file.name, &body.file.text, statement.span.start);
-            self.statements.push(Placed { sql, place });
-        }
+        body.steps.push(match control {
+            Some(control) => Step::Control(control, place),
+            None => {
+                let number = self.statements.len();
+                self.statements.push(Placed { sql, place });
+                Step::Statement {
+                    number,
+                    parameters,
+                    keep: None,
+                }
+            }
+        });
         Ok(())
     }
 
@@ -376,7 +406,10 @@ impl Reader {
         let tokens = tokens(&body.file.text[..command.arguments.end], start)?;
         let expression = parse(&tokens, &mut self.names)?;
         for token in tokens {
-            if let super::lexer::Kind::Variable(name) = token.kind {
+            // Within a condition, it may never be evaluated.
+            if let super::lexer::Kind::Variable(name) = token.kind
+                && body.open.is_empty()
+            {
                 self.used
                     .push((self.names.number(&name), body.number, token.span));
             }
@@ -397,16 +430,17 @@ impl Reader {
         if !is_name {
             return Err(Mistake::new(
                 span,
-                format!("{name:?} is no name of a variable"),
+                format!("{} is no name of a variable", shown(name)),
             ));
         }
         let expression = self.expression(body, command, span.end)?;
         let variable = self.names.number(name);
         self.set.insert(variable);
+        let place = body.places.at(command.span.start);
         body.steps.push(Step::Set {
             variable,
             expression,
-            place: body.place(&command.span),
+            place,
         });
         Ok(())
     }
@@ -414,10 +448,11 @@ impl Reader {
     /// The step of a condition, which does not know yet where it jumps to; its number.
     fn condition(&mut self, body: &mut Body<'_>, command: &Command) -> Result<usize, Mistake> {
         let condition = self.expression(body, command, command.arguments.start)?;
+        let place = body.places.at(command.span.start);
         body.steps.push(Step::JumpUnless {
             condition,
             to: 0,
-            place: body.place(&command.span),
+            place,
         });
         Ok(body.steps.len() - 1)
     }
@@ -430,8 +465,9 @@ impl Reader {
     ) -> Result<(), Mistake> {
         let (number, unit, span) = match words {
             [(first, span)] if !first.starts_with(':') => {
-                let digits = first.find(|letter: char| !letter.is_ascii_digit());
-                let (number, unit) = first.split_at(digits.unwrap_or(first.len()));
+                let sign = usize::from(first.starts_with(['+', '-']));
+                let digits = first[sign..].find(|letter: char| !letter.is_ascii_digit());
+                let (number, unit) = first.split_at(digits.map_or(first.len(), |at| sign + at));
                 (number, unit, span)
             }
             [(first, span)] => (*first, "", span),
@@ -461,7 +497,7 @@ impl Reader {
                 Mistake::new(span.clone(), message)
             })?),
         };
-        let place = body.place(&command.span);
+        let place = body.places.at(command.span.start);
         body.steps.push(Step::Sleep {
             time,
             unit_us,
@@ -489,7 +525,7 @@ impl Reader {
         let prefix = words.first().map_or("", |(word, _)| *word).to_owned();
         match body.steps.last_mut() {
             Some(Step::Statement { keep, .. }) if body.may_keep => {
-                self.prefixes.push(prefix.clone());
+                self.prefixes.insert(prefix.clone());
                 *keep = Some(Keep {
                     prefix,
                     is_one: name == "gset",
@@ -500,12 +536,14 @@ impl Reader {
         }
     }
 
+    /// Whether an answer may set a variable of this name.
+    fn is_answer(&self, name: &str) -> bool {
+        self.prefixes.iter().any(|of| name.starts_with(of.as_str()))
+    }
+
     /// That something sets each variable that is asked for, and that none is within quotes.
     fn check_variables(&self) -> Result<(), (usize, Mistake)> {
-        let is_set = |number: usize, name: &str| {
-            self.set.contains(&number)
-                || self.prefixes.iter().any(|of| name.starts_with(of.as_str()))
-        };
+        let is_set = |number: usize, name: &str| self.set.contains(&number) || self.is_answer(name);
         for (variable, file, span) in &self.used {
             let name = self.names.name(*variable);
             if !is_set(*variable, name) {
@@ -513,11 +551,12 @@ impl Reader {
             }
         }
         for (name, file, span) in &self.quoted {
-            if self
-                .names
-                .known(name)
-                .is_some_and(|number| self.set.contains(&number))
-            {
+            // What nothing sets is a text.
+            let is_set = match self.names.known(name) {
+                Some(number) => is_set(number, name),
+                None => self.is_answer(name),
+            };
+            if is_set {
                 let message = format!(
                     "a prepared statement has no parameters within quotes: put :{name} outside, as in '...' || :{name}"
                 );
@@ -529,10 +568,6 @@ impl Reader {
 }
 
 impl Body<'_> {
-    fn place(&self, span: &Range<usize>) -> String {
-        place(&self.file.name, &self.file.text, span.start)
-    }
-
     fn innermost(&mut self, command: &Command) -> Result<&mut OpenIf, Mistake> {
         let message = || format!("\\{} without matching \\if", command.name);
         let open = self.open.last_mut();
@@ -581,25 +616,26 @@ impl Body<'_> {
                 "only PostgreSQL's protocol has pipelines: leave these commands out for other databases",
             );
         }
-        let step = match (command.name.as_str(), &self.pipeline) {
-            ("startpipeline", None) => Step::StartPipeline,
+        let what = match (command.name.as_str(), &self.pipeline) {
+            ("startpipeline", None) => Pipeline::Start,
             ("startpipeline", Some(_)) => return refused("\\startpipeline within a pipeline"),
             (_, None) => return refused("there is no \\startpipeline before"),
-            ("endpipeline", Some(_)) => Step::EndPipeline,
-            (_, Some(_)) => Step::SyncPipeline,
+            ("endpipeline", Some(_)) => Pipeline::End,
+            (_, Some(_)) => Pipeline::Sync,
         };
-        match step {
-            Step::StartPipeline => self.pipeline = Some(command.span.clone()),
-            Step::EndPipeline => self.pipeline = None,
-            _ => {}
+        match what {
+            Pipeline::Start => self.pipeline = Some(command.span.clone()),
+            Pipeline::End => self.pipeline = None,
+            Pipeline::Sync => {}
         }
-        self.steps.push(step);
+        let place = self.places.at(command.span.start);
+        self.steps.push(Step::Pipeline(what, place));
         Ok(())
     }
 }
 
-/// The step of a statement that begins or ends a transaction and says nothing more.
-fn control(sql: &str) -> Option<Step> {
+/// What a statement does that begins or ends a transaction and says nothing more.
+fn control(sql: &str) -> Option<Control> {
     let words: Vec<String> = sql
         .split_whitespace()
         .map(str::to_ascii_lowercase)
@@ -607,11 +643,11 @@ fn control(sql: &str) -> Option<Step> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["begin"] | ["begin", "transaction" | "work"] | ["start", "transaction"] => {
-            Some(Step::Begin)
+            Some(Control::Begin)
         }
-        ["commit" | "end"] | ["commit" | "end", "transaction" | "work"] => Some(Step::Commit),
+        ["commit" | "end"] | ["commit" | "end", "transaction" | "work"] => Some(Control::Commit),
         ["rollback" | "abort"] | ["rollback" | "abort", "transaction" | "work"] => {
-            Some(Step::Rollback)
+            Some(Control::Rollback)
         }
         _ => None,
     }

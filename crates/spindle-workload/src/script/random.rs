@@ -100,7 +100,7 @@ impl Random {
             let next = (1.0 + 1.0 / rank).powf(power);
             let is_taken = second * rank * (next - 1.0) / (two - 1.0) <= next / two;
             if is_taken && rank <= count as f64 {
-                return least - 1 + rank as i64;
+                return least.wrapping_add(rank as i64 - 1);
             }
         }
     }
@@ -108,7 +108,7 @@ impl Random {
 
 /// The number at a share, from 0 on and below 1, of the way.
 fn at_share(least: i64, most: i64, share: f64) -> i64 {
-    least + ((most - least + 1) as f64 * share) as i64
+    least.wrapping_add(((most - least + 1) as f64 * share) as i64)
 }
 
 /// FNV-1a of a number's eight bytes (http://www.isthe.com/chongo/tech/comp/fnv/).
@@ -208,6 +208,20 @@ mod tests {
         }
         assert_eq!(random.uniform(i64::MIN, i64::MIN), i64::MIN);
         assert_eq!(random.zipfian(4, 4, 2.0), 4);
+        // The ends of what whole numbers there are.
+        for (least, most) in [(i64::MIN, -2), (1, i64::MAX), (i64::MIN, i64::MIN + 3)] {
+            for parameter in [2.0, 2.5, 900.0] {
+                let drawn = [
+                    random.zipfian(least, most, parameter),
+                    random.gaussian(least, most, parameter),
+                    random.exponential(least, most, parameter),
+                ];
+                assert!(
+                    drawn.iter().all(|drawn| (least..=most).contains(drawn)),
+                    "{least}..={most}: {drawn:?}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::lexer::is_name_letter;
-use super::mistake::Mistake;
+use super::mistake::{BYTE_ORDER_MARK, Mistake};
 use crate::sql::Dialect;
 
 /// A part of a file.
@@ -55,9 +55,15 @@ impl Command {
         loop {
             at = super::lexer::skip_blanks(&text[..end], at);
             let rest = &text[at..end];
-            let goes_on = rest.find("\\\n").into_iter().chain(rest.find("\\\r\n"));
-            let blank = rest.find([' ', '\t', '\r', '\n', '\x0b', '\x0c']);
-            let length = goes_on.chain(blank).min().unwrap_or(rest.len());
+            let ends = |(at, letter): (usize, char)| match letter {
+                '\\' => {
+                    let after = &rest[at + 1..];
+                    after.starts_with('\n') || after.starts_with("\r\n")
+                }
+                letter => " \t\r\n\x0b\x0c".contains(letter),
+            };
+            let end = rest.char_indices().find(|of| ends(*of));
+            let length = end.map_or(rest.len(), |(at, _)| at);
             if length == 0 {
                 return words;
             }
@@ -70,13 +76,24 @@ impl Command {
 /// The pieces of a text.
 ///
 /// # Errors
-/// A quote or a comment that does not end.
+/// A quote or a comment that does not end, or a NUL byte, which no database takes.
 pub(super) fn pieces(text: &str, dialect: Dialect) -> Result<Vec<Piece>, Mistake> {
+    if let Some(at) = text.find('\0') {
+        return Err(Mistake::new(
+            at..at + 1,
+            "a NUL byte: no statement can have one; is this file UTF-16, or no text?",
+        ));
+    }
     let mut scanner = Scanner {
         text,
         dialect,
-        at: 0,
+        // psql passes over it, too.
+        at: match text.starts_with(BYTE_ORDER_MARK) {
+            true => BYTE_ORDER_MARK.len_utf8(),
+            false => 0,
+        },
         depth: 0,
+        body: FunctionBody::default(),
         statement: Statement::default(),
         pieces: Vec::new(),
     };
@@ -93,8 +110,47 @@ struct Scanner<'a> {
     at: usize,
     /// Open brackets: a semicolon within them ends nothing.
     depth: usize,
+    body: FunctionBody,
     statement: Statement,
     pieces: Vec<Piece>,
+}
+
+/// Whether a statement is inside a body of `BEGIN ATOMIC ... END`, by the rule of psql 14 and later (psqlscan.l).
+/// Within CREATE [OR REPLACE] FUNCTION or PROCEDURE, BEGIN opens one, CASE within it another, and END closes one.
+#[derive(Default)]
+struct FunctionBody {
+    /// The first letters of the statement's first words, where these can begin such a statement.
+    first: [u8; 4],
+    /// How many words there were.
+    words: usize,
+    depth: usize,
+}
+
+impl FunctionBody {
+    /// A word of the statement, outside of brackets and quotes.
+    fn word(&mut self, word: &str, is_in_brackets: bool) {
+        let lower = word.to_ascii_lowercase();
+        let begins = ["create", "or", "replace", "function", "procedure"];
+        if begins.contains(&lower.as_str())
+            && let Some(first) = self.first.get_mut(self.words)
+        {
+            *first = lower.as_bytes()[0];
+        }
+        self.words += 1;
+        let makes_function = matches!(
+            self.first,
+            [b'c', b'f' | b'p', ..] | [b'c', b'o', b'r', b'f' | b'p']
+        );
+        if !makes_function || is_in_brackets {
+            return;
+        }
+        match lower.as_str() {
+            "begin" => self.depth += 1,
+            "case" if self.depth > 0 => self.depth += 1,
+            "end" => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+    }
 }
 
 impl<'a> Scanner<'a> {
@@ -123,7 +179,7 @@ impl<'a> Scanner<'a> {
                 self.keep(plain, 2);
             }
             '\\' => self.command()?,
-            ';' if self.depth == 0 => {
+            ';' if self.depth == 0 && self.body.depth == 0 => {
                 self.end_statement();
                 self.at += 1;
             }
@@ -139,6 +195,9 @@ impl<'a> Scanner<'a> {
                     .unwrap_or(rest.len());
                 // Names stay whole: a dollar sign or a quote within one is not another thing.
                 let length = word.max(letter.len_utf8());
+                if word > 0 && !letter.is_ascii_digit() && self.dialect == Dialect::Postgres {
+                    self.body.word(&rest[..word], self.depth > 0);
+                }
                 self.keep(&rest[..length], length);
                 if self.rest().starts_with('$') && word > 0 {
                     self.keep("$", 1);
@@ -170,6 +229,7 @@ impl<'a> Scanner<'a> {
     fn end_statement(&mut self) {
         let mut statement = std::mem::take(&mut self.statement);
         self.depth = 0;
+        self.body = FunctionBody::default();
         if let Some(Part::Text(text)) = statement.parts.last_mut() {
             text.truncate(text.trim_end().len());
         }
@@ -220,7 +280,7 @@ impl<'a> Scanner<'a> {
     fn quoted(&mut self, quote: char) -> Result<(), Mistake> {
         let escapes = self.has_escapes(quote);
         let rest = self.rest();
-        let (mut kept, mut length, mut colons) = (quote.to_string(), 1, Vec::new());
+        let (mut kept, mut length) = (quote.to_string(), 1);
         loop {
             let Some(letter) = rest[length..].chars().next() else {
                 let message = format!("a quote begins here and does not end: {quote}");
@@ -238,21 +298,33 @@ impl<'a> Scanner<'a> {
                 continue;
             }
             kept.push(letter);
-            if letter == ':' && quote == '\'' {
-                colons.push(self.at + length - 1);
-            }
             if letter == quote {
                 break;
             }
         }
-        let found: Vec<(String, Range<usize>)> = colons
-            .into_iter()
-            .filter_map(|colon| Some((variable_at(self.text, colon)?, colon)))
-            .map(|(name, colon)| (name.clone(), colon..colon + 1 + name.len()))
-            .collect();
-        self.statement.quoted.extend(found);
+        self.note_quoted(self.at..self.at + length);
         self.keep(&kept, length);
         Ok(())
+    }
+
+    /// Notes what looks like variables within quotes of whatever kind: pgbench makes parameters of all of it.
+    fn note_quoted(&mut self, quoted: Range<usize>) {
+        let mut at = quoted.start;
+        while let Some(colon) = self.text[at..quoted.end].find(':') {
+            let colon = at + colon;
+            at = match variable_at(self.text, colon) {
+                Some(name) => {
+                    let span = colon..colon + 1 + name.len();
+                    self.statement.quoted.push((name, span.clone()));
+                    span.end
+                }
+                // A cast has two.
+                None => {
+                    let rest = &self.text[colon..quoted.end];
+                    colon + rest.len() - rest.trim_start_matches(':').len()
+                }
+            };
+        }
     }
 
     /// Whether a backslash within these quotes takes the next letter's meaning away.
@@ -292,6 +364,7 @@ impl<'a> Scanner<'a> {
             return Err(Mistake::new(self.at..self.at + delimiter.len(), message));
         };
         let length = end + 2 * delimiter.len();
+        self.note_quoted(self.at..self.at + length);
         self.keep(&rest[..length], length);
         Ok(())
     }
@@ -434,6 +507,38 @@ mod tests {
     }
 
     #[test]
+    fn bodies_of_functions_are_one_statement() {
+        let function = |begin: &str, end: &str| {
+            format!(
+                "{begin} function f(a int) returns int {end} begin atomic select 1; select case when a > 0 then 2 end; end"
+            )
+        };
+        for body in [
+            function("create", ""),
+            function("CREATE OR REPLACE", "language sql"),
+            "create procedure p() begin atomic insert into t values (1); end".to_owned(),
+        ] {
+            let text = format!("begin; {body}; select 1; end;");
+            let wanted = ["begin", &body, "select 1", "end"];
+            assert_eq!(short(&text, Dialect::Postgres), wanted);
+        }
+        // Elsewhere these words begin and end transactions.
+        let text = "begin; create table begin_t (begin int); commit; begin; end;";
+        assert_eq!(short(text, Dialect::Postgres).len(), 5);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_passed_over_and_a_nul_byte_refused() {
+        assert_eq!(
+            short("\u{feff}\\set x 1\nselect 1", Dialect::Sqlite),
+            ["\\set x 1", "select 1"]
+        );
+        let refused = pieces("select 1;\n'\0'", Dialect::Postgres).unwrap_err();
+        assert_eq!(refused.span, 11..12);
+        assert!(refused.message.contains("NUL byte"), "{refused:?}");
+    }
+
+    #[test]
     fn what_is_left_open_is_told_where_it_begins() {
         for (text, at) in [
             ("select 'a", 7),
@@ -451,7 +556,8 @@ mod tests {
 
     #[test]
     fn variables_within_quotes_are_noted() {
-        let all = pieces("select ':a', 'x:b', '12:30', \"c:d\"", Dialect::Postgres).unwrap();
+        let text = "select ':a', 'x:b', '12:30', \"c:d\", $$:e$$, $x$ :f::g $x$, '::h', :i";
+        let all = pieces(text, Dialect::Postgres).unwrap();
         let [Piece::Statement(statement)] = &all[..] else {
             panic!("{all:?}");
         };
@@ -460,6 +566,6 @@ mod tests {
             .iter()
             .map(|(name, _)| name.as_str())
             .collect();
-        assert_eq!(names, ["a", "b"]);
+        assert_eq!(names, ["a", "b", "d", "e", "f"]);
     }
 }

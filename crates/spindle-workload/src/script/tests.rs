@@ -46,6 +46,7 @@ fn value(text: &str) -> Result<Scalar, String> {
         variables: &variables,
         names: &names,
         random: &mut Random::seeded(1),
+        stack: &mut Vec::new(),
     };
     expression
         .evaluate(&mut scope)
@@ -116,6 +117,10 @@ fn functions_give_what_pgbench_gives() {
         ("permute(3, 10) = permute(3, 10, 7)", Scalar::Bool(true)),
         ("debug(3)", Scalar::Int(3)),
         ("random(4, 4)", Scalar::Int(4)),
+        (
+            "case when 1 > 2 then 1 / 0 when 2 > 1 then case when null then 1 else 7 end else 1 / 0 end + 1",
+            Scalar::Int(8),
+        ),
     ] {
         assert_eq!(value(text), Ok(wanted), "{text}");
     }
@@ -170,6 +175,22 @@ fn what_cannot_be_calculated_is_told_in_the_words_of_pgbench() {
         let told = value(text).expect_err(text);
         assert!(told.contains(wanted), "{text}: {told}");
     }
+    for text in [
+        "random_gaussian(1, 10, 0.0 / 0)",
+        "random_gaussian(1, 10, 1.0 / 0)",
+        "random_exponential(1, 10, 0.0 / 0)",
+        "random_zipfian(1, 10, 0.0 / 0)",
+        "random_zipfian(1, 10, 1.0 / 0)",
+    ] {
+        let told = value(text).expect_err(text);
+        assert!(told.contains("parameter must be"), "{text}: {told}");
+        let not = if text.contains("1.0 /") {
+            "(not Infinity)"
+        } else {
+            "(not NaN)"
+        };
+        assert!(told.contains(not), "{text}: {told}");
+    }
     let deep = format!("{}1{}", "(".repeat(100_000), ")".repeat(100_000));
     assert!(value(&deep).unwrap_err().contains("within each other"));
 }
@@ -207,6 +228,24 @@ fn mistakes_are_told_with_their_place() {
             "\\set aid 1\nselect ':aid';",
             Dialect::Postgres,
             ":aid'",
+            "within quotes",
+        ),
+        (
+            "select 1 as x \\gset\nselect ':x';",
+            Dialect::Postgres,
+            ":x'",
+            "within quotes",
+        ),
+        (
+            "\\set x 1\nselect $$:x$$;",
+            Dialect::Postgres,
+            ":x$",
+            "within quotes",
+        ),
+        (
+            "\\set x 1\nselect \":x\";",
+            Dialect::MariaDb,
+            ":x\"",
             "within quotes",
         ),
         ("select $1;", Dialect::Postgres, "$1", "numbered parameters"),
@@ -308,6 +347,7 @@ struct Noting {
     statements: Vec<String>,
     noted: Vec<String>,
     rows: Vec<(&'static str, i64)>,
+    in_transaction: bool,
 }
 
 struct OneColumn(&'static str, i64);
@@ -331,9 +371,16 @@ impl SqlConnection for Noting {
         Dialect::Postgres
     }
 
-    fn prepare(&mut self, statements: &[String]) -> Result<(), SessionError> {
+    fn prepare_what_can(
+        &mut self,
+        statements: &[String],
+    ) -> Result<Vec<(usize, SessionError)>, SessionError> {
         self.statements = statements.to_vec();
-        Ok(())
+        Ok(Vec::new())
+    }
+
+    fn in_transaction(&self) -> bool {
+        self.in_transaction
     }
 
     fn run(&mut self, _: &str) -> Result<(), SessionError> {
@@ -367,6 +414,11 @@ impl SqlConnection for Noting {
         visit: Visit<'_>,
     ) -> Result<u64, SessionError> {
         let sql = &self.statements[statement];
+        self.in_transaction = match sql.as_str() {
+            "begin" => true,
+            "commit" => false,
+            _ => self.in_transaction,
+        };
         self.noted.push(format!("{sql} {parameters:?}"));
         for (name, number) in &self.rows {
             visit(&OneColumn(name, *number))?;
@@ -456,6 +508,85 @@ fn doubles_truths_and_nothing_are_parameters() {
     );
 }
 
+#[test]
+fn long_chains_of_operators_take_no_more_of_the_stack() {
+    const TERMS: usize = 100_000;
+    assert_eq!(
+        value(&vec!["1"; TERMS].join("+")),
+        Ok(Scalar::Int(TERMS as i64))
+    );
+    assert_eq!(
+        value(&vec!["true"; TERMS].join(" and ")),
+        Ok(Scalar::Bool(true))
+    );
+}
+
+#[test]
+fn a_script_that_leaves_its_transaction_or_pipeline_open_fails_where_it_began() {
+    let refused = |text: &str| carried_out(text, 1, &[]).unwrap_err().to_string();
+    let open = "select 1;\n begin;\nselect 2;\n\\if :n = 1\ncommit;\n\\endif\n";
+    let told = refused(open);
+    assert!(
+        told.starts_with("x.sql:2:2: end of script reached without completing"),
+        "{told}"
+    );
+    assert!(carried_out(&format!("{open}commit;"), 2, &[]).is_ok());
+    let pipeline = "\\startpipeline\n\\if :n = 1\n\\endpipeline\n\\endif\n";
+    let told = refused(pipeline);
+    assert!(
+        told.starts_with("x.sql:1:1: end of script reached with pipeline open"),
+        "{told}"
+    );
+}
+
+#[test]
+fn commands_in_branches_do_what_those_of_pgbench_do() {
+    // What is never evaluated may be unknown; what is, not.
+    assert!(
+        carried_out(
+            "\\if false\n\\if :nope\n\\endif\n\\endif\nselect 1;",
+            1,
+            &[]
+        )
+        .is_ok()
+    );
+    let told = carried_out("\\if true\n\\if :nope\n\\endif\n\\endif", 1, &[]).unwrap_err();
+    assert_eq!(told.to_string(), "x.sql:2:1: undefined variable \"nope\"");
+    assert!(
+        carried_out(
+            "\\set x -5\n\\sleep :x\n\\sleep -1 ms\n\\sleep +1us",
+            1,
+            &[]
+        )
+        .is_ok()
+    );
+    let told = carried_out("\\set x true\n\\sleep :x", 1, &[]).unwrap_err();
+    assert_eq!(
+        told.to_string(),
+        "x.sql:2:1: invalid sleep time \"true\" for variable \"x\""
+    );
+}
+
+#[test]
+fn places_of_long_files_are_found_in_one_pass() {
+    // Were the text counted through for each statement or each condition, this would take minutes.
+    const LINES: usize = 100_000;
+    let nested = format!(
+        "{}{}select 1;",
+        "\\if 1\n".repeat(LINES),
+        "\\endif\n".repeat(LINES)
+    );
+    assert_eq!(program(&nested).statements[0].place, "x.sql:200001:1");
+    let one_line = "select 1; ".repeat(LINES);
+    assert_eq!(
+        program(&one_line).statements[LINES - 1].place,
+        "x.sql:1:999991"
+    );
+    let file = file(&"select 1;\n".repeat(LINES));
+    let all = super::program::statements(&file, &BTreeMap::new(), Dialect::Sqlite).unwrap();
+    assert_eq!(all[LINES - 1].place, "x.sql:100000:1");
+}
+
 /// A random expression, and how it is written with all its brackets.
 fn drawn(random: &mut Random, depth: u32) -> (Expression, String) {
     const BINARY: [(&str, Function); 10] = [
@@ -472,13 +603,13 @@ fn drawn(random: &mut Random, depth: u32) -> (Expression, String) {
     ];
     if depth == 0 || random.uniform(0, 4) == 0 {
         return match random.uniform(0, 3) {
-            0 => (Expression::Constant(Scalar::Bool(true)), "true".to_owned()),
-            1 => (Expression::Constant(Scalar::Null), "null".to_owned()),
-            2 => (Expression::Constant(Scalar::Double(0.5)), ".5".to_owned()),
+            0 => (Expression::constant(Scalar::Bool(true)), "true".to_owned()),
+            1 => (Expression::constant(Scalar::Null), "null".to_owned()),
+            2 => (Expression::constant(Scalar::Double(0.5)), ".5".to_owned()),
             _ => {
                 let number = random.uniform(0, 99);
                 (
-                    Expression::Constant(Scalar::Int(number)),
+                    Expression::constant(Scalar::Int(number)),
                     number.to_string(),
                 )
             }
@@ -488,7 +619,11 @@ fn drawn(random: &mut Random, depth: u32) -> (Expression, String) {
     let (right, right_text) = drawn(random, depth - 1);
     let (sign, function) = BINARY[random.uniform(0, BINARY.len() as i64 - 1) as usize];
     let text = format!("({left_text} {sign} {right_text})");
-    (Expression::Call(function, vec![left, right]), text)
+    let sides = match sign {
+        ">" => [right, left],
+        _ => [left, right],
+    };
+    (Expression::call(function, sides), text)
 }
 
 #[test]

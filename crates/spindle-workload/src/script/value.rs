@@ -90,15 +90,15 @@ impl Scalar {
     }
 }
 
-/// As C's `%.15g` writes a number.
-fn double_text(number: f64) -> String {
+/// As PostgreSQL's `%.15g` writes a number: as C's does, but for what is no finite one (src/port/snprintf.c).
+pub(super) fn double_text(number: f64) -> String {
     const DIGITS: i32 = 15;
     if number.is_nan() {
-        let sign = if number.is_sign_negative() { "-" } else { "" };
-        return format!("{sign}nan");
+        return "NaN".to_owned();
     }
     if number.is_infinite() {
-        return if number > 0.0 { "inf" } else { "-inf" }.to_owned();
+        let sign = if number > 0.0 { "" } else { "-" };
+        return format!("{sign}Infinity");
     }
     let scientific = format!("{number:.*e}", DIGITS as usize - 1);
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -125,6 +125,8 @@ pub(super) enum Variable {
     Scalar(Scalar),
     /// What a definition or an answer gave.
     Text(String),
+    /// What an answer gave that is no text.
+    Bytes(Vec<u8>),
 }
 
 impl Variable {
@@ -145,9 +147,42 @@ impl Variable {
                 name: name.to_owned(),
                 text: text.clone(),
             }),
+            Variable::Bytes(bytes) => {
+                Variable::Text(String::from_utf8_lossy(bytes).into_owned()).value(name)
+            }
+        }
+    }
+
+    /// Its value as a time of `\sleep`: the digits that its text begins with, as C's `atoi` reads them.
+    pub fn time(&self, name: &str) -> Result<i64, NoValue> {
+        let text = match self {
+            Variable::Unset => return Err(NoValue::Undefined(name.to_owned())),
+            Variable::Scalar(scalar) => scalar.text(),
+            Variable::Text(text) => text.clone(),
+            Variable::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        };
+        let number = text.trim_start_matches(BLANKS);
+        let (sign, digits) = match number.strip_prefix('-') {
+            Some(digits) => (-1, digits),
+            None => (1, number.strip_prefix('+').unwrap_or(number)),
+        };
+        let count = digits.bytes().take_while(u8::is_ascii_digit).count();
+        let number: i64 = match count {
+            0 => 0,
+            _ => digits[..count].parse().unwrap_or(i64::MAX),
+        };
+        match number == 0 && !text.starts_with(|first: char| first.is_ascii_digit()) {
+            true => Err(NoValue::NoTime {
+                name: name.to_owned(),
+                text,
+            }),
+            false => Ok(sign * number),
         }
     }
 }
+
+/// What C's `isspace` takes for one.
+const BLANKS: [char; 6] = [' ', '\t', '\n', '\r', '\x0b', '\x0c'];
 
 /// The value that a text writes. Beginnings of words are enough, as for pgbench.
 fn understood(text: &str) -> Option<Scalar> {
@@ -165,15 +200,38 @@ fn understood(text: &str) -> Option<Scalar> {
     if begins("false") || begins("no") || lower == "off" || lower == "of" {
         return Some(Scalar::Bool(false));
     }
-    let number = text.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+    let number = text.trim_start_matches(BLANKS);
     let digits = number.strip_prefix(['+', '-']).unwrap_or(number);
     if !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()) {
         // What looks like a whole number must be one that fits.
         return number.parse().ok().map(Scalar::Int);
     }
+    if digits.starts_with("0x") || digits.starts_with("0X") {
+        let sign = if number.starts_with('-') { -1.0 } else { 1.0 };
+        let double = hexadecimal(&digits[2..])?;
+        return double.is_finite().then_some(Scalar::Double(sign * double));
+    }
     let double: f64 = number.parse().ok()?;
     let says_infinity = digits.starts_with(['i', 'I', 'n', 'N']);
     (double.is_finite() || says_infinity).then_some(Scalar::Double(double))
+}
+
+/// A number in base 16, as C's `strtod` reads it behind `0x`: digits with a point among them, and a power of two.
+fn hexadecimal(text: &str) -> Option<f64> {
+    let (digits, power) = match text.split_once(['p', 'P']) {
+        Some((digits, power)) => (digits, power.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() && part.is_empty() {
+        return None;
+    }
+    let mut number = 0.0;
+    for digit in whole.chars().chain(part.chars()) {
+        number = number * 16.0 + f64::from(digit.to_digit(16)?);
+    }
+    let places = i32::try_from(part.len()).ok()?.checked_mul(4)?;
+    Some(number * 2f64.powi(power.checked_sub(places)?))
 }
 
 #[cfg(test)]
@@ -194,7 +252,9 @@ mod tests {
             (1e300, "1e+300"),
             (std::f64::consts::PI, "3.14159265358979"),
             (999_999_999_999_999.9, "1e+15"),
-            (f64::INFINITY, "inf"),
+            (f64::INFINITY, "Infinity"),
+            (f64::NEG_INFINITY, "-Infinity"),
+            (-f64::NAN, "NaN"),
         ] {
             assert_eq!(double_text(number), text, "{number:e}");
         }
@@ -214,6 +274,10 @@ mod tests {
             ("+12", Some(Scalar::Int(12))),
             ("12.5", Some(Scalar::Double(12.5))),
             ("1e3", Some(Scalar::Double(1000.0))),
+            ("0x10", Some(Scalar::Double(16.0))),
+            ("-0X1.8p1", Some(Scalar::Double(-3.0))),
+            ("0x", None),
+            ("0x1g", None),
             ("99999999999999999999", None),
             ("", None),
             ("blue", None),
@@ -226,6 +290,25 @@ mod tests {
             "no text is kept"
         );
         assert_eq!(Variable::of_text("07"), Variable::Text("07".to_owned()));
+    }
+
+    #[test]
+    fn times_to_sleep_are_read_as_pgbench_reads_them() {
+        let time = |text: &str| Variable::of_text(text).time("x").ok();
+        for (text, wanted) in [
+            ("12", Some(12)),
+            ("-5", Some(-5)),
+            (" 7ms", Some(7)),
+            ("1.9", Some(1)),
+            ("0x10", Some(0)),
+            ("", None),
+            ("soon", None),
+            ("99999999999999999999", Some(i64::MAX)),
+        ] {
+            assert_eq!(time(text), wanted, "{text:?}");
+        }
+        assert_eq!(Variable::Scalar(Scalar::Double(2.5)).time("x"), Ok(2));
+        assert!(Variable::Unset.time("x").is_err());
     }
 
     #[test]

@@ -72,7 +72,8 @@ impl ScriptSettings {
         let client_id = program.names.known("client_id");
         let place = |number: u64| {
             let mut variables = program.beginning.clone();
-            if let Some(client_id) = client_id {
+            // A definition of it stays, as in pgbench.
+            if let Some(client_id) = client_id.filter(|_| !self.define.contains_key("client_id")) {
                 variables[client_id] = Variable::Scalar(Scalar::Int(number as i64));
             }
             Latch::new(variables)
@@ -161,6 +162,17 @@ impl SqlWorkload for ScriptWorkload {
     fn statements(&self, _: Dialect) -> Vec<String> {
         let statements = self.program.statements.iter();
         statements.map(|statement| statement.sql.clone()).collect()
+    }
+
+    fn prepare(&self, connection: &mut dyn SqlConnection) -> Result<(), SessionError> {
+        connection.watch_transactions()?;
+        let statements = self.statements(connection.dialect());
+        for (number, error) in connection.prepare_what_can(&statements)? {
+            if !self.program.makes(&error.to_string()) {
+                return Err(error.at(&self.program.statements[number].place));
+            }
+        }
+        Ok(())
     }
 
     fn place(&self, of: Origin) -> Option<&str> {

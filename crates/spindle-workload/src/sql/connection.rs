@@ -136,7 +136,17 @@ pub trait SqlConnection: Send {
     ///
     /// # Errors
     /// See [`SessionError`]; so for the others.
-    fn prepare(&mut self, statements: &[String]) -> Result<(), SessionError>;
+    fn prepare(&mut self, statements: &[String]) -> Result<(), SessionError> {
+        let first = self.prepare_what_can(statements)?.into_iter().next();
+        first.map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// The same. A statement that cannot be prepared now is prepared when it is used first; why each of these could
+    /// not, by its number.
+    fn prepare_what_can(
+        &mut self,
+        statements: &[String],
+    ) -> Result<Vec<(usize, SessionError)>, SessionError>;
 
     /// Carries out statements as they are written, one after the other.
     fn run(&mut self, sql: &str) -> Result<(), SessionError>;
@@ -158,6 +168,17 @@ pub trait SqlConnection: Send {
     /// Undoes the transaction, if there is one.
     fn rollback(&mut self) -> Result<(), SessionError>;
 
+    /// From now on [`SqlConnection::in_transaction`] is asked for.
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    fn watch_transactions(&mut self) -> Result<(), SessionError> {
+        Ok(())
+    }
+
+    /// Whether a transaction is open, failed or not, as the database said with its last answer.
+    fn in_transaction(&self) -> bool;
+
     /// Carries out a prepared statement; the number of rows it changed.
     fn execute(&mut self, statement: usize, parameters: &[Value<'_>]) -> Result<u64, SessionError>;
 
@@ -168,6 +189,17 @@ pub trait SqlConnection: Send {
         parameters: &[Value<'_>],
         visit: Visit<'_>,
     ) -> Result<u64, SessionError>;
+
+    /// As [`SqlConnection::query`], of values that are kept and sent again: none of them may change on its way. A
+    /// database that can write any value as a text does so.
+    fn query_to_keep(
+        &mut self,
+        statement: usize,
+        parameters: &[Value<'_>],
+        visit: Visit<'_>,
+    ) -> Result<u64, SessionError> {
+        self.query(statement, parameters, visit)
+    }
 
     /// Sends a prepared statement whose answer [`SqlConnection::end_pipeline`] takes; only where the dialect
     /// has [`Dialect::has_pipelines`].

@@ -95,19 +95,14 @@ pub trait SqlWorkload: Send + Sync {
     /// See [`SessionError`]; it says which statement, when that comes from a file.
     fn prepare(&self, connection: &mut dyn SqlConnection) -> Result<(), SessionError> {
         let statements = self.statements(connection.dialect());
-        let Err(error) = connection.prepare(&statements) else {
-            return Ok(());
-        };
-        for (number, statement) in statements.iter().enumerate() {
-            let Some(place) = self.place(Origin::Statement(number)) else {
-                break;
-            };
-            connection.rollback()?;
-            connection
-                .prepare(std::slice::from_ref(statement))
-                .map_err(|error| error.at(place))?;
+        let refused = connection.prepare_what_can(&statements)?;
+        match refused.into_iter().next() {
+            None => Ok(()),
+            Some((number, error)) => Err(match self.place(Origin::Statement(number)) {
+                Some(place) => error.at(place),
+                None => error,
+            }),
         }
-        Err(error)
     }
 
     /// Transactions that a client carries out before it ends, where the workload says so.

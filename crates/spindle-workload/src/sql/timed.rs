@@ -162,8 +162,11 @@ impl SqlConnection for Timed {
         self.connection.dialect()
     }
 
-    fn prepare(&mut self, statements: &[String]) -> Result<(), SessionError> {
-        self.connection.prepare(statements)
+    fn prepare_what_can(
+        &mut self,
+        statements: &[String],
+    ) -> Result<Vec<(usize, SessionError)>, SessionError> {
+        self.connection.prepare_what_can(statements)
     }
 
     fn run(&mut self, sql: &str) -> Result<(), SessionError> {
@@ -190,6 +193,14 @@ impl SqlConnection for Timed {
         self.connection.rollback()
     }
 
+    fn watch_transactions(&mut self) -> Result<(), SessionError> {
+        self.connection.watch_transactions()
+    }
+
+    fn in_transaction(&self) -> bool {
+        self.connection.in_transaction()
+    }
+
     fn execute(&mut self, statement: usize, parameters: &[Value<'_>]) -> Result<u64, SessionError> {
         self.timed(statement, |connection| {
             connection.execute(statement, parameters)
@@ -204,6 +215,17 @@ impl SqlConnection for Timed {
     ) -> Result<u64, SessionError> {
         self.timed(statement, |connection| {
             connection.query(statement, parameters, visit)
+        })
+    }
+
+    fn query_to_keep(
+        &mut self,
+        statement: usize,
+        parameters: &[Value<'_>],
+        visit: Visit<'_>,
+    ) -> Result<u64, SessionError> {
+        self.timed(statement, |connection| {
+            connection.query_to_keep(statement, parameters, visit)
         })
     }
 
