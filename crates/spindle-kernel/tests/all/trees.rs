@@ -426,7 +426,7 @@ fn a_leaf_that_a_split_leaves_empty_is_taken_out() {
             of_first += 1;
         }
         session.rollback().await.unwrap();
-        // All but one. The entries stay until the transaction ends: so there is no room, and they are split from others.
+        // All but one. The entries stay until the transaction ends, so there is no room, and the leaf is split.
         for number in 0..of_first - 1 {
             let old = key(1000 * number);
             assert!(session.delete_by_key(&table, &index, &old).await.unwrap());
