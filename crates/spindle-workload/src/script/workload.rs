@@ -210,3 +210,36 @@ impl SqlWorkload for ScriptWorkload {
         self.data.compare_answers(connection)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_defined_client_id_is_that_of_all_clients() {
+        let client_ids = |define: &[(&str, &str)]| {
+            let define = define.iter();
+            let settings = ScriptSettings {
+                scripts: vec![TextFile {
+                    name: "x.sql".to_owned(),
+                    weight: 1,
+                    text: "select :client_id;".to_owned(),
+                }],
+                load: Vec::new(),
+                check: Vec::new(),
+                define: define
+                    .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+                    .collect(),
+            };
+            let made = settings.workload(Dialect::Postgres, 2, 7);
+            let made = made.unwrap_or_else(|(_, mistake)| panic!("{mistake:?}"));
+            let number = made.program.names.known("client_id").unwrap();
+            let ids = made.places.iter();
+            ids.map(|variables| variables.lock()[number].clone())
+                .collect::<Vec<_>>()
+        };
+        let of = |number| Variable::Scalar(Scalar::Int(number));
+        assert_eq!(client_ids(&[]), [of(0), of(1)]);
+        assert_eq!(client_ids(&[("client_id", "5")]), [of(5), of(5)]);
+    }
+}
