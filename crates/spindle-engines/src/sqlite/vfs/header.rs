@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_relied_on_is_refused() {
-        let refused = |bytes: &[u8]| Header::read(bytes).unwrap_err();
+        let refused = |bytes: &[u8]| Header::read(bytes).unwrap_err().to_string();
         let sound = header(4096, 9);
         assert!(refused(&sound[..99]).contains("no SQLite database"));
         assert!(refused(&[0x5A; 4096]).contains("no SQLite database"));

@@ -166,7 +166,7 @@ fn what_holds_no_database_to_work_with_is_refused() {
     let refused = |begin: &[u8], medium: Medium| {
         let device = Handed(TestDevice::new(medium, begin, Vec::new()));
         match Database::open("x", Arc::new(device)) {
-            Err(reason) => reason,
+            Err(reason) => reason.to_string(),
             Ok(_) => panic!("it was opened"),
         }
     };
