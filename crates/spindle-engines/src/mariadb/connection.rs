@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -201,14 +201,18 @@ impl Access {
 
 /// What an error means when an encrypted connection is made: a server that is not to be trusted is no lost one.
 fn encrypted_error(error: mysql::Error, host: &str) -> SessionError {
-    let inner = match &error {
+    match input_output(&error).and_then(tls::tls_error) {
+        Some(inner) => SessionError::Failed(tls::words(inner, host)),
+        None => session_error(error),
+    }
+}
+
+/// The system's error that is in one of the client library's.
+fn input_output(error: &mysql::Error) -> Option<&io::Error> {
+    match error {
         mysql::Error::IoError(inner) => Some(inner),
         mysql::Error::CodecError(inner) => inner.source().and_then(|inner| inner.downcast_ref()),
         _ => None,
-    };
-    match inner.and_then(tls::tls_error) {
-        Some(inner) => SessionError::Failed(tls::words(inner, host)),
-        None => session_error(error),
     }
 }
 
@@ -231,15 +235,15 @@ pub(super) fn session_error(error: mysql::Error) -> SessionError {
 
 /// An error without the names of the library's types.
 fn words_of(error: &mysql::Error) -> String {
-    match error {
-        mysql::Error::MySqlError(refused) => refused.to_string(),
-        mysql::Error::IoError(error) if error.kind() == ErrorKind::WouldBlock => {
+    match (error, input_output(error)) {
+        (_, Some(inner)) if inner.kind() == ErrorKind::WouldBlock => {
             "it takes connections, but does not answer: is it a server of MariaDB or MySQL, and does it still work?"
                 .to_owned()
         }
-        mysql::Error::IoError(error) => error.to_string(),
-        mysql::Error::DriverError(error) => error.to_string(),
-        error => error.to_string(),
+        (_, Some(inner)) => inner.to_string(),
+        (mysql::Error::MySqlError(refused), None) => refused.to_string(),
+        (mysql::Error::DriverError(error), None) => error.to_string(),
+        (error, None) => error.to_string(),
     }
 }
 
@@ -526,5 +530,8 @@ mod tests {
         assert_eq!(of(1064), SessionError::Failed(no()));
         let io = mysql::Error::IoError(ErrorKind::BrokenPipe.into());
         assert!(matches!(session_error(io), SessionError::Lost(_)));
+        let silent = io::Error::from(ErrorKind::WouldBlock);
+        let silent = session_error(mysql::Error::CodecError(silent.into()));
+        assert!(matches!(&silent, SessionError::Lost(why) if why.contains("does not answer")));
     }
 }
