@@ -149,16 +149,23 @@ impl Access {
     /// # Errors
     /// See [`SessionError`].
     pub fn connect(&self) -> Result<Conn, SessionError> {
-        if !self.has_answered.load(Ordering::Relaxed) {
-            self.open(Some(ANSWER_LIMIT))?;
-            self.has_answered.store(true, Ordering::Relaxed);
-        }
+        self.await_an_answer()?;
         self.open(None)
     }
 
     /// Connects a client that gives up when the server does not answer within this time.
     pub fn connect_for(&self, patience: Duration) -> Result<Conn, SessionError> {
+        self.await_an_answer()?;
         self.open(Some(patience))
+    }
+
+    /// Logs in and out once, as the limit of a client's patience holds for all of its life.
+    fn await_an_answer(&self) -> Result<(), SessionError> {
+        if !self.has_answered.load(Ordering::Relaxed) {
+            self.open(Some(ANSWER_LIMIT))?;
+            self.has_answered.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     fn open(&self, patience: Option<Duration>) -> Result<Conn, SessionError> {

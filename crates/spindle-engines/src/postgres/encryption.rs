@@ -50,6 +50,8 @@ pub(super) fn connect(
                     Err(error) if is_refused(&error) => error,
                     decided => return decided,
                 },
+                // Who does not answer this does not answer anything.
+                Err(error @ SessionError::Lost(_)) => return Err(error),
                 Err(error) => error,
             };
             let again = reach(address).and_then(come);
