@@ -28,14 +28,14 @@ impl Rate {
         per_s.or_else(|| parse_percent(text).map(|percent| Rate::OfSlowest(thousandths(percent))))
     }
 
-    /// Arrivals a second, where the slowest layout does `slowest_per_s`, to three decimals; `None` while that is needed
-    /// and not known.
+    /// Arrivals a second, where the slowest layout does `slowest_per_s`; `None` while that is needed and not known. A part
+    /// of it has three figures and three decimals at most, as a maximum is known no better.
     pub fn per_s(self, slowest_per_s: Option<f64>) -> Option<f64> {
         match self {
             Rate::PerSecond(thousandths) => Some(thousandths as f64 / THOUSAND),
             Rate::OfSlowest(thousandths) => {
-                let part = |slowest: f64| (slowest * thousandths as f64 / 100.0).round();
-                slowest_per_s.map(|slowest| part(slowest).max(1.0) / THOUSAND)
+                let part = |slowest: f64| slowest * thousandths as f64 / (100.0 * THOUSAND);
+                slowest_per_s.map(|slowest| three_figures(part(slowest)))
             }
         }
     }
@@ -44,6 +44,13 @@ impl Rate {
     pub fn is_of_slowest(self) -> bool {
         matches!(self, Rate::OfSlowest(_))
     }
+}
+
+/// A number with three figures and three decimals at most, and no less than the last of these.
+fn three_figures(number: f64) -> f64 {
+    let unit = 10_f64.powf((number.log10().floor() - 2.0).max(-3.0));
+    let rounded = (number / unit).round() * unit;
+    ((rounded * THOUSAND).round() / THOUSAND).max(1.0 / THOUSAND)
 }
 
 impl fmt::Display for Rate {
@@ -99,6 +106,15 @@ mod tests {
             (part.per_s(None), part.per_s(Some(500.0))),
             (None, Some(150.0))
         );
+        for (slowest, rate) in [
+            (207.839, 62.4),
+            (61_234.0, 18_400.0),
+            (3.9, 1.17),
+            (0.011, 0.003),
+            (0.0001, 0.001),
+        ] {
+            assert_eq!(part.per_s(Some(slowest)), Some(rate), "{slowest}");
+        }
         let rate = Rate::parse("200/s").unwrap();
         assert_eq!(
             (rate.per_s(None), rate.per_s(Some(500.0))),
