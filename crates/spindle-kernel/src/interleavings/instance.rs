@@ -3,7 +3,7 @@
 use super::*;
 use crate::instance::CHECKPOINT_BEFORE_RECOVERY;
 use crate::processes::checkpoint::CHECKPOINT_AFTER_FAILURE;
-use crate::{CONTROL_FILE_BYTES, Instance, RowId, Shutdown, create_database};
+use crate::{CONTROL_FILE_BYTES, Instance, RowId, Shutdown, create_database, datafile_blocks};
 use spindle_io::explore::{Shows, explore, must_find};
 use spindle_io::{Completion, IoError, IoFailure, IoOutcome, Limits, Operation};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ fn storage() -> Storage {
         double_write: None,
         temp: Vec::new(),
         undo: memory("undo", blocks(16)),
-        data: vec![memory("data1", blocks(513))],
+        data: vec![memory("data1", blocks(datafile_blocks(BLOCK_BYTES, 512)))],
     }
 }
 
