@@ -28,8 +28,8 @@ impl Rate {
         per_s.or_else(|| parse_percent(text).map(|percent| Rate::OfSlowest(thousandths(percent))))
     }
 
-    /// Arrivals a second, where the slowest layout does `slowest_per_s`; `None` while that is needed and not known. A part
-    /// of it has three figures and three decimals at most, as a maximum is known no better.
+    /// Arrivals a second, where the slowest layout does `slowest_per_s`; `None` while that is needed and not known. A
+    /// part of it has three figures and three decimals at most, as a maximum is known no better.
     pub fn per_s(self, slowest_per_s: Option<f64>) -> Option<f64> {
         match self {
             Rate::PerSecond(thousandths) => Some(thousandths as f64 / THOUSAND),
