@@ -28,14 +28,14 @@ const SIGN: u8 = 9;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Expression(Vec<Act>);
 
-/// A part of an expression. Those that skip leave out so many that follow.
+/// A part of an expression. Those that skip say how many of the next parts are left out.
 #[derive(Debug, Clone, PartialEq)]
 enum Act {
     /// Puts a value on the stack.
     Constant(Scalar),
     /// Puts a variable on the stack, by its number among [`Names`].
     Variable(usize),
-    /// Puts the value of a function in the place of its arguments, of which there are so many.
+    /// Replaces this number of arguments by the value of a function.
     Call(Function, usize),
     /// The first side of `and` if `goes_on`, else of `or`: skips the second if it need not be looked at.
     Logical {
