@@ -33,7 +33,7 @@ pub struct DiskDescription {
     pub failure_group: String,
     /// The device it is attached by, if it is.
     pub device: Option<String>,
-    /// `online`, `resyncing`, `offline`, `leaving` or `leaving, offline`.
+    /// `online`, `offline`, `leaving` or `leaving, offline`.
     pub state: &'static str,
     /// Bytes of the whole disk.
     pub capacity_bytes: u64,
@@ -69,11 +69,10 @@ impl DiskGroup {
         let disks = state.disks.iter().map(|(number, entry)| {
             let member = members.get(*number);
             let space = &book.space.disks[number];
-            let words = match (entry.is_leaving, member.map(|member| member.is_readable)) {
+            let words = match (entry.is_leaving, member) {
                 (true, None) => "leaving, offline",
                 (true, Some(_)) => "leaving",
-                (false, Some(true)) => "online",
-                (false, Some(false)) => "resyncing",
+                (false, Some(_)) => "online",
                 (false, None) => "offline",
             };
             DiskDescription {

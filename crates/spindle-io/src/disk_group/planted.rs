@@ -12,8 +12,6 @@ pub(crate) enum Planted {
     ChangeMapNotWritten,
     /// A mount does not make the copies equal that a crash may have left different.
     MountSkipsResync,
-    /// A returning disk is read without having been brought up to date.
-    ReturnsStale,
     /// A moved extent counts before its bytes are on stable storage.
     MovesUnflushed,
     /// A moved extent's old place is given away before the move is in the metadata.

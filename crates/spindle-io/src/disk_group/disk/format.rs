@@ -34,7 +34,7 @@
 //!
 //! Change map: `SPNDLMAP` (8), CRC32C (4), log2 of the allocation units for each bit (4), incarnation of the disk (8),
 //! step of the map (8), zeros to 64, then a bit for each group of allocation units: extents that begin in them have had
-//! writes under way, or may have been changed while a disk that holds a copy was offline.
+//! writes under way.
 //!
 //! Metadata records (snapshots and changes) are in `store`.
 

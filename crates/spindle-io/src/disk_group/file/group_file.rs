@@ -188,7 +188,7 @@ impl GroupFile {
     fn is_marked(&self, spot: Spot) -> bool {
         let members = self.core.members.load();
         let mut marked = true;
-        for (member, place) in members.to_write(self.extent(spot)) {
+        for (member, place) in members.attached(self.extent(spot)) {
             member.map.touch(place.au);
             marked &= member.map.is_set(place.au);
         }
@@ -201,7 +201,7 @@ impl GroupFile {
             return MirroredWrite::submit(self.arc(), spot, request);
         }
         let members = self.core.members.load();
-        let Some((member, place)) = members.to_write(self.extent(spot)).next() else {
+        let Some((member, place)) = members.attached(self.extent(spot)).next() else {
             self.map.leave(spot.extent, Access::Write);
             let reason = self.nothing_to_use(spot);
             return Completion::ready(self.refused(request.offset, request.operation, reason));

@@ -29,8 +29,8 @@ impl GroupFile {
         let found = loop {
             let members = self.core.members.load_full();
             let mut others: Vec<_> = members
-                .to_write(self.extent(spot))
-                .filter(|(member, _)| member.is_readable && !bad.contains(&member.disk))
+                .attached(self.extent(spot))
+                .filter(|(member, _)| !bad.contains(&member.disk))
                 .collect();
             others.sort_by_key(|(member, _)| member.is_suspect);
             let Some((member, place)) = others.first() else {
@@ -68,8 +68,7 @@ impl GroupFile {
     async fn mend(&self, spot: Spot, bytes: u64, disk: u16) {
         let members = self.core.members.load_full();
         let attached = members.get(disk);
-        let Some(member) = attached.filter(|member| member.is_readable && !member.is_suspect)
-        else {
+        let Some(member) = attached.filter(|member| !member.is_suspect) else {
             return;
         };
         let mended = {
@@ -84,10 +83,9 @@ impl GroupFile {
 
     async fn rewrite(&self, spot: Spot, bytes: u64, member: &Arc<Member>) -> bool {
         let members = self.core.members.load_full();
-        let is_source = |other: &&(&Arc<Member>, _)| {
-            other.0.is_readable && !other.0.is_suspect && other.0.disk != member.disk
-        };
-        let copies: Vec<_> = members.to_write(self.extent(spot)).collect();
+        let is_source =
+            |other: &&(&Arc<Member>, _)| !other.0.is_suspect && other.0.disk != member.disk;
+        let copies: Vec<_> = members.attached(self.extent(spot)).collect();
         let bad = copies.iter().find(|(other, _)| other.disk == member.disk);
         let (Some((source, from)), Some((_, to))) = (copies.iter().find(is_source), bad) else {
             return true;

@@ -36,11 +36,11 @@ impl MirroredWrite {
     pub(crate) fn submit(file: Arc<GroupFile>, spot: Spot, request: Request) -> Completion {
         let members = file.core.members.load();
         let mut targets: Vec<_> = members
-            .to_write(file.extent(spot))
+            .attached(file.extent(spot))
             .map(|(member, place)| (Arc::clone(member), member.byte_of(place) + spot.offset))
             .collect();
         drop(members);
-        if !targets.iter().any(|(member, _)| member.is_readable) {
+        if targets.is_empty() {
             file.map.leave(spot.extent, Access::Write);
             let reason = file.nothing_to_use(spot);
             return Completion::ready(file.refused(request.offset, request.operation, reason));
@@ -150,9 +150,7 @@ impl MirroredWrite {
         let members = file.core.members.load_full();
         let counts = |member: &Arc<Member>| {
             let attached = members.get(member.disk);
-            attached.is_some_and(|other| {
-                other.is_readable && Arc::ptr_eq(&other.device, &member.device)
-            })
+            attached.is_some_and(|other| Arc::ptr_eq(&other.device, &member.device))
         };
         if is_settled && good.iter().any(counts) {
             return Ok(());

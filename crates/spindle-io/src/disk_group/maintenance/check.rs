@@ -175,7 +175,7 @@ impl Core {
         }
         let expected = state.encode();
         let members = self.members.load_full();
-        for member in members.all().filter(|member| member.is_readable) {
+        for member in members.all() {
             let found = Store::read(&member.device, member.layout, &state.group_id).await;
             let what = match (found, look_at(&member.device).await) {
                 (Err(error), _) => Some(format!("its metadata cannot be read: {error}")),
@@ -202,9 +202,8 @@ impl Core {
         report: &mut CheckReport,
     ) {
         let members = self.members.load_full();
-        let mut copies: Vec<(&Arc<Member>, UnitPlace)> =
-            members.to_write(&map.extents()[extent]).collect();
-        copies.retain(|(member, _)| member.is_readable);
+        let copies: Vec<(&Arc<Member>, UnitPlace)> =
+            members.attached(&map.extents()[extent]).collect();
         report.extents += 1;
         let bytes = map.shape.extent_bytes(extent);
         for at in (0..bytes).step_by(PIECE_BYTES as usize) {
@@ -250,10 +249,7 @@ impl Core {
         let members = self.members.load_full();
         let disks = self.book.lock().state.disks.clone();
         for (number, entry) in &disks {
-            if members
-                .get(*number)
-                .is_some_and(|member| member.is_readable)
-            {
+            if members.get(*number).is_some() {
                 continue;
             }
             for (file, map) in files {

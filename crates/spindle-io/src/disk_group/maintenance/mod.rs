@@ -1,4 +1,4 @@
-//! What is done with a group while it is used: disks that join, leave and return; spreading files evenly again; looking
+//! What is done with a group while it is used: disks that join and leave; spreading files evenly again; looking
 //! whether everything is as it should be.
 
 pub(crate) mod check;

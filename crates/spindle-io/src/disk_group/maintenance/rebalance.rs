@@ -252,15 +252,13 @@ impl Core {
         new: UnitPlace,
     ) -> Result<(), DiskGroupError> {
         if map.copies() > 1 {
-            // While a disk with a copy is offline, this place has to say what that disk has missed.
+            // Where the copies may differ, a mount after a crash has to find that out at the new place, too.
             self.mark(&[new]).await?;
         }
         let members = self.members.load_full();
         let extent = &map.extents()[step.extent];
         let readable = |place: UnitPlace| {
-            let member = members
-                .get(place.disk)
-                .filter(|member| member.is_readable)?;
+            let member = members.get(place.disk)?;
             Some((Arc::clone(member), place))
         };
         let source = if extent.has_diverged() {

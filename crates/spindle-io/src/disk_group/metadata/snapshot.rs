@@ -22,9 +22,7 @@ use crate::disk_group::disk::format::{DISKS_MAX, DiskLayout, is_allocation_unit}
 use crate::disk_group::extents::map::{COPIES_MAX, ExtentMap, UnitPlace};
 use crate::disk_group::extents::striping::{STRIPE_WIDTH, Shape, Striping};
 use crate::disk_group::metadata::encoding::{Decoder, Encoder};
-use crate::disk_group::metadata::state::{
-    Change, DiskEntry, FileEntry, MetadataVersion, Redundancy, State,
-};
+use crate::disk_group::metadata::state::{Change, DiskEntry, FileEntry, Redundancy, State};
 
 /// More than there ever will be: what is counted from a damaged number on would overflow.
 const COUNT_MAX: u64 = 1 << 62;
@@ -99,15 +97,10 @@ impl Change {
                 to.u16(*disk);
                 encode_disk(entry, &mut to);
             }
-            Change::DiskOffline { disk, last_online } => {
+            Change::DiskOffline { disk } => {
                 to.u8(2);
                 to.u16(*disk);
-                to.u64(last_online.mount);
-                to.u64(last_online.step);
-            }
-            Change::DiskOnline { disk } => {
-                to.u8(3);
-                to.u16(*disk);
+                to.0.extend(UNUSED);
             }
             Change::DiskLeaving { disk } => {
                 to.u8(4);
@@ -150,14 +143,11 @@ impl Change {
                 disk: from.u16().filter(|disk| *disk < DISKS_MAX)?,
                 entry: decode_disk(&mut from, au_bytes)?,
             },
-            2 => Change::DiskOffline {
-                disk: from.u16()?,
-                last_online: MetadataVersion {
-                    mount: from.u64()?,
-                    step: from.u64()?,
-                },
-            },
-            3 => Change::DiskOnline { disk: from.u16()? },
+            2 => {
+                let disk = from.u16()?;
+                from.bytes(UNUSED.len())?;
+                Change::DiskOffline { disk }
+            }
             4 => Change::DiskLeaving { disk: from.u16()? },
             5 => Change::DiskRemoved { disk: from.u16()? },
             6 => Change::FileCreated {
@@ -177,6 +167,8 @@ impl Change {
     }
 }
 
+/// Bytes of a disk that earlier versions wrote and nothing reads.
+const UNUSED: [u8; 16] = [0; 16];
 const ONLINE: u8 = 1;
 const LEAVING: u8 = 2;
 
@@ -187,8 +179,7 @@ fn encode_disk(entry: &DiskEntry, to: &mut Encoder) {
     to.u32(entry.total_aus);
     to.u32(entry.slot_aus);
     to.u8((u8::from(entry.is_online) * ONLINE) | (u8::from(entry.is_leaving) * LEAVING));
-    to.u64(entry.last_online.mount);
-    to.u64(entry.last_online.step);
+    to.0.extend(UNUSED);
 }
 
 fn decode_disk(from: &mut Decoder<'_>, au_bytes: u64) -> Option<DiskEntry> {
@@ -200,6 +191,7 @@ fn decode_disk(from: &mut Decoder<'_>, au_bytes: u64) -> Option<DiskEntry> {
         slot_aus,
     };
     layout.is_sane().then_some(())?;
+    from.bytes(UNUSED.len())?;
     Some(DiskEntry {
         name,
         failure_group,
@@ -208,10 +200,6 @@ fn decode_disk(from: &mut Decoder<'_>, au_bytes: u64) -> Option<DiskEntry> {
         slot_aus,
         is_online: flags & ONLINE != 0,
         is_leaving: flags & LEAVING != 0,
-        last_online: MetadataVersion {
-            mount: from.u64()?,
-            step: from.u64()?,
-        },
     })
 }
 
@@ -277,7 +265,6 @@ mod tests {
     #[test]
     fn changes_and_snapshots_are_read_as_they_were_written() {
         let entry = file(&[[place(0, 4), place(1, 4)], [place(1, 5), place(0, 5)]]);
-        let last_online = MetadataVersion { mount: 99, step: 3 };
         let moved = Change::CopyMoved {
             file: 3,
             extent: 1,
@@ -304,15 +291,7 @@ mod tests {
             Change::FileCreated { file: 4, entry },
             Change::FileRemoved { file: 4 },
             moved,
-            Change::DiskOffline {
-                disk: 0,
-                last_online,
-            },
-            Change::DiskOnline { disk: 0 },
-            Change::DiskOffline {
-                disk: 1,
-                last_online,
-            },
+            Change::DiskOffline { disk: 1 },
             Change::DiskLeaving { disk: 1 },
             Change::DiskRemoved { disk: 2 },
         ];
@@ -332,10 +311,7 @@ mod tests {
         );
         assert_eq!((decoded.next_disk, decoded.next_file), (3, 5));
         let entry = &decoded.disks[&1];
-        assert_eq!(
-            (entry.is_online, entry.is_leaving, entry.last_online),
-            (false, true, last_online)
-        );
+        assert_eq!((entry.is_online, entry.is_leaving), (false, true));
         for end in 0..bytes.len() {
             assert!(State::decode(&bytes[..end]).is_none());
         }

@@ -40,15 +40,6 @@ impl Redundancy {
     }
 }
 
-/// A moment in the life of the metadata.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct MetadataVersion {
-    /// Identity of the mount, drawn when it began.
-    pub(crate) mount: u64,
-    /// Number of the last change.
-    pub(crate) step: u64,
-}
-
 /// A disk, as the group knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DiskEntry {
@@ -57,12 +48,10 @@ pub(crate) struct DiskEntry {
     pub(crate) incarnation: u64,
     pub(crate) total_aus: u32,
     pub(crate) slot_aus: u32,
-    /// Its copies are good and may be read.
+    /// Its copies are good. Once it is offline it stays so, and can only be dropped.
     pub(crate) is_online: bool,
     /// It is to be emptied and then to leave the group.
     pub(crate) is_leaving: bool,
-    /// When it was last online; of no meaning while it is.
-    pub(crate) last_online: MetadataVersion,
 }
 
 /// A file of the group.
@@ -100,10 +89,6 @@ pub(crate) enum Change {
     },
     DiskOffline {
         disk: u16,
-        last_online: MetadataVersion,
-    },
-    DiskOnline {
-        disk: u16,
     },
     DiskLeaving {
         disk: u16,
@@ -134,12 +119,7 @@ impl State {
                 self.disks.insert(*disk, entry.clone());
                 self.next_disk = self.next_disk.max(disk + 1);
             }
-            Change::DiskOffline { disk, last_online } => {
-                let entry = self.disks.get_mut(disk)?;
-                entry.is_online = false;
-                entry.last_online = *last_online;
-            }
-            Change::DiskOnline { disk } => self.disks.get_mut(disk)?.is_online = true,
+            Change::DiskOffline { disk } => self.disks.get_mut(disk)?.is_online = false,
             Change::DiskLeaving { disk } => self.disks.get_mut(disk)?.is_leaving = true,
             Change::DiskRemoved { disk } => drop(self.disks.remove(disk)?),
             Change::FileCreated { file, entry } => {
@@ -160,14 +140,6 @@ impl State {
             }
         }
         Some(())
-    }
-
-    /// What is known of this moment.
-    pub(crate) fn moment(&self) -> MetadataVersion {
-        MetadataVersion {
-            mount: self.mount,
-            step: self.step,
-        }
     }
 
     /// Where things lie on a disk of the group.
@@ -243,7 +215,6 @@ pub(crate) mod tests {
             slot_aus: 1,
             is_online: true,
             is_leaving: false,
-            last_online: MetadataVersion { mount: 0, step: 0 },
         }
     }
 

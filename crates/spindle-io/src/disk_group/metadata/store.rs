@@ -58,14 +58,6 @@ impl Store {
         }
     }
 
-    /// The same store, whose next record is a snapshot.
-    pub(crate) fn outdated(self) -> Store {
-        Store {
-            next_at: u64::MAX,
-            ..self
-        }
-    }
-
     /// The record that notes `change`, which `state` contains already; a snapshot when there is no room for a change.
     /// `None` when the state is too large for the disk.
     pub(crate) fn entry(&self, state: &State, change: &[u8]) -> Option<Entry> {

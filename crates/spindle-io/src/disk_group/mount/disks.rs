@@ -13,7 +13,7 @@ use crate::disk_group::disk::format::{
     DiskLayout, Membership, backup_at, check_name,
 };
 use crate::disk_group::error::DiskGroupError;
-use crate::disk_group::metadata::state::{DiskEntry, MetadataVersion, State};
+use crate::disk_group::metadata::state::{DiskEntry, State};
 use crate::disk_group::mounted::change_map::ChangeMap;
 use crate::disk_group::mounted::members::Member;
 use crate::env::Env;
@@ -134,7 +134,6 @@ pub(crate) fn new_entry(
         slot_aus: layout.slot_aus,
         is_online: true,
         is_leaving: false,
-        last_online: MetadataVersion { mount: 0, step: 0 },
     })
 }
 
@@ -163,7 +162,6 @@ pub(crate) fn member(state: &State, disk: u16, device: &Device, map: ChangeMap) 
         failure_group: entry.failure_group.clone(),
         device: Arc::clone(device),
         layout: state.layout_of(entry),
-        is_readable: true,
         is_suspect: false,
         is_preferred: false,
         map: Arc::new(map),

@@ -171,10 +171,9 @@ async fn mount(
         group: state.group_name.clone(),
         what: misplaced.to_string(),
     })?;
-    let last_online = state.moment();
     for disk in missing {
         let entry = state.disks.get_mut(&disk).expect("it is one of them");
-        (entry.is_online, entry.last_online) = (false, last_online);
+        entry.is_online = false;
     }
     state.epoch += 1;
     state.mount = draw(env, &[state.mount, state.step, env.now()]);
@@ -306,9 +305,9 @@ async fn resync(core: &Arc<Core>) -> Result<(), DiskGroupError> {
     for map in core.all_maps() {
         for number in 0..map.extents().len() {
             let members = core.members.load_full();
-            let mut copies = members.to_write(&map.extents()[number]);
+            let mut copies = members.attached(&map.extents()[number]);
             if map.copies() > 1 && copies.any(|(member, place)| member.map.is_set(place.au)) {
-                core.equalise(&map, number, None).await?;
+                core.equalise(&map, number).await?;
             }
         }
     }

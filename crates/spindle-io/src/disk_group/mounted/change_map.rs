@@ -1,11 +1,9 @@
-//! The change map: which extents may differ from copy to copy. It does three things with one bit for each allocation
+//! The change map: which extents may differ from copy to copy. It does two things with one bit for each allocation
 //! unit (or some, on large disks) of each disk:
 //!
 //! - **After a crash** the copies of an extent that was being written may differ, and a reader must not see one and
 //!   then the other. Before the first write to a mirrored extent its bits are set, durably, on all disks that hold a
 //!   copy; a mount makes the copies of all extents with a bit set equal before anybody reads.
-//! - **While a disk is offline** no bit of an extent with a copy on it is cleared. What the disk missed is then what
-//!   has a bit set: this is all that is copied when the disk returns.
 //! - **Cheaply**: a write whose bits are set looks them up in memory and goes on. Bits are cleared lazily, with a map
 //!   that is written anyway, when their extents have not been written for a while and everything written is on stable
 //!   storage.
@@ -126,14 +124,6 @@ impl ChangeMap {
             self.set[at].fetch_or(*bits, Ordering::SeqCst);
             self.wanted[at].fetch_and(!bits, Ordering::SeqCst);
         }
-    }
-
-    /// The same disk's map, empty, to be written after the one that is on the disk.
-    pub(crate) fn emptied(&self, layout: DiskLayout) -> ChangeMap {
-        let map = ChangeMap::new(self.incarnation, layout, false);
-        map.step
-            .store(self.step.load(Ordering::Relaxed), Ordering::Relaxed);
-        map
     }
 
     /// Writes the map with all bits that are wanted.

@@ -1,4 +1,4 @@
-//! Copying extents between disks of the group: making copies equal after a crash, bringing a disk up to date, moving.
+//! Copying extents between disks of the group: making copies equal after a crash, moving.
 
 use std::sync::Arc;
 
@@ -54,31 +54,24 @@ pub(crate) async fn copy(
 }
 
 impl Core {
-    /// Makes the attached copies of an extent (only those on disk `only`, if given) equal to the first that may be
-    /// read. A disk that fails meanwhile is taken offline. Nobody may write the extent. Errors: that would lose data.
+    /// Makes the attached copies of an extent equal to the first. A disk that fails meanwhile is taken offline. Nobody
+    /// may write the extent. Errors: that would lose data.
     pub(crate) async fn equalise(
         &self,
         map: &ExtentMap,
         number: usize,
-        only: Option<u16>,
     ) -> Result<(), DiskGroupError> {
         let extent = &map.extents()[number];
         loop {
             let members = self.members.load_full();
             let copies: Vec<Copy> = members
-                .to_write(extent)
+                .attached(extent)
                 .map(|(member, place)| (Arc::clone(member), place))
                 .collect();
-            let Some(from) = copies.iter().find(|(member, _)| member.is_readable) else {
+            let Some((from, to)) = copies.split_first() else {
                 return self.check_mounted();
             };
-            let wanted = |disk: u16| disk != from.0.disk && only.is_none_or(|only| only == disk);
-            let to: Vec<Copy> = copies
-                .iter()
-                .filter(|(member, _)| wanted(member.disk))
-                .cloned()
-                .collect();
-            match copy(from, &to, map.shape.extent_bytes(number), false).await {
+            match copy(from, to, map.shape.extent_bytes(number), false).await {
                 Ok(()) => {
                     extent.set_diverged(false);
                     return Ok(());

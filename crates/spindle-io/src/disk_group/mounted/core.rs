@@ -177,10 +177,10 @@ impl Core {
         &self,
         change: Option<Change>,
     ) -> Result<Vec<(u16, IoError)>, DiskGroupError> {
-        // Who joins or returns comes first: were the others to say that it belongs, and it not to know, it would be
+        // Who joins comes first: were the others to say that it belongs, and it not to know, it would be
         // taken for an old copy after a crash.
         let joins = match &change {
-            Some(Change::DiskAdded { disk, .. } | Change::DiskOnline { disk }) => Some(*disk),
+            Some(Change::DiskAdded { disk, .. }) => Some(*disk),
             _ => None,
         };
         let entries = self.book.lock().next_entries(&self.name, change);
@@ -221,10 +221,8 @@ impl Core {
     /// Lets a disk go, in memory.
     fn note_offline(&self, disk: u16) -> Result<Change, DiskGroupError> {
         self.change_members(|members| members.remove(disk));
-        let mut book = self.book.lock();
-        let last_online = book.state.moment();
-        let change = Change::DiskOffline { disk, last_online };
-        book.apply(&self.name, &change)?;
+        let change = Change::DiskOffline { disk };
+        self.book.lock().apply(&self.name, &change)?;
         Ok(change)
     }
 
@@ -233,13 +231,7 @@ impl Core {
         let turn = self.turn().await?;
         let members = self.members.load_full();
         let attached = members.get(member.disk);
-        let Some(attached) = attached.filter(|other| Arc::ptr_eq(&other.device, &member.device))
-        else {
-            return Ok(());
-        };
-        if !attached.is_readable {
-            // It was never back.
-            self.change_members(|members| members.remove(member.disk));
+        if !attached.is_some_and(|other| Arc::ptr_eq(&other.device, &member.device)) {
             return Ok(());
         }
         self.check_redundancy(&[member.disk])?;
@@ -266,9 +258,7 @@ impl Core {
     /// Whether the group has every mirrored extent without these disks.
     fn check_redundancy(&self, without: &[u16]) -> Result<(), DiskGroupError> {
         let members = self.members.load_full();
-        let is_good = |disk: u16| {
-            !without.contains(&disk) && members.get(disk).is_some_and(|member| member.is_readable)
-        };
+        let is_good = |disk: u16| !without.contains(&disk) && members.get(disk).is_some();
         let refused = |why: String| {
             let name = members
                 .get(without[0])

@@ -97,8 +97,7 @@ impl Core {
         self.write_maps(&changed).await
     }
 
-    /// Sets bits again that were set `before` and whose extents are being written, may differ, or have a copy on a disk
-    /// that is offline.
+    /// Sets bits again that were set `before` and whose extents are being written or may differ.
     fn keep_needed_bits(&self, before: &[Vec<u64>]) {
         let members = self.members.load_full();
         let was_set = |member: &Member, au: u32| {
@@ -112,15 +111,10 @@ impl Core {
         };
         for map in self.all_maps() {
             for extent in map.extents().iter().filter(|_| map.copies() > 1) {
-                let is_missed = extent.places().any(|place| {
-                    members
-                        .get(place.disk)
-                        .is_none_or(|member| !member.is_readable)
-                });
-                if !is_missed && !extent.has_writes() && !extent.has_diverged() {
+                if !extent.has_writes() && !extent.has_diverged() {
                     continue;
                 }
-                for (member, place) in members.to_write(extent) {
+                for (member, place) in members.attached(extent) {
                     if was_set(member, place.au) {
                         let (word, bit) = member.map.bit(place.au);
                         member.map.set[word].fetch_or(bit, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! The disks of a mounted group as an I/O sees them: which are attached, and which copies may be read. The list is
+//! The disks of a mounted group as an I/O sees them: which are attached, and which copy to read. The list is
 //! replaced as a whole when something changes, and read without a latch.
 
 use std::sync::Arc;
@@ -16,8 +16,6 @@ pub(crate) struct Member {
     pub(crate) failure_group: String,
     pub(crate) device: Device,
     pub(crate) layout: DiskLayout,
-    /// Its copies are good; else it is being brought up to date: written, but not read.
-    pub(crate) is_readable: bool,
     /// A write or a flush of it has failed, and it has not been decided what follows: read only where there is no other
     /// copy.
     pub(crate) is_suspect: bool,
@@ -62,18 +60,15 @@ impl Members {
         }
     }
 
-    /// The copy of an extent to read: one of the preferred failure group, else the first that may be read; one on a
-    /// suspect disk only if there is no other.
+    /// The copy of an extent to read: one of the preferred failure group, else the first; one on a suspect disk only if
+    /// there is no other.
     #[inline]
     pub(crate) fn to_read<'a>(
         &'a self,
         extent: &'a Extent,
     ) -> Option<(&'a Arc<Member>, UnitPlace)> {
         let mut best: Option<(&Arc<Member>, UnitPlace)> = None;
-        for (member, place) in self
-            .to_write(extent)
-            .filter(|(member, _)| member.is_readable)
-        {
+        for (member, place) in self.attached(extent) {
             let rank = |member: &Member| (!member.is_suspect, member.is_preferred);
             if best.is_none_or(|(other, _)| rank(member) > rank(other)) {
                 best = Some((member, place));
@@ -84,7 +79,7 @@ impl Members {
 
     /// The copies of an extent that are on attached disks.
     #[inline]
-    pub(crate) fn to_write<'a>(
+    pub(crate) fn attached<'a>(
         &'a self,
         extent: &'a Extent,
     ) -> impl Iterator<Item = (&'a Arc<Member>, UnitPlace)> {
