@@ -2,6 +2,7 @@
 
 use crate::comparison::{NO_FIGURE, milliseconds};
 use spindle_result::{CaseCapacity, RunResult};
+use spindle_text::quantity::thousands;
 
 /// What the columns are.
 pub(crate) const HEADER: [&str; 6] = [
@@ -31,7 +32,7 @@ pub(crate) fn rows(result: &RunResult) -> Vec<Vec<String>> {
                 milliseconds(capacity.p99_ms),
                 rate(&capacity),
                 format!("{:.0} %", 100.0 * capacity.of_closed_loop),
-                format!("{:.0}", capacity.knee_per_s),
+                thousands(capacity.knee_per_s),
             ])
         })
         .collect()
@@ -40,7 +41,7 @@ pub(crate) fn rows(result: &RunResult) -> Vec<Vec<String>> {
 fn rate(capacity: &CaseCapacity) -> String {
     let interval = capacity.ci95.map_or_else(
         || NO_FIGURE.to_owned(),
-        |(low, high)| format!("{:.0}-{high:.0}", low.max(0.0)),
+        |(low, high)| format!("{}-{}", thousands(low.max(0.0)), thousands(high)),
     );
-    format!("{:.0} ({interval})", capacity.rate_per_s)
+    format!("{} ({interval})", thousands(capacity.rate_per_s))
 }

@@ -378,7 +378,7 @@ fn percent(value: f64) -> String {
 /// Milliseconds in about three figures.
 pub(crate) fn milliseconds(value: f64) -> String {
     match value {
-        value if value >= 99.5 => format!("{value:.0}"),
+        value if value >= 99.5 => thousands(value),
         value if value >= 9.95 => format!("{value:.1}"),
         value => format!("{value:.2}"),
     }

@@ -2,6 +2,7 @@
 
 use crate::comparison::NO_FIGURE;
 use spindle_result::{Cost, Ranking, RunResult, costs};
+use spindle_text::quantity::thousands;
 
 /// What the columns are.
 pub(crate) const HEADER: [&str; 5] = [
@@ -27,7 +28,7 @@ pub(crate) fn rows(result: &RunResult, ranking: &Ranking) -> Vec<Vec<String>> {
                 "{:.2} {currency}",
                 cost.price.hundredths_per_month as f64 / 100.0
             ),
-            format!("{:.0}", cost.rate_per_s),
+            thousands(cost.rate_per_s),
             format!("{:.3} {currency}", cost.per_million),
             cost.dominated_by.unwrap_or_else(|| NO_FIGURE.to_owned()),
         ]

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use spindle_stats::TimeSeries;
+use spindle_text::quantity::thousands;
 
 use super::bulk_load;
 use super::capacity;
@@ -297,7 +298,7 @@ fn throughput_table(result: &RunResult, series: &[SampledTrial]) -> String {
                 numbered(result, layout),
                 ranking.load.in_column(),
                 timeline.typical_round.to_string(),
-                format!("{:.0}", samples.best().unwrap_or(0.0)),
+                thousands(samples.best().unwrap_or(0.0)),
                 sparkline(&averages(samples), highest),
             ]);
         }
@@ -464,7 +465,7 @@ fn method(result: &RunResult) -> String {
                 trial.position.to_string(),
                 numbered(result, &case.id.layout),
                 case.id.load.in_column(),
-                format!("{:.0}", trial.tpm),
+                thousands(trial.tpm),
                 trial.restore.method.clone(),
                 (if trial.restore.verified { "yes" } else { "no" }).to_owned(),
             ]

@@ -15,6 +15,7 @@ use spindle_run::listener::{Listener, Said};
 use spindle_run::replay::RunState;
 use spindle_run::trial::protocol;
 use spindle_system::caches::Activity;
+use spindle_text::quantity::thousands;
 
 /// What a trial takes besides warm-up and measured time, before one has been seen.
 const TRIAL_OVERHEAD: Duration = Duration::from_secs(3);
@@ -162,7 +163,7 @@ impl Progress {
             false => "warming up",
         };
         self.watch(|run_view| run_view.trial_goes_on(heard));
-        self.show(&format!("{phase}, {:.0} tpm so far", heard.tpm));
+        self.show(&format!("{phase}, {} tpm so far", thousands(heard.tpm)));
     }
 
     /// The trial is over: what it found, or why it broke off.
@@ -266,10 +267,10 @@ const FLUSH_WORTH_SAYING_S: f64 = 0.05;
 fn found(trial: &Trial) -> String {
     match trial.flush_s() {
         Some(flush_s) if flush_s >= FLUSH_WORTH_SAYING_S => format!(
-            "{:.0} tpm (measured {:.1} s + flush {flush_s:.1} s)",
-            trial.tpm,
+            "{} tpm (measured {:.1} s + flush {flush_s:.1} s)",
+            thousands(trial.tpm),
             trial.measured_s - flush_s
         ),
-        _ => format!("{:.0} tpm", trial.tpm),
+        _ => format!("{} tpm", thousands(trial.tpm)),
     }
 }

@@ -2,6 +2,7 @@
 //! one request under way to the knee. The best point of all is named.
 
 use maud::{Markup, html};
+use spindle_text::quantity::thousands;
 
 use super::figure::{Figure, Figures};
 use super::{Axis, Frame, Mark, Size, both, colour_class, draw, greatest};
@@ -79,8 +80,8 @@ fn row(curve: &LimitCurve, point: &LimitPoint) -> Vec<String> {
     vec![
         curve.name.clone(),
         point.depth.to_string(),
-        format!("{:.0}{unsteady}", point.iops),
-        format!("{:.0}", point.mb_per_s),
+        format!("{}{unsteady}", thousands(point.iops)),
+        thousands(point.mb_per_s),
         time(point.mean_us),
         time(point.p50_us),
         time(point.p99_us),
@@ -97,11 +98,11 @@ fn marks(curves: &[&LimitCurve], throughput: &dyn Fn(&LimitPoint) -> f64) -> Vec
         for point in &curve.points {
             let is_best = curve.best_depth == Some(point.depth);
             let says = format!(
-                "{}, depth {}: {:.0} per second, {:.0} MB/s, mean {}, p99 {}",
+                "{}, depth {}: {} per second, {} MB/s, mean {}, p99 {}",
                 curve.name,
                 point.depth,
-                point.iops,
-                point.mb_per_s,
+                thousands(point.iops),
+                thousands(point.mb_per_s),
                 time(point.mean_us),
                 time(point.p99_us)
             );

@@ -9,6 +9,7 @@ use super::{Axis, Frame, Mark, Size, both, colour_class, draw, greatest};
 use crate::capacity::{HEADER, NOTE, rows};
 use crate::load_curve::LoadCurve;
 use spindle_result::{Case, RateStep, RunResult};
+use spindle_text::quantity::thousands;
 
 /// p99 is drawn up to this many times the promise: beyond it only that it was broken counts.
 const PROMISES_MAX: f64 = 3.0;
@@ -144,8 +145,10 @@ impl Curve {
         let mut marks = vec![Mark::line(format!("average {class}"), line)];
         marks.extend(self.points.iter().map(|point| {
             let told = format!(
-                "{}, {:.0} per second: p99 {:.2} ms",
-                self.name, point.0, point.1
+                "{}, {} per second: p99 {:.2} ms",
+                self.name,
+                thousands(point.0),
+                point.1
             );
             Mark::dot(format!("dot {class}"), shown(point), 4.0, told)
         }));

@@ -1,6 +1,7 @@
 //! Latency at fixed rates: p50 and p99 of reads that come whether those before were answered or not.
 
 use maud::{Markup, html};
+use spindle_text::quantity::thousands;
 
 use super::figure::{Figure, Figures};
 use super::{Axis, Frame, Mark, Size, both, colour_class, draw, greatest};
@@ -61,7 +62,7 @@ pub(crate) fn figure(lines: &[RateLine], id: &str, heading: &str) -> Markup {
 fn row(line: &RateLine) -> Vec<String> {
     let is_kept_up = if line.is_kept_up { "yes" } else { "no" };
     vec![
-        format!("{:.0}", line.rate_per_s),
+        thousands(line.rate_per_s),
         time(line.p50_us),
         time(line.p99_us),
         is_kept_up.to_owned(),
@@ -77,8 +78,8 @@ fn marks(lines: &[RateLine]) -> Vec<Mark> {
         marks.push(Mark::line(format!("average {class}"), line));
         marks.extend(lines.iter().map(|line| {
             let says = format!(
-                "{:.0} per second: {name} {}",
-                line.rate_per_s,
+                "{} per second: {name} {}",
+                thousands(line.rate_per_s),
                 time(of(line))
             );
             Mark::dot(format!("dot {class}"), at(line), 4.0, says)

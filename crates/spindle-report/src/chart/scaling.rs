@@ -6,6 +6,7 @@ use super::figure::{Figure, Figures};
 use super::{Axis, Frame, Mark, Size, both, colour_class, draw, greatest};
 use crate::comparison::NO_FIGURE;
 use spindle_result::{Case, RunResult, Throughput};
+use spindle_text::quantity::thousands;
 
 /// How far intervals are drawn, in highest means.
 const INTERVALS_MAX: f64 = 1.5;
@@ -53,9 +54,7 @@ pub(crate) fn figure(result: &RunResult, id: &str, heading: &str) -> Option<Mark
         let figures = levels.iter().map(|clients| {
             let mut points = points.iter();
             let point = points.find(|point| point.layout == layout && point.clients == *clients);
-            point.map_or(NO_FIGURE.to_owned(), |point| {
-                format!("{:.0}", point.tpm.mean)
-            })
+            point.map_or(NO_FIGURE.to_owned(), |point| thousands(point.tpm.mean))
         });
         [vec![name(layout)], figures.collect()].concat()
     };
@@ -133,8 +132,9 @@ fn marks(
                 (x(point), point.tpm.mean),
                 4.0,
                 format!(
-                    "{name}, {} clients: {:.0} tpm",
-                    point.clients, point.tpm.mean
+                    "{name}, {} clients: {} tpm",
+                    point.clients,
+                    thousands(point.tpm.mean)
                 ),
             ));
         }

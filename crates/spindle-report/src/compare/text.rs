@@ -10,6 +10,7 @@ use crate::comparison::{milliseconds, ratio};
 use crate::table::{BOLD, CYAN, GREEN, RED, Style, YELLOW, align_right, lines, paint, plain_table};
 use spindle_result::{Measure, RatioEstimate, Verdict};
 use spindle_stats::MAX_ROUNDS;
+use spindle_text::quantity::thousands;
 
 /// The runs' figures say how sure they are within each; what else changed between two days they cannot know.
 const BETWEEN_RUNS: &str = "Intervals cover noise within a run only, not changes between runs. To see how large those are, run the \
@@ -159,7 +160,7 @@ fn row(case: &CaseComparison) -> Vec<String> {
         return row;
     };
     let (write, unit): (fn(f64) -> String, &str) = match measure {
-        Measure::Throughput => (|tpm| format!("{tpm:.0}"), "tpm"),
+        Measure::Throughput => (thousands, "tpm"),
         Measure::P99 => (|us| milliseconds(us / 1e3), "ms (p99)"),
     };
     let interval = |(low, high)| format!("({}-{})", ratio(low), ratio(high));

@@ -8,6 +8,7 @@ use crate::comparison::milliseconds;
 use crate::table::{BOLD, GREEN, RED, Style, paint};
 use spindle_result::Measure;
 use spindle_stats::HISTORY_MIN;
+use spindle_text::quantity::thousands;
 
 /// Differences that a line names; more are counted.
 const DIFFERENCES_SHOWN: usize = 3;
@@ -70,7 +71,7 @@ fn one(history: &History<'_>, style: Style) -> String {
 fn level(case: &CaseHistory) -> String {
     let last = case.values.last().map_or(0.0, |(_, value)| *value);
     let last = match case.measure {
-        Measure::Throughput => format!("{last:.0} tpm"),
+        Measure::Throughput => format!("{} tpm", thousands(last)),
         Measure::P99 => format!("p99 {} ms", milliseconds(last / 1e3)),
     };
     let noise = case.noise.map_or_else(String::new, |noise| {

@@ -11,6 +11,7 @@ use crate::sentences;
 use crate::table::{self, BOLD, CYAN, Style, align_right, lines, number, paint, plain_table};
 use spindle_result::StoredRun;
 use spindle_result::{Case, Finding, Load, Ranking, ResponseTime, RunRecord, RunResult, TimePart};
+use spindle_text::quantity::thousands;
 
 pub use sparkline::sparkline;
 
@@ -129,12 +130,15 @@ fn throughput(result: &RunResult, record: &RunRecord, group: &[&Case], style: St
             format!("  {}", number(result, &case.id.layout)),
             case.id.layout.clone(),
             sparkline(tpm, full, cells.min(SPARKLINE_CELLS_MAX)),
-            format!("{mean:.0}"),
+            thousands(mean),
         ]);
     }
     align_right(&mut table, 3);
     let load = of_load(result, first.id.load);
-    let title = format!("Throughput over the measured time {load}; a whole bar is {full:.0} tpm):");
+    let title = format!(
+        "Throughput over the measured time {load}; a whole bar is {} tpm):",
+        thousands(full)
+    );
     format!("{}{}\n\n", heading(&title, style), lines(&table))
 }
 

@@ -14,6 +14,7 @@ use ratatui::widgets::{Block, Cell, Paragraph, Row, Table, Wrap};
 use super::{CaseView, RunView, UnderWay};
 use spindle_report::show::sparkline;
 use spindle_result::Wait;
+use spindle_text::quantity::thousands;
 
 /// Lines of notes, and of waits, at most.
 const NOTES: u16 = 4;
@@ -94,7 +95,7 @@ fn under_way(run: &RunView, now: Instant) -> String {
                 true => "measuring",
                 false => "warming up",
             };
-            format!("{phase}, {:.0} tpm so far", heard.tpm)
+            format!("{phase}, {} tpm so far", thousands(heard.tpm))
         }
     };
     format!("round {round}: {layout}, {load}, for {seconds} s: {doing}")
@@ -151,7 +152,7 @@ fn longest_name(run: &RunView) -> u16 {
 fn row(case: &CaseView, rounds: u32, full: f64, cells: usize, is_current: bool) -> Row<'_> {
     let mean = match case.finished_tpm.as_slice() {
         [] => String::new(),
-        tpm => format!("{:.0}", tpm.iter().sum::<f64>() / tpm.len() as f64),
+        tpm => thousands(tpm.iter().sum::<f64>() / tpm.len() as f64),
     };
     let done = match case.has_failed {
         true => "failed".to_owned(),

@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -16,11 +16,16 @@ use spindle_system::io_limit::{IoLimit, Rates};
 
 use crate::limits::{Disk, can_limit, output, own_directory};
 
-/// Measurements do not run beside each other.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// A measurement that is held to a limit, or whose flushes are counted, has no other measurement beside it.
+static MEASUREMENTS: RwLock<()> = RwLock::new(());
 
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
+    MEASUREMENTS.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// For a measurement that may run beside others like it, but not beside one that is [`alone`].
+pub(crate) fn beside_others() -> RwLockReadGuard<'static, ()> {
+    MEASUREMENTS.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// No ledger can be there, and no limits are kept for later runs: what is measured here is measured beside builds.
@@ -182,7 +187,7 @@ fn memory_kib(process: u32) -> u64 {
 
 #[test]
 fn a_device_that_takes_no_writes_is_enough() {
-    let _alone = alone();
+    let _shared = beside_others();
     if !spindle_harness::is_root_or_skip("a loop device") {
         return;
     }
@@ -202,7 +207,7 @@ fn a_device_that_takes_no_writes_is_enough() {
 
 #[test]
 fn a_cached_file_is_called_cached() {
-    let _alone = alone();
+    let _shared = beside_others();
     let directory = own_directory();
     written(&directory.path().join("data"), 32 << 20);
     let arguments = ["data", "--caching", "buffered", "--time", "10s"];
@@ -215,7 +220,7 @@ fn a_cached_file_is_called_cached() {
 
 #[test]
 fn a_directory_is_measured_and_left_as_it_was() {
-    let _alone = alone();
+    let _shared = beside_others();
     let directory = own_directory();
     let arguments = [".", "--time", "10s", "--size", "32MiB", "--json"];
     let ended = calibrate(&arguments, directory.path());
@@ -305,7 +310,7 @@ fn what_flushes_sooner_than_the_disk_is_suspect_and_needs_decide_the_code() {
 /// One point of ORION's matrix, as files under its names.
 #[test]
 fn a_run_type_of_orion_writes_its_files() {
-    let _alone = alone();
+    let _shared = beside_others();
     let directory = own_directory();
     written(&directory.path().join("data"), 16 << 20);
     let knobs = [

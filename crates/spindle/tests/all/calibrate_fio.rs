@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::calibrate::{NOWHERE, alone};
+use crate::calibrate::{NOWHERE, beside_others};
 use crate::limits::own_directory;
 
 fn run(program: &str, arguments: &[&str], directory: &Path) -> Output {
@@ -92,7 +92,7 @@ fn figures_of_the_real_fio_stand_beside_ours() {
     if !has_fio() {
         return;
     }
-    let _alone = alone();
+    let _shared = beside_others();
     let directory = own_directory();
     let at = directory.path();
     let point = ["--run", "advanced", "--matrix", "point", "--num-small", "2"];

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::calibrate::alone;
+use crate::calibrate::beside_others;
 use crate::end_to_end::Place;
 
 const EXPERIMENT: &str = r#"
@@ -30,7 +30,7 @@ const SAYS: &str = "that spindle calibrate found";
 
 #[test]
 fn a_run_is_set_beside_the_limits_of_its_device() {
-    let _alone = alone();
+    let _shared = beside_others();
     let place = Place::empty();
     fs::write(place.path().join("experiment.toml"), EXPERIMENT).unwrap();
     let what = [

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::calibrate::alone;
+use crate::calibrate::beside_others;
 use crate::end_to_end::Place;
 
 const EXPERIMENT: &str = r#"
@@ -58,7 +58,7 @@ fn names(place: &Place) -> Vec<String> {
 
 #[test]
 fn the_layouts_of_an_experiment_are_measured_side_by_side_and_removed() {
-    let _alone = alone();
+    let _shared = beside_others();
     let place = place();
     let usual = ["--flushes", "--time", "10s", "--quiet"];
     let ended = place.output(&[&["calibrate", "layouts.toml", "--json"], &usual[..]].concat());
@@ -92,7 +92,7 @@ fn the_layouts_of_an_experiment_are_measured_side_by_side_and_removed() {
 
 #[test]
 fn what_is_read_of_a_made_layout_is_measured_too() {
-    let _alone = alone();
+    let _shared = beside_others();
     let place = place();
     let arguments = [
         "calibrate",

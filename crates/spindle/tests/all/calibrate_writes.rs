@@ -13,7 +13,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::calibrate::alone;
+use crate::calibrate::beside_others;
 use crate::limits::{output, own_directory};
 
 const MIB: usize = 1 << 20;
@@ -159,7 +159,7 @@ fn what_may_not_be_written_keeps_every_byte() {
     if !can_run() {
         return;
     }
-    let _alone = alone();
+    let _shared = beside_others();
     let mut scene = Scene::new();
     let full = scene.disk("full", 0x5a);
     let other = scene.disk("other", 0);
@@ -225,7 +225,7 @@ fn an_empty_device_is_written_and_given_back_empty() {
     if !can_run() {
         return;
     }
-    let _alone = alone();
+    let _shared = beside_others();
     let mut scene = Scene::new();
     let device = scene.disk("disk", 0);
     let found = scene.measured(&[&device], &["--write-percent", "50", "--size", "16MiB"]);
@@ -259,7 +259,7 @@ fn a_device_is_erased_only_when_it_is_named() {
     if !can_run() {
         return;
     }
-    let _alone = alone();
+    let _shared = beside_others();
     let mut scene = Scene::new();
     let device = scene.disk("disk", 0x5a);
     let arguments = [
@@ -279,7 +279,7 @@ fn an_interrupt_and_spindle_clean_give_a_device_back() {
     if !can_run() {
         return;
     }
-    let _alone = alone();
+    let _shared = beside_others();
     let mut scene = Scene::new();
     let device = scene.disk("disk", 0);
     let mut child = scene.writing(&device);
@@ -324,7 +324,7 @@ impl Watch {
 
 #[test]
 fn nothing_is_opened_for_writing_without_the_option() {
-    let _alone = alone();
+    let _shared = beside_others();
     let mut scene = Scene::new();
     let image = scene.image("file", 0x5a);
     let mut targets = vec!["file".to_owned()];

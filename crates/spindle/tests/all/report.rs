@@ -122,7 +122,7 @@ fn at_a_fixed_rate_people_read_of_times() {
     }
     for wrong in [
         "throughput relative",
-        "30000 tpm",
+        "30,000 tpm",
         "tpm, a / b",
         "is fastest",
     ] {
