@@ -10,7 +10,6 @@ use std::sync::atomic::AtomicBool;
 use lz4_flex::block::{compress_into, get_maximum_output_size};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use serde::{Deserialize, Serialize};
 use spindle_io::Frame;
 
 use crate::block_files::{FileSet, OpenFiles, Run, go_on_unless};
@@ -30,15 +29,6 @@ pub struct LoadingGolden {
     interrupted: Arc<AtomicBool>,
 }
 
-/// How far LZ4 packs a loaded file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PackedShare {
-    /// Name of the file.
-    pub file: String,
-    /// Packed size in percent of its size; a little over 100 for random bytes.
-    pub packed_percent: u64,
-}
-
 /// Where a golden copy's blocks are taken from once it is sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
@@ -56,7 +46,6 @@ pub struct Golden {
     sums: Vec<Vec<u32>>,
     /// Each block of each file, when they are kept in memory.
     blocks: Option<Vec<Vec<Frame>>>,
-    packed: Vec<PackedShare>,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -73,19 +62,10 @@ enum Source<'a> {
 
 impl Golden {
     /// Makes the files of `shape` in `directory`, the plain way, full of pseudo-random bytes from `seed`: whatever the
-    /// load leaves untouched is written and does not compress. Errors: [`LayoutError::BadShape`], a file exists, no
-    /// space; nothing is left then.
+    /// load leaves untouched is written and does not compress. Once `interrupted`, it fails, and so does whatever is
+    /// done with the golden copy or with images of it. Errors: [`LayoutError::BadShape`], [`LayoutError::Interrupted`],
+    /// a file exists, no space; nothing is left then.
     pub fn create(
-        directory: &Path,
-        shape: &Shape,
-        seed: u64,
-    ) -> Result<LoadingGolden, LayoutError> {
-        Golden::create_unless(directory, shape, seed, &Arc::default())
-    }
-
-    /// The same; once `interrupted`, it fails, and so does whatever is done with the golden copy or with images of it.
-    /// Errors: [`LayoutError::Interrupted`], or as there.
-    pub fn create_unless(
         directory: &Path,
         shape: &Shape,
         seed: u64,
@@ -131,7 +111,7 @@ impl LoadingGolden {
             Kept::OnDisk => None,
             Kept::InMemory => Some(files.frames_of_all()?),
         };
-        let (sums, packed) = examine(&self.shape, &files, &open, blocks.as_deref())?;
+        let sums = examine(&self.shape, &files, &open, blocks.as_deref())?;
         open.settle()?;
         drop(open);
         Ok(Arc::new(Golden {
@@ -139,7 +119,6 @@ impl LoadingGolden {
             files,
             sums,
             blocks,
-            packed,
             interrupted: self.interrupted,
         }))
     }
@@ -168,14 +147,14 @@ struct Examined {
     packed_bytes: u64,
 }
 
-/// Reads everything, into `blocks` if they are given: checksums of all blocks, and how far the files that hold data can
-/// be packed.
+/// Reads everything, into `blocks` if they are given; returns the checksums of all blocks. Errors:
+/// [`LayoutError::Compressible`] for a file that holds data, or the device's.
 fn examine(
     shape: &Shape,
     files: &FileSet,
     open: &OpenFiles<'_>,
     blocks: Option<&[Vec<Frame>]>,
-) -> Result<(Vec<Vec<u32>>, Vec<PackedShare>), LayoutError> {
+) -> Result<Vec<Vec<u32>>, LayoutError> {
     let shape_files = shape.files();
     let is_judged = |file: usize| matches!(shape_files[file].kind, FileKind::Undo | FileKind::Data);
     let examined = files.for_each(&files.all_runs(), |run, frames| {
@@ -202,7 +181,6 @@ fn examine(
         sums[run.file][first..first + run.blocks].copy_from_slice(&of_run);
         packed_bytes[run.file] += more;
     }
-    let mut packed = Vec::new();
     for (index, file) in shape_files
         .iter()
         .enumerate()
@@ -216,12 +194,8 @@ fn examine(
                 least_percent: LEAST_PACKED_PERCENT,
             });
         }
-        packed.push(PackedShare {
-            file: file.name(),
-            packed_percent,
-        });
     }
-    Ok((sums, packed))
+    Ok(sums)
 }
 
 fn sum(frame: &Frame) -> u32 {
@@ -244,16 +218,11 @@ impl Golden {
         &self.shape
     }
 
-    /// How far its data and undo files can be packed, for the record of the run.
-    pub fn packed(&self) -> &[PackedShare] {
-        &self.packed
-    }
-
     pub(crate) fn files(&self) -> &FileSet {
         &self.files
     }
 
-    /// See [`Golden::create_unless`].
+    /// See [`Golden::create`].
     pub(crate) fn interrupted(&self) -> &Arc<AtomicBool> {
         &self.interrupted
     }
@@ -330,7 +299,7 @@ mod tests {
             double_write_bytes: 0,
             temp_bytes: Vec::new(),
         };
-        let loading = Golden::create(place.path(), &shape, 1).unwrap();
+        let loading = Golden::create(place.path(), &shape, 1, &Arc::default()).unwrap();
         let golden = loading.seal(Kept::InMemory).unwrap();
         let run = Run {
             file: 4,

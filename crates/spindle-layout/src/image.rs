@@ -22,12 +22,14 @@ use crate::reflink::{make_clones, put_back_clones};
 use crate::shape::{DatabaseFiles, FileManager};
 
 /// What makes one image differ from another of the same golden copy. Layouts that agree in it share an image.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageSpec {
     /// Where its files are to be.
     pub files: DatabaseFiles,
     /// What makes those that lie on a file system.
     pub manager: FileManager,
+    /// Files that they share their blocks with, if they do: made first, on the same file systems.
+    pub originals: Option<DatabaseFiles>,
 }
 
 words! {
@@ -93,7 +95,6 @@ pub struct Image {
     golden: Arc<Golden>,
     set: FileSet,
     files: DatabaseFiles,
-    /// What the files share their blocks with, if they do.
     originals: Option<DatabaseFiles>,
     /// How the files lay when they were made; regions lie where they lie.
     extents: Vec<Option<Extents>>,
@@ -143,15 +144,16 @@ struct Restored {
 /// Makes files with the golden copy's contents.
 fn copy_golden(
     golden: &Golden,
-    spec: &ImageSpec,
+    files: &DatabaseFiles,
+    manager: FileManager,
     unfinished: &mut Unfinished,
 ) -> Result<(), LayoutError> {
     let source = golden.open()?;
     let frames = golden.files().frames(golden.files().run_blocks())?;
     let block_bytes = golden.shape().block_bytes;
-    let (shape_files, places) = (golden.shape().files(), spec.files.named());
+    let (shape_files, places) = (golden.shape().files(), files.named());
     for (index, (file, (_, place))) in shape_files.iter().zip(places).enumerate() {
-        create_file(spec.manager, place, file.bytes, |offset, piece| {
+        create_file(manager, place, file.bytes, |offset, piece| {
             go_on_unless(golden.interrupted())?;
             let run = Run {
                 file: index,
@@ -173,41 +175,27 @@ fn copy_golden(
 impl Image {
     /// Makes the files of an image with the golden copy's contents, reads them back past the page cache, and remembers
     /// how they lie. Errors: a file exists, no space, direct I/O refused (to the ODM manager),
-    /// [`LayoutError::GoldenDamaged`], [`LayoutError::CopyDiffers`], [`LayoutError::Unwritten`]; the files made so far
-    /// are removed then.
-    pub fn provision(golden: &Arc<Golden>, spec: &ImageSpec) -> Result<Image, LayoutError> {
+    /// [`LayoutError::GoldenDamaged`], [`LayoutError::CopyDiffers`], [`LayoutError::Unwritten`], and with originals
+    /// those of a file system that cannot share blocks ([`crate::reflink_refusal`]); the files made so far are removed
+    /// then.
+    pub fn provision(golden: &Arc<Golden>, spec: ImageSpec) -> Result<Image, LayoutError> {
         let mut unfinished = Unfinished::default();
-        copy_golden(golden, spec, &mut unfinished)?;
-        Image::new(golden, &spec.files, None, unfinished)
-    }
-
-    /// The same, with files that share their blocks with `originals`, which are made first, on the same file systems.
-    /// Errors: as above, and those of the file system that cannot do so ([`crate::reflink_refusal`]).
-    pub fn provision_clones(
-        golden: &Arc<Golden>,
-        spec: &ImageSpec,
-        originals: DatabaseFiles,
-    ) -> Result<Image, LayoutError> {
-        let mut unfinished = Unfinished::default();
-        let of_originals = ImageSpec {
-            files: originals.clone(),
-            manager: spec.manager,
-        };
-        copy_golden(golden, &of_originals, &mut unfinished)?;
-        make_clones(&originals, &spec.files, &mut unfinished)?;
-        Image::new(golden, &spec.files, Some(originals), unfinished)
-    }
-
-    fn new(
-        golden: &Arc<Golden>,
-        files: &DatabaseFiles,
-        originals: Option<DatabaseFiles>,
-        unfinished: Unfinished,
-    ) -> Result<Image, LayoutError> {
+        let ImageSpec {
+            files,
+            manager,
+            originals,
+        } = spec;
+        match &originals {
+            None => copy_golden(golden, &files, manager, &mut unfinished)?,
+            Some(originals) => {
+                copy_golden(golden, originals, manager, &mut unfinished)?;
+                make_clones(originals, &files, &mut unfinished)?;
+            }
+        }
         let mut image = Image {
             golden: Arc::clone(golden),
-            set: FileSet::new(golden.shape(), files, golden.interrupted())?,
-            files: files.clone(),
+            set: FileSet::new(golden.shape(), &files, golden.interrupted())?,
+            files,
             originals,
             extents: Vec::new(),
         };
@@ -240,11 +228,6 @@ impl Image {
     /// Its files.
     pub fn files(&self) -> &DatabaseFiles {
         &self.files
-    }
-
-    /// The golden copy it is put back to.
-    pub fn golden(&self) -> &Arc<Golden> {
-        &self.golden
     }
 
     /// Puts the image back to the golden copy and leaves nothing of either in the page cache. With a list, its blocks

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use spindle_layout::{Cleaned, LedgerError, clean_with};
+use spindle_layout::{Cleaned, LedgerError};
 use spindle_system::SystemTree;
 
 use spindle_run::schemas::drop_recorded;
@@ -22,7 +22,7 @@ pub struct Report {
 /// # Errors
 /// The directory of the ledgers cannot be read.
 pub fn clean(ledgers: &Path, dry_run: bool) -> Result<Report, LedgerError> {
-    let cleaned = clean_with(
+    let cleaned = spindle_layout::clean(
         ledgers,
         &SystemTree::default(),
         dry_run,

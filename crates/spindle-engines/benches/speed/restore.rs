@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -81,7 +82,8 @@ fn measure(kept: Kept, pace: Pace, directory: &Path, figures: &mut Figures) {
         std::fs::create_dir(&path).expect("a directory for the bench");
         path
     };
-    let loading = Golden::create(&place("golden"), &shape(), 1).expect("a golden copy");
+    let loading =
+        Golden::create(&place("golden"), &shape(), 1, &Arc::default()).expect("a golden copy");
     let golden_files = loading.files().clone();
     let golden = loading
         .seal(kept)
@@ -89,8 +91,9 @@ fn measure(kept: Kept, pace: Pace, directory: &Path, figures: &mut Figures) {
     let spec = ImageSpec {
         files: DatabaseFiles::in_directory(&shape(), &place("image")),
         manager: FileManager::Plain,
+        originals: None,
     };
-    let image = Image::provision(&golden, &spec).expect("an image of it");
+    let image = Image::provision(&golden, spec.clone()).expect("an image of it");
     let mut times: Vec<Vec<Times>> = vec![Vec::new(); PATTERNS.len()];
     for round in 0..pace.pairs as u64 {
         for (number, pattern) in PATTERNS.into_iter().enumerate() {

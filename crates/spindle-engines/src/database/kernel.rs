@@ -39,14 +39,6 @@ pub struct KernelDatabase {
     pub number: u64,
 }
 
-/// Where the files of an image go.
-pub struct BlockSite {
-    /// They, and how they are made.
-    pub files: ImageSpec,
-    /// Files that they share their blocks with, if they do.
-    pub originals: Option<DatabaseFiles>,
-}
-
 /// An image of the embedded database.
 pub struct BlockImage {
     image: Image,
@@ -90,7 +82,7 @@ impl KernelDatabase {
 impl Engine for KernelDatabase {
     type Home = DatabaseFiles;
     type Golden = Golden;
-    type Site = BlockSite;
+    type Site = ImageSpec;
     type Image = BlockImage;
 
     fn examine(&self) -> Result<Option<FoundServer>, EngineError> {
@@ -125,12 +117,9 @@ impl Engine for KernelDatabase {
         })
     }
 
-    fn snapshot(&self, golden: &Arc<Golden>, site: BlockSite) -> Result<BlockImage, KeepError> {
+    fn snapshot(&self, golden: &Arc<Golden>, site: ImageSpec) -> Result<BlockImage, KeepError> {
         Ok(BlockImage {
-            image: match site.originals {
-                Some(originals) => Image::provision_clones(golden, &site.files, originals)?,
-                None => Image::provision(golden, &site.files)?,
-            },
+            image: Image::provision(golden, site)?,
             changed: Some(ChangedBlocks::new()),
         })
     }

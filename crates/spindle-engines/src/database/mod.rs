@@ -5,6 +5,6 @@ mod kernel;
 mod remote;
 mod server;
 
-pub use kernel::{BlockImage, BlockSite, KernelDatabase};
+pub use kernel::{BlockImage, KernelDatabase};
 pub use remote::{LoadedSchema, RemoteDatabase, RemoteImage};
-pub use server::{ServerDatabase, TreeSite};
+pub use server::ServerDatabase;

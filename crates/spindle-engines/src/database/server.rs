@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use spindle_io::Env;
-use spindle_layout::{GoldenTree, GroupedFile, RawFile, TreeDirectories, TreeImage};
+use spindle_layout::{GoldenTree, TreeDirectories, TreeImage, TreeSite};
 use spindle_workload::sql::SqlWorkload;
 
 use crate::EngineError;
@@ -20,20 +20,6 @@ pub struct ServerDatabase {
     pub request: ServerRequest,
     /// What it is loaded with, and what clients do.
     pub workload: Arc<dyn SqlWorkload>,
-}
-
-/// Where the files of an image go.
-pub struct TreeSite {
-    /// Its directories, which are there and empty.
-    pub directories: TreeDirectories,
-    /// Those of files that it shares its blocks with, if it does.
-    pub originals: Option<TreeDirectories>,
-    /// Datafiles on raw devices.
-    pub raw: Vec<RawFile>,
-    /// Datafiles in disk groups, whose names there begin with `prefix`.
-    pub grouped: Vec<GroupedFile>,
-    /// Names of no other database's files begin so.
-    pub prefix: String,
 }
 
 impl Engine for ServerDatabase {
@@ -66,18 +52,7 @@ impl Engine for ServerDatabase {
     }
 
     fn snapshot(&self, golden: &Arc<GoldenTree>, site: TreeSite) -> Result<TreeImage, KeepError> {
-        let TreeSite {
-            directories,
-            originals,
-            raw,
-            grouped,
-            prefix,
-        } = site;
-        Ok(match originals {
-            Some(originals) => TreeImage::provision_clones(golden, directories, originals)?,
-            None if grouped.is_empty() => TreeImage::provision_on(golden, directories, &raw)?,
-            None => TreeImage::provision_in_groups(golden, directories, &grouped, &prefix)?,
-        })
+        Ok(TreeImage::provision(golden, site)?)
     }
 
     fn restore(

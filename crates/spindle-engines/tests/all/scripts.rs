@@ -12,7 +12,7 @@ use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_text::load_file::LoadFile;
 use spindle_text::section::TextFile;
-use spindle_workload::driver::Behaviour;
+use spindle_workload::driver::{Behaviour, Running};
 use spindle_workload::sql::{Dialect, SqlWorkload};
 use spindle_workload::{Kind, MadeFor, ScriptSettings};
 
@@ -131,24 +131,7 @@ fn carried_out(
     workload: &Arc<dyn SqlWorkload>,
     scripts: usize,
 ) -> Vec<(String, u64)> {
-    let env: Arc<dyn Env> = RealEnv::new(1);
-    let (server, directories) = (Arc::clone(&loaded.server), loaded.directories.clone());
-    let engine = SqlUnderTest::new(server, Arc::clone(workload), directories);
-    let behaviour = Behaviour {
-        clients: 1,
-        transactions: Some(80 + 15 * scripts as u64),
-        ..Behaviour::default()
-    };
-    let mut running = engine.start_clients(&env, behaviour);
-    running.measure(true);
-    while !running.is_finished() {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    let failure = running
-        .failure()
-        .map(|error| error.to_string())
-        .or(running.first_error());
-    block_on(running.stop()).ok();
+    let (running, failure) = run(loaded, Arc::clone(workload), 80 + 15 * scripts as u64);
     assert_eq!(failure, None);
     assert_eq!(running.errors(), 0);
     let by_kind = running.by_kind();
@@ -360,6 +343,15 @@ impl Beside {
 
 /// Carries a workload out with one client; what went wrong, if anything did.
 fn failure(loaded: &Loaded, workload: Arc<dyn SqlWorkload>, transactions: u64) -> Option<String> {
+    run(loaded, workload, transactions).1
+}
+
+/// The same; what was counted, too.
+fn run(
+    loaded: &Loaded,
+    workload: Arc<dyn SqlWorkload>,
+    transactions: u64,
+) -> (Running, Option<String>) {
     let env: Arc<dyn Env> = RealEnv::new(1);
     let (server, directories) = (Arc::clone(&loaded.server), loaded.directories.clone());
     let engine = SqlUnderTest::new(server, workload, directories);
@@ -369,6 +361,7 @@ fn failure(loaded: &Loaded, workload: Arc<dyn SqlWorkload>, transactions: u64) -
         ..Behaviour::default()
     };
     let mut running = engine.start_clients(&env, behaviour);
+    running.measure(true);
     while !running.is_finished() {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -377,7 +370,7 @@ fn failure(loaded: &Loaded, workload: Arc<dyn SqlWorkload>, transactions: u64) -
         .map(|error| error.to_string())
         .or(running.first_error());
     block_on(running.stop()).ok();
-    failure
+    (running, failure)
 }
 
 /// Expressions, each with one value.

@@ -248,7 +248,7 @@ fn a_database_is_put_back_and_starts_again() {
         &Arc::default(),
     )
     .unwrap();
-    let golden = GoldenTree::seal(golden).unwrap();
+    let golden = GoldenTree::seal(golden, &Arc::default()).unwrap();
     let image = TreeImage::provision(&golden, directories(place.path(), "image")).unwrap();
     for verify in [Verify::Changed, Verify::Full] {
         let (committed, check) = work(&request, image.directories(), &workload);
@@ -289,7 +289,7 @@ fn killed_under_load_it_keeps_what_it_acknowledged() {
     let golden = directories(place.path(), "golden");
     let sqlite = server(ServerKind::Sqlite);
     create_and_load(sqlite, &request, &golden, &*workload, &Arc::default()).unwrap();
-    let golden = GoldenTree::seal(golden).unwrap();
+    let golden = GoldenTree::seal(golden, &Arc::default()).unwrap();
     let image = TreeImage::provision(&golden, directories(place.path(), "image")).unwrap();
     let mut acknowledged_in_all = 0;
     for kill in 0..kills {

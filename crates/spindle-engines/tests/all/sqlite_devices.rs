@@ -17,7 +17,7 @@ use spindle_engines::sql::{
 use spindle_io::real::{Caching, FileDevice, IoCounts, Queue, RealEnv, block_on};
 use spindle_io::{Env, disk_group};
 use spindle_layout::{
-    GoldenTree, GroupedFile, KnownDevice, RawDevice, TreeDirectories, TreeImage, Verify,
+    GoldenTree, GroupedFile, KnownDevice, RawDevice, TreeDirectories, TreeImage, TreeSite, Verify,
 };
 use spindle_workload::driver::Behaviour;
 use spindle_workload::sql::{RowsInSql, SqlConnection, SqlWorkload};
@@ -156,9 +156,16 @@ impl OnDevice {
             &Arc::default(),
         )
         .unwrap();
-        let golden = GoldenTree::seal(golden).unwrap();
+        let golden = GoldenTree::seal(golden, &Arc::default()).unwrap();
         let image = directories(place.path(), "image");
-        let image = TreeImage::provision_on(&golden, image, &on.files).unwrap();
+        let image = TreeImage::provision(
+            &golden,
+            TreeSite {
+                raw: on.files.clone(),
+                ..image.into()
+            },
+        )
+        .unwrap();
         Some(OnDevice {
             image,
             request: on.request,
@@ -181,7 +188,7 @@ impl OnDevice {
             &Arc::default(),
         )
         .unwrap();
-        let golden = GoldenTree::seal(golden).unwrap();
+        let golden = GoldenTree::seal(golden, &Arc::default()).unwrap();
         let file = |(name, bytes): &(String, u64)| GroupedFile {
             name: name.clone(),
             disks: disks.clone(),
@@ -191,7 +198,15 @@ impl OnDevice {
         };
         let files: Vec<GroupedFile> = within.files.iter().map(file).collect();
         let image = directories(place.path(), "image");
-        let image = TreeImage::provision_in_groups(&golden, image, &files, "1-").unwrap();
+        let image = TreeImage::provision(
+            &golden,
+            TreeSite {
+                grouped: files.to_vec(),
+                prefix: "1-".to_owned(),
+                ..image.into()
+            },
+        )
+        .unwrap();
         OnDevice {
             image,
             request: within.request,

@@ -199,19 +199,19 @@ fn answers_at_scale_1_are_those_of_the_standard(kind: ServerKind) {
 // Each loads a gigabyte and takes minutes, so `make soak` asks for them (`-- --ignored`).
 
 #[test]
-#[ignore = "loads a gigabyte"]
+#[ignore = "loads a gigabyte: make soak"]
 fn answers_at_scale_1_on_sqlite_are_those_of_the_standard() {
     answers_at_scale_1_are_those_of_the_standard(ServerKind::Sqlite);
 }
 
 #[test]
-#[ignore = "loads a gigabyte"]
+#[ignore = "loads a gigabyte: make soak"]
 fn answers_at_scale_1_on_postgres_are_those_of_the_standard() {
     answers_at_scale_1_are_those_of_the_standard(ServerKind::Postgres);
 }
 
 #[test]
-#[ignore = "loads a gigabyte"]
+#[ignore = "loads a gigabyte: make soak"]
 fn answers_at_scale_1_on_mariadb_are_those_of_the_standard() {
     answers_at_scale_1_are_those_of_the_standard(ServerKind::MariaDb);
 }

@@ -358,7 +358,7 @@ fn a_query_that_takes_too_long_is_cancelled() {
 
 /// The standard's own answers, at scale 1.
 #[test]
-#[ignore = "loads a gigabyte"]
+#[ignore = "loads a gigabyte: make soak"]
 fn answers_at_scale_1_on_the_embedded_database_are_those_of_the_standard() {
     let mut loaded = Loaded::of(workload(1.0, Parameters::Validation, false, 2), 64 << 20);
     let (answers, _) = loaded.carry_out();

@@ -26,18 +26,9 @@ pub struct Cleaned {
 }
 
 /// Removes what dead runs left, by the ledgers in `directory`; with `dry_run`, only says what would be. Schemas on
-/// servers stay, for nothing drops them. Errors: the directory cannot be read. A ledger that cannot be understood is
-/// reported as left.
+/// servers are dropped by `drop_schema`; they stay where there is none. Errors: the directory cannot be read. A ledger
+/// that cannot be understood is reported as left.
 pub fn clean(
-    directory: &Path,
-    tree: &SystemTree,
-    dry_run: bool,
-) -> Result<Vec<Cleaned>, LedgerError> {
-    clean_with(directory, tree, dry_run, None)
-}
-
-/// As [`clean`], schemas on servers included, which `drop_schema` drops.
-pub fn clean_with(
     directory: &Path,
     tree: &SystemTree,
     dry_run: bool,
@@ -63,7 +54,7 @@ pub fn clean_with(
         .collect())
 }
 
-/// As [`clean_with`], for the ledger of one run only; `None` when it has none. Errors: [`LedgerError::BadRunId`].
+/// As [`clean`], for the ledger of one run only; `None` when it has none. Errors: [`LedgerError::BadRunId`].
 pub fn clean_run(
     directory: &Path,
     run: &str,

@@ -20,7 +20,7 @@ use spindle_system::SystemTree;
 mod clean;
 
 pub(crate) use clean::undo_all;
-pub use clean::{Cleaned, clean, clean_run, clean_with, made_by, undo_everything};
+pub use clean::{Cleaned, clean, clean_run, made_by, undo_everything};
 
 /// The ending of a ledger's name.
 const ENDING: &str = "jsonl";

@@ -66,7 +66,7 @@ impl ServerSchema {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::{Ledger, clean_with};
+    use crate::ledger::{Ledger, clean};
     use spindle_system::SystemTree;
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
                 }),
             }
         };
-        let cleaned = clean_with(directory.path(), &tree, false, Some(drop_schema)).unwrap();
+        let cleaned = clean(directory.path(), &tree, false, Some(drop_schema)).unwrap();
         let of = |run: &str| cleaned.iter().find(|cleaned| cleaned.run == run).unwrap();
         assert_eq!(of("dropped").removed, ["the schema dropped on a server"]);
         assert!(of("gone").removed.is_empty() && of("gone").left.is_empty());
@@ -103,7 +103,7 @@ mod tests {
         assert!(of("unreachable").left[0].contains("it does not answer"));
         assert!(!format!("{cleaned:?}").contains("sesame"));
         // Nothing drops it: it is still there the next time.
-        let again = clean_with(directory.path(), &tree, false, None).unwrap();
+        let again = clean(directory.path(), &tree, false, None).unwrap();
         assert_eq!(again.len(), 1);
         assert!(again[0].left[0].contains("spindle clean"), "{again:?}");
     }

@@ -121,13 +121,9 @@ pub struct GoldenTree {
 }
 
 impl GoldenTree {
-    /// Keeps what is in these directories; the server has been stopped. Errors: the system's.
-    pub fn seal(directories: TreeDirectories) -> Result<Arc<GoldenTree>, LayoutError> {
-        GoldenTree::seal_unless(directories, &Arc::default())
-    }
-
-    /// The same; once `interrupted`, making and putting back images of it fails. Errors: as there.
-    pub fn seal_unless(
+    /// Keeps what is in these directories; the server has been stopped. Once `interrupted`, making and putting back
+    /// images of it fails. Errors: the system's.
+    pub fn seal(
         directories: TreeDirectories,
         interrupted: &Arc<AtomicBool>,
     ) -> Result<Arc<GoldenTree>, LayoutError> {
@@ -148,6 +144,82 @@ impl GoldenTree {
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
+
+    /// The devices of files that an image has on raw devices, by the files' paths there.
+    fn nodes(&self, site: &mut TreeSite) -> Result<BTreeMap<PathBuf, DeviceNode>, LayoutError> {
+        let mut nodes = BTreeMap::new();
+        for file in &site.raw {
+            let needed_bytes = length(&self.directories.data.join(&file.name))?;
+            if needed_bytes > file.device.bytes {
+                return Err(LayoutError::NoRoomOnDevices {
+                    file: file.name.clone(),
+                    needed_bytes,
+                    device: file.device.called().to_owned(),
+                    free_bytes: file.device.bytes,
+                });
+            }
+            let node = DeviceNode::of(&file.device)?;
+            let path = site.directories.data.join(&file.name);
+            site.directories.devices.push(node.known(path.clone()));
+            nodes.insert(path, node);
+        }
+        Ok(nodes)
+    }
+
+    /// Makes the files that an image has in disk groups; returns where they are, by their paths in the data directory.
+    fn make_grouped(&self, site: &TreeSite) -> Result<BTreeMap<PathBuf, Place>, LayoutError> {
+        let mut grouped = BTreeMap::new();
+        for file in &site.grouped {
+            let golden_file = self.directories.data.join(&file.name);
+            let needed_bytes = length(&golden_file)?;
+            if needed_bytes > file.bytes {
+                return Err(LayoutError::NoRoomInGroup {
+                    file: file.name.clone(),
+                    needed_bytes,
+                    bytes: file.bytes,
+                });
+            }
+            let place = file.place(format!("{}{}", site.prefix, file.name));
+            file.make(&place, &golden_file, &self.interrupted)?;
+            grouped.insert(site.directories.data.join(&file.name), place);
+        }
+        Ok(grouped)
+    }
+}
+
+/// Bytes of a golden file.
+fn length(golden: &Path) -> Result<u64, LayoutError> {
+    let found = std::fs::metadata(golden);
+    let found = found.map_err(|error| LayoutError::system("examine", golden, error))?;
+    Ok(found.len())
+}
+
+/// Where an image of a golden tree is to lie.
+#[derive(Debug)]
+pub struct TreeSite {
+    /// Its directories, which are there and empty.
+    pub directories: TreeDirectories,
+    /// Those of a copy that its files share their blocks with, if they do: there, empty, on the same file systems.
+    pub originals: Option<TreeDirectories>,
+    /// Files of the data directory that lie on raw devices, each of which the caller has for itself: they are written
+    /// over.
+    pub raw: Vec<RawFile>,
+    /// Files of the data directory that lie in disk groups, where they are made.
+    pub grouped: Vec<GroupedFile>,
+    /// Their names there begin so, as no others do.
+    pub prefix: String,
+}
+
+impl From<TreeDirectories> for TreeSite {
+    fn from(directories: TreeDirectories) -> TreeSite {
+        TreeSite {
+            directories,
+            originals: None,
+            raw: Vec::new(),
+            grouped: Vec::new(),
+            prefix: String::new(),
+        }
+    }
 }
 
 /// A copy of a golden tree that trials use.
@@ -165,105 +237,27 @@ pub struct TreeImage {
 }
 
 impl TreeImage {
-    /// Copies the golden tree into directories that are there and empty. Errors: the system's.
+    /// Copies the golden tree. Errors: [`LayoutError::NoRoomOnDevices`], [`LayoutError::NoDeviceNode`] and
+    /// [`LayoutError::NoRoomInGroup`], before anything is written there; [`LayoutError::DiskGroup`]; those of a file
+    /// system that cannot share blocks ([`crate::reflink_refusal`]); or the system's.
     pub fn provision(
         golden: &Arc<GoldenTree>,
-        directories: TreeDirectories,
+        site: impl Into<TreeSite>,
     ) -> Result<TreeImage, LayoutError> {
-        TreeImage::provision_on(golden, directories, &[])
-    }
-
-    /// The same, with files of the data directory that lie on raw devices, each of which the caller has for itself:
-    /// they are written over. Errors: [`LayoutError::NoRoomOnDevices`] and [`LayoutError::NoDeviceNode`], before
-    /// anything is written there; or the system's.
-    pub fn provision_on(
-        golden: &Arc<GoldenTree>,
-        mut directories: TreeDirectories,
-        raw: &[RawFile],
-    ) -> Result<TreeImage, LayoutError> {
-        let mut nodes = BTreeMap::new();
-        for file in raw {
-            let golden = golden.directories.data.join(&file.name);
-            let found = std::fs::metadata(&golden)
-                .map_err(|error| LayoutError::system("examine", &golden, error))?;
-            if found.len() > file.device.bytes {
-                return Err(LayoutError::NoRoomOnDevices {
-                    file: file.name.clone(),
-                    needed_bytes: found.len(),
-                    device: file.device.called().to_owned(),
-                    free_bytes: file.device.bytes,
-                });
-            }
-            let node = DeviceNode::of(&file.device)?;
-            let path = directories.data.join(&file.name);
-            directories.devices.push(node.known(path.clone()));
-            nodes.insert(path, node);
-        }
-        TreeImage::made(golden, directories, nodes, BTreeMap::new())
-    }
-
-    /// The same, with files of the data directory that lie in disk groups, where they are made: their names there begin
-    /// with `prefix`, as no others do. Errors: [`LayoutError::NoRoomInGroup`], [`LayoutError::DiskGroup`], or the
-    /// system's.
-    pub fn provision_in_groups(
-        golden: &Arc<GoldenTree>,
-        directories: TreeDirectories,
-        files: &[GroupedFile],
-        prefix: &str,
-    ) -> Result<TreeImage, LayoutError> {
-        let mut grouped = BTreeMap::new();
-        for file in files {
-            let golden_file = golden.directories.data.join(&file.name);
-            let found = std::fs::metadata(&golden_file)
-                .map_err(|error| LayoutError::system("examine", &golden_file, error))?;
-            if found.len() > file.bytes {
-                return Err(LayoutError::NoRoomInGroup {
-                    file: file.name.clone(),
-                    needed_bytes: found.len(),
-                    bytes: file.bytes,
-                });
-            }
-            let place = file.place(format!("{prefix}{}", file.name));
-            file.make(&place, &golden_file, &golden.interrupted)?;
-            grouped.insert(directories.data.join(&file.name), place);
-        }
-        TreeImage::made(golden, directories, BTreeMap::new(), grouped)
-    }
-
-    fn made(
-        golden: &Arc<GoldenTree>,
-        directories: TreeDirectories,
-        nodes: BTreeMap<PathBuf, DeviceNode>,
-        grouped: BTreeMap<PathBuf, Place>,
-    ) -> Result<TreeImage, LayoutError> {
+        let mut site = site.into();
+        let nodes = golden.nodes(&mut site)?;
+        let grouped = golden.make_grouped(&site)?;
+        let originals = match site.originals {
+            Some(originals) => Some(TreeImage::provision(golden, originals)?.directories),
+            None => None,
+        };
         let image = TreeImage {
             golden: Arc::clone(golden),
-            directories,
+            directories: site.directories,
             stamps: Mutex::default(),
             nodes,
             grouped,
-            originals: None,
-        };
-        image.restore(Verify::Full)?;
-        Ok(image)
-    }
-
-    /// The same, with files that share their blocks with those of a copy in `originals`, directories that are there,
-    /// empty, and on the same file systems. Errors: the system's, and those of a file system that cannot do so
-    /// ([`crate::reflink_refusal`]).
-    pub fn provision_clones(
-        golden: &Arc<GoldenTree>,
-        directories: TreeDirectories,
-        originals: TreeDirectories,
-    ) -> Result<TreeImage, LayoutError> {
-        let originals = TreeImage::provision(golden, originals)?.directories;
-        let image = TreeImage {
-            golden: Arc::clone(golden),
-            directories,
-            stamps: Mutex::default(),
-            nodes: BTreeMap::new(),
-            grouped: BTreeMap::new(),
-            originals: Some(originals),
+            originals,
         };
         image.restore(Verify::Full)?;
         Ok(image)

@@ -32,7 +32,7 @@ impl Scene {
         fs::write(golden.redo.join("log"), bytes(3, 50_000)).unwrap();
         fs::set_permissions(golden.redo.join("log"), fs::Permissions::from_mode(0o640)).unwrap();
         symlink("/nowhere", golden.data.join("link")).unwrap();
-        let golden = GoldenTree::seal(golden).unwrap();
+        let golden = GoldenTree::seal(golden, &Arc::default()).unwrap();
         let image = directories(place.path(), "image");
         let image = TreeImage::provision(&golden, image).unwrap();
         Scene { place, image }

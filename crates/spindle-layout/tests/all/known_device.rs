@@ -12,8 +12,8 @@ use spindle_io::real::{Caching, FileError, Queue, block_on};
 use spindle_layout::tool::Tools;
 use spindle_layout::{
     DatabaseFiles, FileManager, GoldenTree, Image, ImageSpec, KnownDevice, LayoutError, Opening,
-    Place, Placement, RawDevice, RawFile, RawSpace, Target, TreeDirectories, TreeImage, Verify,
-    create_file,
+    Place, Placement, RawDevice, RawFile, RawSpace, Target, TreeDirectories, TreeImage, TreeSite,
+    Verify, create_file,
 };
 
 use crate::restore::{golden, shape};
@@ -194,7 +194,16 @@ fn works(raw: RawDevice, directory: &Path) -> Vec<(&'static str, Work)> {
         ("looking again", Box::new(move || target.check_devices())),
         (
             "a server's datafile",
-            Box::new(move || TreeImage::provision_on(&golden, image, &[file_on(raw)]).map(drop)),
+            Box::new(move || {
+                TreeImage::provision(
+                    &golden,
+                    TreeSite {
+                        raw: vec![file_on(raw)],
+                        ..image.into()
+                    },
+                )
+                .map(drop)
+            }),
         ),
     ]
 }
@@ -212,7 +221,7 @@ fn tree_directories(place: &Path, name: &str) -> TreeDirectories {
 fn golden_tree(place: &Path) -> Arc<GoldenTree> {
     let golden = tree_directories(place, "golden tree");
     fs::write(golden.data.join("ibdata1"), vec![7; MIB as usize]).unwrap();
-    GoldenTree::seal(golden).unwrap()
+    GoldenTree::seal(golden, &Arc::default()).unwrap()
 }
 
 fn file_on(device: RawDevice) -> RawFile {
@@ -253,7 +262,15 @@ fn a_database_is_not_put_back_on_another_device() {
         let placement = Placement::one(&Target::Devices(vec![scene.raw()]));
         let files = DatabaseFiles::place(&shape(), &placement, &mut RawSpace::default()).unwrap();
         let manager = FileManager::Plain;
-        let image = Image::provision(&golden, &ImageSpec { files, manager }).unwrap();
+        let image = Image::provision(
+            &golden,
+            ImageSpec {
+                files,
+                manager,
+                originals: None,
+            },
+        )
+        .unwrap();
         image.restore(None, Verify::Full).unwrap();
         let work = || image.restore(None, Verify::Full).map(drop);
         scene.suffer(attack, "putting regions back", work);
@@ -264,7 +281,14 @@ fn a_database_is_not_put_back_on_another_device() {
         golden_tree(scene.directory.path()),
         tree_directories(scene.directory.path(), "image"),
     );
-    let image = TreeImage::provision_on(&golden, to, &[file_on(scene.raw())]).unwrap();
+    let image = TreeImage::provision(
+        &golden,
+        TreeSite {
+            raw: vec![file_on(scene.raw())],
+            ..to.into()
+        },
+    )
+    .unwrap();
     image.restore(Verify::Full).unwrap();
     let work = || image.restore(Verify::Full).map(drop);
     scene.suffer(

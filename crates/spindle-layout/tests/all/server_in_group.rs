@@ -9,7 +9,7 @@ use spindle_io::real::{Caching, FileDevice, Queue, RealEnv, block_on};
 use spindle_io::{Arena, Env, Request, Submission, disk_group};
 use spindle_layout::{
     GoldenTree, GroupedFile, KnownDevice, LayoutError, Opening, Place, TreeDirectories, TreeImage,
-    Verify, place_of,
+    TreeSite, Verify, place_of,
 };
 
 const MIB: u64 = 1 << 20;
@@ -55,7 +55,7 @@ fn golden(place: &Path) -> Arc<GoldenTree> {
     let content: Vec<u8> = (0..BYTES).map(|at| (at / 3 % 251) as u8).collect();
     fs::write(golden.data.join("spindle.db"), content).unwrap();
     fs::write(golden.data.join(OTHER), "x").unwrap();
-    GoldenTree::seal(golden).unwrap()
+    GoldenTree::seal(golden, &Arc::default()).unwrap()
 }
 
 fn file(disks: &[KnownDevice], bytes: u64) -> GroupedFile {
@@ -91,9 +91,25 @@ fn a_file_in_a_group_says_where_it_is_and_is_put_back_in_place() {
     let (golden, disks) = (golden(place.path()), disks(place.path()));
     let files = [file(&disks, 4 * MIB)];
     let image = directories(place.path(), "image");
-    let image = TreeImage::provision_in_groups(&golden, image, &files, "1-").unwrap();
+    let image = TreeImage::provision(
+        &golden,
+        TreeSite {
+            grouped: files.to_vec(),
+            prefix: "1-".to_owned(),
+            ..image.into()
+        },
+    )
+    .unwrap();
     let other = directories(place.path(), "other");
-    let other = TreeImage::provision_in_groups(&golden, other, &files, "2-").unwrap();
+    let other = TreeImage::provision(
+        &golden,
+        TreeSite {
+            grouped: files.to_vec(),
+            prefix: "2-".to_owned(),
+            ..other.into()
+        },
+    )
+    .unwrap();
 
     let stands = image.directories().data.join("spindle.db");
     let found = place_of(&stands).unwrap().unwrap();
@@ -120,7 +136,15 @@ fn a_file_that_is_larger_than_its_room_is_refused() {
     let (golden, disks) = (golden(place.path()), disks(place.path()));
     let image = directories(place.path(), "image");
     let files = [file(&disks, 2 * MIB)];
-    let refused = TreeImage::provision_in_groups(&golden, image, &files, "1-").err();
+    let refused = TreeImage::provision(
+        &golden,
+        TreeSite {
+            grouped: files.to_vec(),
+            prefix: "1-".to_owned(),
+            ..image.into()
+        },
+    )
+    .err();
     assert!(
         matches!(refused, Some(LayoutError::NoRoomInGroup { .. })),
         "{refused:?}"

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use spindle_layout::{
-    GoldenTree, LayoutError, RawDevice, RawFile, TreeDirectories, TreeImage, Verify,
+    GoldenTree, LayoutError, RawDevice, RawFile, TreeDirectories, TreeImage, TreeSite, Verify,
 };
 
 const MIB: u64 = 1 << 20;
@@ -73,7 +73,7 @@ fn golden(place: &Path, bytes: u64) -> Arc<GoldenTree> {
     fs::set_permissions(&file, Permissions::from_mode(0o660)).unwrap();
     chown(&file, Some(OWNER), Some(OWNER)).unwrap();
     fs::write(golden.data.join("aria"), "x").unwrap();
-    GoldenTree::seal(golden).unwrap()
+    GoldenTree::seal(golden, &Arc::default()).unwrap()
 }
 
 fn raw_file(bytes: u64, device: &Path, device_bytes: u64) -> RawFile {
@@ -96,7 +96,14 @@ fn a_file_lies_on_its_device_and_is_put_back_there() {
     let before = fs::metadata(&device.0).unwrap();
     let raw = [raw_file(5 * MIB, &device.0, 8 * MIB)];
     let directories = directories(place.path(), "image");
-    let image = TreeImage::provision_on(&golden, directories, &raw).unwrap();
+    let image = TreeImage::provision(
+        &golden,
+        TreeSite {
+            raw: raw.to_vec(),
+            ..directories.into()
+        },
+    )
+    .unwrap();
     let node = image.directories().data.join("ibdata1");
     let as_golden = || {
         let bytes = device.bytes();
@@ -164,7 +171,13 @@ fn what_is_no_device_or_too_small_is_refused_before_it_is_written_to() {
     let golden = golden(place.path(), 2 * MIB);
     let refused = |name: &str, raw: RawFile| {
         let directories = directories(place.path(), name);
-        match TreeImage::provision_on(&golden, directories, &[raw]) {
+        match TreeImage::provision(
+            &golden,
+            TreeSite {
+                raw: vec![raw],
+                ..directories.into()
+            },
+        ) {
             Err(refused) => refused,
             Ok(_) => panic!("{name} was taken"),
         }

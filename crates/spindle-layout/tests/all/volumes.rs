@@ -429,7 +429,7 @@ fn nothing_is_left_of_volumes_whose_run_was_killed() {
 fn clean_when_dead(ledgers: &Path) -> Vec<String> {
     let began = Instant::now();
     loop {
-        let cleaned = clean(ledgers, &SystemTree::default(), false).unwrap();
+        let cleaned = clean(ledgers, &SystemTree::default(), false, None).unwrap();
         if cleaned.iter().all(|ledger| !ledger.alive) {
             for ledger in &cleaned {
                 assert!(

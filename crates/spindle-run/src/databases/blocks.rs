@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use spindle_engines::database::{BlockImage, BlockSite, KernelDatabase};
+use spindle_engines::database::{BlockImage, KernelDatabase};
 use spindle_engines::engine::Engine;
 use spindle_layout::{
     ChangedBlocks, DataDirectory, DatabaseFiles, FileManager, Golden, ImageSpec, Kept as KeptIn,
@@ -175,7 +175,7 @@ impl Recipe for BlockFiles {
         _: &Golden,
         making: &mut Making<'_>,
         store: &mut Store,
-    ) -> Result<BlockSite, DatabaseError> {
+    ) -> Result<ImageSpec, DatabaseError> {
         for (place, bytes) in self.directories(making.put_back) {
             store.directories.make(&place, making.owner())?;
             if making.put_back == PutBack::Clones {
@@ -192,11 +192,9 @@ impl Recipe for BlockFiles {
                 (false, FileManager::Odm) => "preallocated, committed whole",
             }
         ));
-        Ok(BlockSite {
-            files: ImageSpec {
-                files,
-                manager: self.manager,
-            },
+        Ok(ImageSpec {
+            files,
+            manager: self.manager,
             originals: match making.put_back {
                 PutBack::Clones => {
                     Some(self.place_files(DataDirectory::make_original_directory, store)?)
@@ -254,7 +252,7 @@ fn make_golden(
     directory: &Path,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<Arc<Golden>, DatabaseError> {
-    let loading = Golden::create_unless(directory, shape, engine.number, interrupted)?;
+    let loading = Golden::create(directory, shape, engine.number, interrupted)?;
     engine.create(loading.files())?;
     engine.load(loading.files(), interrupted)?;
     Ok(loading.seal(kept(engine.spec.memory, shape))?)

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use spindle_engines::EngineError;
-use spindle_engines::database::{ServerDatabase, TreeSite};
+use spindle_engines::database::ServerDatabase;
 use spindle_engines::engine::Engine;
 use spindle_engines::sql::{ServerKind, server};
 use spindle_layout::{
-    GoldenTree, GroupedFile, KnownDevice, RawFile, TreeDirectories, TreeImage, check_space,
+    GoldenTree, GroupedFile, KnownDevice, RawFile, TreeDirectories, TreeImage, TreeSite,
+    check_space,
 };
 
 use super::{Kept, Made, MadeDatabase, Making, Recipe, Store, devices_beneath};
@@ -132,7 +133,7 @@ impl Recipe for ServerTree {
         let directories = store.make_server_directories(|_| making.golden_place.to_path_buf())?;
         engine.create(&directories)?;
         engine.load(&directories, &store.interrupted)?;
-        let golden = GoldenTree::seal_unless(directories, &store.interrupted)?;
+        let golden = GoldenTree::seal(directories, &store.interrupted)?;
         let shape = self.shape.clone();
         store.golden_trees.push((shape, Arc::clone(&golden)));
         Ok(golden)

@@ -439,7 +439,7 @@ fn a_database_is_put_back_and_starts_again() {
         &Arc::default(),
     )
     .unwrap();
-    let golden = GoldenTree::seal(golden).unwrap();
+    let golden = GoldenTree::seal(golden, &Arc::default()).unwrap();
     let image = TreeImage::provision(&golden, ground.directories("image")).unwrap();
     let copy = started(&request, image.directories());
     let opened = files_open_in(copy.processes()[0]);
@@ -467,7 +467,7 @@ fn killed_under_load_it_keeps_what_it_acknowledged() {
     let golden = ground.directories("golden");
     let mariadb = server(ServerKind::MariaDb);
     create_and_load(mariadb, &request, &golden, &*workload, &Arc::default()).unwrap();
-    let golden = GoldenTree::seal(golden).unwrap();
+    let golden = GoldenTree::seal(golden, &Arc::default()).unwrap();
     let image = TreeImage::provision(&golden, ground.directories("image")).unwrap();
     let mut acknowledged_in_all = 0;
     for kill in 0..kills {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use spindle_engines::sql::{Purpose, ServerKind, ServerRequest, Stop, create_and_load, server};
-use spindle_layout::{GoldenTree, RawDevice, TreeImage, Verify};
+use spindle_layout::{GoldenTree, RawDevice, TreeImage, TreeSite, Verify};
 use spindle_workload::sql::SqlWorkload;
 
 use super::{Ground, is_missing, oltp_mix, request, started, survives_a_kill, work};
@@ -77,8 +77,14 @@ impl OnDevice {
         mariadb.examine(&on.request).unwrap();
         let (golden, workload) = (ground.directories("golden"), oltp_mix());
         create_and_load(mariadb, &on.request, &golden, &*workload, &Arc::default()).unwrap();
-        let golden = GoldenTree::seal(golden).unwrap();
-        let image = TreeImage::provision_on(&golden, ground.directories("image"), &on.files);
+        let golden = GoldenTree::seal(golden, &Arc::default()).unwrap();
+        let image = TreeImage::provision(
+            &golden,
+            TreeSite {
+                raw: on.files.clone(),
+                ..ground.directories("image").into()
+            },
+        );
         Some(OnDevice {
             image: image.unwrap(),
             request: on.request,

@@ -41,7 +41,7 @@ fn clients_work_on_a_loaded_database_and_nothing_is_lost() {
     let request = request(&[("data_checksums", "on")]);
     let directories = home.loaded("made", &request);
     // An image lies elsewhere, and is put back after a trial.
-    let golden = GoldenTree::seal(directories).unwrap();
+    let golden = GoldenTree::seal(directories, &Arc::default()).unwrap();
     let image = TreeImage::provision(&golden, home.directories("image")).unwrap();
     for round in 0..2 {
         let server = start(&request, image.directories());

@@ -190,7 +190,7 @@ fn what_is_busy_is_told_and_cleaned_later() {
         "{left:?}"
     );
     drop(open);
-    let cleaned = clean(&scene.ledgers(), &SystemTree::default(), false).unwrap();
+    let cleaned = clean(&scene.ledgers(), &SystemTree::default(), false, None).unwrap();
     assert_eq!(
         (cleaned.len(), cleaned[0].left.len()),
         (1, 0),

@@ -184,7 +184,7 @@ fn nothing_is_left_of_a_run_that_was_killed_at_any_moment() {
             );
         }
         assert_eq!(
-            clean(&scene.ledgers(), &SystemTree::default(), false).unwrap(),
+            clean(&scene.ledgers(), &SystemTree::default(), false, None).unwrap(),
             []
         );
     }
@@ -199,7 +199,7 @@ fn nothing_is_left_of_a_run_that_was_killed_at_any_moment() {
 fn clean_when_dead(scene: &Scene) -> Vec<String> {
     let began = Instant::now();
     loop {
-        let cleaned = clean(&scene.ledgers(), &SystemTree::default(), false).unwrap();
+        let cleaned = clean(&scene.ledgers(), &SystemTree::default(), false, None).unwrap();
         if cleaned.iter().all(|ledger| !ledger.alive) {
             for ledger in &cleaned {
                 assert!(

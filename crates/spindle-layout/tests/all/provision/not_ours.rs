@@ -31,7 +31,7 @@ fn abandoned(scene: &Scene, specs: &[spindle_layout::LayoutSpec]) {
 }
 
 fn cleaned(scene: &Scene) -> Cleaned {
-    let mut all = clean(&scene.ledgers(), &SystemTree::default(), false).unwrap();
+    let mut all = clean(&scene.ledgers(), &SystemTree::default(), false, None).unwrap();
     assert_eq!(all.len(), 1, "{all:?}");
     all.remove(0)
 }
@@ -54,7 +54,7 @@ fn a_living_run_is_left_alone() {
     assert_eq!(provision.teardown(), Vec::<String>::new());
     drop(ledger);
     assert_eq!(
-        clean(&scene.ledgers(), &SystemTree::default(), false).unwrap(),
+        clean(&scene.ledgers(), &SystemTree::default(), false, None).unwrap(),
         []
     );
 }
@@ -75,7 +75,7 @@ fn a_dry_run_tells_and_touches_nothing() {
         )],
     );
     let during = scene.state();
-    let told = clean(&scene.ledgers(), &SystemTree::default(), true).unwrap();
+    let told = clean(&scene.ledgers(), &SystemTree::default(), true, None).unwrap();
     assert_eq!(scene.state(), during);
     let done = cleaned(&scene);
     assert_eq!(told[0].removed, done.removed);

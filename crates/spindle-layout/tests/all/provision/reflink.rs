@@ -8,7 +8,7 @@ use std::sync::Arc;
 use spindle_layout::{
     ChangedBlocks, DatabaseFiles, FileManager, Golden, GoldenTree, Image, ImageSpec, Kept,
     LayoutError, Placement, RawSpace, RestoreMethod, Shape, Target, TreeDirectories, TreeImage,
-    Verify, reflink_refusal,
+    TreeSite, Verify, reflink_refusal,
 };
 
 use super::making::target;
@@ -37,7 +37,7 @@ fn files_in(directory: &Path) -> DatabaseFiles {
 fn golden(scene: &Scene) -> Arc<Golden> {
     let directory = scene.path().join("golden");
     fs::create_dir(&directory).unwrap();
-    let loading = Golden::create(&directory, &shape(), 1).unwrap();
+    let loading = Golden::create(&directory, &shape(), 1, &Arc::default()).unwrap();
     loading.seal(Kept::OnDisk).unwrap()
 }
 
@@ -59,8 +59,9 @@ fn clones_in(golden: &Arc<Golden>, directory: &Path) -> (Image, DatabaseFiles) {
     let spec = ImageSpec {
         files: files_in(&directory.join("image")),
         manager: FileManager::Plain,
+        originals: Some(originals.clone()),
     };
-    let image = Image::provision_clones(golden, &spec, originals.clone()).unwrap();
+    let image = Image::provision(golden, spec).unwrap();
     (image, originals)
 }
 
@@ -131,8 +132,11 @@ fn damage_server_file(path: &Path) {
 fn check_tree(golden: &Arc<GoldenTree>, directory: &Path) {
     let directories = directories_in(directory.join("server"));
     let originals = directories_in(directory.join("server-original"));
-    let image = TreeImage::provision_clones(golden, directories.clone(), originals.clone());
-    let image = image.unwrap();
+    let site = TreeSite {
+        originals: Some(originals.clone()),
+        ..directories.clone().into()
+    };
+    let image = TreeImage::provision(golden, site).unwrap();
     let (table, log) = (
         directories.data.join("base/1"),
         directories.redo.join("log"),
@@ -162,7 +166,7 @@ fn golden_tree(scene: &Scene) -> Arc<GoldenTree> {
     let bytes: Vec<u8> = (0..1_000_000u32).map(|at| (at / 3) as u8).collect();
     fs::write(directories.data.join("base/1"), &bytes).unwrap();
     fs::write(directories.redo.join("log"), &bytes[..50_000]).unwrap();
-    GoldenTree::seal(directories).unwrap()
+    GoldenTree::seal(directories, &Arc::default()).unwrap()
 }
 
 #[test]
@@ -225,10 +229,9 @@ fn what_cannot_share_blocks_is_told() {
         let spec = ImageSpec {
             files,
             manager: FileManager::Plain,
+            originals: Some(originals),
         };
-        let refused = Image::provision_clones(&golden, &spec, originals)
-            .err()
-            .unwrap();
+        let refused = Image::provision(&golden, spec).err().unwrap();
         assert!(refused.to_string().contains("share blocks"), "{refused}");
         let left = |name: &str| -> Vec<PathBuf> {
             let entries = fs::read_dir(directory.join(name)).unwrap();
