@@ -1,0 +1,274 @@
+//! One client: connects, carries out one transaction after the other, again when others are in the way, and notes on
+//! the board what became of each.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use spindle_io::Env;
+
+use super::board::{Board, ClientRecord, Coming};
+use super::time_spent::{Doing, Open};
+use super::work::{ClientError, Work};
+use crate::arrivals::Arrivals;
+use crate::session::SessionError;
+use crate::workload::Client;
+
+/// A transaction that meets others this often in a row is given up: it has failed for good.
+const RETRIES_MAX: u32 = 100;
+/// A database that has gone away is waited for so long before a client gives up, and looked for as often.
+const RECONNECT_PATIENCE_NS: u64 = 30_000_000_000;
+const RECONNECT_PAUSE_NS: u64 = 100_000_000;
+
+/// How clients behave.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Behaviour {
+    /// Clients at once.
+    pub clients: usize,
+    /// Transactions that each client carries out before it ends; `None`: until it is told to stop.
+    pub transactions: Option<u64>,
+    /// A client whose connection is lost connects again; else it ends the run.
+    pub reconnect: bool,
+    /// Pause after each transaction, nanoseconds; of no use with `arrivals`.
+    pub think_time_ns: u64,
+    /// Transactions come at their own rate; `None`: each client begins one when it has ended the last. An infinite
+    /// rate is that, too, until [`Running::arrive`] sets another.
+    pub arrivals: Option<Arrivals>,
+}
+
+/// Connects a client and has it work to its end.
+pub(super) async fn run_client<W: Work>(
+    env: Arc<dyn Env>,
+    work: Arc<W>,
+    board: Arc<Board>,
+    client: Client,
+    behaviour: Behaviour,
+) {
+    let number = client.number;
+    let place = ClientPlace {
+        env,
+        work: &*work,
+        board: &board,
+        client,
+        behaviour,
+    };
+    if let Err(error) = place.work().await {
+        let mut failure = board.failure.lock();
+        failure.get_or_insert(ClientError::Failed { number, error });
+        drop(failure);
+        board.at_work.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// A client at its place.
+struct ClientPlace<'a, W: Work> {
+    env: Arc<dyn Env>,
+    work: &'a W,
+    board: &'a Board,
+    client: Client,
+    behaviour: Behaviour,
+}
+
+impl<W: Work> ClientPlace<'_, W> {
+    async fn work(mut self) -> Result<(), SessionError> {
+        let board = self.board;
+        let coming = Coming(board);
+        let connected = self.work.connect();
+        drop(coming);
+        let mut session = connected?;
+        board.all_have_come().await;
+        let of_work = self
+            .work
+            .transactions(self.client.number, self.client.clients);
+        let mut left = of_work.or(self.behaviour.transactions).unwrap_or(u64::MAX);
+        self.record().at_work_ns[0].store(self.env.now().max(1), Ordering::Relaxed);
+        while left > 0 && !board.is_stopping() {
+            if board.rest.is_asked_for() {
+                self.turn_to(Doing::Away, self.env.now());
+                board.rest.take().await;
+                continue;
+            }
+            left -= 1;
+            self.turn_to(Doing::Between, self.env.now());
+            let txn = self.work.next(&mut self.client);
+            let mut due_ns = None;
+            if let Some(open) = &board.open {
+                self.turn_to(Doing::Idle, self.env.now());
+                let is_stopping = || board.is_stopping();
+                due_ns = match self.work.due_ns(&txn) {
+                    Some(after_ns) => open.due(&*self.env, after_ns, is_stopping).await,
+                    None => open.arrival(&*self.env, is_stopping).await,
+                };
+                if due_ns.is_none() {
+                    break;
+                }
+            }
+            let began_ns = self.begin(&txn, due_ns);
+            match self.carry_out(&mut session, &txn).await {
+                Ok(()) => {
+                    self.count(&txn, began_ns, due_ns);
+                    self.count_temporary_space(&txn, &mut session);
+                }
+                Err(error) => {
+                    self.count_given_up(&txn, due_ns.unwrap_or(began_ns));
+                    self.count_error(&txn, error, &mut session).await?;
+                    // What it has written does not count for the next one.
+                    self.work.temporary_bytes(&mut session);
+                }
+            }
+            if self.behaviour.think_time_ns > 0 {
+                let now_ns = self.env.now();
+                self.turn_to(Doing::Thinking, now_ns);
+                let until_ns = now_ns + self.behaviour.think_time_ns;
+                board.sleep_until(&*self.env, until_ns).await;
+            }
+        }
+        self.turn_to(Doing::Away, self.env.now());
+        self.record().at_work_ns[1].store(self.env.now(), Ordering::Relaxed);
+        board.at_work.fetch_sub(1, Ordering::Release);
+        // What its thread and its connection have done can be counted as long as they are there.
+        board.stopped().await;
+        Ok(())
+    }
+
+    fn record(&self) -> &ClientRecord {
+        &self.board.records[self.client.number]
+    }
+
+    fn turn_to(&self, doing: Doing, now_ns: u64) {
+        let mut clock = self.board.clocks[self.client.number].lock();
+        clock.turn_to(doing, now_ns);
+    }
+
+    /// A transaction begins now.
+    fn begin(&self, txn: &W::Txn, due_ns: Option<u64>) -> u64 {
+        let began_ns = self.env.now();
+        let open = Open {
+            kind: self.work.kind(txn),
+            due_ns: due_ns.unwrap_or(began_ns),
+        };
+        self.turn_to(Doing::Transaction(open), began_ns);
+        if let Some(open_loop) = &self.board.open {
+            let delay_ns = began_ns.saturating_sub(open.due_ns);
+            open_loop.queued_ns.fetch_add(delay_ns, Ordering::Relaxed);
+        }
+        began_ns
+    }
+
+    /// One that failed for good would have taken longer than it did.
+    fn count_given_up(&self, txn: &W::Txn, due_ns: u64) {
+        if self.board.measuring.load(Ordering::Relaxed) {
+            let age_ns = self.env.now().saturating_sub(due_ns);
+            self.board.at_least.lock()[self.work.kind(txn)].record_ns(age_ns);
+        }
+    }
+
+    fn count(&self, txn: &W::Txn, began_ns: u64, due_ns: Option<u64>) {
+        let (board, now_ns) = (self.board, self.env.now());
+        self.turn_to(Doing::Between, now_ns);
+        let histogram = self.client.number % board.latencies.len();
+        if board.measuring.load(Ordering::Relaxed) {
+            let latency_ns = now_ns.saturating_sub(due_ns.unwrap_or(began_ns));
+            let kind = self.work.kind(txn);
+            board.latencies[histogram].lock()[kind].record_ns(latency_ns);
+            if let (Some(open), Some(due_ns)) = (&board.open, due_ns) {
+                let delay_ns = began_ns.saturating_sub(due_ns);
+                open.delays[histogram].lock().record_ns(delay_ns);
+            }
+        }
+        self.record().committed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn count_temporary_space(&self, txn: &W::Txn, session: &mut W::Session) {
+        let bytes = self.work.temporary_bytes(session);
+        if let (Some(bytes), true) = (bytes, self.board.measuring.load(Ordering::Relaxed)) {
+            let mut temporary = self.board.temporary[self.work.kind(txn)].lock();
+            temporary.bytes += bytes;
+            temporary.known += 1;
+        }
+    }
+
+    /// Counts a transaction that failed for good, and makes the session fit for the next one.
+    async fn count_error(
+        &self,
+        txn: &W::Txn,
+        error: SessionError,
+        session: &mut W::Session,
+    ) -> Result<(), SessionError> {
+        let goes_on = match &error {
+            SessionError::Refused(_) => true,
+            // Others were in the way until it was given up.
+            SessionError::Retry(_) | SessionError::Deadlock(_) => true,
+            SessionError::Lost(_) => self.behaviour.reconnect,
+            SessionError::Failed(_) => false,
+        };
+        if !goes_on {
+            return Err(error);
+        }
+        self.record().errors.fetch_add(1, Ordering::Relaxed);
+        if self.work.number(txn) > 0 {
+            self.record().failed.fetch_add(1, Ordering::Release);
+        }
+        if self.board.measuring.load(Ordering::Relaxed) {
+            self.board.failed[self.work.kind(txn)].fetch_add(1, Ordering::Relaxed);
+        }
+        let mut first_error = self.board.first_error.lock();
+        first_error.get_or_insert(error.to_string());
+        drop(first_error);
+        if matches!(error, SessionError::Lost(_)) {
+            return self.reconnect(session).await;
+        }
+        match self.work.rollback(session).await {
+            Err(SessionError::Lost(_)) if self.behaviour.reconnect => self.reconnect(session).await,
+            rolled_back => rolled_back,
+        }
+    }
+
+    /// Connects again, for as long as a database takes to come back.
+    async fn reconnect(&self, session: &mut W::Session) -> Result<(), SessionError> {
+        let now_ns = self.env.now();
+        self.turn_to(Doing::Away, now_ns);
+        let end_ns = now_ns + RECONNECT_PATIENCE_NS;
+        loop {
+            match self.work.connect() {
+                Ok(connected) => {
+                    *session = connected;
+                    self.record().reconnects.fetch_add(1, Ordering::Relaxed);
+                    return Ok(());
+                }
+                Err(SessionError::Lost(_)) if self.env.now() < end_ns => {
+                    if self.board.is_stopping() {
+                        return Ok(());
+                    }
+                    let until_ns = self.env.now() + RECONNECT_PAUSE_NS;
+                    self.board.sleep_until(&*self.env, until_ns).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Carries a transaction out, from the beginning again when another was in the way.
+    async fn carry_out(&self, session: &mut W::Session, txn: &W::Txn) -> Result<(), SessionError> {
+        let record = self.record();
+        let mut tries = 0;
+        while let Err(error) = self.work.attempt(session, txn).await {
+            let deadlocks = match error {
+                SessionError::Retry(_) => 0,
+                SessionError::Deadlock(_) => 1,
+                _ => return Err(error),
+            };
+            if tries == RETRIES_MAX {
+                return Err(error);
+            }
+            tries += 1;
+            record.retries.fetch_add(1, Ordering::Relaxed);
+            record.deadlocks.fetch_add(deadlocks, Ordering::Relaxed);
+            self.work.rollback(session).await?;
+        }
+        let number = self.work.number(txn);
+        if number > 0 {
+            record.acknowledged.store(number, Ordering::Release);
+        }
+        Ok(())
+    }
+}
