@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 
 .PHONY: build demo test test-all test-vm powercut powercut-short sqlite-devices interleavings sanitize soak soak-verdicts fuzz lint \
-	lint-sqlite-devices bench dist test-dist docs clean
+	lint-sqlite-devices bench pictures dist test-dist docs clean
 
 build:
 	cargo build --release --locked -p spindle
@@ -117,6 +117,11 @@ bench:
 	cargo bench --locked -p spindle-calibrate --bench speed -- $(CHECK)
 	cargo bench --locked -p spindle-workload --bench tpch --bench schedule
 	cargo test --release --locked -p spindle --test all -- --ignored --nocapture time_of_a_large_run
+
+# The pictures of a report's page for the eye, into target/pictures. Needs chromium.
+pictures:
+	mkdir -p target/pictures
+	SPINDLE_PICTURES=$(CURDIR)/target/pictures cargo test --locked -p spindle --test all -- --ignored pictures
 
 # Packages for others, into target/dist/packages: archive, .deb, .rpm, container images, checksums; some ten minutes. As
 # root on Debian, for the images.

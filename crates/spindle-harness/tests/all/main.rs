@@ -14,5 +14,6 @@ mod prose;
 mod sizes;
 mod sources;
 mod twins;
+mod unreached;
 mod uses;
 mod words;

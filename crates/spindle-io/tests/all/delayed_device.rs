@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use spindle_io::real::{
-    Caching, Delay, DelayedDevice, FileDevice, IoCounts, Method, Queue, RingConfig, SlavePool,
-    block_on,
+    Caching, Delay, DelayedDevice, FileDevice, IoCounts, Method, Queue, SlavePool, block_on,
 };
 use spindle_io::{
     Arena, BlockDevice, Completion, Frame, IoOutcome, Limits, Operation, Request, Submission,
@@ -225,31 +224,6 @@ fn errors_and_limits_are_those_of_the_device() {
             assert_eq!(error.device, scene.delayed.name());
             assert!(error.reason.contains("past the end"), "{error}");
             assert!(matches!(outcome.operation, Operation::Read(blocks) if blocks.len() == 1));
-        }
-    }
-}
-
-/// What a delay amounts to here, for the decision record: `cargo test -p spindle-io --test all delayed_device --
-/// --ignored --nocapture`.
-#[test]
-#[ignore = "prints times, proves nothing"]
-fn precision() {
-    for method in [Queue::sync(), Queue::uring(Arc::new(RingConfig::new()))] {
-        for delay_us in [200, 5000] {
-            let delay = Delay {
-                read_us: delay_us,
-                ..Delay::default()
-            };
-            let name = method.method();
-            let scene = Scene::new(method.clone(), delay);
-            let mut times: Vec<Duration> = (0..500)
-                .map(|_| scene.time(scene.read(0, Submission::Batched)))
-                .collect();
-            times.sort();
-            println!(
-                "{name}: {delay_us} us takes {:?} (median), {:?} (p99)",
-                times[250], times[495]
-            );
         }
     }
 }

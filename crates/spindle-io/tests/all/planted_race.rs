@@ -9,7 +9,7 @@ struct Unprotected(UnsafeCell<u64>);
 unsafe impl Sync for Unprotected {}
 
 #[test]
-#[ignore = "for scripts/sanitize, which demands that it is reported"]
+#[ignore = "must be reported as a race: scripts/sanitize"]
 fn two_threads_add_without_a_latch() {
     let sum = Unprotected(UnsafeCell::new(0));
     let (first, second) = (&sum, &sum);

@@ -210,6 +210,13 @@ async fn reader(session: &mut Session, table: &Table, plan: Plan, outcome: &Latc
     }
 }
 
+/// A new database, running.
+async fn started(env: &Arc<dyn Env>, storage: &Storage, settings: &Settings) -> Instance {
+    let made = create_database(env, storage, settings, 1, 8).await;
+    made.unwrap();
+    Instance::startup(env, storage, settings).await.unwrap()
+}
+
 fn run(plan: Plan) -> Outcome {
     let mut world = World::new(plan.seed);
     let env: Arc<dyn Env> = world.env();
@@ -219,10 +226,7 @@ fn run(plan: Plan) -> Outcome {
     world
         .run(async move {
             let settings = plan.settings();
-            create_database(&env, &storage, &settings, 1, 8)
-                .await
-                .unwrap();
-            let instance = Instance::startup(&env, &storage, &settings).await.unwrap();
+            let instance = started(&env, &storage, &settings).await;
             let ids = Arc::new(make_accounts(&instance, plan).await);
             let table = instance.table("accounts").unwrap();
             let instance = Arc::new(instance);
@@ -325,10 +329,7 @@ fn a_transaction_sees_its_own_changes_and_others_see_them_when_it_has_committed(
     let storage = storage(&world, plan);
     let story = async move {
         let settings = plan.settings();
-        create_database(&env, &storage, &settings, 1, 8)
-            .await
-            .unwrap();
-        let instance = Instance::startup(&env, &storage, &settings).await.unwrap();
+        let instance = started(&env, &storage, &settings).await;
         let table = instance
             .create_table("rows", 1000, 0, |_, _| {})
             .await
@@ -418,10 +419,7 @@ fn undo_that_leads_back_to_itself_is_told_as_damage() {
     let storage = storage(&world, plan);
     let story = async move {
         let settings = plan.settings();
-        create_database(&env, &storage, &settings, 1, 8)
-            .await
-            .unwrap();
-        let instance = Instance::startup(&env, &storage, &settings).await.unwrap();
+        let instance = started(&env, &storage, &settings).await;
         let ids = make_accounts(&instance, plan).await;
         let (mut writer, mut reader) = (instance.session(), instance.session());
         let change = |bytes: &mut [u8]| bytes[0] ^= 1;

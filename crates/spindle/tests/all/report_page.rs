@@ -323,9 +323,9 @@ fn drawings_tell_values_and_can_be_kept() {
     assert_eq!(found[5], true);
 }
 
-/// Pictures for the eye, where `SPINDLE_PICTURES` says: `cargo test -p spindle --test all pictures -- --ignored`.
+/// Pictures for the eye, where `SPINDLE_PICTURES` says.
 #[test]
-#[ignore = "writes pictures"]
+#[ignore = "writes pictures: make pictures"]
 fn pictures() {
     let browser = Browser::find("report_page").expect("chromium");
     let directory =
@@ -378,7 +378,7 @@ fn the_page_of_a_large_run_stays_small() {
 
 /// The time that a large run takes from its directory to everything that is made of it. `make bench` prints it.
 #[test]
-#[ignore = "a timing"]
+#[ignore = "a timing: make bench"]
 fn time_of_a_large_run() {
     let directory = tempfile::tempdir().expect("a directory for the run");
     let journal_bytes = stored::store(&showcase::record(LARGE), LARGE, directory.path());
