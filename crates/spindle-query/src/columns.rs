@@ -14,9 +14,9 @@ pub enum Type {
     Key,
     /// A whole number of 4 bytes.
     Integer,
-    /// An exact number with so many places, in 8 bytes.
+    /// An exact number with this many decimal places, in 8 bytes.
     Decimal(u8),
-    /// A sum of exact numbers with so many places, in 16 bytes.
+    /// A sum of exact numbers with this many decimal places, in 16 bytes.
     Sum(u8),
     /// A day, counted from 1970-01-01, in 4 bytes.
     Date,

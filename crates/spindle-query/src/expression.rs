@@ -26,7 +26,7 @@ pub enum Expr {
     Subtract(Box<Expr>, Box<Expr>),
     /// The product of two numbers.
     Multiply(Box<Expr>, Box<Expr>),
-    /// A number divided by another, rounded to so many places; 0 where the other is 0.
+    /// A number divided by another, rounded to a number of decimal places; 0 where the divisor is 0.
     Divide(Box<Expr>, Box<Expr>, u8),
     /// The year of a day.
     Year(Box<Expr>),
@@ -145,7 +145,7 @@ impl Expr {
         Expr::First(bytes, Box::new(self))
     }
 
-    /// Divided by another, rounded to so many places.
+    /// Divided by another, rounded to `places` decimal places.
     #[must_use]
     pub fn divided(self, by: Expr, scale: u8) -> Expr {
         Expr::Divide(Box::new(self), Box::new(by), scale)

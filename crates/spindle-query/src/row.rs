@@ -198,11 +198,6 @@ impl Projection {
         &self.columns
     }
 
-    /// True when all columns have a fixed length, so that equal values are equal bytes wherever they come from.
-    pub fn is_fixed(&self) -> bool {
-        self.texts.is_empty()
-    }
-
     /// The lengths of its columns, bytes; only of fixed lengths.
     pub fn lengths(&self) -> Vec<usize> {
         self.columns

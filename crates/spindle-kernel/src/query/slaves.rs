@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::table::Table;
 use crate::temp::TempWork;
 
-/// Multi-block reads in a granule: so many, that slaves seldom ask, so few, that memory is looked after often.
+/// Multi-block reads in a granule: enough that slaves seldom ask, few enough that memory is checked often.
 const READS_IN_GRANULE: usize = 2;
 /// Granules that fill the memory of a process, at least.
 const GRANULES_IN_MEMORY: usize = 4;

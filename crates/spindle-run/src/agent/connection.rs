@@ -16,13 +16,13 @@ use super::pipes::{Input, Unsent};
 use super::protocol::{Answer, Ask, Hello, PROTOCOL, SILENCE, Seen, Watch, Watching};
 use super::ssh::{Connection, PATIENCE};
 
-/// Round trips of a reading: that many, or as many as there is time for, but some in any case.
+/// Round trips of a reading, at most; fewer when time runs out, but always some.
 const TRIPS_MAX: u64 = 16;
 const TRIPS_MIN: u64 = 4;
 const TRIPS_TIME_MAX: Duration = Duration::from_secs(1);
-/// An agent hears this often that its run is there.
+/// An agent is told this often that its run is alive.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(SILENCE.as_secs() / 6);
-/// Number of a question whose answer nobody waits for.
+/// Number of a question that needs no answer.
 const UNASKED: u64 = 0;
 
 /// An agent at work.
@@ -89,7 +89,7 @@ impl Agent {
         &self.host
     }
 
-    /// Its machine, for people.
+    /// Its machine, in words.
     pub fn machine(&self) -> &str {
         &self.hello.machine
     }

@@ -1,4 +1,4 @@
-//! Why a machine cannot be looked at, for people.
+//! Why a machine cannot be observed, in words.
 
 use std::io;
 
@@ -72,7 +72,7 @@ pub enum AgentError {
     Excess {
         /// The host.
         host: SshHost,
-        /// What it said, for people.
+        /// What it said.
         said: String,
     },
     /// This program does not run there.
@@ -123,7 +123,7 @@ pub enum AgentError {
     Interrupted,
 }
 
-/// The arguments of the client, for people.
+/// The arguments of the client, in words.
 fn arguments(host: &SshHost) -> String {
     match host.port {
         Some(port) => format!("-p {port} {}", host.destination()),

@@ -93,7 +93,7 @@ fn described(tree: &SystemTree) -> String {
     words.join(", ")
 }
 
-/// Says a line; this process ends when nobody is there to hear it.
+/// Sends a line; this process ends when the run is gone.
 fn say(answer: &Answer) {
     let mut line =
         serde_json::to_string(answer).expect("an answer holds only strings, numbers and lists");

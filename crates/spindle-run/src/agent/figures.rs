@@ -14,7 +14,7 @@ use crate::trial::counter_snapshot::{
 use crate::trial::outside::ServerMachine;
 use crate::trial::protocol::{Span, TrialOutcome};
 
-/// Looks that are so many intervals away from a moment say nothing of it.
+/// Samples that are this many intervals away from a moment say nothing about it.
 const INTERVALS_MAX: u64 = 4;
 
 /// What the machine of a server did in the measured time.
@@ -54,7 +54,7 @@ impl<'a> Looks<'a> {
     }
 }
 
-/// The figures of a measured time in which so many transactions were done, with a series of steps.
+/// The figures of a measured time in which `transactions` were done, with a series of steps.
 pub fn figures(watched: &Watched, span: Span, transactions: u64, step_ms: u64) -> Figures {
     let looks = Looks::of(watched);
     let system = series(&looks, span, step_ms);

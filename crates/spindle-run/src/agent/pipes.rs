@@ -123,7 +123,7 @@ pub(super) enum Unsent {
     Interrupted,
 }
 
-/// The way to the other side; it ends when [`Input::close`] is called, or nobody has it any more.
+/// The way to the other side; it ends when [`Input::close`] is called, or its last owner is gone.
 #[derive(Clone)]
 pub(super) struct Input(Arc<Mutex<Option<SyncSender<Vec<u8>>>>>);
 
@@ -133,7 +133,7 @@ impl Input {
         let (sender, pieces) = mpsc::sync_channel::<Vec<u8>>(PIECES_MAX);
         std::thread::spawn(move || {
             for piece in pieces {
-                // Whoever sends next finds that nobody takes it.
+                // The next sender finds that nobody receives.
                 if write(&mut pipe, &piece).is_err() {
                     return;
                 }

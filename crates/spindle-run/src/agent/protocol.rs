@@ -12,7 +12,7 @@ use spindle_system::sampler::Sample;
 pub const PROTOCOL: u32 = 1;
 /// The hidden command that turns the program into an agent.
 pub const AGENT_COMMAND: &str = "agent";
-/// An agent that hears nothing for so long ends. The run says something several times in it.
+/// An agent that hears nothing for this time ends. The run sends something several times within it.
 pub const SILENCE: Duration = Duration::from_secs(60);
 
 /// What the run says.
@@ -65,14 +65,14 @@ pub struct Hello {
     pub protocol: u32,
     /// Version of the program.
     pub version: String,
-    /// Its machine, for people.
+    /// Its machine, in words.
     pub machine: String,
 }
 
 /// What an agent looks at.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Watching {
-    /// The devices beneath the server's directories, for people.
+    /// The devices beneath the server's directories, in words.
     pub devices: Vec<String>,
     /// The process of the server; `None` where it was not found.
     pub process: Option<u32>,

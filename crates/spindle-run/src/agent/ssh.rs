@@ -46,8 +46,8 @@ const OPTIONS: &[&str] = &[
 ];
 
 /// What the shell there does, on one line and without single quotes, so that any login shell hands it on. `NAME` and
-/// `BYTES` are filled in. It says what the machine is; whoever finds it wrong hangs up, and nothing was made. A
-/// directory on which nothing may be executed is none.
+/// `BYTES` are filled in. It says what the machine is; a run that finds it wrong hangs up, and nothing was
+/// made. A directory on which nothing may be executed does not count.
 const SCRIPT: &str = "umask 077; echo \"spindle-agent: machine $(uname -s) $(uname -m)\"; read -r go || exit 0; d=; \
     for t in \"$TMPDIR\" /tmp /var/tmp \"$HOME\"; do [ -n \"$t\" ] || continue; \
     mkdir \"$t/NAME\" 2>/dev/null || continue; : >\"$t/NAME/spindle\"; chmod 700 \"$t/NAME/spindle\"; \

@@ -2,7 +2,7 @@
 
 use super::recording::SessionHead;
 
-/// The sessions of each of so many clients, in their order.
+/// The sessions of each client, in their order.
 pub(super) fn deal_out(sessions: &[SessionHead], clients: usize) -> Vec<Vec<usize>> {
     let mut lanes = vec![Vec::new(); clients.max(1)];
     let mut free_us = vec![0; lanes.len()];

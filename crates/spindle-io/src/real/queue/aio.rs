@@ -131,7 +131,7 @@ fn deliver() {
 }
 
 /// Whether this process can use the kernel's older asynchronous I/O (libaio); else why not and what would help, in
-/// words for people.
+/// words.
 pub fn libaio_available() -> Result<(), String> {
     probe().map_err(|error| refusal(&error))
 }
@@ -141,7 +141,7 @@ fn probe() -> io::Result<()> {
     setup(1).map(destroy)
 }
 
-/// Why there is none, in words for people.
+/// Why there is none, in words.
 fn refusal(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EAGAIN) => format!(
@@ -163,7 +163,7 @@ fn setup(events: usize) -> io::Result<libc::c_ulong> {
 }
 
 fn destroy(id: libc::c_ulong) {
-    // SAFETY: takes a number; the kernel waits for what is under way. There is nobody to hear of an error.
+    // SAFETY: takes a number; the kernel waits for what is under way. Nobody waits for an error.
     let _ = unsafe { libc::syscall(libc::SYS_io_destroy, id) };
 }
 

@@ -43,7 +43,7 @@ enum News {
 
 impl Finished {
     pub(crate) fn deliver(self) {
-        // The device may be closed by whoever learns of the end: let go of it first.
+        // The code that learns of the end may close the device: let go of it first.
         drop(self.core);
         match self.news {
             News::Settled(waker) => waker.into_iter().for_each(Waker::wake),

@@ -30,7 +30,7 @@ impl QueueCalls {
         }
     }
 
-    /// Counts a call that handed over so many requests.
+    /// Counts a call that handed over this number of requests.
     pub(crate) fn count(requests: usize) {
         CALLS.fetch_add(1, Ordering::Relaxed);
         if requests > 0 {

@@ -403,7 +403,7 @@ fn build(entries: u32) -> io::Result<IoUring> {
     Ok(uring)
 }
 
-/// Whether this process can use io_uring; else why not and what would help, in words for people.
+/// Whether this process can use io_uring; else why not and what would help, in words.
 pub fn io_uring_available() -> Result<(), String> {
     probe().map_err(|error| why_refused(&error))
 }

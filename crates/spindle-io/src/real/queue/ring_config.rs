@@ -35,7 +35,7 @@ pub enum FixedBuffers {
     Used,
     /// At least one ring could not; its I/O goes on without.
     Dropped {
-        /// Why, in words for people.
+        /// Why, in words.
         reason: String,
     },
 }

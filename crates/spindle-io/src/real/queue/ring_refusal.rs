@@ -1,4 +1,4 @@
-//! Why the system gives no io_uring, in words for people.
+//! Why the system gives no io_uring, in words.
 
 use std::io;
 

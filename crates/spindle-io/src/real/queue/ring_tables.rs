@@ -30,7 +30,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// The file's place in the table, where it is put if need be. Errors in words for people.
+    /// The file's place in the table, where it is put when necessary. Errors are words.
     pub(crate) fn place(
         &mut self,
         submitter: &Submitter<'_>,
