@@ -123,7 +123,7 @@ pictures:
 	mkdir -p target/pictures
 	SPINDLE_PICTURES=$(CURDIR)/target/pictures cargo test --locked -p spindle --test all -- --ignored pictures
 
-# Packages for others, into target/dist/packages: archive, .deb, .rpm, container images, checksums; some ten minutes. As
+# Packages for others, into target/dist/packages: archive, .deb, .rpm, container images, checksums; some twenty minutes. As
 # root on Debian, for the images.
 dist:
 	scripts/setup dist

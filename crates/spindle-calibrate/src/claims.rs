@@ -79,6 +79,7 @@ impl DeviceClaims {
             tree,
         )?);
         let provision = Provision::carry_out(&self.plan, ledger, tree, tell)?;
+        provision.gives_up_stamps()?;
         let target = match &provision.layouts()[0] {
             Ok(made) => made.target.clone(),
             Err(error) => return Err(CalibrateError::Take(error.to_string())),

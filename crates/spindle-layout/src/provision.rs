@@ -259,6 +259,21 @@ impl Provision {
     }
 }
 
+impl Provision {
+    /// Devices that were claimed are going to be written from their first byte to their last, and keep no stamp.
+    /// Errors: the ledger's.
+    pub fn gives_up_stamps(&self) -> Result<(), LedgerError> {
+        for entry in self.ledger.entries() {
+            if let Record::ClaimedDevice(claimed) = &entry.record {
+                let record = claimed.without_stamp().into();
+                self.ledger.note(entry.layout.as_deref(), record)?;
+                self.ledger.gone(entry.number)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Drop for Provision {
     fn drop(&mut self) {
         if !self.is_down {
@@ -273,6 +288,7 @@ fn site(ledger: &Ledger, tree: &SystemTree) -> Result<Site, LedgerError> {
         tree: tree.clone(),
         tools: ledger.tools()?,
         boot_id: ledger.heading().boot_id.clone(),
+        is_of_living_run: ledger.is_of_living_run(),
         drop_schema: None,
     })
 }

@@ -439,3 +439,49 @@ fn a_device_of_a_volume_stays_the_same() {
         vec![volume]
     });
 }
+
+/// Data appear on the device between the look at it and the first write: it is refused, and nothing of theirs goes when
+/// the refused layout is removed.
+#[test]
+fn data_that_appear_while_a_device_is_claimed_stay() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let scene = Scene::new(16 * MIB);
+    let path = scene.first.path.clone();
+    let theirs = vec![0x5a; 16 * MIB as usize];
+    let (device, bytes) = (path.clone(), theirs.clone());
+    let plants = move |what: &str| {
+        if what == "noted" {
+            let device = OpenOptions::new().write(true).open(&device).unwrap();
+            device.write_all_at(&bytes, 0).unwrap();
+            device.sync_all().unwrap();
+        }
+    };
+    let spec = LayoutSpec {
+        name: "it".to_owned(),
+        devices: vec![DeviceSpec::Existing(path.clone())],
+        volume: None,
+        kind: LayoutKind::Raw,
+        share: None,
+        erase: Vec::new(),
+        preparation: Preparation::default(),
+        delay: None,
+    };
+    let tree = SystemTree::default();
+    let ledgers = scene.directory.path().join("ledgers");
+    let left = with_hook(plants, || {
+        let ledger = Arc::new(Ledger::begin(&ledgers, "run", &tree).unwrap());
+        let plan = ProvisionPlan::of(
+            std::slice::from_ref(&spec),
+            &Facts::gather(std::slice::from_ref(&spec), &tree),
+            "run",
+        );
+        let provision = Provision::carry_out(&plan, ledger, &tree, &mut |_| {}).unwrap();
+        let refused = provision.layouts()[0].as_ref().unwrap_err().to_string();
+        assert!(refused.contains("is not empty"), "{refused}");
+        provision.teardown()
+    });
+    assert_eq!(left, Vec::<String>::new());
+    assert!(fs::read(&scene.first.file).unwrap() == theirs);
+}

@@ -20,6 +20,7 @@ mod nodes;
 mod offered;
 mod places;
 mod stack;
+pub(crate) mod stamp;
 mod survey;
 mod verdict;
 

@@ -147,6 +147,7 @@ pub(crate) fn undo_all(
             tree: tree.clone(),
             tools,
             boot_id: ledger.heading().boot_id.clone(),
+            is_of_living_run: ledger.is_of_living_run(),
             drop_schema,
         },
         Err(error) => {

@@ -134,6 +134,8 @@ pub struct Heading {
 pub struct Ledger {
     path: PathBuf,
     heading: Heading,
+    /// A ledger that was taken over is of a dead one.
+    is_of_living_run: bool,
     state: Mutex<State>,
 }
 
@@ -212,6 +214,7 @@ impl Ledger {
                 next: 1,
                 entries: Vec::new(),
             }),
+            is_of_living_run: true,
             heading: heading.clone(),
             path: path.clone(),
         };
@@ -236,6 +239,7 @@ impl Ledger {
         Ok(Some(Ledger {
             path: path.to_owned(),
             heading: replayed.heading,
+            is_of_living_run: false,
             state: Mutex::new(State {
                 file,
                 next: replayed.next,
@@ -252,6 +256,11 @@ impl Ledger {
     /// Whose it is.
     pub fn heading(&self) -> &Heading {
         &self.heading
+    }
+
+    /// Whether it is kept by the run that began it, and not by another process after that run's death.
+    pub(crate) fn is_of_living_run(&self) -> bool {
+        self.is_of_living_run
     }
 
     /// Tools that hold this ledger's lock while they are at work.

@@ -1,9 +1,10 @@
 //! A block device that is there already: taken for this program alone, and erased when the experiment says that it may
 //! be. At the end it is given back as empty as a device must be to be taken: the signature that Spindle made on it
 //! goes, and so do its first and last MiB; a mark says that the rest is Spindle's. Whether what is on it is Spindle's
-//! own is proved before: by the identity that was given to the file system, volume or partition table on it; or, where
-//! there is no signature, by the device having been there without a break since it was claimed (same start of the
-//! system, same number of its appearance).
+//! own is proved before: by the identity that was given to the file system, volume or partition table on it. Where
+//! there is no signature, the run itself needs no more than that the device was there without a break since it was
+//! claimed (same start of the system, same number of its appearance). When the run is dead, anybody may have used the
+//! device since: then the stamp that was put on it must be there.
 
 use std::fmt;
 use std::fs::File;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::make_volume_group::physical_volume_uuid;
 use super::{DeviceName, Site, StepError, Undone, Workshop, new_uuid, wait_until};
+use crate::guard::stamp::{bears_stamp, stamp};
 use crate::guard::{
     Appearance, Content, DeviceState, EDGE_BYTES, Guard, HeldDevice, Permit, Refusal, TakenDevice,
     Want,
@@ -51,6 +53,9 @@ pub struct ClaimedDevice {
     identities: Vec<String>,
     uuid: String,
     file_system_type: Option<String>,
+    /// Whether a stamp is put on it, and stays. Records of older runs have none.
+    #[serde(default)]
+    is_stamped: bool,
 }
 
 impl fmt::Display for ClaimDevice {
@@ -80,15 +85,20 @@ impl ClaimDevice {
         let uuid = new_uuid(&workshop.site.tree)?;
         let mut taken = workshop.guard().claim(&want)?;
         taken.held().must_be(self.looked_at)?;
-        workshop.note(ClaimedDevice {
+        let noted = workshop.note(ClaimedDevice {
             path: self.path.clone(),
             number: taken.state().number,
             sequence: taken.state().sequence,
             identities: taken.state().identities.clone(),
             uuid: uuid.clone(),
             file_system_type: self.file_system_type.clone(),
+            is_stamped: true,
         })?;
-        workshop.guard().check_again(&taken, &want)?;
+        if let Err(refusal) = workshop.guard().check_again(&taken, &want) {
+            // Nothing was written, so nothing on it is the run's.
+            workshop.ledger.gone(noted)?;
+            return Err(refusal.into());
+        }
         let held = Arc::clone(taken.held());
         if let Permit::Erase { .. } = taken.permit() {
             erase(&taken, &workshop.site.tools)?;
@@ -97,6 +107,8 @@ impl ClaimDevice {
             forget_partitions(&held, workshop.site)?;
             taken = workshop.guard().take(&held)?;
         }
+        stamp(taken.file(), taken.state().size_bytes, &uuid)
+            .map_err(|error| StepError::system("stamp", taken.path(), error))?;
         workshop.ready(&self.device, held, uuid)?;
         workshop.taken.insert(self.device.clone(), taken);
         Ok(())
@@ -165,7 +177,7 @@ impl ClaimedDevice {
             Err(refusal) => return Err(refusal.into()),
         };
         let (state, content) = guard.identify(&held)?;
-        if let Some(reason) = self.why_not_ours(site, &state, &content) {
+        if let Some(reason) = self.why_not_ours(site, held.file(), &state, &content) {
             return Ok(Undone::NotOurs(reason));
         }
         if content == Content::Empty {
@@ -173,7 +185,7 @@ impl ClaimedDevice {
             return Ok(Undone::WasNot);
         }
         let (taken, content) = guard.take_whatever_it_bears(&held)?;
-        if let Some(reason) = self.why_not_ours(site, taken.state(), &content) {
+        if let Some(reason) = self.why_not_ours(site, taken.file(), taken.state(), &content) {
             return Ok(Undone::NotOurs(reason));
         }
         erase(&taken, &site.tools)?;
@@ -195,8 +207,22 @@ impl ClaimedDevice {
         site.find(claimed, &self.path)
     }
 
+    /// The same device, on which no stamp stays: all of it is going to be written.
+    pub(crate) fn without_stamp(&self) -> ClaimedDevice {
+        ClaimedDevice {
+            is_stamped: false,
+            ..self.clone()
+        }
+    }
+
     /// Why what is on the device now is not the run's.
-    fn why_not_ours(&self, site: &Site, state: &DeviceState, content: &Content) -> Option<String> {
+    fn why_not_ours(
+        &self,
+        site: &Site,
+        device: &File,
+        state: &DeviceState,
+        content: &Content,
+    ) -> Option<String> {
         let same_hardware = state.has_identity_of(&self.identities);
         // Old kernels do not number the appearances of a device.
         let never_away =
@@ -215,11 +241,15 @@ impl ClaimedDevice {
                     || stayed && bears_our_type;
                 (!is_ours).then(|| format!("it bears {signature}, which the run did not make"))
             }
-            Content::Unknown(_) => (!stayed).then(|| {
-                "the device was away since, or the system started again, and nothing on it says whose it is; name it in \
-                 erase to use it again"
-                    .to_owned()
-            }),
+            Content::Unknown(_) => {
+                let is_proved = match self.is_stamped && !site.is_of_living_run {
+                    true => bears_stamp(device, state.size_bytes, &self.uuid).unwrap_or(false),
+                    false => stayed,
+                };
+                (!is_proved).then(|| {
+                    format!("it bears {content}, and nothing on it says whose that is; to use it again, name it in erase")
+                })
+            }
         }
     }
 }

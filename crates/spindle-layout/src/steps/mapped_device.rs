@@ -120,6 +120,7 @@ mod tests {
             tree: tree.clone(),
             tools: Tools::new(),
             boot_id: None,
+            is_of_living_run: true,
             drop_schema: None,
         };
         assert_eq!(device.undo(&site).unwrap(), Undone::WasNot);

@@ -215,6 +215,8 @@ pub(crate) struct Site {
     pub tools: Tools,
     /// The start of the system during which the run lived.
     pub boot_id: Option<String>,
+    /// Whether it is the run itself that undoes what it made, and not `clean` after its death.
+    pub is_of_living_run: bool,
     /// What drops schemas of servers; `None` where there are none to drop.
     pub drop_schema: Option<DropSchema>,
 }

@@ -1,5 +1,5 @@
 //! Bringing a device into a known state before it is used: all blocks told to be free (discard), or all blocks written
-//! with data that do not compress, once or more.
+//! with data that do not compress, once or more. The first MiB of a device that bears the run's stamp stays as it is.
 
 use std::fmt;
 use std::os::unix::fs::FileExt;
@@ -8,7 +8,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
 use super::{DeviceName, StepError, Workshop};
-use crate::guard::TakenDevice;
+use crate::guard::stamp::is_stamped;
+use crate::guard::{EDGE_BYTES, TakenDevice};
 
 /// Written in pieces of this size.
 const PIECE_BYTES: u64 = 4 << 20;
@@ -54,15 +55,21 @@ impl OverwriteDevice {
 
     pub(super) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
         let taken = workshop.take(&self.device)?;
+        let start_bytes = match is_stamped(taken.file())
+            .map_err(|error| StepError::system("read", taken.path(), error))?
+        {
+            true => EDGE_BYTES,
+            false => 0,
+        };
         if self.discard {
             // Force: we have the device ourselves.
-            workshop
-                .site
-                .tools
-                .run_on("blkdiscard", &["--force", "/dev/stdin"], taken.file())?;
+            let from = start_bytes.to_string();
+            let arguments = ["--force", "--offset", &from, "/dev/stdin"];
+            let tools = &workshop.site.tools;
+            tools.run_on("blkdiscard", &arguments, taken.file())?;
         }
         for pass in 0..self.passes {
-            overwrite(&taken, u64::from(pass))
+            overwrite(&taken, start_bytes, u64::from(pass))
                 .map_err(|error| StepError::system("overwrite", taken.path(), error))?;
         }
         workshop.taken.insert(self.device.clone(), taken);
@@ -70,11 +77,12 @@ impl OverwriteDevice {
     }
 }
 
-fn overwrite(taken: &TakenDevice, seed: u64) -> std::io::Result<()> {
+fn overwrite(taken: &TakenDevice, start_bytes: u64, seed: u64) -> std::io::Result<()> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut piece = vec![0; PIECE_BYTES as usize];
     let size_bytes = taken.state().size_bytes;
-    let mut offset = 0;
+    let mut offset = start_bytes;
+    let mut unsynced_bytes = 0;
     while offset < size_bytes {
         let length = PIECE_BYTES.min(size_bytes - offset);
         random.fill_bytes(&mut piece[..length as usize]);
@@ -82,8 +90,10 @@ fn overwrite(taken: &TakenDevice, seed: u64) -> std::io::Result<()> {
             .file()
             .write_all_at(&piece[..length as usize], offset)?;
         offset += length;
-        if offset.is_multiple_of(SYNC_EVERY_BYTES) {
+        unsynced_bytes += length;
+        if unsynced_bytes >= SYNC_EVERY_BYTES {
             taken.file().sync_data()?;
+            unsynced_bytes = 0;
         }
     }
     taken.file().sync_all()

@@ -227,6 +227,9 @@ fn bytes_without_a_name_are_erased_only_while_the_device_stayed() {
     let spec = layout("it", vec![disk.spec()], LayoutKind::Raw);
     let (provision, ledger) = carry_out_in(scene.path(), &[spec]);
     let kept = fs::read_to_string(scene.ledgers().join(format!("{RUN}.jsonl"))).unwrap();
+    // A device that is written from its first byte on bears no stamp.
+    assert!(kept.contains("\"is_stamped\":true"), "{kept}");
+    let kept = kept.replace("\"is_stamped\":true", "\"is_stamped\":false");
     drop((provision, ledger));
     // What a database wrote, as if the run had died instead.
     let file = fs::OpenOptions::new().write(true).open(&disk.path).unwrap();
@@ -344,4 +347,57 @@ fn a_ledger_that_is_no_file_of_ones_own_is_not_obeyed() {
     }
     assert_eq!(cleaned(&scene).removed.len(), 1, "one's own is obeyed");
     assert!(!victim.exists());
+}
+
+/// A database that libblkid does not know: nothing tells it from the run's own, but the run's stamp, which is gone.
+#[test]
+fn data_that_a_person_put_on_a_raw_device_after_a_kill_stay() {
+    if !can_run(
+        "data_that_a_person_put_on_a_raw_device_after_a_kill_stay",
+        &TOOLS,
+    ) {
+        return;
+    }
+    // All of the device, or its beginning alone.
+    for written_bytes in [64 * MIB, 100 << 10] {
+        let scene = Scene::new();
+        let disk = Disk::new(&scene, "disk", 64 * MIB);
+        let mut spec = layout("it", vec![disk.spec()], LayoutKind::Raw);
+        spec.preparation.overwrite_passes = 1;
+        abandoned(&scene, &[spec]);
+        let theirs: Vec<u8> = (0..written_bytes).map(|at| (at % 251) as u8 | 1).collect();
+        let device = fs::OpenOptions::new().write(true).open(&disk.path).unwrap();
+        device.write_all_at(&theirs, 0).unwrap();
+        device.sync_all().unwrap();
+        drop(device);
+        let before = fs::read(scene.path().join("disk")).unwrap();
+        let cleaned = cleaned(&scene);
+        assert_eq!(cleaned.not_ours.len(), 1, "{cleaned:?}");
+        assert!(
+            cleaned.not_ours[0].contains("nothing on it says whose that is"),
+            "{cleaned:?}"
+        );
+        assert!(
+            fs::read(scene.path().join("disk")).unwrap() == before,
+            "a byte of theirs changed"
+        );
+    }
+}
+
+#[test]
+fn what_a_killed_run_left_on_a_raw_device_goes() {
+    if !can_run("what_a_killed_run_left_on_a_raw_device_goes", &TOOLS) {
+        return;
+    }
+    let scene = Scene::new();
+    let disk = Disk::new(&scene, "disk", 64 * MIB);
+    let mut spec = layout("it", vec![disk.spec()], LayoutKind::Raw);
+    spec.preparation.overwrite_passes = 1;
+    abandoned(&scene, &[spec]);
+    let cleaned = cleaned(&scene);
+    assert_eq!(cleaned.not_ours, Vec::<String>::new());
+    assert_eq!(
+        disk.look(&[]).unwrap().permit,
+        spindle_layout::guard::Permit::Empty
+    );
 }

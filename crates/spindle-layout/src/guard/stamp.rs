@@ -1,0 +1,103 @@
+//! The stamp that a run puts on a device when it claims it: proof, after the run was killed, that what is there now is
+//! the run's. Raw devices and disk groups bear nothing that libblkid knows, so without it a database that a person put
+//! there meanwhile would look the same. It lies in the last block of the first MiB, which no layout uses, and counts
+//! only while the rest of that MiB is as a run leaves it: zeros, or the first blocks of a disk of a disk group.
+//!
+//! | offset | bytes | what (little-endian) |
+//! | --- | --- | --- |
+//! | 0 | 8 | `SPNDHERE` |
+//! | 8 | 36 | identity that was noted in the ledger for this device |
+//! | 44 | 4 | CRC32C of the 44 bytes before |
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use super::places::{BLOCK_BYTES, EDGE_BYTES};
+
+const MAGIC: &[u8; 8] = b"SPNDHERE";
+const UUID_BYTES: usize = 36;
+const SEAL_AT: usize = MAGIC.len() + UUID_BYTES;
+const STAMP_AT: u64 = EDGE_BYTES - BLOCK_BYTES;
+/// How the first block of a disk of a disk group begins, and how many blocks there follow it at most: its header and
+/// two change maps (`spindle_io::disk_group`).
+const GROUP_MAGIC: &[u8; 8] = b"SPNDLDSK";
+const GROUP_BLOCKS: usize = 3;
+
+/// Stamps a device that was claimed. One that is too small for both ends to be apart gets none. Errors: the system's.
+pub(crate) fn stamp(device: &File, size_bytes: u64, uuid: &str) -> io::Result<()> {
+    if size_bytes < 2 * EDGE_BYTES {
+        return Ok(());
+    }
+    device.write_all_at(&stamp_of(uuid), STAMP_AT)?;
+    device.sync_all()
+}
+
+/// Whether a device bears the stamp of this identity, and nothing beside it that a run does not leave. Errors: the
+/// system's.
+pub(crate) fn bears_stamp(device: &File, size_bytes: u64, uuid: &str) -> io::Result<bool> {
+    if size_bytes < 2 * EDGE_BYTES {
+        return Ok(false);
+    }
+    let mut first = vec![0; EDGE_BYTES as usize];
+    device.read_exact_at(&mut first, 0)?;
+    let (before, stamp) = first.split_at(STAMP_AT as usize);
+    let used = match before.starts_with(GROUP_MAGIC) {
+        true => GROUP_BLOCKS * BLOCK_BYTES as usize,
+        false => 0,
+    };
+    Ok(stamp == stamp_of(uuid) && before[used..].iter().all(|byte| *byte == 0))
+}
+
+/// Whether any run's stamp is there: then the first MiB is to be left as it is. Errors: the system's.
+pub(crate) fn is_stamped(device: &File) -> io::Result<bool> {
+    let mut magic = [0; MAGIC.len()];
+    device.read_exact_at(&mut magic, STAMP_AT)?;
+    Ok(magic == *MAGIC)
+}
+
+fn stamp_of(uuid: &str) -> Vec<u8> {
+    let mut block = vec![0; BLOCK_BYTES as usize];
+    block[..MAGIC.len()].copy_from_slice(MAGIC);
+    let uuid = uuid.as_bytes();
+    let length = uuid.len().min(UUID_BYTES);
+    block[MAGIC.len()..][..length].copy_from_slice(&uuid[..length]);
+    let seal = crc32c::crc32c(&block[..SEAL_AT]);
+    block[SEAL_AT..][..4].copy_from_slice(&seal.to_le_bytes());
+    block
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: u64 = 8 << 20;
+    const OURS: &str = "00719742-3b09-40f7-855e-40d17be8db36";
+
+    #[test]
+    fn a_stamp_counts_while_nothing_else_is_in_the_first_mebibyte() {
+        let device = tempfile::tempfile().unwrap();
+        device.set_len(SIZE).unwrap();
+        let bears = |uuid| bears_stamp(&device, SIZE, uuid).unwrap();
+        assert!(!bears(OURS) && !is_stamped(&device).unwrap());
+        stamp(&device, SIZE, OURS).unwrap();
+        assert!(bears(OURS) && is_stamped(&device).unwrap());
+        assert!(
+            !bears("00719742-3b09-40f7-855e-40d17be8db37"),
+            "another run"
+        );
+        // What the run's database writes lies behind it.
+        device.write_all_at(&[7; 9000], EDGE_BYTES).unwrap();
+        assert!(bears(OURS));
+        device.write_all_at(b"SPNDLDSK", 0).unwrap();
+        device.write_all_at(&[7; 4096], 2 * BLOCK_BYTES).unwrap();
+        assert!(bears(OURS), "a disk of a group");
+        for at in [0, 3 * BLOCK_BYTES, STAMP_AT - 1, STAMP_AT, STAMP_AT + 50] {
+            let mut byte = [0];
+            device.read_exact_at(&mut byte, at).unwrap();
+            device.write_all_at(&[byte[0] ^ 1], at).unwrap();
+            assert!(!bears(OURS), "{at}");
+            device.write_all_at(&byte, at).unwrap();
+        }
+    }
+}
