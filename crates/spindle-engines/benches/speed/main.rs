@@ -13,9 +13,11 @@ mod database;
 mod disk_group;
 mod figures;
 mod fio;
+mod junk;
 mod machine;
 mod memory;
 mod postgres;
+mod private_server;
 mod random_io;
 mod reads;
 mod restore;
@@ -48,7 +50,7 @@ const QUICK: Pace = Pace {
 
 type Bench = fn(Pace, &Path, &mut Figures);
 
-const BENCHES: [(&str, Bench); 16] = [
+const BENCHES: [(&str, Bench); 18] = [
     ("reads", reads::run),
     ("updates", updates::run),
     ("cache", memory::cache),
@@ -60,12 +62,17 @@ const BENCHES: [(&str, Bench); 16] = [
     ("disk_group", disk_group::run),
     ("volume", disk_group::beside_volume),
     ("restore", restore::run),
+    ("junk", junk::run),
+    ("junk_grown", junk::as_it_grows),
     ("postgres", postgres::beside_pgbench),
     ("scripts", postgres::scripts_beside_pgbench),
     ("tpcc", postgres::beside_tpcc),
     ("tpch", postgres::beside_psql),
     ("plans", postgres::plans_beside_sql),
 ];
+
+/// Those that run only when they are named: `make bench-long`.
+const LONG: [(&str, Bench); 1] = [("junk_long", junk::as_it_grows_longer)];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -79,14 +86,14 @@ fn main() -> ExitCode {
     }
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a temporary directory");
     let mut figures = Figures::default();
-    for (name, bench) in BENCHES {
-        if all || has(name) {
-            eprintln!("{name} ...");
-            let directory = place.path().join(name);
-            std::fs::create_dir(&directory).expect("a directory for the bench");
-            bench(pace, &directory, &mut figures);
-            std::fs::remove_dir_all(&directory).expect("the bench's directory goes");
-        }
+    let usual = BENCHES.into_iter().filter(|(name, _)| all || has(name));
+    let long = LONG.into_iter().filter(|(name, _)| has(name));
+    for (name, bench) in usual.chain(long) {
+        eprintln!("{name} ...");
+        let directory = place.path().join(name);
+        std::fs::create_dir(&directory).expect("a directory for the bench");
+        bench(pace, &directory, &mut figures);
+        std::fs::remove_dir_all(&directory).expect("the bench's directory goes");
     }
     print!("{}", figures.table());
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../bench");

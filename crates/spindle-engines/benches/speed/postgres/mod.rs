@@ -13,28 +13,25 @@ mod server_time;
 mod tpcc;
 mod tpch;
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use spindle_engines::engine::RunningEngine;
-use spindle_engines::sql::{
-    Purpose, RunningServer, ServerKind, ServerRequest, SqlUnderTest, Stop, server,
-};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
-use spindle_layout::TreeDirectories;
 use spindle_workload::driver::Behaviour;
-use spindle_workload::sql::SqlWorkload;
 
 use crate::figures::{Figure, Figures, Goal};
+use crate::private_server::Private;
 
 pub use pgbench::{run as beside_pgbench, scripts as scripts_beside_pgbench};
 pub use plans::run as plans_beside_sql;
 pub use tpcc::run as beside_tpcc;
 pub use tpch::run as beside_psql;
 
+/// The server's buffer cache.
+const CACHE_BYTES: u64 = 1 << 30;
 /// Of a processor's time in /proc/PID/stat, a second (USER_HZ, proc_pid_stat(5)).
 const TICKS_PER_S: f64 = 100.0;
 
@@ -45,76 +42,7 @@ struct Reached {
     cpu_us: f64,
 }
 
-/// A server of the bench's own; killed when dropped.
-struct Private {
-    running: Arc<dyn RunningServer>,
-    directories: TreeDirectories,
-    has_ended: bool,
-}
-
 impl Private {
-    /// What is asked of it; says why, when there is no server.
-    fn request(clients: usize, data_bytes: u64) -> Option<ServerRequest> {
-        let request = ServerRequest {
-            settings: Default::default(),
-            bin_dir: None,
-            buffer_cache_bytes: 1 << 30,
-            data_bytes,
-            clients: 2 * clients as u32,
-            io: None,
-        };
-        let examined = server(ServerKind::Postgres).examine(&request);
-        examined
-            .inspect_err(|reason| eprintln!("  skipped: {reason}"))
-            .ok()?;
-        Some(request)
-    }
-
-    /// Empty directories for a server that runs as another user.
-    fn directories(directory: &Path) -> TreeDirectories {
-        let place = directory.parent().expect("the bench's place");
-        for path in [place, directory] {
-            let open = std::fs::Permissions::from_mode(0o755);
-            std::fs::set_permissions(path, open).expect("our own directory");
-        }
-        let directories = TreeDirectories::within(|_| directory.to_path_buf());
-        directories.make().expect("an empty directory");
-        directories
-    }
-
-    fn start(request: &ServerRequest, directories: TreeDirectories, purpose: Purpose) -> Private {
-        let started = server(ServerKind::Postgres).start(request, &directories, purpose);
-        Private {
-            running: started.expect("the server starts"),
-            directories,
-            has_ended: false,
-        }
-    }
-
-    /// Ends it in order.
-    fn end(mut self) {
-        self.running.stop(Stop::Clean).expect("the server ends");
-        self.has_ended = true;
-    }
-
-    fn create_database(&self, name: &str) {
-        let mut connection = self.running.connect().expect("a connection");
-        let created = connection.run(&format!("create database {name}"));
-        created.expect("a database of the peer's own");
-    }
-
-    fn engine(&self, workload: impl SqlWorkload + 'static) -> Arc<dyn RunningEngine> {
-        self.engine_of(Arc::new(workload))
-    }
-
-    fn engine_of(&self, workload: Arc<dyn SqlWorkload>) -> Arc<dyn RunningEngine> {
-        Arc::new(SqlUnderTest::new(
-            Arc::clone(&self.running),
-            workload,
-            self.directories.clone(),
-        ))
-    }
-
     fn password(&self) -> String {
         let password = std::fs::read_to_string(self.directories.data.join("password"));
         password.expect("the cluster has one").trim().to_owned()
@@ -123,17 +51,6 @@ impl Private {
     /// Where its socket is.
     fn socket_directory(&self) -> PathBuf {
         self.directories.data.join("run")
-    }
-}
-
-impl Drop for Private {
-    fn drop(&mut self) {
-        if self.has_ended {
-            return;
-        }
-        if let Err(error) = self.running.stop(Stop::Kill) {
-            eprintln!("  the server did not stop: {error}");
-        }
     }
 }
 

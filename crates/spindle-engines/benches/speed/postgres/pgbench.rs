@@ -11,7 +11,9 @@ use spindle_text::section::TextFile;
 use spindle_workload::sql::{Dialect, SqlWorkload, Tpcb};
 use spindle_workload::{Kind, MadeFor, ScriptSettings};
 
-use super::{Private, Reached, add_pairs, ended_children_cpu_s, ours, program_of_postgres};
+use super::{
+    CACHE_BYTES, Private, Reached, add_pairs, ended_children_cpu_s, ours, program_of_postgres,
+};
 use crate::Pace;
 use crate::figures::{Figures, Goal};
 
@@ -45,7 +47,12 @@ pub fn scripts(pace: Pace, directory: &Path, figures: &mut Figures) {
 }
 
 fn compare(pace: Pace, directory: &Path, figures: &mut Figures, are_scripts: bool) {
-    let Some(request) = Private::request(CLIENTS, Tpcb::loaded_bytes(SCALE)) else {
+    let Some(request) = Private::request(
+        ServerKind::Postgres,
+        CLIENTS,
+        CACHE_BYTES,
+        Tpcb::loaded_bytes(SCALE),
+    ) else {
         return;
     };
     let Some(pgbench) = program_of_postgres("pgbench") else {
@@ -57,7 +64,7 @@ fn compare(pace: Pace, directory: &Path, figures: &mut Figures, are_scripts: boo
     let postgres = server(ServerKind::Postgres);
     create_and_load(postgres, &request, &directories, &loaded, &Arc::default())
         .expect("TPC-B is loaded");
-    let private = Private::start(&request, directories, Purpose::Trial);
+    let private = Private::start(ServerKind::Postgres, &request, directories, Purpose::Trial);
     for (what, select_only, script) in [("TPC-B", false, TPCB), ("select", true, SELECT)] {
         let (engine, of) = match are_scripts {
             true => (private.engine_of(scripted(script)), " from a script"),

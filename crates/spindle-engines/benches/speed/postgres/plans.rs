@@ -15,11 +15,10 @@ use spindle_workload::driver::Behaviour;
 use spindle_workload::sql::Tpch;
 use spindle_workload::sql::tpch::{Parameters, Version};
 
-use super::Private;
+use super::{CACHE_BYTES, Private};
 use crate::Pace;
 use crate::figures::{Figure, Figures, Goal};
 
-const CACHE_BYTES: u64 = 1 << 30;
 const BLOCK_BYTES: usize = 8192;
 const LOG_FILE_BYTES: u64 = 64 << 20;
 const LOG_BUFFER_BYTES: usize = 1 << 20;
@@ -42,7 +41,9 @@ fn workload(scale: f64) -> Tpch {
 
 pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
     let scale = if pace.pairs <= 2 { 0.01 } else { 1.0 };
-    let Some(request) = Private::request(2, (2e9 * scale) as u64) else {
+    let Some(request) =
+        Private::request(ServerKind::Postgres, 2, CACHE_BYTES, (2e9 * scale) as u64)
+    else {
         return;
     };
     let directories = Private::directories(directory);
@@ -50,7 +51,7 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
     let sql = Arc::new(workload(scale));
     let loaded = create_and_load(postgres, &request, &directories, &*sql, &Arc::default());
     loaded.expect("a loaded cluster");
-    let private = Private::start(&request, directories, Purpose::Trial);
+    let private = Private::start(ServerKind::Postgres, &request, directories, Purpose::Trial);
     let (theirs, ours) = (private.engine_of(sql), embedded(scale));
     power_run_ms(&ours);
     power_run_ms(&theirs);

@@ -13,7 +13,7 @@ use spindle_workload::sql::{Mix, Tpcc};
 use super::benchbase::BenchBase;
 use super::go_tpc::GoTpc;
 use super::hammerdb::HammerDb;
-use super::{Private, Reached, add_pairs, ours};
+use super::{CACHE_BYTES, Private, Reached, add_pairs, ours};
 use crate::Pace;
 use crate::figures::{Figure, Figures, Goal};
 
@@ -39,7 +39,12 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
     ];
     let hammerdb = HammerDb::find();
     // The clients and tables of ours, of two programs, and of the two ways of a third.
-    let Some(request) = Private::request(5 * CLIENTS, 5 * Tpcc::loaded_bytes(WAREHOUSES)) else {
+    let Some(request) = Private::request(
+        ServerKind::Postgres,
+        5 * CLIENTS,
+        CACHE_BYTES,
+        5 * Tpcc::loaded_bytes(WAREHOUSES),
+    ) else {
         return;
     };
     let directories = Private::directories(directory);
@@ -57,7 +62,12 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
     .expect("it is loaded");
     let load_s = began.elapsed().as_secs_f64();
     BenchBase::let_in(&directories.data);
-    let loading = Private::start(&request, directories.clone(), Purpose::Load);
+    let loading = Private::start(
+        ServerKind::Postgres,
+        &request,
+        directories.clone(),
+        Purpose::Load,
+    );
     let rows = rows(&loading);
     for peer in peers.iter().flatten() {
         figures.add(Figure::of_pairs(
@@ -71,7 +81,7 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
         way.build(&loading);
     }
     loading.end();
-    let private = Private::start(&request, directories, Purpose::Trial);
+    let private = Private::start(ServerKind::Postgres, &request, directories, Purpose::Trial);
     // A program that is compiled while it runs needs some seconds for it.
     let measure = pace.measure * 4;
     let engine = private.engine(workload(Mix::STANDARD, false));

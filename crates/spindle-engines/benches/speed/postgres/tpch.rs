@@ -19,7 +19,7 @@ use spindle_workload::sql::{Dialect, LoadPart, RowSink, SqlWorkload, Tpch, Value
 
 use super::ratios::Ratios;
 use super::server_time::{ServerTimes, Timed};
-use super::{Private, program_of_postgres};
+use super::{CACHE_BYTES, Private, program_of_postgres};
 use crate::Pace;
 use crate::figures::{Figure, Figures, Goal, median};
 
@@ -38,7 +38,8 @@ const TABLES: [&str; 8] = [
 ];
 
 pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
-    let Some(request) = Private::request(LOADERS, DATA_BYTES) else {
+    let Some(request) = Private::request(ServerKind::Postgres, LOADERS, CACHE_BYTES, DATA_BYTES)
+    else {
         return;
     };
     let Some(psql) = program_of_postgres("psql") else {
@@ -62,11 +63,16 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
     let postgres = server(ServerKind::Postgres);
     let created = postgres.create(&request, &directories);
     created.expect("a cluster");
-    let loading = Private::start(&request, directories.clone(), Purpose::Load);
+    let loading = Private::start(
+        ServerKind::Postgres,
+        &request,
+        directories.clone(),
+        Purpose::Load,
+    );
     let all = workload(QUERIES.collect());
     loads(&loading, &psql, directory, &all, pairs, figures);
     loading.end();
-    let private = Private::start(&request, directories, Purpose::Trial);
+    let private = Private::start(ServerKind::Postgres, &request, directories, Purpose::Trial);
     let pairs = if is_quick { pairs } else { QUERY_PAIRS };
     queries(&private, &psql, directory, &workload, pairs, figures);
 }
