@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 
 .PHONY: build demo test test-all test-vm powercut powercut-short sqlite-devices interleavings sanitize soak soak-verdicts fuzz lint \
-	lint-sqlite-devices bench pictures dist test-dist docs clean
+	lint-sqlite-devices bench bench-long pictures dist test-dist docs clean
 
 build:
 	cargo build --release --locked -p spindle
@@ -106,7 +106,7 @@ lint:
 lint-sqlite-devices:
 	$(if $(LIBCLANG),cargo clippy -p spindle-engines --features sqlite-devices --lib --tests --locked -- -D warnings,$(NO_LIBCLANG))
 
-# Figures of speed, each beside its peer in the same run; some forty minutes, 6 GB of disk. Not part of the tests. The part in
+# Figures of speed, each beside its peer in the same run; some fifty minutes, 10 GB of disk. Not part of the tests. The part in
 # the virtual machine needs `scripts/setup vm`, and says so. Peers that are no package are used where they are found: go-tpc
 # and tpchgen-cli on the path, BenchBase in the directory that BENCHBASE names, HammerDB's source in the one that HAMMERDB names (and
 # Debian's tcl and libpgtcl).
@@ -122,6 +122,10 @@ bench:
 pictures:
 	mkdir -p target/pictures
 	SPINDLE_PICTURES=$(CURDIR)/target/pictures cargo test --locked -p spindle --test all -- --ignored pictures
+
+# A bulk load of a hundred million rows beside one of ten million: an hour or more, 60 GB of disk.
+bench-long:
+	cargo bench --locked -p spindle-engines --bench speed -- junk_long $(CHECK)
 
 # Packages for others, into target/dist/packages: archive, .deb, .rpm, container images, checksums; some twenty minutes. As
 # root on Debian, for the images.

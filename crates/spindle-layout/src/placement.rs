@@ -88,6 +88,9 @@ pub struct GroupStripes {
     pub undo_fine: bool,
     /// The datafiles, and the double write areas.
     pub data_fine: bool,
+    /// The tempfiles.
+    #[serde(default)]
+    pub temp_fine: bool,
 }
 
 impl Default for GroupStripes {
@@ -98,6 +101,7 @@ impl Default for GroupStripes {
             redo_fine: false,
             undo_fine: false,
             data_fine: false,
+            temp_fine: false,
         }
     }
 }
@@ -108,7 +112,8 @@ impl GroupStripes {
             FileKind::Control => self.control_fine,
             FileKind::Redo => self.redo_fine,
             FileKind::Undo => self.undo_fine,
-            FileKind::Data | FileKind::DoubleWrite | FileKind::Temp => self.data_fine,
+            FileKind::Data | FileKind::DoubleWrite => self.data_fine,
+            FileKind::Temp => self.temp_fine,
         }
     }
 }
@@ -151,6 +156,8 @@ pub struct Placement {
     pub undo: Target,
     /// The datafiles, and the double write areas.
     pub data: Target,
+    /// The tempfiles.
+    pub temp: Target,
 }
 
 impl Placement {
@@ -161,6 +168,7 @@ impl Placement {
             redo: target.clone(),
             undo: target.clone(),
             data: target.clone(),
+            temp: target.clone(),
         }
     }
 
@@ -196,6 +204,7 @@ impl Placement {
             redo: of(&self.redo),
             undo: of(&self.undo),
             data: of(&self.data),
+            temp: of(&self.temp),
         }
     }
 
@@ -204,7 +213,8 @@ impl Placement {
             FileKind::Control => &self.control,
             FileKind::Redo => &self.redo,
             FileKind::Undo => &self.undo,
-            FileKind::Data | FileKind::DoubleWrite | FileKind::Temp => &self.data,
+            FileKind::Data | FileKind::DoubleWrite => &self.data,
+            FileKind::Temp => &self.temp,
         }
     }
 }
@@ -366,18 +376,40 @@ mod tests {
     }
 
     #[test]
+    fn tempfiles_can_have_devices_of_their_own() {
+        let all = devices(&[40 * MIB, 8 * MIB, 8 * MIB]);
+        let shape = Shape {
+            temp_bytes: vec![2 * MIB; 2],
+            ..shape()
+        };
+        let placement = Placement {
+            temp: Target::Devices(all[1..].to_vec()),
+            ..Placement::one(&Target::Devices(all[..1].to_vec()))
+        };
+        let files = DatabaseFiles::place(&shape, &placement, &mut RawSpace::default()).unwrap();
+        let on: Vec<&Path> = files.temp.iter().map(Place::path).collect();
+        assert_eq!(on, [all[1].path(), all[2].path()]);
+        assert!(files.data.iter().all(|place| place.path() == all[0].path()));
+    }
+
+    #[test]
     fn files_of_a_group_are_striped_by_their_kind() {
         let target = Target::DiskGroup(DiskGroupTarget {
             disks: vec![KnownDevice::never_looked_at("/dev/sdx".into())],
             prefix: String::new(),
             stripes: GroupStripes {
                 redo_fine: true,
+                temp_fine: true,
                 ..GroupStripes::default()
             },
             preferred_failure_group: None,
         });
         let placement = Placement::one(&target);
-        let files = DatabaseFiles::place(&shape(), &placement, &mut RawSpace::default()).unwrap();
+        let shape = Shape {
+            temp_bytes: vec![MIB],
+            ..shape()
+        };
+        let files = DatabaseFiles::place(&shape, &placement, &mut RawSpace::default()).unwrap();
         let fine: Vec<String> = files
             .named()
             .into_iter()
@@ -392,6 +424,6 @@ mod tests {
             })
             .map(|(name, _)| name)
             .collect();
-        assert_eq!(fine, ["control", "redo1", "redo2"]);
+        assert_eq!(fine, ["control", "redo1", "redo2", "temp1"]);
     }
 }

@@ -97,8 +97,11 @@ fn examine_kernel(
     layout: &mut Layout,
 ) -> Option<String> {
     let of = &experiment.layouts[index];
-    layout.notes.extend(unused_placements(of));
-    match reason_to_skip(kernel, of.io, placement) {
+    let has_temp = !blocks::shape_of(experiment, index, kernel)
+        .temp_bytes
+        .is_empty();
+    layout.notes.extend(unused_placements(of, has_temp));
+    match reason_to_skip(kernel, of.io, placement, has_temp) {
         Some(Refusal::NotDirect(why)) => {
             layout.not_direct = Some(why);
             layout.not_direct_note()
@@ -321,34 +324,43 @@ fn not_placed(
     (!kept.is_empty()).then_some(note)
 }
 
-/// What is placed and does not exist.
-fn unused_placements(layout: &spindle_experiment::Layout) -> Option<String> {
+/// What is placed and does not exist: it has tempfiles only for a workload that asks queries.
+fn unused_placements(layout: &spindle_experiment::Layout, has_temp: bool) -> Option<String> {
     let kinds = layout.placement.kinds().map(|(kind, _)| kind);
     let unused: Vec<&str> = kinds
-        .filter(|kind| ["index", "temp"].contains(kind))
+        .filter(|kind| *kind == "index" || *kind == "temp" && !has_temp)
         .collect();
     let none = format!(
-        "the embedded database has no {} files to place",
+        "the embedded database has no {} files to place here",
         unused.join(" or ")
     );
     (!unused.is_empty()).then_some(none)
 }
 
-fn reason_to_skip(kernel: &KernelSpec, io: AccessPath, placement: &Placement) -> Option<Refusal> {
+fn reason_to_skip(
+    kernel: &KernelSpec,
+    io: AccessPath,
+    placement: &Placement,
+    has_temp: bool,
+) -> Option<Refusal> {
     let redo = kernel.redo_access_path(io);
     let block_bytes = Some(kernel.files.block_size_bytes);
     let of_data = placement.data.paths().into_iter().find_map(|path| {
         let atomic = || cannot_atomic(kernel, io, path).map(Refusal::Other);
         cannot(io, path, block_bytes).or_else(atomic)
     });
-    of_data.or_else(|| {
-        let reason = placement
-            .redo
-            .paths()
-            .into_iter()
-            .find_map(|path| cannot(redo, path, None));
-        reason.map(|reason| Refusal::Other(format!("redo: {reason}")))
-    })
+    let elsewhere = |kind: &str, target: &Target, io, block_bytes| {
+        let mut paths = target.paths().into_iter();
+        let reason = paths.find_map(|path| cannot(io, path, block_bytes))?;
+        Some(Refusal::Other(format!("{kind}: {reason}")))
+    };
+    let of_temp = || match has_temp {
+        true => elsewhere("temp", &placement.temp, io, block_bytes),
+        false => None,
+    };
+    of_data
+        .or_else(|| elsewhere("redo", &placement.redo, redo, None))
+        .or_else(of_temp)
 }
 
 /// Why the database cannot be put back before a trial as the experiment asks.
@@ -366,6 +378,7 @@ fn cannot_be_put_back(
         &placement.redo,
         &placement.undo,
         &placement.data,
+        &placement.temp,
     ];
     let reason = targets.into_iter().find_map(|target| match target {
         Target::Directory(directory) => cannot_be_cloned(by, directory),

@@ -261,6 +261,7 @@ impl LayoutTargets {
                 path.map_err(|error| EngineError::unavailable(error.to_string()))?,
             );
         }
+        let mut temp = None;
         for (kind, on) in of.placement.kinds() {
             let target = self.placed_on(experiment, layout, kind, on)?;
             match kind {
@@ -268,10 +269,12 @@ impl LayoutTargets {
                 "redo" => placement.redo = target,
                 "undo" => placement.undo = target,
                 "data" => placement.data = target,
-                // The embedded database has neither indexes nor temporary files.
+                "temp" => temp = Some(target),
+                // Indexes of the embedded database lie with its tables.
                 _ => {}
             }
         }
+        placement.temp = temp.unwrap_or_else(|| placement.data.clone());
         Ok(placement)
     }
 
@@ -292,7 +295,7 @@ impl LayoutTargets {
         };
         Ok(vec![
             ("index", placed("index", &placement.data)?),
-            ("temp", placed("temp", &placement.data)?),
+            ("temp", placement.temp),
             ("data", placement.data),
             ("redo", placement.redo),
             ("undo", placement.undo),
@@ -416,6 +419,7 @@ fn used_as(spec: &LayoutSpec, group: &DiskGroup, target: &Target) -> Target {
             redo_fine: is_fine(group.striping.redo),
             undo_fine: is_fine(group.striping.undo),
             data_fine: is_fine(group.striping.data),
+            temp_fine: is_fine(group.striping.temp),
         },
         preferred_failure_group: preferred,
         ..target.clone()

@@ -19,7 +19,7 @@ pub struct StripingByKind {
     pub undo: Striping,
     /// Datafiles.
     pub data: Striping,
-    /// Temporary files. The embedded database has none.
+    /// Temporary files.
     pub temp: Striping,
 }
 

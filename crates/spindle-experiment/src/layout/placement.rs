@@ -32,9 +32,9 @@ pub struct Placement {
     pub undo: Option<PlacedOn>,
     /// Datafiles of tables.
     pub data: Option<PlacedOn>,
-    /// Datafiles of indexes. The embedded database has none.
+    /// Datafiles of indexes. Those of the embedded database lie with its tables.
     pub index: Option<PlacedOn>,
-    /// Temporary files. The embedded database has none.
+    /// Temporary files.
     pub temp: Option<PlacedOn>,
 }
 
@@ -138,9 +138,11 @@ impl Layout {
             made.is_some_and(|made| made.disk_group.is_some())
         };
         let placement = &self.placement;
+        let temp = placement.temp.clone().or_else(|| placement.data.clone());
         for (kind, on, with_data) in [
             ("undo", &placement.undo, true),
             ("control", &placement.control, true),
+            ("temp", &temp, true),
             ("redo", &placement.redo, is_in_group(&placement.redo)),
         ] {
             if with_data && delay_on(on) != delay_on(&placement.data) {

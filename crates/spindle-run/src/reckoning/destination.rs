@@ -51,6 +51,11 @@ impl Destinations<'_> {
     /// What files of a kind are put on that the engine can have elsewhere than with its data.
     pub fn of(&self, layout: usize, kind: &str) -> Destination {
         let placement = &self.experiment.layouts[layout].placement;
+        // Tempfiles follow the datafiles.
+        let kind = match placement.temp {
+            None if kind == "temp" => "data",
+            _ => kind,
+        };
         let redo_path = self.experiment.redo_apart(layout);
         match (placement.kinds().find(|(of, _)| *of == kind), redo_path) {
             (None, Some(path)) if kind == "redo" => directory(path),

@@ -181,8 +181,9 @@ impl<'a> Rooms<'a> {
             ("redo", redo_bytes),
             ("undo", shape.undo_bytes),
             ("data", data_bytes),
+            ("temp", shape.temp_bytes.iter().sum()),
         ];
-        for (kind, bytes) in kinds {
+        for (kind, bytes) in kinds.into_iter().filter(|(_, bytes)| *bytes > 0) {
             let destination = self.seen.destinations.of(image.layout, kind);
             self.put_on(image.layout, &destination, kind, copies * bytes, true);
             if image.put_back == PutBack::ThinVolumes {
@@ -202,6 +203,7 @@ impl<'a> Rooms<'a> {
             redo: target("redo"),
             undo: target("undo"),
             data: target("data"),
+            temp: target("temp"),
         };
         if let Err(error) = DatabaseFiles::place(shape, &placement, &mut self.raw) {
             let name = &self.seen.destinations.experiment.layouts[image.layout].name;

@@ -302,3 +302,54 @@ fn a_device_that_holds_data_ends_plan_and_run_alike() {
     assert!(detached.is_ok_and(|status| status.success()));
     assert_eq!(codes, [Some(3); 2]);
 }
+
+/// Tempfiles alone lie in memory: what they take there is reckoned there, and the run has them there.
+#[test]
+fn tempfiles_lie_where_they_are_placed() {
+    if !is_root_or_skip("a small file system needs root") {
+        return;
+    }
+    let small = Small::new(4);
+    let data = small.place.path().join("data");
+    fs::create_dir(&data).unwrap();
+    let base = experiment("kernel", "4MiB", &["data", "small"]);
+    let queries = base.replace("clients = 1", "kind = \"dss\"\nclients = 1");
+    let queries = queries.replace("warmup = \"100ms\"\nmeasure = \"500ms\"\n", "");
+    let placed = queries
+        .replace(
+            "path = \"data\"\n",
+            "path = \"data\"\nplacement = { temp = \"small\" }\n",
+        )
+        .replace(
+            "path = \"small\"\n",
+            "path = \"small\"\ncandidate = false\n",
+        );
+    small.write(&placed);
+    let place = small.mount();
+    both_refuse(
+        small.place.path(),
+        &[
+            "too little",
+            place.to_str().unwrap(),
+            "temp ",
+            "4 MiB are free",
+        ],
+    );
+    small.tool("mount", &["-o", "remount,size=1g"]);
+    let mut run = spindle(
+        small.place.path(),
+        &["run", "e.toml", "--out", "out", "--quiet"],
+    );
+    let mut run = run.spawn().unwrap();
+    let mut has_tempfile = false;
+    while run.try_wait().unwrap().is_none() {
+        has_tempfile |= small.used_bytes() > 0;
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let ended = run.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(0), "{}", words(&ended.stderr));
+    assert!(has_tempfile, "nothing was ever on the small file system");
+    let result = fs::read_to_string(small.place.path().join("out/result.json")).unwrap();
+    assert!(result.contains("on layout small"), "the report says where");
+    assert_eq!(small.used_bytes(), 0, "nothing is left there");
+}

@@ -1,7 +1,7 @@
 //! The client of PostgreSQL beside other people's clients on the same server: `pgbench` has TPC-B and the point select,
 //! `tpcc` go-tpc, BenchBase and HammerDB, `tpch` psql. What a client takes of the processors is missing to the server,
-//! so its time for a transaction counts as much as the throughput. `plans` has the queries of TPC-H on the embedded
-//! database beside PostgreSQL itself.
+//! so its time for a transaction counts as much as the throughput. `plans` and `tpcc_embedded` have TPC-H and TPC-C on
+//! the embedded database beside PostgreSQL itself.
 
 mod benchbase;
 mod go_tpc;
@@ -11,6 +11,7 @@ mod plans;
 mod ratios;
 mod server_time;
 mod tpcc;
+mod tpcc_embedded;
 mod tpch;
 
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ use crate::private_server::Private;
 pub use pgbench::{run as beside_pgbench, scripts as scripts_beside_pgbench};
 pub use plans::run as plans_beside_sql;
 pub use tpcc::run as beside_tpcc;
+pub use tpcc_embedded::run as tpcc_beside_procedures;
 pub use tpch::run as beside_psql;
 
 /// The server's buffer cache.

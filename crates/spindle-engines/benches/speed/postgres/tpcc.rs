@@ -19,7 +19,7 @@ use crate::figures::{Figure, Figures, Goal};
 
 pub(super) const WAREHOUSES: u32 = 4;
 pub(super) const CLIENTS: usize = 4;
-const SEED: u64 = 1;
+pub(super) const SEED: u64 = 1;
 
 /// Another program that runs TPC-C on the same server.
 pub(super) trait Peer {
