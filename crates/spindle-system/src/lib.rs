@@ -27,6 +27,7 @@ pub mod memory;
 pub mod mounts;
 pub mod node;
 pub mod open_files;
+pub mod overlays;
 pub mod own_group;
 pub mod processes;
 pub mod sampler;

@@ -81,10 +81,29 @@ pub fn mount_of<'a>(
         })
 }
 
-/// Every mount that any process sees, in whatever mount namespace, each once. Those of this process come first; its own
-/// table must be readable. Other processes may end while they are asked.
-pub fn mounts_of_all(tree: &SystemTree) -> Result<Vec<Mount>, TableError> {
-    let mut all = mounts(tree)?;
+/// What processes see that have one mount namespace and one root directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// Their root directory, as a path of this process.
+    pub root: PathBuf,
+    /// Their mounts, but for those of an earlier view.
+    pub mounts: Vec<Mount>,
+}
+
+impl View {
+    /// An absolute path of these processes, as a path of this process.
+    pub fn path(&self, theirs: &Path) -> PathBuf {
+        self.root.join(theirs.strip_prefix("/").unwrap_or(theirs))
+    }
+}
+
+/// Every mount that any process sees, in whatever mount namespace, each once. The view of this process comes first; its
+/// own table must be readable. Other processes may end while they are asked.
+pub fn views(tree: &SystemTree) -> Result<Vec<View>, TableError> {
+    let mut all = vec![View {
+        root: PathBuf::from("/"),
+        mounts: mounts(tree)?,
+    }];
     let own = std::fs::read(tree.proc.join("self/mountinfo")).unwrap_or_default();
     let mut known: BTreeSet<&[u8]> = own.split(|byte| *byte == b'\n').collect();
     let mut tables = Vec::new();
@@ -102,15 +121,18 @@ pub fn mounts_of_all(tree: &SystemTree) -> Result<Vec<Mount>, TableError> {
         });
         let is_new = view.contains(&None) || seen.insert(view);
         if is_new {
-            tables.extend(std::fs::read(directory.join("mountinfo")));
+            let table = std::fs::read(directory.join("mountinfo"));
+            tables.extend(table.map(|table| (directory.join("root"), table)));
         }
     }
-    for table in &tables {
-        for line in lines(table) {
-            if known.insert(line) {
-                all.push(parse_mount(line).ok_or_else(|| bad_line("a mount table", line))?);
-            }
-        }
+    for (root, table) in &tables {
+        let new = lines(table).filter(|line| known.insert(line));
+        let parsed =
+            new.map(|line| parse_mount(line).ok_or_else(|| bad_line("a mount table", line)));
+        all.push(View {
+            root: root.clone(),
+            mounts: parsed.collect::<Result<_, _>>()?,
+        });
     }
     Ok(all)
 }

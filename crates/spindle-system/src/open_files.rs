@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use spindle_io::real::facts::share_open_files;
 
-use super::{Storage, SystemTree, names, text};
+use super::{DeviceNumber, Storage, SystemTree, names, text};
 
 /// The number of `/proc/self/ns/pid` where all processes of the machine are seen (`PROC_PID_INIT_INO`,
 /// linux/proc_ns.h).
@@ -127,6 +127,16 @@ impl OpenFiles {
         };
         let found = self.holders.get(&storage).into_iter().flatten();
         found.map(holder)
+    }
+
+    /// Who has a file of the file system open that lies on a block device, mounted or no longer.
+    pub fn holders_of_files_on(&self, device: DeviceNumber) -> impl Iterator<Item = Holder> {
+        let is_there = move |storage: &Storage| match storage {
+            Storage::File { file_system, .. } => DeviceNumber::of_stat(*file_system) == device,
+            Storage::Device(_) => false,
+        };
+        let files = self.holders.keys().filter(move |storage| is_there(storage));
+        files.flat_map(|file| self.holders(*file))
     }
 
     /// What could not be looked at.

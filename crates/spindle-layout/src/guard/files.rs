@@ -39,7 +39,11 @@ impl Guard<'_> {
             .map_err(|error| unknown(error.to_string()))?;
         let storage = Storage::of(&metadata)
             .ok_or_else(|| unknown("it is neither a file nor a block device".to_owned()))?;
-        let ask = |survey: &Survey| (survey.uses(storage), survey.unseen());
+        let ask = |survey: &Survey| {
+            let mut uses = survey.uses(storage);
+            uses.extend(survey.uses_by_overlays(self.tree, storage, path));
+            (uses, survey.unseen())
+        };
         let (uses, unseen) = Survey::take(self.tree)
             .and_then(|mut survey| when_quiet(self.tree, &mut survey, ask))
             .map_err(|error| unknown(error.to_string()))?;

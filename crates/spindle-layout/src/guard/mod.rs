@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::tool::Tools;
 use spindle_system::{DeviceNumber, Storage, SystemTree};
 
+mod beneath;
 mod content;
 mod files;
 mod held;
@@ -87,6 +88,8 @@ impl<'a> Guard<'a> {
         let number = DeviceNumber::of_stat(device_at(want.path)?.rdev());
         let before = DeviceState::read(self.tree, survey, number, want.path)?;
         check_free(want, &before)?;
+        self.check_layers(survey, &before, want.path)?;
+        self.check_beneath(&before, want.path)?;
         let held = HeldDevice::at(self.tree, want.path)?;
         held.check(self.tree)?;
         let number = held.appearance().number;
@@ -116,6 +119,7 @@ impl<'a> Guard<'a> {
         let state = self.same_device(&taken.held, &taken.state)?;
         let content = self.content(&taken.file, &state, taken.path())?;
         let permit = verdict(self.tree, want, &state, &content)?;
+        self.check_beneath(&state, taken.path())?;
         if permit != taken.permit {
             return Err(taken.held.changed(format!("there is now {content} on it")));
         }
@@ -163,6 +167,7 @@ impl<'a> Guard<'a> {
             erase: &[],
         };
         check_free(&want, state)?;
+        self.check_beneath(state, taken.path())?;
         self.content(&taken.file, state, taken.path())
     }
 

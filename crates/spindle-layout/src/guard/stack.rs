@@ -4,12 +4,12 @@
 //! file, or by another device that stands there. A regular file ends the walk: the file system beneath gives its blocks
 //! to nobody else. Pure functions of a [`Survey`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use spindle_system::Storage;
 use spindle_system::open_files::{Holder, OpenFor};
+use spindle_system::{DeviceNumber, Storage};
 
 use super::survey::{Layer, LayerKind, Lower, MountedOn, Survey};
 use super::verdict::Use;
@@ -20,6 +20,8 @@ pub struct Footprint {
     ranges: BTreeMap<Storage, Vec<Range<u64>>>,
     /// Storages that the kernel alone reaches, through a volume, an array or a cache.
     stacked: Vec<Storage>,
+    /// Devices that loop devices stand on. A loop device does not take its device for itself.
+    looped: BTreeSet<DeviceNumber>,
     /// Pools that are reached through one of their thin volumes.
     pools: Vec<Storage>,
     /// Files that loop devices stand for and that cannot be found, by the kernel's names for them.
@@ -55,6 +57,17 @@ impl Footprint {
         files.filter_map(|(storage, path)| {
             Some((*storage, path.as_path(), self.ranges.get(storage)?))
         })
+    }
+
+    /// The devices beneath that nobody may have alone. Volumes, arrays and caches take what is beneath for themselves,
+    /// so nobody else has it; of a partition the kernel compares its disk's user itself.
+    pub(super) fn free_beneath(&self) -> impl Iterator<Item = DeviceNumber> {
+        let is_taken = |device: &DeviceNumber| {
+            let storage = Storage::Device(*device);
+            self.stacked.contains(&storage) || self.pools.contains(&storage)
+        };
+        let looped = self.looped.iter().copied();
+        looped.filter(move |device| !is_taken(device))
     }
 
     fn includes(&self, storage: Storage, range: &Range<u64>) -> bool {
@@ -129,7 +142,12 @@ impl Survey {
                     match layer.kind {
                         LayerKind::Stacked => footprint.stacked.push(*lower),
                         LayerKind::Thin => footprint.pools.push(*lower),
-                        LayerKind::Partition | LayerKind::Loop => {}
+                        LayerKind::Loop => {
+                            if let Storage::Device(device) = lower {
+                                footprint.looped.insert(*device);
+                            }
+                        }
+                        LayerKind::Partition => {}
                     }
                     self.descend(*lower, beneath, footprint);
                 }
@@ -203,6 +221,13 @@ impl Survey {
             device: device.clone(),
             by: format!("btrfs {id}"),
         }));
+        if let Storage::Device(number) = storage {
+            let holders = self.open.holders_of_files_on(number);
+            uses.extend(holders.map(|by| Use::Open {
+                device: format!("a file on {device}"),
+                by,
+            }));
+        }
         let counts = |holder: &Holder| !is_stacked || holder.open_for != OpenFor::Reading;
         uses.extend(
             self.open

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use spindle_io::real::facts::loop_target;
 
 use crate::tool::Tools;
-use spindle_system::mounts::{Mount, TableError, mounts_of_all, swaps};
+use spindle_system::mounts::{Mount, TableError, View, swaps, views};
 use spindle_system::node::{BlockDeviceNode, btrfs_members};
 use spindle_system::{DeviceNumber, OpenFiles, Storage, SystemTree};
 
@@ -21,6 +21,7 @@ use super::mapped::{Target, targets};
 pub struct Survey {
     pub(super) devices: BTreeMap<DeviceNumber, Device>,
     pub(super) mounts: Vec<MountedOn>,
+    pub(super) views: Vec<View>,
     pub(super) swaps: Vec<BTreeSet<Storage>>,
     pub(super) btrfs: Vec<(String, Vec<String>)>,
     pub(super) open: OpenFiles,
@@ -94,9 +95,11 @@ impl Survey {
 
     /// Surveys the machine, the tables of device-mapper (as `dmsetup table` prints them) being given.
     pub fn with_tables(tree: &SystemTree, mapped_tables: &str) -> Result<Survey, TableError> {
+        let views = views(tree)?;
         Ok(Survey {
             devices: devices(tree, mapped_tables),
-            mounts: mounts_on(tree)?,
+            mounts: mounts_on(tree, &views),
+            views,
             swaps: swaps(tree)?
                 .iter()
                 .map(|path| swap_on(tree, path))
@@ -157,23 +160,23 @@ impl Survey {
     }
 }
 
-fn mounts_on(tree: &SystemTree) -> Result<Vec<MountedOn>, TableError> {
+fn mounts_on(tree: &SystemTree, views: &[View]) -> Vec<MountedOn> {
     let mut sources: BTreeMap<PathBuf, (Option<String>, Option<Storage>)> = BTreeMap::new();
-    let on = |mount: Mount| {
-        let source =
-            sources
-                .entry(mount.source)
-                .or_insert_with_key(|path| match path.is_absolute() {
-                    true => (tree.kernel_name(path), tree.storage_at(path)),
-                    false => (None, None),
-                });
+    let on = |mount: &Mount| {
+        let source = sources
+            .entry(mount.source.clone())
+            .or_insert_with_key(|path| match path.is_absolute() {
+                true => (tree.kernel_name(path), tree.storage_at(path)),
+                false => (None, None),
+            });
         MountedOn {
-            at: mount.mount_point,
+            at: mount.mount_point.clone(),
             device: mount.device,
             source: source.clone(),
         }
     };
-    Ok(mounts_of_all(tree)?.into_iter().map(on).collect())
+    let mounts = views.iter().flat_map(|view| &view.mounts);
+    mounts.map(on).collect()
 }
 
 /// What a path of the list of swap areas may mean. Its node may be gone: then its name tells.

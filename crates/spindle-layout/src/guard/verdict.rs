@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use spindle_system::mounts::TableError;
 use spindle_system::node::{BlockDeviceNode, by_id_names};
 use spindle_system::open_files::Holder;
+use spindle_system::overlays::OverlayLayer;
 use spindle_system::{DeviceNumber, Storage, SystemTree};
 
 use super::content::Content;
@@ -52,6 +53,18 @@ pub enum Use {
         /// Who, and how.
         by: Holder,
     },
+    /// Another user has what is beneath alone (`O_EXCL`), and no other table of the kernel says which.
+    Alone {
+        /// What it stands on.
+        device: String,
+    },
+    /// A file belongs to a layer of an overlay, where it has another identity: who uses it there is not seen.
+    InLayer {
+        /// The file.
+        file: PathBuf,
+        /// The layer's directory, and where the overlay is mounted.
+        of: OverlayLayer,
+    },
 }
 
 impl fmt::Display for Use {
@@ -61,6 +74,18 @@ impl fmt::Display for Use {
             Use::Swap { device } => write!(f, "{device} is swap"),
             Use::Held { device, by } => write!(f, "{device} is part of {by}"),
             Use::Open { device, by } => write!(f, "{device} is {by}"),
+            Use::Alone { device } => write!(
+                f,
+                "the kernel gives {device}, which lies beneath, to no other user (O_EXCL): it may be mounted where no \
+                 process shows it"
+            ),
+            Use::InLayer { file, of } => write!(
+                f,
+                "{} belongs to {}, a layer of the overlay that is mounted on {}",
+                file.display(),
+                of.directory.display(),
+                of.mounted_on.display()
+            ),
         }
     }
 }

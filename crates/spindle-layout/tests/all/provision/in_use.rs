@@ -24,10 +24,10 @@ const TOOLS: [&str; 7] = [
 ];
 
 /// A shell that does something, says so, and then sleeps until it is dropped.
-struct Holder(Child);
+pub struct Holder(Child);
 
 impl Holder {
-    fn new(script: &str) -> Holder {
+    pub fn new(script: &str) -> Holder {
         let script = format!("{script}\necho ready\nexec sleep 600");
         let mut child = Command::new("sh")
             .args(["-ec", &script])
@@ -53,7 +53,7 @@ impl Drop for Holder {
 }
 
 /// The plan refuses, a run refuses, nothing is written; returns the plan's words.
-fn refused(scene: &Scene, device: &Path, files: &[&str]) -> String {
+pub fn refused(scene: &Scene, device: &Path, files: &[&str]) -> String {
     let read = || {
         files
             .iter()
@@ -83,7 +83,7 @@ fn refused(scene: &Scene, device: &Path, files: &[&str]) -> String {
     obstacles[0].clone()
 }
 
-fn attach(arguments: &[&str]) -> Disk {
+pub fn attach(arguments: &[&str]) -> Disk {
     let arguments = [&["--find", "--show"], arguments].concat();
     Disk {
         path: PathBuf::from(tool("losetup", &arguments)),
