@@ -186,6 +186,12 @@ fn directories(view: &View, mount: &Mount, bases: &[PathBuf]) -> Vec<PathBuf> {
         found.extend(together.into_iter().flatten());
         found.extend(after_parents.iter().map(|path| base.join(path)));
     }
+    // The name of a layer may lead to the overlay itself: in a container, or when it is mounted over that layer.
+    let is_other = |directory: &PathBuf| {
+        identity(directory)
+            .is_some_and(|(file_system, _)| DeviceNumber::of_stat(file_system) != mount.device)
+    };
+    found.retain(is_other);
     found
 }
 

@@ -221,6 +221,24 @@ fn a_file_of_a_layer_is_refused_and_one_of_the_overlay_is_not() {
 }
 
 #[test]
+fn an_overlay_over_its_own_layer_is_no_layer() {
+    if !can_run("an_overlay_over_its_own_layer_is_no_layer", &TOOLS) {
+        return;
+    }
+    let scene = Scene::new();
+    let mut mounts = Mounts::default();
+    directories(&scene, &["all", "upper", "work"]);
+    let options = "lowerdir=all,upperdir=upper,workdir=work";
+    mounts.add(
+        scene.path(),
+        &["-t", "overlay", "overlay", "-o", options, "all"],
+    );
+    let file = new_file(&scene, "all/one");
+    assert!(look_at(&file).is_ok());
+    assert!(look_at(&scene.path().join("upper/one")).is_err());
+}
+
+#[test]
 fn a_layer_above_the_directory_of_the_mount_command_is_found() {
     if !can_run(
         "a_layer_above_the_directory_of_the_mount_command_is_found",
