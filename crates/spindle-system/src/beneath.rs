@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::mounts::{Mount, mounts};
+use super::mounts::{Mount, mount_of, mounts};
 use super::{DeviceNumber, SystemTree, names, text};
 
 /// Deeper stacks than this are not followed: a loop in what the kernel shows must end.
@@ -227,18 +227,12 @@ impl Walk<'_> {
             return self.device(number, is_flushed, depth);
         }
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        match self.mount_of(&real) {
+        // A mount may be hidden by a later one of a directory above it: the number of the path tells which counts.
+        let number = DeviceNumber::of_stat(found.dev());
+        match mount_of(&self.mounts, &real, Some(number)).cloned() {
             Some(mount) => self.file_system(&mount, is_flushed, depth),
             None => self.hidden(format!("no mount is known for {}", real.display())),
         }
-    }
-
-    /// The last one made of those that lie deepest.
-    fn mount_of(&self, path: &Path) -> Option<Mount> {
-        let above = self.mounts.iter();
-        let above = above.filter(|mount| path.starts_with(&mount.mount_point));
-        let deepest = above.max_by_key(|mount| mount.mount_point.components().count());
-        deepest.cloned()
     }
 
     fn file_system(&mut self, mount: &Mount, is_flushed: bool, depth: u32) {
@@ -446,6 +440,23 @@ mod tests {
 
     fn line(number: &str, point: &str, kind: &str, options: &str) -> String {
         format!("30 27 {number} / {point} rw - {kind} none rw,{options}\n")
+    }
+
+    #[test]
+    fn a_mount_that_another_one_hides_does_not_count() {
+        let directory = tempfile::tempdir().unwrap();
+        let real = directory.path().canonicalize().unwrap();
+        let number = DeviceNumber::of_stat(fs::metadata(&real).unwrap().dev());
+        let point = |path: &Path| path.to_str().unwrap().to_owned();
+        let hidden = line("7:99", &point(&real), "ext4", "relatime");
+        let above = line(
+            &number.to_string(),
+            &point(real.parent().unwrap()),
+            "tmpfs",
+            "size=1g",
+        );
+        let beneath = Fixture::new(&format!("{hidden}{above}")).beneath(&point(&real));
+        assert_eq!(beneath.file_systems().next().unwrap().kind, "tmpfs");
     }
 
     #[test]
