@@ -38,12 +38,17 @@ impl Window {
     pub fn audit(&self, mean: MeanTime) -> ClientAudit {
         let length_ns = self.length_ns.max(1) as f64;
         let clients_in = |time_ns: u64| time_ns as f64 / length_ns;
-        let per_us = self.ended.iter().sum::<u64>() as f64 * 1e3 / length_ns;
+        let ended = self.ended.iter().sum::<u64>();
+        let in_transactions = match ended {
+            // Without a throughput and a mean there is no law to hold them to.
+            0 => clients_in(self.spent.in_transactions()),
+            ended => ended as f64 * 1e3 / length_ns * (mean.whole_us - mean.before_begin_us),
+        };
         let (got_a_turn, fewest, most) = ClientAudit::turns(&self.ended);
         let clients = self.ended.len() as u64;
         ClientAudit {
             clients,
-            in_transactions: per_us * (mean.whole_us - mean.before_begin_us),
+            in_transactions,
             thinking: clients_in(self.spent.thinking_ns),
             idle: clients_in(self.spent.idle_ns),
             away: clients_in(self.spent.away_ns),
@@ -136,6 +141,8 @@ mod tests {
         let mut window = starving();
         window.ended = vec![0, 0, 0, 0];
         assert_eq!(window.mean_time().whole_us, 0.0);
-        assert!(!window.audit(window.mean_time()).holds());
+        // All of their time was within transactions, none of it between them.
+        let audit = window.audit(window.mean_time());
+        assert!((audit.in_transactions - 4.0).abs() < 1e-9 && audit.holds());
     }
 }
