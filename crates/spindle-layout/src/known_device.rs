@@ -4,8 +4,10 @@
 //! `spindle-io` opens no block device that was not examined.
 
 use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use spindle_io::real::{
     Caching, FileDevice, FileError, Identified, Queue, StorageIdentity, identify_this,
@@ -71,7 +73,13 @@ impl KnownDevice {
     /// # Errors
     /// The system's; it is neither a block device nor a file.
     pub fn look(path: &Path) -> Result<KnownDevice, LayoutError> {
-        let file = File::open(path).map_err(|error| LayoutError::system("open", path, error))?;
+        let mut options = OpenOptions::new();
+        // A pipe makes nobody wait.
+        let options = options
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits() as i32);
+        let file = options.open(path);
+        let file = file.map_err(|error| LayoutError::system("open", path, error))?;
         KnownDevice::of(&file, path.to_owned(), path)
     }
 

@@ -10,35 +10,34 @@ use rustix::fs::OFlags;
 use super::Guard;
 use super::Survey;
 use super::content::{Content, probe};
-use super::verdict::{Refusal, when_quiet};
+use super::verdict::{Refusal, Use, cannot_open, when_quiet};
 use crate::known_device::KnownDevice;
 use spindle_system::Storage;
 
-/// What was found about a file that may be written over.
+/// A file or block device, whoever uses it.
 #[derive(Debug)]
-pub struct LookedFile {
-    /// The file, whatever its path means later.
+pub struct Seen {
+    /// Which it is, whatever its path means later.
     pub device: KnownDevice,
+    /// Who uses it, or anything that it comes down to.
+    pub uses: Vec<Use>,
     /// What could not be looked at, in words.
     pub unseen: Option<String>,
     /// As long as it is open, no other file has its inode.
-    _held: File,
+    file: File,
 }
 
 impl Guard<'_> {
-    /// Whether a file may be written over: nobody else uses it, and it holds nothing, or may be `erase`d. Reads it,
-    /// changes nothing.
-    pub fn look_at_file(&self, path: &Path, erase: bool) -> Result<LookedFile, Refusal> {
+    /// Who uses a file or block device. Reads it, changes nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::Missing`], [`Refusal::NoStorage`], [`Refusal::Unknown`].
+    pub fn see(&self, path: &Path) -> Result<Seen, Refusal> {
         let unknown = |reason: String| Refusal::Unknown {
             path: path.to_owned(),
             reason,
         };
-        let file = open(path)?;
-        let metadata = file
-            .metadata()
-            .map_err(|error| unknown(error.to_string()))?;
-        let storage = Storage::of(&metadata)
-            .ok_or_else(|| unknown("it is neither a file nor a block device".to_owned()))?;
+        let (file, storage) = open(path)?;
         let ask = |survey: &Survey| {
             let mut uses = survey.uses(storage);
             uses.extend(survey.uses_by_overlays(self.tree, storage, path));
@@ -47,47 +46,66 @@ impl Guard<'_> {
         let (uses, unseen) = Survey::take(self.tree)
             .and_then(|mut survey| when_quiet(self.tree, &mut survey, ask))
             .map_err(|error| unknown(error.to_string()))?;
-        if !uses.is_empty() {
-            let path = path.to_owned();
-            return Err(Refusal::InUse { path, uses });
-        }
-        if !erase {
-            match probe(self.tools, &file, metadata.len()) {
-                Ok(Content::Empty) => {}
-                Ok(content) => {
-                    return Err(Refusal::NotEmpty {
-                        path: path.to_owned(),
-                        content: content.to_string(),
-                        identities: Vec::new(),
-                    });
-                }
-                Err(error) => return Err(unknown(error.to_string())),
-            }
-        }
         let device = KnownDevice::of(&file, path.to_owned(), path);
         let device = device.map_err(|error| unknown(error.to_string()))?;
-        Ok(LookedFile {
+        Ok(Seen {
             device,
+            uses,
             unseen,
-            _held: file,
+            file,
         })
+    }
+
+    /// Whether a file may be written to: nobody else uses it, and it holds nothing or `may_hold_data`.
+    /// Reads it, changes nothing.
+    pub fn look_at_file(&self, path: &Path, may_hold_data: bool) -> Result<Seen, Refusal> {
+        let seen = self.see(path)?;
+        if !seen.uses.is_empty() {
+            let (path, uses) = (path.to_owned(), seen.uses);
+            return Err(Refusal::InUse { path, uses });
+        }
+        if may_hold_data {
+            return Ok(seen);
+        }
+        let unknown = |reason: String| Refusal::Unknown {
+            path: path.to_owned(),
+            reason,
+        };
+        let bytes = seen.file.metadata().map(|metadata| metadata.len());
+        let bytes = bytes.map_err(|error| unknown(error.to_string()))?;
+        match probe(self.tools, &seen.file, bytes) {
+            Ok(Content::Empty) => Ok(seen),
+            Ok(content) => Err(Refusal::NotEmpty {
+                path: path.to_owned(),
+                content: content.to_string(),
+                identities: Vec::new(),
+            }),
+            Err(error) => Err(unknown(error.to_string())),
+        }
     }
 }
 
-fn open(path: &Path) -> Result<File, Refusal> {
-    let mut options = OpenOptions::new();
-    // A pipe makes nobody wait.
-    let options = options
-        .read(true)
-        .custom_flags(OFlags::NONBLOCK.bits() as i32);
-    options.open(path).map_err(|error| match error.kind() {
+/// Opens a file or block device. Nothing else is opened: that may do something, or wait for ever.
+fn open(path: &Path) -> Result<(File, Storage), Refusal> {
+    let no_storage = || Refusal::NoStorage {
+        path: path.to_owned(),
+    };
+    let missing_or_unknown = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => Refusal::Missing {
             path: path.to_owned(),
             reason: error.to_string(),
         },
-        _ => Refusal::Unknown {
-            path: path.to_owned(),
-            reason: format!("it cannot be opened: {error}"),
-        },
-    })
+        _ => cannot_open(path, &error),
+    };
+    let before = std::fs::metadata(path).map_err(missing_or_unknown)?;
+    Storage::of(&before).ok_or_else(no_storage)?;
+    let mut options = OpenOptions::new();
+    // A path that has just become a pipe makes nobody wait.
+    let options = options
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits() as i32);
+    let file = options.open(path).map_err(missing_or_unknown)?;
+    let metadata = file.metadata().map_err(missing_or_unknown)?;
+    let storage = Storage::of(&metadata).ok_or_else(no_storage)?;
+    Ok((file, storage))
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::OFlags;
 
 use super::Refusal;
+use super::verdict::cannot_open;
 use crate::known_device::{Appearance, KnownDevice};
 use crate::moment;
 use spindle_system::{BlockDeviceNode, DeviceNumber, SystemTree};
@@ -79,7 +80,7 @@ impl HeldDevice {
             .read(true)
             // A path that has just become a pipe makes nobody wait.
             .custom_flags(OFlags::NONBLOCK.bits() as i32);
-        let wrong = |error: std::io::Error| unknown(format!("it cannot be opened: {error}"));
+        let wrong = |error: std::io::Error| cannot_open(called, &error);
         let file = options.open(path).map_err(wrong)?;
         let metadata = file.metadata().map_err(wrong)?;
         must_be_device(&metadata, called)?;

@@ -27,7 +27,7 @@ mod verdict;
 
 pub use crate::known_device::Appearance;
 pub use content::{Content, ProbeError, Signature, probe};
-pub use files::LookedFile;
+pub use files::Seen;
 pub use held::HeldDevice;
 pub(crate) use held::device_at;
 pub(crate) use nodes::{NoNode, NodeDirectory};
@@ -84,6 +84,18 @@ impl<'a> Guard<'a> {
 
     /// Resolves the path of a device, once, and says whether the device may be used. Reads it, changes nothing.
     fn hold(&self, survey: &mut Survey, want: &Want<'_>) -> Result<(HeldDevice, Looked), Refusal> {
+        let (held, state) = self.hold_unused(survey, want)?;
+        let content = self.content(held.file(), &state, want.path)?;
+        let permit = verdict(self.tree, want, &state, &content)?;
+        Ok((held, Looked { state, permit }))
+    }
+
+    /// As [`Guard::hold`], whatever the device bears.
+    fn hold_unused(
+        &self,
+        survey: &mut Survey,
+        want: &Want<'_>,
+    ) -> Result<(HeldDevice, DeviceState), Refusal> {
         // Before it is opened: who uses it says more than that it cannot be opened.
         let number = DeviceNumber::of_stat(device_at(want.path)?.rdev());
         let before = DeviceState::read(self.tree, survey, number, want.path)?;
@@ -95,9 +107,7 @@ impl<'a> Guard<'a> {
         let number = held.appearance().number;
         let state = DeviceState::of(self.tree, survey, number, want.path)?;
         must_be_same(&held, &before, &state)?;
-        let content = self.content(held.file(), &state, want.path)?;
-        let permit = verdict(self.tree, want, &state, &content)?;
-        Ok((held, Looked { state, permit }))
+        Ok((held, state))
     }
 
     /// Takes a device for this program alone, and judges it again through the descriptor that holds it.
@@ -111,6 +121,30 @@ impl<'a> Guard<'a> {
         };
         self.check_again(&taken, want)?;
         Ok(taken)
+    }
+
+    /// Takes a device for this program alone whose data are to be worked on, such as a disk of a disk group: whatever it
+    /// bears, nobody else may use it.
+    ///
+    /// # Errors
+    /// Those of [`Guard::claim`], but for [`Refusal::NotEmpty`].
+    pub fn claim_with_data(&self, path: &Path) -> Result<TakenDevice, Refusal> {
+        let want = Want {
+            path,
+            least_bytes: 0,
+            erase: &[],
+        };
+        let (held, before) = self.hold_unused(&mut self.survey(path)?, &want)?;
+        let file = held.open_alone(self.tree)?;
+        let state = self.same_device(&held, &before)?;
+        check_free(&want, &state)?;
+        self.check_beneath(&state, path)?;
+        Ok(TakenDevice {
+            held: Arc::new(held),
+            file,
+            state,
+            permit: Permit::Empty,
+        })
     }
 
     /// Asks everything again on the descriptor: the same device, still free, and nothing on it that was not there. To

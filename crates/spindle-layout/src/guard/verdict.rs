@@ -12,6 +12,7 @@ use spindle_system::node::{BlockDeviceNode, by_id_names};
 use spindle_system::open_files::Holder;
 use spindle_system::overlays::OverlayLayer;
 use spindle_system::{DeviceNumber, Storage, SystemTree};
+use spindle_text::quantity::size_text;
 
 use super::content::Content;
 use super::stack::Footprint;
@@ -134,6 +135,12 @@ pub enum Refusal {
         /// As written.
         path: PathBuf,
     },
+    /// It is neither a block device nor a file.
+    #[error("{} is no block device and no file", path.display())]
+    NoStorage {
+        /// As written.
+        path: PathBuf,
+    },
     /// It is in use. Nothing overrides this.
     #[error("{} is in use: {}; take it out of use first, or name another device", path.display(), listed(uses))]
     InUse {
@@ -161,7 +168,7 @@ pub enum Refusal {
         path: PathBuf,
     },
     /// It has too little room.
-    #[error("{} has {size_bytes} bytes, and at least {least_bytes} are needed", path.display())]
+    #[error("{} has {}, and at least {} are needed", path.display(), size_text(*size_bytes), size_text(*least_bytes))]
     TooSmall {
         /// As written.
         path: PathBuf,
@@ -321,6 +328,17 @@ pub(super) fn when_quiet<T>(
 pub(super) fn are_open_only(uses: &[Use]) -> bool {
     let is_open = |found: &Use| matches!(found, Use::Open { .. });
     !uses.is_empty() && uses.iter().all(is_open)
+}
+
+/// What is said of a device or file that the system does not open, with what may be done.
+pub(super) fn cannot_open(path: &Path, error: &std::io::Error) -> Refusal {
+    let remedy = match error.kind() {
+        std::io::ErrorKind::PermissionDenied => {
+            "; run as root, or as a member of the group that owns it (mostly `disk`)"
+        }
+        _ => "",
+    };
+    unknown(path, format!("it cannot be opened: {error}{remedy}"))
 }
 
 fn unknown(path: &Path, reason: String) -> Refusal {

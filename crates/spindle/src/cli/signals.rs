@@ -102,7 +102,7 @@ impl AtOnce {
             AtOnce::OnGroup(files) => {
                 let mut text = String::from(
                     "spindle: ended at once. A group that was there is whole: what was under way is ended by its next mount, such \
-                     as: spindle diskgroup show",
+                     as: spindle diskgroup rebalance",
                 );
                 let left = files.iter().filter(|path| path.exists());
                 let left: Vec<String> = left.map(|path| path.display().to_string()).collect();

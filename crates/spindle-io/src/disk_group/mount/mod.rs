@@ -7,6 +7,7 @@
 
 mod create;
 pub(crate) mod disks;
+pub(crate) mod view;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,6 +16,8 @@ use crate::device::{BlockDevice, IoError};
 use crate::disk_group::disk::disk_io::Device;
 use crate::disk_group::disk::format::{DiskHeader, Membership, id_words};
 use crate::disk_group::error::DiskGroupError;
+use crate::disk_group::extents::map::ExtentMap;
+use crate::disk_group::extents::space::Space;
 use crate::disk_group::metadata::state::{Redundancy, State};
 use crate::disk_group::metadata::store::{Store, age};
 use crate::disk_group::mount::disks::{Found, draw, header_of, look_at, member, write_header};
@@ -151,14 +154,33 @@ impl Disks {
     }
 }
 
-/// Mounts the group whose disks these are.
-async fn mount(
-    env: &Arc<dyn Env>,
+/// What the disks of a group come to, before anything is written.
+pub(crate) struct Assembled {
+    state: State,
+    space: Space,
+    members: Members,
+    stores: BTreeMap<u16, Store>,
+    /// Headers to be mended.
+    repairs: Vec<(Device, DiskHeader)>,
+    /// Disks that should be online and are not there.
+    missing: Vec<u16>,
+}
+
+impl Assembled {
+    pub(crate) fn into_core(self, env: &Arc<dyn Env>) -> Arc<Core> {
+        let core = Core::new(env, self.state, self.space, self.members);
+        core.book.lock().stores = self.stores;
+        core
+    }
+}
+
+/// Finds out what the group of these disks is, and whether it can go without those that are missing. Writes nothing.
+pub(crate) async fn assemble(
     devices: &[Device],
     options: &MountOptions,
-) -> Result<DiskGroup, DiskGroupError> {
+) -> Result<Assembled, DiskGroupError> {
     let disks = look_at_all(devices).await?;
-    let mut state = disks.newest()?;
+    let state = disks.newest()?;
     let (members, stores, repairs) = attach(&disks, &state, options).await?;
     let missing: Vec<u16> = state
         .disks
@@ -171,14 +193,32 @@ async fn mount(
         group: state.group_name.clone(),
         what: misplaced.to_string(),
     })?;
-    for disk in missing {
-        let entry = state.disks.get_mut(&disk).expect("it is one of them");
+    Ok(Assembled {
+        state,
+        space,
+        members,
+        stores,
+        repairs,
+        missing,
+    })
+}
+
+/// Mounts the group whose disks these are.
+async fn mount(
+    env: &Arc<dyn Env>,
+    devices: &[Device],
+    options: &MountOptions,
+) -> Result<DiskGroup, DiskGroupError> {
+    let mut assembled = assemble(devices, options).await?;
+    let state = &mut assembled.state;
+    for disk in &assembled.missing {
+        let entry = state.disks.get_mut(disk).expect("it is one of them");
         entry.is_online = false;
     }
     state.epoch += 1;
     state.mount = draw(env, &[state.mount, state.step, env.now()]);
-    let core = Core::new(env, state, space, members);
-    core.book.lock().stores = stores;
+    let repairs = std::mem::take(&mut assembled.repairs);
+    let core = assembled.into_core(env);
     core.persist(None).await?;
     for (device, header) in repairs {
         write_header(&device, &header).await?;
@@ -302,14 +342,23 @@ async fn resync(core: &Arc<Core>) -> Result<(), DiskGroupError> {
     if has_planted(Planted::MountSkipsResync) {
         return Ok(());
     }
-    for map in core.all_maps() {
-        for number in 0..map.extents().len() {
-            let members = core.members.load_full();
-            let mut copies = members.attached(&map.extents()[number]);
-            if map.copies() > 1 && copies.any(|(member, place)| member.map.is_set(place.au)) {
-                core.equalise(&map, number).await?;
+    for (map, number) in may_differ(core) {
+        core.equalise(&map, number).await?;
+    }
+    core.clear_bits(false).await
+}
+
+/// The mirrored extents whose change map says that their copies may differ.
+pub(crate) fn may_differ(core: &Core) -> Vec<(Arc<ExtentMap>, usize)> {
+    let members = core.members.load_full();
+    let mut found = Vec::new();
+    for map in core.all_maps().iter().filter(|map| map.copies() > 1) {
+        for (number, extent) in map.extents().iter().enumerate() {
+            let mut copies = members.attached(extent);
+            if copies.any(|(member, place)| member.map.is_set(place.au)) {
+                found.push((Arc::clone(map), number));
             }
         }
     }
-    core.clear_bits(false).await
+    found
 }

@@ -190,3 +190,63 @@ fn a_mount_can_be_cut_off_too() {
     assert!(ends.len() as u64 * one_in() > 20);
     assert_eq!(judge(&ends, false), None);
 }
+
+fn bytes_of(images: &[DiskImage]) -> Vec<Vec<u8>> {
+    let bytes = |image: &DiskImage| {
+        let mut bytes = vec![0; image.capacity_bytes()];
+        image.read(0, &mut bytes);
+        bytes
+    };
+    images.iter().map(bytes).collect()
+}
+
+#[test]
+fn a_look_tells_what_a_mount_would_mend_and_writes_nothing() {
+    let mut room = Room::blank(1, 3, 12);
+    let (env, members) = (room.env(), room.members());
+    let (disk, byte) = room.run(async move {
+        let group = with_file(&env, members, Redundancy::Normal, 3, Striping::Coarse).await;
+        let file = group.open_file("users").unwrap();
+        write(&file, 0, 7, true).await.unwrap();
+        let members = group.core.members.load_full();
+        let map = &group.core.all_maps()[0];
+        let (member, place) = members.attached(&map.extents()[0]).nth(1).unwrap();
+        (usize::from(member.disk), member.byte_of(place) as usize)
+    });
+    // The group was never dismounted, and one copy did not get all of the last write.
+    let mut room = Room::new(2, room.images(PowerCut::LoseAll));
+    room.disks[disk].decay(byte + 4000, 0xff);
+    let before = bytes_of(&room.images(PowerCut::LoseAll));
+    let (env, devices) = (room.env(), room.devices());
+    room.run(async move {
+        let options = MountOptions::default();
+        let view = GroupView::open(&env, &devices, &options).await.unwrap();
+        assert!(view.unequal_extents() > 0);
+        assert_eq!(view.describe().files.len(), 1);
+        let findings = view.check_while(&|| true).await.unwrap().findings;
+        assert!(
+            matches!(
+                &findings[..],
+                [Finding::CopiesDiffer {
+                    extent: 0,
+                    at: 4000,
+                    ..
+                }]
+            ),
+            "{findings:?}"
+        );
+    });
+    let after = bytes_of(&room.images(PowerCut::KeepAll));
+    assert!(before == after, "a look has written");
+    let (env, devices) = (room.env(), room.devices());
+    room.run(async move {
+        let group = DiskGroup::mount(&env, &devices).await.unwrap();
+        assert_eq!(group.check().await.unwrap().findings, []);
+        group.dismount().await.unwrap();
+        let options = MountOptions::default();
+        let view = GroupView::open(&env, &devices, &options).await.unwrap();
+        assert_eq!(view.unequal_extents(), 0);
+        let findings = view.check_while(&|| true).await.unwrap().findings;
+        assert_eq!(findings, []);
+    });
+}
