@@ -14,8 +14,8 @@
 //! | `mounted` | the group in memory: its metadata and how they change, its disks, which extents may differ, copying extents |
 //! | `group` | [`DiskGroup`] and its options |
 //! | `file` | the way of an I/O; opening, making and removing files |
-//! | `mount` | making and mounting groups, and looking at one without a write |
-//! | `maintenance` | disks that join, leave and return; spreading files evenly again; whether everything is as it should be |
+//! | `mount` | making and mounting groups |
+//! | `maintenance` | disks that join, leave and return; spreading files evenly again; whether everything is as it should be, also without a mount |
 //! | `description` | a group for people |
 
 mod description;
@@ -40,8 +40,8 @@ pub use file::creation::{FileCreation, Template};
 pub use group::{Disk, DiskGroup, MountOptions, Options};
 pub use maintenance::check::{CheckReport, Finding};
 pub use maintenance::rebalance::{GoOn, POWER_MAX, Rebalanced};
+pub use maintenance::view::GroupView;
 pub use metadata::state::Redundancy;
-pub use mount::view::GroupView;
 
 #[cfg(test)]
 mod tests;

@@ -123,8 +123,8 @@ impl<'a> Guard<'a> {
         Ok(taken)
     }
 
-    /// Takes a device for this program alone whose data are to be worked on, such as a disk of a disk group: whatever it
-    /// bears, nobody else may use it.
+    /// Takes a device for this program alone whose data are to be worked on, such as a disk of a disk group.
+    /// Whatever it bears, nobody else may use it.
     ///
     /// # Errors
     /// Those of [`Guard::claim`], but for [`Refusal::NotEmpty`].

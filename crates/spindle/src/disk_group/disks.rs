@@ -163,7 +163,10 @@ impl SeenDisks {
     /// What is found while others write may be of the moment.
     pub(super) fn explain(&self, error: DiskGroupError) -> CommandError {
         match self.users() {
-            Some(users) => CommandError::WhileInUse { error, users },
+            Some(users) => CommandError::WhileInUse {
+                error: Box::new(error),
+                users,
+            },
             None => error.into(),
         }
     }

@@ -174,7 +174,7 @@ pub enum CommandError {
     #[error("{error}; it is in use ({users}) and may have changed while it was read: try again")]
     WhileInUse {
         /// What was found.
-        error: DiskGroupError,
+        error: Box<DiskGroupError>,
         /// Who uses it.
         users: String,
     },

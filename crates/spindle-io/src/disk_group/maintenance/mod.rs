@@ -5,3 +5,4 @@ pub(crate) mod check;
 pub(crate) mod membership;
 pub(crate) mod plan;
 pub(crate) mod rebalance;
+pub(crate) mod view;

@@ -7,7 +7,6 @@
 
 mod create;
 pub(crate) mod disks;
-pub(crate) mod view;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
