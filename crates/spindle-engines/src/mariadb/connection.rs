@@ -30,6 +30,8 @@ use crate::sql::{Address, Password};
 
 /// The database that workloads have their tables in.
 pub(super) const DATABASE: &str = "spindle";
+/// The table of a database on an existing server that holds the token.
+pub(super) const TOKEN: &str = "spindle_token";
 /// The thread of the system that serves a connection. MySQL keeps intermediate results in mapped files, which nobody
 /// counts: it answers null.
 const THREAD: &str = "select if(version() like '%mariadb%', thread_os_id, null) \

@@ -8,14 +8,14 @@ use spindle_workload::SessionError;
 use spindle_workload::sql::SqlConnection;
 
 use super::MariaDb;
-use super::connection::{Access, MariaDbConnection};
+use super::connection::{Access, MariaDbConnection, TOKEN};
+use super::kept::{Where, promise_of};
 use super::monitor::{Monitor, counts};
-use super::settings::in_force;
 use super::tables::quoted;
 use super::{survey, tables};
 use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, SegmentSize};
-use crate::promise::{self, Promise, Storage};
+use crate::promise::{Promise, Storage};
 use crate::sql::survey::Survey;
 use crate::sql::tls;
 use crate::sql::{
@@ -33,8 +33,6 @@ const DIRECTORIES: &str = "show global variables where variable_name in ('datadi
      'innodb_log_group_home_dir') and value like '/%'";
 /// What its program is called.
 const PROGRAMS: [&str; 2] = ["mariadbd", "mysqld"];
-/// The table that holds the token.
-pub(super) const TOKEN: &str = "spindle_token";
 /// Another transaction may hold what is to be dropped, but not for ever.
 const PATIENCE: &str = "set lock_wait_timeout = 60";
 /// A connection that reads: changes are refused.
@@ -337,8 +335,7 @@ impl Counters for ForeignMariaDb {
     }
 
     fn promise(&self, storage: &Storage) -> Promise {
-        let told = self.connect().map(|mut session| in_force(&mut *session));
-        promise::innodb::promise(&told.unwrap_or_default(), storage)
+        promise_of(self.connect(), Where::Database, storage)
     }
 }
 

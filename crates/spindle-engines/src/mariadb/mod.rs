@@ -7,6 +7,7 @@ mod check;
 mod connection;
 mod foreign;
 mod instance;
+mod kept;
 mod load;
 mod monitor;
 mod programs;

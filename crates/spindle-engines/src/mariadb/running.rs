@@ -8,14 +8,14 @@ use spindle_workload::SessionError;
 use spindle_workload::sql::SqlConnection;
 
 use super::connection::{Access, DATABASE, MariaDbConnection};
+use super::kept::{Where, promise_of};
 use super::monitor::{Monitor, cache, counts};
-use super::settings::in_force;
 use super::tables::quoted;
 use crate::EngineError;
 use crate::engine::{
     CacheCounts, Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf,
 };
-use crate::promise::{self, Promise, Storage};
+use crate::promise::{Promise, Storage};
 use crate::sql::child_server::ChildServer;
 use crate::sql::{RunningServer, Stop};
 
@@ -136,8 +136,7 @@ impl Counters for RunningMariaDb {
     }
 
     fn promise(&self, storage: &Storage) -> Promise {
-        let told = self.connect().map(|mut session| in_force(&mut *session));
-        promise::innodb::promise(&told.unwrap_or_default(), storage)
+        promise_of(self.connect(), Where::Server, storage)
     }
 }
 

@@ -4,8 +4,8 @@
 use spindle_workload::SessionError;
 use spindle_workload::sql::SqlConnection;
 
-use super::connection::MariaDbConnection;
-use super::foreign::{TOKEN, texts};
+use super::connection::{MariaDbConnection, TOKEN};
+use super::foreign::texts;
 
 /// What was loaded is taken as it is: rows of a table that refers to a later one, zeros of counting columns, dates that
 /// a stricter mode refuses.

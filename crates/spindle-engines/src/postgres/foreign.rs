@@ -11,12 +11,12 @@ use super::Postgres;
 use super::connection::PostgresConnection;
 use super::counts::Statistics;
 use super::encryption::connect;
-use super::settings::in_force;
+use super::kept::{Where, promise_of};
 use super::waits::{WaitSampler, Whose};
 use super::{survey, template};
 use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize};
-use crate::promise::{self, Promise, Storage};
+use crate::promise::{Promise, Storage};
 use crate::sql::survey::Survey;
 use crate::sql::tls;
 use crate::sql::{
@@ -344,9 +344,11 @@ impl Counters for ForeignPostgres {
     }
 
     fn promise(&self, storage: &Storage) -> Promise {
-        let session = come_to(&self.schema);
-        let told = session.map(|mut session| in_force(&mut session));
-        promise::postgres::promise(&told.unwrap_or_default(), storage)
+        let place = match self.schema.kind {
+            SchemaKind::Schema => Where::Schema,
+            SchemaKind::Database => Where::Database,
+        };
+        promise_of(come_to(&self.schema), place, storage)
     }
 }
 

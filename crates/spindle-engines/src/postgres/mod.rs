@@ -8,6 +8,7 @@ mod connection;
 mod counts;
 mod encryption;
 mod foreign;
+mod kept;
 mod programs;
 mod restore;
 mod running;

@@ -16,9 +16,10 @@ use spindle_workload::sql::SqlConnection;
 use super::cluster::{Cluster, INDEX_TABLESPACE, PORT, SUPERUSER};
 use super::connection::{Backends, PostgresConnection};
 use super::counts::Statistics;
+use super::kept::{Where, promise_of};
 use super::programs::Programs;
 use super::restore;
-use super::settings::{Settings, in_force};
+use super::settings::Settings;
 use super::stream::Stream;
 use super::waits::{WaitSampler, Whose};
 use super::wire::Login;
@@ -26,7 +27,7 @@ use crate::EngineError;
 use crate::engine::{
     CacheCounts, Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf,
 };
-use crate::promise::{self, Promise, Storage};
+use crate::promise::{Promise, Storage};
 use crate::sql::child_server::{ChildServer, Habits};
 use crate::sql::encryption::ChannelBinding;
 use crate::sql::{Purpose, RunningServer, Stop};
@@ -218,9 +219,7 @@ impl Counters for RunningPostgres {
     }
 
     fn promise(&self, storage: &Storage) -> Promise {
-        let session = self.connect_client();
-        let told = session.map(|mut session| in_force(&mut session));
-        promise::postgres::promise(&told.unwrap_or_default(), storage)
+        promise_of(self.connect_client(), Where::Database, storage)
     }
 }
 

@@ -2,13 +2,16 @@
 //! `innodb_flush_log_at_trx_commit = 3`, MySQL's `innodb_doublewrite = DETECT_ONLY` and its redo log that can be
 //! disabled.
 
+use std::collections::BTreeMap;
+
 use super::table::{
     INNODB_ATOMIC, INNODB_BINLOG, INNODB_BINLOG_SYNC, INNODB_COMMIT_FLUSHED, INNODB_COMMIT_LATER,
-    INNODB_DETECT_ONLY, INNODB_NO_DOUBLEWRITE, INNODB_NO_FSYNC, INNODB_NO_FSYNC_CACHE,
-    INNODB_NO_FSYNC_UNKNOWN, INNODB_NO_REDO, INNODB_NOSYNC, INNODB_OTHER_ENGINE, INNODB_UNKNOWN,
+    INNODB_DETECT_ONLY, INNODB_IN_MEMORY, INNODB_NO_DOUBLEWRITE, INNODB_NO_FSYNC,
+    INNODB_NO_FSYNC_CACHE, INNODB_NO_FSYNC_UNKNOWN, INNODB_NO_REDO, INNODB_NOSYNC,
+    INNODB_OTHER_ENGINE, INNODB_TABLES_ELSEWHERE, INNODB_TABLES_UNSAFE, INNODB_UNKNOWN,
     INNODB_WHOLE_PAGES,
 };
-use super::{Promise, Reason, Settings, Storage, is_off, is_on, setting};
+use super::{Promise, Reason, Settings, Storage, is_off, is_on, setting, tables};
 
 /// Variables that decide.
 pub const ASKED: [&str; 9] = [
@@ -24,6 +27,15 @@ pub const ASKED: [&str; 9] = [
     "innodb_redo_log_enabled",
 ];
 
+/// A table and its storage engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableIn {
+    /// Its name.
+    pub name: String,
+    /// The storage engine, in small letters; empty when the server does not tell.
+    pub engine: String,
+}
+
 /// InnoDB's page when the server does not tell.
 const PAGE_BYTES: u64 = 16384;
 /// What `innodb_flush_log_at_timeout` is when the server does not tell, seconds.
@@ -37,7 +49,7 @@ pub fn promise(settings: &Settings, storage: &Storage) -> Promise {
         flush_method(settings, storage),
         binary_log(settings, storage),
         of_redo(settings),
-        of_tables(settings),
+        default_engine(settings),
     ];
     Promise::of(reasons.into_iter().flatten().collect()).and(storage.promise())
 }
@@ -126,7 +138,7 @@ fn of_redo(settings: &Settings) -> Option<Reason> {
     Some(reason(settings, line, "innodb_redo_log_enabled"))
 }
 
-fn of_tables(settings: &Settings) -> Option<Reason> {
+fn default_engine(settings: &Settings) -> Option<Reason> {
     let name = "default_storage_engine";
     let line = match of(settings, name) {
         "innodb" => return None,
@@ -134,4 +146,33 @@ fn of_tables(settings: &Settings) -> Option<Reason> {
         _ => &INNODB_OTHER_ENGINE,
     };
     Some(reason(settings, line, name))
+}
+
+/// What the tables of these engines keep; `None` when the server does not tell. `create table` and `alter table` may
+/// name another engine than the default.
+pub fn of_tables(told: Option<&[TableIn]>) -> Vec<Reason> {
+    let Some(told) = told else {
+        return vec![Reason::of(&INNODB_UNKNOWN, "tables that are not told")];
+    };
+    let mut engines: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for table in told {
+        engines.entry(&table.engine).or_default().push(&table.name);
+    }
+    let reasons = engines.iter().filter_map(|(engine, names)| {
+        let line = match *engine {
+            "innodb" => return None,
+            "memory" | "heap" | "blackhole" => &INNODB_IN_MEMORY,
+            "myisam" | "mrg_myisam" | "aria" | "csv" | "archive" => &INNODB_TABLES_UNSAFE,
+            _ => &INNODB_TABLES_ELSEWHERE,
+        };
+        let engine = match *engine {
+            "" => "not told",
+            engine => engine,
+        };
+        Some(Reason::of(
+            line,
+            tables(&format!("engine = {engine}"), names),
+        ))
+    });
+    reasons.collect()
 }

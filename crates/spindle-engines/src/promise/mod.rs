@@ -20,6 +20,9 @@ pub use table::{Line, Subject, TABLE};
 /// A server's settings in force, by their own names in small letters, with values in small letters.
 pub type Settings = BTreeMap<String, String>;
 
+/// Tables that a reason names.
+const NAMED: usize = 3;
+
 /// What is kept when the power goes, the strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -32,7 +35,7 @@ pub enum Keeps {
     AllButTheLast,
     /// The database may be damaged.
     MayBeDamaged,
-    /// Nothing: it was in memory.
+    /// Nothing: it was in memory, or recovery empties it.
     Nothing,
 }
 
@@ -101,6 +104,14 @@ impl Promise {
         }
     }
 
+    /// With more reasons.
+    pub(crate) fn with(self, reasons: Vec<Reason>) -> Promise {
+        match reasons.is_empty() {
+            true => self,
+            false => self.and(Promise::of(reasons)),
+        }
+    }
+
     /// Both: the weaker wins, and no reason is lost.
     pub fn and(self, other: Promise) -> Promise {
         let mut reasons = self.reasons;
@@ -116,6 +127,15 @@ impl Promise {
 /// `name = value`, as a reason names it.
 fn setting(name: &str, value: &str) -> String {
     format!("{name} = {value}")
+}
+
+/// What a reason calls some tables: the first of them by name.
+fn tables(kind: &str, names: &[&str]) -> String {
+    let shown = names[..names.len().min(NAMED)].join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => format!("{kind}: {shown}"),
+        more => format!("{kind}: {shown} and {more} more"),
+    }
 }
 
 /// Whether a flag is off, in any spelling.

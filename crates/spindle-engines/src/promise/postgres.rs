@@ -3,9 +3,9 @@
 
 use super::table::{
     POSTGRES_COMMIT_OFF, POSTGRES_FSYNC_OFF, POSTGRES_ON, POSTGRES_PAGES_ATOMIC,
-    POSTGRES_PAGES_OFF, POSTGRES_PAGES_ZFS, POSTGRES_UNKNOWN, POSTGRES_WAL_SYNC,
+    POSTGRES_PAGES_OFF, POSTGRES_PAGES_ZFS, POSTGRES_UNKNOWN, POSTGRES_UNLOGGED, POSTGRES_WAL_SYNC,
 };
-use super::{Promise, Reason, Settings, Storage, is_off, is_on, setting};
+use super::{Promise, Reason, Settings, Storage, is_off, is_on, setting, tables};
 
 /// Settings that decide.
 pub const ASKED: [&str; 5] = [
@@ -60,6 +60,18 @@ pub fn promise(settings: &Settings, storage: &Storage) -> Promise {
     };
     let reasons = [Some(fsync), Some(commit), pages, Some(method)];
     Promise::of(reasons.into_iter().flatten().collect()).and(storage.promise())
+}
+
+/// What the tables keep of which these are unlogged; `None` when the server does not tell.
+pub fn of_tables(unlogged: Option<&[String]>) -> Vec<Reason> {
+    match unlogged {
+        None => vec![Reason::of(&POSTGRES_UNKNOWN, "tables that are not told")],
+        Some([]) => Vec::new(),
+        Some(names) => {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            vec![Reason::of(&POSTGRES_UNLOGGED, tables("unlogged", &names))]
+        }
+    }
 }
 
 /// A time as PostgreSQL writes it; a number alone is in milliseconds, as `wal_writer_delay` is.

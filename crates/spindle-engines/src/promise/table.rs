@@ -73,6 +73,10 @@ const SQLITE_JOURNAL: &str = "https://www.sqlite.org/pragma.html#pragma_journal_
 const PG_WAL: &str = "https://www.postgresql.org/docs/18/runtime-config-wal.html";
 const PG_ASYNC: &str = "https://www.postgresql.org/docs/18/wal-async-commit.html";
 const PG_RELIABILITY: &str = "https://www.postgresql.org/docs/18/wal-reliability.html";
+const PG_UNLOGGED: &str = "https://www.postgresql.org/docs/18/sql-createtable.html";
+const MYSQL_MEMORY: &str = "https://dev.mysql.com/doc/refman/8.4/en/memory-storage-engine.html";
+const MARIADB_ENGINES: &str =
+    "https://mariadb.com/docs/server/server-usage/storage-engines/aria/aria-storage-engine";
 const MARIADB_INNODB: &str =
     "https://mariadb.com/docs/server/server-usage/storage-engines/innodb/innodb-system-variables";
 const MARIADB_GROUP_COMMIT: &str = "https://mariadb.com/docs/server/server-usage/storage-engines/innodb/binary-log-group-commit-and-innodb-flushing-performance";
@@ -141,6 +145,8 @@ table! {
             "ZFS writes no partial pages", PG_RELIABILITY;
         POSTGRES_WAL_SYNC: "`wal_sync_method = fdatasync`, `fsync`, `open_datasync` or `open_sync`" => EveryCommit,
             "each of them flushes the WAL", PG_WAL;
+        POSTGRES_UNLOGGED: "an unlogged table, materialized view or sequence" => Nothing,
+            "recovery empties what is unlogged, after any crash", PG_UNLOGGED;
         POSTGRES_UNKNOWN: "any other value, or one that the server does not tell" => Unknown,
             "Spindle does not know what this value keeps", PG_WAL;
     }
@@ -173,6 +179,12 @@ table! {
             "a server that stops unexpectedly does not start again", MYSQL_REDO;
         INNODB_OTHER_ENGINE: "`default_storage_engine` other than InnoDB" => MayBeDamaged,
             "tables are not InnoDB's, and need not survive a power cut", MARIADB_INNODB;
+        INNODB_IN_MEMORY: "a table in `MEMORY` or `BLACKHOLE`" => Nothing,
+            "its rows are gone when the server ends", MYSQL_MEMORY;
+        INNODB_TABLES_UNSAFE: "a table in `MyISAM`, `MERGE`, `CSV`, `ARCHIVE` or `Aria`, also with `transactional=1`" => MayBeDamaged,
+            "it takes no part in transactions: a power cut can leave a part of one, or a table to be repaired", MARIADB_ENGINES;
+        INNODB_TABLES_ELSEWHERE: "a table in any other engine" => Unknown,
+            "Spindle does not know what this engine keeps", MARIADB_ENGINES;
         INNODB_UNKNOWN: "any other value, or one that the server does not tell" => Unknown,
             "Spindle does not know what this value keeps", MARIADB_INNODB;
     }

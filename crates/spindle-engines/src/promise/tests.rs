@@ -280,6 +280,13 @@ fn every_line_is_found_by_a_case_and_every_case_has_one_promise() {
             see(innodb::promise(&settings, storage));
         }
     }
+    let engines = ["innodb", "memory", "myisam", "aria", "rocksdb", ""];
+    for tables in engines.map(|engine| [in_engine(engine)]) {
+        let of_tables = innodb::of_tables(Some(&tables));
+        see(innodb::promise(&best_innodb(), &good()).with(of_tables));
+    }
+    let unlogged = postgres::of_tables(Some(&["hits".to_owned()]));
+    see(postgres::promise(&combinations(&POSTGRES)[0], &good()).with(unlogged));
     let never: Vec<_> = TABLE
         .iter()
         .filter(|line| !found.contains(&(line.subject, line.when)))
@@ -376,6 +383,49 @@ fn planted_weaker_settings_are_named() {
     assert_eq!(innodb::promise(&innodb, &good()).keeps, AllButTheLast);
     innodb.insert("innodb_flush_log_at_trx_commit".to_owned(), "3".to_owned());
     assert_eq!(innodb::promise(&innodb, &good()).keeps, EveryCommit);
+}
+
+fn best_innodb() -> Settings {
+    combinations(&INNODB)[0].clone()
+}
+
+fn in_engine(engine: &str) -> innodb::TableIn {
+    innodb::TableIn {
+        name: format!("t_{engine}"),
+        engine: engine.to_owned(),
+    }
+}
+
+#[test]
+fn tables_that_do_not_survive_are_named() {
+    let postgres = |unlogged: Option<&[String]>| {
+        let best = &combinations(&POSTGRES)[0];
+        postgres::promise(best, &good()).with(postgres::of_tables(unlogged))
+    };
+    assert_eq!(postgres(Some(&[])).keeps, EveryCommit);
+    assert_eq!(postgres(None).keeps, Unknown);
+    let names = ["a", "b", "c", "d"].map(str::to_owned);
+    let promise = postgres(Some(&names));
+    assert_eq!(promise.keeps, Nothing);
+    assert_eq!(promise.reasons[0].what, "unlogged: a, b, c and 1 more");
+
+    let mariadb = |tables: Option<&[innodb::TableIn]>| {
+        innodb::promise(&best_innodb(), &good()).with(innodb::of_tables(tables))
+    };
+    assert_eq!(mariadb(None).keeps, Unknown);
+    for (engine, keeps) in [
+        ("innodb", EveryCommit),
+        ("memory", Nothing),
+        ("myisam", MayBeDamaged),
+        ("aria", MayBeDamaged),
+        ("rocksdb", Unknown),
+        ("", Unknown),
+    ] {
+        let promise = mariadb(Some(&[in_engine("innodb"), in_engine(engine)]));
+        assert_eq!(promise.keeps, keeps, "{engine}");
+    }
+    let promise = mariadb(Some(&[in_engine("myisam")]));
+    assert_eq!(promise.reasons[0].what, "engine = myisam: t_myisam");
 }
 
 /// A known weakness says more than something that is not known, and memory keeps nothing whatever is set.

@@ -71,7 +71,7 @@ impl Promise {
             }
             (Keeps::AllButTheLast, None) => "may lose the last commits".to_owned(),
             (Keeps::MayBeDamaged, _) => "may be damaged by a power cut".to_owned(),
-            (Keeps::Nothing, _) => "loses everything in a power cut".to_owned(),
+            (Keeps::Nothing, _) => "loses whole tables in a power cut".to_owned(),
             (Keeps::Unknown, _) => match self.weakest() {
                 Some(reason) => format!("is not known to keep every commit ({})", reason.what),
                 None => "is not known to keep every commit".to_owned(),

@@ -52,3 +52,42 @@ fn a_weaker_setting_is_named_in_what_is_kept() {
     let logged = promise_with(&ground, "logged", &logged);
     must_name(&logged, "sync_binlog = 10", Keeps::AllButTheLast, None);
 }
+
+#[test]
+fn tables_outside_innodb_are_named_in_what_is_kept() {
+    if is_missing() {
+        return;
+    }
+    let ground = Ground::new();
+    let request = request(&[]);
+    let directories = ground.directories("tables");
+    let created = server(ServerKind::MariaDb).create(&request, &directories);
+    created.unwrap();
+    let running = started(&request, &directories);
+    let promise = || running.promise(&storage(&directories.data));
+    let is_named = |promise: &Promise| {
+        let mut reasons = promise.reasons.iter();
+        reasons.any(|reason| reason.what.starts_with("engine"))
+    };
+    let mut session = running.connect().unwrap();
+    for sql in [
+        "create table kept (id int primary key)",
+        "create view seen as select * from kept",
+        "create temporary table passing (id int) engine = memory",
+    ] {
+        session.run(sql).unwrap();
+    }
+    let before = promise();
+    assert!(!is_named(&before), "{before:?}");
+    for (engine, keeps) in [
+        ("myisam", Keeps::MayBeDamaged),
+        ("memory", Keeps::Nothing),
+        ("aria", Keeps::MayBeDamaged),
+    ] {
+        let create = format!("create table in_{engine} (id int) engine = {engine}");
+        session.run(&create).unwrap();
+        let what = format!("engine = {engine}: in_{engine}");
+        must_name(&promise(), &what, keeps, None);
+    }
+    running.stop(Stop::Kill).unwrap();
+}

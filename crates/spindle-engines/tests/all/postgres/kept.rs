@@ -45,6 +45,49 @@ fn a_weaker_setting_is_named_in_what_is_kept() {
     must_name(&never, "fsync = off", Keeps::MayBeDamaged, None);
 }
 
+/// What is in the catalogue counts, wherever a load script made it; temporary tables are nobody else's.
+#[test]
+fn unlogged_tables_are_named_in_what_is_kept() {
+    if !is_installed() {
+        return;
+    }
+    let home = Home::new();
+    let request = request(&[]);
+    let directories = home.directories("made");
+    postgres().create(&request, &directories).unwrap();
+    let running = start(&request, &directories);
+    let promise = || running.promise(&storage(&directories.data));
+    let is_named = |promise: &Promise| {
+        let mut reasons = promise.reasons.iter();
+        reasons.any(|reason| reason.what.starts_with("unlogged"))
+    };
+    let mut session = running.connect().unwrap();
+    for sql in [
+        "create table kept (id int primary key)",
+        "create temporary table passing (id int)",
+        "create unlogged table parent (id int) partition by range (id)",
+        "create table child partition of parent for values from (0) to (9)",
+    ] {
+        session.run(sql).unwrap();
+    }
+    let before = promise();
+    assert!(!is_named(&before), "{before:?}");
+    for sql in [
+        "create schema other",
+        "create unlogged table other.hits (id int generated always as identity primary key)",
+        "create unlogged table part partition of parent for values from (9) to (19)",
+    ] {
+        session.run(sql).unwrap();
+    }
+    must_name(
+        &promise(),
+        "unlogged: other.hits, part",
+        Keeps::Nothing,
+        None,
+    );
+    running.stop(Stop::Kill).unwrap();
+}
+
 /// The file says on; the role says off.
 #[test]
 fn what_a_role_has_of_its_own_is_in_force_for_its_clients() {

@@ -1,0 +1,62 @@
+//! What a server and the tables of a run keep when the power goes, asked of it in a session like its clients'.
+
+use spindle_workload::SessionError;
+use spindle_workload::sql::SqlConnection;
+
+use super::connection::TOKEN;
+use super::settings::in_force;
+use crate::promise::innodb::TableIn;
+use crate::promise::{self, Promise, Storage};
+
+/// Which databases a run works in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Where {
+    /// All but the server's own.
+    Server,
+    /// The one that its sessions are in.
+    Database,
+}
+
+impl Where {
+    fn condition(self, column: &str) -> String {
+        match self {
+            Where::Server => format!(
+                "{column} not in ('mysql', 'information_schema', 'performance_schema', 'sys')"
+            ),
+            Where::Database => format!("{column} = database()"),
+        }
+    }
+}
+
+/// What is promised to those whose sessions are like this one; unknown when the server does not answer.
+pub(super) fn promise_of(
+    session: Result<Box<dyn SqlConnection>, SessionError>,
+    place: Where,
+    storage: &Storage,
+) -> Promise {
+    let Ok(mut session) = session else {
+        return promise::innodb::promise(&promise::Settings::new(), storage);
+    };
+    let settings = in_force(&mut *session);
+    let tables = tables(&mut *session, place);
+    let of_tables = promise::innodb::of_tables(tables.as_deref());
+    promise::innodb::promise(&settings, storage).with(of_tables)
+}
+
+/// The tables that last longer than a session, and have rows of their own.
+fn tables(session: &mut dyn SqlConnection, place: Where) -> Option<Vec<TableIn>> {
+    let asked = format!(
+        "select table_name, coalesce(engine, '') from information_schema.tables \
+         where table_type not in ('VIEW', 'SYSTEM VIEW', 'TEMPORARY') and table_name <> '{TOKEN}' and {} order by 1",
+        place.condition("table_schema")
+    );
+    let mut tables = Vec::new();
+    let asked = session.ask(&asked, &mut |row| {
+        tables.push(TableIn {
+            name: row.text(0)?,
+            engine: row.text(1)?.to_lowercase(),
+        });
+        Ok(())
+    });
+    asked.ok().map(|_| tables)
+}

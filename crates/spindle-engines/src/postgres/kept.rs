@@ -1,0 +1,61 @@
+//! What a server and the tables of a run keep when the power goes, asked of it in a session like its clients'.
+
+use spindle_workload::SessionError;
+use spindle_workload::sql::SqlConnection;
+
+use super::connection::PostgresConnection;
+use super::settings::in_force;
+use crate::promise::{self, Promise, Storage};
+
+/// Which schemas a run works in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Where {
+    /// All of the database.
+    Database,
+    /// The one that its sessions are in.
+    Schema,
+}
+
+impl Where {
+    fn condition(self) -> &'static str {
+        match self {
+            Where::Database => "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'",
+            Where::Schema => "n.nspname = current_schema()",
+        }
+    }
+}
+
+/// What is promised to those whose sessions are like this one; unknown when the server does not answer.
+pub(super) fn promise_of(
+    session: Result<PostgresConnection, SessionError>,
+    place: Where,
+    storage: &Storage,
+) -> Promise {
+    let Ok(mut session) = session else {
+        return promise::postgres::promise(&promise::Settings::new(), storage);
+    };
+    let settings = in_force(&mut session);
+    let unlogged = texts(&mut session, &unlogged(place));
+    let of_tables = promise::postgres::of_tables(unlogged.as_deref());
+    promise::postgres::promise(&settings, storage).with(of_tables)
+}
+
+/// Tables, materialized views, and sequences that belong to no table.
+fn unlogged(place: Where) -> String {
+    format!(
+        "select c.oid::regclass::text from pg_class c join pg_namespace n on n.oid = c.relnamespace \
+         where c.relpersistence = 'u' and c.relkind in ('r', 'm', 'S') and {} \
+         and not (c.relkind = 'S' and exists (select from pg_depend d where d.classid = 'pg_class'::regclass \
+         and d.objid = c.oid and d.deptype in ('a', 'i'))) order by 1",
+        place.condition()
+    )
+}
+
+fn texts(session: &mut PostgresConnection, sql: &str) -> Option<Vec<String>> {
+    let mut texts = Vec::new();
+    let asked = session.ask(sql, &mut |row| {
+        texts.push(row.text(0)?);
+        Ok(())
+    });
+    asked.ok().map(|()| texts)
+}
