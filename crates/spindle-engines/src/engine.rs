@@ -157,8 +157,8 @@ pub trait Counters: Send + Sync {
     }
 
     /// What it keeps when the power goes, by its settings in force for a client's session, on what lies beneath its
-    /// files.
-    fn promise(&self, storage: &Storage) -> Promise;
+    /// files. `sent` is what clients send that may set others for themselves ([`crate::promise::scripts::words`]).
+    fn promise(&self, storage: &Storage, sent: &[String]) -> Promise;
 
     /// What was noticed, in words.
     fn warnings(&self) -> Vec<String> {
@@ -309,6 +309,11 @@ pub trait Engine {
 pub trait RunningEngine: Send + Sync {
     /// What it tells of itself.
     fn counters(&self) -> &dyn Counters;
+
+    /// What it keeps when the power goes, on what lies beneath its files.
+    fn promise(&self, storage: &Storage) -> Promise {
+        self.counters().promise(storage, &[])
+    }
 
     /// Lets clients begin the workload.
     fn start_clients(&self, env: &Arc<dyn Env>, behaviour: Behaviour) -> Running;

@@ -97,7 +97,7 @@ impl Counters for KernelEngine {
         }
     }
 
-    fn promise(&self, storage: &Storage) -> Promise {
+    fn promise(&self, storage: &Storage, _: &[String]) -> Promise {
         promise::kernel::promise(&self.settings, storage)
     }
 

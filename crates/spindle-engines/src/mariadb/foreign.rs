@@ -334,8 +334,8 @@ impl Counters for ForeignMariaDb {
         segments
     }
 
-    fn promise(&self, storage: &Storage) -> Promise {
-        promise_of(self.connect(), Where::Database, storage)
+    fn promise(&self, storage: &Storage, sent: &[String]) -> Promise {
+        promise_of(self.connect(), Where::Database, storage, sent)
     }
 }
 

@@ -1,12 +1,12 @@
 //! What a server and the tables of a run keep when the power goes, asked of it in a session like its clients'.
 
 use spindle_workload::SessionError;
-use spindle_workload::sql::SqlConnection;
+use spindle_workload::sql::{Dialect, SqlConnection};
 
 use super::connection::TOKEN;
 use super::settings::in_force;
 use crate::promise::innodb::TableIn;
-use crate::promise::{self, Promise, Storage};
+use crate::promise::{self, Promise, Storage, scripts};
 
 /// Which databases a run works in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,7 @@ pub(super) fn promise_of(
     session: Result<Box<dyn SqlConnection>, SessionError>,
     place: Where,
     storage: &Storage,
+    sent: &[String],
 ) -> Promise {
     let Ok(mut session) = session else {
         return promise::innodb::promise(&promise::Settings::new(), storage);
@@ -40,7 +41,12 @@ pub(super) fn promise_of(
     let settings = in_force(&mut *session);
     let tables = tables(&mut *session, place);
     let of_tables = promise::innodb::of_tables(tables.as_deref());
-    promise::innodb::promise(&settings, storage).with(of_tables)
+    let texts = [&routines(&mut *session, place), sent].concat();
+    let set = scripts::set_by(Dialect::MariaDb, &texts);
+    let of_settings = scripts::weakest(&settings, &set, |settings| {
+        promise::innodb::promise(settings, storage)
+    });
+    of_settings.with(of_tables)
 }
 
 /// The tables that last longer than a session, and have rows of their own.
@@ -59,4 +65,24 @@ fn tables(session: &mut dyn SqlConnection, place: Where) -> Option<Vec<TableIn>>
         Ok(())
     });
     asked.ok().map(|_| tables)
+}
+
+/// The bodies of routines, triggers and events, as far as the user may see them.
+fn routines(session: &mut dyn SqlConnection, place: Where) -> Vec<String> {
+    let mut bodies = Vec::new();
+    for (list, body, database) in [
+        ("routines", "routine_definition", "routine_schema"),
+        ("triggers", "action_statement", "trigger_schema"),
+        ("events", "event_definition", "event_schema"),
+    ] {
+        let asked = format!(
+            "select coalesce({body}, '') from information_schema.{list} where {}",
+            place.condition(database)
+        );
+        let _ = session.ask(&asked, &mut |row| {
+            bodies.push(row.text(0)?);
+            Ok(())
+        });
+    }
+    bodies
 }

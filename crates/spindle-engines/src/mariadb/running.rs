@@ -135,8 +135,8 @@ impl Counters for RunningMariaDb {
         threads.map(of_server).collect()
     }
 
-    fn promise(&self, storage: &Storage) -> Promise {
-        promise_of(self.connect(), Where::Server, storage)
+    fn promise(&self, storage: &Storage, sent: &[String]) -> Promise {
+        promise_of(self.connect(), Where::Server, storage, sent)
     }
 }
 

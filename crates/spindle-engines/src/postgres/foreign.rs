@@ -343,12 +343,12 @@ impl Counters for ForeignPostgres {
         self.count(Statistics::segments)
     }
 
-    fn promise(&self, storage: &Storage) -> Promise {
+    fn promise(&self, storage: &Storage, sent: &[String]) -> Promise {
         let place = match self.schema.kind {
             SchemaKind::Schema => Where::Schema,
             SchemaKind::Database => Where::Database,
         };
-        promise_of(come_to(&self.schema), place, storage)
+        promise_of(come_to(&self.schema), place, storage, sent)
     }
 }
 

@@ -1,11 +1,11 @@
 //! What a server and the tables of a run keep when the power goes, asked of it in a session like its clients'.
 
 use spindle_workload::SessionError;
-use spindle_workload::sql::SqlConnection;
+use spindle_workload::sql::{Dialect, SqlConnection};
 
 use super::connection::PostgresConnection;
 use super::settings::in_force;
-use crate::promise::{self, Promise, Storage};
+use crate::promise::{self, Promise, Storage, scripts};
 
 /// Which schemas a run works in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,7 @@ pub(super) fn promise_of(
     session: Result<PostgresConnection, SessionError>,
     place: Where,
     storage: &Storage,
+    sent: &[String],
 ) -> Promise {
     let Ok(mut session) = session else {
         return promise::postgres::promise(&promise::Settings::new(), storage);
@@ -37,7 +38,14 @@ pub(super) fn promise_of(
     let settings = in_force(&mut session);
     let unlogged = texts(&mut session, &unlogged(place));
     let of_tables = promise::postgres::of_tables(unlogged.as_deref());
-    promise::postgres::promise(&settings, storage).with(of_tables)
+    let functions = texts(&mut session, &functions(place));
+    let of_functions = promise::postgres::of_functions(functions.as_deref());
+    let texts = [functions.as_deref().unwrap_or_default(), sent].concat();
+    let set = scripts::set_by(Dialect::Postgres, &texts);
+    let of_settings = scripts::weakest(&settings, &set, |settings| {
+        promise::postgres::promise(settings, storage)
+    });
+    of_settings.with(of_tables).with(of_functions)
 }
 
 /// Tables, materialized views, and sequences that belong to no table.
@@ -48,6 +56,16 @@ fn unlogged(place: Where) -> String {
          and not (c.relkind = 'S' and exists (select from pg_depend d where d.classid = 'pg_class'::regclass \
          and d.objid = c.oid and d.deptype in ('a', 'i'))) order by 1",
         place.condition()
+    )
+}
+
+/// Functions and procedures that may set something, whole.
+fn functions(place: Where) -> String {
+    format!(
+        "select f.text from (select case when p.prokind in ('f', 'p') then pg_get_functiondef(p.oid) end as text \
+         from pg_proc p join pg_namespace n on n.oid = p.pronamespace where {}) f where f.text ~* '{}'",
+        place.condition(),
+        scripts::words(Dialect::Postgres).join("|")
     )
 }
 

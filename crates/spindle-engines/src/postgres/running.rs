@@ -218,8 +218,8 @@ impl Counters for RunningPostgres {
         threads.collect()
     }
 
-    fn promise(&self, storage: &Storage) -> Promise {
-        promise_of(self.connect_client(), Where::Database, storage)
+    fn promise(&self, storage: &Storage, sent: &[String]) -> Promise {
+        promise_of(self.connect_client(), Where::Database, storage, sent)
     }
 }
 

@@ -1,11 +1,12 @@
 //! What a database keeps when the power goes: a promise, worked out from its settings in force, from the file systems
 //! beneath its files and from their devices. [`table`] is the one place that says what each of them costs, with its
 //! source (`docs/durability.md` shows it); `kernel`, `sqlite`, `postgres` and `innodb` find the lines of an engine,
-//! `storage` those of what lies beneath. The weakest line wins.
+//! `storage` those of what lies beneath, `scripts` what clients set themselves. The weakest line wins.
 
 pub mod innodb;
 pub mod kernel;
 pub mod postgres;
+pub mod scripts;
 pub mod sqlite;
 pub mod storage;
 pub mod table;

@@ -74,6 +74,12 @@ pub fn of_tables(unlogged: Option<&[String]>) -> Vec<Reason> {
     }
 }
 
+/// What is known when the server does not tell its functions (`None`), which may set something.
+pub fn of_functions(told: Option<&[String]>) -> Vec<Reason> {
+    let not_told = || Reason::of(&POSTGRES_UNKNOWN, "functions that are not told");
+    told.is_none().then(not_told).into_iter().collect()
+}
+
 /// A time as PostgreSQL writes it; a number alone is in milliseconds, as `wal_writer_delay` is.
 fn duration_ms(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());

@@ -5,10 +5,13 @@ use super::table::{
     SQLITE_DELETE_EXTRA, SQLITE_DELETE_FULL, SQLITE_JOURNAL_NORMAL, SQLITE_KEPT_JOURNAL,
     SQLITE_NO_JOURNAL, SQLITE_OFF, SQLITE_UNKNOWN, SQLITE_WAL_FULL, SQLITE_WAL_NORMAL,
 };
-use super::{Promise, Reason, Settings, Storage};
+use super::{Promise, Reason, Settings, Storage, setting};
 
 /// Pragmas that decide.
 pub const ASKED: [&str; 2] = ["journal_mode", "synchronous"];
+
+/// Stands among settings when a client attaches another database, whose pragmas are others.
+pub const ATTACH: &str = "attach";
 
 /// What these pragmas keep.
 pub fn promise(settings: &Settings, storage: &Storage) -> Promise {
@@ -16,8 +19,8 @@ pub fn promise(settings: &Settings, storage: &Storage) -> Promise {
     let (journal, synchronous) = (of("journal_mode"), of("synchronous"));
     let both = format!("journal_mode = {journal}, synchronous = {synchronous}");
     let synchronous = match synchronous {
-        "0" => "off",
-        "1" => "normal",
+        "0" | "no" | "false" => "off",
+        "1" | "on" | "yes" | "true" => "normal",
         "2" => "full",
         "3" => "extra",
         word => word,
@@ -37,5 +40,8 @@ pub fn promise(settings: &Settings, storage: &Storage) -> Promise {
         ("truncate" | "persist", "full" | "extra") => Reason::of(&SQLITE_KEPT_JOURNAL, both),
         _ => Reason::of(&SQLITE_UNKNOWN, both),
     };
-    Promise::of(vec![reason]).and(storage.promise())
+    let attached = settings.get(ATTACH).map(|value| setting(ATTACH, value));
+    let attached = attached.map(|what| Reason::of(&SQLITE_UNKNOWN, what));
+    let reasons = [Some(reason), attached].into_iter().flatten();
+    Promise::of(reasons.collect()).and(storage.promise())
 }

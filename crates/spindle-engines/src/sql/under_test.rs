@@ -14,6 +14,8 @@ use spindle_workload::sql::{KeptAnswer, SqlWork, SqlWorkload};
 use super::{RunningServer, Stop};
 use crate::EngineError;
 use crate::engine::{Answer, Counters, RunningEngine, Written};
+use crate::promise::scripts::words;
+use crate::promise::{Promise, Storage};
 
 /// A server at work and the workload that it was loaded for.
 pub struct SqlUnderTest {
@@ -70,6 +72,13 @@ impl RunningEngine for SqlUnderTest {
 
     fn kept_answers(&self) -> Vec<KeptAnswer> {
         self.workload.kept_answers()
+    }
+
+    fn promise(&self, storage: &Storage) -> Promise {
+        // A server that takes no connection promises nothing.
+        let dialect = self.server.connect().map(|connection| connection.dialect());
+        let sent = dialect.map(|dialect| self.workload.sent_with(&words(dialect), dialect));
+        self.server.promise(storage, &sent.unwrap_or_default())
     }
 
     fn start_clients(&self, env: &Arc<dyn Env>, behaviour: Behaviour) -> Running {

@@ -278,7 +278,7 @@ impl Counters for RunningSqlite {
         self.ask(sizes).unwrap_or_default()
     }
 
-    fn promise(&self, storage: &Storage) -> Promise {
+    fn promise(&self, storage: &Storage, sent: &[String]) -> Promise {
         let value = |connection: &Connection, name: &str| {
             connection.pragma_query_value(None, name, |row| {
                 Ok(match row.get_ref(0)? {
@@ -292,7 +292,10 @@ impl Counters for RunningSqlite {
             let value = self.ask(|connection| value(connection, name))?;
             Some(((*name).to_owned(), value))
         });
-        promise::sqlite::promise(&told.collect(), storage)
+        let set = promise::scripts::set_by(Dialect::Sqlite, sent);
+        promise::scripts::weakest(&told.collect(), &set, |settings| {
+            promise::sqlite::promise(settings, storage)
+        })
     }
 
     fn warnings(&self) -> Vec<String> {

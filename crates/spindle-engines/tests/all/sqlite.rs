@@ -377,7 +377,7 @@ fn a_weaker_pragma_is_named_in_what_is_kept() {
             .start(&request, &directories, Purpose::Trial)
             .unwrap();
         let what = format!("journal_mode = {journal_mode}, synchronous = {told}");
-        must_name(&running.promise(&storage), &what, keeps, back_ms);
+        must_name(&running.promise(&storage, &[]), &what, keeps, back_ms);
         running.stop(Stop::Kill).unwrap();
     }
 }

@@ -16,9 +16,7 @@ use spindle_result::{Keeps, Promise, PromiseReason};
 
 /// The promise of the database of a trial, which runs.
 pub(super) fn promise_of(engine: &dyn RunningEngine, database: &TrialDatabase) -> Promise {
-    let promise = engine
-        .counters()
-        .promise(&storage_of(database, &SystemTree::default()));
+    let promise = engine.promise(&storage_of(database, &SystemTree::default()));
     let reasons = promise.reasons.into_iter().map(|reason| PromiseReason {
         what: reason.what,
         keeps: keeps_of(reason.keeps),

@@ -10,7 +10,8 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use spindle_text::load_file::LargeFile;
 
-use crate::sql::Dialect;
+use super::inlined::inlined;
+use crate::sql::{Dialect, has_any};
 
 /// What a head says first.
 pub const FORMAT: &str = "spindle recording";
@@ -211,6 +212,31 @@ impl Recording {
         let end = rest.iter().position(|byte| *byte == b'\n')?;
         let recorded = serde_json::from_slice(&rest[..end]).ok()?;
         Some((recorded, offset + end + 1))
+    }
+
+    /// The statements that have one of these words, which are in small letters, with their parameters in their places;
+    /// each once.
+    pub fn sent_with(&self, words: &[&str]) -> Vec<String> {
+        let is_any_prepared = self.texts.iter().any(|text| has_any(text, words));
+        let mut sent = BTreeSet::new();
+        let lines = self.sessions.iter().map(|of| &self.bytes[of.lines.clone()]);
+        for line in lines.flat_map(|lines| lines.split(|byte| *byte == b'\n')) {
+            if !is_any_prepared && !has_any(&String::from_utf8_lossy(line), words) {
+                continue;
+            }
+            let Ok(Recorded(_, steps)) = serde_json::from_slice(line) else {
+                continue;
+            };
+            let texts = steps.into_iter().filter_map(|step| match step {
+                Step::Text(_, text) => Some(text),
+                Step::Prepared(_, number, parameters) => {
+                    let text = self.texts.get(number)?;
+                    Some(inlined(text, &parameters).unwrap_or_else(|| text.clone()))
+                }
+            });
+            sent.extend(texts.filter(|text| has_any(text, words)));
+        }
+        sent.into_iter().collect()
     }
 }
 

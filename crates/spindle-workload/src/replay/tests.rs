@@ -259,3 +259,26 @@ fn a_transaction_that_pauses_ends_when_its_client_is_to_stop() {
     block_on(running.stop()).unwrap();
     assert_eq!(*database.0.lock(), ["begin", "select 1", "commit"]);
 }
+
+/// Prepared texts have their parameters in their places: a setting's name may be one.
+#[test]
+fn what_sessions_sent_is_found_by_its_words() {
+    let text = whole()
+        .replace(
+            "update t set n = n + $1 where id = $2",
+            "select Set_Config($1, $2, true)",
+        )
+        .replace(r#"["1",null]"#, r#"["synchronous_commit","off"]"#)
+        .replace("select 1", "begin;\\nSET local synchronous_commit = 0");
+    let recording = read(&text).unwrap();
+    let sent = recording.sent_with(&["synchronous_commit", "set_config"]);
+    assert_eq!(
+        sent,
+        [
+            "begin;\nSET local synchronous_commit = 0",
+            "select Set_Config('2', '7', true)",
+            "select Set_Config('synchronous_commit', 'off', true)",
+        ]
+    );
+    assert!(recording.sent_with(&["journal_mode"]).is_empty());
+}

@@ -253,6 +253,10 @@ impl SqlWorkload for ReplayWorkload {
         self.recording.texts.clone()
     }
 
+    fn sent_with(&self, words: &[&str], _: Dialect) -> Vec<String> {
+        self.recording.sent_with(words)
+    }
+
     fn prepare(&self, connection: &mut dyn SqlConnection) -> Result<(), SessionError> {
         let mut texts = self.recording.texts.clone();
         let stand_in = |texts: &mut [String], number: usize| texts[number] = "select 1".to_owned();

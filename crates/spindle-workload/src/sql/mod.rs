@@ -44,6 +44,12 @@ pub enum Origin {
     Statement(usize),
 }
 
+/// Whether a text has one of these words, which are in small letters.
+pub(crate) fn has_any(text: &str, words: &[&str]) -> bool {
+    let text = text.to_lowercase();
+    words.iter().any(|word| text.contains(word))
+}
+
 /// What clients do, in SQL.
 pub trait SqlWorkload: Send + Sync {
     /// The name in the experiment file.
@@ -88,6 +94,14 @@ pub trait SqlWorkload: Send + Sync {
     /// The statements of transactions, in the order of their numbers. Parameters are written `$1`, `$2` and so on, for
     /// every dialect.
     fn statements(&self, dialect: Dialect) -> Vec<String>;
+
+    /// What clients send that has one of these words, which are in small letters: statements of
+    /// [`SqlWorkload::statements`], and others.
+    fn sent_with(&self, words: &[&str], dialect: Dialect) -> Vec<String> {
+        let mut statements = self.statements(dialect);
+        statements.retain(|statement| has_any(statement, words));
+        statements
+    }
 
     /// Prepares the statements on a connection.
     ///

@@ -12,7 +12,7 @@ fn promise_with(ground: &Ground, name: &str, settings: &[(&str, &str)]) -> Promi
     let created = server(ServerKind::MariaDb).create(&request, &directories);
     created.unwrap();
     let running = started(&request, &directories);
-    let promise = running.promise(&storage(&directories.data));
+    let promise = running.promise(&storage(&directories.data), &[]);
     running.stop(Stop::Kill).unwrap();
     promise
 }
@@ -64,7 +64,7 @@ fn tables_outside_innodb_are_named_in_what_is_kept() {
     let created = server(ServerKind::MariaDb).create(&request, &directories);
     created.unwrap();
     let running = started(&request, &directories);
-    let promise = || running.promise(&storage(&directories.data));
+    let promise = || running.promise(&storage(&directories.data), &[]);
     let is_named = |promise: &Promise| {
         let mut reasons = promise.reasons.iter();
         reasons.any(|reason| reason.what.starts_with("engine"))
@@ -89,5 +89,29 @@ fn tables_outside_innodb_are_named_in_what_is_kept() {
         let what = format!("engine = {engine}: in_{engine}");
         must_name(&promise(), &what, keeps, None);
     }
+    running.stop(Stop::Kill).unwrap();
+}
+
+/// What is given back at once counts as well, and what a procedure sets.
+#[test]
+fn what_clients_set_is_in_what_is_kept() {
+    if is_missing() {
+        return;
+    }
+    let ground = Ground::new();
+    let request = request(&[]);
+    let directories = ground.directories("set");
+    let created = server(ServerKind::MariaDb).create(&request, &directories);
+    created.unwrap();
+    let running = started(&request, &directories);
+    let set = ["set global innodb_flush_log_at_trx_commit = 0".to_owned()];
+    let what =
+        |value: u8| format!("innodb_flush_log_at_trx_commit = {value} (set by the workload)");
+    let promise = |sent: &[String]| running.promise(&storage(&directories.data), sent);
+    must_name(&promise(&set), &what(0), Keeps::AllButTheLast, Some(1_000));
+    let mut session = running.connect().unwrap();
+    let body = "create procedure quick() begin set global innodb_flush_log_at_trx_commit = 2; end";
+    session.run(body).unwrap();
+    must_name(&promise(&[]), &what(2), Keeps::AllButTheLast, Some(1_000));
     running.stop(Stop::Kill).unwrap();
 }

@@ -12,7 +12,7 @@ fn promise_with(home: &Home, name: &str, settings: &[(&str, &str)]) -> Promise {
     let directories = home.directories(name);
     postgres().create(&request, &directories).unwrap();
     let running = start(&request, &directories);
-    let promise = running.promise(&storage(&directories.data));
+    let promise = running.promise(&storage(&directories.data), &[]);
     running.stop(Stop::Kill).unwrap();
     promise
 }
@@ -56,7 +56,7 @@ fn unlogged_tables_are_named_in_what_is_kept() {
     let directories = home.directories("made");
     postgres().create(&request, &directories).unwrap();
     let running = start(&request, &directories);
-    let promise = || running.promise(&storage(&directories.data));
+    let promise = || running.promise(&storage(&directories.data), &[]);
     let is_named = |promise: &Promise| {
         let mut reasons = promise.reasons.iter();
         reasons.any(|reason| reason.what.starts_with("unlogged"))
@@ -103,7 +103,7 @@ fn what_a_role_has_of_its_own_is_in_force_for_its_clients() {
     session
         .run("alter role spindle set synchronous_commit = off")
         .unwrap();
-    let promise = running.promise(&storage(&directories.data));
+    let promise = running.promise(&storage(&directories.data), &[]);
     must_name(
         &promise,
         "synchronous_commit = off",
@@ -127,7 +127,7 @@ fn what_a_role_has_of_its_own_is_in_force_for_its_clients() {
     let foreign = remote_server(Scheme::Postgres);
     foreign.make(&schema).unwrap();
     let opened = foreign.open(&schema, Purpose::Trial).unwrap();
-    let promise = opened.promise(&Storage::default());
+    let promise = opened.promise(&Storage::default(), &[]);
     must_name(
         &promise,
         "synchronous_commit = off",
@@ -138,7 +138,43 @@ fn what_a_role_has_of_its_own_is_in_force_for_its_clients() {
     session
         .run("alter role spindle reset synchronous_commit")
         .unwrap();
-    assert_eq!(opened.promise(&Storage::default()).keeps, Keeps::Unknown);
+    assert_eq!(
+        opened.promise(&Storage::default(), &[]).keeps,
+        Keeps::Unknown
+    );
     opened.stop(Stop::Kill).unwrap();
+    running.stop(Stop::Kill).unwrap();
+}
+
+/// Neither a function's own setting nor a transaction's is in force for a fresh session.
+#[test]
+fn what_clients_set_is_in_what_is_kept() {
+    if !is_installed() {
+        return;
+    }
+    let home = Home::new();
+    let request = request(&[]);
+    let directories = home.directories("made");
+    postgres().create(&request, &directories).unwrap();
+    let running = start(&request, &directories);
+    let what = "synchronous_commit = off (set by the workload)";
+    let promise = |sent: &[String]| running.promise(&storage(&directories.data), sent);
+    let is_named = |promise: &Promise| promise.reasons.iter().any(|reason| reason.what == what);
+    let sent = ["set local synchronous_commit = off".to_owned()];
+    must_name(&promise(&sent), what, Keeps::AllButTheLast, Some(600));
+    let before = promise(&[]);
+    assert!(!is_named(&before), "{before:?}");
+    let mut session = running.connect().unwrap();
+    for function in [
+        "create function quick() returns int language sql set synchronous_commit = 'off' as 'select 1'",
+        "create procedure quick() language plpgsql as \
+         $$ begin perform set_config('synchronous_commit', 'off', true); end $$",
+    ] {
+        session.run(function).unwrap();
+        must_name(&promise(&[]), what, Keeps::AllButTheLast, Some(600));
+        session.run("drop routine quick()").unwrap();
+        let after = promise(&[]);
+        assert!(!is_named(&after), "{after:?}");
+    }
     running.stop(Stop::Kill).unwrap();
 }
