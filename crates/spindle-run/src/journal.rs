@@ -358,7 +358,9 @@ fn parse(path: &Path, text: &[u8]) -> Result<(Vec<Event>, Whole), JournalError> 
             None => return Err(damaged(format!("it has no checksum: {CHANGED}"))),
         }
         if !content.is_empty() {
-            events.push(event_of(content).map_err(|error| damaged(error.to_string()))?);
+            let event = event_of(content).map_err(|error| damaged(error.to_string()))?;
+            possible(&event).map_err(|reason| damaged(reason.to_owned()))?;
+            events.push(event);
         }
         whole.bytes += line.len() as u64;
         whole.checksum = crc32c_append(whole.checksum, line);
@@ -403,8 +405,32 @@ fn event_of(content: &[u8]) -> serde_json::Result<Event> {
     serde_json::from_value(value)
 }
 
+/// More than any machine does: transactions in a second.
+const PER_SECOND_MAX: f64 = 1e12;
+
+/// Whether a run can have noted this. Whoever draws the figures need not ask again.
+fn possible(event: &Event) -> Result<(), &'static str> {
+    let is_rate = |per_s: f64| (0.0..=PER_SECOND_MAX).contains(&per_s);
+    let has_rate = |trial: &Trial| is_rate(trial.tpm / 60.0);
+    match event {
+        Event::LayoutExamined { layout, .. } if layout.stack.iter().any(Vec::is_empty) => {
+            Err("a row of the layout's parts is empty")
+        }
+        Event::TrialFinished { trial, samples, .. }
+            if !has_rate(trial) || !samples.iter().all(|per_s| is_rate(*per_s)) =>
+        {
+            Err("no run has such a throughput")
+        }
+        Event::TrialSetAside { trial, .. } if !has_rate(trial) => {
+            Err("no run has such a throughput")
+        }
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use spindle_result::sample;
     use spindle_system::SystemTree;
 
     use super::*;
@@ -594,6 +620,49 @@ mod tests {
             error.contains("line 3: this line, or one before it"),
             "{error}"
         );
+    }
+
+    /// The line that is refused, and why.
+    fn refused(event: Event) -> String {
+        let directory = tempfile::tempdir().unwrap();
+        written(directory.path(), &[started(), event]);
+        replay(directory.path()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_no_run_can_have_noted_is_damage() {
+        let finished = |tpm: f64, sample: f64| Event::TrialFinished {
+            layout: 0,
+            load: Load::default(),
+            trial: Box::new(sample::trial(1, tpm)),
+            sample_ms: 1000,
+            samples: vec![10.0, sample],
+            system: SystemSeries::default(),
+        };
+        for (tpm, sample) in [(600.0, 1e307), (600.0, -1.0), (1e307, 10.0)] {
+            let told = refused(finished(tpm, sample));
+            assert!(
+                told.contains("line 2: no run has such a throughput"),
+                "{told}"
+            );
+        }
+        let text = "[[layout]]\nname = \"a\"\n";
+        let experiment = Experiment::parse("x.toml", text, &[]).unwrap();
+        let mut layout = crate::description::describe(&experiment, 0);
+        layout.stack = vec![Vec::new()];
+        let (index, skip) = (0, None);
+        let told = refused(Event::LayoutExamined {
+            index,
+            layout,
+            skip,
+        });
+        assert!(
+            told.contains("line 2: a row of the layout's parts is empty"),
+            "{told}"
+        );
+        let directory = tempfile::tempdir().unwrap();
+        written(directory.path(), &[started(), finished(600.0, 11.0)]);
+        assert_eq!(replay(directory.path()).unwrap().len(), 2);
     }
 
     #[test]
