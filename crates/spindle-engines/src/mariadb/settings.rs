@@ -24,11 +24,15 @@ const TABLES_PER_CLIENT: u32 = 16;
 const IO_THREADS_MAX: u32 = 64;
 
 /// What Spindle sets itself: where files are, who may connect, what another part of the experiment says.
-const OWN: [(&str, &str); 27] = [
+const OWN: [(&str, &str); 28] = [
     ("basedir", "bin_dir says it"),
     ("bind_address", "only Spindle connects"),
     ("bootstrap", "Spindle makes the database"),
     ("datadir", "the layout says where data goes"),
+    (
+        "debug_no_sync",
+        "the server does not tell that it leaves out flushes, so nobody could say which commits it keeps",
+    ),
     ("defaults_file", "only what is in the experiment counts"),
     ("init_file", "Spindle sets it"),
     ("innodb_buffer_pool_size", "buffer_cache says it"),
@@ -371,6 +375,8 @@ pub(super) fn check_name(name: &str) -> Result<(), EngineError> {
         )));
     }
     let plain = plain(name);
+    // What is loose is set all the same, where the server knows it.
+    let plain = plain.strip_prefix("loose_").unwrap_or(&plain);
     match OWN.iter().find(|(own, _)| *own == plain) {
         None => Ok(()),
         Some((_, reason)) => Err(EngineError::refused(format!(
@@ -385,6 +391,19 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
+
+    #[test]
+    fn what_spindle_sets_and_what_the_server_hides_is_refused_however_it_is_written() {
+        for name in [
+            "port",
+            "debug_no_sync",
+            "Debug-No-Sync",
+            "loose_debug_no_sync",
+        ] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+        assert!(check_name("loose_innodb_read_io_threads").is_ok());
+    }
 
     fn programs(make: Make, version: (u32, u32)) -> Programs {
         Programs {
