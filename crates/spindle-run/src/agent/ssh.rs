@@ -218,18 +218,23 @@ impl Connection {
     /// Why the connection ended: the other side said too much, or in the client's own words, with what to do.
     pub fn ended(&mut self, host: &SshHost) -> AgentError {
         self.input.close();
+        // What it said last, or why nothing more is read, may still be on the way.
+        let began = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None))
+            && self.lines.excess().is_none()
+            && began.elapsed() < PATIENCE / 15
+        {
+            std::thread::sleep(LOOK / 10);
+        }
+        if self.lines.excess().is_none() {
+            std::thread::sleep(LOOK / 2);
+        }
         if let Some(excess) = self.lines.excess() {
             return AgentError::Excess {
                 host: host.clone(),
                 said: excess.to_string(),
             };
         }
-        // What it said last may still be on the way.
-        let began = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) && began.elapsed() < PATIENCE / 15 {
-            std::thread::sleep(LOOK / 10);
-        }
-        std::thread::sleep(LOOK / 2);
         let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         AgentError::of_client(host.clone(), words.trim())
     }

@@ -135,7 +135,7 @@ fn a_cold_start_is_said_and_a_warm_one_is_not() {
         cold.contains("% of the blocks that slow wanted were not in its cache"),
         "{cold}"
     );
-    let (warm, hits_when_warm) = said("8s");
+    let (warm, hits_when_warm) = said("16s");
     assert_eq!(warm, None);
     assert!(hits_when_cold < hits_when_warm && hits_when_warm < 90.0);
 }
