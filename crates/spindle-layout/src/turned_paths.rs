@@ -444,13 +444,12 @@ fn a_device_of_a_volume_stays_the_same() {
 /// the refused layout is removed.
 #[test]
 fn data_that_appear_while_a_device_is_claimed_stay() {
-    if !rustix::process::geteuid().is_root() {
+    if !spindle_harness::is_root_or_skip("a loop device") {
         return;
     }
     let scene = Scene::new(16 * MIB);
-    let path = scene.first.path.clone();
     let theirs = vec![0x5a; 16 * MIB as usize];
-    let (device, bytes) = (path.clone(), theirs.clone());
+    let (device, bytes) = (scene.first.path.clone(), theirs.clone());
     let plants = move |what: &str| {
         if what == "noted" {
             let device = OpenOptions::new().write(true).open(&device).unwrap();
@@ -458,25 +457,15 @@ fn data_that_appear_while_a_device_is_claimed_stay() {
             device.sync_all().unwrap();
         }
     };
-    let spec = LayoutSpec {
-        name: "it".to_owned(),
-        devices: vec![DeviceSpec::Existing(path.clone())],
-        volume: None,
-        kind: LayoutKind::Raw,
-        share: None,
-        erase: Vec::new(),
-        preparation: Preparation::default(),
-        delay: None,
-    };
+    let specs = [LayoutSpec {
+        devices: vec![DeviceSpec::Existing(scene.first.path.clone())],
+        ..scene.layout(LayoutKind::Raw)
+    }];
     let tree = SystemTree::default();
     let ledgers = scene.directory.path().join("ledgers");
     let left = with_hook(plants, || {
         let ledger = Arc::new(Ledger::begin(&ledgers, "run", &tree).unwrap());
-        let plan = ProvisionPlan::of(
-            std::slice::from_ref(&spec),
-            &Facts::gather(std::slice::from_ref(&spec), &tree),
-            "run",
-        );
+        let plan = ProvisionPlan::of(&specs, &Facts::gather(&specs, &tree), "run");
         let provision = Provision::carry_out(&plan, ledger, &tree, &mut |_| {}).unwrap();
         let refused = provision.layouts()[0].as_ref().unwrap_err().to_string();
         assert!(refused.contains("is not empty"), "{refused}");

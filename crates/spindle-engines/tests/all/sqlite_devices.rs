@@ -201,7 +201,7 @@ impl OnDevice {
         let image = TreeImage::provision(
             &golden,
             TreeSite {
-                grouped: files.to_vec(),
+                grouped: files,
                 prefix: "1-".to_owned(),
                 ..image.into()
             },
