@@ -4,31 +4,20 @@
 //! load that comes and goes makes no liar of anybody. The kernel is asked directly, and through the C library, where a
 //! preloaded library may stand in between.
 
-use std::fs::{File, OpenOptions};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::time::{Duration, Instant};
+use std::fs::File;
 
-use rustix::fs::{Mode, OFlags};
 use spindle_system::SystemTree;
 
 use crate::below::Below;
 use crate::error::CalibrateError;
 use crate::result::{Control, Honesty, Trust};
+use crate::turns::{Caller, IGNORED_SHARE, SUSPECT_TIMES, Turns, Way, times_sooner};
 use crate::witness::Witness;
 
 /// Turns of each.
 const TURNS: usize = 3;
-/// Flushes of a turn, at most and at least; the time after which the least is enough.
-const FLUSHES: (u64, u64) = (100, 10);
-const TURN_TIME: Duration = Duration::from_millis(100);
-/// A flush that is acknowledged this many times sooner, in every turn, cannot have reached the same disk.
-const SUSPECT_TIMES: f64 = 3.0;
-/// The part of the flushes that disks must have counted to have received them, and below which they did not.
+/// The part of the flushes that disks must have counted to have received them.
 const ARRIVED_SHARE: f64 = 0.9;
-const IGNORED_SHARE: f64 = 0.5;
-const WRITE_BYTES: u64 = 8 << 10;
-const PART_BYTES: u64 = 512 << 10;
 
 /// What is beside a target.
 pub(crate) struct Beside<'a> {
@@ -36,14 +25,6 @@ pub(crate) struct Beside<'a> {
     pub(crate) path: String,
     /// Named by a person, who knows that it is the disk beneath.
     pub(crate) is_given: bool,
-}
-
-/// What the turns of one way of flushing came to.
-#[derive(Debug, Default, Clone)]
-struct Turns {
-    medians_us: Vec<f64>,
-    flushes: u64,
-    counted: Option<u64>,
 }
 
 /// All that was measured.
@@ -151,107 +132,6 @@ pub(crate) fn unwritten(target: &str, below: &Below) -> Honesty {
     }
 }
 
-/// How a write is made durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Fdatasync,
-    Fsync,
-    /// The file is open so that each write is.
-    Dsync,
-}
-
-impl Way {
-    const ALL: [Way; 3] = [Way::Fdatasync, Way::Fsync, Way::Dsync];
-
-    fn name(self) -> &'static str {
-        match self {
-            Way::Fdatasync => "fdatasync",
-            Way::Fsync => "fsync",
-            Way::Dsync => "O_DSYNC",
-        }
-    }
-
-    /// What a file is to be opened with.
-    fn flags(self) -> OFlags {
-        match self {
-            Way::Fdatasync | Way::Fsync => OFlags::empty(),
-            Way::Dsync => OFlags::DSYNC,
-        }
-    }
-}
-
-/// Who is asked: `rustix` calls the kernel itself, whatever library was loaded before the C library, which the standard
-/// library calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Caller {
-    Kernel,
-    Library,
-}
-
-impl Caller {
-    fn open(self, file: &File, way: Way) -> std::io::Result<File> {
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-        match self {
-            Caller::Library => OpenOptions::new()
-                .write(true)
-                .custom_flags(way.flags().bits() as i32)
-                .open(path),
-            Caller::Kernel => {
-                let flags = OFlags::WRONLY | OFlags::CLOEXEC | way.flags();
-                Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
-            }
-        }
-    }
-
-    /// Makes what was written to `file` durable.
-    fn flush(self, file: &File, way: Way) -> std::io::Result<()> {
-        match (self, way) {
-            (_, Way::Dsync) => Ok(()),
-            (Caller::Library, Way::Fdatasync) => file.sync_data(),
-            (Caller::Library, Way::Fsync) => file.sync_all(),
-            (Caller::Kernel, Way::Fdatasync) => Ok(rustix::fs::fdatasync(file)?),
-            (Caller::Kernel, Way::Fsync) => Ok(rustix::fs::fsync(file)?),
-        }
-    }
-}
-
-impl Turns {
-    /// One turn more: writes through the page cache and makes each write durable. The flush is timed; where there is
-    /// none, the write.
-    fn take(
-        &mut self,
-        file: &File,
-        way: Way,
-        caller: Caller,
-        count: &dyn Fn() -> Option<u64>,
-    ) -> std::io::Result<()> {
-        let file = caller.open(file, way)?;
-        let (before, began) = (count(), Instant::now());
-        let mut block = vec![0; WRITE_BYTES as usize];
-        let mut times_ns = Vec::new();
-        let mut done = 0;
-        while done < FLUSHES.1 || (done < FLUSHES.0 && began.elapsed() < TURN_TIME) {
-            block[..8].copy_from_slice(&(began.elapsed().as_nanos() as u64).to_le_bytes());
-            let writing = Instant::now();
-            file.write_all_at(&block, done * WRITE_BYTES % PART_BYTES)?;
-            let flushing = Instant::now();
-            caller.flush(&file, way)?;
-            let asked = if way == Way::Dsync { writing } else { flushing };
-            times_ns.push(asked.elapsed().as_nanos() as u64);
-            done += 1;
-        }
-        times_ns.sort_unstable();
-        self.medians_us
-            .push(times_ns[times_ns.len() / 2] as f64 / 1000.0);
-        self.flushes += done;
-        let counted = count()
-            .zip(before)
-            .map(|(after, before)| after.saturating_sub(before));
-        self.counted = self.counted.zip(counted).map(|(all, more)| all + more);
-        Ok(())
-    }
-}
-
 /// What the turns say: pairs of median times of a flush, of the target and of the control, microseconds.
 fn control_of(path: String, turns: Vec<(f64, f64)>) -> Control {
     let times_sooner = times_sooner(&turns);
@@ -269,17 +149,6 @@ fn control_of(path: String, turns: Vec<(f64, f64)>) -> Control {
     }
 }
 
-/// The fastest of the second over the slowest of the first.
-fn times_sooner(turns: &[(f64, f64)]) -> f64 {
-    let slowest_us = turns.iter().map(|turn| turn.0).fold(0.0, f64::max);
-    let fastest_us = turns
-        .iter()
-        .map(|turn| turn.1)
-        .fold(f64::INFINITY, f64::min);
-    // A flush that does nothing takes less than the clock tells.
-    fastest_us / slowest_us.max(0.1)
-}
-
 /// What the layers alone decide.
 fn of_layers(below: &Below) -> Option<(Trust, String)> {
     if let Some(what) = &below.memory {
@@ -293,6 +162,45 @@ fn of_layers(below: &Below) -> Option<(Trust, String)> {
     ))
 }
 
+impl Measured {
+    /// What other programs flushed, where these flushes may be hidden among it.
+    fn hidden_by(&self) -> Option<u64> {
+        let library = self.library.iter().map(|(_, turns)| turns);
+        let all = std::iter::once(&self.kernel).chain(library.clone());
+        let uncertain = all.filter(|turns| turns.is_uncertain());
+        let others = uncertain.map(|turns| turns.of_others).max()?;
+        let is_own = |turns: &Turns, least| turns.own_share().is_some_and(|share| share >= least);
+        // A library may ignore in one way what the kernel does in another.
+        let mut uncertain = library.filter(|turns| turns.is_uncertain());
+        let is_told = is_own(&self.kernel, ARRIVED_SHARE)
+            && uncertain.all(|turns| is_own(turns, IGNORED_SHARE));
+        (!is_told).then_some(others)
+    }
+}
+
+fn not_commits(says: &str) -> (Trust, String) {
+    (
+        Trust::Ignored,
+        format!("{says}: do not trust it with commits"),
+    )
+}
+
+/// Flushes that the disks did not count.
+fn of_uncounted(below: &Below, says: &str) -> (Trust, String) {
+    match (&below.hidden, below.may_be_remote) {
+        (Some(hidden), true) => (
+            Trust::Unknown,
+            format!(
+                "{says}: {hidden} may be kept by another machine, which cannot be seen from here"
+            ),
+        ),
+        (Some(hidden), false) => not_commits(&format!(
+            "{says}: {hidden} ignores them, or keeps its files on another machine"
+        )),
+        (None, _) => not_commits(says),
+    }
+}
+
 /// What all witnesses say together.
 fn judge(below: &Below, measured: &Measured) -> (Trust, String) {
     if let Some(decided) = of_layers(below) {
@@ -302,12 +210,6 @@ fn judge(below: &Below, measured: &Measured) -> (Trust, String) {
         .control
         .as_ref()
         .filter(|(control, _)| control.is_suspect);
-    let not_commits = |says: &str| {
-        (
-            Trust::Ignored,
-            format!("{says}: do not trust it with commits"),
-        )
-    };
     if let Some((control, true)) = suspect {
         let says = format!("it {}; if that is the disk beneath it", control.says);
         return (
@@ -326,18 +228,7 @@ fn judge(below: &Below, measured: &Measured) -> (Trust, String) {
     };
     if share.is_some_and(|share| share < IGNORED_SHARE) {
         let says = format!("{disks} counted {counted} for {flushes} flushes");
-        return match (&below.hidden, below.may_be_remote) {
-            (Some(hidden), true) => (
-                Trust::Unknown,
-                format!(
-                    "{says}: {hidden} may be kept by another machine, which cannot be seen from here"
-                ),
-            ),
-            (Some(hidden), false) => not_commits(&format!(
-                "{says}: {hidden} ignores them, or keeps its files on another machine"
-            )),
-            (None, _) => not_commits(&says),
-        };
+        return of_uncounted(below, &says);
     }
     if let Some(way) = measured.ignored_by_library {
         return not_commits(&format!(
@@ -345,6 +236,15 @@ fn judge(below: &Below, measured: &Measured) -> (Trust, String) {
              /etc/ld.so.preload) ignores them",
             way.name()
         ));
+    }
+    if let Some(others) = measured.hidden_by() {
+        let says = "whether these flushes are among them cannot be told: try again when the disk is less busy";
+        return (
+            Trust::Unknown,
+            format!(
+                "{disks} counted {counted} for {flushes} flushes, and {others} of other programs in as much time; {says}"
+            ),
+        );
     }
     if share.is_some_and(|share| share >= ARRIVED_SHARE) {
         let says = format!("{disks} counted {counted} for {flushes} flushes");
@@ -357,25 +257,6 @@ fn judge(below: &Below, measured: &Measured) -> (Trust, String) {
             Trust::Unknown,
             "the counters of its disks do not tell, and it is not clearly faster than what lies beneath".to_owned(),
         ),
-    }
-}
-
-impl Turns {
-    /// The part of the flushes that the disks counted; `None` without counters.
-    fn share(&self) -> Option<f64> {
-        Some(self.counted? as f64 / self.flushes.max(1) as f64)
-    }
-
-    /// Whether flushes are lost that arrive when the kernel itself is asked.
-    fn is_ignored_beside(&self, by_kernel: &Turns) -> bool {
-        match (self.share(), by_kernel.share()) {
-            (Some(own), Some(kernel)) => own < IGNORED_SHARE && kernel >= IGNORED_SHARE,
-            _ => {
-                let turns = self.medians_us.iter().copied();
-                let turns: Vec<_> = turns.zip(by_kernel.medians_us.iter().copied()).collect();
-                times_sooner(&turns) >= SUSPECT_TIMES
-            }
-        }
     }
 }
 
@@ -398,6 +279,11 @@ mod tests {
             medians_us: vec![100.0; 3],
             flushes: 100,
             counted,
+            own_shares: counted
+                .map(|counted| counted as f64 / 100.0)
+                .into_iter()
+                .collect(),
+            ..Turns::default()
         }
     }
 
@@ -428,6 +314,35 @@ mod tests {
         assert_eq!(with(None, None), Trust::Unknown);
         assert_eq!(with(None, Some((120.0, false))), Trust::Unknown);
         assert_eq!(with(None, Some((1e4, false))), Trust::Ignored);
+    }
+
+    /// Others flushed as well: what was counted in all, of it in the times without, and one's own share.
+    fn beside_others(counted: u64, of_others: u64, own_share: f64) -> Turns {
+        Turns {
+            of_others,
+            own_shares: vec![0.0, own_share, 40.0],
+            ..turns(Some(counted))
+        }
+    }
+
+    #[test]
+    fn what_others_flush_counts_for_nobody_else() {
+        let below = Below::default();
+        let mut found = measured(None, Some((1e4, false)));
+        found.kernel = beside_others(1203, 1180, 0.0);
+        let (trust, says) = judge(&below, &found);
+        assert_eq!(trust, Trust::Unknown);
+        assert!(says.contains("1180 of other programs"), "{says}");
+        found.kernel = beside_others(300, 200, 1.0);
+        assert_eq!(judge(&below, &found).0, Trust::Arrives);
+        // A library that ignores them hides behind others as well.
+        found.library = vec![(Way::Fsync, beside_others(300, 310, 0.0))];
+        assert_eq!(judge(&below, &found).0, Trust::Unknown);
+        found.library = vec![(Way::Fsync, beside_others(300, 200, 1.0))];
+        assert_eq!(judge(&below, &found).0, Trust::Arrives);
+        // Fewer than were asked for, others' among them: none of these can be hidden.
+        found.kernel = beside_others(30, 30, 0.0);
+        assert_eq!(judge(&below, &found).0, Trust::Ignored);
     }
 
     #[test]

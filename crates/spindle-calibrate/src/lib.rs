@@ -28,6 +28,7 @@ mod slots;
 pub mod speed;
 mod target;
 pub mod text;
+mod turns;
 mod unit;
 mod witness;
 mod work;

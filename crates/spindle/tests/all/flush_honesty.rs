@@ -3,8 +3,10 @@
 //! plants all liars and asks all honest ones, `SPINDLE_HONEST_ROUNDS` times.
 
 use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 use spindle_harness::{is_thorough, stride};
@@ -19,6 +21,8 @@ use crate::limits::own_directory;
 /// What each case is asked for.
 const ARGUMENTS: [&str; 5] = ["--flushes", "--time", "10s", "--quiet", "--json"];
 const IMAGE_BYTES: u64 = 320 << 20;
+/// How often it is asked on a busy disk.
+const TRIES: usize = 5;
 /// How often each honest target is asked, once if not set.
 const ROUNDS: &str = "SPINDLE_HONEST_ROUNDS";
 
@@ -168,8 +172,33 @@ fn run(program: &str, arguments: &[&str]) -> String {
     String::from_utf8(ended.stdout).unwrap().trim().to_owned()
 }
 
-/// What is said of a directory.
+/// What is said of a directory: asked a few times where other programs flush so much that it cannot be told.
 fn honesty_of(directory: &Path, preload: Option<&Path>) -> Value {
+    let mut honesty = Value::Null;
+    for _ in 0..TRIES {
+        honesty = honesty_now(directory, preload);
+        if !is_hidden_by_others(&honesty) {
+            break;
+        }
+    }
+    honesty
+}
+
+fn is_hidden_by_others(honesty: &Value) -> bool {
+    let because = honesty["because"].as_str().unwrap();
+    honesty["trust"] == "unknown" && because.contains("of other programs")
+}
+
+/// Whether this is said of it, or that it cannot be told beside what other programs flush.
+fn assert_trust(honesty: &Value, trust: &str, what: &str) {
+    if is_hidden_by_others(honesty) {
+        println!("{what}: hidden by others {TRIES} times");
+        return;
+    }
+    assert_eq!(honesty["trust"], trust, "{what}: {honesty}");
+}
+
+fn honesty_now(directory: &Path, preload: Option<&Path>) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spindle"));
     command.arg("calibrate").arg(directory).args(ARGUMENTS);
     if let Some(library) = preload {
@@ -366,10 +395,34 @@ fn storage_that_ignores_flushes_is_named() {
             continue;
         };
         let honesty = honesty_of(&directory, None);
-        assert_eq!(honesty["trust"], trust, "{what}: {honesty}");
+        assert_trust(&honesty, trust, what);
         named += 1;
     }
     println!("{named} liars named");
+}
+
+/// What other programs flush meanwhile is not taken for the flushes of a liar.
+#[test]
+fn others_do_not_hide_storage_that_ignores_flushes() {
+    let _alone = alone();
+    if !can_plant() {
+        return;
+    }
+    let mut storage = Storage::new();
+    let busy = File::create(storage.directory.path().join("busy")).unwrap();
+    let directory = storage.fuse(false);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                busy.write_all_at(&[1; 4096], 0).unwrap();
+                busy.sync_data().unwrap();
+            }
+        });
+        let honesty = honesty_now(&directory, None);
+        is_over.store(true, Ordering::Relaxed);
+        assert_ne!(honesty["trust"], "arrives", "{honesty}");
+    });
 }
 
 /// Libraries that ignore one way to make a write durable, and that way.
@@ -401,7 +454,10 @@ fn a_library_that_ignores_flushes_is_named() {
         fs::write(&source, shim).unwrap();
         run("cc", &["-shared", "-fPIC", "-o", to, from, "-ldl"]);
         let honesty = honesty_of(directory.path(), Some(&library));
-        assert_eq!(honesty["trust"], "ignored", "{ignored}: {honesty}");
+        assert_trust(&honesty, "ignored", ignored);
+        if is_hidden_by_others(&honesty) {
+            continue;
+        }
         let because = honesty["because"].as_str().unwrap();
         assert!(because.contains("LD_PRELOAD"), "{because}");
         assert!(because.contains(&format!("({ignored})")), "{because}");
@@ -419,7 +475,7 @@ fn storage_that_flushes_is_never_accused() {
     let mut ask = |what: &str, directory: &Path| {
         for _ in 0..rounds {
             let honesty = honesty_of(directory, None);
-            assert_eq!(honesty["trust"], "arrives", "{what}: {honesty}");
+            assert_trust(&honesty, "arrives", what);
             honest += 1;
         }
     };
@@ -450,7 +506,7 @@ fn the_storage_beneath_is_found_by_itself() {
     let mut storage = Storage::new();
     let directory = storage.on_loop("ext4", "rw");
     let honesty = honesty_of(&directory, None);
-    assert_eq!(honesty["trust"], "arrives", "{honesty}");
+    assert_trust(&honesty, "arrives", "ext4 on a loop device");
     let beneath = storage.directory.path().to_str().unwrap();
     assert_eq!(honesty["control"]["path"], beneath, "{honesty}");
     // Whether it is suspect is a matter of time, and others use the machine.

@@ -111,31 +111,35 @@ fn a_delay_is_found_where_it_was_put() {
 }
 
 /// A cache of half the data, filled by slow reads.
-fn filling(warmup: &str) -> String {
+fn filling(warmup: &str, rounds: u32) -> String {
     format!(
         "name = \"cold\"\n[database]\nsize = \"16MiB\"\nbuffer_cache = \"8MiB\"\nmemory = \"32MiB\"\n\
-         [workload]\nclients = 4\n[plan]\nquiet = \"0s\"\nwarmup = \"{warmup}\"\nmeasure = \"3s\"\nrounds = 1\n\
+         [workload]\nclients = 4\n[plan]\nquiet = \"0s\"\nwarmup = \"{warmup}\"\nmeasure = \"4s\"\nrounds = {rounds}\n\
          [[layout]]\nname = \"slow\"\nio = {{ caching = \"direct\" }}\ndelay = {{ read_us = 5000 }}\n"
     )
 }
 
 #[test]
 fn a_cold_start_is_said_and_a_warm_one_is_not() {
-    let said = |warmup| {
-        let result = run(&filling(warmup));
+    let said = |warmup, rounds| {
+        let result = run(&filling(warmup, rounds));
         let mut texts = result.warnings.into_iter().map(|warning| warning.text);
         let text = texts.find(|text| text.starts_with("Cold start"));
         let mut means = result.cases[0].system.iter();
         let hits = means.find(|of| of.name == SystemFigure::BufferCacheHitPercent);
         (text, hits.expect("the embedded database counts it").mean)
     };
-    let (cold, hits_when_cold) = said("0s");
+    let (cold, hits_when_cold) = said("0s", 1);
     let cold = cold.expect("nothing was in the cache when measuring began");
     assert!(
         cold.contains("% of the blocks that slow wanted were not in its cache"),
         "{cold}"
     );
-    let (warm, hits_when_warm) = said("16s");
+    // By chance less is read at the end of a trial than at its start; hardly in each of two.
+    let (warm, hits_when_warm) = said("16s", 2);
     assert_eq!(warm, None);
-    assert!(hits_when_cold < hits_when_warm && hits_when_warm < 90.0);
+    assert!(
+        hits_when_cold < hits_when_warm && hits_when_warm < 90.0,
+        "{hits_when_cold} % and {hits_when_warm} %"
+    );
 }

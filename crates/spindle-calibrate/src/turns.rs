@@ -1,0 +1,208 @@
+//! Flushes of a file in turns: how a write is made durable, who is asked for it, how long it takes, and what the disks
+//! count meanwhile. Other programs flush as well, and what the disks count is for whomever. So each few flushes are
+//! followed by as much time without, and what is counted in that time is others'. Called by `honesty`.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags};
+
+/// Flushes of a turn, at most and at least; the time after which the least is enough.
+const FLUSHES: (u64, u64) = (100, 10);
+const TURN_TIME: Duration = Duration::from_millis(100);
+/// Flushes between two times without.
+const FLUSHES_OF_A_SPELL: u64 = 5;
+/// The part of the flushes below which disks did not receive them.
+pub(crate) const IGNORED_SHARE: f64 = 0.5;
+/// A flush that is acknowledged this many times sooner, in every turn, cannot have reached the same disk.
+pub(crate) const SUSPECT_TIMES: f64 = 3.0;
+/// More flushes of others than this part of one's own make the counters of the disks uncertain.
+const OTHERS_SHARE: f64 = 0.1;
+const WRITE_BYTES: u64 = 8 << 10;
+const PART_BYTES: u64 = 512 << 10;
+
+/// What was made durable since the start, by the counters of the disks; `None` when they do not tell.
+pub(crate) type Count<'a> = &'a dyn Fn() -> Option<u64>;
+
+/// What the turns of one way of flushing came to.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Turns {
+    pub(crate) medians_us: Vec<f64>,
+    pub(crate) flushes: u64,
+    /// What the disks counted meanwhile, for whomever.
+    pub(crate) counted: Option<u64>,
+    /// What they counted in the times without, which together are as long.
+    pub(crate) of_others: u64,
+    /// Of each spell: what was counted more than in the time without, over its flushes.
+    pub(crate) own_shares: Vec<f64>,
+}
+
+/// How a write is made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Fdatasync,
+    Fsync,
+    /// The file is open so that each write is.
+    Dsync,
+}
+
+impl Way {
+    pub(crate) const ALL: [Way; 3] = [Way::Fdatasync, Way::Fsync, Way::Dsync];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Way::Fdatasync => "fdatasync",
+            Way::Fsync => "fsync",
+            Way::Dsync => "O_DSYNC",
+        }
+    }
+
+    /// What a file is to be opened with.
+    fn flags(self) -> OFlags {
+        match self {
+            Way::Fdatasync | Way::Fsync => OFlags::empty(),
+            Way::Dsync => OFlags::DSYNC,
+        }
+    }
+}
+
+/// Who is asked: `rustix` calls the kernel itself, whatever library was loaded before the C library, which the standard
+/// library calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    Kernel,
+    Library,
+}
+
+impl Caller {
+    fn open(self, file: &File, way: Way) -> std::io::Result<File> {
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        match self {
+            Caller::Library => OpenOptions::new()
+                .write(true)
+                .custom_flags(way.flags().bits() as i32)
+                .open(path),
+            Caller::Kernel => {
+                let flags = OFlags::WRONLY | OFlags::CLOEXEC | way.flags();
+                Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+            }
+        }
+    }
+
+    /// Makes what was written to `file` durable.
+    fn flush(self, file: &File, way: Way) -> std::io::Result<()> {
+        match (self, way) {
+            (_, Way::Dsync) => Ok(()),
+            (Caller::Library, Way::Fdatasync) => file.sync_data(),
+            (Caller::Library, Way::Fsync) => file.sync_all(),
+            (Caller::Kernel, Way::Fdatasync) => Ok(rustix::fs::fdatasync(file)?),
+            (Caller::Kernel, Way::Fsync) => Ok(rustix::fs::fsync(file)?),
+        }
+    }
+}
+
+impl Turns {
+    /// One turn more: writes through the page cache and makes each write durable. The flush is timed; where there is
+    /// none, the write.
+    ///
+    /// # Errors
+    /// A write or a flush failed.
+    pub(crate) fn take(
+        &mut self,
+        file: &File,
+        way: Way,
+        caller: Caller,
+        count: Count<'_>,
+    ) -> std::io::Result<()> {
+        let file = caller.open(file, way)?;
+        let mut block = vec![0; WRITE_BYTES as usize];
+        let mut times_ns = Vec::new();
+        let mut flushing = Duration::ZERO;
+        let mut done = 0;
+        while done < FLUSHES.1 || (done < FLUSHES.0 && flushing < TURN_TIME) {
+            let (before, began) = (count(), Instant::now());
+            for _ in 0..FLUSHES_OF_A_SPELL {
+                block[..8].copy_from_slice(&(times_ns.len() as u64 + 1).to_le_bytes());
+                let writing = Instant::now();
+                file.write_all_at(&block, done * WRITE_BYTES % PART_BYTES)?;
+                let flushing = Instant::now();
+                caller.flush(&file, way)?;
+                let asked = if way == Way::Dsync { writing } else { flushing };
+                times_ns.push(asked.elapsed().as_nanos() as u64);
+                done += 1;
+            }
+            let lasted = began.elapsed();
+            flushing += lasted;
+            self.count_spell(before.zip(count()), lasted, count);
+        }
+        times_ns.sort_unstable();
+        self.medians_us
+            .push(times_ns[times_ns.len() / 2] as f64 / 1000.0);
+        self.flushes += done;
+        Ok(())
+    }
+
+    /// What the disks counted from before a spell to its end, and count in as much time without.
+    fn count_spell(&mut self, counted: Option<(u64, u64)>, lasted: Duration, count: Count<'_>) {
+        let without = |from: u64| {
+            std::thread::sleep(lasted);
+            count().map(|now| now.saturating_sub(from))
+        };
+        let spell = counted.and_then(|(before, after)| {
+            let own = after.saturating_sub(before);
+            Some((own, without(after)?))
+        });
+        let Some((with, others)) = spell else {
+            self.counted = None;
+            return;
+        };
+        self.counted = self.counted.map(|counted| counted + with);
+        self.of_others += others;
+        let own = (with as f64 - others as f64) / FLUSHES_OF_A_SPELL as f64;
+        self.own_shares.push(own);
+    }
+
+    /// What the disks counted over the flushes, others' included; `None` without counters.
+    pub(crate) fn share(&self) -> Option<f64> {
+        Some(self.counted? as f64 / self.flushes.max(1) as f64)
+    }
+
+    /// The same without what others flushed: the median of the spells, as others come and go.
+    pub(crate) fn own_share(&self) -> Option<f64> {
+        self.counted?;
+        let mut shares = self.own_shares.clone();
+        shares.sort_by(f64::total_cmp);
+        shares.get(shares.len() / 2).copied()
+    }
+
+    /// Whether others flushed so much that the counters may hide that these flushes were ignored.
+    pub(crate) fn is_uncertain(&self) -> bool {
+        let flushes = self.flushes.max(1) as f64;
+        self.counted.is_some() && self.of_others as f64 / flushes > OTHERS_SHARE
+    }
+
+    /// Whether flushes are lost that arrive when the kernel itself is asked.
+    pub(crate) fn is_ignored_beside(&self, by_kernel: &Turns) -> bool {
+        match (self.share(), by_kernel.own_share()) {
+            (Some(own), Some(kernel)) => own < IGNORED_SHARE && kernel >= IGNORED_SHARE,
+            _ => {
+                let turns = self.medians_us.iter().copied();
+                let turns: Vec<_> = turns.zip(by_kernel.medians_us.iter().copied()).collect();
+                times_sooner(&turns) >= SUSPECT_TIMES
+            }
+        }
+    }
+}
+
+/// The fastest of the second over the slowest of the first.
+pub(crate) fn times_sooner(turns: &[(f64, f64)]) -> f64 {
+    let slowest_us = turns.iter().map(|turn| turn.0).fold(0.0, f64::max);
+    let fastest_us = turns
+        .iter()
+        .map(|turn| turn.1)
+        .fold(f64::INFINITY, f64::min);
+    // A flush that does nothing takes less than the clock tells.
+    fastest_us / slowest_us.max(0.1)
+}
