@@ -24,6 +24,7 @@ mod keys;
 mod layout;
 mod left_out;
 mod limit;
+mod load_machine;
 mod matrix;
 mod memory;
 mod nearest;
@@ -60,6 +61,7 @@ pub use layout::{
 };
 pub use left_out::TooFewLeft;
 pub use limit::{Delay, Limit};
+pub use load_machine::{LoadMachine, deal};
 pub use matrix::{Cell, Factor, LeftOut, Matrix, listed};
 pub use plan::{Auto, Plan};
 pub use restore::{PutBack, RestoreBy};
@@ -72,6 +74,7 @@ use changes::Known;
 use database::Inherited;
 use document::{Document, Table};
 use left_out::Refused;
+use load_machine::Beside;
 use reader::{Reader, keys_asked_by};
 
 use spindle_text::plain::is_invisible;
@@ -100,6 +103,9 @@ pub struct Experiment {
     pub plan: Plan,
     /// The candidates, at least one, each with its own name.
     pub layouts: Vec<Layout>,
+    /// Machines on which clients run; none: all run on this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load: Vec<LoadMachine>,
     /// What was varied, if the candidates are combinations of settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matrix: Option<Matrix>,
@@ -248,6 +254,7 @@ impl Experiment {
         let mut workload_reader = root.section("workload");
         let mut plan_reader = root.section("plan");
         let layout_readers = root.sections("layout");
+        let load_readers = root.sections("load");
         // What stands there has been made into layouts.
         root.section("vary");
         root.finish();
@@ -292,6 +299,12 @@ impl Experiment {
             document.noted(Plan::check_foreign(&plan_reader));
         }
         document.noted(plan.check_interleaved(&plan_reader, &workload, &layouts));
+        let beside = Beside {
+            workload: &workload,
+            plan: &plan,
+            layouts: &layouts,
+        };
+        let load = document.noted(load_machine::read(&root, load_readers, &beside));
         if plan.noise_check {
             layouts.extend(once_more(&layouts));
         }
@@ -302,6 +315,7 @@ impl Experiment {
             workload,
             plan,
             layouts,
+            load: load?,
             matrix: refused.out_of(document.matrix.as_ref()),
             is_quick: document.is_quick,
         })
@@ -527,6 +541,7 @@ fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
         keys_asked_by(|reader| read_access_path(reader, io)),
     ));
     sections.extend(layout::keys_of_tables());
+    sections.push(("[[load]]".to_owned(), keys_asked_by(LoadMachine::read)));
     sections.push((
         "the limit table of a [[layout]]".to_owned(),
         keys_asked_by(Limit::read_table),

@@ -105,6 +105,7 @@ fn everything_left_out_has_its_default() {
             quiet_ms: 30_000,
             golden_path: None,
         },
+        load: Vec::new(),
         layouts: vec![Layout {
             name: "only".to_owned(),
             path: ".".into(),

@@ -192,6 +192,7 @@ impl Workload {
                 rate_per_s: f64::INFINITY,
                 spacing: promised.spacing,
             })),
+            part: None,
         }
     }
 

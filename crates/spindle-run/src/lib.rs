@@ -2,7 +2,8 @@
 //! parts: which trials come next ([`schedule`]), what this machine can do ([`examine`]), the layouts' `limits`, the
 //! `databases`, made, kept and put back (with [`schemas`] on existing servers and the thin `volumes` beneath them), the
 //! [`journal`] and what it adds up to ([`replay`]), and the run [`directory`]. A [`trial`] is a separate process;
-//! what the system says meanwhile is in [`observe`], what that of a server's machine says in [`agent`]. A run prints
+//! what the system says meanwhile is in [`observe`], what that of a server's machine says in [`agent`];
+//! this program on other machines is in [`far`]. A run prints
 //! nothing: it tells a [`listener`]. Only the command line calls this crate.
 
 // Tests make files as they like, and say why they are skipped.
@@ -16,6 +17,7 @@ mod databases;
 pub mod description;
 pub mod directory;
 pub mod examine;
+pub mod far;
 mod finished_trial;
 pub mod journal;
 pub mod layout_targets;

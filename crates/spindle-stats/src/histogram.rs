@@ -2,6 +2,7 @@
 //! of transactions. Clients record into a few that they share; whoever reports merges them.
 
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 /// The longest latency told apart, in nanoseconds: one hour. Longer ones are counted as this one.
 pub const HIGHEST_LATENCY_NS: u64 = 3_600_000_000_000;
@@ -15,9 +16,22 @@ const NS_PER_US: f64 = 1_000.0;
 ///
 /// Percentiles, maximum and mean are those of the buckets, so a histogram restored by
 /// [`LatencyHistogram::from_buckets`] answers exactly as the original did.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Vec<(u64, u64)>", into = "Vec<(u64, u64)>")]
 pub struct LatencyHistogram {
     counts: Histogram<u64>,
+}
+
+impl From<Vec<(u64, u64)>> for LatencyHistogram {
+    fn from(buckets: Vec<(u64, u64)>) -> Self {
+        LatencyHistogram::from_buckets(&buckets)
+    }
+}
+
+impl From<LatencyHistogram> for Vec<(u64, u64)> {
+    fn from(histogram: LatencyHistogram) -> Self {
+        histogram.to_buckets()
+    }
 }
 
 impl Default for LatencyHistogram {

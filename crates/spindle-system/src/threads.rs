@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::cpu::ProcessCpu;
 use super::{SystemTree, keyed_number, text};
 
@@ -34,7 +36,7 @@ pub fn written_bytes(thread: &Path) -> Option<u64> {
 }
 
 /// What the threads of one kind have had of the processors since they began.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadTimes {
     /// In the program, in ticks of 10 ms, microseconds.
     pub user_ticks_us: u64,

@@ -3,6 +3,7 @@
 use std::any::Any;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
 
 use crate::answer::KeptAnswer;
 use crate::session::SessionError;
@@ -92,7 +93,7 @@ pub struct Client {
 }
 
 /// What a client was promised of its transactions that have a number, when it had ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Acknowledged {
     /// Number of the last whose commit returned.
     pub last: u64,

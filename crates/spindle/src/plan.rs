@@ -12,7 +12,7 @@ use spindle_stats::ROUNDS_MIN;
 use spindle_system::SystemTree;
 
 use spindle_experiment::specs_of;
-use spindle_experiment::{DatabaseSpec, Experiment, Layout, Matrix, listed};
+use spindle_experiment::{DatabaseSpec, Experiment, Layout, Matrix, deal, listed};
 use spindle_report::sentences::counted;
 use spindle_run::reckoning::{
     Destinations, MachineMemory, Reckoning, Seen, file_system_of, trials_of,
@@ -116,6 +116,7 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
         };
         !unusable.contains(&layout) && !placement.layouts().any(is_named)
     };
+    text.push_str(&load_machines(experiment));
     let reckoning = Reckoning::of(Seen {
         destinations: Destinations {
             experiment,
@@ -229,6 +230,29 @@ fn loaded_there(experiment: &Experiment, way: Option<&Way>) -> String {
             format!("Then the database is loaded into each schema before each trial: about {size}.")
         }
     }
+}
+
+/// On which machines clients run, if not all on this one: how many of each load level.
+fn load_machines(experiment: &Experiment) -> String {
+    let machines = &experiment.load;
+    let levels = experiment.workload.clients.iter();
+    let dealt: Vec<(u32, Vec<u32>)> = levels
+        .map(|&clients| (clients, deal(clients, machines)))
+        .collect();
+    let mut text = String::new();
+    for (place, machine) in machines.iter().enumerate() {
+        let shares = dealt.iter();
+        let shares: Vec<String> = shares
+            .map(|(clients, dealt)| format!("{} of {clients}", dealt[place]))
+            .collect();
+        let _ = writeln!(
+            text,
+            "Load machine {}: {} clients",
+            machine.way,
+            shares.join(", ")
+        );
+    }
+    text
 }
 
 /// `restore`: how databases are put back.

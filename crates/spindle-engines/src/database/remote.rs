@@ -52,6 +52,16 @@ impl RemoteDatabase {
     pub fn not_copied(&self, loaded: &Schema) -> Result<Option<String>, EngineError> {
         self.server().not_copied(loaded)
     }
+
+    /// Comes to a database that another process of the trial looks at, for clients alone: nothing is counted here.
+    ///
+    /// # Errors
+    /// [`EngineError`].
+    pub fn join(&self, home: &Schema) -> Result<Arc<dyn RunningEngine>, EngineError> {
+        let opened = self.server().open(home, Purpose::Load)?;
+        let under_test = SqlUnderTest::remote(opened, Arc::clone(&self.workload));
+        Ok(Arc::new(under_test))
+    }
 }
 
 impl Engine for RemoteDatabase {

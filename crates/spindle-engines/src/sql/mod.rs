@@ -38,7 +38,7 @@ pub use load::create_and_load;
 pub(crate) use load::load_into;
 pub use room::Room;
 pub use room::said_of_full_disks;
-pub use ssh_host::SshHost;
+pub use ssh_host::{SshHost, Way};
 pub use under_test::SqlUnderTest;
 
 use crate::EngineError;

@@ -2,6 +2,7 @@
 //! rest (keys, names of hosts) where it always does.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -86,6 +87,44 @@ impl SshHost {
         match &self.user {
             Some(user) => format!("{user}@{}", self.host),
             None => self.host.clone(),
+        }
+    }
+}
+
+/// How a machine is come to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// It is this one.
+    Here,
+    /// By `ssh`.
+    Ssh {
+        /// The host.
+        host: SshHost,
+        /// The file of a key to log in with; `None`: as the client has it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        identity_file: Option<PathBuf>,
+    },
+}
+
+/// How people name this machine.
+pub const HERE: &str = "local";
+
+impl Way {
+    /// By `ssh`, as the client has it.
+    pub fn to(host: SshHost) -> Way {
+        Way::Ssh {
+            host,
+            identity_file: None,
+        }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Way::Here => f.write_str(HERE),
+            Way::Ssh { host, .. } => write!(f, "{host}"),
         }
     }
 }

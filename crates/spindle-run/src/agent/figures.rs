@@ -146,8 +146,8 @@ mod tests {
     use spindle_system::disk::DiskCounters;
     use spindle_system::sampler::{DiskSample, MemoryState};
 
-    use super::super::clock::{ClockLine, ClockReading};
     use super::*;
+    use crate::far::clock::{ClockLine, ClockReading};
 
     const MS: u64 = 1_000_000;
     const SECOND: u64 = 1_000 * MS;

@@ -10,10 +10,11 @@ use spindle_engines::sql::{ServerHome, SshHost, remote_server};
 use spindle_experiment::{DatabaseSpec, RemoteSpec};
 
 use super::{RunError, Runner};
+use crate::agent::Agent;
 use crate::agent::connection::WatchingTrial;
 use crate::agent::figures::figures;
 use crate::agent::protocol::Watching;
-use crate::agent::{Agent, AgentError};
+use crate::far::FarError;
 use crate::trial::protocol::{Task, TrialOutcome};
 use crate::trial::series_recorder;
 use crate::trial::supervisor::TrialError;
@@ -32,15 +33,11 @@ pub(super) struct Agents {
 }
 
 /// What looks at a trial: the machine, and what was begun there; or why nothing looks at it.
-pub(super) struct Begun(Option<(SshHost, Result<WatchingTrial, AgentError>)>);
+pub(super) struct Begun(Option<(SshHost, Result<WatchingTrial, FarError>)>);
 
 impl Agents {
     /// The agent of a machine, started if need be.
-    fn agent(
-        &mut self,
-        host: &SshHost,
-        interrupted: &AtomicBool,
-    ) -> Result<&mut Agent, AgentError> {
+    fn agent(&mut self, host: &SshHost, interrupted: &AtomicBool) -> Result<&mut Agent, FarError> {
         if !self.at_work.contains_key(host) {
             let agent = Agent::start(host, interrupted)?;
             self.at_work.insert(host.clone(), agent);
@@ -54,13 +51,13 @@ impl Agents {
         layout: usize,
         (host, home): (&SshHost, ServerHome),
         interrupted: &AtomicBool,
-    ) -> Result<Vec<String>, AgentError> {
+    ) -> Result<Vec<String>, FarError> {
         let agent = self.agent(host, interrupted)?;
         let clock = agent.read_clock(interrupted)?;
         let watching = agent.look(&home, interrupted)?;
         let mut notes = vec![format!(
             "{}, seen by an agent: {}; its clock is known to within {:.2} ms",
-            agent.host(),
+            agent.way(),
             agent.machine(),
             clock.uncertainty_ns as f64 / 1e6
         )];
@@ -94,7 +91,7 @@ impl Agents {
         home: &ServerHome,
         interval_ms: u64,
         interrupted: &AtomicBool,
-    ) -> Result<WatchingTrial, AgentError> {
+    ) -> Result<WatchingTrial, FarError> {
         let agent = self.agent(host, interrupted)?;
         let begun = agent.watch(home, interval_ms, interrupted);
         if begun.is_err() {
@@ -188,7 +185,7 @@ impl Runner {
         };
         match self.agents.look(index, (host, home), &self.interrupted) {
             Ok(notes) => Ok(Ok(notes)),
-            Err(AgentError::Interrupted) => Err(RunError::Interrupted),
+            Err(FarError::Interrupted) => Err(RunError::Interrupted),
             Err(error) => Ok(Err(EngineError::unavailable(format!("agent: {error}")))),
         }
     }

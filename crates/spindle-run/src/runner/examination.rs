@@ -76,6 +76,7 @@ impl Runner {
         targets: &LayoutTargets,
         wanted: &[usize],
     ) -> Result<(), RunError> {
+        let mut by_load_machines = self.examine_load_machines(wanted)?;
         for &index in wanted {
             let mut examined = examine(&self.state.experiment, targets, index);
             if examined.skip.is_none() {
@@ -93,6 +94,13 @@ impl Runner {
                 match self.examine_by_agent(index)? {
                     Ok(notes) => examined.layout.notes.extend(notes),
                     Err(reason) => examined.skip = Some(reason.to_string()),
+                }
+            }
+            if examined.skip.is_none() {
+                match by_load_machines.remove(&index) {
+                    Some(Ok(notes)) => examined.layout.notes.extend(notes),
+                    Some(Err(reason)) => examined.skip = Some(reason.to_string()),
+                    None => {}
                 }
             }
             if let Some(reason) = &examined.skip {

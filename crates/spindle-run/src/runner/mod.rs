@@ -4,6 +4,7 @@
 
 mod agents;
 mod examination;
+mod load_machines;
 mod trials;
 mod turns;
 

@@ -306,6 +306,7 @@ impl Runner {
                 .workload
                 .at(load.rate, self.state.slowest_per_s(load.clients)),
             clients: load.clients,
+            load: experiment.load.clone(),
             warmup_ms: plan.warmup_ms,
             warmup_max_ms: plan.warmup_max_ms,
             measure_ms: plan.measure_ms,

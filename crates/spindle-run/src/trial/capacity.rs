@@ -4,6 +4,7 @@ use spindle_engines::{EngineError, ErrorKind};
 use spindle_experiment::Promised;
 use spindle_result::{Capacity, RateStep};
 use spindle_workload::capacity::{self, Goal, find_capacity};
+use spindle_workload::driver::Running;
 
 use super::channel::say;
 use super::measurement::Measurement;
@@ -22,7 +23,12 @@ impl Measurement<'_> {
         };
         let try_ms = (self.task.measure_ms / TRY_PART).max(TRY_MIN_MS);
         let look = |step: &capacity::LoadStep| self.look_after(step);
-        let found = find_capacity(&**self.env, &self.running, goal, try_ms * 1_000_000, look).await;
+        let Some(running) = self.load.here() else {
+            return Err(EngineError::refused(
+                "a rate cannot be searched from several load machines",
+            ));
+        };
+        let found = find_capacity(&**self.env, running, goal, try_ms * 1_000_000, look).await;
         let found = found.map_err(|none| match none {
             capacity::NoCapacity::Stopped(error) => error,
             other => EngineError::new(
@@ -47,7 +53,8 @@ impl Measurement<'_> {
 
     /// Tells of a rate that was tried; fails when a client or the database has.
     fn look_after(&self, step: &capacity::LoadStep) -> Result<(), EngineError> {
-        let failed = self.running.failure().map(EngineError::from);
+        let failed = self.load.here().and_then(Running::failure);
+        let failed = failed.map(EngineError::from);
         if let Some(error) = failed.or_else(|| self.engine.counters().failure()) {
             return Err(error);
         }

@@ -9,8 +9,7 @@ use spindle_engines::engine::{CacheCounts, RunningEngine};
 use spindle_engines::{EngineError, ErrorKind};
 use spindle_io::Env;
 use spindle_io::real::facts;
-use spindle_stats::{CensoredTimes, steady_after};
-use spindle_workload::driver::{KindRecord, Running, TimeSpent};
+use spindle_workload::driver::{KindRecord, LeftOpen, Running};
 
 use super::aftermath::{Aftermath, audit_of};
 use super::channel::say;
@@ -18,25 +17,27 @@ use super::clients::Window;
 use super::counter_snapshot::{
     CounterSnapshot, ProcessCounts, cache_use, client_processors, cpu_per_transaction, cpu_shares,
     device_counts, done_on, fetched_bytes, io_calls, physical_counts, response_time_between,
-    statements, tool_counts, waits, waits_between,
+    statements, tool_counts, waits,
 };
 use super::heartbeat::Heartbeat;
+use super::load::clients::Load;
 use super::open_loop;
 use super::outside::{as_seen_from_outside, is_apart};
 use super::page_cache::{PAGE_BYTES, cached_pages_of, dirty_bytes_of, not_direct};
 use super::promise::promise_of;
 use super::protocol::{
-    Progress, Report, Span, Task, TrialDatabase, TrialOutcome, Word, data_paths, file_paths,
+    Report, Span, Task, TrialDatabase, TrialOutcome, Word, data_paths, file_paths,
 };
 use super::query_run::query_run;
-use super::response_time::CLIENT_THREADS;
 use super::series_recorder::{self, SeriesRecorder};
+use super::times_of_kinds::latency;
 use super::turns;
+use super::watching::{Until, Watched};
 use crate::observe::series::DatabaseState;
 use spindle_experiment::{Caching, WriteSync};
 use spindle_result::{
-    Audit, CacheUse, Capacity, ClientProcessors, IoPerTransaction, KindOfTransaction, Latency,
-    Memory, QueryRun, SegmentSpace, StatementTime, SystemSeries, TrialFigures, TrialTimes, WarmUp,
+    Audit, CacheUse, Capacity, ClientProcessors, IoPerTransaction, Memory, QueryRun, SegmentSpace,
+    StatementTime, SystemSeries, TrialFigures, TrialTimes, WarmUp,
 };
 use spindle_system::SystemTree;
 use spindle_system::disk::DiskCounters;
@@ -46,12 +47,6 @@ use spindle_system::processes::Processes;
 use spindle_system::sampler::Sampler;
 use spindle_system::threads::ThreadTimes;
 
-/// Samples in a warm-up that ends by itself are so far apart: the fewest that tell a steady state take five seconds.
-const WARM_UP_SAMPLE_MS: u64 = 50;
-/// And whether it is one is looked at as often.
-const WARM_UP_LOOK_MS: u64 = 500;
-/// Whether every client has finished is looked at as often: what the system did is counted until then.
-const FINISHED_LOOK_NS: u64 = 2_000_000;
 /// Clients that begin a turn are at work for so long before it counts.
 const RAMP_MS: u64 = 100;
 /// After the clients have stopped DBWR may still have a batch under way: so long it is waited for.
@@ -63,7 +58,7 @@ pub(super) struct Measurement<'a> {
     pub task: &'a Task,
     pub env: &'a Arc<dyn Env>,
     pub engine: &'a Arc<dyn RunningEngine>,
-    pub running: Running,
+    pub load: Load,
     /// When the clients were started.
     pub started_ns: u64,
     /// What had been read into the cache before.
@@ -74,24 +69,6 @@ pub(super) struct Measurement<'a> {
     pub words: Receiver<Word>,
     /// Where the time went so far.
     pub times: TrialTimes,
-}
-
-/// How long the clients are watched.
-#[derive(Clone, Copy)]
-enum Until {
-    /// This many milliseconds.
-    Passed(u64),
-    /// As long as one has something left to do.
-    Finished,
-}
-
-/// What was seen at each step while time passed.
-#[derive(Default)]
-struct Watched {
-    /// Transactions per second since the step before.
-    samples: Vec<f64>,
-    /// Transactions that were due and had not begun.
-    backlogs: Vec<u64>,
 }
 
 /// What was counted while the clients were at work.
@@ -118,29 +95,29 @@ impl Measured {
 }
 
 impl Measurement<'_> {
-    fn moment(&self, sampler: &Sampler) -> CounterSnapshot {
-        let at_ns = self.env.now();
-        let drivers = ThreadTimes::of(&SystemTree::default(), std::process::id(), CLIENT_THREADS);
-        CounterSnapshot {
+    fn moment(&mut self, sampler: &Sampler) -> Result<CounterSnapshot, EngineError> {
+        let load = self.load.counts(self.env.now())?;
+        let drivers = load.threads;
+        Ok(CounterSnapshot {
             drivers,
-            at_ns,
-            committed: self.running.committed(),
-            committed_by_client: self.running.committed_by_client(),
-            spent: self.running.time_spent(at_ns),
-            retries: self.running.retries(),
-            deadlocks: self.running.deadlocks(),
-            errors: self.running.errors(),
-            reconnects: self.running.reconnects(),
+            at_ns: load.at_ns,
+            committed: load.committed(),
+            committed_by_client: load.committed_by_client,
+            spent: load.spent,
+            retries: load.retries,
+            deadlocks: load.deadlocks,
+            errors: load.errors,
+            reconnects: load.reconnects,
             counts: self.engine.counters().counts(),
             waits: self.engine.counters().waits(),
             session_waits: self.engine.counters().session_waits(),
             cache: self.engine.counters().cache(),
-            statements: self.running.statements(),
+            statements: load.statements,
             clients: drivers.map(|clients| self.with_sessions(&clients)),
             system: sampler.sample(),
             process: ProcessCounts::now(&SystemTree::default()),
             charged: self.charged(),
-        }
+        })
     }
 
     /// Whether all of the database's I/O is this process's own.
@@ -204,7 +181,7 @@ impl Measurement<'_> {
         let warm_up = match is_counted {
             true => None,
             false => {
-                self.running.begun(self.task.workload.arrivals).await;
+                self.load.begun(self.task.workload.arrivals).await?;
                 self.warm_up().await?
             }
         };
@@ -228,21 +205,22 @@ impl Measurement<'_> {
 
     /// Counts while the clients are at work.
     async fn measure_until(
-        &self,
+        &mut self,
         sampler: &Sampler,
         until: Until,
     ) -> Result<Measured, EngineError> {
-        self.running.measure(true);
+        self.load.measure(true);
+        self.arrange(until, self.task.sample_ms, true).await?;
         let began_ns = facts::monotonic_ns();
-        let begin = self.moment(sampler);
+        let begin = self.moment(sampler)?;
         let recorder = self.record_series(sampler.clone())?;
         let watched = self.watch(until, self.task.sample_ms, true).await?;
-        self.running.measure(false);
+        self.load.measure(false);
         let span = Span {
             begin_ns: began_ns,
             end_ns: facts::monotonic_ns(),
         };
-        let end = self.moment(sampler);
+        let end = self.moment(sampler)?;
         Ok(Measured {
             span,
             warm_up: None,
@@ -263,14 +241,18 @@ impl Measurement<'_> {
     ) -> Result<Measured, EngineError> {
         let mut sum: Option<Measured> = None;
         loop {
-            self.running.pause().await;
+            if let Some(running) = self.load.here() {
+                running.pause().await;
+            }
             heartbeat.pause();
             say(&Report::AtRest);
             let word = self.words.recv();
             heartbeat.go_on();
             match (word, sum) {
                 (Ok(Word::Turn), so_far) => {
-                    self.running.go_on();
+                    if let Some(running) = self.load.here() {
+                        running.go_on();
+                    }
                     self.watch(Until::Passed(RAMP_MS), RAMP_MS, false).await?;
                     let turn = self.measure_until(sampler, Until::Passed(turn_ms)).await?;
                     sum = Some(match so_far {
@@ -288,13 +270,13 @@ impl Measurement<'_> {
     async fn wind_up(&mut self, heartbeat: Heartbeat) -> Result<Aftermath, EngineError> {
         let memory = self.memory();
         let dirty_buffer_bytes = self.engine.counters().dirty_bytes();
-        self.running.stop().await?;
+        self.load.stop().await?;
         let (dirty_bytes, flush) = self.settle().await?;
         let standstill = heartbeat.finish();
         let cached_pages = self.cached_pages();
         let page_cache_bytes = self.page_cache_bytes();
         let began = Instant::now();
-        let check = self.engine.check(self.running.acknowledged()).await;
+        let check = self.engine.check(self.load.acknowledged()).await;
         self.times.check_ms = milliseconds(began);
         let check = check.map_err(|error| match error.kind() {
             ErrorKind::LostRows => EngineError::failed("the database lost something", error),
@@ -324,7 +306,7 @@ impl Measurement<'_> {
     /// The time measured: what ends with the last transaction ends when the last client does.
     fn at_work_ns(&self, begin: &CounterSnapshot, end: &CounterSnapshot) -> u64 {
         let is_counted = self.task.workload.transactions.are_counted();
-        match self.running.at_work_ns() {
+        match self.load.here().and_then(Running::at_work_ns) {
             Some((first_ns, last_ns)) if is_counted => last_ns - first_ns,
             _ => end.at_ns - begin.at_ns,
         }
@@ -371,7 +353,8 @@ impl Measurement<'_> {
     fn figures(&self, seen: &Measured, measured: Duration, aftermath: &Aftermath) -> TrialFigures {
         let (begin, end) = (&seen.begin, &seen.end);
         let transactions = self.transactions(begin, end);
-        let window = self.window(begin, end);
+        let record = self.load.record();
+        let window = self.window(begin, end, record.rest.left_open);
         let mean = window.mean_time();
         let errors = end.errors - begin.errors;
         let tool = tool_counts(begin, end);
@@ -382,9 +365,10 @@ impl Measurement<'_> {
         let per_second = |count: u64| count as f64 / measured_s;
         let is_sampled = self.engine.counters().waits_are_sampled();
         let (cpu, _) = cpu_shares(&begin.system, &end.system);
-        let delay_us = || latency(&self.running.delay_times(), mean.before_begin_us);
+        let delay_us = || latency(&record.delay_times(), mean.before_begin_us);
         let mut warnings = aftermath.warnings.clone();
-        warnings.extend(failed_for_good(errors, self.running.first_error()));
+        warnings.extend_from_slice(self.load.warnings());
+        warnings.extend(failed_for_good(errors, self.load.first_error()));
         TrialFigures {
             tpm: transactions as f64 * 60.0 / measured_s,
             transactions,
@@ -392,16 +376,16 @@ impl Measurement<'_> {
             deadlocks: end.deadlocks - begin.deadlocks,
             errors,
             reconnects: end.reconnects - begin.reconnects,
-            kinds: self.kinds(&window.spent),
+            kinds: self.kinds(&record.kinds, &window.spent),
             rows: self.rows(transactions),
             statements: self.statements(begin, end),
-            queries: self.queries(measured),
+            queries: self.queries(&record.kinds, measured),
             cache: self.cache_use(begin, end),
             measured_s,
             read_iops: per_second(tool.reads),
             write_iops: per_second(tool.writes),
             kib_per_s: per_second(tool.read_bytes + tool.write_bytes) / 1024.0,
-            latency_us: latency(&self.running.times(), mean.whole_us),
+            latency_us: latency(&record.times(), mean.whole_us),
             waits: waits(&begin.waits, &end.waits, is_sampled),
             cpu,
             cpu_us_per_transaction: cpu_per_transaction(&begin.system, &end.system, transactions),
@@ -440,18 +424,23 @@ impl Measurement<'_> {
         is_apart(&self.task.database).then(|| client_processors(begin, end, in_transactions_ns))?
     }
 
-    fn queries(&self, measured: Duration) -> Option<QueryRun> {
+    fn queries(&self, kinds: &[KindRecord], measured: Duration) -> Option<QueryRun> {
         query_run(
             &self.task.workload,
             self.task.clients,
-            self.running.by_kind(),
+            kinds.to_vec(),
             measured.as_secs_f64(),
         )
     }
 
     /// What the clients did in the measured time: since they were started, where what ends with the last transaction is
     /// measured from the first on.
-    fn window(&self, begin: &CounterSnapshot, end: &CounterSnapshot) -> Window {
+    fn window(
+        &self,
+        begin: &CounterSnapshot,
+        end: &CounterSnapshot,
+        left_open: LeftOpen,
+    ) -> Window {
         let is_counted = self.task.workload.transactions.are_counted();
         let ended = end.committed_by_client.iter();
         let ended_before = begin.committed_by_client.iter();
@@ -464,7 +453,7 @@ impl Measurement<'_> {
             length_ns: end.at_ns - began_ns,
             spent,
             ended: ended.zip(ended_before).map(since).collect(),
-            left_open: self.running.left_open(),
+            left_open,
             is_counted,
         }
     }
@@ -532,105 +521,8 @@ impl Measurement<'_> {
             "{errors} of {} transactions failed for good, {percent:.2} %, more than workload.error_limit, {limit_percent} %; \
              the first error was: {}",
             errors + done,
-            self.running.first_error().unwrap_or_default()
+            self.load.first_error().unwrap_or_default()
         )))
-    }
-
-    /// The time before measuring: as long as told, or until the throughput is steady. `None` when it was told.
-    async fn warm_up(&self) -> Result<Option<WarmUp>, EngineError> {
-        let Some(most_ms) = self.task.warmup_max_ms else {
-            self.watch(
-                Until::Passed(self.task.warmup_ms),
-                self.task.sample_ms,
-                false,
-            )
-            .await?;
-            return Ok(None);
-        };
-        let began_ns = self.env.now();
-        let least_ms = self.task.warmup_ms.min(most_ms);
-        let mut samples = self
-            .watch(Until::Passed(least_ms), WARM_UP_SAMPLE_MS, false)
-            .await?
-            .samples;
-        let mut passed_ms = least_ms;
-        let mut is_settled = steady_after(&samples).is_some();
-        while !is_settled && passed_ms < most_ms {
-            // A longer series is looked at less often.
-            let more_ms = (passed_ms / 20)
-                .max(WARM_UP_LOOK_MS)
-                .min(most_ms - passed_ms);
-            let more = self
-                .watch(Until::Passed(more_ms), WARM_UP_SAMPLE_MS, false)
-                .await?;
-            samples.extend(more.samples);
-            passed_ms += more_ms;
-            is_settled = steady_after(&samples).is_some();
-        }
-        Ok(Some(WarmUp {
-            duration_s: (self.env.now() - began_ns) as f64 / 1e9,
-            is_settled,
-        }))
-    }
-
-    /// Lets time pass, sampling throughput; fails as soon as a client has.
-    async fn watch(
-        &self,
-        until: Until,
-        step_ms: u64,
-        measuring: bool,
-    ) -> Result<Watched, EngineError> {
-        let began_ns = self.env.now();
-        let end_ns = match until {
-            Until::Passed(duration_ms) => began_ns + duration_ms * 1_000_000,
-            Until::Finished => u64::MAX,
-        };
-        let step_ns = step_ms * 1_000_000;
-        let first = self.running.committed();
-        let (mut last, mut last_ns) = (first, began_ns);
-        let waits = self.engine.counters().waits();
-        let mut watched = Watched::default();
-        let is_over = |last_ns| match until {
-            Until::Passed(_) => last_ns >= end_ns,
-            Until::Finished => self.running.is_finished(),
-        };
-        while !is_over(last_ns) {
-            let next_ns = (last_ns + step_ns).min(end_ns);
-            self.sleep_until(next_ns, until).await;
-            let failed = self.running.failure().map(EngineError::from);
-            if let Some(error) = failed.or_else(|| self.engine.counters().failure()) {
-                return Err(error);
-            }
-            let (committed, now_ns) = (self.running.committed(), self.env.now());
-            let tps = (committed - last) as f64 * 1e9 / (now_ns - last_ns).max(1) as f64;
-            watched.samples.push(tps);
-            watched.backlogs.push(self.running.backlog(now_ns));
-            (last, last_ns) = (committed, now_ns);
-            say(&Report::Progress(Progress {
-                measuring,
-                tpm: (committed - first) as f64 * 60e9 / (now_ns - began_ns).max(1) as f64,
-                tpm_now: tps * 60.0,
-                waits: waits_between(
-                    &waits,
-                    &self.engine.counters().waits(),
-                    self.engine.counters().waits_are_sampled(),
-                ),
-            }));
-        }
-        Ok(watched)
-    }
-
-    /// Lets time pass until a moment, or until the last client has finished, when that is what is waited for.
-    async fn sleep_until(&self, moment_ns: u64, until: Until) {
-        let left_ns = || moment_ns.saturating_sub(self.env.now());
-        match until {
-            Until::Passed(_) => self.env.sleep(left_ns()).await,
-            Until::Finished => {
-                while left_ns() > 0 && !self.running.is_finished() {
-                    self.env.sleep(left_ns().min(FINISHED_LOOK_NS)).await;
-                }
-            }
-        }
     }
 
     /// What was still dirty in the page cache when the clients had stopped, and how long flushing it took.
@@ -679,34 +571,6 @@ impl Measurement<'_> {
             (false, true) => statements(&[], &end.statements),
             (false, false) => statements(&begin.statements, &end.statements),
         }
-    }
-
-    /// The kinds of transactions apart, when there are several; queries have their own place.
-    fn kinds(&self, spent: &TimeSpent) -> Vec<KindOfTransaction> {
-        let kinds = self.running.by_kind();
-        if kinds.len() < 2 || self.task.workload.transactions.ask_queries() {
-            return Vec::new();
-        }
-        let of = |(record, time_ns): (KindRecord, &u64)| {
-            let transactions = record.latencies.count();
-            let mean_us = match (transactions, self.task.workload.is_open()) {
-                (0, _) => 0.0,
-                // Which kind a transaction in the queue will be is not drawn yet.
-                (_, true) => record.latencies.mean_us(),
-                _ => *time_ns as f64 / 1e3 / transactions as f64,
-            };
-            let times = CensoredTimes::new(record.latencies, &record.at_least);
-            KindOfTransaction {
-                kind: record.kind,
-                transactions,
-                latency_us: latency(&times, mean_us),
-            }
-        };
-        kinds
-            .into_iter()
-            .zip(&spent.in_transactions_ns)
-            .map(of)
-            .collect()
     }
 
     /// What the process takes of memory while the clients are at work; a server's is not asked for.
@@ -777,16 +641,6 @@ fn failed_for_good(errors: u64, first: Option<String>) -> Option<String> {
         let first = first.unwrap_or_default();
         format!("{errors} transactions failed for good; the first error was: {first}")
     })
-}
-
-fn latency(times: &CensoredTimes, mean_us: f64) -> Latency {
-    Latency {
-        p50: times.percentile_us(50.0),
-        p95: times.percentile_us(95.0),
-        p99: times.percentile_us(99.0),
-        max: times.max_us(),
-        mean: mean_us,
-    }
 }
 
 fn space(engine: &dyn RunningEngine) -> Vec<SegmentSpace> {

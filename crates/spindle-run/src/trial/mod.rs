@@ -1,7 +1,8 @@
 //! One trial: a database started on one access path, worked on for a while, measured, checked and thrown away. A trial
 //! runs in its own process, so that memory can be held to a budget, processor time is the database's alone, and
 //! whatever happens to it the run goes on. [`protocol`] is what the two processes say to each other, [`worker`] the
-//! process that measures, `measurement` what it measures when, `panics` what becomes of its own mistakes, `heartbeat`
+//! process that measures, `start` what is started for it, `measurement` what it measures when, `watching` how it goes meanwhile, [`load`] where its
+//! clients are, `times_of_kinds` how long transactions took, `panics` what becomes of its own mistakes, `heartbeat`
 //! whether it stood still, `counter_snapshot` what it counts, `aftermath` what is left, `page_cache` what that holds of
 //! its files, `query_run` what became of queries, [`response_time`] what became of a transaction's time,
 //! [`series_recorder`] what the system did meanwhile, [`own_cost`] what Spindle itself costs, measured in the same way,
@@ -16,6 +17,7 @@ mod clients;
 pub(crate) mod counter_snapshot;
 mod heartbeat;
 pub mod limit_probe;
+pub mod load;
 mod measurement;
 mod open_loop;
 pub(crate) mod outside;
@@ -27,6 +29,9 @@ pub mod protocol;
 mod query_run;
 pub mod response_time;
 pub mod series_recorder;
+mod start;
 pub mod supervisor;
+mod times_of_kinds;
 mod turns;
+mod watching;
 pub mod worker;

@@ -14,7 +14,7 @@ use spindle_layout::{DatabaseFiles, Place, TreeDirectories};
 
 use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
-use spindle_experiment::{AccessPath, Caching, Delay, KernelSpec, Workload};
+use spindle_experiment::{AccessPath, Caching, Delay, KernelSpec, LoadMachine, Workload};
 use spindle_result::{OwnCost, Standstill, SystemSeries, TrialFigures, TrialTimes, Wait};
 use spindle_system::DeviceNumber;
 use spindle_system::io_limit::Rates;
@@ -62,6 +62,9 @@ pub struct Task {
     pub workload: Workload,
     /// How many of them.
     pub clients: u32,
+    /// The machines that they are dealt out to; none: all are in the trial's own process.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load: Vec<LoadMachine>,
     /// Time before measuring, the least of it when there is a `warmup_max_ms`.
     pub warmup_ms: u64,
     /// Measuring begins when the throughput is steady, after so long at the latest; `None`: after `warmup_ms`.

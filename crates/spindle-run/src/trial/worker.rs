@@ -6,8 +6,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Instant;
 
-use spindle_engines::database::{KernelDatabase, RemoteDatabase, ServerDatabase};
-use spindle_engines::engine::{Engine, RunningEngine};
 use spindle_engines::sql::said_of_full_disks;
 use spindle_engines::{EngineError, ErrorKind};
 use spindle_io::Env;
@@ -16,8 +14,11 @@ use spindle_workload::Pace;
 
 use super::channel::say;
 use super::heartbeat::Heartbeat;
+use super::load::clients::Load;
+use super::load::spread::SpreadLoad;
 use super::measurement::{Measurement, milliseconds};
 use super::protocol::{Order, Report, Task, TrialDatabase, TrialOutcome, Word};
+use super::start::start;
 use super::{limit_probe, open_loop, own_cost, panics};
 use spindle_result::TrialTimes;
 
@@ -89,6 +90,12 @@ async fn measure(
     let env: Arc<dyn Env> = RealEnv::new(task.seed);
     let began = Instant::now();
     let engine = start(task, &env).await?;
+    let spread = match &task.database {
+        TrialDatabase::Remote(schema) if !task.load.is_empty() => {
+            Some(SpreadLoad::open(task, schema)?)
+        }
+        _ => None,
+    };
     let start_ms = milliseconds(began);
     say(&Report::Opened);
     let words = words_of_run(lines);
@@ -105,12 +112,15 @@ async fn measure(
         .map_err(|error| format!("starting the thread that watches for standstills: {error}"))?;
     let cache_at_start = engine.counters().cache();
     let started_ns = env.now();
-    let running = engine.start_clients(&env, behaviour);
+    let load = match spread {
+        Some(spread) => Load::Spread(Box::new(spread)),
+        None => Load::Here(engine.start_clients(&env, behaviour)),
+    };
     let measurement = Measurement {
         task,
         env: &env,
         engine: &engine,
-        running,
+        load,
         started_ns,
         cache_at_start,
         instance_bytes,
@@ -141,42 +151,6 @@ fn with_full_disks(database: &TrialDatabase, error: EngineError) -> EngineError 
         ErrorKind::NoRoom => error,
         _ if full.is_empty() => error,
         _ => EngineError::new(ErrorKind::NoRoom, format!("{error}{full}")),
-    }
-}
-
-/// Starts the database of a trial.
-async fn start(task: &Task, env: &Arc<dyn Env>) -> Result<Arc<dyn RunningEngine>, EngineError> {
-    let (workload, size_bytes) = (&task.workload, task.size_bytes);
-    let in_sql = |kind| workload.in_sql(size_bytes, kind, task.data_seed);
-    match &task.database {
-        TrialDatabase::Kernel(kernel) => {
-            let engine = KernelDatabase {
-                spec: kernel.spec.clone(),
-                io: kernel.io,
-                delay: kernel.delay,
-                redo_delay: kernel.redo_delay,
-                workload: Arc::from(workload.of_rows(size_bytes, &kernel.spec, task.data_seed)),
-                clients: task.clients as usize,
-                number: task.data_seed,
-            };
-            engine.start(&kernel.files, env).await
-        }
-        TrialDatabase::Server(of) => {
-            let engine = ServerDatabase {
-                kind: of.kind,
-                request: of.request.clone(),
-                workload: in_sql(of.kind),
-            };
-            engine.start(&of.directories, env).await
-        }
-        TrialDatabase::Remote(schema) => {
-            let engine = RemoteDatabase {
-                address: schema.address.clone(),
-                password_env: schema.password_variable.clone(),
-                workload: in_sql(schema.address.kind()),
-            };
-            engine.start(schema, env).await
-        }
     }
 }
 

@@ -7,11 +7,12 @@ use spindle_io::Env;
 use spindle_io::sync::{Latch, Notify, timeout};
 use spindle_stats::LatencyHistogram;
 
+use super::client::Behaviour;
 use super::open_loop::OpenLoop;
+use super::parts::LeftOpen;
 use super::rest::Rest;
 use super::time_spent::{ClientClock, Open};
 use super::work::ClientError;
-use crate::arrivals::Arrivals;
 
 /// Histograms of latencies there are at most: clients share them, so that memory does not grow by a quarter of a
 /// megabyte with each. A histogram is held for some ten nanoseconds a transaction.
@@ -38,29 +39,13 @@ pub struct ClientRecord {
     pub(super) at_work_ns: [AtomicU64; 2],
 }
 
-/// What became of one kind of transaction.
-#[derive(Debug, Clone)]
-pub struct KindRecord {
-    /// Its name.
-    pub kind: String,
-    /// How long those took that ended while measuring; as many as there were. One that began before counts whole.
-    pub latencies: LatencyHistogram,
-    /// Those that took at least so long: given up while measuring, or not ended when it did.
-    pub at_least: LatencyHistogram,
-    /// Those that failed for good while measuring.
-    pub errors: u64,
-    /// Bytes that those that ended while measuring have written to temporary files, all together; `None` unless it is
-    /// known of each.
-    pub temporary_bytes: Option<u64>,
-}
-
 /// What all clients share: what they are told, and what became of their transactions.
 pub(super) struct Board {
     pub(super) kinds: Vec<String>,
     pub(super) records: Vec<ClientRecord>,
     /// One for each kind, in each.
     pub(super) latencies: Vec<Latch<Vec<LatencyHistogram>>>,
-    /// Of each kind, those that took longer than this, as [`KindRecord::at_least`]; few, so all clients share one.
+    /// Of each kind, those that took longer than this, as [`super::KindRecord::at_least`]; few, so all clients share one.
     pub(super) at_least: Latch<Vec<LatencyHistogram>>,
     /// What each client does.
     pub(super) clocks: Vec<Latch<ClientClock>>,
@@ -92,26 +77,21 @@ pub(super) struct TemporarySpace {
     pub(super) known: u64,
 }
 
-/// Transactions that were under way when measuring ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LeftOpen {
-    /// How many.
-    pub count: u64,
-    /// Time since the longest of them began, or was to begin, nanoseconds.
-    pub longest_ns: u64,
-}
-
 impl Board {
-    /// For this number of clients; with `arrivals`, transactions come at their own rate.
+    /// For clients that behave so.
     pub(super) fn new(
         env: &Arc<dyn Env>,
         kinds: Vec<String>,
-        (clients, arrivals): (usize, Option<Arrivals>),
+        behaviour: &Behaviour,
         measuring: bool,
     ) -> Board {
+        let clients = behaviour.clients;
         let count = clients.clamp(1, HISTOGRAMS_MAX);
         let of_kinds = || Latch::new(vec![LatencyHistogram::new(); kinds.len()]);
-        let open = arrivals.map(|arrivals| OpenLoop::new(&**env, arrivals, count));
+        let first = behaviour.part.map_or(0, |part| part.first);
+        let open = behaviour
+            .arrivals
+            .map(|arrivals| OpenLoop::new(&**env, arrivals, (first, count)));
         let clock = || Latch::new(ClientClock::new(env.now(), kinds.len()));
         let records = (0..clients).map(|_| ClientRecord::default());
         Board {

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use spindle_io::Env;
 
 use super::board::{Board, ClientRecord, Coming};
+use super::parts::Part;
 use super::time_spent::{Doing, Open};
 use super::work::{ClientError, Work};
 use crate::arrivals::Arrivals;
@@ -33,6 +34,8 @@ pub struct Behaviour {
     /// Transactions come at their own rate; `None`: each client begins one when it has ended the last. An infinite
     /// rate is that, too, until [`Running::arrive`] sets another.
     pub arrivals: Option<Arrivals>,
+    /// Which clients these are, where others are at work elsewhere; `None`: they are all.
+    pub part: Option<Part>,
 }
 
 /// Connects a client and has it work to its end.
@@ -41,13 +44,14 @@ pub(super) async fn run_client<W: Work>(
     work: Arc<W>,
     board: Arc<Board>,
     client: Client,
-    behaviour: Behaviour,
+    (place, behaviour): (usize, Behaviour),
 ) {
     let number = client.number;
     let place = ClientPlace {
         env,
         work: &*work,
         board: &board,
+        place,
         client,
         behaviour,
     };
@@ -64,6 +68,8 @@ struct ClientPlace<'a, W: Work> {
     env: Arc<dyn Env>,
     work: &'a W,
     board: &'a Board,
+    /// Its place on the board: its number among the clients of this process.
+    place: usize,
     client: Client,
     behaviour: Behaviour,
 }
@@ -131,11 +137,11 @@ impl<W: Work> ClientPlace<'_, W> {
     }
 
     fn record(&self) -> &ClientRecord {
-        &self.board.records[self.client.number]
+        &self.board.records[self.place]
     }
 
     fn turn_to(&self, doing: Doing, now_ns: u64) {
-        let mut clock = self.board.clocks[self.client.number].lock();
+        let mut clock = self.board.clocks[self.place].lock();
         clock.turn_to(doing, now_ns);
     }
 
@@ -165,7 +171,7 @@ impl<W: Work> ClientPlace<'_, W> {
     fn count(&self, txn: &W::Txn, began_ns: u64, due_ns: Option<u64>) {
         let (board, now_ns) = (self.board, self.env.now());
         self.turn_to(Doing::Between, now_ns);
-        let histogram = self.client.number % board.latencies.len();
+        let histogram = self.place % board.latencies.len();
         if board.measuring.load(Ordering::Relaxed) {
             let latency_ns = now_ns.saturating_sub(due_ns.unwrap_or(began_ns));
             let kind = self.work.kind(txn);

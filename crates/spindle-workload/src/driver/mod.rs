@@ -7,6 +7,7 @@ mod board;
 mod check;
 mod client;
 mod open_loop;
+mod parts;
 mod rest;
 mod time_spent;
 mod work;
@@ -18,12 +19,13 @@ use spindle_io::env::LocalFuture;
 use spindle_io::{Env, Join};
 use spindle_stats::{CensoredTimes, LatencyHistogram};
 
+pub use board::ClientRecord;
 use board::{Board, TemporarySpace, merged};
-pub use board::{ClientRecord, KindRecord, LeftOpen};
 pub use check::{check, check_together};
 pub use client::Behaviour;
 use client::run_client;
 use open_loop::OpenLoop;
+pub use parts::{KindRecord, LeftOpen, Part};
 pub use time_spent::TimeSpent;
 pub use work::{ClientError, RowWork, StatementTotal, Work};
 
@@ -63,8 +65,12 @@ pub fn start<S: Session + 'static>(
 
 /// Starts the clients; each connects in its own process.
 pub fn start_work<W: Work>(env: &Arc<dyn Env>, work: Arc<W>, behaviour: Behaviour) -> Running {
+    let part = behaviour.part.unwrap_or(Part {
+        first: 0,
+        all: behaviour.clients,
+    });
     let is_counted =
-        behaviour.transactions.is_some() || work.transactions(0, behaviour.clients).is_some();
+        behaviour.transactions.is_some() || work.transactions(part.first, part.all).is_some();
     let arrivals = match work.is_paced() {
         true => Some(Arrivals::AT_ONCE),
         false => behaviour.arrivals,
@@ -73,24 +79,21 @@ pub fn start_work<W: Work>(env: &Arc<dyn Env>, work: Arc<W>, behaviour: Behaviou
         arrivals,
         ..behaviour
     };
-    let board = Arc::new(Board::new(
-        env,
-        work.kinds(),
-        (behaviour.clients, behaviour.arrivals),
-        is_counted,
-    ));
+    let board = Arc::new(Board::new(env, work.kinds(), &behaviour, is_counted));
     let joins = (0..behaviour.clients)
-        .map(|number| {
+        .map(|place| {
+            let number = part.first + place;
             let (env_inner, work, board) = (Arc::clone(env), Arc::clone(&work), Arc::clone(&board));
             let start = Box::new(move || {
                 let rng = env_inner.rng(CLIENT_STREAMS + number as u64);
                 let client = Client {
                     number,
-                    clients: behaviour.clients,
+                    clients: part.all,
                     changes: 0,
                     rng,
                 };
-                Box::pin(run_client(env_inner, work, board, client, behaviour)) as LocalFuture
+                let at = (place, behaviour);
+                Box::pin(run_client(env_inner, work, board, client, at)) as LocalFuture
             });
             env.spawn(&format!("client{number}"), start)
         })
@@ -257,11 +260,15 @@ impl Running {
         open.map_or_else(LatencyHistogram::new, |open| merged(&open.delays))
     }
 
+    /// How long those had waited that were due and had not begun when measuring ended; empty in a closed loop.
+    pub fn not_begun(&self) -> LatencyHistogram {
+        let open = self.board.open.as_ref();
+        open.map_or_else(LatencyHistogram::new, |open| open.not_begun.lock().clone())
+    }
+
     /// The same of all transactions that were due while measuring, also of those that had not begun by its end.
     pub fn delay_times(&self) -> CensoredTimes {
-        let open = self.board.open.as_ref();
-        let not_begun = open.map(|open| open.not_begun.lock().clone());
-        CensoredTimes::new(self.delays(), &not_begun.unwrap_or_default())
+        CensoredTimes::new(self.delays(), &self.not_begun())
     }
 
     /// Transactions that are due at `now_ns` and have not begun, for want of a free client; 0 in a closed loop.

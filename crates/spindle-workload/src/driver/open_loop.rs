@@ -10,10 +10,14 @@ use crate::arrivals::{Arrivals, Schedule};
 
 /// The stream of chance of the arrivals; those of later paces follow.
 const ARRIVAL_STREAM: u64 = 1 << 33;
+/// Arrivals of clients of another part have another one: the number of their first client comes in above this bit.
+const PART_BIT: u32 = 34;
 
 /// What an open loop has besides.
 pub(super) struct OpenLoop {
     pace: Latch<OpenPace>,
+    /// The stream of chance of the first pace.
+    stream: u64,
     /// The pace has changed.
     changed: Notify,
     /// From the intended begin of each transaction to its begin; shared as latencies are.
@@ -37,8 +41,8 @@ pub(super) struct OpenPace {
 
 impl OpenPace {
     /// From now on; every pace has arrivals that no other has.
-    fn new(env: &dyn Env, arrivals: Arrivals, changes: u64) -> OpenPace {
-        let rng = || env.rng(ARRIVAL_STREAM + changes);
+    fn new(env: &dyn Env, arrivals: Arrivals, stream: u64, changes: u64) -> OpenPace {
+        let rng = || env.rng(stream + changes);
         let schedule = || Schedule::new(arrivals, env.now(), rng());
         OpenPace {
             changes,
@@ -55,10 +59,16 @@ impl OpenPace {
 }
 
 impl OpenLoop {
-    /// With this many histograms of delays.
-    pub(super) fn new(env: &dyn Env, arrivals: Arrivals, histograms: usize) -> OpenLoop {
+    /// Of the clients from `first` on, with this many histograms of delays.
+    pub(super) fn new(
+        env: &dyn Env,
+        arrivals: Arrivals,
+        (first, histograms): (usize, usize),
+    ) -> OpenLoop {
+        let stream = ARRIVAL_STREAM + ((first as u64) << PART_BIT);
         OpenLoop {
-            pace: Latch::new(OpenPace::new(env, arrivals, 0)),
+            pace: Latch::new(OpenPace::new(env, arrivals, stream, 0)),
+            stream,
             changed: Notify::new(),
             delays: (0..histograms).map(|_| Latch::default()).collect(),
             not_begun: Latch::default(),
@@ -75,7 +85,7 @@ impl OpenLoop {
     /// From now on transactions arrive so; those that were due and have not begun are given up.
     pub(super) fn arrive(&self, env: &dyn Env, arrivals: Arrivals) {
         let mut pace = self.pace.lock();
-        *pace = OpenPace::new(env, arrivals, pace.changes + 1);
+        *pace = OpenPace::new(env, arrivals, self.stream, pace.changes + 1);
         drop(pace);
         self.wake();
     }

@@ -3,6 +3,8 @@
 //! including what a transaction that began before had to it, and one that has not ended yet. A client that waits for
 //! its turn all the time therefore counts with all of its time, though it never ends a transaction.
 
+use serde::{Deserialize, Serialize};
+
 /// What a client is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
@@ -27,7 +29,7 @@ pub(super) struct Open {
 }
 
 /// Time of clients in nanoseconds, all together, by what they did.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TimeSpent {
     /// In transactions of each kind, tries and rollbacks included, whatever became of them.
     pub in_transactions_ns: Vec<u64>,

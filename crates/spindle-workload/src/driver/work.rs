@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::session::{Session, SessionError, Txn};
 use crate::workload::{Client, Table, Workload};
+use serde::{Deserialize, Serialize};
 
 /// What ended a client, and with it the load.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +25,7 @@ pub enum ClientError {
 }
 
 /// What the executions of one statement took, of all clients since they began.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatementTotal {
     /// Its text, of at most a hundred characters.
     pub statement: String,

@@ -37,6 +37,7 @@ use spindle_run::examine::refused_combinations;
 use spindle_run::journal;
 use spindle_run::replay::RunState;
 use spindle_run::trial;
+use spindle_run::trial::load::words::LOAD_COMMAND;
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 the run or a command failed; 2 the experiment file or the command line \
 is wrong, and nothing was created; 3 half of the layouts or more could not be measured; 130 interrupted, go on with `spindle resume`. \
@@ -219,6 +220,13 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         made_for_it: Option<PathBuf>,
     },
+    /// Runs clients of a load that is spread over machines; brought there and started by `run`, not by people.
+    #[command(name = LOAD_COMMAND, hide = true)]
+    LoadWorker {
+        /// The directory that was made for this program's file; both are removed.
+        #[arg(long, value_name = "DIR")]
+        made_for_it: Option<PathBuf>,
+    },
     /// The process of one trial; started by `run`, not by people.
     #[command(name = trial::supervisor::WORKER_COMMAND, hide = true)]
     TrialWorker,
@@ -336,6 +344,7 @@ fn carry_out(arguments: Arguments) -> ExitCode {
     match command {
         Command::TrialWorker => trial::worker::run(),
         Command::Agent { made_for_it } => far_side::run(made_for_it.as_deref()),
+        Command::LoadWorker { made_for_it } => trial::load::worker::run(made_for_it.as_deref()),
         Command::DiskGroup(command) => work_on_group(command),
         Command::Powercut(asked) => match Experiment::read(&asked.file, &asked.sets) {
             Ok(experiment) => cut_power(&experiment, asked),

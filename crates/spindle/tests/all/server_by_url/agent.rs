@@ -166,16 +166,16 @@ fn a_run_that_is_killed_leaves_nothing_there() {
 
 /// What a client that stands for `ssh` says, by the host that it is to come to.
 const CLIENT: &str = "#!/bin/sh\n\
-    machine() { echo \"welcome\"; echo \"spindle-agent: machine $1\"; read -r go || exit 0; }\n\
+    machine() { echo \"welcome\"; echo \"spindle: machine $1\"; read -r go || exit 0; }\n\
     case \"$*\" in\n\
     *unknown*) echo 'ssh: Could not resolve hostname unknown: Name or service not known' >&2; exit 255;;\n\
     *locked*) echo 'ann@locked: Permission denied (publickey).' >&2; exit 255;;\n\
     *foreign*) machine 'Linux m68k'; exit 1;;\n\
-    *full*) machine \"Linux $(uname -m)\"; echo 'spindle-agent: no-place'; exit 0;;\n\
-    *later*) machine \"Linux $(uname -m)\"; echo 'spindle-agent: place /x'; head -c 1000 >/dev/null;\n\
+    *full*) machine \"Linux $(uname -m)\"; echo 'spindle: no-place'; exit 0;;\n\
+    *later*) machine \"Linux $(uname -m)\"; echo 'spindle: place /x'; head -c 1000 >/dev/null;\n\
       echo '{\"hello\":{\"protocol\":99,\"version\":\"9.9.9\",\"machine\":\"x\",\"more\":1}}'; cat >/dev/null;;\n\
-    *endless*) machine \"Linux $(uname -m)\"; echo 'spindle-agent: place /x'; tr '\\0' x </dev/zero;;\n\
-    *odd*) machine \"Linux $(uname -m)\"; echo 'spindle-agent: place /x'; head -c 1000 >/dev/null;\n\
+    *endless*) machine \"Linux $(uname -m)\"; echo 'spindle: place /x'; tr '\\0' x </dev/zero;;\n\
+    *odd*) machine \"Linux $(uname -m)\"; echo 'spindle: place /x'; head -c 1000 >/dev/null;\n\
       printf '\\377\\376 odd\\n'; cat >/dev/null;;\n\
     *) exit 1;;\n\
     esac\n";

@@ -22,6 +22,11 @@ pub struct Sshd {
 impl Sshd {
     /// The daemon, which keeps what it needs below a directory; `None`, and says so, when there is none.
     pub fn below(top: &Path) -> Option<Sshd> {
+        Sshd::with(top, "")
+    }
+
+    /// The same with lines of its own in the daemon's configuration.
+    pub fn with(top: &Path, more: &str) -> Option<Sshd> {
         let is_root = rustix::process::geteuid().is_root();
         if !Path::new(DAEMON).exists() || !is_root {
             spindle_harness::skip(format!("needs root and {DAEMON} (openssh-server)"));
@@ -47,7 +52,7 @@ impl Sshd {
                 "sshd_config",
                 format!(
                     "ListenAddress 127.0.0.1:{port}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
-                     PidFile none\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nSetEnv TMPDIR={}\n",
+                     PidFile none\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nSetEnv TMPDIR={}\n{more}\n",
                     at("host-key"),
                     at("user-key.pub"),
                     at("there")
@@ -95,6 +100,18 @@ impl Sshd {
     /// As an experiment file names it.
     pub fn host(&self) -> String {
         format!("ssh://127.0.0.1:{}", self.port)
+    }
+
+    /// The key that it lets in.
+    pub fn key(&self) -> PathBuf {
+        self.top.join("user-key")
+    }
+
+    /// Has its client know another host, too; the key for that is the caller's to name.
+    pub fn know(&self, other: &Sshd) {
+        let known = |of: &Sshd| fs::read_to_string(of.top.join("known_hosts")).unwrap();
+        let both = known(self) + &known(other);
+        fs::write(self.top.join("known_hosts"), both).unwrap();
     }
 
     /// A search path that has a client which knows it.

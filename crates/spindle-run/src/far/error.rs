@@ -1,16 +1,17 @@
-//! Why a machine cannot be observed, in words.
+//! Why this program is not at work on another machine, in words.
 
 use std::io;
 
-use spindle_engines::sql::SshHost;
 use spindle_text::plain;
+
+use super::Way;
 
 /// Of words that are not understood, no more are shown.
 pub(super) const SAID_LENGTH_MAX: usize = 200;
 
-/// Why there is no agent.
+/// Why it is not there.
 #[derive(Debug, thiserror::Error)]
-pub enum AgentError {
+pub enum FarError {
     /// The system has no client.
     #[error(
         "there is no program ssh here, by which Spindle comes to other machines: install it (Debian: openssh-client)"
@@ -23,65 +24,65 @@ pub enum AgentError {
     #[error("this program cannot be read, to be brought to another machine: {0}")]
     OwnProgram(io::Error),
     /// The name of the host means nothing.
-    #[error("{host}: there is no host of that name: {words}")]
+    #[error("{way}: there is no host of that name: {words}")]
     UnknownHost {
-        /// The host.
-        host: SshHost,
+        /// The way there.
+        way: Way,
         /// The client's words.
         words: String,
     },
     /// The client may not log in.
     #[error(
-        "{host}: ssh may not log in: {words}. Spindle uses keys and asks for no password; this must work: \
+        "{way}: ssh may not log in: {words}. Spindle uses keys and asks for no password; this must work: \
          ssh -oBatchMode=yes {} true",
-        arguments(host)
+        arguments(way)
     )]
     NotPermitted {
-        /// The host.
-        host: SshHost,
+        /// The way there.
+        way: Way,
         /// The client's words.
         words: String,
     },
     /// The host's key is not known, or is another one.
     #[error(
-        "{host}: ssh does not know this host by its key: {words}. Log in once by hand and look at the key: ssh {}",
-        arguments(host)
+        "{way}: ssh does not know this host by its key: {words}. Log in once by hand and look at the key: ssh {}",
+        arguments(way)
     )]
     UnknownKey {
-        /// The host.
-        host: SshHost,
+        /// The way there.
+        way: Way,
         /// The client's words.
         words: String,
     },
     /// The connection was not made, or ended.
-    #[error("{host}: the connection ended: {words}")]
+    #[error("{way}: the connection ended: {words}")]
     Ended {
-        /// The host.
-        host: SshHost,
+        /// The way there.
+        way: Way,
         /// The client's words.
         words: String,
     },
     /// It does not answer.
-    #[error("{host}: it does not answer any more")]
+    #[error("{way}: it does not answer any more")]
     Silent {
-        /// The host.
-        host: SshHost,
+        /// The way there.
+        way: Way,
     },
-    /// It says more than an agent does.
-    #[error("{host}: it says {said}, which no agent does, and is not listened to any more")]
+    /// It says more than this program does.
+    #[error("{way}: it says {said}, which Spindle does not, and is not listened to any more")]
     Excess {
-        /// The host.
-        host: SshHost,
+        /// The way there.
+        way: Way,
         /// What it said.
         said: String,
     },
     /// This program does not run there.
     #[error(
-        "{host}: it is {machine}, and this program runs on {own}: start Spindle on a machine of the same kind"
+        "{way}: it is {machine}, and this program runs on {own}: start Spindle on a machine of the same kind"
     )]
     OtherMachine {
-        /// The host.
-        host: SshHost,
+        /// The way there.
+        way: Way,
         /// What it is, by `uname`.
         machine: String,
         /// What this program is for.
@@ -89,32 +90,32 @@ pub enum AgentError {
     },
     /// There is no directory for it.
     #[error(
-        "{host}: there is no place for the program there: nothing may be made and executed in $TMPDIR, /tmp, /var/tmp \
+        "{way}: there is no place for the program there: nothing may be made and executed in $TMPDIR, /tmp, /var/tmp \
          and the home directory"
     )]
     NoPlace {
-        /// The host.
-        host: SshHost,
+        /// The way there.
+        way: Way,
     },
     /// It speaks otherwise.
     #[error(
-        "{host}: the agent there is of Spindle {version}, protocol {protocol}, and this is {}, protocol {}",
+        "{way}: the program there is of Spindle {version}, protocol {protocol}, and this is {}, protocol {}",
         env!("CARGO_PKG_VERSION"),
         super::protocol::PROTOCOL
     )]
     OtherVersion {
-        /// The host.
-        host: SshHost,
+        /// The way there.
+        way: Way,
         /// Its version.
         version: String,
         /// The version of what it says.
         protocol: u32,
     },
     /// What it says means nothing.
-    #[error("{host}: what it says is not understood: {said:?}")]
+    #[error("{way}: what it says is not understood: {said:?}")]
     NotUnderstood {
-        /// The host.
-        host: SshHost,
+        /// The way there.
+        way: Way,
         /// What it said.
         said: String,
     },
@@ -124,46 +125,64 @@ pub enum AgentError {
 }
 
 /// The arguments of the client, in words.
-fn arguments(host: &SshHost) -> String {
-    match host.port {
-        Some(port) => format!("-p {port} {}", host.destination()),
-        None => host.destination(),
-    }
+fn arguments(way: &Way) -> String {
+    let Way::Ssh {
+        host,
+        identity_file,
+    } = way
+    else {
+        return String::new();
+    };
+    let mut words: Vec<String> = Vec::new();
+    words.extend(
+        identity_file
+            .iter()
+            .map(|file| format!("-i {}", file.display())),
+    );
+    words.extend(host.port.map(|port| format!("-p {port}")));
+    words.push(host.destination());
+    words.join(" ")
 }
 
-impl AgentError {
+impl FarError {
     /// From what it said instead.
-    pub(super) fn not_understood(host: SshHost, said: &str) -> AgentError {
-        let said = plain::shortened(said, SAID_LENGTH_MAX).into_owned();
-        AgentError::NotUnderstood { host, said }
+    pub(super) fn not_understood(way: &Way, said: &str) -> FarError {
+        FarError::NotUnderstood {
+            way: way.clone(),
+            said: plain::shortened(said, SAID_LENGTH_MAX).into_owned(),
+        }
     }
 
     /// From what the client said when it ended.
-    pub(super) fn of_client(host: SshHost, words: &str) -> AgentError {
+    pub(super) fn of_client(way: &Way, words: &str) -> FarError {
+        let way = way.clone();
         let words = plain::one_line(words);
-        let words = match words.is_empty() {
-            true => "ssh gave no reason".to_owned(),
-            false => words.trim_end_matches('.').to_owned(),
+        let words = match (words.is_empty(), &way) {
+            (true, Way::Here) => "the process is gone".to_owned(),
+            (true, Way::Ssh { .. }) => "ssh gave no reason".to_owned(),
+            (false, _) => words.trim_end_matches('.').to_owned(),
         };
         let says = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
         if says(&["Could not resolve hostname", "Name or service not known"]) {
-            return AgentError::UnknownHost { host, words };
+            return FarError::UnknownHost { way, words };
         }
         if says(&[
             "Host key verification failed",
             "HOST IDENTIFICATION HAS CHANGED",
         ]) {
-            return AgentError::UnknownKey { host, words };
+            return FarError::UnknownKey { way, words };
         }
         match says(&["Permission denied (", "Too many authentication failures"]) {
-            true => AgentError::NotPermitted { host, words },
-            false => AgentError::Ended { host, words },
+            true => FarError::NotPermitted { way, words },
+            false => FarError::Ended { way, words },
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use spindle_engines::sql::SshHost;
+
     use super::*;
 
     #[test]
@@ -191,8 +210,8 @@ mod tests {
             ),
             ("", "gave no reason"),
         ] {
-            let host = SshHost::parse("ssh://ann@db1:2222").unwrap();
-            let told = AgentError::of_client(host, words).to_string();
+            let way = Way::to(SshHost::parse("ssh://ann@db1:2222").unwrap());
+            let told = FarError::of_client(&way, words).to_string();
             assert!(told.contains(said), "{told}");
             assert!(told.starts_with("ssh://ann@db1:2222: "), "{told}");
         }

@@ -11,25 +11,24 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use spindle_engines::sql::SshHost;
+pub use spindle_engines::sql::Way;
 use spindle_system::{SystemTree, processes};
 use spindle_text::plain::shortened;
 
-use super::AgentError;
+use super::FarError;
 use super::error::SAID_LENGTH_MAX;
 use super::pipes::{Input, Lines, Unsent};
-use super::protocol::AGENT_COMMAND;
 
 /// The client that the system has.
 const CLIENT: &str = "ssh";
 /// Logging in may take so long, and each later step until the other side has said what is waited for.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Whether the person wants to stop is looked at as often.
 const LOOK: Duration = Duration::from_millis(50);
 /// How much is kept of what the client said to people.
 const WORDS_BYTES_MAX: usize = 2_000;
 /// Lines of ours begin so; others are of whatever the other side says at a login.
-const MARK: &str = "spindle-agent: ";
+const MARK: &str = "spindle: ";
 
 /// What makes the client log in without a question, notice a dead connection, and open no door for others.
 const OPTIONS: &[&str] = &[
@@ -48,13 +47,13 @@ const OPTIONS: &[&str] = &[
 /// What the shell there does, on one line and without single quotes, so that any login shell hands it on. `NAME` and
 /// `BYTES` are filled in. It says what the machine is; a run that finds it wrong hangs up, and nothing was
 /// made. A directory on which nothing may be executed does not count.
-const SCRIPT: &str = "umask 077; echo \"spindle-agent: machine $(uname -s) $(uname -m)\"; read -r go || exit 0; d=; \
+const SCRIPT: &str = "umask 077; echo \"spindle: machine $(uname -s) $(uname -m)\"; read -r go || exit 0; d=; \
     for t in \"$TMPDIR\" /tmp /var/tmp \"$HOME\"; do [ -n \"$t\" ] || continue; \
     mkdir \"$t/NAME\" 2>/dev/null || continue; : >\"$t/NAME/spindle\"; chmod 700 \"$t/NAME/spindle\"; \
     if [ -x \"$t/NAME/spindle\" ]; then d=\"$t/NAME\"; break; fi; rm -rf \"$t/NAME\"; done; \
-    if [ -z \"$d\" ]; then echo \"spindle-agent: no-place\"; exit 0; fi; \
+    if [ -z \"$d\" ]; then echo \"spindle: no-place\"; exit 0; fi; \
     trap \"rm -rf \\\"$d\\\"\" EXIT; trap \"exit 1\" HUP INT TERM PIPE; \
-    echo \"spindle-agent: place $d\"; head -c BYTES >\"$d/spindle\"; \
+    echo \"spindle: place $d\"; head -c BYTES >\"$d/spindle\"; \
     if [ \"$(wc -c <\"$d/spindle\")\" -eq BYTES ]; then \"$d/spindle\" COMMAND --made-for-it \"$d\"; fi";
 
 /// The client at work, with this program at its other end.
@@ -85,58 +84,76 @@ impl Drop for Connection {
 }
 
 impl Connection {
-    /// Logs in and starts this program there. Ends early once `interrupted`.
+    /// Logs in and starts this program there with a command; `token` is in the name of the directory that is made for
+    /// it. Ends early once `interrupted`.
     ///
     /// # Errors
-    /// See [`AgentError`].
+    /// See [`FarError`].
     pub fn open(
-        host: &SshHost,
-        token: &str,
+        way: &Way,
+        (command, token): (&str, &str),
         interrupted: &AtomicBool,
-    ) -> Result<Connection, AgentError> {
-        let program = std::fs::read(processes::own_program(&SystemTree::default()))
-            .map_err(AgentError::OwnProgram)?;
-        let mut connection = Connection::log_in(host, token, program.len())?;
-        let machine = connection.word(host, "machine ", interrupted)?;
+    ) -> Result<Connection, FarError> {
+        let program = processes::own_program(&SystemTree::default());
+        let (host, identity_file) = match way {
+            Way::Here => return Connection::of(Command::new(program).arg(command)),
+            Way::Ssh {
+                host,
+                identity_file,
+            } => (host, identity_file),
+        };
+        let program = std::fs::read(program).map_err(FarError::OwnProgram)?;
+        let script = SCRIPT
+            .replace("NAME", &format!("spindle-{command}-{token}"))
+            .replace("BYTES", &program.len().to_string())
+            .replace("COMMAND", command);
+        let mut client = Command::new(CLIENT);
+        client.args(OPTIONS);
+        client.args(host.port.map(|port| format!("-p{port}")));
+        if let Some(file) = identity_file {
+            client.arg("-i").arg(file);
+        }
+        client.arg("--").arg(host.destination());
+        let mut connection = Connection::of(client.arg(format!("exec sh -c '{script}'")))?;
+        connection.bring(way, &program, interrupted)?;
+        Ok(connection)
+    }
+
+    /// Brings the program to a shell that waits for it.
+    fn bring(
+        &mut self,
+        way: &Way,
+        program: &[u8],
+        interrupted: &AtomicBool,
+    ) -> Result<(), FarError> {
+        let machine = self.word(way, "machine ", interrupted)?;
         let own = format!("Linux {}", std::env::consts::ARCH);
         if machine != own {
-            return Err(AgentError::OtherMachine {
-                host: host.clone(),
+            return Err(FarError::OtherMachine {
+                way: way.clone(),
                 machine: shortened(&machine, SAID_LENGTH_MAX).into_owned(),
                 own,
             });
         }
-        connection.send(host, b"go\n", interrupted)?;
-        let place = connection.word(host, "", interrupted)?;
+        self.send(way, b"go\n", interrupted)?;
+        let place = self.word(way, "", interrupted)?;
         if !place.starts_with("place ") {
-            return Err(AgentError::NoPlace { host: host.clone() });
+            return Err(FarError::NoPlace { way: way.clone() });
         }
-        connection.send(host, &program, interrupted)?;
-        Ok(connection)
+        self.send(way, program, interrupted)
     }
 
-    fn log_in(host: &SshHost, token: &str, bytes: usize) -> Result<Connection, AgentError> {
-        let script = SCRIPT
-            .replace("NAME", &format!("spindle-agent-{token}"))
-            .replace("BYTES", &bytes.to_string())
-            .replace("COMMAND", AGENT_COMMAND);
-        let mut command = Command::new(CLIENT);
-        command.args(OPTIONS);
-        if let Some(port) = host.port {
-            command.arg(format!("-p{port}"));
-        }
+    /// Starts what makes the connection.
+    fn of(command: &mut Command) -> Result<Connection, FarError> {
         command
-            .arg("--")
-            .arg(host.destination())
-            .arg(format!("exec sh -c '{script}'"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             // An interrupt at the terminal is the run's to handle.
             .process_group(0);
         let mut child = command.spawn().map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => AgentError::NoClient,
-            _ => AgentError::Client(error),
+            io::ErrorKind::NotFound => FarError::NoClient,
+            _ => FarError::Client(error),
         })?;
         let input = child.stdin.take().expect("it is a pipe");
         let output = child.stdout.take().expect("it is a pipe");
@@ -155,13 +172,13 @@ impl Connection {
     /// Waits for a line of the shell there that begins so; the rest of it.
     fn word(
         &mut self,
-        host: &SshHost,
+        way: &Way,
         begin: &str,
         interrupted: &AtomicBool,
-    ) -> Result<String, AgentError> {
+    ) -> Result<String, FarError> {
         let until = Instant::now() + PATIENCE;
         loop {
-            let line = self.line(host, until, interrupted)?;
+            let line = self.line(way, until, interrupted)?;
             let ours = line.strip_prefix(MARK);
             if let Some(rest) = ours.and_then(|ours| ours.strip_prefix(begin)) {
                 return Ok(rest.trim().to_owned());
@@ -172,18 +189,18 @@ impl Connection {
     /// Waits for a line until some moment.
     pub fn line(
         &mut self,
-        host: &SshHost,
+        way: &Way,
         until: Instant,
         interrupted: &AtomicBool,
-    ) -> Result<String, AgentError> {
+    ) -> Result<String, FarError> {
         loop {
             if interrupted.load(Ordering::Relaxed) {
-                return Err(AgentError::Interrupted);
+                return Err(FarError::Interrupted);
             }
             let is_late = Instant::now() >= until;
             match self.lines.next(LOOK) {
-                Err(RecvTimeoutError::Disconnected) => return Err(self.ended(host)),
-                _ if is_late => return Err(AgentError::Silent { host: host.clone() }),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended(way)),
+                _ if is_late => return Err(FarError::Silent { way: way.clone() }),
                 Ok(line) => return Ok(line),
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -193,15 +210,15 @@ impl Connection {
     /// Sends bytes to the other side.
     pub fn send(
         &mut self,
-        host: &SshHost,
+        way: &Way,
         bytes: &[u8],
         interrupted: &AtomicBool,
-    ) -> Result<(), AgentError> {
+    ) -> Result<(), FarError> {
         let sent = self.input.send(bytes, PATIENCE, interrupted);
         sent.map_err(|unsent| match unsent {
-            Unsent::Gone => self.ended(host),
-            Unsent::Stuck => AgentError::Silent { host: host.clone() },
-            Unsent::Interrupted => AgentError::Interrupted,
+            Unsent::Gone => self.ended(way),
+            Unsent::Stuck => FarError::Silent { way: way.clone() },
+            Unsent::Interrupted => FarError::Interrupted,
         })
     }
 
@@ -216,7 +233,7 @@ impl Connection {
     }
 
     /// Why the connection ended: the other side said too much, or in the client's own words, with what to do.
-    pub fn ended(&mut self, host: &SshHost) -> AgentError {
+    pub fn ended(&mut self, way: &Way) -> FarError {
         self.input.close();
         // What it said last, or why nothing more is read, may still be on the way.
         let began = Instant::now();
@@ -230,13 +247,13 @@ impl Connection {
             std::thread::sleep(LOOK / 2);
         }
         if let Some(excess) = self.lines.excess() {
-            return AgentError::Excess {
-                host: host.clone(),
+            return FarError::Excess {
+                way: way.clone(),
                 said: excess.to_string(),
             };
         }
         let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-        AgentError::of_client(host.clone(), words.trim())
+        FarError::of_client(way, words.trim())
     }
 }
 

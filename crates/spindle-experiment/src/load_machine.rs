@@ -1,0 +1,355 @@
+//! A `[[load]]` section: a machine on which some of the clients run. Without any, all of them run on this one.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use spindle_engines::sql::address::Reach;
+use spindle_engines::sql::ssh_host::HERE;
+use spindle_engines::sql::{SshHost, Way};
+use spindle_workload::Pace;
+
+use super::error::ExperimentError;
+use super::layout::Layout;
+use super::plan::Plan;
+use super::reader::Reader;
+use super::workload::Workload;
+
+/// More machines than this are a slip of whatever wrote the file.
+const MACHINES_MAX: usize = 100;
+const ALLOWED: &str =
+    "\"ssh://user@host:port\", user and port may be left out; or \"local\", for this machine";
+
+/// A machine on which clients run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadMachine {
+    /// The way to it.
+    pub way: Way,
+    /// Its share of the clients, beside those of the others: 1 to 1000.
+    pub weight: u32,
+}
+
+impl LoadMachine {
+    /// Reads one.
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<LoadMachine, ExperimentError> {
+        let host = reader.text("host", ALLOWED);
+        let weight = reader.number("weight", 1, 1..=1000);
+        let identity_file = reader.text("identity_file", "the file of a private key");
+        reader.finish();
+        let Some(host) = host else {
+            return Err(reader.conflict(
+                &["host"],
+                "a load machine has no host",
+                "host is missing",
+                format!("allowed: {ALLOWED}"),
+            ));
+        };
+        let way = match (host, identity_file) {
+            (HERE, None) => Way::Here,
+            (HERE, Some(_)) => {
+                return Err(reader.conflict(
+                    &["identity_file"],
+                    "identity_file means nothing to this machine",
+                    "nobody logs in",
+                    "leave it out",
+                ));
+            }
+            (host, file) => Way::Ssh {
+                host: SshHost::parse(host).map_err(|error| {
+                    reader.conflict(
+                        &["host"],
+                        "host cannot be used",
+                        error.to_string(),
+                        format!("allowed: {ALLOWED}"),
+                    )
+                })?,
+                identity_file: file.map(PathBuf::from),
+            },
+        };
+        Ok(LoadMachine { way, weight })
+    }
+}
+
+/// How many of so many clients run on each machine: in the proportion of their weights, and one at least on each. What
+/// is left over by whole numbers goes to those that it is owed most (the method of largest remainders).
+pub fn deal(clients: u32, machines: &[LoadMachine]) -> Vec<u32> {
+    let weights: u64 = machines.iter().map(|it| u64::from(it.weight)).sum();
+    let quota = |machine: &LoadMachine| u64::from(clients) * u64::from(machine.weight);
+    let mut dealt: Vec<u32> = machines
+        .iter()
+        .map(|machine| (quota(machine) / weights.max(1)).max(1) as u32)
+        .collect();
+    let owed = |at: usize, dealt: &[u32]| {
+        quota(&machines[at]) as i128 - i128::from(dealt[at]) * i128::from(weights)
+    };
+    while dealt.iter().sum::<u32>() < clients {
+        let most = (0..machines.len()).max_by_key(|&at| (owed(at, &dealt), usize::MAX - at));
+        dealt[most.expect("clients are dealt to machines")] += 1;
+    }
+    // Those with one at least may have taken it from others.
+    while dealt.iter().sum::<u32>() > clients {
+        let with_some = (0..machines.len()).filter(|&at| dealt[at] > 1);
+        let Some(least) = with_some.min_by_key(|&at| (owed(at, &dealt), at)) else {
+            break;
+        };
+        dealt[least] -= 1;
+    }
+    dealt
+}
+
+/// What a load over several machines is checked against.
+pub(super) struct Beside<'a> {
+    pub workload: &'a Workload,
+    pub plan: &'a Plan,
+    pub layouts: &'a [Layout],
+}
+
+/// Reads the machines, and refuses what they cannot have.
+pub(super) fn read(
+    root: &Reader<'_>,
+    mut readers: Vec<Reader<'_>>,
+    beside: &Beside<'_>,
+) -> Result<Vec<LoadMachine>, ExperimentError> {
+    let conflict =
+        |title: String, label: &str, help: &str| Err(root.conflict(&["load"], title, label, help));
+    if readers.len() > MACHINES_MAX {
+        let title = format!("there are {} load machines", readers.len());
+        return conflict(title, "allowed: up to 100", "give each more of the clients");
+    }
+    let mut machines: Vec<LoadMachine> = Vec::new();
+    for reader in &mut readers {
+        let machine = LoadMachine::read(reader)?;
+        if machines.iter().any(|other| other.way == machine.way) {
+            return Err(reader.conflict(
+                &["host"],
+                format!("the load machine {} is named twice", machine.way),
+                "each is one machine",
+                "set its weight higher, and leave the other out",
+            ));
+        }
+        machines.push(machine);
+    }
+    let found = (!machines.is_empty()).then(|| unfit(&machines, beside));
+    match found.flatten() {
+        Some(of) => conflict(of.title, &of.label, of.help),
+        None => Ok(machines),
+    }
+}
+
+/// Why a load cannot be spread.
+struct Unfit {
+    title: String,
+    label: String,
+    help: &'static str,
+}
+
+fn unfit(machines: &[LoadMachine], beside: &Beside<'_>) -> Option<Unfit> {
+    let Beside {
+        workload,
+        plan,
+        layouts,
+    } = beside;
+    let unfit = |title: String, label: &str, help| {
+        let label = label.to_owned();
+        Some(Unfit { title, label, help })
+    };
+    if let Some(own) = layouts.iter().find(|layout| layout.address().is_none()) {
+        return unfit(
+            format!("load machines mean nothing to layout {:?}", own.name),
+            "its database is on this machine, and can be reached from no other",
+            "give every layout the url of a server that runs already, or leave [[load]] out",
+        );
+    }
+    let kind = workload.kind();
+    if workload.transactions.settings().pace() != Pace::Timed {
+        return unfit(
+            format!("kind = \"{kind}\" cannot be spread over load machines"),
+            "its clients share what there is to do",
+            "choose a workload that goes on as long as it is measured, or leave [[load]] out",
+        );
+    }
+    if workload.promised.is_some() {
+        return unfit(
+            "rate = \"auto\" cannot be searched from several load machines".to_owned(),
+            "the search sets one rate after the other on one machine",
+            "set rates, as rate = [\"500/s\", \"1000/s\"], or leave [[load]] out",
+        );
+    }
+    if plan.interleave_ms.is_some() {
+        return unfit(
+            "plan.interleave cannot be had with load machines".to_owned(),
+            "those of the cases that pause would have to stand still on every one",
+            "leave interleave or [[load]] out",
+        );
+    }
+    let least = workload.clients.iter().copied().min().unwrap_or(1);
+    if (least as usize) < machines.len() {
+        return unfit(
+            format!(
+                "{} load machines are more than {least} clients",
+                machines.len()
+            ),
+            "each runs one client at least",
+            "set workload.clients higher, or name fewer machines",
+        );
+    }
+    machines
+        .iter()
+        .find_map(|machine| unreached(machine, layouts))
+}
+
+/// A server that is named as this machine names it, and another machine would not find.
+fn unreached(machine: &LoadMachine, layouts: &[Layout]) -> Option<Unfit> {
+    let Way::Ssh { host, .. } = &machine.way else {
+        return None;
+    };
+    let is_here = |name: &str| {
+        let number = name.parse::<IpAddr>();
+        name == "localhost" || number.is_ok_and(|number| number.is_loopback())
+    };
+    layouts.iter().find_map(|layout| {
+        let label = match &layout.address()?.reach {
+            Reach::Socket(_) => "it is a socket of this machine",
+            Reach::Host { host: of, .. } if is_here(of) && !is_here(&host.host) => {
+                "it means this machine here, and the load machine there"
+            }
+            Reach::Host { .. } => return None,
+        };
+        Some(Unfit {
+            title: format!(
+                "the load machine {} cannot reach the url of layout {:?}",
+                machine.way, layout.name
+            ),
+            label: label.to_owned(),
+            help: "name the server by a host and a port that every load machine reaches",
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Experiment;
+    use super::*;
+
+    fn machines(weights: &[u32]) -> Vec<LoadMachine> {
+        let machine = |weight: &u32| LoadMachine {
+            way: Way::Here,
+            weight: *weight,
+        };
+        weights.iter().map(machine).collect()
+    }
+
+    #[test]
+    fn clients_are_dealt_by_weight_and_every_machine_has_one() {
+        for (clients, weights, expected) in [
+            (8, &[1, 1][..], &[4, 4][..]),
+            (7, &[1, 1], &[4, 3]),
+            (10, &[3, 1], &[8, 2]),
+            (3, &[1000, 1, 1], &[1, 1, 1]),
+            (100, &[1000, 1, 1], &[98, 1, 1]),
+            (5, &[1], &[5]),
+        ] {
+            assert_eq!(deal(clients, &machines(weights)), expected, "{weights:?}");
+        }
+        for clients in 3..200 {
+            let dealt = deal(clients, &machines(&[7, 2, 5]));
+            assert_eq!(dealt.iter().sum::<u32>(), clients);
+            assert!(dealt.iter().all(|share| *share > 0));
+        }
+    }
+
+    /// An experiment on an existing server with these load machines; `more` comes first.
+    fn text(more: &str, url: &str, load: &str) -> String {
+        format!(
+            "{more}\n[database]\nengine = \"postgres\"\n[[layout]]\nname = \"there\"\ndatabase = {{ url = \"{url}\" }}\n{load}"
+        )
+    }
+
+    const URL: &str = "postgres://a:b@db/d";
+    const TWO: &str = "[[load]]\nhost = \"ssh://one\"\n[[load]]\nhost = \"ssh://ann@two:2222\"\nweight = 3\nidentity_file = \"/k\"\n";
+
+    #[test]
+    fn machines_are_read() {
+        let load = format!("{TWO}[[load]]\nhost = \"local\"\n");
+        let read = Experiment::parse("x.toml", &text("", URL, &load), &[]).unwrap();
+        let shown: Vec<(String, u32)> = read
+            .load
+            .iter()
+            .map(|machine| (machine.way.to_string(), machine.weight))
+            .collect();
+        let named = |name: &str, weight| (name.to_owned(), weight);
+        assert_eq!(
+            shown,
+            [
+                named("ssh://one", 1),
+                named("ssh://ann@two:2222", 3),
+                named("local", 1)
+            ]
+        );
+        let kept = serde_json::to_string(&read).unwrap();
+        let back: Experiment = serde_json::from_str(&kept).unwrap();
+        assert_eq!(back.load, read.load);
+        let none = Experiment::parse("x.toml", &text("", URL, ""), &[]).unwrap();
+        assert!(none.load.is_empty());
+    }
+
+    #[test]
+    fn what_a_spread_load_cannot_have_is_refused() {
+        let kernel = format!("[[layout]]\nname = \"here\"\n{TWO}");
+        let local = "postgres://a:b@127.0.0.1/d";
+        let socket = "postgres://a:b@localhost/d?host=/run/postgresql";
+        for (text, said) in [
+            (kernel, "load machines mean nothing to layout \"here\""),
+            (
+                text("[workload]\nkind = \"tpch\"", URL, TWO),
+                "kind = \"tpch\" cannot be spread",
+            ),
+            (
+                text("[workload]\nrate = \"auto\"\np99 = \"20ms\"", URL, TWO),
+                "rate = \"auto\" cannot be searched from several",
+            ),
+            (
+                text("[workload]\nclients = [8, 1]", URL, TWO),
+                "2 load machines are more than 1 clients",
+            ),
+            (
+                text("[plan]\ninterleave = \"200ms\"", URL, TWO),
+                "interleave",
+            ),
+            (text("", local, TWO), "ssh://one cannot reach the url"),
+            (text("", socket, TWO), "ssh://one cannot reach the url"),
+            (text("", URL, "[[load]]\n"), "a load machine has no host"),
+            (
+                text("", URL, "[[load]]\nhost = \"far\"\n"),
+                "host cannot be used",
+            ),
+            (
+                text(
+                    "",
+                    URL,
+                    "[[load]]\nhost = \"local\"\nidentity_file = \"k\"\n",
+                ),
+                "identity_file means nothing",
+            ),
+            (
+                text(
+                    "",
+                    URL,
+                    "[[load]]\nhost = \"ssh://a\"\n[[load]]\nhost = \"ssh://a\"\n",
+                ),
+                "ssh://a is named twice",
+            ),
+            (
+                text("", URL, "[[load]]\nhost = \"ssh://a\"\nclients = 3\n"),
+                "clients",
+            ),
+        ] {
+            let error = Experiment::parse("x.toml", &text, &[]).expect_err(said);
+            assert!(error.to_string().contains(said), "{error}: not {said}");
+        }
+        let near = "[[load]]\nhost = \"ssh://127.0.0.1:2222\"\n";
+        assert!(Experiment::parse("x.toml", &text("", local, near), &[]).is_ok());
+        let here = "[[load]]\nhost = \"local\"\n";
+        assert!(Experiment::parse("x.toml", &text("", socket, here), &[]).is_ok());
+    }
+}

@@ -1,0 +1,99 @@
+//! The clients of a trial, wherever they are, as its measurement asks them.
+
+use spindle_engines::EngineError;
+use spindle_experiment::Arrivals;
+use spindle_workload::Acknowledged;
+use spindle_workload::driver::Running;
+
+use super::counts::{LoadCounts, LoadRecord};
+use super::spread::SpreadLoad;
+
+/// Clients at work.
+pub enum Load {
+    /// In this process.
+    Here(Running),
+    /// On load machines.
+    Spread(Box<SpreadLoad>),
+}
+
+impl Load {
+    /// Those in this process.
+    pub fn here(&self) -> Option<&Running> {
+        match self {
+            Load::Here(running) => Some(running),
+            Load::Spread(_) => None,
+        }
+    }
+
+    /// Returns when every client is at work, or one has failed.
+    ///
+    /// # Errors
+    /// A load machine is gone, or cannot go on; so for the others.
+    pub async fn begun(&mut self, arrivals: Option<Arrivals>) -> Result<(), EngineError> {
+        match self {
+            Load::Here(running) => {
+                running.begun(arrivals).await;
+                Ok(())
+            }
+            Load::Spread(spread) => spread.begin(),
+        }
+    }
+
+    /// Latencies of those in this process count from now on, or no longer. Load machines know from when to when.
+    pub fn measure(&self, measuring: bool) {
+        if let Load::Here(running) = self {
+            running.measure(measuring);
+        }
+    }
+
+    /// Counts at a moment of the world's clock; of load machines, those of when measuring begins and ends.
+    pub fn counts(&mut self, now_ns: u64) -> Result<LoadCounts, EngineError> {
+        match self {
+            Load::Here(running) => Ok(LoadCounts {
+                at_ns: now_ns,
+                ..LoadCounts::of(running, now_ns)
+            }),
+            Load::Spread(spread) => spread.counts(),
+        }
+    }
+
+    /// What the first transaction that failed for good was told.
+    pub fn first_error(&self) -> Option<String> {
+        match self {
+            Load::Here(running) => running.first_error(),
+            Load::Spread(spread) => spread.first_error(),
+        }
+    }
+
+    /// Lets every client end its transaction, and returns when all have.
+    pub async fn stop(&mut self) -> Result<(), EngineError> {
+        match self {
+            Load::Here(running) => Ok(running.stop().await?),
+            Load::Spread(spread) => spread.stop(),
+        }
+    }
+
+    /// What each client was promised.
+    pub fn acknowledged(&self) -> Vec<Acknowledged> {
+        match self {
+            Load::Here(running) => running.acknowledged(),
+            Load::Spread(spread) => spread.record().rest.acknowledged.clone(),
+        }
+    }
+
+    /// What became of their transactions.
+    pub fn record(&self) -> LoadRecord {
+        match self {
+            Load::Here(running) => LoadRecord::of(running),
+            Load::Spread(spread) => spread.record().clone(),
+        }
+    }
+
+    /// Which load machines fell behind, in words.
+    pub fn warnings(&self) -> &[String] {
+        match self {
+            Load::Here(_) => &[],
+            Load::Spread(spread) => spread.warnings(),
+        }
+    }
+}

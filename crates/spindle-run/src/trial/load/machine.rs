@@ -1,0 +1,186 @@
+//! One load machine: the program there, its part of the clients, and what it said of them.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use spindle_engines::sql::Way;
+use spindle_engines::{EngineError, ErrorKind};
+use spindle_workload::driver::Part;
+
+use super::counts::{LoadCounts, LoadRecord};
+use super::words::{LOAD_COMMAND, LoadSaid, LoadWord, Tick};
+use crate::far::clock::{ClockLine, ClockReading};
+use crate::far::machine::PATIENCE;
+use crate::far::{FarError, FarMachine};
+
+/// The person who wants to stop ends the process that holds the machines, and they end with it.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// A machine at work.
+pub struct Machine {
+    far: FarMachine<LoadWord, LoadSaid>,
+    /// Its part of the clients.
+    pub part: Part,
+    /// How many they are.
+    pub clients: u32,
+    /// Its clock, when it was come to.
+    pub first: ClockReading,
+    /// Its counts when measuring began and when it ended, by this machine's clock.
+    pub counts: Vec<LoadCounts>,
+    /// When measuring was to begin and to end, by this machine's clock.
+    pub due_ns: [u64; 2],
+}
+
+impl Machine {
+    /// Comes to a machine, and starts the program there.
+    ///
+    /// # Errors
+    /// See [`FarError`].
+    pub fn start(way: &Way, interrupted: &AtomicBool) -> Result<Machine, FarError> {
+        let mut far = FarMachine::start(way, LOAD_COMMAND, interrupted)?;
+        let first = far.read_clock(interrupted)?;
+        Ok(Machine {
+            far,
+            part: Part { first: 0, all: 0 },
+            clients: 0,
+            first,
+            counts: Vec::new(),
+            due_ns: [0; 2],
+        })
+    }
+
+    /// Comes to a machine in a trial, for so many clients from `part.first` on.
+    ///
+    /// # Errors
+    /// It cannot be come to.
+    pub fn open(way: &Way, clients: u32, part: Part) -> Result<Machine, EngineError> {
+        let machine = Machine::start(way, &NEVER).map_err(lost)?;
+        Ok(Machine {
+            part,
+            clients,
+            ..machine
+        })
+    }
+
+    /// The way to it.
+    pub fn way(&self) -> &Way {
+        self.far.way()
+    }
+
+    /// It, in a few words.
+    pub fn described(&self) -> &str {
+        self.far.described()
+    }
+
+    /// What its clock says at a moment of this machine's.
+    pub fn there_ns(&self, here_ns: u64) -> u64 {
+        here_ns.wrapping_add_signed(self.first.ahead_ns)
+    }
+
+    /// What this machine's clock says at a moment of its own.
+    pub fn here_ns(&self, there_ns: u64) -> u64 {
+        let (first, last) = (self.first, self.first);
+        ClockLine { first, last }.here_ns(there_ns)
+    }
+
+    /// Reads its clock again: since it was come to.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn clock(&mut self) -> Result<ClockLine, EngineError> {
+        let last = self.far.read_clock(&NEVER).map_err(lost)?;
+        let first = self.first;
+        Ok(ClockLine { first, last })
+    }
+
+    /// Tells it something.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn tell(&mut self, word: LoadWord) -> Result<(), EngineError> {
+        self.far.tell(word, &NEVER).map_err(lost)
+    }
+
+    /// What it says next, until `after` a moment; `None`: as long as it takes.
+    ///
+    /// # Errors
+    /// It is gone, silent, or its clients cannot go on.
+    pub fn hear(&mut self, after: Option<Duration>) -> Result<LoadSaid, EngineError> {
+        let until = after.map(|after| Instant::now() + after + PATIENCE);
+        match self.far.hear(until, &NEVER).map_err(lost)? {
+            LoadSaid::Failed(reason) => Err(EngineError::from(format!(
+                "load machine {}: {reason}",
+                self.way()
+            ))),
+            said => Ok(said),
+        }
+    }
+
+    /// Waits until it has said this, which takes as long as its clients do.
+    ///
+    /// # Errors
+    /// Those of [`Machine::hear`].
+    pub fn hear_that(&mut self, wanted: &LoadSaid) -> Result<(), EngineError> {
+        let said = self.hear(None)?;
+        match said == *wanted {
+            true => Ok(()),
+            false => Err(self.unexpected(&said)),
+        }
+    }
+
+    /// Its next tick, due `after` so long.
+    ///
+    /// # Errors
+    /// Those of [`Machine::hear`].
+    pub fn tick(&mut self, after: Duration) -> Result<Tick, EngineError> {
+        match self.hear(Some(after))? {
+            LoadSaid::Tick(tick) => Ok(Tick {
+                at_ns: self.here_ns(tick.at_ns),
+                ..tick
+            }),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// Its counts, due `after` so long.
+    ///
+    /// # Errors
+    /// Those of [`Machine::hear`].
+    pub fn take_counts(&mut self, after: Duration) -> Result<LoadCounts, EngineError> {
+        match self.hear(Some(after))? {
+            LoadSaid::Counts(counts) => {
+                let at_ns = self.here_ns(counts.at_ns);
+                let counts = LoadCounts { at_ns, ..*counts };
+                self.counts.push(counts.clone());
+                Ok(counts)
+            }
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    /// What became of all its transactions, when every client has ended.
+    ///
+    /// # Errors
+    /// Those of [`Machine::hear`].
+    pub fn take_record(&mut self) -> Result<LoadRecord, EngineError> {
+        let mut record = LoadRecord::default();
+        loop {
+            match self.hear(None)? {
+                LoadSaid::Kind(kind) => record.kinds.push(*kind),
+                LoadSaid::Ended(rest) => {
+                    record.rest = *rest;
+                    return Ok(record);
+                }
+                other => return Err(self.unexpected(&other)),
+            }
+        }
+    }
+
+    fn unexpected(&self, said: &LoadSaid) -> EngineError {
+        EngineError::from(format!("load machine {} said {said:?}", self.way()))
+    }
+}
+
+fn lost(error: FarError) -> EngineError {
+    EngineError::new(ErrorKind::Failed, format!("load machine {error}"))
+}

@@ -1,0 +1,240 @@
+//! Clients on several load machines.
+
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use spindle_engines::sql::ServerKind;
+
+use super::port::Port;
+use super::scene::{PASSWORD, Scene, told};
+use super::sshd::Sshd;
+
+/// A clock of the other machine that is far from this one's: it was started at another time.
+const OTHER_CLOCK: &str =
+    "ForceCommand unshare --time --fork --monotonic 500000 sh -c \"$SSH_ORIGINAL_COMMAND\"";
+/// Whatever runs there has what others leave of one processor.
+const STARVED: &str = "ForceCommand nice -n 19 taskset -c 0 sh -c \"$SSH_ORIGINAL_COMMAND\"";
+
+/// A server behind a port, and two machines that reach it.
+struct Stage {
+    one: Sshd,
+    two: Sshd,
+    port: Port,
+    scene: Scene,
+}
+
+impl Stage {
+    /// The second machine with lines in the configuration of its daemon.
+    fn with(of_second: &str) -> Option<Stage> {
+        let scene = Scene::of(ServerKind::Postgres)?;
+        scene.run(&format!(
+            "create role lab login createdb password '{PASSWORD}'"
+        ));
+        scene.run("grant create on database postgres to lab");
+        let top = scene.place.path();
+        let one = Sshd::below(&top.join("one"))?;
+        let two = Sshd::with(&top.join("two"), of_second)?;
+        one.know(&two);
+        Some(Stage {
+            port: Port::before(&scene.socket(".s.PGSQL.5432")),
+            one,
+            two,
+            scene,
+        })
+    }
+
+    /// An experiment with both machines: the second has twice as many clients.
+    fn write(&self, name: &str, workload: &str, measure: &str) {
+        let (port, key) = (self.port.number, self.two.key());
+        let text = format!(
+            "[database]\nengine = \"postgres\"\nsize = \"4MiB\"\n[workload]\n{workload}\n\
+             [plan]\nquiet = \"0s\"\nwarmup = \"200ms\"\nmeasure = \"{measure}\"\nrounds = 1\n\
+             [[layout]]\nname = \"there\"\n\
+             database = {{ url = \"postgres://lab@127.0.0.1:{port}/postgres\", password_env = \"LAB_PASSWORD\" }}\n\
+             [[load]]\nhost = \"{}\"\n\
+             [[load]]\nhost = \"{}\"\nweight = 2\nidentity_file = \"{}\"\n",
+            self.one.host(),
+            self.two.host(),
+            key.display()
+        );
+        self.scene.write(name, &text);
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.scene.command(arguments);
+        command
+            .env("PATH", self.one.path())
+            .env("LAB_PASSWORD", PASSWORD);
+        command
+    }
+
+    fn run(&self, file: &str, out: &str) -> Output {
+        let done = self.command(&["run", file, "--out", out]).output();
+        done.unwrap()
+    }
+
+    /// Begins a run, and waits until clients of both machines are at work.
+    fn begin(&self, file: &str, out: &str) -> Child {
+        let going = self.command(&["run", file, "--out", out]).spawn().unwrap();
+        self.scene.wait_for(
+            "select 'yes' from pg_stat_activity where query like 'update%' \
+             and application_name like 'spindle%' having count(*) > 2",
+        );
+        going
+    }
+
+    fn assert_nothing_stays(&self) {
+        self.one.assert_nothing_stays();
+        self.two.assert_nothing_stays();
+    }
+}
+
+/// The only trial.
+fn trial(result: &Value) -> Value {
+    result["cases"][0]["trials"][0].clone()
+}
+
+#[test]
+fn clients_on_two_machines_are_one_load() {
+    let Some(stage) = Stage::with(OTHER_CLOCK) else {
+        return;
+    };
+    stage.write("two.toml", "clients = 6\nread_percent = 0", "2s");
+    let plan = stage.command(&["plan", "two.toml"]).output().unwrap();
+    let plan = String::from_utf8_lossy(&plan.stdout).into_owned();
+    let dealt = |host: String, clients: u32| format!("Load machine {host}: {clients} of 6 clients");
+    assert!(plan.contains(&dealt(stage.one.host(), 2)), "{plan}");
+    assert!(plan.contains(&dealt(stage.two.host(), 4)), "{plan}");
+    let done = stage.run("two.toml", "two");
+    assert!(done.status.success(), "{}", told(&done));
+    stage.assert_nothing_stays();
+    stage.scene.assert_no_password_in("two");
+    let result = stage.scene.result("two");
+    let trial = trial(&result);
+    let clients = &trial["audit"]["clients"];
+    assert_eq!(clients["clients"], 6, "{trial}");
+    assert_eq!(clients["got_a_turn"], 6, "{trial}");
+    // Every client's time adds up, over both machines and their clocks.
+    let at_work = clients["in_transactions"].as_f64().unwrap();
+    assert!((5.0..=6.1).contains(&at_work), "{trial}");
+    // Each transaction changed something; the server has every one of them, and no other.
+    let transactions = trial["transactions"].as_u64().unwrap();
+    let check = trial["check"].as_str().unwrap();
+    let numbers = check.split(|letter: char| !letter.is_ascii_digit());
+    let most = numbers
+        .filter_map(|number| number.parse::<u64>().ok())
+        .max();
+    assert!(transactions > 0 && most.unwrap() >= transactions, "{trial}");
+    let notes = result["layouts"][0]["notes"].to_string();
+    for host in [stage.one.host(), stage.two.host()] {
+        assert!(notes.contains(&format!("load machine {host}: ")), "{notes}");
+    }
+    assert!(notes.contains("4 of 6 clients"), "{notes}");
+}
+
+#[test]
+fn a_rate_is_dealt_out() {
+    let Some(stage) = Stage::with("") else { return };
+    stage.write(
+        "rate.toml",
+        "clients = 6\nrate = \"60/s\"\narrivals = \"even\"",
+        "3s",
+    );
+    let done = stage.run("rate.toml", "rate");
+    assert!(done.status.success(), "{}", told(&done));
+    let trial = trial(&stage.scene.result("rate"));
+    assert_eq!(trial["arrivals"]["rate_per_s"], 60.0, "{trial}");
+    // Those that were due in three seconds, but for what is under way at either end.
+    let transactions = trial["transactions"].as_u64().unwrap();
+    assert!((150..=200).contains(&transactions), "{trial}");
+}
+
+#[test]
+fn a_machine_that_is_killed_fails_its_trial_by_name() {
+    let Some(stage) = Stage::with("") else { return };
+    stage.write("killed.toml", "clients = 6\nread_percent = 0", "60s");
+    let going = stage.begin("killed.toml", "killed");
+    let worker = stage.two.wait_for_agents(1)[0];
+    let worker = rustix::process::Pid::from_raw(worker as i32).unwrap();
+    rustix::process::kill_process(worker, rustix::process::Signal::KILL).unwrap();
+    let done = going.wait_with_output().unwrap();
+    stage.assert_nothing_stays();
+    let journal = stage.scene.place.path().join("killed/journal.jsonl");
+    let journal = std::fs::read_to_string(journal).unwrap();
+    let failed = journal.lines().find(|line| line.contains("trial_failed"));
+    let said = format!("load machine {}: the connection ended", stage.two.host());
+    assert!(failed.is_some_and(|line| line.contains(&said)), "{journal}");
+    assert!(told(&done).contains(&said), "{}", told(&done));
+    assert!(
+        stage.scene.ledgers().is_empty(),
+        "{:?}",
+        stage.scene.ledgers()
+    );
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_no_load_machine_at_work() {
+    let Some(stage) = Stage::with("") else { return };
+    stage.write("gone.toml", "clients = 6\nread_percent = 0", "60s");
+    let mut going = stage.begin("gone.toml", "gone");
+    going.kill().unwrap();
+    going.wait().unwrap();
+    stage.assert_nothing_stays();
+    let ours =
+        "select 'gone' where not exists (select from pg_stat_activity where usename = 'lab')";
+    stage.scene.wait_for(ours);
+    let cleaned = stage.command(&["clean"]).output().unwrap();
+    assert!(cleaned.status.success(), "{}", told(&cleaned));
+}
+
+/// Processes that keep the first processor busy; they end with this.
+struct Burners(Vec<Child>);
+
+impl Burners {
+    fn start(count: usize) -> Burners {
+        let burn = |_| {
+            Command::new("taskset")
+                .args(["-c", "0", "sh", "-c", "while :; do :; done"])
+                .stdin(Stdio::null())
+                .spawn()
+                .unwrap()
+        };
+        Burners((0..count).map(burn).collect())
+    }
+}
+
+impl Drop for Burners {
+    fn drop(&mut self) {
+        for burner in &mut self.0 {
+            let _ = burner.kill();
+            let _ = burner.wait();
+        }
+    }
+}
+
+#[test]
+fn a_machine_whose_processors_are_at_their_limit_is_named() {
+    let Some(stage) = Stage::with(STARVED) else {
+        return;
+    };
+    stage.write("slow.toml", "clients = 6", "3s");
+    let burners = Burners::start(3);
+    let done = stage.run("slow.toml", "slow");
+    drop(burners);
+    assert!(done.status.success(), "{}", told(&done));
+    let trial = trial(&stage.scene.result("slow"));
+    let named = |host: String, what: &str| {
+        let said = format!("load machine {host}: {what}");
+        let warnings = trial["warnings"].as_array().unwrap().iter();
+        warnings
+            .filter(|text| text.as_str().unwrap().starts_with(&said))
+            .count()
+    };
+    let starved = named(stage.two.host(), "its clients wait for a processor");
+    assert_eq!(starved, 1, "{trial}");
+    let shown = String::from_utf8_lossy(&done.stdout).into_owned() + &told(&done);
+    assert!(
+        shown.contains(&format!("load machine {}", stage.two.host())),
+        "{shown}"
+    );
+}
