@@ -74,7 +74,6 @@ use changes::Known;
 use database::Inherited;
 use document::{Document, Table};
 use left_out::Refused;
-use load_machine::Beside;
 use reader::{Reader, keys_asked_by};
 
 use spindle_text::plain::is_invisible;
@@ -299,12 +298,8 @@ impl Experiment {
             document.noted(Plan::check_foreign(&plan_reader));
         }
         document.noted(plan.check_interleaved(&plan_reader, &workload, &layouts));
-        let beside = Beside {
-            workload: &workload,
-            plan: &plan,
-            layouts: &layouts,
-        };
-        let load = document.noted(load_machine::read(&root, load_readers, &beside));
+        let beside = (&workload, &plan, &layouts[..]);
+        let load = document.noted(load_machine::read(&root, load_readers, beside));
         if plan.noise_check {
             layouts.extend(once_more(&layouts));
         }

@@ -84,7 +84,10 @@ pub fn deal(clients: u32, machines: &[LoadMachine]) -> Vec<u32> {
     };
     while dealt.iter().sum::<u32>() < clients {
         let most = (0..machines.len()).max_by_key(|&at| (owed(at, &dealt), usize::MAX - at));
-        dealt[most.expect("clients are dealt to machines")] += 1;
+        let Some(most) = most else {
+            break;
+        };
+        dealt[most] += 1;
     }
     // Those with one at least may have taken it from others.
     while dealt.iter().sum::<u32>() > clients {
@@ -98,17 +101,13 @@ pub fn deal(clients: u32, machines: &[LoadMachine]) -> Vec<u32> {
 }
 
 /// What a load over several machines is checked against.
-pub(super) struct Beside<'a> {
-    pub workload: &'a Workload,
-    pub plan: &'a Plan,
-    pub layouts: &'a [Layout],
-}
+pub(super) type Beside<'a> = (&'a Workload, &'a Plan, &'a [Layout]);
 
 /// Reads the machines, and refuses what they cannot have.
 pub(super) fn read(
     root: &Reader<'_>,
     mut readers: Vec<Reader<'_>>,
-    beside: &Beside<'_>,
+    beside: Beside<'_>,
 ) -> Result<Vec<LoadMachine>, ExperimentError> {
     let conflict =
         |title: String, label: &str, help: &str| Err(root.conflict(&["load"], title, label, help));
@@ -143,12 +142,7 @@ struct Unfit {
     help: &'static str,
 }
 
-fn unfit(machines: &[LoadMachine], beside: &Beside<'_>) -> Option<Unfit> {
-    let Beside {
-        workload,
-        plan,
-        layouts,
-    } = beside;
+fn unfit(machines: &[LoadMachine], (workload, plan, layouts): Beside<'_>) -> Option<Unfit> {
     let unfit = |title: String, label: &str, help| {
         let label = label.to_owned();
         Some(Unfit { title, label, help })
@@ -248,6 +242,7 @@ mod tests {
             (3, &[1000, 1, 1], &[1, 1, 1]),
             (100, &[1000, 1, 1], &[98, 1, 1]),
             (5, &[1], &[5]),
+            (5, &[], &[]),
         ] {
             assert_eq!(deal(clients, &machines(weights)), expected, "{weights:?}");
         }

@@ -116,7 +116,6 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
         };
         !unusable.contains(&layout) && !placement.layouts().any(is_named)
     };
-    text.push_str(&load_machines(experiment));
     let reckoning = Reckoning::of(Seen {
         destinations: Destinations {
             experiment,
@@ -262,7 +261,8 @@ fn trials(experiment: &Experiment, restore: &str) -> String {
         false => "",
     };
     format!(
-        "{first_look}{}{}",
+        "{}{first_look}{}{}",
+        load_machines(experiment),
         trials_planned(experiment, restore),
         rates_planned(experiment)
     )

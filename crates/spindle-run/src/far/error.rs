@@ -27,7 +27,7 @@ pub enum FarError {
     #[error("{way}: there is no host of that name: {words}")]
     UnknownHost {
         /// The way there.
-        way: Way,
+        way: Box<Way>,
         /// The client's words.
         words: String,
     },
@@ -39,7 +39,7 @@ pub enum FarError {
     )]
     NotPermitted {
         /// The way there.
-        way: Way,
+        way: Box<Way>,
         /// The client's words.
         words: String,
     },
@@ -50,7 +50,7 @@ pub enum FarError {
     )]
     UnknownKey {
         /// The way there.
-        way: Way,
+        way: Box<Way>,
         /// The client's words.
         words: String,
     },
@@ -58,7 +58,7 @@ pub enum FarError {
     #[error("{way}: the connection ended: {words}")]
     Ended {
         /// The way there.
-        way: Way,
+        way: Box<Way>,
         /// The client's words.
         words: String,
     },
@@ -66,13 +66,13 @@ pub enum FarError {
     #[error("{way}: it does not answer any more")]
     Silent {
         /// The way there.
-        way: Way,
+        way: Box<Way>,
     },
     /// It says more than this program does.
     #[error("{way}: it says {said}, which Spindle does not, and is not listened to any more")]
     Excess {
         /// The way there.
-        way: Way,
+        way: Box<Way>,
         /// What it said.
         said: String,
     },
@@ -82,7 +82,7 @@ pub enum FarError {
     )]
     OtherMachine {
         /// The way there.
-        way: Way,
+        way: Box<Way>,
         /// What it is, by `uname`.
         machine: String,
         /// What this program is for.
@@ -95,7 +95,7 @@ pub enum FarError {
     )]
     NoPlace {
         /// The way there.
-        way: Way,
+        way: Box<Way>,
     },
     /// It speaks otherwise.
     #[error(
@@ -105,7 +105,7 @@ pub enum FarError {
     )]
     OtherVersion {
         /// The way there.
-        way: Way,
+        way: Box<Way>,
         /// Its version.
         version: String,
         /// The version of what it says.
@@ -115,7 +115,7 @@ pub enum FarError {
     #[error("{way}: what it says is not understood: {said:?}")]
     NotUnderstood {
         /// The way there.
-        way: Way,
+        way: Box<Way>,
         /// What it said.
         said: String,
     },
@@ -148,16 +148,16 @@ impl FarError {
     /// From what it said instead.
     pub(super) fn not_understood(way: &Way, said: &str) -> FarError {
         FarError::NotUnderstood {
-            way: way.clone(),
+            way: Box::new(way.clone()),
             said: plain::shortened(said, SAID_LENGTH_MAX).into_owned(),
         }
     }
 
     /// From what the client said when it ended.
     pub(super) fn of_client(way: &Way, words: &str) -> FarError {
-        let way = way.clone();
+        let way = Box::new(way.clone());
         let words = plain::one_line(words);
-        let words = match (words.is_empty(), &way) {
+        let words = match (words.is_empty(), &*way) {
             (true, Way::Here) => "the process is gone".to_owned(),
             (true, Way::Ssh { .. }) => "ssh gave no reason".to_owned(),
             (false, _) => words.trim_end_matches('.').to_owned(),

@@ -57,7 +57,7 @@ impl<W: Serialize, S: DeserializeOwned> FarMachine<W, S> {
         let hello = hello_of::<S>(&mut connection, way, interrupted)?;
         if hello.protocol != PROTOCOL {
             return Err(FarError::OtherVersion {
-                way: way.clone(),
+                way: Box::new(way.clone()),
                 version: hello.version,
                 protocol: hello.protocol,
             });

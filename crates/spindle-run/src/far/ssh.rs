@@ -130,7 +130,7 @@ impl Connection {
         let own = format!("Linux {}", std::env::consts::ARCH);
         if machine != own {
             return Err(FarError::OtherMachine {
-                way: way.clone(),
+                way: Box::new(way.clone()),
                 machine: shortened(&machine, SAID_LENGTH_MAX).into_owned(),
                 own,
             });
@@ -138,7 +138,9 @@ impl Connection {
         self.send(way, b"go\n", interrupted)?;
         let place = self.word(way, "", interrupted)?;
         if !place.starts_with("place ") {
-            return Err(FarError::NoPlace { way: way.clone() });
+            return Err(FarError::NoPlace {
+                way: Box::new(way.clone()),
+            });
         }
         self.send(way, program, interrupted)
     }
@@ -200,7 +202,11 @@ impl Connection {
             let is_late = Instant::now() >= until;
             match self.lines.next(LOOK) {
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended(way)),
-                _ if is_late => return Err(FarError::Silent { way: way.clone() }),
+                _ if is_late => {
+                    return Err(FarError::Silent {
+                        way: Box::new(way.clone()),
+                    });
+                }
                 Ok(line) => return Ok(line),
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -217,7 +223,9 @@ impl Connection {
         let sent = self.input.send(bytes, PATIENCE, interrupted);
         sent.map_err(|unsent| match unsent {
             Unsent::Gone => self.ended(way),
-            Unsent::Stuck => FarError::Silent { way: way.clone() },
+            Unsent::Stuck => FarError::Silent {
+                way: Box::new(way.clone()),
+            },
             Unsent::Interrupted => FarError::Interrupted,
         })
     }
@@ -248,7 +256,7 @@ impl Connection {
         }
         if let Some(excess) = self.lines.excess() {
             return FarError::Excess {
-                way: way.clone(),
+                way: Box::new(way.clone()),
                 said: excess.to_string(),
             };
         }

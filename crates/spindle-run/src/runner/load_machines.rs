@@ -1,5 +1,5 @@
-//! A look at the load machines of an experiment before its first trial: each is come to, its clock is read, and it tries
-//! to reach every server. In trials the process of the trial comes to them.
+//! A look at the load machines of an experiment before its first trial: each is come to, its clock is read, and it
+//! tries to reach every server. In trials the process of the trial comes to them.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ fn look(
     experiment: &Experiment,
     place: usize,
 ) -> Result<String, EngineError> {
-    let address = remote.address.clone();
+    let address = Box::new(remote.address.clone());
     let password = address.find_password(remote.password_env.as_deref())?;
     machine.tell(LoadWord::Look { address, password })?;
     match machine.hear(None)? {

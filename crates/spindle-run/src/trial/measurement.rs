@@ -30,7 +30,7 @@ use super::protocol::{
 };
 use super::query_run::query_run;
 use super::series_recorder::{self, SeriesRecorder};
-use super::times_of_kinds::latency;
+use super::times_of_kinds::{kinds, latency};
 use super::turns;
 use super::watching::{Until, Watched};
 use crate::observe::series::DatabaseState;
@@ -376,7 +376,7 @@ impl Measurement<'_> {
             deadlocks: end.deadlocks - begin.deadlocks,
             errors,
             reconnects: end.reconnects - begin.reconnects,
-            kinds: self.kinds(&record.kinds, &window.spent),
+            kinds: kinds(&self.task.workload, &record.kinds, &window.spent),
             rows: self.rows(transactions),
             statements: self.statements(begin, end),
             queries: self.queries(&record.kinds, measured),

@@ -1,38 +1,39 @@
 //! How long transactions took, those of each kind apart.
 
+use spindle_experiment::Workload;
 use spindle_result::{KindOfTransaction, Latency};
 use spindle_stats::CensoredTimes;
 use spindle_workload::driver::{KindRecord, TimeSpent};
 
-use super::measurement::Measurement;
-
-impl Measurement<'_> {
-    /// The kinds of transactions apart, when there are several; queries have their own place.
-    pub(super) fn kinds(&self, kinds: &[KindRecord], spent: &TimeSpent) -> Vec<KindOfTransaction> {
-        if kinds.len() < 2 || self.task.workload.transactions.ask_queries() {
-            return Vec::new();
-        }
-        let of = |(record, time_ns): (&KindRecord, &u64)| {
-            let transactions = record.latencies.count();
-            let mean_us = match (transactions, self.task.workload.is_open()) {
-                (0, _) => 0.0,
-                // Which kind a transaction in the queue will be is not drawn yet.
-                (_, true) => record.latencies.mean_us(),
-                _ => *time_ns as f64 / 1e3 / transactions as f64,
-            };
-            let times = CensoredTimes::new(record.latencies.clone(), &record.at_least);
-            KindOfTransaction {
-                kind: record.kind.clone(),
-                transactions,
-                latency_us: latency(&times, mean_us),
-            }
-        };
-        kinds
-            .iter()
-            .zip(&spent.in_transactions_ns)
-            .map(of)
-            .collect()
+/// The kinds of transactions apart, when there are several; queries have their own place.
+pub(super) fn kinds(
+    workload: &Workload,
+    kinds: &[KindRecord],
+    spent: &TimeSpent,
+) -> Vec<KindOfTransaction> {
+    if kinds.len() < 2 || workload.transactions.ask_queries() {
+        return Vec::new();
     }
+    let of = |(record, time_ns): (&KindRecord, &u64)| {
+        let transactions = record.latencies.count();
+        let mean_us = match (transactions, workload.is_open()) {
+            (0, _) => 0.0,
+            // Which kind a transaction in the queue will be is not drawn yet.
+            (_, true) => record.latencies.mean_us(),
+            _ => *time_ns as f64 / 1e3 / transactions as f64,
+        };
+        let times = CensoredTimes::new(record.latencies.clone(), &record.at_least);
+        KindOfTransaction {
+            kind: record.kind.clone(),
+            transactions,
+            latency_us: latency(&times, mean_us),
+        }
+    };
+    kinds
+        .iter()
+        .zip(&spent.in_transactions_ns)
+        .map(of)
+        .collect()
 }
 
 /// Percentiles and mean.

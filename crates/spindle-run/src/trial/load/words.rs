@@ -3,6 +3,7 @@
 //! clock.
 
 use serde::{Deserialize, Serialize};
+use spindle_engines::EngineError;
 use spindle_engines::sql::{Address, Password};
 use spindle_workload::driver::{KindRecord, Part};
 
@@ -19,7 +20,7 @@ pub enum LoadWord {
     /// Look whether you reach a server.
     Look {
         /// Which.
-        address: Address,
+        address: Box<Address>,
         /// Its password, if there is one.
         password: Option<Password>,
     },
@@ -71,7 +72,7 @@ impl Stretch {
 #[serde(rename_all = "snake_case")]
 pub enum LoadSaid {
     /// The server that it looked at: how it names itself, or why it is not reached.
-    Looked(Result<String, String>),
+    Looked(Result<String, EngineError>),
     /// Its clients are connected, and pause.
     Opened,
     /// They have begun.

@@ -45,8 +45,7 @@ async fn obey(words: &Receiver<LoadWord>) -> Result<(), EngineError> {
     while let Ok(word) = words.recv() {
         match (word, &mut clients) {
             (LoadWord::Look { address, password }, _) => {
-                let found = look(&address, password.as_ref());
-                say(&LoadSaid::Looked(found.map_err(|error| error.to_string())));
+                say(&LoadSaid::Looked(look(&address, password.as_ref())));
             }
             (LoadWord::Open(orders), _) => {
                 clients = Some(Clients::open(*orders).await?);

@@ -1,10 +1,11 @@
 //! Clients on several load machines.
 
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 
 use serde_json::Value;
 use spindle_engines::sql::ServerKind;
 
+use super::burners::{BURNERS, Burners};
 use super::port::Port;
 use super::scene::{PASSWORD, Scene, told};
 use super::sshd::Sshd;
@@ -32,8 +33,8 @@ impl Stage {
         ));
         scene.run("grant create on database postgres to lab");
         let top = scene.place.path();
-        let one = Sshd::below(&top.join("one"))?;
-        let two = Sshd::with(&top.join("two"), of_second)?;
+        let one = Sshd::below(&top.join("machine-one"))?;
+        let two = Sshd::with(&top.join("machine-two"), of_second)?;
         one.know(&two);
         Some(Stage {
             port: Port::before(&scene.socket(".s.PGSQL.5432")),
@@ -77,7 +78,7 @@ impl Stage {
     fn begin(&self, file: &str, out: &str) -> Child {
         let going = self.command(&["run", file, "--out", out]).spawn().unwrap();
         self.scene.wait_for(
-            "select 'yes' from pg_stat_activity where query like 'update%' \
+            "select 'yes' from pg_stat_activity where query ~ '^(update|select number)' \
              and application_name like 'spindle%' having count(*) > 2",
         );
         going
@@ -187,39 +188,15 @@ fn a_run_that_is_killed_leaves_no_load_machine_at_work() {
     assert!(cleaned.status.success(), "{}", told(&cleaned));
 }
 
-/// Processes that keep the first processor busy; they end with this.
-struct Burners(Vec<Child>);
-
-impl Burners {
-    fn start(count: usize) -> Burners {
-        let burn = |_| {
-            Command::new("taskset")
-                .args(["-c", "0", "sh", "-c", "while :; do :; done"])
-                .stdin(Stdio::null())
-                .spawn()
-                .unwrap()
-        };
-        Burners((0..count).map(burn).collect())
-    }
-}
-
-impl Drop for Burners {
-    fn drop(&mut self) {
-        for burner in &mut self.0 {
-            let _ = burner.kill();
-            let _ = burner.wait();
-        }
-    }
-}
-
 #[test]
 fn a_machine_whose_processors_are_at_their_limit_is_named() {
     let Some(stage) = Stage::with(STARVED) else {
         return;
     };
-    stage.write("slow.toml", "clients = 6", "3s");
-    let burners = Burners::start(3);
-    let done = stage.run("slow.toml", "slow");
+    stage.write("slow.toml", "clients = 6\nread_percent = 100", "5s");
+    let going = stage.begin("slow.toml", "slow");
+    let burners = Burners::start(BURNERS);
+    let done = going.wait_with_output().unwrap();
     drop(burners);
     assert!(done.status.success(), "{}", told(&done));
     let trial = trial(&stage.scene.result("slow"));
