@@ -45,7 +45,7 @@ pub(super) struct Board {
     pub(super) records: Vec<ClientRecord>,
     /// One for each kind, in each.
     pub(super) latencies: Vec<Latch<Vec<LatencyHistogram>>>,
-    /// Of each kind, those that took longer than this, as [`super::KindRecord::at_least`]; few, so all clients share one.
+    /// Of each kind, those that took longer than this, as `at_least` of `KindRecord`; few, so all clients share one.
     pub(super) at_least: Latch<Vec<LatencyHistogram>>,
     /// What each client does.
     pub(super) clocks: Vec<Latch<ClientClock>>,

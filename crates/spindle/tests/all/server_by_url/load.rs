@@ -5,7 +5,6 @@ use std::process::{Child, Command, Output};
 use serde_json::Value;
 use spindle_engines::sql::ServerKind;
 
-use super::burners::{BURNERS, Burners};
 use super::port::Port;
 use super::scene::{PASSWORD, Scene, told};
 use super::sshd::Sshd;
@@ -13,8 +12,6 @@ use super::sshd::Sshd;
 /// A clock of the other machine that is far from this one's: it was started at another time.
 const OTHER_CLOCK: &str =
     "ForceCommand unshare --time --fork --monotonic 500000 sh -c \"$SSH_ORIGINAL_COMMAND\"";
-/// Whatever runs there has what others leave of one processor.
-const STARVED: &str = "ForceCommand nice -n 19 taskset -c 0 sh -c \"$SSH_ORIGINAL_COMMAND\"";
 
 /// A server behind a port, and two machines that reach it.
 struct Stage {
@@ -186,32 +183,4 @@ fn a_run_that_is_killed_leaves_no_load_machine_at_work() {
     stage.scene.wait_for(ours);
     let cleaned = stage.command(&["clean"]).output().unwrap();
     assert!(cleaned.status.success(), "{}", told(&cleaned));
-}
-
-#[test]
-fn a_machine_whose_processors_are_at_their_limit_is_named() {
-    let Some(stage) = Stage::with(STARVED) else {
-        return;
-    };
-    stage.write("slow.toml", "clients = 6\nread_percent = 100", "5s");
-    let going = stage.begin("slow.toml", "slow");
-    let burners = Burners::start(BURNERS);
-    let done = going.wait_with_output().unwrap();
-    drop(burners);
-    assert!(done.status.success(), "{}", told(&done));
-    let trial = trial(&stage.scene.result("slow"));
-    let named = |host: String, what: &str| {
-        let said = format!("load machine {host}: {what}");
-        let warnings = trial["warnings"].as_array().unwrap().iter();
-        warnings
-            .filter(|text| text.as_str().unwrap().starts_with(&said))
-            .count()
-    };
-    let starved = named(stage.two.host(), "its clients wait for a processor");
-    assert_eq!(starved, 1, "{trial}");
-    let shown = String::from_utf8_lossy(&done.stdout).into_owned() + &told(&done);
-    assert!(
-        shown.contains(&format!("load machine {}", stage.two.host())),
-        "{shown}"
-    );
 }

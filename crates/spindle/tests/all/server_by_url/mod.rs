@@ -2,9 +2,7 @@
 //! its socket. Without such a server installed a test says so and does nothing.
 
 mod agent;
-mod burners;
 mod catalogue;
-mod client_bound;
 mod load;
 mod mariadb;
 mod port;
