@@ -118,10 +118,12 @@ pub(super) fn read(
     let mut machines: Vec<LoadMachine> = Vec::new();
     for reader in &mut readers {
         let machine = LoadMachine::read(reader)?;
-        if machines.iter().any(|other| other.way == machine.way) {
+        // Whatever key opens it.
+        let name = machine.way.to_string();
+        if machines.iter().any(|other| other.way.to_string() == name) {
             return Err(reader.conflict(
                 &["host"],
-                format!("the load machine {} is named twice", machine.way),
+                format!("the load machine {name} is named twice"),
                 "each is one machine",
                 "set its weight higher, and leave the other out",
             ));
@@ -180,7 +182,7 @@ fn unfit(machines: &[LoadMachine], (workload, plan, layouts): Beside<'_>) -> Opt
     if (least as usize) < machines.len() {
         return unfit(
             format!(
-                "{} load machines are more than {least} clients",
+                "{} load machines are too many for clients = {least}",
                 machines.len()
             ),
             "each runs one client at least",
@@ -305,7 +307,7 @@ mod tests {
             ),
             (
                 text("[workload]\nclients = [8, 1]", URL, TWO),
-                "2 load machines are more than 1 clients",
+                "2 load machines are too many for clients = 1",
             ),
             (
                 text("[plan]\ninterleave = \"200ms\"", URL, TWO),
@@ -330,7 +332,7 @@ mod tests {
                 text(
                     "",
                     URL,
-                    "[[load]]\nhost = \"ssh://a\"\n[[load]]\nhost = \"ssh://a\"\n",
+                    "[[load]]\nhost = \"ssh://a\"\n[[load]]\nhost = \"ssh://a\"\nidentity_file = \"k\"\n",
                 ),
                 "ssh://a is named twice",
             ),

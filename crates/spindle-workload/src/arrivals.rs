@@ -42,18 +42,22 @@ pub struct Schedule {
     arrivals: Arrivals,
     began_ns: u64,
     rng: Xoshiro256PlusPlus,
+    /// Even ones come earlier by this share of the time between two of them: 0 to 1, without 1.
+    ahead: f64,
     taken: u64,
     /// When the next is due, nanoseconds since the beginning. Not rounded, so that the rate does not drift.
     next_ns: f64,
 }
 
 impl Schedule {
-    /// A schedule that begins at `began_ns`; everything in it follows from `rng`.
-    pub fn new(arrivals: Arrivals, began_ns: u64, rng: Xoshiro256PlusPlus) -> Schedule {
+    /// A schedule that begins at `began_ns`; everything in it follows from `rng`. Even arrivals come earlier by a share
+    /// of the time between two of them, `ahead`, 0 to 1 without 1: schedules side by side would else come in bursts.
+    pub fn new(arrivals: Arrivals, began_ns: u64, rng: Xoshiro256PlusPlus, ahead: f64) -> Schedule {
         let mut schedule = Schedule {
             arrivals,
             began_ns,
             rng,
+            ahead,
             taken: 0,
             next_ns: 0.0,
         };
@@ -90,7 +94,7 @@ impl Schedule {
     fn draw_next(&mut self) {
         let mean_ns = 1e9 / self.arrivals.rate_per_s;
         self.next_ns = match self.arrivals.spacing {
-            Spacing::Even => (self.taken + 1) as f64 * mean_ns,
+            Spacing::Even => ((self.taken + 1) as f64 - self.ahead) * mean_ns,
             Spacing::Poisson => {
                 // Below 1, so that its rest has a logarithm.
                 let uniform = (self.rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
@@ -110,7 +114,7 @@ mod tests {
             rate_per_s: 300.0,
             spacing,
         };
-        Schedule::new(arrivals, 1_000, seeded_rng(1, 2))
+        Schedule::new(arrivals, 1_000, seeded_rng(1, 2), 0.0)
     }
 
     #[test]
@@ -119,6 +123,22 @@ mod tests {
         assert_eq!(even.take(), 1_000 + 3_333_333);
         let millionth = (2..=1_000_000).map(|_| even.take()).last();
         assert_eq!(millionth, Some(1_000 + 3_333_333_333_333));
+    }
+
+    #[test]
+    fn even_arrivals_of_parts_come_one_after_the_other() {
+        let part = |ahead| {
+            let arrivals = Arrivals {
+                rate_per_s: 100.0,
+                spacing: Spacing::Even,
+            };
+            let mut part = Schedule::new(arrivals, 0, seeded_rng(1, 2), ahead);
+            (0..10).map(move |_| part.take())
+        };
+        let mut times: Vec<u64> = [0.0, 0.25, 0.5, 0.75].into_iter().flat_map(part).collect();
+        times.sort_unstable();
+        let gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
+        assert_eq!(gaps.collect::<Vec<_>>(), [2_500_000; 39]);
     }
 
     #[test]

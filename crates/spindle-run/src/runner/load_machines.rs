@@ -2,14 +2,14 @@
 //! tries to reach every server. In trials the process of the trial comes to them.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 
-use spindle_engines::EngineError;
+use spindle_engines::{EngineError, ErrorKind};
 use spindle_experiment::{DatabaseSpec, Experiment, RemoteSpec, deal};
 
 use super::{RunError, Runner};
 use crate::far::FarError;
 use crate::trial::load::machine::Machine;
-use crate::trial::load::words::{LoadSaid, LoadWord};
 
 /// What was found for a layout: notes for people, or why it must be skipped.
 pub(super) type Found = Result<Vec<String>, EngineError>;
@@ -21,6 +21,9 @@ impl Runner {
         wanted: &[usize],
     ) -> Result<BTreeMap<usize, Found>, RunError> {
         let mut found: BTreeMap<usize, Found> = BTreeMap::new();
+        if wanted.is_empty() {
+            return Ok(found);
+        }
         let experiment = self.state.experiment.clone();
         for (place, of) in experiment.load.iter().enumerate() {
             self.say(&format!("looking at the load machine {}", of.way));
@@ -35,9 +38,13 @@ impl Runner {
                     continue;
                 };
                 let noted = match &mut machine {
-                    Ok(machine) => look(machine, remote, &experiment, place),
+                    Ok(machine) => look(machine, remote, &self.interrupted)
+                        .map(|()| described(machine, &experiment, place)),
                     Err(error) => Err(error.clone()),
                 };
+                if matches!(&noted, Err(error) if error.kind() == ErrorKind::Interrupted) {
+                    return Err(RunError::Interrupted);
+                }
                 // The first that cannot be used is the reason.
                 let so_far = found.entry(layout).or_insert_with(|| Ok(Vec::new()));
                 match (so_far.as_mut(), noted) {
@@ -51,40 +58,29 @@ impl Runner {
     }
 }
 
-/// Has a machine reach a server; what must be known of it, in words.
+/// Has a machine reach a server.
 fn look(
     machine: &mut Machine,
     remote: &RemoteSpec,
-    experiment: &Experiment,
-    place: usize,
-) -> Result<String, EngineError> {
-    let address = Box::new(remote.address.clone());
-    let password = address.find_password(remote.password_env.as_deref())?;
-    machine.tell(LoadWord::Look { address, password })?;
-    match machine.hear(None)? {
-        LoadSaid::Looked(Ok(_)) => {}
-        LoadSaid::Looked(Err(reason)) => {
-            return Err(EngineError::unavailable(format!(
-                "load machine {}: {reason}",
-                machine.way()
-            )));
-        }
-        other => {
-            return Err(EngineError::from(format!(
-                "load machine {} said {other:?}",
-                machine.way()
-            )));
-        }
-    }
+    interrupted: &AtomicBool,
+) -> Result<(), EngineError> {
+    let password = remote
+        .address
+        .find_password(remote.password_env.as_deref())?;
+    machine.look(&remote.address, password, interrupted)
+}
+
+/// What must be known of a machine, in words.
+fn described(machine: &Machine, experiment: &Experiment, place: usize) -> String {
     let clients = experiment.workload.clients.iter();
     let shares: Vec<String> = clients
         .map(|&clients| format!("{} of {clients}", deal(clients, &experiment.load)[place]))
         .collect();
-    Ok(format!(
+    format!(
         "load machine {}: {} clients; {}; its clock is known to within {:.2} ms",
         machine.way(),
         shares.join(", "),
         machine.described(),
         machine.first.uncertainty_ns as f64 / 1e6
-    ))
+    )
 }

@@ -88,10 +88,9 @@ impl Board {
         let clients = behaviour.clients;
         let count = clients.clamp(1, HISTOGRAMS_MAX);
         let of_kinds = || Latch::new(vec![LatencyHistogram::new(); kinds.len()]);
-        let first = behaviour.part.map_or(0, |part| part.first);
-        let open = behaviour
-            .arrivals
-            .map(|arrivals| OpenLoop::new(&**env, arrivals, (first, count)));
+        let part = behaviour.part();
+        let arrivals = behaviour.arrivals;
+        let open = arrivals.map(|arrivals| OpenLoop::new(&**env, arrivals, part, count));
         let clock = || Latch::new(ClientClock::new(env.now(), kinds.len()));
         let records = (0..clients).map(|_| ClientRecord::default());
         Board {

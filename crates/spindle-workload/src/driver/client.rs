@@ -38,6 +38,16 @@ pub struct Behaviour {
     pub part: Option<Part>,
 }
 
+impl Behaviour {
+    /// Which of all clients these are.
+    pub(super) fn part(&self) -> Part {
+        self.part.unwrap_or(Part {
+            first: 0,
+            all: self.clients,
+        })
+    }
+}
+
 /// Connects a client and has it work to its end.
 pub(super) async fn run_client<W: Work>(
     env: Arc<dyn Env>,

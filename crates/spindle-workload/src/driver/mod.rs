@@ -65,10 +65,7 @@ pub fn start<S: Session + 'static>(
 
 /// Starts the clients; each connects in its own process.
 pub fn start_work<W: Work>(env: &Arc<dyn Env>, work: Arc<W>, behaviour: Behaviour) -> Running {
-    let part = behaviour.part.unwrap_or(Part {
-        first: 0,
-        all: behaviour.clients,
-    });
+    let part = behaviour.part();
     let is_counted =
         behaviour.transactions.is_some() || work.transactions(part.first, part.all).is_some();
     let arrivals = match work.is_paced() {

@@ -6,6 +6,7 @@ use spindle_io::Env;
 use spindle_io::sync::{Latch, Notify, timeout};
 use spindle_stats::LatencyHistogram;
 
+use super::parts::Part;
 use crate::arrivals::{Arrivals, Schedule};
 
 /// The stream of chance of the arrivals; those of later paces follow.
@@ -16,8 +17,7 @@ const PART_BIT: u32 = 34;
 /// What an open loop has besides.
 pub(super) struct OpenLoop {
     pace: Latch<OpenPace>,
-    /// The stream of chance of the first pace.
-    stream: u64,
+    arriving: Arriving,
     /// The pace has changed.
     changed: Notify,
     /// From the intended begin of each transaction to its begin; shared as latencies are.
@@ -28,6 +28,25 @@ pub(super) struct OpenLoop {
     began_ns: AtomicU64,
     /// All of these delays so far, of transactions that have begun, nanoseconds.
     pub(super) queued_ns: AtomicU64,
+}
+
+/// Whose arrivals they are.
+#[derive(Clone, Copy)]
+struct Arriving {
+    /// The stream of chance of the first pace.
+    stream: u64,
+    /// See [`Schedule::new`].
+    ahead: f64,
+}
+
+impl Arriving {
+    /// Those of some of the clients.
+    fn of(part: Part) -> Arriving {
+        Arriving {
+            stream: ARRIVAL_STREAM + ((part.first as u64) << PART_BIT),
+            ahead: part.first as f64 / part.all.max(1) as f64,
+        }
+    }
 }
 
 /// When transactions arrive.
@@ -41,9 +60,9 @@ pub(super) struct OpenPace {
 
 impl OpenPace {
     /// From now on; every pace has arrivals that no other has.
-    fn new(env: &dyn Env, arrivals: Arrivals, stream: u64, changes: u64) -> OpenPace {
-        let rng = || env.rng(stream + changes);
-        let schedule = || Schedule::new(arrivals, env.now(), rng());
+    fn new(env: &dyn Env, arrivals: Arrivals, of: Arriving, changes: u64) -> OpenPace {
+        let rng = || env.rng(of.stream + changes);
+        let schedule = || Schedule::new(arrivals, env.now(), rng(), of.ahead);
         OpenPace {
             changes,
             schedule: arrivals.rate_per_s.is_finite().then(schedule),
@@ -59,16 +78,17 @@ impl OpenPace {
 }
 
 impl OpenLoop {
-    /// Of the clients from `first` on, with this many histograms of delays.
+    /// Of some of the clients, with this many histograms of delays.
     pub(super) fn new(
         env: &dyn Env,
         arrivals: Arrivals,
-        (first, histograms): (usize, usize),
+        part: Part,
+        histograms: usize,
     ) -> OpenLoop {
-        let stream = ARRIVAL_STREAM + ((first as u64) << PART_BIT);
+        let arriving = Arriving::of(part);
         OpenLoop {
-            pace: Latch::new(OpenPace::new(env, arrivals, stream, 0)),
-            stream,
+            pace: Latch::new(OpenPace::new(env, arrivals, arriving, 0)),
+            arriving,
             changed: Notify::new(),
             delays: (0..histograms).map(|_| Latch::default()).collect(),
             not_begun: Latch::default(),
@@ -85,7 +105,7 @@ impl OpenLoop {
     /// From now on transactions arrive so; those that were due and have not begun are given up.
     pub(super) fn arrive(&self, env: &dyn Env, arrivals: Arrivals) {
         let mut pace = self.pace.lock();
-        *pace = OpenPace::new(env, arrivals, self.stream, pace.changes + 1);
+        *pace = OpenPace::new(env, arrivals, self.arriving, pace.changes + 1);
         drop(pace);
         self.wake();
     }

@@ -173,7 +173,7 @@ fn transactions_begin_when_they_are_due() {
             spacing,
         };
         let env = World::new(SEED).env();
-        let mut schedule = Schedule::new(arrivals, 0, env.rng(1 << 33));
+        let mut schedule = Schedule::new(arrivals, 0, env.rng(1 << 33), 0.0);
         let due_ns: Vec<u64> = outcome.begun_ns.iter().map(|_| schedule.take()).collect();
         assert_eq!(outcome.begun_ns, due_ns, "{spacing:?}");
         assert!(outcome.delays.max_us() <= 0.001, "{spacing:?}");

@@ -1,6 +1,6 @@
-//! Which load machine falls behind: its processors are at their limit, it does much less than its clients should, it
-//! begins or ends late, or its clock is not to be relied on. One that does so makes the load another one than was
-//! asked for; so it is named.
+//! Which load machine falls behind: its clients or its processors are the limit, it does much less than its clients
+//! should, it begins or ends late, or its clock is not to be relied on. One that does so makes the load another one
+//! than was asked for; so it is named.
 
 use super::counts::LoadCounts;
 use crate::far::clock::ClockLine;
@@ -81,8 +81,8 @@ impl Seen {
         });
         if running + waiting >= PROCESSORS_MIN {
             return Some(format!(
-                "its clients wait for a processor for {:.0} % of a transaction's time, and are on one for {:.0} %: its \
-                 processors are at their limit",
+                "its clients wait for a processor for {:.0} % of a transaction's time, and are on one for {:.0} %: they \
+                 are the limit, not the database",
                 100.0 * waiting,
                 100.0 * running
             ));

@@ -3,8 +3,9 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use spindle_engines::sql::Way;
+use spindle_engines::sql::{Address, Password, Way};
 use spindle_engines::{EngineError, ErrorKind};
+use spindle_text::plain::shortened;
 use spindle_workload::driver::Part;
 
 use super::counts::{LoadCounts, LoadRecord};
@@ -15,6 +16,8 @@ use crate::far::{FarError, FarMachine};
 
 /// The person who wants to stop ends the process that holds the machines, and they end with it.
 static NEVER: AtomicBool = AtomicBool::new(false);
+/// As much is shown of what it should not have said, in characters.
+const SAID_LENGTH_MAX: usize = 200;
 
 /// A machine at work.
 pub struct Machine {
@@ -105,14 +108,33 @@ impl Machine {
     ///
     /// # Errors
     /// It is gone, silent, or its clients cannot go on.
-    pub fn hear(&mut self, after: Option<Duration>) -> Result<LoadSaid, EngineError> {
+    fn hear(&mut self, after: Option<Duration>) -> Result<LoadSaid, EngineError> {
         let until = after.map(|after| Instant::now() + after + PATIENCE);
         match self.far.hear(until, &NEVER).map_err(lost)? {
-            LoadSaid::Failed(reason) => Err(EngineError::from(format!(
-                "load machine {}: {reason}",
-                self.way()
-            ))),
+            LoadSaid::Failed(reason) => Err(self.failed(&reason)),
             said => Ok(said),
+        }
+    }
+
+    /// Has it look whether it reaches a server. Ends early once `interrupted`.
+    ///
+    /// # Errors
+    /// `Unavailable`, with the reason; it is gone; `Interrupted`.
+    pub fn look(
+        &mut self,
+        address: &Address,
+        password: Option<Password>,
+        interrupted: &AtomicBool,
+    ) -> Result<(), EngineError> {
+        let address = Box::new(address.clone());
+        let word = LoadWord::Look { address, password };
+        self.far.tell(word, interrupted).map_err(lost)?;
+        match self.far.hear(None, interrupted).map_err(lost)? {
+            LoadSaid::Looked(Ok(())) => Ok(()),
+            LoadSaid::Looked(Err(reason)) => {
+                Err(EngineError::unavailable(self.failed(&reason).to_string()))
+            }
+            other => Err(self.unexpected(&other)),
         }
     }
 
@@ -176,11 +198,22 @@ impl Machine {
         }
     }
 
+    /// Why its clients cannot go on, by its name.
+    fn failed(&self, reason: &EngineError) -> EngineError {
+        EngineError::failed(format_args!("load machine {}", self.way()), reason)
+    }
+
     fn unexpected(&self, said: &LoadSaid) -> EngineError {
-        EngineError::from(format!("load machine {} said {said:?}", self.way()))
+        let said = format!("{said:?}");
+        let said = shortened(&said, SAID_LENGTH_MAX);
+        EngineError::from(format!("load machine {} said {said}", self.way()))
     }
 }
 
 fn lost(error: FarError) -> EngineError {
-    EngineError::new(ErrorKind::Failed, format!("load machine {error}"))
+    let kind = match error {
+        FarError::Interrupted => ErrorKind::Interrupted,
+        _ => ErrorKind::Failed,
+    };
+    EngineError::new(kind, format!("load machine {error}"))
 }

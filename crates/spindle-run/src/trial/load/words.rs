@@ -71,8 +71,8 @@ impl Stretch {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadSaid {
-    /// The server that it looked at: how it names itself, or why it is not reached.
-    Looked(Result<String, EngineError>),
+    /// It reaches the server that it looked at, or why it does not.
+    Looked(Result<(), EngineError>),
     /// Its clients are connected, and pause.
     Opened,
     /// They have begun.
@@ -86,7 +86,7 @@ pub enum LoadSaid {
     /// What is to be said besides. They have ended.
     Ended(Box<RestOfRecord>),
     /// They cannot go on.
-    Failed(String),
+    Failed(EngineError),
 }
 
 /// How far clients are.

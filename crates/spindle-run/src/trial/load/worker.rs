@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use spindle_engines::EngineError;
 use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::{Address, Password, remote_server};
@@ -21,9 +22,10 @@ use crate::far::other_side::{self, say};
 
 /// Does as it is told; the whole of the process. The directory that was made for its file goes at once.
 pub fn run(made_for_it: Option<&Path>) -> ! {
+    raise_limit_of_open_files();
     let words = other_side::begin(made_for_it);
     if let Err(error) = block_on(obey(&words)) {
-        say(&LoadSaid::Failed(error.to_string()));
+        say(&LoadSaid::Failed(error));
     }
     // What was said may still be on the way; the end of the connection ends this.
     loop {
@@ -64,9 +66,20 @@ async fn obey(words: &Receiver<LoadWord>) -> Result<(), EngineError> {
     Ok(())
 }
 
-fn look(address: &Address, password: Option<&Password>) -> Result<String, EngineError> {
-    let found = remote_server(address.scheme).look(address, password)?;
-    Ok(found.version)
+fn look(address: &Address, password: Option<&Password>) -> Result<(), EngineError> {
+    let found = remote_server(address.scheme).look(address, password);
+    found.map(|_| ())
+}
+
+/// Lets every client have its connection: a login by `ssh` often has a limit of 1024 open files, which may be raised.
+fn raise_limit_of_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let most = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    // A client that finds no place for its connection says so.
+    let _ = setrlimit(Resource::Nofile, most);
 }
 
 /// Sleeps until a moment of this machine's clock.
@@ -109,8 +122,9 @@ impl Clients {
 
     async fn begin(&self, at_ns: u64) -> Result<(), EngineError> {
         sleep_until(&*self.env, at_ns).await;
-        self.running.go_on();
+        // What was due while they paused is nobody's.
         self.running.begun(self.orders.task.workload.arrivals).await;
+        self.running.go_on();
         say(&LoadSaid::Begun);
         self.check()
     }

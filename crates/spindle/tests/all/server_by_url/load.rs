@@ -1,6 +1,11 @@
 //! Clients on several load machines.
 
+use std::path::Path;
 use std::process::{Child, Command, Output};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use serde_json::Value;
 use spindle_engines::sql::ServerKind;
@@ -12,6 +17,40 @@ use super::sshd::Sshd;
 /// A clock of the other machine that is far from this one's: it was started at another time.
 const OTHER_CLOCK: &str =
     "ForceCommand unshare --time --fork --monotonic 500000 sh -c \"$SSH_ORIGINAL_COMMAND\"";
+
+/// All processors of this machine, in use until it is dropped.
+struct Busy {
+    is_over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Busy {
+    fn begin() -> Busy {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let spin = |is_over: Arc<AtomicBool>| {
+            std::thread::spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            })
+        };
+        let processors = std::thread::available_parallelism().unwrap().get();
+        let threads = (0..processors).map(|_| spin(Arc::clone(&is_over)));
+        Busy {
+            threads: threads.collect(),
+            is_over,
+        }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            thread.join().unwrap();
+        }
+    }
+}
 
 /// A server behind a port, and two machines that reach it.
 struct Stage {
@@ -43,14 +82,20 @@ impl Stage {
 
     /// An experiment with both machines: the second has twice as many clients.
     fn write(&self, name: &str, workload: &str, measure: &str) {
+        self.write_weighed(name, workload, ("200ms", measure), 2);
+    }
+
+    /// The second has so many times as many clients. `times`: of the warm-up, and of measuring.
+    fn write_weighed(&self, name: &str, workload: &str, times: (&str, &str), weight: u32) {
         let (port, key) = (self.port.number, self.two.key());
+        let (warm_up, measure) = times;
         let text = format!(
             "[database]\nengine = \"postgres\"\nsize = \"4MiB\"\n[workload]\n{workload}\n\
-             [plan]\nquiet = \"0s\"\nwarmup = \"200ms\"\nmeasure = \"{measure}\"\nrounds = 1\n\
+             [plan]\nquiet = \"0s\"\nwarmup = \"{warm_up}\"\nmeasure = \"{measure}\"\nrounds = 1\n\
              [[layout]]\nname = \"there\"\n\
              database = {{ url = \"postgres://lab@127.0.0.1:{port}/postgres\", password_env = \"LAB_PASSWORD\" }}\n\
              [[load]]\nhost = \"{}\"\n\
-             [[load]]\nhost = \"{}\"\nweight = 2\nidentity_file = \"{}\"\n",
+             [[load]]\nhost = \"{}\"\nweight = {weight}\nidentity_file = \"{}\"\n",
             self.one.host(),
             self.two.host(),
             key.display()
@@ -79,6 +124,29 @@ impl Stage {
              and application_name like 'spindle%' having count(*) > 2",
         );
         going
+    }
+
+    /// Anyone on a load machine may see what its programs were started with.
+    fn assert_no_password_in_processes(&self) {
+        for worker in [&self.one, &self.two].map(|host| host.wait_for_agents(1)[0]) {
+            for file in ["cmdline", "environ"] {
+                let text = std::fs::read(format!("/proc/{worker}/{file}")).unwrap();
+                assert!(!String::from_utf8_lossy(&text).contains(PASSWORD), "{file}");
+            }
+        }
+    }
+
+    /// From now on the clients of the second machine have processors only when nobody else wants them.
+    fn starve_second(&self) {
+        let worker = self.two.wait_for_agents(1)[0];
+        // Sessions that are groups of their own have their part of the processors whatever runs in them.
+        let group = format!("/proc/{worker}/autogroup");
+        if Path::new(&group).exists() {
+            std::fs::write(&group, "19").unwrap();
+        }
+        let mut idle = Command::new("chrt");
+        idle.args(["--all-tasks", "--idle", "--pid", "0"]);
+        assert!(idle.arg(worker.to_string()).status().unwrap().success());
     }
 
     fn assert_nothing_stays(&self) {
@@ -147,16 +215,46 @@ fn a_rate_is_dealt_out() {
     assert!((150..=200).contains(&transactions), "{trial}");
 }
 
+/// The clients of the second machine, five of six, wait for processors; the server has as many as it asks for.
+#[test]
+fn clients_that_are_starved_are_the_limit_and_their_machine_is_named() {
+    let Some(stage) = Stage::with("") else { return };
+    stage.write_weighed(
+        "starved.toml",
+        "clients = 6\nread_percent = 100",
+        ("3s", "3s"),
+        5,
+    );
+    let going = stage.begin("starved.toml", "starved");
+    stage.starve_second();
+    let busy = Busy::begin();
+    let done = going.wait_with_output().unwrap();
+    drop(busy);
+    assert!(done.status.success(), "{}", told(&done));
+    let result = stage.scene.result("starved");
+    let warnings = trial(&result)["warnings"].to_string();
+    let named = format!(
+        "load machine {}: its clients wait for a processor",
+        stage.two.host()
+    );
+    assert!(warnings.contains(&named), "{warnings}");
+    let findings = result["findings"].to_string();
+    assert!(findings.contains("\"client-bound\""), "{findings}");
+    stage.assert_nothing_stays();
+}
+
 #[test]
 fn a_machine_that_is_killed_fails_its_trial_by_name() {
     let Some(stage) = Stage::with("") else { return };
     stage.write("killed.toml", "clients = 6\nread_percent = 0", "60s");
     let going = stage.begin("killed.toml", "killed");
+    stage.assert_no_password_in_processes();
     let worker = stage.two.wait_for_agents(1)[0];
     let worker = rustix::process::Pid::from_raw(worker as i32).unwrap();
     rustix::process::kill_process(worker, rustix::process::Signal::KILL).unwrap();
     let done = going.wait_with_output().unwrap();
     stage.assert_nothing_stays();
+    stage.scene.assert_no_password_in("killed");
     let journal = stage.scene.place.path().join("killed/journal.jsonl");
     let journal = std::fs::read_to_string(journal).unwrap();
     let failed = journal.lines().find(|line| line.contains("trial_failed"));
@@ -183,4 +281,34 @@ fn a_run_that_is_killed_leaves_no_load_machine_at_work() {
     stage.scene.wait_for(ours);
     let cleaned = stage.command(&["clean"]).output().unwrap();
     assert!(cleaned.status.success(), "{}", told(&cleaned));
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_with_its_load_machines() {
+    let Some(stage) = Stage::with("") else { return };
+    stage.write("on.toml", "clients = 6\nread_percent = 0", "1s");
+    let two_rounds = ["run", "on.toml", "--set", "plan.rounds=2", "--out", "on"];
+    let mut going = stage.command(&two_rounds).spawn().unwrap();
+    let journal = stage.scene.place.path().join("on/journal.jsonl");
+    let has_finished_one = || {
+        let text = std::fs::read_to_string(&journal);
+        text.is_ok_and(|text| text.contains("trial_finished"))
+    };
+    while !has_finished_one() {
+        assert!(going.try_wait().unwrap().is_none(), "it ended before");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // It may have come to its end.
+    let _ = going.kill();
+    going.wait().unwrap();
+    stage.assert_nothing_stays();
+    let done = stage.command(&["resume", "on"]).output().unwrap();
+    assert!(done.status.success(), "{}", told(&done));
+    stage.assert_nothing_stays();
+    let result = stage.scene.result("on");
+    let trials = result["cases"][0]["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 2, "{result}");
+    for trial in trials {
+        assert_eq!(trial["audit"]["clients"]["got_a_turn"], 6, "{trial}");
+    }
 }
