@@ -25,6 +25,7 @@ mod limits;
 pub mod listener;
 pub mod observe;
 mod own_directories;
+mod panics;
 mod quiet;
 pub mod reckoning;
 pub mod replay;

@@ -53,7 +53,14 @@ impl OwnDirectories {
             run: self.run.clone(),
         };
         let number = self.ledger.note(layout, noted.into())?;
-        let directory = DataDirectory::create(place, &self.run)?;
+        let directory = match DataDirectory::create(place, &self.run) {
+            Ok(directory) => directory,
+            Err(error) => {
+                // It is not there, and nobody needs to look for it.
+                self.ledger.gone(number)?;
+                return Err(error.into());
+            }
+        };
         self.directories
             .insert(place.to_path_buf(), (Some(directory), number));
         Ok(())
@@ -101,9 +108,13 @@ impl OwnDirectories {
     }
 
     /// Takes them all away. Returns what could not be, in words.
-    pub fn remove(self) -> Vec<String> {
+    pub fn remove(mut self) -> Vec<String> {
+        self.take_away()
+    }
+
+    fn take_away(&mut self) -> Vec<String> {
         let mut leftovers = Vec::new();
-        for (_, (directory, number)) in self.directories {
+        for (_, (directory, number)) in std::mem::take(&mut self.directories) {
             let Some(directory) = directory else {
                 // It goes with its volume.
                 let noted = self.ledger.gone(number);
@@ -131,5 +142,12 @@ impl OwnDirectories {
             }
         }
         leftovers
+    }
+}
+
+impl Drop for OwnDirectories {
+    fn drop(&mut self) {
+        // Left by an error that is to be told already: what stays is in the ledger.
+        let _ = self.take_away();
     }
 }

@@ -128,11 +128,22 @@ impl NotedSchemas {
     /// Drops all of them, the last first: a copy that is still being made holds what it is made of. Returns what could
     /// not be dropped, in words; `spindle clean` tries again.
     pub(super) fn remove(mut self) -> Vec<String> {
+        self.drop_all()
+    }
+
+    fn drop_all(&mut self) -> Vec<String> {
         let mut leftovers = Vec::new();
         while !self.noted.is_empty() {
             leftovers.extend(self.drop_last());
         }
         leftovers
+    }
+}
+
+impl Drop for NotedSchemas {
+    fn drop(&mut self) {
+        // Left by an error that is to be told already: what stays is in the ledger.
+        let _ = self.drop_all();
     }
 }
 

@@ -14,8 +14,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, mkdirat, open, openat, readlinkat, renameat,
-    stat, statat, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, Stat, fcntl_getfl, fcntl_setfl, fstat, mkdirat, open,
+    openat, readlinkat, renameat, stat, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -288,11 +288,22 @@ fn split(path: &Path) -> io::Result<(Directory, &str)> {
 /// # Errors
 /// It is no regular file, or larger than `bytes_max`; or the system's.
 pub fn read_named(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    read_up_to(&open_named(path)?, bytes_max)
+}
+
+/// Opens a regular file that a person named, to be read, links followed. Nothing else is opened: a pipe would wait for
+/// its other end, a device may do something.
+///
+/// # Errors
+/// It is no regular file ([`ErrorKind::InvalidInput`]); or the system's.
+pub fn open_named(path: &Path) -> io::Result<File> {
     must_be_regular(&stat(path)?)?;
     let flags = OFlags::RDONLY | WITHOUT_WAITING;
     let file = open(path, flags, Mode::empty())?;
     must_be_regular(&fstat(&file)?)?;
-    read_up_to(&file.into(), bytes_max)
+    // Only opening must not wait: readers, and programs that get it, know nothing of "try again".
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file.into())
 }
 
 /// The text of a regular file that a person named, links followed.

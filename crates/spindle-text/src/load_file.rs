@@ -129,7 +129,7 @@ impl LargeFile {
     /// It is another one by now, or is gone.
     pub fn open(&self) -> io::Result<File> {
         check_unchanged(&self.path, (self.bytes, self.changed_ns))?;
-        File::open(&self.path)
+        files::open_named(&self.path)
     }
 }
 
@@ -178,7 +178,7 @@ impl Dump {
     /// It is another one by now, or is gone.
     pub fn open(&self) -> io::Result<File> {
         self.check()?;
-        File::open(&self.path)
+        files::open_named(&self.path)
     }
 
     /// Whether it is still what it was.
@@ -228,7 +228,9 @@ fn form_of(path: &Path) -> io::Result<Option<DumpForm>> {
         return Ok(None);
     }
     let mut head = Vec::new();
-    File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
+    files::open_named(path)?
+        .take(HEAD_BYTES)
+        .read_to_end(&mut head)?;
     let compressed = COMPRESSED.iter().find(|(magic, _)| head.starts_with(magic));
     if let Some((_, tool)) = compressed {
         return Err(invalid(format!("it is compressed: unpack it with {tool}")));
@@ -247,7 +249,7 @@ fn form_of(path: &Path) -> io::Result<Option<DumpForm>> {
 
 /// Whether a dump that is text is whole: what is cut at the end of a line loads without an error.
 fn check_end(path: &Path, last: &str) -> io::Result<()> {
-    let mut file = File::open(path)?;
+    let mut file = files::open_named(path)?;
     let bytes = file.metadata()?.len();
     file.seek(SeekFrom::Start(bytes.saturating_sub(TAIL_BYTES)))?;
     let mut tail = Vec::new();
@@ -271,7 +273,7 @@ fn directory(path: &Path) -> io::Result<DumpForm> {
     }
     for entry in fs::read_dir(path)? {
         let file = entry?.path();
-        File::open(&file).map_err(|error| {
+        files::open_named(&file).map_err(|error| {
             io::Error::new(error.kind(), format!("{}: {error}", file.display()))
         })?;
     }

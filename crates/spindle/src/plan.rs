@@ -15,7 +15,7 @@ use spindle_experiment::specs_of;
 use spindle_experiment::{DatabaseSpec, Experiment, Layout, Matrix, deal, listed};
 use spindle_report::sentences::counted;
 use spindle_run::reckoning::{
-    Destinations, MachineMemory, Reckoning, Seen, file_system_of, trials_of,
+    Destinations, MachineMemory, ProcessNeeds, Reckoning, Seen, file_system_of, trials_of, try_out,
 };
 use spindle_run::schedule;
 use spindle_run::schemas::{Way, way_of};
@@ -36,6 +36,7 @@ pub struct Look {
 struct Known<'a> {
     facts: &'a Facts,
     memory: Option<MachineMemory>,
+    try_out: &'a dyn Fn(ProcessNeeds) -> [std::io::Result<()>; 2],
     file_system: &'a dyn Fn(&Path) -> Option<FsFacts>,
     /// Where the run's directory is to be.
     results: &'a Path,
@@ -53,6 +54,7 @@ pub fn look(experiment: &Experiment, results: &Path) -> std::io::Result<Look> {
     let known = Known {
         facts: &facts,
         memory: MachineMemory::look(),
+        try_out: &try_out,
         file_system: &file_system_of,
         results,
     };
@@ -125,6 +127,7 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
         can_be_used: &can_be_used,
         file_system: known.file_system,
         memory: known.memory,
+        try_out: known.try_out,
         results: known.results,
     });
     let databases = reckoning.databases.as_ref();
@@ -133,10 +136,8 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
         ToString::to_string,
     );
     let _ = writeln!(text, "{databases}");
-    let by = way.map_or_else(
-        || experiment.plan.restore.to_string(),
-        |way| way.to_string(),
-    );
+    let restore = || experiment.plan.restore.to_string();
+    let by = way.map_or_else(restore, |way| way.to_string());
     let _ = writeln!(text, "{}", trials(experiment, &by));
     let _ = write!(text, "{reckoning}");
     if let Some(price) = experiment.plan.restore.price() {
@@ -400,6 +401,7 @@ mod tests {
         };
         let known = Known {
             facts,
+            try_out: &|_| [Ok(()), Ok(())],
             memory: Some(MachineMemory {
                 all_bytes: 16 << 30,
                 available_bytes: 12 << 30,

@@ -5,8 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use spindle_text::files;
 
 use super::address::{Address, Parts, Password, Reach, read_port};
 use super::encryption::{Encryption, SYSTEM};
@@ -33,6 +36,9 @@ const OF_NO_INTEREST: [&str; 9] = [
     "keepalives_count",
     "tcp_user_timeout",
 ];
+
+/// None of these files is larger, bytes.
+const BYTES_MAX: u64 = 16 << 20;
 
 /// Of a service, for the whole system, where no variable says where (`PGSYSCONFDIR`).
 const SERVICES_OF_SYSTEM: [&str; 2] = [
@@ -195,7 +201,7 @@ fn service(name: &str, surroundings: &Surroundings) -> Result<Parts, EngineError
     let of_user = of_user.or_else(|| surroundings.at_home(".pg_service.conf"));
     let places: Vec<PathBuf> = of_user.into_iter().chain(of_system).collect();
     for place in &places {
-        let Ok(text) = std::fs::read_to_string(place) else {
+        let Some(text) = text_of(place)? else {
             continue;
         };
         if let Some(lines) = group(&text, &[name]) {
@@ -251,7 +257,7 @@ fn options(surroundings: &Surroundings) -> Result<Option<Parts>, EngineError> {
     let Some(path) = surroundings.at_home(".my.cnf") else {
         return Ok(None);
     };
-    let Ok(text) = std::fs::read_to_string(&path) else {
+    let Some(text) = text_of(&path)? else {
         return Ok(None);
     };
     // The clients' rule: whoever may write it might send us to another server.
@@ -289,6 +295,24 @@ fn options(surroundings: &Surroundings) -> Result<Option<Parts>, EngineError> {
         parts.socket = None;
     }
     Ok(Some(parts))
+}
+
+/// What such a file says; `None` where none can be read, or `/dev/null` stands for none. A pipe, which the
+/// servers' own clients do not read either, is told of: whoever names one believes that it is used.
+fn text_of(path: &Path) -> Result<Option<String>, EngineError> {
+    match files::read_text(path, BYTES_MAX) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::InvalidInput && !is_null(path) => {
+            let path = path.display();
+            Err(EngineError::refused(format!("cannot read {path}: {error}")))
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+fn is_null(path: &Path) -> bool {
+    path.canonicalize()
+        .is_ok_and(|path| path == Path::new("/dev/null"))
 }
 
 /// The lines `key = value` of groups of these names, the last of a key being the one that counts; `None` without such a
@@ -333,7 +357,7 @@ fn in_passfile(
     let Some(path) = path.or_else(|| surroundings.at_home(".pgpass")) else {
         return Ok(None);
     };
-    let Ok(text) = std::fs::read_to_string(&path) else {
+    let Some(text) = text_of(&path)? else {
         return Ok(None);
     };
     refuse_open(&path, 0o077, "read")?;
@@ -439,6 +463,27 @@ mod tests {
             let found = address.find_password_in(None, &self.surroundings());
             found.map_err(|error| error.to_string())
         }
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_file_is_told_of_and_makes_nobody_wait() {
+        let person = Person::with(&[]);
+        for name in ["passwords", ".my.cnf", ".pg_service.conf"] {
+            let made = std::process::Command::new("mkfifo")
+                .arg(person.home.path().join(name))
+                .status();
+            assert!(made.unwrap().success());
+        }
+        let passwords = person.home.path().join("passwords").display().to_string();
+        let person = person.and("PGPASSFILE", &passwords);
+        let refused = person.password("postgres://u@h/d").unwrap_err();
+        assert!(refused.contains("passwords: it is a pipe"), "{refused}");
+        for address in ["mariadb://u@h/d", "postgres://u@h/d?service=s"] {
+            let told = person.reads(address);
+            assert!(told.contains("it is a pipe (FIFO)"), "{told}");
+        }
+        let person = person.and("PGPASSFILE", "/dev/null");
+        assert_eq!(person.password("postgres://u@h/d").unwrap(), None);
     }
 
     fn set_mode(path: &Path, mode: u32) {

@@ -20,6 +20,7 @@ use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore,
     SignatureScheme, StreamOwned,
 };
+use spindle_text::files;
 use spindle_workload::SessionError;
 
 use super::address::{Address, Reach};
@@ -33,6 +34,9 @@ const SYSTEM_BUNDLES: [&str; 3] = [
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/ca-bundle.pem",
 ];
+
+/// No file of certificates or of a key is larger, bytes.
+const PEM_BYTES_MAX: u64 = 16 << 20;
 
 /// An encrypted connection.
 pub(crate) type Encrypted = StreamOwned<ClientConnection, TcpStream>;
@@ -206,7 +210,7 @@ fn unreadable(path: &Path, error: &dyn fmt::Display) -> EngineError {
 /// The certificates in a file.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, EngineError> {
     let wrong = |error: &dyn fmt::Display| unreadable(path, error);
-    let bytes = std::fs::read(path).map_err(|error| wrong(&error))?;
+    let bytes = files::read_named(path, PEM_BYTES_MAX).map_err(|error| wrong(&error))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
@@ -225,7 +229,8 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, EngineError> {
             &"others may read it, so it is not used: chmod 0600 it",
         ));
     }
-    PrivateKeyDer::from_pem_file(path).map_err(|error| wrong(&error))
+    let bytes = files::read_named(path, PEM_BYTES_MAX).map_err(|error| wrong(&error))?;
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| wrong(&error))
 }
 
 /// Those of them that can sign others.

@@ -16,6 +16,10 @@ use crate::env::{self, Env, Join, LocalFuture, ProcessStart, ProcessorUse};
 /// never a huge page.
 const STACK_BYTES: usize = 256 << 10;
 
+/// What the panic says when a process gets no thread: whoever catches it knows by this that it was no mistake of the
+/// program.
+pub const NO_THREAD: &str = "the system has no thread to give";
+
 /// The world of threads and the monotonic clock.
 #[derive(Debug)]
 pub struct RealEnv {
@@ -61,9 +65,9 @@ impl Env for RealEnv {
         let named = std::thread::Builder::new()
             .name(name.to_owned())
             .stack_size(STACK_BYTES);
-        named.spawn(body).unwrap_or_else(|error| {
-            panic!("process {name} needs a thread and got none: {error} (see ulimit -u and the cgroup's pids.max)")
-        });
+        named
+            .spawn(body)
+            .unwrap_or_else(|error| panic!("{NO_THREAD} for {name}: {error}"));
         join
     }
 

@@ -28,7 +28,7 @@ pub use block_on::block_on;
 pub use counted::CountedDevice;
 pub use counts::{IoCounts, WrittenBlocks};
 pub use delay::{Delay, DelayedDevice};
-pub use env::RealEnv;
+pub use env::{NO_THREAD, RealEnv};
 pub use error::FileError;
 pub use file::identify::{Caching, Identified, identify, identify_this};
 pub use file_device::FileDevice;

@@ -5,11 +5,13 @@
 mod databases;
 mod destination;
 mod memory;
+mod process;
 mod room;
 mod text;
 mod time;
 
 use std::fmt;
+use std::io;
 use std::path::Path;
 
 use spindle_experiment::DatabaseSpec;
@@ -19,6 +21,8 @@ use spindle_layout::plan::LookedAt;
 pub use databases::Databases;
 pub use destination::Destinations;
 pub use memory::{MachineMemory, Memory};
+pub(crate) use process::short_of;
+pub use process::{ProcessNeeds, try_out};
 pub use room::Room;
 pub use time::{Time, trials_of};
 
@@ -36,6 +40,8 @@ pub struct Seen<'a> {
     pub file_system: &'a dyn Fn(&Path) -> Option<FsFacts>,
     /// The machine's memory, if it tells.
     pub memory: Option<MachineMemory>,
+    /// Takes so many threads and files for a moment, see [`try_out`].
+    pub try_out: &'a dyn Fn(ProcessNeeds) -> [io::Result<()>; 2],
     /// Where the run's directory will be: a directory that is there.
     pub results: &'a Path,
 }
@@ -49,6 +55,7 @@ pub struct Reckoning {
     /// The devices that were looked at for it.
     pub looked_at: LookedAt,
     memory: Option<Memory>,
+    short_of: Vec<String>,
     time: Time,
 }
 
@@ -63,6 +70,7 @@ impl Reckoning {
         let memory = seen.memory.filter(|_| has_databases);
         Reckoning {
             memory: memory.map(|machine| Memory::of(machine, experiment, &databases, &rooms)),
+            short_of: process::shortages(experiment, seen.try_out),
             time: Time::of(seen, &databases),
             databases: match experiment.spec() {
                 DatabaseSpec::Kernel(_) | DatabaseSpec::Server(_) => Some(databases),
@@ -94,6 +102,7 @@ impl Reckoning {
             );
         }
         reasons.extend(self.memory.as_ref().and_then(Memory::refusal));
+        reasons.extend(self.short_of.iter().cloned());
         (!reasons.is_empty()).then(|| {
             format!(
                 "this machine has too little for the experiment, and nothing was made.\n{}",

@@ -18,8 +18,10 @@ use std::time::{Duration, Instant};
 use agents::Agents;
 use jiff::Timestamp;
 use spindle_experiment::Experiment;
+use spindle_layout::ledger;
 use spindle_layout::plan::LookedAt;
 use spindle_result::{Load, Phase};
+use spindle_system::SystemTree;
 use spindle_system::memory::MemoryBudget;
 use spindle_text::files::Directory;
 
@@ -29,12 +31,14 @@ use crate::journal::{Event, Journal, JournalError};
 use crate::layout_targets::{LayoutTargets, TargetError};
 use crate::limits::LayoutLimit;
 use crate::listener::{Listener, Nobody, Said};
+use crate::panics::{self, Panicked};
 use crate::quiet::Quiet;
-use crate::reckoning::Reckoning;
+use crate::reckoning::{self, Reckoning};
 use crate::replay::RunState;
 use crate::restored::DatabaseError;
 use crate::same_place;
 use crate::schedule;
+use crate::schemas::drop_recorded;
 
 /// Whether the person wants to stop is looked at as often in a pause.
 const PAUSE_LOOK: Duration = Duration::from_millis(100);
@@ -65,6 +69,17 @@ pub enum RunError {
     /// The dashboard that was asked for cannot be shown.
     #[error("the terminal on standard output cannot be taken for --watch: {0}")]
     Terminal(io::Error),
+    /// The system gave no thread, or a mistake of the program's own.
+    #[error(transparent)]
+    Panicked(#[from] Panicked),
+    /// The system does not give the threads or open files of a trial; found before anything was made.
+    #[error("this machine has too little for the experiment, and nothing was made.\n{0}")]
+    TooLittle(String),
+    /// Signals cannot be waited for.
+    #[error(
+        "no thread that waits for Ctrl-C can be started: {0} (see ulimit -u and ulimit -n). Nothing was made"
+    )]
+    Signals(io::Error),
     /// The person asked for it.
     #[error("interrupted")]
     Interrupted,
@@ -179,6 +194,10 @@ impl Runner {
         let mut state =
             RunState::of(&events).expect("a journal that opens begins with a run's start");
         state.forgive();
+        let short = reckoning::short_of(&state.experiment);
+        if !short.is_empty() {
+            return Err(RunError::TooLittle(short.join("\n")));
+        }
         let path = state.working_directory.clone();
         std::env::set_current_dir(&path)
             .map_err(|error| RunError::WorkingDirectory { path, error })?;
@@ -226,14 +245,33 @@ impl Runner {
     }
 
     fn run_and_finish(&mut self) -> Result<(), RunError> {
-        let run = self.run_trials();
+        // Also what a panic breaks off is removed: all that was made goes with what holds it.
+        let run = panics::told(|_| (), || self.run_trials());
         self.agents = Agents::default();
+        if run.is_err() {
+            self.take_away_again();
+        }
         run?;
         if !self.state.finished {
             self.note(Event::RunFinished)?;
         }
         self.listener.hear(Said::RunEnds);
         Ok(())
+    }
+
+    /// What a failed run could not take away while it lacked the same thing that it failed for, such as open files: it
+    /// has let go of everything by now.
+    fn take_away_again(&mut self) {
+        let (ledgers, tree) = (ledger::default_directory(), SystemTree::default());
+        match ledger::clean_run(&ledgers, &self.state.run, &tree, Some(drop_recorded)) {
+            Ok(None) => {}
+            Ok(Some(cleaned)) => {
+                let left = cleaned.not_ours.iter().chain(&cleaned.left);
+                let left: Vec<String> = left.map(|what| format!("warning: {what}")).collect();
+                left.iter().for_each(|what| self.say(what));
+            }
+            Err(error) => self.say(&format!("warning: {error}")),
+        }
     }
 
     /// The run directory.

@@ -19,7 +19,8 @@ use super::load::spread::SpreadLoad;
 use super::measurement::{Measurement, milliseconds};
 use super::protocol::{Order, Report, Task, TrialDatabase, TrialOutcome, Word};
 use super::start::start;
-use super::{limit_probe, open_loop, own_cost, panics};
+use super::{channel, limit_probe, open_loop, own_cost};
+use crate::panics;
 use spindle_result::TrialTimes;
 
 /// Carries out the order on standard input; the whole of the process.
@@ -40,16 +41,16 @@ pub fn run() -> ! {
         std::process::exit(1);
     };
     let report = match order {
-        Order::Trial(task) => panics::told(|| {
+        Order::Trial(task) => panics::told(channel::to_people, || {
             block_on(measure(&task, lines))
                 .map(|outcome| Report::Done(Box::new(outcome)))
                 .map_err(|error| with_full_disks(&task.database, error))
         }),
-        Order::OwnCost(task) => panics::told(|| {
+        Order::OwnCost(task) => panics::told(channel::to_people, || {
             exit_with_run(lines);
             Ok(Report::OwnCost(block_on(own_cost::measure(&task))?))
         }),
-        Order::LimitProbe(task) => panics::told(|| {
+        Order::LimitProbe(task) => panics::told(channel::to_people, || {
             exit_with_run(lines);
             let exceeded = block_on(limit_probe::probe(&task))?;
             Ok(Report::LimitProbed { exceeded })

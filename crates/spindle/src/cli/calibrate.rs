@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::Args;
@@ -383,7 +384,7 @@ fn carry_out_on_layouts(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
     let (out, is_json, is_quiet) = (asked.out.clone(), asked.json, asked.quiet);
     let mut settings = asked.settings()?;
     // What is made must be given back.
-    settings.interrupted = signals::interrupts(AtOnce::InCalibration);
+    settings.interrupted = waited_for()?;
     let out = out.as_deref().map(empty).transpose()?;
     let mut tell = |what: &str| {
         if !is_quiet {
@@ -450,10 +451,14 @@ impl Calibrate {
             // What is made to be read goes with the process; a device that is written must be given back.
             interrupted: match self.write_percent {
                 0 => Arc::default(),
-                _ => signals::interrupts(AtOnce::InCalibration),
+                _ => waited_for()?,
             },
         })
     }
+}
+
+fn waited_for() -> Result<Arc<AtomicBool>, CalibrateError> {
+    signals::interrupts(AtOnce::InCalibration).map_err(CalibrateError::System)
 }
 
 /// Keeps what was found, and prints it.

@@ -464,7 +464,10 @@ fn show_cleaning(dry_run: bool) -> ExitCode {
 }
 
 fn work_on_group(command: DiskGroupCommand) -> ExitCode {
-    let interrupted = signals::interrupts(AtOnce::OnGroup(command.files_to_make()));
+    let interrupted = match signals::interrupts(AtOnce::OnGroup(command.files_to_make())) {
+        Ok(interrupted) => interrupted,
+        Err(error) => return fail(&signals::not_waited_for(&error)),
+    };
     match disk_group::carry_out(command, &interrupted) {
         Ok(answer) => {
             if let Some(unseen) = &answer.unseen {
@@ -500,7 +503,10 @@ fn cut_power(experiment: &Experiment, asked: PowerCuts) -> ExitCode {
             _ => Scratch::Files,
         },
     };
-    let interrupted = signals::interrupts(AtOnce::InPowerCuts);
+    let interrupted = match signals::interrupts(AtOnce::InPowerCuts) {
+        Ok(interrupted) => interrupted,
+        Err(error) => return fail(&signals::not_waited_for(&error)),
+    };
     match power_cut::run(experiment, &options, &interrupted, &mut |what| {
         say::note(what);
     }) {

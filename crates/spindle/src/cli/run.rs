@@ -57,7 +57,7 @@ pub(super) fn begin(
         None => directory::create_named(Path::new(RUNS), &name_of_directory(&experiment)),
     };
     carry_out(directory, show, |directory, path| {
-        let interrupted = signals::interrupts(AtOnce::InRun(path));
+        let interrupted = interrupts(&directory, path)?;
         let listen = listener(shown, &interrupted);
         let runner = Runner::begin(experiment, directory, interrupted, listen)?;
         runner.foretell(&reckoning, show.brief)
@@ -70,9 +70,16 @@ pub(super) fn resume(directory: &Path, show: &Show, watch: bool) -> ExitCode {
         return no_terminal();
     };
     carry_out(directory::open_run(directory), show, |directory, path| {
-        let interrupted = signals::interrupts(AtOnce::InRun(path));
+        let interrupted = interrupts(&directory, path)?;
         let listen = listener(shown, &interrupted);
         Runner::go_on(directory, interrupted, listen)
+    })
+}
+
+fn interrupts(directory: &Directory, path: PathBuf) -> Result<Arc<AtomicBool>, RunError> {
+    signals::interrupts(AtOnce::InRun(path)).map_err(|error| {
+        directory.remove_if_made();
+        RunError::Signals(error)
     })
 }
 

@@ -1,7 +1,7 @@
 //! What the system tells the program from outside: stop (Ctrl-C, SIGTERM, the terminal is gone), and that a file would
 //! be larger than allowed. Handlers are set before anything is made.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,16 +23,20 @@ pub(super) const INTERRUPTED: u8 = 130;
 
 /// Set by the first Ctrl-C, SIGTERM or SIGHUP. The second ends the program at once, the terminal as it was, and says
 /// what is left behind and how it goes away.
-pub(super) fn interrupts(at_once: AtOnce) -> Arc<AtomicBool> {
+///
+/// # Errors
+/// The system gives no thread that waits for them.
+pub(super) fn interrupts(at_once: AtOnce) -> io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     let mut numbers = vec![SIGINT, SIGTERM];
     // `nohup spindle run ...` is to outlive its terminal.
     if !ignores_signal(&SystemTree::default(), SIGHUP) {
         numbers.push(SIGHUP);
     }
-    let mut signals = Signals::new(numbers).expect("these signals may be handled");
+    let mut signals = Signals::new(numbers)?;
     let interrupted = Arc::clone(&flag);
-    std::thread::spawn(move || {
+    let thread = std::thread::Builder::new();
+    thread.spawn(move || {
         for _ in signals.forever() {
             if interrupted.swap(true, Ordering::Relaxed) {
                 terminal::give_back();
@@ -43,13 +47,20 @@ pub(super) fn interrupts(at_once: AtOnce) -> Arc<AtomicBool> {
                 tell(at_once.first());
             }
         }
-    });
-    flag
+    })?;
+    Ok(flag)
+}
+
+/// Why nothing is begun without them.
+pub(super) fn not_waited_for(error: &io::Error) -> String {
+    format!(
+        "no thread that waits for Ctrl-C can be started: {error} (see ulimit -u and ulimit -n). Nothing was made"
+    )
 }
 
 /// On a line of its own where progress is written over.
 fn tell(text: &str) {
-    match std::io::stderr().is_terminal() {
+    match io::stderr().is_terminal() {
         true => say::over_the_line(text, true),
         false => say::note(text),
     }

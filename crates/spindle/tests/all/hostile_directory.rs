@@ -115,6 +115,57 @@ fn a_series_that_is_a_pipe_is_replaced() {
 }
 
 #[test]
+fn a_pipe_or_a_socket_makes_no_command_wait() {
+    let scene = Scene::new();
+    let at = |name: &str| scene.place.path().join(name);
+    make_fifo(&at("pipe"));
+    let _listener = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    fs::create_dir(at("dump")).unwrap();
+    fs::write(at("dump/toc.dat"), "").unwrap();
+    make_fifo(&at("dump/1.dat"));
+    fs::write(at("s.sql"), "select 1;").unwrap();
+    fs::write(
+        at("dump.toml"),
+        "[database]\nengine = \"postgres\"\n[workload]\nkind = \"script\"\nscripts = [\"s.sql\"]\n\
+         load = [\"dump\"]\n[[layout]]\nname = \"here\"\n",
+    )
+    .unwrap();
+    let by_url = "postgres://u@127.0.0.1:1/d?sslmode=verify-full&sslrootcert=pipe";
+    for arguments in [
+        &["plan", "pipe"][..],
+        &["run", "socket"],
+        &["powercut", "pipe"],
+        &["try", "pipe"],
+        &["try", ".", "--load", "pipe", "--script", "s.sql"],
+        &["try", ".", "--load", "s.sql", "--script", "socket"],
+        &["plan", "dump.toml"],
+        &["calibrate", "pipe"],
+        &["calibrate", "socket"],
+        &["calibrate", ".", "--control", "pipe", "--flushes"],
+        &["calibrate", ".", "--against", "pipe"],
+        &["calibrate", "--fio-json", "socket"],
+        &["diskgroup", "show", "--disk", "pipe"],
+        &["diskgroup", "check", "--disk", "socket"],
+        &["diskgroup", "create", "g", "pipe", "socket"],
+        &["import", "csvlog", "pipe", "--out", "imported"],
+        &["doctor", by_url],
+        &["report", "pipe"],
+        &["show", "socket"],
+        &["compare", "pipe", "pipe"],
+        &["resume", "socket"],
+        &["export", "pipe", "--format", "csv"],
+        &["history", "pipe"],
+        &["list", "socket"],
+    ] {
+        let said = scene.complaint(arguments);
+        let name = ["pipe", "socket", "1.dat"]
+            .iter()
+            .find(|name| said.contains(**name));
+        assert!(name.is_some(), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
 fn a_journal_that_is_no_file_of_the_directory_is_refused_by_every_command() {
     let scene = Scene::new();
     let journal = scene.run().join("journal.jsonl");

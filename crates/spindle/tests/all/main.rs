@@ -11,6 +11,7 @@ mod calibrate_writes;
 mod clients_counted;
 mod end_to_end;
 mod experiment_errors;
+mod few_resources;
 mod flush_honesty;
 mod full_disk;
 mod fuse_server;

@@ -92,8 +92,22 @@ pub fn atomic_write_bytes(path: &Path) -> Result<u32, FileError> {
     })
 }
 
+/// Looked at before it is opened: a pipe would wait for its other end, another device may do something.
+pub(in crate::real) fn must_be_storage(path: &Path) -> Result<(), FileError> {
+    let wrong = |error| FileError::system("open", path, error);
+    let found = std::fs::metadata(path).map_err(wrong)?.file_type();
+    if found.is_file() || found.is_block_device() {
+        return Ok(());
+    }
+    let reason = "it is neither a file nor a block device";
+    Err(wrong(io::Error::new(io::ErrorKind::InvalidInput, reason)))
+}
+
 /// The alignment found by reading with less and less of it.
 fn try_reads(path: &Path) -> DirectIo {
+    if must_be_storage(path).is_err() {
+        return DirectIo::Unknown;
+    }
     let file = match OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_DIRECT)
@@ -258,6 +272,17 @@ mod tests {
     fn the_parent_of_a_bare_name_is_here() {
         assert_eq!(parent(Path::new("data.dbf")), Path::new("."));
         assert_eq!(parent(Path::new("/u01/data.dbf")), Path::new("/u01"));
+    }
+
+    #[test]
+    fn a_pipe_is_not_opened_and_so_makes_nobody_wait() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        rustix::fs::mkfifoat(CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+        assert_eq!(direct_io(&pipe).unwrap(), DirectIo::Unknown);
+        let error = must_be_storage(&pipe).unwrap_err().to_string();
+        assert!(error.contains("neither a file nor"), "{error}");
+        assert!(must_be_storage(Path::new("/dev/null")).is_err());
     }
 
     #[test]

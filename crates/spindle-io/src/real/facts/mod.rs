@@ -13,6 +13,7 @@ use rustix::process::Resource;
 
 pub use super::queue::aio::libaio_available;
 pub use super::queue::ring::io_uring_available;
+pub(in crate::real) use direct::must_be_storage;
 pub(super) use direct::parent;
 pub use direct::{DirectIo, DirectProbe, atomic_write_bytes, direct_io, direct_probe};
 pub use extents::{Extents, SeenBy, extents};

@@ -181,6 +181,7 @@ impl Drop for OpenFile {
 /// Without keeping the time of access, which costs each read a look at the clock, where the file is the caller's: only
 /// its owner may ask for that.
 fn open_with(path: &Path, caching: Caching, options: &mut OpenOptions) -> Result<File, FileError> {
+    facts::must_be_storage(path)?;
     let flags = match caching {
         Caching::Buffered => 0,
         Caching::Direct => libc::O_DIRECT,

@@ -14,11 +14,10 @@ mod tests;
 mod told;
 mod wording;
 
-use std::fs::File;
 use std::io::{BufReader, ErrorKind, Write as _};
 use std::path::Path;
 
-use spindle_text::files::Directory;
+use spindle_text::files::{self, Directory};
 use spindle_text::plain::one_line;
 use spindle_workload::replay::recording;
 use spindle_workload::sql::Dialect;
@@ -94,11 +93,7 @@ pub struct AskedLog<'a> {
 pub fn log(asked: &AskedLog<'_>) -> Result<String, String> {
     let name = asked.file.display();
     let unread = |error: std::io::Error| format!("cannot read {name}: {error}");
-    let found = std::fs::metadata(asked.file).map_err(unread)?;
-    if !found.is_file() {
-        return Err(format!("{name} is no file"));
-    }
-    let file = File::open(asked.file).map_err(unread)?;
+    let file = files::open_named(asked.file).map_err(unread)?;
     let mut recorder = Recorder::new(asked.form.dialect(), asked.database);
     let mut lines = Lines::new(BufReader::with_capacity(1 << 20, file));
     let read = match asked.form {
