@@ -78,7 +78,11 @@ fn needs(experiment: &Experiment) -> ProcessNeeds {
 }
 
 fn of_layout(experiment: &Experiment, layout: usize) -> ProcessNeeds {
-    let clients = experiment.workload.clients_max();
+    // Those of load machines take theirs there.
+    let clients = match experiment.load.is_empty() {
+        true => experiment.workload.clients_max(),
+        false => 0,
+    };
     match &experiment.database_of(layout).spec {
         DatabaseSpec::Kernel(kernel) => {
             // Of the data and of the redo.
