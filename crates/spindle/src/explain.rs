@@ -12,6 +12,8 @@ const GLOSSARY: &str = include_str!("../../../docs/glossary.md");
 /// Sections of the glossary that are for those who change the code.
 const NOT_FOR_REPORTS: &str = "## The code";
 const WIDTH: usize = 76;
+/// Lower halves of columns' heads that are no words.
+const UNITS: [&str; 4] = ["%", "/s", "ms", "rd/wr"];
 
 /// A word, or several for one thing, and what it means.
 struct Entry {
@@ -20,8 +22,17 @@ struct Entry {
     meaning: String,
 }
 
-/// What a word means; `None` for one that nobody knows here.
+/// What a word means, or each of two where one stands in brackets behind the other, as waits of servers do: `WALSync
+/// (log file sync)`. `None` for one that nobody knows here.
 pub fn explain(word: &str) -> Option<String> {
+    of_one(word).or_else(|| {
+        let (name, nearest) = word.trim().strip_suffix(')')?.split_once(" (")?;
+        let both = [name, nearest].into_iter().filter_map(of_one);
+        Some(both.collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty())
+    })
+}
+
+fn of_one(word: &str) -> Option<String> {
     let wanted = plain(word);
     let entries = entries();
     let is_it = |entry: &&Entry| entry.words.iter().any(|word| plain(word) == wanted);
@@ -88,12 +99,16 @@ fn entries() -> Vec<Entry> {
         meaning: format!("{text} What helps: {remedy}"),
     }));
     entries.extend(COLUMNS.iter().map(|column| {
-        let short = column.short.join(" ").trim().to_owned();
+        let [above, below] = column.short.map(str::to_owned);
+        let short = format!("{above} {below}").trim().to_owned();
+        let mut words = vec![short, column.title.to_owned(), above, below];
+        words.dedup();
+        words.retain(|word| word.len() > 1 && !UNITS.contains(&word.as_str()));
         let legend = column
             .legend
             .map_or(String::new(), |legend| format!(" ({legend})"));
         Entry {
-            words: vec![short, column.title.to_owned()],
+            words,
             section: "Columns".to_owned(),
             meaning: format!("A column of the table: {}{legend}.", column.title),
         }
@@ -196,6 +211,47 @@ mod tests {
                 explain(word).is_some(),
                 "{word} is not explained: add it to docs/glossary.md"
             );
+        }
+    }
+
+    /// Names of waits in the sources of servers.
+    fn waits_of_servers() -> Vec<String> {
+        let postgres = include_str!("../../spindle-engines/src/postgres/waits.rs");
+        let list = postgres.split("const KNOWN").nth(1).unwrap();
+        let list = list.split("];").next().unwrap();
+        let quoted: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
+        let known = quoted.chunks(3).filter(|known| !known[2].is_empty());
+        let of_postgres = known.map(|known| known[1].to_owned());
+        let mariadb = include_str!("../../spindle-engines/src/mariadb/waits.rs");
+        let of_mariadb = mariadb.split('"').filter_map(|text| {
+            let (name, nearest) = text.split_once(" (")?;
+            nearest.ends_with(')').then(|| name.to_owned())
+        });
+        of_postgres.chain(of_mariadb).collect()
+    }
+
+    #[test]
+    fn what_servers_wait_for_is_explained() {
+        let waits = waits_of_servers();
+        assert!(waits.len() > 40, "{waits:?}");
+        for wait in waits {
+            assert!(
+                explain(&wait).is_some(),
+                "{wait} is not explained: add it to docs/glossary.md"
+            );
+        }
+        let both = explain("WALSync (log file sync)").unwrap();
+        assert!(both.starts_with("WALSync"), "{both}");
+        assert!(both.contains("\nlog file sync"), "{both}");
+        assert_eq!(explain("flux (flow)"), None);
+    }
+
+    #[test]
+    fn what_a_table_shows_is_explained() {
+        let words = "may be damaged,unknown,all commits,all but the last,knee,dominated,tied,clients,us/sy/wa,blk rd,\
+                     log wr,DB/dev,+-,power cut,failed";
+        for word in words.split(',') {
+            assert!(explain(word).is_some(), "{word}");
         }
     }
 
