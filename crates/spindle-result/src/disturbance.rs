@@ -3,7 +3,7 @@
 //! is grave is said first, with its figure; the rest is a warning. The thresholds stand here, and nowhere else.
 
 use super::device_drift;
-use super::doubt::doubt;
+use super::doubt::{Doubt, doubt};
 use super::findings::is_device_saturated;
 use super::findings::{PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT};
 use super::wording::{case_label, rounds_where};
@@ -197,7 +197,9 @@ fn set_aside(result: &RunResult, case: &Case) -> Option<String> {
 
 /// Trials that count although they lasted too long, because every try did.
 fn overlong(result: &RunResult, case: &Case) -> Option<String> {
-    let rounds = rounds_where(case, |trial| doubt(trial).is_some())?;
+    let rounds = rounds_where(case, |trial| {
+        matches!(doubt(trial), Some(Doubt::Overlong { .. }))
+    })?;
     Some(format!(
         "{} ({rounds}): the trial lasted over 10 % longer than asked, every time it was tried. The machine is overloaded: use \
          fewer clients, or stop other programs.",

@@ -1,6 +1,6 @@
-//! Trials that say nothing of their layout: the process or the machine stood still meanwhile, or the trial lasted much
-//! longer than asked. Such a trial is set aside and measured again; it stays in the journal and in the result, and
-//! counts for nothing.
+//! Trials that say nothing of their layout: the process or the machine stood still meanwhile, the trial lasted much
+//! longer than asked, or no transaction was committed in it. Such a trial is set aside and measured again; it stays in
+//! the journal and in the result, and counts for nothing.
 
 use std::fmt;
 
@@ -34,6 +34,8 @@ pub enum Doubt {
         /// Seconds that were asked for.
         asked_s: f64,
     },
+    /// No transaction was committed: the storage stood still, or the time is too short for the layout.
+    Idle,
 }
 
 impl fmt::Display for Doubt {
@@ -50,6 +52,7 @@ impl fmt::Display for Doubt {
             Doubt::Overlong { lasted_s, asked_s } => {
                 write!(f, "it lasted {lasted_s:.1} s instead of {asked_s:.1} s")
             }
+            Doubt::Idle => f.write_str("no transaction was committed"),
         }
     }
 }
@@ -68,6 +71,10 @@ pub fn doubt(trial: &Trial) -> Option<Doubt> {
             });
         }
     }
+    // A query that did not end is told by its own name.
+    if trial.tpm <= 0.0 && trial.queries.is_none() {
+        return Some(Doubt::Idle);
+    }
     let (lasted_ms, asked_ms) = (times.measured_ms as f64, conditions.asked_ms? as f64);
     (lasted_ms - asked_ms > (LATE_PART * asked_ms).max(LATE_MIN_MS)).then_some(Doubt::Overlong {
         lasted_s: lasted_ms / 1e3,
@@ -77,7 +84,7 @@ pub fn doubt(trial: &Trial) -> Option<Doubt> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Conditions, Standstill, TrialTimes, sample};
+    use super::super::{Conditions, QueryRun, Standstill, TrialTimes, sample};
     use super::*;
 
     fn trial(still_ms: u64, measured_ms: u64, asked_ms: Option<u64>) -> Trial {
@@ -105,6 +112,22 @@ mod tests {
         assert!(is_doubted(200, 500));
         assert!(!is_doubted(190, 500), "what any system does");
         assert!(!is_doubted(900, 20_000) && is_doubted(1100, 20_000));
+    }
+
+    #[test]
+    fn a_trial_without_a_commit_is_in_doubt_unless_queries_are_what_it_measures() {
+        let mut idle = trial(0, 900, Some(900));
+        assert_eq!(doubt(&idle), None);
+        idle.figures.tpm = 0.0;
+        assert_eq!(doubt(&idle), Some(Doubt::Idle));
+        idle.figures.queries = Some(QueryRun {
+            times: Vec::new(),
+            geometric_mean_s: None,
+            power: None,
+            throughput: None,
+            temporary_bytes: None,
+        });
+        assert_eq!(doubt(&idle), None);
     }
 
     #[test]

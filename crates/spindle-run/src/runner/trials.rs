@@ -8,7 +8,7 @@ use rand_xoshiro::rand_core::RngCore;
 use spindle_experiment::Experiment;
 use spindle_io::env::seeded_rng;
 use spindle_result::{
-    Conditions, DeviceProbe, Doubt, Load, QuietWait, TRIES_MAX, TrialTimes, doubt,
+    Conditions, DeviceProbe, Doubt, Load, QuietWait, TRIES_MAX, Trial, TrialTimes, doubt,
 };
 use spindle_system::DeviceNumber;
 use spindle_system::memory::MemoryBudget;
@@ -219,10 +219,17 @@ impl Runner {
         let (layout, load) = case;
         let trial = Box::new(finished.trial);
         let is_last = self.state.tries(case, trial.round) + 1 >= TRIES_MAX;
-        let is_taken = is_last || !has_time_to_repeat(&self.state, &trial);
-        let reason = match doubt(&trial) {
+        let is_idle = |trial: &Trial| doubt(trial) == Some(Doubt::Idle);
+        let is_idle_case = self.state.finished(case).any(is_idle);
+        let doubt = doubt(&trial);
+        let is_taken = match doubt {
+            // A layout that commits nothing, however often it is tried, has failed; time alone is no reason for that.
+            Some(Doubt::Idle) => is_last || is_idle_case,
+            _ => is_last || !has_time_to_repeat(&self.state, &trial),
+        };
+        let reason = match doubt {
             // Its throughput is of the time that it lasted: better than none, and a warning tells.
-            Some(Doubt::Overlong { .. }) if is_taken => None,
+            Some(Doubt::Overlong { .. } | Doubt::Idle) if is_taken => None,
             doubt => doubt.map(|doubt| doubt.to_string()),
         };
         if let Some(reason) = reason {

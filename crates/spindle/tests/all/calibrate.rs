@@ -223,7 +223,15 @@ fn a_directory_is_measured_and_left_as_it_was() {
     let _shared = beside_others();
     let directory = own_directory();
     let arguments = [".", "--time", "10s", "--size", "32MiB", "--json"];
-    let ended = calibrate(&arguments, directory.path());
+    // A disk that stands still for as long as a load lasts has no figures of it: then it is asked again.
+    let mut ended = calibrate(&arguments, directory.path());
+    for _ in 0..3 {
+        let said = String::from_utf8_lossy(&ended.stdout);
+        if !(said.contains("\"flushes_per_s\": 0.0,") || said.contains("\"flushes_per_s\":0.0,")) {
+            break;
+        }
+        ended = calibrate(&arguments, directory.path());
+    }
     if String::from_utf8_lossy(&ended.stderr).contains("refuses O_DIRECT") {
         spindle_harness::skip("direct I/O in the tests' directory");
         return;
