@@ -7,7 +7,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TryS
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A line has no more. The longest of an agent is a look, and has a few thousand.
+/// A line has no more. The longest are a load machine's: two histograms, each of some 20,000 buckets where times are
+/// from microseconds to seconds, and what 4096 clients were promised. An agent's have a few thousand.
 const LINE_BYTES_MAX: usize = 1 << 20;
 /// Lines that wait to be taken have no more: the looks of a trial are a hundredth of it.
 const WAITING_BYTES_MAX: usize = 64 << 20;

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use spindle_engines::sql::ServerKind;
 
-use super::port::Port;
+use super::port::{FarPort, Port};
 use super::scene::{PASSWORD, Scene, told};
 use super::sshd::Sshd;
 
@@ -56,6 +57,8 @@ impl Drop for Busy {
 struct Stage {
     one: Sshd,
     two: Sshd,
+    /// The long way to the second, if there is one.
+    way: Option<FarPort>,
     port: Port,
     scene: Scene,
 }
@@ -71,13 +74,27 @@ impl Stage {
         let top = scene.place.path();
         let one = Sshd::below(&top.join("machine-one"))?;
         let two = Sshd::with(&top.join("machine-two"), of_second)?;
-        one.know(&two);
+        one.know(&two, two.port);
         Some(Stage {
             port: Port::before(&scene.socket(".s.PGSQL.5432")),
             one,
             two,
+            way: None,
             scene,
         })
+    }
+
+    /// What is said to the second machine, and what it says, takes so long from now on.
+    fn move_second_away(&mut self, delay: Duration) {
+        let way = FarPort::before(self.two.port, delay);
+        self.one.know(&self.two, way.number);
+        self.way = Some(way);
+    }
+
+    /// The second machine, as an experiment names it.
+    fn second(&self) -> String {
+        let number = self.way.as_ref().map_or(self.two.port, |way| way.number);
+        format!("ssh://127.0.0.1:{number}")
     }
 
     /// An experiment with both machines: the second has twice as many clients.
@@ -97,7 +114,7 @@ impl Stage {
              [[load]]\nhost = \"{}\"\n\
              [[load]]\nhost = \"{}\"\nweight = {weight}\nidentity_file = \"{}\"\n",
             self.one.host(),
-            self.two.host(),
+            self.second(),
             key.display()
         );
         self.scene.write(name, &text);
@@ -149,6 +166,14 @@ impl Stage {
         assert!(idle.arg(worker.to_string()).status().unwrap().success());
     }
 
+    /// What the journal says of a trial that failed.
+    fn failed_trial(&self, out: &str) -> String {
+        let journal = self.scene.place.path().join(out).join("journal.jsonl");
+        let journal = std::fs::read_to_string(journal).unwrap();
+        let failed = journal.lines().find(|line| line.contains("trial_failed"));
+        failed.expect(&journal).to_owned()
+    }
+
     fn assert_nothing_stays(&self) {
         self.one.assert_nothing_stays();
         self.two.assert_nothing_stays();
@@ -196,6 +221,29 @@ fn clients_on_two_machines_are_one_load() {
         assert!(notes.contains(&format!("load machine {host}: ")), "{notes}");
     }
     assert!(notes.contains("4 of 6 clients"), "{notes}");
+}
+
+/// A round trip takes longer than moments may differ: that is said, and all is measured as ever.
+#[test]
+fn a_machine_far_away_takes_part_and_is_named() {
+    let Some(mut stage) = Stage::with(OTHER_CLOCK) else {
+        return;
+    };
+    stage.move_second_away(Duration::from_millis(30));
+    stage.write("far.toml", "clients = 6\nread_percent = 0", "2s");
+    let done = stage.run("far.toml", "far");
+    assert!(done.status.success(), "{}", told(&done));
+    stage.assert_nothing_stays();
+    let trial = trial(&stage.scene.result("far"));
+    let clients = &trial["audit"]["clients"];
+    assert_eq!(clients["got_a_turn"], 6, "{trial}");
+    let at_work = clients["in_transactions"].as_f64().unwrap();
+    assert!((5.0..=6.1).contains(&at_work), "{trial}");
+    let named = format!(
+        "load machine {}: its clock is known to within",
+        stage.second()
+    );
+    assert!(trial["warnings"].to_string().contains(&named), "{trial}");
 }
 
 #[test]
@@ -250,16 +298,14 @@ fn a_machine_that_is_killed_fails_its_trial_by_name() {
     let going = stage.begin("killed.toml", "killed");
     stage.assert_no_password_in_processes();
     let worker = stage.two.wait_for_agents(1)[0];
-    let worker = rustix::process::Pid::from_raw(worker as i32).unwrap();
-    rustix::process::kill_process(worker, rustix::process::Signal::KILL).unwrap();
+    let worker = Pid::from_raw(worker as i32).unwrap();
+    rustix::process::kill_process(worker, Signal::KILL).unwrap();
     let done = going.wait_with_output().unwrap();
     stage.assert_nothing_stays();
     stage.scene.assert_no_password_in("killed");
-    let journal = stage.scene.place.path().join("killed/journal.jsonl");
-    let journal = std::fs::read_to_string(journal).unwrap();
-    let failed = journal.lines().find(|line| line.contains("trial_failed"));
-    let said = format!("load machine {}: the connection ended", stage.two.host());
-    assert!(failed.is_some_and(|line| line.contains(&said)), "{journal}");
+    let failed = stage.failed_trial("killed");
+    let said = format!("load machine {}: the connection ended", stage.second());
+    assert!(failed.contains(&said), "{failed}");
     assert!(told(&done).contains(&said), "{}", told(&done));
     assert!(
         stage.scene.ledgers().is_empty(),
@@ -269,16 +315,36 @@ fn a_machine_that_is_killed_fails_its_trial_by_name() {
 }
 
 #[test]
-fn a_run_that_is_killed_leaves_no_load_machine_at_work() {
+fn a_server_that_is_gone_is_said_by_a_machine_whose_clients_noticed() {
+    let Some(mut stage) = Stage::with("") else {
+        return;
+    };
+    stage.write("cut.toml", "clients = 6\nread_percent = 0", "60s");
+    let going = stage.begin("cut.toml", "cut");
+    stage.port.cut();
+    let done = going.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(3), "{}", told(&done));
+    stage.assert_nothing_stays();
+    let failed = stage.failed_trial("cut");
+    assert!(failed.contains("load machine ssh://127.0.0.1:"), "{failed}");
+    assert!(failed.contains("connection"), "{failed}");
+}
+
+#[test]
+fn a_run_that_is_killed_or_interrupted_leaves_no_load_machine_at_work() {
     let Some(stage) = Stage::with("") else { return };
     stage.write("gone.toml", "clients = 6\nread_percent = 0", "60s");
-    let mut going = stage.begin("gone.toml", "gone");
-    going.kill().unwrap();
-    going.wait().unwrap();
-    stage.assert_nothing_stays();
-    let ours =
-        "select 'gone' where not exists (select from pg_stat_activity where usename = 'lab')";
-    stage.scene.wait_for(ours);
+    for (out, signal) in [("killed", Signal::KILL), ("stopped", Signal::INT)] {
+        let mut going = stage.begin("gone.toml", out);
+        rustix::process::kill_process(Pid::from_child(&going), signal).unwrap();
+        let ended = going.wait().unwrap();
+        let code = (signal == Signal::INT).then_some(130);
+        assert_eq!(ended.code(), code, "{out}");
+        stage.assert_nothing_stays();
+        let ours =
+            "select 'gone' where not exists (select from pg_stat_activity where usename = 'lab')";
+        stage.scene.wait_for(ours);
+    }
     let cleaned = stage.command(&["clean"]).output().unwrap();
     assert!(cleaned.status.success(), "{}", told(&cleaned));
 }

@@ -1,12 +1,14 @@
-//! A port of this machine behind which a server's socket lies: it can be cut off and opened again, as a network is.
+//! A port of this machine behind which a server's socket lies: it can be cut off and opened again, as a network is. And
+//! one behind which another port lies, far away.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 type Connections = Arc<Mutex<Vec<(TcpStream, UnixStream)>>>;
 
@@ -95,4 +97,72 @@ fn carry(mut from: impl Read, mut to: impl Write) {
             return;
         }
     }
+}
+
+/// A port of this machine behind which another one lies. What is sent arrives, as it was sent, so much later.
+pub struct FarPort {
+    pub number: u16,
+    is_over: Arc<AtomicBool>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl FarPort {
+    pub fn before(port: u16, delay: Duration) -> FarPort {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let number = listener.local_addr().unwrap().port();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&is_over);
+        let accepting = std::thread::spawn(move || {
+            for near in listener.incoming() {
+                if told.load(Ordering::Relaxed) {
+                    return;
+                }
+                let (near, far) = (near.unwrap(), TcpStream::connect(("127.0.0.1", port)));
+                let Ok(far) = far else { continue };
+                carry_late(&near, &far, delay);
+                carry_late(&far, &near, delay);
+            }
+        });
+        FarPort {
+            number,
+            is_over,
+            accepting: Some(accepting),
+        }
+    }
+}
+
+impl Drop for FarPort {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        // It wakes up by a last connection. Those that there are end with their ends.
+        let _ = TcpStream::connect(("127.0.0.1", self.number));
+        if let Some(accepting) = self.accepting.take() {
+            accepting.join().unwrap();
+        }
+    }
+}
+
+fn carry_late(from: &TcpStream, to: &TcpStream, delay: Duration) {
+    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+    to.set_nodelay(true).unwrap();
+    let (sender, on_the_way) = mpsc::channel::<(Instant, Vec<u8>)>();
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; 64 << 10];
+        while let Ok(bytes @ 1..) = from.read(&mut buffer) {
+            let piece = (Instant::now() + delay, buffer[..bytes].to_vec());
+            if sender.send(piece).is_err() {
+                return;
+            }
+        }
+    });
+    std::thread::spawn(move || {
+        for (due, piece) in on_the_way {
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            if to.write_all(&piece).is_err() {
+                break;
+            }
+        }
+        // The other end may be gone.
+        let _ = to.shutdown(Shutdown::Write);
+    });
 }

@@ -107,11 +107,12 @@ impl Sshd {
         self.top.join("user-key")
     }
 
-    /// Has its client know another host, too; the key for that is the caller's to name.
-    pub fn know(&self, other: &Sshd) {
+    /// Has its client know another host, too, by the port through which it is come to. The key for that is the caller's
+    /// to name.
+    pub fn know(&self, other: &Sshd, port: u16) {
         let known = |of: &Sshd| fs::read_to_string(of.top.join("known_hosts")).unwrap();
-        let both = known(self) + &known(other);
-        fs::write(self.top.join("known_hosts"), both).unwrap();
+        let of_other = known(other).replace(&format!("]:{} ", other.port), &format!("]:{port} "));
+        fs::write(self.top.join("known_hosts"), known(self) + &of_other).unwrap();
     }
 
     /// A search path that has a client which knows it.
