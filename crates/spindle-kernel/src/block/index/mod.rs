@@ -14,6 +14,8 @@
 //!
 //! The first block of an index is its header, level 255: first free block (8) and first block never used (4).
 
+use std::cmp::Ordering;
+
 use super::{
     BlockAddress, BlockKind, HEADER_BYTES, RowId, format, get_u16, get_u32, get_u64, kind, put,
 };
@@ -285,17 +287,27 @@ pub fn key_of(block: &[u8], entry: &Entry<'_>) -> Vec<u8> {
 /// Where the entry of a place is, which the node covers; else where it would be put.
 pub fn find(block: &[u8], place: Place<'_>) -> Result<u16, u16> {
     let suffix = &place.key[size(block, 8).min(place.key.len())..];
+    let starts = &block[directory(block)..];
     let (mut from, mut to) = (0, count(block));
     while from < to {
         let middle = from + (to - from) / 2;
-        let entry = entry(block, middle);
-        match (entry.suffix, entry.row).cmp(&(suffix, place.row)) {
-            std::cmp::Ordering::Less => from = middle + 1,
-            std::cmp::Ordering::Equal => return Ok(middle),
-            std::cmp::Ordering::Greater => to = middle,
+        let stored = &block[usize::from(get_u16(starts, 2 * usize::from(middle)))..];
+        match stored_order(stored, suffix, place.row) {
+            Ordering::Less => from = middle + 1,
+            Ordering::Equal => return Ok(middle),
+            Ordering::Greater => to = middle,
         }
     }
     Err(from)
+}
+
+/// How the entry at the beginning of `stored` stands to a place, without reading more of it than that takes.
+fn stored_order(stored: &[u8], suffix: &[u8], row: RowId) -> Ordering {
+    let head = get_u16(stored, 0);
+    let length = stored_bytes(usize::from(head & LENGTH), head & NUMBERED != 0);
+    let key = &stored[length - usize::from(head & LENGTH)..length];
+    key.cmp(suffix)
+        .then_with(|| RowId::from_bytes(&stored[2..]).cmp(&row))
 }
 
 /// Where in a branch the child is that covers a place: its position and its address.
