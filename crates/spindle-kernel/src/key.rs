@@ -22,18 +22,36 @@ pub(crate) struct Key {
 impl Key {
     /// The key of a row. Error when the row ends before the last part begins.
     pub(crate) fn of(&self, row: &[u8]) -> Result<Vec<u8>> {
-        let mut key = Vec::new();
-        for (number, part) in self.parts.iter().enumerate() {
+        let bytes = self.parts.iter().map(|part| usize::from(part.bytes)).sum();
+        let mut key = Vec::with_capacity(bytes);
+        for part in self.parts_of(row) {
+            key.extend_from_slice(part?);
+        }
+        Ok(key)
+    }
+
+    /// True when that is the key of a row. Errors as [`Key::of`].
+    pub(crate) fn is_of(&self, row: &[u8], key: &[u8]) -> Result<bool> {
+        let mut rest = key;
+        for part in self.parts_of(row) {
+            match rest.strip_prefix(part?) {
+                Some(after) => rest = after,
+                None => return Ok(false),
+            }
+        }
+        Ok(rest.is_empty())
+    }
+
+    fn parts_of<'a>(&'a self, row: &'a [u8]) -> impl Iterator<Item = Result<&'a [u8]>> {
+        self.parts.iter().enumerate().map(|(number, part)| {
             let is_last = number + 1 == self.parts.len();
             let Range { start, end } = range(part);
             let end = if is_last { end.min(row.len()) } else { end };
-            let bytes = row.get(start..end).ok_or_else(|| KernelError::NoKey {
+            row.get(start..end).ok_or_else(|| KernelError::NoKey {
                 index: self.index.clone(),
                 row_bytes: row.len(),
-            })?;
-            key.extend_from_slice(bytes);
-        }
-        Ok(key)
+            })
+        })
     }
 
     fn has_bytes(&self, bytes: &Range<usize>) -> bool {
@@ -93,6 +111,10 @@ mod tests {
         assert_eq!(key().of(b"0123456789abcd").unwrap(), b"450189ab");
         assert_eq!(key().of(b"012345678").unwrap(), b"45018");
         assert_eq!(key().of(b"01234567").unwrap(), b"4501");
+        let is_of = |row: &[u8], of| key().is_of(row, of).unwrap();
+        assert!(is_of(b"0123456789abcd", b"450189ab") && is_of(b"012345678", b"45018"));
+        assert!(!is_of(b"012345678", b"4501") && !is_of(b"012345678", b"450189"));
+        assert!(!is_of(b"012345678", b"45028") && key().is_of(b"0123456", b"4501").is_err());
         assert!(matches!(
             key().of(b"0123456"),
             Err(KernelError::NoKey { row_bytes: 7, .. })

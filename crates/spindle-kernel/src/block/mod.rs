@@ -69,6 +69,14 @@ pub struct RowId {
 impl RowId {
     /// Bytes of a rowid as stored.
     pub const BYTES: usize = 8;
+    /// After every row's.
+    pub const MAX: RowId = RowId {
+        address: BlockAddress {
+            file: u16::MAX,
+            block: u32::MAX,
+        },
+        slot: u16::MAX,
+    };
 
     /// As stored: datafile (2), block (4), slot (2).
     pub fn to_bytes(self) -> [u8; RowId::BYTES] {

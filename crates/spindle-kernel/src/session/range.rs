@@ -3,6 +3,7 @@
 //! only when the version that is seen has the entry's key. So a statement sees through an index just what it would by a
 //! scan.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -16,7 +17,10 @@ use crate::index::Index;
 
 /// Some rows of a leaf that may be in a range.
 struct Candidates {
-    rows: Vec<(Vec<u8>, RowId)>,
+    /// Their keys, one after the other.
+    keys: Vec<u8>,
+    /// Where the key of each ends, and its rowid.
+    rows: Vec<(usize, RowId)>,
     /// Where the next leaf begins; `None`: the range ends here.
     next: Option<(Vec<u8>, RowId)>,
 }
@@ -62,21 +66,32 @@ impl Session {
         mut read: impl FnMut(&[u8], RowId, &[u8]) -> ControlFlow<()>,
     ) -> Result<()> {
         let statement = self.statement(scn);
-        let mut next = Some((from.to_vec(), Place::FIRST.row));
-        while let Some((key, row)) = next {
-            let place = Place { key: &key, row };
+        let mut next = (Cow::Borrowed(from), Place::FIRST.row);
+        loop {
+            let place = Place {
+                key: &next.0,
+                row: next.1,
+            };
             let candidates = self.candidates(index, place, to).await?;
-            for (key, row) in candidates.rows {
-                let Some(bytes) = self.row_as_of(statement, row).await? else {
-                    continue;
+            let mut start = 0;
+            for (end, row) in candidates.rows {
+                let key = &candidates.keys[std::mem::replace(&mut start, end)..end];
+                let read = |bytes: &[u8]| -> Result<ControlFlow<()>> {
+                    Ok(match index.key().is_of(bytes, key)? {
+                        true => read(key, row, bytes),
+                        false => ControlFlow::Continue(()),
+                    })
                 };
-                if index.key_of(&bytes)? == key && read(&key, row, &bytes).is_break() {
+                let done = self.read_as_of(scn, || statement, row, read).await?;
+                if done.transpose()?.is_some_and(|done| done.is_break()) {
                     return Ok(());
                 }
             }
-            next = candidates.next;
+            match candidates.next {
+                Some((key, row)) => next = (Cow::Owned(key), row),
+                None => return Ok(()),
+            }
         }
-        Ok(())
     }
 
     /// What the leaf of a place has from there on.
@@ -95,21 +110,40 @@ impl Session {
                 continue;
             }
             let from = node::find(&block, place).unwrap_or_else(|position| position);
-            let entries = (from..node::count(&block)).map(|position| node::entry(&block, position));
+            let is_within = |key: &[u8]| to.is_none_or(|to| key <= to);
+            let high = node::high(&block);
+            let next = high.filter(|high| is_within(high.key));
+            let end = match to {
+                Some(to) if to < place.key => from,
+                Some(key) if next.is_none() => {
+                    let last = Place {
+                        key,
+                        row: RowId::MAX,
+                    };
+                    node::find(&block, last).unwrap_or_else(|position| position)
+                }
+                _ => node::count(&block),
+            };
+            let entries = (from..end).map(|position| node::entry(&block, position));
             // Nobody finds a row by a ghost of which every statement sees that it is deleted.
             let mut spent = None;
             let mut is_gone = |entry: &Entry<'_>| {
                 let ghost = entry.number.filter(|_| entry.is_ghost);
                 ghost.is_some_and(|number| spent.get_or_insert_with(|| is_spent(sga))(number))
             };
-            let entries = entries.filter(|entry| !is_gone(entry));
-            let rows = entries.map(|entry| (node::key_of(&block, &entry), entry.row));
-            let is_within = |key: &[u8]| to.is_none_or(|to| key <= to);
-            let rows = rows.take_while(|(key, _)| is_within(key)).collect();
-            let high = node::high(&block).filter(|high| is_within(high.key));
+            let count = usize::from(end.saturating_sub(from));
+            let mut keys = Vec::with_capacity(count * place.key.len());
+            let mut rows = Vec::with_capacity(count);
+            let prefix = node::prefix(&block);
+            for entry in entries.filter(|entry| !is_gone(entry)) {
+                keys.extend_from_slice(prefix);
+                keys.extend_from_slice(entry.suffix);
+                rows.push((keys.len(), entry.row));
+            }
             return Ok(Candidates {
+                keys,
                 rows,
-                next: high.map(|high| (high.key.to_vec(), high.row)),
+                next: next.map(|high| (high.key.to_vec(), high.row)),
             });
         }
     }

@@ -39,23 +39,34 @@ enum Way {
 impl Session {
     /// Reads a row; `read` gets its bytes, and must be short.
     pub async fn read_row<T>(&mut self, row: RowId, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        let scn = statement_scn(&self.sga);
+        let found = self.read_as_of(scn, || self.statement(scn), row, read);
+        found.await?.ok_or(KernelError::NoSuchRow { row })
+    }
+
+    /// Reads a row as the statement of an SCN sees it; `None`: there is none. `read` gets its bytes where they lie, if
+    /// that is what is seen; else the `statement` is asked for.
+    pub(super) async fn read_as_of<T>(
+        &self,
+        scn: u64,
+        statement: impl FnOnce() -> Statement,
+        row: RowId,
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
         let sga = &*self.sga;
-        let scn = statement_scn(sga);
         {
             let pin = sga.cache.get(sga, &self.waits, row.address).await?;
             let block = pin.read(sga, &self.waits).await?;
             if self.sees(heap::version(&block, row.slot), scn) {
                 match heap::stored(&block, row.slot) {
-                    Some((RowKind::Row, bytes)) => return Ok(read(bytes)),
+                    Some((RowKind::Row, bytes)) => return Ok(Some(read(bytes))),
                     Some((RowKind::Forward, _)) => {}
-                    _ => return Err(KernelError::NoSuchRow { row }),
+                    _ => return Ok(None),
                 }
             }
         }
-        match self.row_as_of(self.statement(scn), row).await? {
-            Some(bytes) => Ok(read(&bytes)),
-            None => Err(KernelError::NoSuchRow { row }),
-        }
+        let found = self.row_as_of(statement(), row).await?;
+        Ok(found.map(|bytes| read(&bytes)))
     }
 
     /// Reads every row of `count` blocks from block number `first`, with multi-block reads, all as of one moment;
@@ -197,11 +208,7 @@ impl Session {
     }
 
     /// A row as the statement sees it, wherever it was then; `None`: there was none.
-    pub(super) async fn row_as_of(
-        &self,
-        statement: Statement,
-        row: RowId,
-    ) -> Result<Option<Vec<u8>>> {
+    async fn row_as_of(&self, statement: Statement, row: RowId) -> Result<Option<Vec<u8>>> {
         let place = match self.slot_as_of(statement, row).await? {
             Some((RowKind::Row, bytes)) => return Ok(Some(bytes)),
             Some((RowKind::Forward, bytes)) => RowId::from_bytes(&bytes),

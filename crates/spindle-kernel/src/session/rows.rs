@@ -93,7 +93,7 @@ impl Session {
                 return Ok(None);
             };
             match self.lock_and_read(row).await {
-                Ok(bytes) if index.key_of(&bytes).is_ok_and(|of_row| of_row == key) => {
+                Ok(bytes) if index.key().is_of(&bytes, key).is_ok_and(|is_same| is_same) => {
                     return Ok(Some((row, bytes)));
                 }
                 // While this session waited the row got another key, or went and left its place to another row.
