@@ -197,7 +197,9 @@ async fn undo_entry(
     let root = Root::find(sga, index).ok_or_else(|| broken_chain(sga, undo_address))?;
     let (emptied, mut tells_map) = (free_space(sga, index), false);
     loop {
-        let leaf = tree::descend(sga, waits, root, place, 0).await?.address;
+        let found = tree::descend(sga, waits, root, place, 0).await?;
+        let leaf = found.pin.address();
+        drop(found);
         let pinned = WithUndo::get(sga, waits, leaf, undo_address, tells_map).await?;
         let (pins, count) = pinned.pins();
         let plan = |blocks: &[ExclusiveBlock<'_>], builder: &mut RecordBuilder| {

@@ -104,8 +104,7 @@ impl Session {
         let sga = &*self.sga;
         loop {
             let leaf = descend(sga, &self.waits, index.root, place, 0).await?;
-            let pin = sga.cache.get(sga, &self.waits, leaf.address).await?;
-            let block = pin.read(sga, &self.waits).await?;
+            let block = leaf.pin.read(sga, &self.waits).await?;
             if !is_leaf_of(sga, &block, index.root, place) {
                 continue;
             }

@@ -234,8 +234,7 @@ impl Session {
         };
         loop {
             let leaf = descend(sga, &self.waits, index.root, place, 0).await?;
-            let pin = sga.cache.get(sga, &self.waits, leaf.address).await?;
-            let block = pin.read(sga, &self.waits).await?;
+            let block = leaf.pin.read(sga, &self.waits).await?;
             if !crate::change::tree::is_leaf_of(sga, &block, index.root, place) {
                 continue;
             }

@@ -54,7 +54,9 @@ pub(crate) async fn change_entry(
 ) -> Result<()> {
     let (root, mut tells_map) = (index.root, false);
     for _ in 0..ATTEMPTS_MAX {
-        let leaf = descend(sga, waits, root, place, 0).await?.address;
+        let found = descend(sga, waits, root, place, 0).await?;
+        let leaf = found.pin.address();
+        drop(found);
         let pinned = WithUndo::get(sga, waits, leaf, undo_address, tells_map).await?;
         let (pins, count) = pinned.pins();
         let planned = |blocks: &[ExclusiveBlock<'_>], builder: &mut RecordBuilder| {

@@ -14,6 +14,7 @@ pub(crate) mod split;
 use crate::block::BlockAddress;
 use crate::block::index::{self, Covers, Place};
 use crate::buggify::Switch;
+use crate::cache::Pin;
 use crate::error::{KernelError, Result};
 use crate::index::Root;
 use crate::log::redo::{RecordBuilder, VectorKind};
@@ -31,7 +32,8 @@ const BEGINNINGS_MAX: usize = 100_000;
 
 /// A node that was found.
 pub(crate) struct Found {
-    pub(crate) address: BlockAddress,
+    /// No other may be waited for meanwhile.
+    pub(crate) pin: Pin,
     /// The branch that led there; `None`: it is the root.
     pub(crate) parent: Option<BlockAddress>,
 }
@@ -44,28 +46,28 @@ pub(crate) async fn descend(
     place: Place<'_>,
     level: u8,
 ) -> Result<Found> {
-    let mut found = Found {
-        address: root.address,
-        parent: None,
-    };
+    let (mut address, mut parent) = (root.address, None);
     let mut beginnings = 0;
     loop {
-        let pin = sga.cache.get(sga, waits, found.address).await?;
+        let pin = sga.cache.get(sga, waits, address).await?;
         let block = pin.read(sga, waits).await?;
         let next = match covers(sga, &block, root, place) {
             Covers::Right(right) => {
                 probe::hit(Probe::MovedRight);
-                Some((right, found.parent))
+                Some((right, parent))
             }
-            Covers::Here if index::level(&block) == level => return Ok(found),
+            Covers::Here if index::level(&block) == level => {
+                drop(block);
+                return Ok(Found { pin, parent });
+            }
             Covers::Here if index::level(&block) > level => {
-                Some((index::child(&block, place).1, Some(found.address)))
+                Some((index::child(&block, place).1, Some(address)))
             }
             _ => None,
         };
         drop(block);
         drop(pin);
-        (found.address, found.parent) = match next {
+        (address, parent) = match next {
             Some(next) => next,
             None if beginnings < BEGINNINGS_MAX => {
                 beginnings += 1;
@@ -73,7 +75,7 @@ pub(crate) async fn descend(
             }
             None => {
                 let reason = "no way from the root leads to the place of a key";
-                return Err(is_damaged(sga, root, found.address, reason));
+                return Err(is_damaged(sga, root, address, reason));
             }
         };
         sga.pause(Switch::SessionPausesOnItsWay).await;

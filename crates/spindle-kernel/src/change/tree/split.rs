@@ -16,7 +16,7 @@ use crate::sga::Sga;
 use crate::wait_event::ProcessWaits;
 
 use super::merge::tell_if_emptied;
-use super::{Found, covers, descend, is_damaged, push_head, push_node, push_put, push_tidy};
+use super::{covers, descend, is_damaged, push_head, push_node, push_put, push_tidy};
 
 /// What became of an attempt.
 enum Attempt {
@@ -69,10 +69,12 @@ pub(crate) async fn make_room(
     let (mut level, mut needed) = (0, index::stored_bytes(place.key.len(), true));
     loop {
         let found = descend(sga, waits, index.root, place, level).await?;
-        let attempt = match found.parent {
+        let (address, parent) = (found.pin.address(), found.parent);
+        drop(found);
+        let attempt = match parent {
             None => grow(sga, waits, builder, index, level).await?,
             Some(parent) => {
-                let nodes = (found, parent);
+                let nodes = (address, parent);
                 split(sga, waits, builder, index, place, nodes, (level, needed)).await?
             }
         };
@@ -167,13 +169,13 @@ async fn split(
     builder: &mut RecordBuilder,
     index: &Index,
     place: Place<'_>,
-    (found, parent): (Found, BlockAddress),
+    (address, parent): (BlockAddress, BlockAddress),
     (level, needed): (u8, usize),
 ) -> Result<Attempt> {
     let spare = spare(sga, waits, index).await?;
     let wanted = [
         Wanted::Present(parent),
-        Wanted::Present(found.address),
+        Wanted::Present(address),
         Wanted::Present(index.root.head),
         spare.wanted,
     ];
@@ -181,7 +183,7 @@ async fn split(
     let splitting = Splitting {
         sga,
         root: index.root,
-        addresses: [parent, found.address],
+        addresses: [parent, address],
         spare,
     };
     let all = [&pins[0], &pins[1], &pins[2], &pins[3]];
@@ -197,7 +199,7 @@ async fn split(
     .await?;
     drop(pins);
     if level == 0 && matches!(attempt, Attempt::Split) && index.emptied.is_mapped() {
-        for leaf in [found.address, spare.address] {
+        for leaf in [address, spare.address] {
             tell_if_emptied(sga, waits, builder, index, leaf).await?;
         }
     }
