@@ -111,15 +111,34 @@ impl BufferCache {
         address: BlockAddress,
     ) -> Result<Pin> {
         waits.add_logical_read();
+        let pin = match self.present(fixed, address)? {
+            Some(pin) => pin,
+            None => self.get_absent(fixed, waits, address).await?,
+        };
+        if fixed.settings.has_planted(PlantedFault::PinKept) {
+            std::mem::forget(Pin::new(&pin.buffer, address));
+        }
+        Ok(pin)
+    }
+
+    async fn get_absent(
+        &self,
+        fixed: &FixedSga,
+        waits: &ProcessWaits,
+        address: BlockAddress,
+    ) -> Result<Pin> {
         loop {
             let found = self.find(fixed, waits, address).await?;
             if let Some(pin) = self.settle(fixed, waits, found).await? {
-                if fixed.settings.has_planted(PlantedFault::PinKept) {
-                    std::mem::forget(Pin::new(&pin.buffer, address));
-                }
                 return Ok(pin);
             }
         }
+    }
+
+    /// The block at `address` if it is in the cache, as it nearly always is: without a wait.
+    fn present(&self, fixed: &FixedSga, address: BlockAddress) -> Result<Option<Pin>> {
+        fixed.health.check()?;
+        Ok(self.shard_of(address).present(address))
     }
 
     /// Two blocks, as [`BufferCache::get_all`].
@@ -189,6 +208,10 @@ impl BufferCache {
             }
             let (Wanted::Present(address) | Wanted::New(address)) = *wanted;
             waits.add_logical_read();
+            *pin = self.present(fixed, address)?;
+            if pin.is_some() {
+                continue;
+            }
             let Some(found) = self.find_now(fixed, address)? else {
                 return Ok(Some(index));
             };

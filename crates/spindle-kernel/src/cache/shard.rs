@@ -144,6 +144,13 @@ impl Shard {
         self.home.is_awaited()
     }
 
+    /// The buffer of `address`, if the block is in it.
+    pub(super) fn present(&self, address: BlockAddress) -> Option<Pin> {
+        let pin = self.inner.lock().present(address)?;
+        let is_valid = pin.buffer.state.lock().phase == Phase::Valid;
+        is_valid.then_some(pin)
+    }
+
     /// One look, without waiting: the buffer of `address`, or a claimed one, or `None` when none is free. `scarce`
     /// plays that none is.
     pub(super) fn find(
