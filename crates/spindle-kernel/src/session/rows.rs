@@ -21,7 +21,24 @@ use crate::table::Table;
 use crate::transaction::undo_record::UNDO_RECORD_OVERHEAD_BYTES;
 
 /// An entry to be removed or added.
-type EntryChange<'a> = (&'a Index, Vec<u8>, What);
+struct EntryChange<'a> {
+    index: &'a Index,
+    key: Vec<u8>,
+    what: What,
+    /// Where the key was looked for, and so most likely the entry's leaf.
+    leaf: Option<BlockAddress>,
+}
+
+impl<'a> EntryChange<'a> {
+    fn new(index: &'a Index, key: Vec<u8>, what: What) -> EntryChange<'a> {
+        EntryChange {
+            index,
+            key,
+            what,
+            leaf: None,
+        }
+    }
+}
 
 impl Session {
     /// Adds a row, of any length up to the table's longest.
@@ -34,9 +51,9 @@ impl Session {
         let indexes = table.indexes();
         let mut changes = Vec::with_capacity(indexes.len());
         for index in indexes.iter() {
-            changes.push((&**index, index.key_of(row_bytes)?, What::Add));
+            changes.push(EntryChange::new(index, index.key_of(row_bytes)?, What::Add));
         }
-        self.lock_keys(&changes).await?;
+        self.lock_keys(&mut changes).await?;
         let inserted = self.insert_with(table, row_bytes, &changes).await;
         self.whole_or_broken(&changes, inserted)
     }
@@ -118,11 +135,11 @@ impl Session {
             for index in indexes.iter() {
                 let (old, new) = (index.key_of(before)?, index.key_of(row_bytes)?);
                 if old != new {
-                    changes.push((&**index, old, What::Remove));
-                    changes.push((&**index, new, What::Add));
+                    changes.push(EntryChange::new(index, old, What::Remove));
+                    changes.push(EntryChange::new(index, new, What::Add));
                 }
             }
-            self.lock_keys(&changes).await?;
+            self.lock_keys(&mut changes).await?;
         }
         match before {
             Some(before) if changes.is_empty() && before.len() == row_bytes.len() => {
@@ -143,9 +160,10 @@ impl Session {
         if !indexes.is_empty() {
             let before = self.lock_and_read(row).await?;
             for index in indexes.iter() {
-                changes.push((&**index, index.key_of(&before)?, What::Remove));
+                let key = index.key_of(&before)?;
+                changes.push(EntryChange::new(index, key, What::Remove));
             }
-            self.lock_keys(&changes).await?;
+            self.lock_keys(&mut changes).await?;
         }
         let deleted = self.delete_with(table, row, &changes).await;
         self.whole_or_broken(&changes, deleted)
@@ -209,24 +227,24 @@ impl Session {
 
     /// Locks the keys of unique indexes that will change. Error when one to be added is there already, and will not be
     /// removed.
-    async fn lock_keys(&mut self, changes: &[EntryChange<'_>]) -> Result<()> {
-        for (index, key, _) in changes.iter().filter(|(index, ..)| index.is_unique()) {
+    async fn lock_keys(&mut self, changes: &mut [EntryChange<'_>]) -> Result<()> {
+        for change in changes.iter().filter(|change| change.index.is_unique()) {
             if !self.sga.settings.has_planted(PlantedFault::KeyUnlocked) {
-                self.prepare(Some(lock_of(index, key)), 0).await?;
+                let key = lock_of(change.index, &change.key);
+                self.prepare(Some(key), 0).await?;
             }
         }
-        for (index, key, what) in changes {
-            if index.is_unique() && *what == What::Add && self.has_key(index, key).await? {
-                return Err(KernelError::DuplicateKey {
-                    index: index.name().to_string(),
-                });
+        for change in changes {
+            if change.index.is_unique() && change.what == What::Add {
+                let leaf = self.leaf_without(change.index, &change.key).await?;
+                change.leaf = Some(leaf);
             }
         }
         Ok(())
     }
 
-    /// True when an index has an entry of a key that is not deleted.
-    async fn has_key(&self, index: &Index, key: &[u8]) -> Result<bool> {
+    /// The leaf in which a key would be. Error when it is there: when there is an entry that is not deleted.
+    async fn leaf_without(&self, index: &Index, key: &[u8]) -> Result<BlockAddress> {
         let sga = &*self.sga;
         let mut place = Place {
             key,
@@ -245,22 +263,25 @@ impl Session {
                 .take_while(|entry| entry.suffix == suffix)
                 .any(|entry| !entry.is_ghost)
             {
-                return Ok(true);
+                return Err(KernelError::DuplicateKey {
+                    index: index.name().to_string(),
+                });
             }
             match node::high(&block) {
                 Some(high) if high.key == key => place = Place { key, row: high.row },
-                _ => return Ok(false),
+                _ => return Ok(leaf.pin.address()),
             }
         }
     }
 
     async fn change_entries(&mut self, row: RowId, changes: &[EntryChange<'_>]) -> Result<()> {
-        for (index, key, what) in changes {
-            let undo_bytes = UNDO_RECORD_OVERHEAD_BYTES + key.len();
+        for change in changes {
+            let undo_bytes = UNDO_RECORD_OVERHEAD_BYTES + change.key.len();
             let undo = self.prepare(None, undo_bytes).await?;
-            let (sga, place) = (Arc::clone(&self.sga), Place { key, row });
-            let builder = &mut self.builder;
-            change_entry(&sga, &self.waits, builder, undo, index, place, *what).await?;
+            let (sga, key, index) = (Arc::clone(&self.sga), &change.key, change.index);
+            let (builder, place) = (&mut self.builder, Place { key, row });
+            let what = (change.what, change.leaf);
+            change_entry(&sga, &self.waits, builder, undo, index, place, what).await?;
         }
         Ok(())
     }

@@ -42,7 +42,8 @@ enum Attempt {
     NoRoom,
 }
 
-/// Adds an entry, or removes it. The transaction has room for the undo record in its undo block.
+/// Adds an entry, or removes it; looks first in the leaf that it may be in, if one is known. The transaction has room
+/// for the undo record in its undo block.
 pub(crate) async fn change_entry(
     sga: &Sga,
     waits: &ProcessWaits,
@@ -50,13 +51,17 @@ pub(crate) async fn change_entry(
     (id, undo_address): (u64, BlockAddress),
     index: &Index,
     place: Place<'_>,
-    what: What,
+    (what, mut known): (What, Option<BlockAddress>),
 ) -> Result<()> {
     let (root, mut tells_map) = (index.root, false);
     for _ in 0..ATTEMPTS_MAX {
-        let found = descend(sga, waits, root, place, 0).await?;
-        let leaf = found.pin.address();
-        drop(found);
+        let leaf = match known.take() {
+            Some(leaf) => leaf,
+            None => {
+                let found = descend(sga, waits, root, place, 0).await?;
+                found.pin.address()
+            }
+        };
         let pinned = WithUndo::get(sga, waits, leaf, undo_address, tells_map).await?;
         let (pins, count) = pinned.pins();
         let planned = |blocks: &[ExclusiveBlock<'_>], builder: &mut RecordBuilder| {
