@@ -150,6 +150,11 @@ pub fn stored(block: &[u8], slot: u16) -> Option<(RowKind, &[u8])> {
     Some((entry.kind, &block[entry.start..entry.start + length]))
 }
 
+/// Which of the first `count` slots hold no row.
+pub fn empty_slots(block: &[u8], count: u16) -> impl Iterator<Item = u16> {
+    (0..count).filter(|slot| get_u16(block, slot_at(*slot) + 4) == NO_ROW)
+}
+
 /// Checks that directory and rooms lie where they can, and take no more than there is.
 pub fn check(block: &[u8]) -> Result<(), Damage> {
     let (count, rooms) = (slots(block), rooms_start(block));

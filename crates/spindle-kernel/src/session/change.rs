@@ -518,8 +518,9 @@ fn empty_slot(
     try_lock: impl Fn(RowId) -> Option<bool>,
     locked: &mut Vec<RowId>,
 ) -> Option<RowId> {
-    let empty = (0..=slots).filter(|slot| *slot == slots || heap::stored(block, *slot).is_none());
-    empty.map(|slot| RowId { address, slot }).find(|row| {
+    let empty = heap::empty_slots(block, slots).chain(std::iter::once(slots));
+    let mut rows = empty.map(|slot| RowId { address, slot });
+    rows.find(|row| {
         let lock = try_lock(*row);
         if lock == Some(true) {
             locked.push(*row);
