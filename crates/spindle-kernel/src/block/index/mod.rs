@@ -69,16 +69,22 @@ impl Entry<'_> {
     /// As stored.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(stored_bytes(self.suffix.len(), self.number.is_some()));
+        self.store(&[], &mut bytes);
+        bytes
+    }
+
+    /// Adds it to `bytes` as stored, its key longer by what comes `before`.
+    fn store(&self, before: &[u8], bytes: &mut Vec<u8>) {
         let ghost = if self.is_ghost { GHOST } else { 0 };
         let numbered = self.number.map_or(0, |_| NUMBERED);
-        let head = self.suffix.len() as u16 | ghost | numbered;
+        let head = (before.len() + self.suffix.len()) as u16 | ghost | numbered;
         bytes.extend_from_slice(&head.to_le_bytes());
         bytes.extend_from_slice(&self.row.to_bytes());
         if let Some(number) = self.number {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
+        bytes.extend_from_slice(before);
         bytes.extend_from_slice(self.suffix);
-        bytes
     }
 
     /// The entry at the beginning of `bytes`, and its length as stored; `None` when there is none.
@@ -440,13 +446,14 @@ pub fn tidy(block: &mut [u8], gone: &[u16], bare: &[u16]) {
 }
 
 /// Puts entries, as stored and in order, into a node without any. Bytes of no entry become zero.
-fn fill(block: &mut [u8], entries: impl Iterator<Item = Vec<u8>>) {
+fn fill(block: &mut [u8], entries: impl Iterator<Item = impl AsRef<[u8]>>) {
     let directory = directory(block);
     let (mut start, mut count) = (block.len(), 0);
     block[directory..].fill(0);
     for entry in entries {
+        let entry = entry.as_ref();
         start -= entry.len();
-        put(block, start, &entry);
+        put(block, start, entry);
         put(block, directory + 2 * count, &(start as u16).to_le_bytes());
         count += 1;
     }
@@ -514,10 +521,11 @@ impl<'a> Node<'a> {
         put(&mut bytes, HIGH_ROW_AT - HEADER_BYTES, &high.row.to_bytes());
         bytes.extend_from_slice(self.low.key);
         bytes.extend_from_slice(high.key);
+        let shared = self.prefix_bytes();
         for (prefix, entry) in entries {
-            let key = [prefix, entry.suffix].concat();
-            let suffix = &key[self.prefix_bytes()..];
-            bytes.extend_from_slice(&Entry { suffix, ..entry }.to_bytes());
+            let suffix = &entry.suffix[shared.saturating_sub(prefix.len())..];
+            let before = &prefix[shared.min(prefix.len())..];
+            Entry { suffix, ..entry }.store(before, &mut bytes);
         }
         bytes
     }
@@ -554,7 +562,7 @@ pub fn format_node(block: &mut [u8], address: BlockAddress, segment: u32, bytes:
     format(block, BlockKind::Index, address, segment);
     block[HEADER_BYTES..].fill(0);
     put(block, HEADER_BYTES, before);
-    fill(block, entries.into_iter().map(<[u8]>::to_vec));
+    fill(block, entries.into_iter());
 }
 
 /// True when [`cut`] can be carried out.
