@@ -154,6 +154,7 @@ pub(crate) struct ExclusiveBlock<'a> {
 
 impl std::ops::Deref for SharedBlock<'_> {
     type Target = [u8];
+    #[inline]
     fn deref(&self) -> &[u8] {
         self.bytes.as_ref().expect("held until dropped")
     }
@@ -161,12 +162,14 @@ impl std::ops::Deref for SharedBlock<'_> {
 
 impl std::ops::Deref for ExclusiveBlock<'_> {
     type Target = [u8];
+    #[inline]
     fn deref(&self) -> &[u8] {
         self.bytes.as_ref().expect("held until dropped")
     }
 }
 
 impl std::ops::DerefMut for ExclusiveBlock<'_> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         self.bytes.as_mut().expect("held until dropped")
     }
@@ -295,17 +298,21 @@ pub(super) fn why_busy(state: &State) -> WaitEvent {
 
 impl Pin {
     /// Shared access, waiting while someone changes the block.
-    pub(crate) async fn read(
-        &self,
+    pub(crate) async fn read<'a>(
+        &'a self,
         fixed: &FixedSga,
         waits: &ProcessWaits,
-    ) -> Result<SharedBlock<'_>> {
+    ) -> Result<SharedBlock<'a>> {
         let buffer = &*self.buffer;
-        let bytes = buffer
-            .wait_until(fixed, waits, (Access::Shared, why_busy), |buffer| {
-                buffer.frame.try_read()
-            })
-            .await?;
+        let attempt = |buffer: &'a Buffer| buffer.frame.try_read();
+        let bytes = match attempt(buffer) {
+            Some(bytes) => bytes,
+            None => {
+                let wanted = (Access::Shared, why_busy);
+                let waiting = buffer.wait_until(fixed, waits, wanted, attempt);
+                Box::pin(waiting).await?
+            }
+        };
         Ok(SharedBlock {
             bytes: Some(bytes),
             buffer,
@@ -322,17 +329,21 @@ impl Pin {
     }
 
     /// Exclusive access, waiting while anyone uses the block or it is being written.
-    pub(crate) async fn write(
-        &self,
+    pub(crate) async fn write<'a>(
+        &'a self,
         fixed: &FixedSga,
         waits: &ProcessWaits,
-    ) -> Result<ExclusiveBlock<'_>> {
+    ) -> Result<ExclusiveBlock<'a>> {
         let buffer = &*self.buffer;
-        let bytes = buffer
-            .wait_until(fixed, waits, (Access::Exclusive, why_busy), |buffer| {
-                buffer.frame.try_write()
-            })
-            .await?;
+        let attempt = |buffer: &'a Buffer| buffer.frame.try_write();
+        let bytes = match attempt(buffer) {
+            Some(bytes) => bytes,
+            None => {
+                let wanted = (Access::Exclusive, why_busy);
+                let waiting = buffer.wait_until(fixed, waits, wanted, attempt);
+                Box::pin(waiting).await?
+            }
+        };
         Ok(ExclusiveBlock {
             bytes: Some(bytes),
             buffer,

@@ -113,7 +113,8 @@ impl BufferCache {
         waits.add_logical_read();
         let pin = match self.present(fixed, address)? {
             Some(pin) => pin,
-            None => self.get_absent(fixed, waits, address).await?,
+            // In a box, for this future is a part of many, which are moved about.
+            None => Box::pin(self.get_absent(fixed, waits, address)).await?,
         };
         if fixed.settings.has_planted(PlantedFault::PinKept) {
             std::mem::forget(Pin::new(&pin.buffer, address));
@@ -217,7 +218,7 @@ impl BufferCache {
             };
             *pin = match (found, wanted) {
                 (Found::Claimed(claim), Wanted::New(_)) => Some(format_claimed(claim)),
-                (found, _) => self.settle(fixed, waits, found).await?,
+                (found, _) => Box::pin(self.settle(fixed, waits, found)).await?,
             };
             if pin.is_none() {
                 return Ok(Some(index));

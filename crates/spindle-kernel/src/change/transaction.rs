@@ -170,7 +170,8 @@ pub(crate) async fn make_room(
 ) -> Result<()> {
     let needed = undo::stored_bytes(record_bytes);
     while transaction.undo_room < needed {
-        enter_block(sga, waits, builder, transaction).await?;
+        // In a box, for this future is a part of many, which are moved about.
+        Box::pin(enter_block(sga, waits, builder, transaction)).await?;
     }
     transaction.undo_room -= needed;
     Ok(())

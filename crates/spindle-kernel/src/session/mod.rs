@@ -70,7 +70,8 @@ impl Session {
     ) -> Result<(u64, BlockAddress)> {
         let sga = &*self.sga;
         if self.transaction.is_none() {
-            self.transaction = Some(transaction::begin(sga, &self.waits, &mut self.builder).await?);
+            let begun = transaction::begin(sga, &self.waits, &mut self.builder);
+            self.transaction = Some(Box::pin(begun).await?);
         }
         let transaction = self.transaction.as_mut().expect("begun above");
         transaction.check_not_rolling_back()?;

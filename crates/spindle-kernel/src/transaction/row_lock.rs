@@ -98,7 +98,7 @@ impl RowLocks {
             return Ok(new);
         }
         let wait = waits.begin(&*fixed.env);
-        let locked = self.wait(fixed, row, owner).await;
+        let locked = Box::pin(self.wait(fixed, row, owner)).await;
         wait.end(WaitEvent::RowLockContention);
         locked.map(|()| true)
     }

@@ -99,7 +99,7 @@ pub(crate) async fn change_entry(
             Attempt::Done { .. } => return Ok(()),
             Attempt::Empties => tells_map = true,
             Attempt::Raced => tells_map = false,
-            Attempt::NoRoom => make_room(sga, waits, builder, index, place).await?,
+            Attempt::NoRoom => Box::pin(make_room(sga, waits, builder, index, place)).await?,
         }
     }
     Err(is_damaged(
