@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::guard::{Refusal, TakenDevice};
 use crate::known_device::KnownDevice;
-use crate::ledger::{Ledger, LedgerError, undo_all};
+use crate::ledger::{Ledger, LedgerError, NotOurs, undo_all};
 use crate::placement::{RawDevice, Target};
 use crate::plan::{DelayedBy, LayoutPlan, Obstacle, PlannedTarget, ProvisionPlan};
 use crate::steps::{DeviceName, ReadyDevice, Record, Site, Step, StepError, ThinVolume, Workshop};
@@ -166,9 +166,13 @@ impl Provision {
             workshop.devices = ready_before;
             workshop.taken.retain(|name, _| taken_before.contains(name));
             // What cannot be undone stays in the ledger, and is told at the teardown.
-            undo_all(&self.ledger, &self.tree, None, |entry| {
-                entry.layout.as_deref() == Some(plan.name.as_str())
-            });
+            undo_all(
+                &self.ledger,
+                &self.tree,
+                None,
+                NotOurs::Forgotten,
+                |entry| entry.layout.as_deref() == Some(plan.name.as_str()),
+            );
             return Err(error);
         }
         let target = match &plan.target {
@@ -249,12 +253,18 @@ impl Provision {
         self.is_down = true;
         self.taken.clear();
         self.devices.clear();
-        let undone = undo_all(&self.ledger, &self.tree, None, |entry| {
-            !matches!(
-                entry.record,
-                Record::RunDirectory(_) | Record::ControlGroup(_) | Record::ServerSchema(_)
-            )
-        });
+        let undone = undo_all(
+            &self.ledger,
+            &self.tree,
+            None,
+            NotOurs::Forgotten,
+            |entry| {
+                !matches!(
+                    entry.record,
+                    Record::RunDirectory(_) | Record::ControlGroup(_) | Record::ServerSchema(_)
+                )
+            },
+        );
         [undone.left, undone.not_ours].concat()
     }
 }

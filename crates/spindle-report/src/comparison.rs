@@ -294,7 +294,8 @@ pub fn weaknesses(result: &RunResult) -> Vec<String> {
     layouts.sort_unstable();
     layouts.dedup();
     let line = |(of, text): (Vec<&str>, String)| match of.as_slice() {
-        [only] => format!("{only} {text}"),
+        // A name may end with any word.
+        [only] => format!("{only}: {text}"),
         all if all.len() == layouts.len() => match text.strip_prefix(NOT_KNOWN) {
             Some(reasons) => format!("No layout is known to keep every commit{reasons}"),
             None => format!("Every layout {text}"),

@@ -5,7 +5,7 @@ use spindle_stats::{Verdict, estimate_mean};
 
 use super::answer::{Answer, Opening};
 use super::wording::format_ratio;
-use super::{Capacity, Case, CaseId, Comparison, Ranking, RateStep, RunResult};
+use super::{Capacity, Case, CaseId, Comparison, Ranking, RateStep, RunResult, Trial};
 
 /// The rate of a case over its rounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -98,11 +98,31 @@ pub(super) fn note(result: &RunResult) -> Option<String> {
         true => " A draw is one of these rates.",
         false => "",
     };
+    let missed = missed(result).unwrap_or_default();
     Some(format!(
         "Layouts are compared by the highest rate at which 99 of 100 transactions take no more than {} ms from their \
-         intended begin. Each trial searched it, and its other figures were measured at that rate.{draws}",
+         intended begin. Each trial searched it, and its other figures were measured at that rate.{draws}{missed}",
         capacity.p99_ms
     ))
+}
+
+/// How often the promise was not kept at the rate that was found: a search is shorter than what follows it.
+fn missed(result: &RunResult) -> Option<String> {
+    let trials = || result.cases.iter().flat_map(|case| &case.trials);
+    let searched = trials().filter(|trial| trial.capacity.is_some()).count();
+    let is_missed = |trial: &&Trial| {
+        let promised = trial.capacity.as_ref().map(|capacity| capacity.p99_us);
+        promised.is_some_and(|p99_us| trial.latency_us.p99 > p99_us)
+    };
+    let missed = trials().filter(is_missed).count();
+    let longest_us = trials().filter(is_missed).map(|trial| trial.latency_us.p99);
+    let longest_ms = longest_us.fold(0.0, f64::max) / 1e3;
+    (missed > 0).then(|| {
+        format!(
+            " In {missed} of {searched} trials it did not hold: p99 was up to {longest_ms:.1} ms in the measured time. Plan for a \
+             lower rate, or measure for longer."
+        )
+    })
 }
 
 #[cfg(test)]
@@ -149,6 +169,13 @@ mod tests {
             said.starts_with("Layouts are compared by the highest rate"),
             "{said}"
         );
+        record.cases[0].trials[1].latency_us.p99 = 31_000.0;
+        let missed = build(&record).unwrap().warnings[0].text.clone();
+        assert!(
+            missed.contains("In 1 of 6 trials it did not hold: p99 was up to 31.0 ms"),
+            "{missed}"
+        );
+        assert!(!said.contains("did not hold"), "{said}");
         let small = result.cases.iter().find(|case| case.id.layout == "small");
         let small = small.unwrap().capacity().unwrap();
         assert!((small.of_closed_loop - 0.8).abs() < 1e-9);

@@ -47,9 +47,9 @@ fn sentence(verdict: &Comparison, ranking: &Ranking, promise: &Promise) -> Strin
             format!("{b} responds faster still, {ratio}, but {clause}")
         }
         (Verdict::Undecided, _) => {
-            format!("{b} {clause}, and is not known to be faster: {ratio}")
+            format!("{b}: {clause}, and not known to be faster: {ratio}")
         }
-        (Verdict::Draw | Verdict::Faster, _) => format!("{b} {clause}, and is no faster: {ratio}"),
+        (Verdict::Draw | Verdict::Faster, _) => format!("{b}: {clause}, and no faster: {ratio}"),
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
         let result = result(&[
             ("safe", Keeps::EveryCommit, MIDDLE),
             ("risky", Keeps::MayBeDamaged, FAST),
-            ("slow and risky", Keeps::MayBeDamaged, SLOW),
+            ("as it is", Keeps::MayBeDamaged, SLOW),
         ]);
         let headline = &result.headline;
         assert!(
@@ -167,9 +167,8 @@ mod tests {
             "{headline}"
         );
         assert!(
-            headline.contains(
-                "slow and risky may be damaged by a power cut, and is no faster: 0.71 x safe ("
-            ),
+            headline
+                .contains("as it is: may be damaged by a power cut, and no faster: 0.71 x safe ("),
             "{headline}"
         );
     }

@@ -83,11 +83,15 @@ impl fmt::Display for Activity {
                 "other programs dirty {change:.0} MB/s of the page cache (quiet: at most {limit:.0} MB/s)"
             )
         } else {
-            write!(
-                f,
-                "{} requests are under way on the devices (quiet: none)",
-                self.in_flight
-            )
+            match self.in_flight {
+                // All came to rest at the last look, and that was too late.
+                0 => f.write_str("the devices came to rest only just now"),
+                1 => f.write_str("a request is under way on the devices (quiet: none)"),
+                more => write!(
+                    f,
+                    "{more} requests are under way on the devices (quiet: none)"
+                ),
+            }
         }
     }
 }
@@ -294,6 +298,8 @@ mod tests {
     fn a_busy_device_is_seen_in_the_system_files() {
         let fixture = Fixture::with(&[("proc/diskstats", "8 0 sda 5 0 2 0 6 0 4 0 3 0 0\n")]);
         let device = DeviceNumber { major: 8, minor: 0 };
+        let at_rest = Activity::default().to_string();
+        assert_eq!(at_rest, "the devices came to rest only just now");
         let mut told = Vec::new();
         let limit = Duration::from_secs(60);
         let seen = wait_until_quiet(&fixture.files(), &[device], limit, &mut |activity| {

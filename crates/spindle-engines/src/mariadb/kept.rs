@@ -43,8 +43,11 @@ pub(super) fn promise_of(
     let of_tables = promise::innodb::of_tables(tables.as_deref());
     let texts = [&routines(&mut *session, place), sent].concat();
     let set = scripts::set_by(Dialect::MariaDb, &texts);
-    let of_settings = scripts::weakest(&settings, &set, |settings| {
-        promise::innodb::promise(settings, storage)
+    // Tables that are there say themselves whose they are, whatever engine others would have had.
+    let are_told = tables.is_some_and(|tables| !tables.is_empty());
+    let of_settings = scripts::weakest(&settings, &set, |settings| match are_told {
+        true => promise::innodb::promise_beside_tables(settings, storage),
+        false => promise::innodb::promise(settings, storage),
     });
     of_settings.with(of_tables)
 }

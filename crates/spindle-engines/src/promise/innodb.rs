@@ -41,15 +41,20 @@ const PAGE_BYTES: u64 = 16384;
 /// What `innodb_flush_log_at_timeout` is when the server does not tell, seconds.
 const TIMEOUT_S: u64 = 1;
 
-/// What these variables keep.
+/// What these variables keep, of tables that are not known.
 pub fn promise(settings: &Settings, storage: &Storage) -> Promise {
+    let with_default = default_engine(settings).into_iter().collect();
+    promise_beside_tables(settings, storage).with(with_default)
+}
+
+/// The same beside what is said of the tables themselves ([`of_tables`]).
+pub fn promise_beside_tables(settings: &Settings, storage: &Storage) -> Promise {
     let reasons = [
         Some(commit(settings)),
         double_write(settings, storage),
         flush_method(settings, storage),
         binary_log(settings, storage),
         of_redo(settings),
-        default_engine(settings),
     ];
     Promise::of(reasons.into_iter().flatten().collect()).and(storage.promise())
 }

@@ -295,6 +295,18 @@ fn every_line_is_found_by_a_case_and_every_case_has_one_promise() {
     assert!(never.is_empty(), "no case is of {never:?}");
 }
 
+#[test]
+fn tables_that_are_told_decide_and_not_the_engine_that_others_would_have() {
+    let mut settings = best_innodb();
+    settings.insert("default_storage_engine".to_owned(), "myisam".to_owned());
+    let of = |engine| innodb::of_tables(Some(&[in_engine(engine)]));
+    let beside = || innodb::promise_beside_tables(&settings, &good());
+    assert_eq!(beside().with(of("innodb")).keeps, EveryCommit);
+    assert_eq!(beside().with(of("myisam")).keeps, MayBeDamaged);
+    let unknown = innodb::promise(&settings, &good());
+    assert_eq!(unknown.keeps, MayBeDamaged);
+}
+
 /// What is weaker in one setting is as weak in every combination with it, and nothing makes it stronger.
 #[test]
 fn the_weakest_setting_decides() {

@@ -11,8 +11,10 @@ use spindle_system::overlays::{files_in_layers, layer_with};
 use spindle_system::{BlockDeviceNode, DeviceNumber, Storage, SystemTree};
 
 impl Guard<'_> {
-    /// Whether the kernel would give each device that a loop device beneath stands on to one user alone.
+    /// Whether the kernel would give each device that a loop device beneath stands on to one user alone, and the files
+    /// beneath are used through no overlay: as the machine is now.
     pub(super) fn check_beneath(&self, state: &DeviceState, path: &Path) -> Result<(), Refusal> {
+        self.check_layers(&self.survey(path)?, state, path)?;
         for device in state.footprint.free_beneath() {
             self.check_alone_beneath(device, path)?;
         }
@@ -35,7 +37,7 @@ impl Guard<'_> {
     }
 
     /// Whether the files that a device comes down to are used through no overlay.
-    pub(super) fn check_layers(
+    fn check_layers(
         &self,
         survey: &Survey,
         state: &DeviceState,

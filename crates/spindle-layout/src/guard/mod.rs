@@ -100,7 +100,6 @@ impl<'a> Guard<'a> {
         let number = DeviceNumber::of_stat(device_at(want.path)?.rdev());
         let before = DeviceState::read(self.tree, survey, number, want.path)?;
         check_free(want, &before)?;
-        self.check_layers(survey, &before, want.path)?;
         self.check_beneath(&before, want.path)?;
         let held = HeldDevice::at(self.tree, want.path)?;
         held.check(self.tree)?;
@@ -226,7 +225,7 @@ impl<'a> Guard<'a> {
         DeviceState::read(self.tree, &mut survey, number, held.called())
     }
 
-    fn survey(&self, path: &Path) -> Result<Survey, Refusal> {
+    pub(super) fn survey(&self, path: &Path) -> Result<Survey, Refusal> {
         Survey::take(self.tree).map_err(|error| Refusal::Unknown {
             path: path.to_owned(),
             reason: error.to_string(),

@@ -50,7 +50,7 @@ pub fn clean(
     ledgers.sort();
     Ok(ledgers
         .iter()
-        .map(|path| clean_one(path, tree, dry_run, drop_schema))
+        .map(|path| clean_one(path, tree, dry_run, drop_schema, NotOurs::Stays))
         .collect())
 }
 
@@ -62,7 +62,7 @@ pub fn clean_run(
     drop_schema: Option<DropSchema>,
 ) -> Result<Option<Cleaned>, LedgerError> {
     let path = super::path_of(directory, run)?;
-    let clean = || clean_one(&path, tree, false, drop_schema);
+    let clean = || clean_one(&path, tree, false, drop_schema, NotOurs::Forgotten);
     Ok(path.exists().then(clean))
 }
 
@@ -88,6 +88,7 @@ fn clean_one(
     tree: &SystemTree,
     dry_run: bool,
     drop_schema: Option<DropSchema>,
+    not_ours: NotOurs,
 ) -> Cleaned {
     let mut cleaned = Cleaned {
         run: super::run_of(path),
@@ -109,13 +110,22 @@ fn clean_one(
         Ok(None) => cleaned.alive = path.exists(),
         Err(error) => cleaned.left.push(error.to_string()),
         Ok(Some(ledger)) => {
-            let undone = undo_all(&ledger, tree, drop_schema, |_| true);
+            let undone = undo_all(&ledger, tree, drop_schema, not_ours, |_| true);
             cleaned.removed = undone.removed;
             cleaned.not_ours = undone.not_ours;
             cleaned.left = undone.left;
         }
     }
     cleaned
+}
+
+/// What becomes of the entry of something that is there but no longer the run's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotOurs {
+    /// It stays in the ledger, and is said again each time until the thing is gone.
+    Stays,
+    /// It is said once: the run goes on, and needs a ledger of its own.
+    Forgotten,
 }
 
 /// What undoing came to, in words.
@@ -129,7 +139,7 @@ pub(crate) struct UndoneAll {
 /// Removes all that the ledger of a living run still names. Returns what could not be removed, or was no longer
 /// the run's, in words.
 pub fn undo_everything(ledger: &Ledger, tree: &SystemTree) -> Vec<String> {
-    let undone = undo_all(ledger, tree, None, |_| true);
+    let undone = undo_all(ledger, tree, None, NotOurs::Forgotten, |_| true);
     [undone.left, undone.not_ours].concat()
 }
 
@@ -139,6 +149,7 @@ pub(crate) fn undo_all(
     ledger: &Ledger,
     tree: &SystemTree,
     drop_schema: Option<DropSchema>,
+    not_ours: NotOurs,
     chosen: impl Fn(&Entry) -> bool,
 ) -> UndoneAll {
     let mut undone = UndoneAll::default();
@@ -171,9 +182,14 @@ pub(crate) fn undo_all(
         match entry.record.undo(&site) {
             Ok(Undone::Removed) => undone.removed.push(what),
             Ok(Undone::WasNot) => {}
-            Ok(Undone::NotOurs(reason)) => undone
-                .not_ours
-                .push(format!("{what}: left alone, {reason}")),
+            Ok(Undone::NotOurs(reason)) => {
+                undone
+                    .not_ours
+                    .push(format!("{what}: left alone, {reason}"));
+                if not_ours == NotOurs::Stays {
+                    continue;
+                }
+            }
             Err(error) => {
                 undone.left.push(format!("{what}: {error}"));
                 stuck.insert(entry.layout);

@@ -19,8 +19,8 @@ use spindle_system::SystemTree;
 
 mod clean;
 
-pub(crate) use clean::undo_all;
 pub use clean::{Cleaned, clean, clean_run, made_by, undo_everything};
+pub(crate) use clean::{NotOurs, undo_all};
 
 /// The ending of a ledger's name.
 const ENDING: &str = "jsonl";

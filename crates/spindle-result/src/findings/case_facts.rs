@@ -58,6 +58,18 @@ impl<'a> CaseFacts<'a> {
         self.share(|part| part.is_wait(|nearest| nearest == event))
     }
 
+    /// The share in which sessions read datafiles, one block or several.
+    pub(super) fn share_of_reads(&self) -> Option<f64> {
+        self.share(|part| {
+            part.is_wait(|nearest| {
+                matches!(
+                    nearest,
+                    OracleEvent::DbFileSequentialRead | OracleEvent::DbFileScatteredRead
+                )
+            })
+        })
+    }
+
     /// A transaction's time without what it waited for processors that other programs had: how busy they are says
     /// nothing of the layout.
     pub(super) fn own_us(&self) -> Option<f64> {

@@ -10,6 +10,8 @@ use super::{Kind, Seen};
 const PAGE_CACHE_SHARE_MIN: f64 = 0.10;
 /// A database that hardly reads has nothing to gain.
 const READS_PER_S_MIN: f64 = 10.0;
+/// Share of a transaction's time that its reads of datafiles take at the least.
+const READ_TIME_MIN: f64 = 0.02;
 /// What the page cache holds of the datafiles is worth a word from this share of the buffer cache's size on: by so much
 /// it could be larger.
 const HELD_MIN: f64 = 0.10;
@@ -31,6 +33,13 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
         PageCache::OfTheServer => is_held(facts)?,
     };
     if !is_through || reads_per_s < READS_PER_S_MIN {
+        return None;
+    }
+    // Where sessions tell their time, reads that cost nothing have nothing to gain either.
+    if facts
+        .share_of_reads()
+        .is_some_and(|share| share < READ_TIME_MIN)
+    {
         return None;
     }
     hits(facts, reads_per_s).or_else(|| held(facts, reads_per_s))
@@ -126,6 +135,17 @@ mod tests {
         };
         assert!(server(24).look(&KIND).is_some());
         assert_eq!(server(1).look(&KIND), None);
+    }
+
+    #[test]
+    fn reads_that_take_no_time_do_not() {
+        let reads = |share: f64| {
+            let event = "db file sequential read";
+            let parts = [(event, 1e4 * share), ("log file sync", 1e4 * (1.0 - share))];
+            buffered(0.6).parts(&parts).look(&KIND)
+        };
+        assert!(reads(0.1).is_some());
+        assert_eq!(reads(0.005), None);
     }
 
     #[test]

@@ -394,7 +394,11 @@ fn carry_out(arguments: Arguments) -> ExitCode {
             password_env,
         } => match doctor::report_of(&url, password_env.as_deref()) {
             Ok(report) => print(&report),
-            Err(error) => fail(&error.to_string()),
+            Err(doctor::ReportError::Address(reason)) => {
+                fail(&reason);
+                ExitCode::from(2)
+            }
+            Err(doctor::ReportError::Server(error)) => fail(&error.to_string()),
         },
         Command::Completions { shell } => shell::completions(shell),
         Command::Manual { directory } => shell::manual(&directory),
@@ -483,7 +487,10 @@ fn work_on_group(command: DiskGroupCommand) -> ExitCode {
             say::note("interrupted; nothing was made");
             ExitCode::from(signals::INTERRUPTED)
         }
-        Err(error) => fail(&error.to_string()),
+        Err(error) => match (fail(&error.to_string()), error.is_of_command_line()) {
+            (_, true) => ExitCode::from(2),
+            (failed, false) => failed,
+        },
     }
 }
 

@@ -197,6 +197,19 @@ pub enum CommandError {
     },
 }
 
+impl CommandError {
+    /// Whether the command line is wrong, and nothing was done.
+    pub fn is_of_command_line(&self) -> bool {
+        match self {
+            CommandError::GivenTwice { .. } | CommandError::NoFile { .. } => true,
+            CommandError::Refused(refusal) => {
+                matches!(refusal, Refusal::NoStorage { .. } | Refusal::Missing { .. })
+            }
+            _ => false,
+        }
+    }
+}
+
 fn given_twice(first: &Path, second: &Path) -> String {
     match first == second {
         true => format!("{} is given twice", first.display()),

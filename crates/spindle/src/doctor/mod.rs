@@ -71,13 +71,28 @@ pub fn report() -> String {
     ])
 }
 
+/// Why nothing is said of a server.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The address is wrong, in words.
+    #[error("{0}")]
+    Address(String),
+    /// The server does not answer, or lets nobody in.
+    #[error(transparent)]
+    Server(#[from] EngineError),
+}
+
 /// Looks at an existing server and tells what was found.
 ///
 /// # Errors
 /// The address is wrong, or the server does not answer or lets nobody in.
-pub fn report_of(url: &str, password_env: Option<&str>) -> Result<String, EngineError> {
-    let wrong = |error| EngineError::failed("the address cannot be used", &error);
-    let address = Address::complete(url).map_err(wrong)?;
+pub fn report_of(url: &str, password_env: Option<&str>) -> Result<String, ReportError> {
+    let address = Address::complete(url).map_err(|error| {
+        ReportError::Address(format!(
+            "the address of a server cannot be used: {error}. Write it as postgres://USER@HOST:PORT/DATABASE or \
+             mariadb://USER@HOST:PORT/DATABASE; without one, `spindle doctor` looks at this machine"
+        ))
+    })?;
     let password = address.find_password(password_env)?;
     let survey = remote_server(address.scheme).survey(&address, password.as_ref())?;
     Ok(show(&server::find(&survey)))

@@ -225,15 +225,19 @@ pub fn run(
         interrupted,
     };
     let rows = match &options.scratch {
-        Scratch::Recorded(log) => work.judge_all(log, &mut state, tell)?,
-        Scratch::Devices(origin, log) => {
-            refuse_unless_empty(&[origin, log])?;
-            work.record_all([origin, log], &mut state, tell)?;
-            Vec::new()
-        }
-        Scratch::Files => work.on_files(&mut state, tell)?,
+        Scratch::Recorded(log) => work.judge_all(log, &mut state, tell),
+        Scratch::Devices(origin, log) => refuse_unless_empty(&[origin, log])
+            .and_then(|()| work.record_all([origin, log], &mut state, tell))
+            .map(|()| Vec::new()),
+        Scratch::Files => work.on_files(&mut state, tell),
     };
-    Ok(PowerCutReport { rows, left_out })
+    match rows {
+        Ok(rows) => Ok(PowerCutReport { rows, left_out }),
+        Err(error) => {
+            state.discard_if_empty();
+            Err(error)
+        }
+    }
 }
 
 /// What is to be done.

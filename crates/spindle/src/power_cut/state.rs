@@ -14,8 +14,12 @@ use super::record::Recording;
 use spindle_experiment::Experiment;
 use spindle_text::files::{self, Directory};
 
+const RECORDINGS: &str = "recordings.jsonl";
+const ROWS: &str = "rows.jsonl";
+
 /// What is done of a table.
 pub struct State {
+    directory: Directory,
     recordings: Lines<Recording>,
     rows: Lines<Row>,
 }
@@ -34,9 +38,21 @@ impl State {
         let recorded = format!("{:08x}", crc32c::crc32c(experiment.as_bytes()));
         let judged = format!("{recorded}, {judging}");
         Ok(State {
-            recordings: Lines::open(&directory, "recordings.jsonl", &recorded)?,
-            rows: Lines::open(&directory, "rows.jsonl", &judged)?,
+            recordings: Lines::open(&directory, RECORDINGS, &recorded)?,
+            rows: Lines::open(&directory, ROWS, &judged)?,
+            directory,
         })
+    }
+
+    /// Removes its files, and the directory if it was made for them, when nothing is done of the table.
+    pub fn discard_if_empty(self) {
+        if self.recordings.list.is_empty() && self.rows.list.is_empty() {
+            for name in [RECORDINGS, ROWS] {
+                // What cannot be removed does no harm.
+                let _ = self.directory.remove(name);
+            }
+            self.directory.remove_if_made();
+        }
     }
 
     /// The recording of a case.
@@ -117,6 +133,19 @@ mod tests {
             case: case.to_owned(),
             ..Row::default()
         }
+    }
+
+    #[test]
+    fn a_table_of_which_nothing_is_done_leaves_no_directory() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("runs/cuts");
+        let open = || State::open(&path, &experiment("a"), "3 cuts").unwrap();
+        open().discard_if_empty();
+        assert!(!path.exists());
+        let mut state = open();
+        state.add_row(row("a")).unwrap();
+        state.discard_if_empty();
+        assert!(open().row("a").is_some());
     }
 
     #[test]

@@ -158,11 +158,19 @@ fn a_pipe_or_a_socket_makes_no_command_wait() {
         &["list", "socket"],
     ] {
         let said = scene.complaint(arguments);
+        if arguments[0] == "diskgroup" {
+            let code = scene.spindle(arguments).status.code();
+            assert_eq!(code, Some(2), "{arguments:?}");
+        }
         let name = ["pipe", "socket", "1.dat"]
             .iter()
             .find(|name| said.contains(**name));
         assert!(name.is_some(), "{arguments:?}: {said}");
     }
+    let no_address = scene.spindle(&["doctor", "pipe"]);
+    let said = String::from_utf8_lossy(&no_address.stderr);
+    assert_eq!(no_address.status.code(), Some(2), "{said}");
+    assert!(said.contains("postgres://USER@HOST"), "{said}");
 }
 
 #[test]

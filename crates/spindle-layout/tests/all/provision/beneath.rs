@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use spindle_layout::guard::{Guard, Refusal};
+use spindle_layout::guard::{Guard, Refusal, Want};
 use spindle_layout::tool::Tools;
 use spindle_system::SystemTree;
 
@@ -218,6 +218,36 @@ fn a_file_of_a_layer_is_refused_and_one_of_the_overlay_is_not() {
         mounts.end_last();
         assert!(below.iter().all(|file| look_at(file).is_ok()), "free again");
     }
+}
+
+#[test]
+fn an_overlay_that_comes_after_the_claim_is_seen_before_the_first_write() {
+    if !can_run(
+        "an_overlay_that_comes_after_the_claim_is_seen_before_the_first_write",
+        &TOOLS,
+    ) {
+        return;
+    }
+    let scene = Scene::new();
+    let mut mounts = Mounts::default();
+    directories(&scene, &["low", "up", "work", "all"]);
+    let file = new_file(&scene, "low/disk");
+    let disk = attach(&[file.to_str().unwrap()]);
+    let (tree, tools) = (SystemTree::default(), Tools::new());
+    let guard = Guard::new(&tree, &tools);
+    let want = Want {
+        path: &disk.path,
+        least_bytes: 0,
+        erase: &[],
+    };
+    let taken = guard.claim(&want).unwrap();
+    let options = "lowerdir=low,upperdir=up,workdir=work";
+    let overlay = ["-t", "overlay", "overlay", "-o", options, "all"];
+    mounts.add(scene.path(), &overlay);
+    let said = guard.check_again(&taken, &want).unwrap_err().to_string();
+    assert!(said.contains("a layer of the overlay"), "{said}");
+    mounts.end_last();
+    guard.check_again(&taken, &want).unwrap();
 }
 
 #[test]

@@ -244,6 +244,8 @@ fn bytes_without_a_name_are_erased_only_while_the_device_stayed() {
         first.not_ours.len() == 1 && disk.look(&[]).is_err(),
         "{first:?}"
     );
+    // It is said as long as it is there.
+    assert_eq!(cleaned(&scene).not_ours, first.not_ours);
     fs::write(&path, kept).unwrap();
     let second = cleaned(&scene);
     assert_eq!(second.removed.len(), 1, "{second:?}");
