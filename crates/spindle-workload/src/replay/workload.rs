@@ -17,7 +17,7 @@ use crate::session::SessionError;
 use crate::sql::connection::SqlConnection;
 use crate::sql::dialect::Dialect;
 use crate::sql::kind::{Kind, Made, MadeFor, Pace};
-use crate::sql::{Origin, SqlTransaction, SqlWorkload};
+use crate::sql::{Origin, Ours, SqlTransaction, SqlWorkload};
 use crate::workload::{Acknowledged, CheckError, Client};
 
 words! {
@@ -282,6 +282,10 @@ impl SqlWorkload for ReplayWorkload {
         }
         connection.rollback()?;
         connection.prepare(&texts)
+    }
+
+    fn beyond(&self, dialect: Dialect, ours: Ours) -> Option<String> {
+        self.data.beyond(&[], dialect, ours)
     }
 
     fn place(&self, of: Origin) -> Option<&str> {

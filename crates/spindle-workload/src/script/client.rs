@@ -8,6 +8,7 @@ use std::time::Duration;
 use spindle_io::sync::Latch;
 
 use super::expression::{Expression, Scope};
+use super::lexer::is_name_letter;
 use super::program::{Control, Keep, Pipeline, Program, Step, Time};
 use super::random::Random;
 use super::value::{Scalar, Variable};
@@ -233,7 +234,7 @@ impl<'a> Attempt<'a> {
                 }
             }
             (None, None) => {
-                let done = connection.query(number, &values, &mut |_| Ok(()));
+                let done = connection.query_unread(number, &values);
                 done.map_err(placed)?;
             }
         }
@@ -257,6 +258,11 @@ impl<'a> Attempt<'a> {
                 let name = format!("{}{}", keep.prefix, row.name(column));
                 if let Some(variable) = names.known(&name) {
                     kept.push((variable, variable_of(row, column)?));
+                } else if name.is_empty() || !name.chars().all(is_name_letter) {
+                    return Err(SessionError::Failed(format!(
+                        "error storing into variable {name}: give the column a name that a variable may have, \
+                         as in count(*) as rows"
+                    )));
                 }
             }
             Ok(())

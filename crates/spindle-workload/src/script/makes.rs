@@ -53,7 +53,7 @@ pub(super) fn made_by(sql: &str) -> Vec<String> {
 }
 
 /// The words of a text, in small letters and without quotes; a name in parts is one.
-fn words(text: &str) -> impl Iterator<Item = String> {
+pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
     let is_letter = |letter: char| letter.is_alphanumeric() || "_$.\"`'".contains(letter);
     text.split(move |letter| !is_letter(letter))
         .map(|word| word.replace(['"', '`', '\''], "").to_lowercase())

@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use spindle_text::load_file::{Dump, DumpForm, LoadFile};
 use spindle_text::section::{Refusal, Shown, TextFile};
 
-use super::answers;
 use super::program::{self, FileMistake, Placed};
+use super::{answers, beyond};
 use crate::session::SessionError;
-use crate::sql::Dialect;
-use crate::sql::SqlConnection;
+use crate::sql::{Dialect, Ours, SqlConnection};
 use crate::workload::CheckError;
 
 /// What is loaded, and what is asked before and after.
@@ -57,6 +56,20 @@ impl OwnData {
     pub fn statements(&self) -> Vec<String> {
         let statements = self.load.iter();
         statements.map(|statement| statement.sql.clone()).collect()
+    }
+
+    /// Why one of the statements that load, or of others, may not be carried out where `ours` is put back.
+    pub fn beyond<'a>(
+        &'a self,
+        others: &'a [Placed],
+        dialect: Dialect,
+        ours: Ours,
+    ) -> Option<String> {
+        let mut all = self.load.iter().chain(&self.check).chain(others);
+        all.find_map(|Placed { sql, place }| {
+            let reason = beyond::reason(sql, dialect, ours)?;
+            Some(format!("{place}: {reason}"))
+        })
     }
 
     /// One of them.

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use spindle_text::section::TextFile;
 
+use super::beyond;
 use super::expression::{Expression, Names, parse};
 use super::lexer::tokens;
 use super::makes::{made_by, names_any};
@@ -113,6 +114,11 @@ impl Program {
     }
 }
 
+/// Commands that people bring along from scripts of psql.
+const OF_PSQL: [&str; 16] = [
+    "c", "connect", "copy", "d", "echo", "g", "gexec", "gx", "i", "ir", "o", "pset", "q", "timing",
+    "watch", "x",
+];
 /// Variables that every client has: of the client, of chance, and the scale.
 pub(super) const OF_CLIENTS: [&str; 4] = ["client_id", "default_seed", "random_seed", "scale"];
 
@@ -196,7 +202,10 @@ pub(super) fn statements<'a>(
         let statement = match piece {
             Piece::Statement(statement) => statement,
             Piece::Command(command) => {
-                let message = "a file of this kind has statements only, no commands";
+                let message = format!(
+                    "a file of this kind has statements only, no commands: {}",
+                    instead_of(&command.name)
+                );
                 return Err(in_file(Mistake::new(command.span, message)));
             }
         };
@@ -210,10 +219,26 @@ pub(super) fn statements<'a>(
                 }
             }
         }
+        if let Some(reason) = beyond::reason_anywhere(&sql, dialect) {
+            return Err(in_file(Mistake::new(statement.span, reason)));
+        }
         let place = places.at(statement.span.start);
         all.push(Placed { sql, place });
     }
     Ok(all)
+}
+
+/// What to do instead of a command in a file of statements.
+fn instead_of(command: &str) -> &'static str {
+    match command {
+        "connect" | "c" => "one database is loaded, and the experiment says which",
+        "copy" => "load a dump, or write insert",
+        "i" | "ir" | "include" | "include_relative" => "name the other file in the list, too",
+        "set" | "gset" | "if" | "elif" | "else" | "endif" => {
+            "values of variables stand under define in [workload]"
+        }
+        _ => "leave it out",
+    }
 }
 
 /// What people call a file: the last part of its path.
@@ -302,6 +327,12 @@ impl Reader {
             let message = "numbered parameters are Spindle's own; write a variable, such as :aid";
             return Err(Mistake::new(numbered, message));
         }
+        if let Some((name, span)) = statement.within {
+            let message = format!(
+                "a prepared statement has no parameters within names: :{name} would not be replaced; write a statement for each name"
+            );
+            return Err(Mistake::new(span, message));
+        }
         let quoted = statement.quoted.into_iter();
         self.quoted
             .extend(quoted.map(|(name, span)| (name, body.number, span)));
@@ -316,6 +347,9 @@ impl Reader {
                     sql.push_str(&format!("${}", parameters.len()));
                 }
             }
+        }
+        if let Some(reason) = beyond::unfit(&sql, self.dialect) {
+            return Err(Mistake::new(statement.span, reason));
         }
         let place = body.places.at(statement.span.start);
         // PostgreSQL prepares these as pgbench does; others do not.
@@ -382,6 +416,16 @@ impl Reader {
                      calculate with \\set, or define = {{ ... }} before the run",
                     command.name
                 );
+                return Err(Mistake::new(command.span.clone(), message));
+            }
+            "setrandom" => {
+                let message =
+                    "\\setrandom went with PostgreSQL 9.6: write \\set NAME random(LEAST, MOST)";
+                return Err(Mistake::new(command.span.clone(), message));
+            }
+            name if OF_PSQL.contains(&name) => {
+                let message =
+                    format!("\\{name} is a command of psql, and not of pgbench: leave it out");
                 return Err(Mistake::new(command.span.clone(), message));
             }
             name => {

@@ -24,6 +24,8 @@ pub(super) struct Statement {
     pub quoted: Vec<(String, Range<usize>)>,
     /// Where it has `\;`.
     pub joined: Option<Range<usize>>,
+    /// A variable directly behind a name or a number.
+    pub within: Option<(String, Range<usize>)>,
     /// Where it has its own parameter, such as `$1`.
     pub numbered: Option<Range<usize>>,
 }
@@ -376,6 +378,12 @@ impl<'a> Scanner<'a> {
         match variable_at(self.text, self.at) {
             Some(name) => {
                 let span = self.at..self.at + 1 + name.len();
+                let before = self.text[..self.at].chars().next_back();
+                if before.is_some_and(is_name_letter) {
+                    self.statement
+                        .within
+                        .get_or_insert((name.clone(), span.clone()));
+                }
                 if self.statement.parts.is_empty() {
                     self.statement.span.start = self.at;
                 }

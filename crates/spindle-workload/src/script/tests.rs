@@ -341,6 +341,49 @@ fn mistakes_are_told_with_their_place() {
     }
 }
 
+#[test]
+fn what_a_prepared_statement_cannot_be_is_told_with_its_place() {
+    for (text, at, wanted) in [
+        (
+            "\\set x 1\ncreate table t_:x (a int);",
+            ":x (",
+            "within names",
+        ),
+        (
+            "\\set x 1\nselect (array[1,2])[1:x];",
+            ":x]",
+            "within names",
+        ),
+        (
+            "select 1;\n discard all;",
+            "discard",
+            "drops the prepared statements",
+        ),
+        (
+            "deallocate prepare all;",
+            "deallocate",
+            "drops the prepared statements",
+        ),
+        (
+            "copy t from stdin;",
+            "copy",
+            "pgbench does not take them either",
+        ),
+        ("\\setrandom aid 1 5", "\\setrandom", "random(LEAST, MOST)"),
+        ("\\timing on", "\\timing", "a command of psql"),
+    ] {
+        let files = [file(text)];
+        let refused = read(&files, &BTreeMap::new(), Dialect::Postgres);
+        let (_, mistake) = refused.expect_err(text);
+        assert!(
+            mistake.message.contains(wanted),
+            "{text}: {}",
+            mistake.message
+        );
+        assert_eq!(Some(mistake.span.start), text.find(at), "{text}");
+    }
+}
+
 /// A database that notes what it is asked, and answers each statement with the same rows.
 #[derive(Default)]
 struct Noting {
@@ -488,6 +531,13 @@ fn variables_stay_and_answers_become_some() {
     assert_eq!(
         refused,
         SessionError::Failed("x.sql:2:1: expected one row, got 2".to_owned())
+    );
+    let unnamed = carried_out("select 1 \\gset", 1, &[("?column?", 7)]).unwrap_err();
+    assert!(
+        unnamed
+            .to_string()
+            .starts_with("x.sql:1:1: error storing into variable ?column?"),
+        "{unnamed}"
     );
     let noted = carried_out("select 1 \\aset\nselect :a;", 1, &two).unwrap();
     assert_eq!(noted[1], "select $1 [Int(8)]");

@@ -19,7 +19,7 @@ use crate::session::SessionError;
 use crate::sql::connection::SqlConnection;
 use crate::sql::dialect::Dialect;
 use crate::sql::kind::{Kind, Made, MadeFor};
-use crate::sql::{Origin, SqlTransaction, SqlWorkload};
+use crate::sql::{Origin, Ours, SqlTransaction, SqlWorkload};
 use crate::workload::{Acknowledged, CheckError, Client};
 
 settings! {
@@ -169,10 +169,14 @@ impl SqlWorkload for ScriptWorkload {
         let statements = self.statements(connection.dialect());
         for (number, error) in connection.prepare_what_can(&statements)? {
             if !self.program.makes(&error.to_string()) {
-                return Err(error.at(&self.program.statements[number].place));
+                return Err(explained(error).at(&self.program.statements[number].place));
             }
         }
         Ok(())
+    }
+
+    fn beyond(&self, dialect: Dialect, ours: Ours) -> Option<String> {
+        self.data.beyond(&self.program.statements, dialect, ours)
     }
 
     fn place(&self, of: Origin) -> Option<&str> {
@@ -209,6 +213,22 @@ impl SqlWorkload for ScriptWorkload {
     ) -> Result<String, CheckError> {
         self.data.compare_answers(connection)
     }
+}
+
+/// What to do about a statement that cannot be prepared, where that is known.
+fn explained(error: SessionError) -> SessionError {
+    let SessionError::Failed(text) = error else {
+        return error;
+    };
+    let has = |part: &str| text.contains(part);
+    let advice = if has("could not determine data type of parameter") || has("SQLSTATE 42P08") {
+        "; a prepared statement must know the type: write it behind the variable, as in :x::integer"
+    } else if has("at or near \"$") {
+        "; a prepared statement has variables in the place of values only, not of names or keywords"
+    } else {
+        ""
+    };
+    SessionError::Failed(format!("{text}{advice}"))
 }
 
 #[cfg(test)]

@@ -201,6 +201,16 @@ pub trait SqlConnection: Send {
         self.query(statement, parameters, visit)
     }
 
+    /// As [`SqlConnection::query`], of an answer that nobody reads: a database that can write any value as a text does
+    /// so.
+    fn query_unread(
+        &mut self,
+        statement: usize,
+        parameters: &[Value<'_>],
+    ) -> Result<u64, SessionError> {
+        self.query(statement, parameters, &mut |_| Ok(()))
+    }
+
     /// Sends a prepared statement whose answer [`SqlConnection::end_pipeline`] takes; only where the dialect
     /// has [`Dialect::has_pipelines`].
     fn send(&mut self, _statement: usize, _: &[Value<'_>]) -> Result<(), SessionError> {

@@ -44,6 +44,17 @@ pub enum Origin {
     Statement(usize),
 }
 
+/// How much of a server is Spindle's own, and is put back before each trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ours {
+    /// All of it.
+    Server,
+    /// A database.
+    Database,
+    /// A schema in a database of others.
+    Schema,
+}
+
 /// Whether a text has one of these words, which are in small letters.
 pub(crate) fn has_any(text: &str, words: &[&str]) -> bool {
     let text = text.to_lowercase();
@@ -73,6 +84,11 @@ pub trait SqlWorkload: Send + Sync {
     /// See [`SessionError`].
     fn after_load(&self, _: &mut dyn SqlConnection) -> Result<(), SessionError> {
         Ok(())
+    }
+
+    /// Why a statement may not be carried out where `ours` is put back, and where it stands; `None`: all may.
+    fn beyond(&self, _: Dialect, _ours: Ours) -> Option<String> {
+        None
     }
 
     /// Where a statement stands, when it comes from a file.

@@ -218,6 +218,16 @@ impl SqlConnection for Timed {
         })
     }
 
+    fn query_unread(
+        &mut self,
+        statement: usize,
+        parameters: &[Value<'_>],
+    ) -> Result<u64, SessionError> {
+        self.timed(statement, |connection| {
+            connection.query_unread(statement, parameters)
+        })
+    }
+
     fn query_to_keep(
         &mut self,
         statement: usize,

@@ -1,0 +1,442 @@
+//! Statements that do not stay within what is put back before each trial. Some work in the load and are missed by every
+//! trial; others would stay on a server that is not Spindle's.
+
+use crate::sql::{Dialect, Ours};
+
+const TABLESPACE: &str = "a tablespace lies outside of the files that are put back before each trial: leave it out; \
+                          path and placement of a layout say where files lie";
+const SETTING: &str = "settings of the server are the experiment's: name this one under settings in [database] or in \
+                       database of a layout";
+const REPLICATION: &str = "changes of another server would come into every trial: leave replication out of what is measured";
+const ELSEWHERE: &str = "files of other directories are not put back before each trial: leave data directory and \
+                         index directory out";
+const IN_MEMORY: &str = "such a table is empty in every trial, for which the server starts again: choose another engine";
+const ATTACHED: &str =
+    "another file is not put back before each trial: load it into the one database";
+const OF_SERVER: &str = "this belongs to the whole server, which is not Spindle's: make it there before the run, and leave the statement out";
+const SLOT: &str = "a replication slot belongs to the whole server, which is not Spindle's, and would stay there: leave \
+                    it out";
+const OF_DATABASE: &str = "this belongs to the whole database, which is not Spindle's: it has a schema there. Let the server copy \
+                           databases (restore = \"copy\"), or leave the statement out";
+const FORGETS: &str = "this drops the prepared statements that a script is carried out with: name what is to be reset, as in reset all";
+const COPIES: &str = "rows of COPY do not go the way of answers, and pgbench does not take them either: write insert or select";
+const NAMED: &str = "the name says where it is, and that is not Spindle's: write the name alone";
+
+/// What makes, changes and drops things.
+const DEFINES: [&str; 4] = ["create", "alter", "drop", "rename"];
+/// Words between these and what is made.
+const MODIFIERS: [&str; 14] = [
+    "or",
+    "replace",
+    "temp",
+    "temporary",
+    "unique",
+    "unlogged",
+    "materialized",
+    "if",
+    "not",
+    "exists",
+    "concurrently",
+    "only",
+    "ignore",
+    "low_priority",
+];
+/// What belongs to no schema.
+const DATABASE_WIDE: [&str; 10] = [
+    "schema",
+    "extension",
+    "event",
+    "publication",
+    "server",
+    "language",
+    "cast",
+    "transform",
+    "procedural",
+    "trusted",
+];
+/// What makes slots and origins of replication.
+const SLOTS: [&str; 4] = [
+    "pg_create_physical_replication_slot",
+    "pg_create_logical_replication_slot",
+    "pg_copy_logical_replication_slot",
+    "pg_replication_origin_create",
+];
+
+/// Why a statement may not be carried out where `ours` is put back; `None`: it may.
+pub(super) fn reason(sql: &str, dialect: Dialect, ours: Ours) -> Option<&'static str> {
+    let words = plain_words(sql, dialect);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    never(&words, dialect).or_else(|| match (dialect, ours) {
+        (Dialect::MariaDb, Ours::Server) => is_in_memory(&words).then_some(IN_MEMORY),
+        (_, Ours::Server) | (Dialect::Sqlite, _) => None,
+        (Dialect::Postgres, _) => beyond_postgres(&words, ours),
+        (Dialect::MariaDb, _) => beyond_mariadb(&words),
+    })
+}
+
+/// The same, whatever is put back.
+pub(super) fn reason_anywhere(sql: &str, dialect: Dialect) -> Option<&'static str> {
+    let words = plain_words(sql, dialect);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    never(&words, dialect)
+}
+
+fn never(words: &[&str], dialect: Dialect) -> Option<&'static str> {
+    match dialect {
+        Dialect::Postgres => never_in_postgres(words),
+        Dialect::MariaDb => never_in_mariadb(words),
+        Dialect::Sqlite => never_in_sqlite(words),
+    }
+}
+
+/// Why a statement cannot be in a script, which is prepared and carried out again and again; `None`: it can.
+pub(super) fn unfit(sql: &str, dialect: Dialect) -> Option<&'static str> {
+    if dialect != Dialect::Postgres {
+        return None;
+    }
+    let words = plain_words(sql, dialect);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["discard" | "deallocate", "all"] | ["deallocate", "prepare", "all"] => Some(FORGETS),
+        ["copy", ref more @ ..] if more.contains(&"stdin") || more.contains(&"stdout") => {
+            Some(COPIES)
+        }
+        _ => None,
+    }
+}
+
+fn never_in_postgres(words: &[&str]) -> Option<&'static str> {
+    match words {
+        ["create" | "alter" | "drop", "tablespace", ..] => Some(TABLESPACE),
+        ["alter", "system", ..] => Some(SETTING),
+        ["create" | "alter", "subscription", ..] => Some(REPLICATION),
+        _ => None,
+    }
+}
+
+fn never_in_mariadb(words: &[&str]) -> Option<&'static str> {
+    let has = |pair: [&str; 2]| words.windows(2).any(|next| next == pair);
+    match words {
+        ["set", more @ ..]
+            if more.iter().any(|word| {
+                matches!(*word, "global" | "persist" | "persist_only")
+                    || word.starts_with("global.")
+                    || word.starts_with("persist")
+            }) =>
+        {
+            Some(SETTING)
+        }
+        ["create" | "alter" | "drop", "tablespace", ..]
+        | ["create", "undo", "tablespace", ..]
+        | ["create", "logfile", ..] => Some(TABLESPACE),
+        ["change", "master" | "replication", ..]
+        | [
+            "start",
+            "slave" | "replica" | "all" | "group_replication",
+            ..,
+        ] => Some(REPLICATION),
+        ["create" | "alter", ..] if has(["data", "directory"]) || has(["index", "directory"]) => {
+            Some(ELSEWHERE)
+        }
+        _ => None,
+    }
+}
+
+fn is_in_memory(words: &[&str]) -> bool {
+    let says = |pair: &[&str]| matches!(pair, ["engine", "memory" | "heap"]);
+    matches!(words, ["create" | "alter", ..]) && words.windows(2).any(says)
+}
+
+fn never_in_sqlite(words: &[&str]) -> Option<&'static str> {
+    match words {
+        ["attach", ..] => Some(ATTACHED),
+        ["vacuum", more @ ..] if more.contains(&"into") => Some(ATTACHED),
+        _ => None,
+    }
+}
+
+fn beyond_postgres(words: &[&str], ours: Ours) -> Option<&'static str> {
+    if words.iter().any(|word| SLOTS.contains(word)) {
+        return Some(SLOT);
+    }
+    let of_server = match words {
+        ["create" | "alter" | "drop", "user", "mapping", ..] => false,
+        [
+            "create" | "alter" | "drop",
+            "role" | "user" | "group" | "database",
+            ..,
+        ]
+        | ["reassign" | "drop", "owned", ..] => true,
+        // Rights are on something, but for memberships.
+        ["grant" | "revoke", more @ ..] => !more.contains(&"on"),
+        ["comment", "on", "role" | "database" | "tablespace", ..] => true,
+        _ => false,
+    };
+    if of_server {
+        return Some(OF_SERVER);
+    }
+    if ours == Ours::Database {
+        return None;
+    }
+    let of_database = match words {
+        ["create" | "alter" | "drop", "foreign", "data", ..]
+        | ["create" | "alter" | "drop", "access", "method", ..]
+        | ["create" | "alter" | "drop", "user", "mapping", ..] => true,
+        [first, more @ ..] if DEFINES.contains(first) => {
+            let what = more.iter().find(|word| !MODIFIERS.contains(word));
+            what.is_some_and(|what| DATABASE_WIDE.contains(what))
+        }
+        _ => false,
+    };
+    match of_database {
+        true => Some(OF_DATABASE),
+        false => names_a_place(words).then_some(NAMED),
+    }
+}
+
+fn beyond_mariadb(words: &[&str]) -> Option<&'static str> {
+    match words {
+        ["create" | "alter" | "drop" | "rename", more @ ..] => {
+            let what = more.iter().find(|word| !MODIFIERS.contains(word));
+            let is_of_server = what.is_some_and(|what| {
+                ["user", "role", "database", "schema", "server"].contains(what)
+            });
+            if is_of_server {
+                return Some(OF_SERVER);
+            }
+        }
+        [
+            "use" | "grant" | "revoke" | "install" | "uninstall" | "flush" | "reset" | "purge"
+            | "shutdown",
+            ..,
+        ] => {
+            return Some(OF_SERVER);
+        }
+        _ => {}
+    }
+    names_a_place(words).then_some(NAMED)
+}
+
+/// Whether the name of what is made or changed says in which schema or database that is.
+fn names_a_place(words: &[&str]) -> bool {
+    let behind = |word: &str| {
+        let place = words.iter().position(|it| *it == word);
+        place.is_some_and(|place| first_names_a_place(&words[place + 1..]))
+    };
+    match words {
+        ["insert" | "replace" | "merge", ..] => behind("into"),
+        ["delete", ..] => behind("from"),
+        ["update" | "truncate", more @ ..] => first_names_a_place(more),
+        ["create" | "alter" | "drop", more @ ..] => {
+            let kind = more.iter().position(|word| !MODIFIERS.contains(word));
+            let Some(kind) = kind else {
+                return false;
+            };
+            let is_on_table = ["index", "trigger", "rule", "policy"].contains(&more[kind]);
+            first_names_a_place(&more[kind + 1..]) || (is_on_table && behind("on"))
+        }
+        _ => false,
+    }
+}
+
+fn first_names_a_place(words: &[&str]) -> bool {
+    let mut names = words
+        .iter()
+        .filter(|word| !MODIFIERS.contains(word) && **word != "table");
+    let name = names.next();
+    name.is_some_and(|name| name.contains('.') && !name.starts_with("pg_temp"))
+}
+
+/// The words of a statement, in small letters and without those in texts; a name in parts is one.
+fn plain_words(sql: &str, dialect: Dialect) -> Vec<String> {
+    let mut plain = String::with_capacity(sql.len());
+    let mut quote = None;
+    for letter in sql.chars() {
+        let opens = letter == '\'' || (letter == '"' && dialect == Dialect::MariaDb);
+        match quote {
+            Some(open) if letter == open => quote = None,
+            Some(_) => {}
+            None if opens => {
+                quote = Some(letter);
+                plain.push(' ');
+            }
+            None => plain.push(letter),
+        }
+    }
+    super::makes::words(&plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(sql: &str, dialect: Dialect, ours: Ours) -> &'static str {
+        reason(sql, dialect, ours).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_no_restore_puts_back_is_refused_on_every_server() {
+        for (dialect, sql, why) in [
+            (
+                Dialect::Postgres,
+                "CREATE TABLESPACE t LOCATION '/x'",
+                "tablespace",
+            ),
+            (
+                Dialect::Postgres,
+                "drop tablespace if exists t",
+                "tablespace",
+            ),
+            (
+                Dialect::Postgres,
+                "alter system set fsync = off",
+                "experiment's",
+            ),
+            (
+                Dialect::Postgres,
+                "create subscription s connection 'host=x' publication p",
+                "another server",
+            ),
+            (
+                Dialect::MariaDb,
+                "set global max_connections = 5",
+                "experiment's",
+            ),
+            (
+                Dialect::MariaDb,
+                "set sort_buffer_size = 9, @@global.x = 5",
+                "experiment's",
+            ),
+            (Dialect::MariaDb, "set @@persist.x = 5", "experiment's"),
+            (
+                Dialect::MariaDb,
+                "create table t (a int) engine = InnoDB data directory = '/x'",
+                "data directory",
+            ),
+            (
+                Dialect::MariaDb,
+                "create table t (a int) ENGINE=Memory",
+                "empty",
+            ),
+            (
+                Dialect::MariaDb,
+                "create tablespace t add datafile 'x'",
+                "tablespace",
+            ),
+            (
+                Dialect::MariaDb,
+                "change master to master_host = 'x'",
+                "another server",
+            ),
+            (
+                Dialect::Sqlite,
+                "attach database 'x.db' as x",
+                "another file",
+            ),
+            (Dialect::Sqlite, "VACUUM INTO 'x.db'", "another file"),
+        ] {
+            assert!(told(sql, dialect, Ours::Server).contains(why), "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_prepared_again_and_again_is_unfit() {
+        for sql in [
+            "DISCARD ALL",
+            "deallocate all",
+            "copy t from stdin",
+            "copy (select 1) to STDOUT",
+        ] {
+            assert!(unfit(sql, Dialect::Postgres).is_some(), "{sql}");
+        }
+        for sql in [
+            "discard temp",
+            "deallocate s",
+            "insert into t values ('stdin')",
+            "copy t from '/x'",
+        ] {
+            assert_eq!(unfit(sql, Dialect::Postgres), None, "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_is_put_back_may_be_loaded() {
+        for (dialect, sql) in [
+            (Dialect::Postgres, "create role ann"),
+            (Dialect::Postgres, "create unlogged table t (a int)"),
+            (
+                Dialect::Postgres,
+                "insert into t values ('create tablespace')",
+            ),
+            (Dialect::Postgres, "set work_mem = '1GB'"),
+            (Dialect::MariaDb, "set foreign_key_checks = 0"),
+            (
+                Dialect::MariaDb,
+                "create table t (a int comment 'engine = memory, data directory')",
+            ),
+            (Dialect::MariaDb, "create user ann@localhost"),
+            (Dialect::Sqlite, "vacuum"),
+        ] {
+            assert_eq!(told(sql, dialect, Ours::Server), "", "{sql}");
+        }
+        for sql in [
+            "create schema app",
+            "create table app.t (a int)",
+            "create extension cube",
+            "grant select on t to public",
+            "create user mapping for public server s",
+        ] {
+            assert_eq!(told(sql, Dialect::Postgres, Ours::Database), "", "{sql}");
+        }
+        for sql in [
+            "create table t (a int)",
+            "insert into t select * from other.t",
+            "create index i on t (a)",
+            "create temp table t as select 1.5",
+            "alter table t set (fillfactor = 50)",
+        ] {
+            assert_eq!(told(sql, Dialect::Postgres, Ours::Schema), "", "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_would_stay_on_a_foreign_server_is_refused() {
+        for ours in [Ours::Database, Ours::Schema] {
+            for sql in [
+                "create role ann",
+                "create database x",
+                "alter database x set fsync = off",
+                "grant ann to bob",
+                "select pg_create_physical_replication_slot('s')",
+                "create tablespace t location '/x'",
+            ] {
+                assert_ne!(told(sql, Dialect::Postgres, ours), "", "{sql}");
+            }
+            for sql in [
+                "create user ann",
+                "create or replace database x",
+                "use x",
+                "grant all on *.* to ann",
+                "insert into other.t values (1)",
+                "create table if not exists `other`.`t` (a int)",
+                "truncate table other.t",
+            ] {
+                assert_ne!(told(sql, Dialect::MariaDb, ours), "", "{sql}");
+            }
+        }
+        for sql in [
+            "create schema app",
+            "create extension if not exists cube",
+            "create event trigger e on sql_drop execute function f()",
+            "create publication p",
+            "create table public.t (a int)",
+            "create or replace view app.v as select 1",
+            "create unique index i on public.t (a)",
+            "drop table if exists public.t",
+            "delete from only public.t",
+            "update public.t set a = 1",
+        ] {
+            assert_ne!(told(sql, Dialect::Postgres, Ours::Schema), "", "{sql}");
+        }
+    }
+}
