@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use spindle_workload::SessionError;
-use spindle_workload::sql::SqlConnection;
+use spindle_workload::sql::{Ours, SqlConnection};
 
 use super::MariaDb;
 use super::connection::{Access, MariaDbConnection, TOKEN};
@@ -345,6 +345,10 @@ impl RunningServer for ForeignMariaDb {
             self.access.connect()?,
             None,
         )))
+    }
+
+    fn ours(&self) -> Ours {
+        Ours::Database
     }
 
     fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {

@@ -152,6 +152,21 @@ impl RunningServer for RunningMariaDb {
         (self.restore)(dump, interrupted)
     }
 
+    fn check_ended(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {
+        let mut left = 0;
+        connection.ask("xa recover", &mut |_| {
+            left += 1;
+            Ok(())
+        })?;
+        match left {
+            0 => Ok(()),
+            _ => Err(EngineError::failed(
+                "loading",
+                "a prepared transaction is left open, which would keep its locks in every trial: end it with XA COMMIT",
+            )),
+        }
+    }
+
     fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {
         for table in self.monitor.tables(DATABASE)? {
             connection.ask(

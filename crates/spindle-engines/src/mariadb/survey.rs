@@ -82,37 +82,41 @@ fn rights(connection: &mut MariaDbConnection, address: &Address) -> Vec<Right> {
     );
     let grants = texts(connection, "show grants");
     let may_work = grants.iter().any(|grant| is_enough(grant));
-    let takes_files = number(connection, "select @@global.local_infile") == Some(1);
-    let has_schema = number(connection, "select @@global.performance_schema") == Some(1);
+    let mut is_on = |name: &str| {
+        let told = number(connection, &format!("select @@global.{name}"));
+        told.map(|told| told == 1)
+    };
+    let (takes_files, has_schema) = (is_on("local_infile"), is_on("performance_schema"));
     let sees = number(
         connection,
         "select count(*) from performance_schema.threads",
     )
     .is_some();
     vec![
-        Right {
-            what: "may make databases of runs, and work in them",
-            without: "no run is possible",
-            missing: (!may_work).then(|| format!("grant all on `spindle\\_%`.* to {user}")),
-        },
-        Right {
-            what: "takes rows that a client sends (local_infile)",
-            without: "no run is possible",
-            missing: (!takes_files).then(|| "set global local_infile = on".to_owned()),
-        },
-        Right {
-            what: "has performance_schema",
-            without: "waits are not told",
-            missing: (!has_schema).then(|| {
-                "set performance_schema = on in its options, and restart the server".to_owned()
-            }),
-        },
-        Right {
-            what: "may read performance_schema",
-            without: "waits are not told",
-            missing: (has_schema && !sees)
-                .then(|| format!("grant select on performance_schema.* to {user}")),
-        },
+        Right::of(
+            "may make databases of runs, and work in them",
+            "no run is possible",
+            (!grants.is_empty()).then_some(may_work),
+            || format!("grant all on `spindle\\_%`.* to {user}"),
+        ),
+        Right::of(
+            "takes rows that a client sends (local_infile)",
+            "no run is possible",
+            takes_files,
+            || "set global local_infile = on".to_owned(),
+        ),
+        Right::of(
+            "has performance_schema",
+            "waits are not told",
+            has_schema,
+            || "set performance_schema = on in its options, and restart the server".to_owned(),
+        ),
+        Right::of(
+            "may read performance_schema",
+            "waits are not told",
+            has_schema.map(|has_schema| !has_schema || sees),
+            || format!("grant select on performance_schema.* to {user}"),
+        ),
     ]
 }
 

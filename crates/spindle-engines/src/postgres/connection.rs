@@ -107,6 +107,11 @@ impl PostgresConnection {
         self
     }
 
+    /// The server's process for it, as the server said when it was made.
+    pub fn process_id(&self) -> u32 {
+        self.wire.process_id
+    }
+
     /// What it is, if it is encrypted.
     pub fn encryption(&self) -> Option<String> {
         self.wire.encryption()
@@ -149,15 +154,15 @@ impl PostgresConnection {
         &mut self,
         statement: usize,
         parameters: &[Value<'_>],
-        format: i16,
+        wanted: Wanted,
         visit: Visit<'_>,
     ) -> Result<Rows, SessionError> {
         self.prepare_waiting(statement)?;
         let of = &self.statements[statement];
-        bind(of, parameters, format, &mut self.wire.out).inspect_err(|_| self.wire.out.clear())?;
+        bind(of, parameters, wanted, &mut self.wire.out).inspect_err(|_| self.wire.out.clear())?;
         frontend::sync(&mut self.wire.out);
         self.wire.send()?;
-        answer(&mut self.wire, &of.columns, format, visit)
+        answer(&mut self.wire, &of.columns, wanted, visit)
     }
 
     /// Prepares a statement that could not be prepared before.
@@ -178,11 +183,33 @@ impl PostgresConnection {
     }
 }
 
-/// Bind and Execute, with an answer in that format; Sync is to follow.
+/// How an answer is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// Values as they are read here, in binary.
+    Values,
+    /// The same, as texts: every server that speaks the protocol can write them.
+    Written,
+    /// Texts, and the names of columns.
+    Texts,
+    /// Texts that nobody reads: some types have no other form.
+    Nothing,
+}
+
+impl Wanted {
+    fn format(self) -> i16 {
+        match self {
+            Wanted::Values => BINARY,
+            Wanted::Written | Wanted::Texts | Wanted::Nothing => TEXT,
+        }
+    }
+}
+
+/// Bind and Execute, with an answer as it is wanted; Sync is to follow.
 fn bind(
     of: &Statement,
     parameters: &[Value<'_>],
-    format: i16,
+    wanted: Wanted,
     out: &mut BytesMut,
 ) -> Result<(), SessionError> {
     if parameters.len() != of.parameters.len() {
@@ -221,7 +248,7 @@ fn bind(
                 Ok(IsNull::No)
             }
         },
-        [format],
+        [wanted.format()],
         out,
     );
     if let Some(error) = refused {
@@ -231,7 +258,7 @@ fn bind(
         BindError::Conversion(error) => unexpected(&error.to_string()),
         BindError::Serialization(error) => unexpected(&error.to_string()),
     })?;
-    if format == TEXT && of.columns.is_empty() {
+    if wanted == Wanted::Texts && of.columns.is_empty() {
         // What some statements answer, such as FETCH, is known when they are carried out.
         frontend::describe(b'P', "", out).map_err(|error| unexpected(&error.to_string()))?;
     }
@@ -251,7 +278,7 @@ struct Rows {
 fn answer(
     wire: &mut Wire,
     columns: &[Column],
-    format: i16,
+    wanted: Wanted,
     visit: Visit<'_>,
 ) -> Result<Rows, SessionError> {
     let (mut rows, mut described) = (Rows::default(), None);
@@ -263,7 +290,7 @@ fn answer(
                 visit(&PostgresRow {
                     fields: wire.body(&message).get(2..).unwrap_or_default(),
                     columns: described.as_deref().unwrap_or(columns),
-                    format,
+                    wanted,
                 })?;
             }
             COMMAND_COMPLETE_TAG => rows.told = rows_in_tag(wire.body(&message)),
@@ -311,7 +338,7 @@ fn columns_of(body: &[u8]) -> Result<Vec<Column>, SessionError> {
 struct PostgresRow<'a> {
     fields: &'a [u8],
     columns: &'a [Column],
-    format: i16,
+    wanted: Wanted,
 }
 
 impl Row for PostgresRow<'_> {
@@ -340,9 +367,12 @@ impl Row for PostgresRow<'_> {
             Ok(length) => {
                 let bytes = rest.get(4..4 + length);
                 let bytes = bytes.ok_or_else(|| unexpected("a short row"))?;
-                match self.format {
-                    TEXT => Ok(Value::Text(String::from_utf8_lossy(bytes))),
-                    _ => values::read(bytes, *of),
+                match self.wanted {
+                    Wanted::Values => values::read(bytes, *of),
+                    Wanted::Written => values::read_written(bytes, *of),
+                    Wanted::Texts | Wanted::Nothing => {
+                        Ok(Value::Text(String::from_utf8_lossy(bytes)))
+                    }
                 }
             }
         }
@@ -391,10 +421,10 @@ impl SqlConnection for PostgresConnection {
 
     fn ask(&mut self, sql: &str, visit: Visit<'_>) -> Result<(), SessionError> {
         let statement = self.describe(sql, "")?;
-        bind(&statement, &[], BINARY, &mut self.wire.out)?;
+        bind(&statement, &[], Wanted::Written, &mut self.wire.out)?;
         frontend::sync(&mut self.wire.out);
         self.wire.send()?;
-        answer(&mut self.wire, &statement.columns, BINARY, visit).map(|_| ())
+        answer(&mut self.wire, &statement.columns, Wanted::Written, visit).map(|_| ())
     }
 
     fn begin(&mut self) -> Result<(), SessionError> {
@@ -435,7 +465,7 @@ impl SqlConnection for PostgresConnection {
     }
 
     fn execute(&mut self, statement: usize, parameters: &[Value<'_>]) -> Result<u64, SessionError> {
-        self.call(statement, parameters, BINARY, &mut |_| Ok(()))
+        self.call(statement, parameters, Wanted::Values, &mut |_| Ok(()))
             .map(|rows| rows.told)
     }
 
@@ -445,7 +475,7 @@ impl SqlConnection for PostgresConnection {
         parameters: &[Value<'_>],
         visit: Visit<'_>,
     ) -> Result<u64, SessionError> {
-        self.call(statement, parameters, BINARY, visit)
+        self.call(statement, parameters, Wanted::Values, visit)
             .map(|rows| rows.visited)
     }
 
@@ -455,7 +485,16 @@ impl SqlConnection for PostgresConnection {
         parameters: &[Value<'_>],
         visit: Visit<'_>,
     ) -> Result<u64, SessionError> {
-        self.call(statement, parameters, TEXT, visit)
+        self.call(statement, parameters, Wanted::Texts, visit)
+            .map(|rows| rows.visited)
+    }
+
+    fn query_unread(
+        &mut self,
+        statement: usize,
+        parameters: &[Value<'_>],
+    ) -> Result<u64, SessionError> {
+        self.call(statement, parameters, Wanted::Nothing, &mut |_| Ok(()))
             .map(|rows| rows.visited)
     }
 
@@ -464,7 +503,7 @@ impl SqlConnection for PostgresConnection {
         // A message that cannot be made whole is none.
         let begin = self.wire.out.len();
         let of = &self.statements[statement];
-        let bound = bind(of, parameters, BINARY, &mut self.wire.out);
+        let bound = bind(of, parameters, Wanted::Nothing, &mut self.wire.out);
         bound.inspect_err(|_| self.wire.out.truncate(begin))?;
         self.pipeline.is_open = true;
         match self.wire.out.len() >= PIPELINE_BYTES {

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use spindle_workload::SessionError;
-use spindle_workload::sql::SqlConnection;
+use spindle_workload::sql::{Ours, SqlConnection};
 
 use super::Postgres;
 use super::connection::PostgresConnection;
@@ -13,7 +13,7 @@ use super::counts::Statistics;
 use super::encryption::connect;
 use super::kept::{Where, promise_of};
 use super::waits::{WaitSampler, Whose};
-use super::{survey, template};
+use super::{prepared, sessions, survey, template};
 use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize};
 use crate::promise::{Promise, Storage};
@@ -52,6 +52,7 @@ impl ForeignServer for Postgres {
         let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
         let mut connection = connect(address, password, "spindle").map_err(refused)?;
         let version = text(&mut connection, "select version()").map_err(refused)?;
+        sessions::check_kept(&mut connection).map_err(refused)?;
         let may = "select (has_database_privilege(current_database(), 'CREATE') or coalesce((select rolcreatedb or rolsuper \
                    from pg_roles where rolname = current_user), false))::int";
         // Who does not know the question will say no when a schema is made.
@@ -165,7 +166,7 @@ impl ForeignServer for Postgres {
     }
 
     fn make(&self, schema: &Schema) -> Result<(), EngineError> {
-        let failed = |error| failed("making", schema, &error);
+        let failed = |error: SessionError| failed("making", schema, &error);
         if schema.kind == SchemaKind::Database {
             let mut connection = come_to_server(schema).map_err(failed)?;
             return template::make(&mut connection, schema).map_err(failed);
@@ -177,14 +178,21 @@ impl ForeignServer for Postgres {
             .and_then(|()| connection.run(&format!("create schema {name}")))
             .and_then(|()| connection.run(&format!("comment on schema {name} is '{token}'")))
             .and_then(|()| connection.commit());
-        made.map_err(failed)
+        made.map_err(|error| failed(with_what_is_needed(error)))?;
+        let path = come_to(schema).and_then(|mut inside| sessions::check_path(&mut inside, name));
+        path.map_err(|error| {
+            // It was made just now, and nothing is in it.
+            let _ = connection.run(&format!("drop schema {name}"));
+            failed(error)
+        })
     }
 
     fn drop_schema(&self, schema: &Schema) -> Result<SchemaGone, EngineError> {
         let failed = |error| failed("dropping", schema, &error);
         if schema.kind == SchemaKind::Database {
             let mut connection = come_to_server(schema).map_err(failed)?;
-            return template::drop_database(&mut connection, schema).map_err(failed);
+            return template::drop_database(&mut connection, schema, || come_to(schema))
+                .map_err(failed);
         }
         let mut connection = come_to(schema).map_err(failed)?;
         let name = &schema.name;
@@ -198,6 +206,7 @@ impl ForeignServer for Postgres {
         }
         // Who does not know it waits as long as it takes.
         let _ = connection.run(PATIENCE);
+        prepared::undo_all(&mut connection, SchemaKind::Schema, name);
         let dropped = connection.run(&format!("drop schema {name} cascade"));
         dropped.map_err(failed)?;
         Ok(SchemaGone::Dropped)
@@ -229,6 +238,17 @@ impl ForeignServer for Postgres {
             watch: Mutex::new(watch),
             schema: schema.clone(),
         }))
+    }
+}
+
+/// An error of a server that says neither what a right is nor that a name is taken, with what a run needs.
+fn with_what_is_needed(error: SessionError) -> SessionError {
+    match error {
+        // Rights and names are in class 42 (PostgreSQL's documentation, "Error Codes").
+        SessionError::Failed(text) if !text.contains("(SQLSTATE 42") => SessionError::Failed(
+            format!("{text}; a run needs create schema and comment on schema in one transaction"),
+        ),
+        other => other,
     }
 }
 
@@ -355,6 +375,17 @@ impl Counters for ForeignPostgres {
 impl RunningServer for ForeignPostgres {
     fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
         Ok(Box::new(come_to(&self.schema)?))
+    }
+
+    fn ours(&self) -> Ours {
+        match self.schema.kind {
+            SchemaKind::Schema => Ours::Schema,
+            SchemaKind::Database => Ours::Database,
+        }
+    }
+
+    fn check_ended(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {
+        Ok(prepared::check(connection, self.schema.kind)?)
     }
 
     /// Only what is in the schema; a checkpoint would be the whole server's.

@@ -1,7 +1,8 @@
 //! PostgreSQL: an installed server, run on its own cluster that lies in the layout's directories. `programs` finds
 //! it, `settings` has it check what the experiment sets, `cluster` is its files, `stream`, `wire`, `values` and
 //! `connection` the client, `temporary` what its queries spill, `restore` loads dumps, `running` a server at work with
-//! `counts` and `waits`. `foreign` is an existing one, `encryption` the way to it.
+//! `counts` and `waits`. `foreign` is an existing one, `encryption` the way to it, `sessions` what it keeps of them.
+//! `prepared` are transactions that outlive theirs.
 
 mod cluster;
 mod connection;
@@ -9,9 +10,11 @@ mod counts;
 mod encryption;
 mod foreign;
 mod kept;
+mod prepared;
 mod programs;
 mod restore;
 mod running;
+mod sessions;
 mod settings;
 mod stream;
 mod survey;

@@ -30,7 +30,7 @@ use crate::engine::{
 use crate::promise::{Promise, Storage};
 use crate::sql::child_server::{ChildServer, Habits};
 use crate::sql::encryption::ChannelBinding;
-use crate::sql::{Purpose, RunningServer, Stop};
+use crate::sql::{Purpose, RunningServer, SchemaKind, Stop};
 
 /// Recovery from a crash takes as long as its redo is long.
 const START_LIMIT: Duration = Duration::from_secs(1800);
@@ -236,6 +236,10 @@ impl RunningServer for RunningPostgres {
     fn before_indexes(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {
         connection.run(&format!("set default_tablespace = {INDEX_TABLESPACE}"))?;
         Ok(())
+    }
+
+    fn check_ended(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {
+        Ok(super::prepared::check(connection, SchemaKind::Database)?)
     }
 
     fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {

@@ -88,6 +88,15 @@ impl Stream {
         unlimited.map_err(|error| lost("the server", &error))
     }
 
+    /// One that has told an error is ready again at once, if it keeps to the protocol.
+    ///
+    /// # Errors
+    /// [`SessionError::Lost`].
+    pub fn wait_after_error(&self) -> Result<(), SessionError> {
+        let limited = self.set_patience(Some(ANSWER_LIMIT));
+        limited.map_err(|error| lost("the server", &error))
+    }
+
     fn set_patience(&self, limit: Option<Duration>) -> io::Result<()> {
         match self {
             Stream::Unix(stream) => stream.set_read_timeout(limit),

@@ -4,14 +4,18 @@ use spindle_workload::sql::SqlConnection;
 
 use super::connection::PostgresConnection;
 use super::encryption::connect;
+use super::sessions::check_kept;
 use super::settings::in_force;
 use crate::EngineError;
 use crate::promise::{self, Storage};
 use crate::sql::survey::{LARGEST, Right, Survey, clock, number, round_trip, texts, volumes};
 use crate::sql::{Address, Password, tls};
 
-/// Nothing that follows may change anything.
-const READ_ONLY: &str = "set default_transaction_read_only = on";
+/// Nothing that follows may change anything. A setting of the session would stay with whoever uses it next, behind a
+/// pool of connections.
+const READ_ONLY: &str = "begin transaction read only";
+/// A connection is made again so often, at most: each time may have taken a while.
+const AGAIN_MAX: u32 = 1;
 const TIME: &str = "select (extract(epoch from clock_timestamp()) * 1000000)::int8";
 const CACHE: &str = "select pg_size_bytes(current_setting('shared_buffers'))";
 const EXTENSIONS: &str = "select extname || ' ' || extversion from pg_extension order by 1";
@@ -23,31 +27,62 @@ pub(super) fn survey(
     settings: &str,
 ) -> Result<Survey, EngineError> {
     let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
-    let mut connection = connect(address, password, "spindle doctor").map_err(refused)?;
+    let come = || connect(address, password, "spindle doctor").map_err(refused);
+    let connection = come()?;
     let encryption = connection.encryption();
     let encryption = encryption.map(|version| tls::described(&address.encryption, &version));
-    connection.run(READ_ONLY).map_err(refused)?;
-    let version = texts(&mut connection, "select version()").pop();
+    let mut look = Look {
+        connection,
+        come,
+        made_again: 0,
+    };
+    let round_trip = round_trip(look.again()?).map_err(refused)?;
+    let clock = clock(look.again()?, TIME);
+    let version = texts(look.again()?, "select version()").pop();
     let mut told = Vec::new();
     // One that does not know the question has none to tell.
-    let _ = connection.ask(settings, &mut |row| {
+    let _ = look.again()?.ask(settings, &mut |row| {
         told.push(format!("{} = {}", row.text(0)?, row.text(1)?));
         Ok(())
     });
-    let in_force = in_force(&mut connection);
+    let in_force = in_force(look.again()?);
     Ok(Survey {
         version: version.unwrap_or_else(|| "a server of an unknown version".to_owned()),
         encryption,
         settings: told,
         promise: promise::postgres::promise(&in_force, &Storage { places: Vec::new() }),
-        extensions: texts(&mut connection, EXTENSIONS),
-        cache_bytes: number(&mut connection, CACHE).and_then(|bytes| bytes.try_into().ok()),
-        databases: volumes(&mut connection, &databases()),
-        tables: volumes(&mut connection, &tables()),
-        rights: rights(&mut connection, address),
-        round_trip: round_trip(&mut connection).map_err(refused)?,
-        clock: clock(&mut connection, TIME),
+        extensions: texts(look.again()?, EXTENSIONS),
+        cache_bytes: number(look.again()?, CACHE).and_then(|bytes| bytes.try_into().ok()),
+        databases: volumes(look.again()?, &databases()),
+        tables: volumes(look.again()?, &tables()),
+        rights: rights(&mut look, address)?,
+        round_trip,
+        clock,
     })
+}
+
+/// A connection that is made again when the server has not come through a question, as some do that only speak the
+/// protocol.
+struct Look<C> {
+    connection: PostgresConnection,
+    come: C,
+    made_again: u32,
+}
+
+impl<C: Fn() -> Result<PostgresConnection, EngineError>> Look<C> {
+    /// For the next question, in a transaction that changes nothing.
+    fn again(&mut self) -> Result<&mut PostgresConnection, EngineError> {
+        // One that is gone is made again.
+        let _ = self.connection.rollback();
+        // One that is not made again answers nothing, and that is not known then.
+        if self.connection.is_closed() && self.made_again < AGAIN_MAX {
+            self.made_again += 1;
+            self.connection = (self.come)()?;
+        }
+        // Who does not know such transactions is asked without.
+        let _ = self.connection.run(READ_ONLY);
+        Ok(&mut self.connection)
+    }
 }
 
 /// A database's size is told to who may connect to it, or may see all statistics.
@@ -68,41 +103,60 @@ fn tables() -> String {
     )
 }
 
-fn rights(connection: &mut PostgresConnection, address: &Address) -> Vec<Right> {
+fn rights(
+    look: &mut Look<impl Fn() -> Result<PostgresConnection, EngineError>>,
+    address: &Address,
+) -> Result<Vec<Right>, EngineError> {
     let user = quoted(&address.user);
     let database = quoted(address.database.as_deref().unwrap_or_default());
-    let create = "select has_database_privilege(current_database(), 'CREATE')";
+    let create = "select has_database_privilege(current_database(), 'CREATE')::int";
     let databases =
         "select (rolsuper or rolcreatedb)::int from pg_roles where rolname = current_user";
-    let monitor = "select pg_has_role('pg_monitor', 'MEMBER')";
+    let monitor = "select pg_has_role('pg_monitor', 'MEMBER')::int";
     let left = "select current_setting('max_connections')::int8 - count(*) from pg_stat_activity \
                 where backend_type = 'client backend'";
-    let mut has = |sql: &str| number(connection, sql) == Some(1);
+    let keeps_sessions = match check_kept(look.again()?) {
+        Ok(is_told) => is_told.then_some(true),
+        Err(_) => Some(false),
+    };
+    let mut ask = |sql: &str| Ok::<_, EngineError>(number(look.again()?, sql));
+    let is_one = |answer: Option<i64>| answer.map(|answer| answer == 1);
     let rights = vec![
-        Right {
-            what: "may make a schema in this database",
-            without: "no run is possible",
-            missing: (!has(create))
-                .then(|| format!("grant create on database {database} to {user}")),
-        },
-        Right {
-            what: "may make databases",
-            without: "a run loads its data again before each trial",
-            missing: (!has(databases)).then(|| format!("alter role {user} createdb")),
-        },
-        Right {
-            what: "may see what others wait for",
-            without: "waits of background processes are not told",
-            missing: (!has(monitor)).then(|| format!("grant pg_monitor to {user}")),
-        },
-        Right {
-            what: "has room for more connections",
-            without: "a run of more than a few clients fails",
-            missing: (number(connection, left) < Some(8))
-                .then(|| "raise max_connections, and restart the server".to_owned()),
-        },
+        Right::of(
+            "keeps sessions",
+            "no run is possible",
+            keeps_sessions,
+            || {
+                "give the address of one server behind it, or have the pool keep sessions"
+                    .to_owned()
+            },
+        ),
+        Right::of(
+            "may make a schema in this database",
+            "no run is possible",
+            is_one(ask(create)?),
+            || format!("grant create on database {database} to {user}"),
+        ),
+        Right::of(
+            "may make databases",
+            "a run loads its data again before each trial",
+            is_one(ask(databases)?),
+            || format!("alter role {user} createdb"),
+        ),
+        Right::of(
+            "may see what others wait for",
+            "waits of background processes are not told",
+            is_one(ask(monitor)?),
+            || format!("grant pg_monitor to {user}"),
+        ),
+        Right::of(
+            "has room for more connections",
+            "a run of more than a few clients fails",
+            ask(left)?.map(|left| left >= 8),
+            || "raise max_connections, and restart the server".to_owned(),
+        ),
     ];
-    rights
+    Ok(rights)
 }
 
 /// A name as SQL has it.

@@ -10,9 +10,10 @@ use spindle_workload::sql::SqlConnection;
 
 use super::connection::PostgresConnection;
 use super::foreign::{PATIENCE, major_of, number, text};
+use super::prepared;
 use super::survey::quoted;
 use crate::EngineError;
-use crate::sql::{Address, Copying, Schema, SchemaGone};
+use crate::sql::{Address, Copying, Schema, SchemaGone, SchemaKind};
 
 /// The first version that is told how it copies (`strategy`), and the first that is told to share blocks.
 const TELLS_STRATEGY: u32 = 15;
@@ -48,6 +49,9 @@ pub(super) fn may_copy(
     let version = version.unwrap_or_else(|| "a server of an unknown version".to_owned());
     if !version.starts_with("PostgreSQL ") {
         return refused(format!("{version} is not known to copy databases"));
+    }
+    if let Err(error) = text(connection, ALIKE) {
+        return refused(format!("{version} is not known to copy databases: {error}"));
     }
     let mut told = None;
     connection.ask(ASKED, &mut |row| {
@@ -130,10 +134,11 @@ fn create(
 }
 
 /// Drops a database with all that is in it, if it is there and ours. Nobody else's session is ended for it: while there
-/// is one, the server refuses.
+/// is one, the server refuses. `come` connects to it.
 pub(super) fn drop_database(
     connection: &mut PostgresConnection,
     schema: &Schema,
+    come: impl FnOnce() -> Result<PostgresConnection, SessionError>,
 ) -> Result<SchemaGone, SessionError> {
     // One may be making it just now, for a run that was killed.
     end_sessions(connection, schema)?;
@@ -155,9 +160,18 @@ pub(super) fn drop_database(
         }
         Some(_) => return Ok(SchemaGone::NotOurs),
     }
+    if has_prepared(connection, name)? {
+        prepared::undo_all(&mut come()?, SchemaKind::Database, name);
+    }
     connection.run(PATIENCE)?;
     connection.run(&format!("drop database {name}"))?;
     Ok(SchemaGone::Dropped)
+}
+
+/// Whether a prepared transaction keeps a database from being dropped: it is undone in the database alone.
+fn has_prepared(connection: &mut PostgresConnection, name: &str) -> Result<bool, SessionError> {
+    let asked = format!("select count(*) from pg_prepared_xacts where database = '{name}'");
+    Ok(number(connection, &asked)? > Some(0))
 }
 
 /// Ends this user's sessions that bear the schema's name, and waits until they have ended.

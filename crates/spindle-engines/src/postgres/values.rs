@@ -48,6 +48,10 @@ pub(super) fn goes_as_text(value: &Value<'_>, of: Oid) -> bool {
         Value::Text(_) => !matches!(of, TEXT | VARCHAR | BPCHAR | NAME | CHAR | UNKNOWN),
         // Of truths, only 0 and 1 are numbers.
         Value::Int(number) if of == BOOL => !(0..=1).contains(number),
+        // What is too large is told by the server in its own words.
+        Value::Int(number) if of == INT4 => i32::try_from(*number).is_err(),
+        Value::Int(number) if of == INT2 => i16::try_from(*number).is_err(),
+        Value::Int(number) if of == OID => u32::try_from(*number).is_err(),
         Value::Int(_) => !matches!(
             of,
             INT8 | INT4 | INT2 | OID | NUMERIC | FLOAT8 | FLOAT4 | TEXT | VARCHAR | BPCHAR
@@ -199,6 +203,43 @@ pub(super) fn read(bytes: &[u8], of: Oid) -> Result<Value<'_>, SessionError> {
     }
 }
 
+/// Reads a value of a type as the server writes it. What workloads do not calculate with stays a text.
+///
+/// # Errors
+/// [`SessionError::Failed`]: it is none of that type.
+pub(super) fn read_written(bytes: &[u8], of: Oid) -> Result<Value<'_>, SessionError> {
+    let text = String::from_utf8_lossy(bytes);
+    let value = match of {
+        INT8 | INT4 | INT2 | OID => text.parse().ok().map(Value::Int),
+        BOOL => Some(Value::Int(matches!(&*text, "t" | "true").into())),
+        FLOAT8 | FLOAT4 => text.parse().ok().map(Value::Float),
+        NUMERIC => exact(&text),
+        BYTEA => text.strip_prefix("\\x").and_then(from_hex),
+        _ => return Ok(Value::Text(text)),
+    };
+    value.ok_or_else(|| {
+        SessionError::Failed(format!("a value of type {of} of PostgreSQL: {text:?}"))
+    })
+}
+
+/// A number with all its digits; one that has too many, or is no finite one, as it can be kept.
+fn exact(text: &str) -> Option<Value<'static>> {
+    let places = text.split_once('.').map_or(0, |(_, places)| places.len());
+    let digits = text.replacen('.', "", 1);
+    match (digits.parse(), u8::try_from(places)) {
+        (Ok(digits), Ok(scale)) => Some(Value::Decimal { digits, scale }),
+        _ if digits.parse::<i128>().is_ok() => Some(Value::Text(Cow::Owned(text.to_owned()))),
+        _ => text.parse().ok().map(Value::Float),
+    }
+}
+
+fn from_hex(digits: &str) -> Option<Value<'static>> {
+    let pairs = digits.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<u8>> = pairs.map(byte).collect();
+    bytes.map(|bytes| Value::Bytes(Cow::Owned(bytes)))
+}
+
 fn read_numeric(bytes: &[u8]) -> Option<Value<'static>> {
     let mut words = bytes
         .chunks_exact(2)
@@ -301,6 +342,36 @@ mod tests {
             read(&bytes, NUMERIC).unwrap(),
             Value::text("12345678901234567890.5")
         );
+    }
+
+    #[test]
+    fn what_a_server_writes_is_read_as_what_it_sends() {
+        for (text, of, value) in [
+            ("-7", INT8, Value::Int(-7)),
+            ("t", BOOL, Value::Int(1)),
+            ("f", BOOL, Value::Int(0)),
+            ("0.30000000000000004", FLOAT8, Value::Float(0.1 + 0.2)),
+            ("-Infinity", FLOAT8, Value::Float(f64::NEG_INFINITY)),
+            (
+                "-0.05",
+                NUMERIC,
+                Value::Decimal {
+                    digits: -5,
+                    scale: 2,
+                },
+            ),
+            (
+                "12345678901234567890.5",
+                NUMERIC,
+                Value::text("12345678901234567890.5"),
+            ),
+            ("\\x00ff", BYTEA, Value::bytes(&[0, 255])),
+            ("2026-11-25", DATE, Value::text("2026-11-25")),
+            ("{\"a\": 1}", 3802, Value::text("{\"a\": 1}")),
+        ] {
+            assert_eq!(read_written(text.as_bytes(), of), Ok(value), "{text}");
+        }
+        assert!(read_written(b"seven", INT4).is_err());
     }
 
     #[test]

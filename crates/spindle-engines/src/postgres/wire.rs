@@ -255,20 +255,29 @@ impl Wire {
     }
 
     /// Takes every message until the server is ready again, and tells `visit` of each. The first error is returned, be
-    /// it the server's or `visit`'s, after the rest was taken.
+    /// it the server's or `visit`'s, after the rest was taken. Behind an error of the server the rest is not waited for
+    /// for ever: there are some that forget to be ready again.
     pub fn ready(
         &mut self,
         mut visit: impl FnMut(&mut Wire, Message) -> Result<(), SessionError>,
     ) -> Result<(), SessionError> {
-        let mut first_error = None;
+        let (mut first_error, mut is_limited) = (None, false);
         loop {
             let taken = match self.next_message() {
                 Ok(message) if message.tag == READY_FOR_QUERY_TAG => {
                     self.in_transaction = self.body(&message).first() != Some(&IDLE);
+                    if is_limited {
+                        self.stream.wait_for_ever()?;
+                    }
                     return first_error.map_or(Ok(()), Err);
                 }
                 Ok(message) if first_error.is_none() => visit(self, message),
                 Ok(_) => Ok(()),
+                Err(error) if !is_limited && !self.is_closed => {
+                    is_limited = true;
+                    self.stream.wait_after_error()?;
+                    Err(error)
+                }
                 Err(error) => Err(error),
             };
             if let Err(error) = taken {

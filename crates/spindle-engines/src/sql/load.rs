@@ -71,22 +71,7 @@ fn load_unless(
 ) -> Result<(), EngineError> {
     let mut connection = running.connect()?;
     let dialect = connection.dialect();
-    let dumps = workload.dumps();
-    let restore = |after: usize| -> Result<(), EngineError> {
-        let mut due = dumps.iter().filter(|(before, _)| *before == after);
-        due.try_for_each(|(_, dump)| running.restore(dump, interrupted))
-    };
-    restore(0)?;
-    for (number, statement) in workload.create_tables(dialect).iter().enumerate() {
-        check(interrupted)?;
-        connection
-            .run(statement)
-            .map_err(|error| match workload.place(Origin::Table(number)) {
-                Some(place) => error.at(place),
-                None => error,
-            })?;
-        restore(number + 1)?;
-    }
+    make_tables(running, &mut *connection, workload, interrupted)?;
     let parts = workload.load_parts(dialect).into_iter();
     let parts: Vec<LoadPart> = parts.map(|part| until(part, interrupted)).collect();
     load_rows(running, &parts)?;
@@ -95,10 +80,57 @@ fn load_unless(
         check(interrupted)?;
         connection.run(&statement)?;
     }
+    // What a session made for itself is gone in a trial: temporary tables, a search path.
+    drop(connection);
+    let mut connection = running.connect()?;
     workload.after_load(&mut *connection)?;
     // What cannot be prepared is told now, and not by the first trial.
     workload.prepare(&mut *connection)?;
     running.after_load(&mut *connection)
+}
+
+/// Carries out the statements and restores the dumps that make the tables, in their order.
+fn make_tables(
+    running: &dyn RunningServer,
+    connection: &mut dyn SqlConnection,
+    workload: &dyn SqlWorkload,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<(), EngineError> {
+    let dialect = connection.dialect();
+    if let Some(reason) = workload.beyond(dialect, running.ours()) {
+        return Err(EngineError::unavailable(reason));
+    }
+    let dumps = workload.dumps();
+    let restore = |after: usize| -> Result<(), EngineError> {
+        let mut due = dumps.iter().filter(|(before, _)| *before == after);
+        due.try_for_each(|(_, dump)| running.restore(dump, interrupted))
+    };
+    restore(0)?;
+    let mut open = None;
+    for (number, statement) in workload.create_tables(dialect).iter().enumerate() {
+        check(interrupted)?;
+        let place = workload.place(Origin::Table(number));
+        if number == 0 && place.is_some() {
+            connection.watch_transactions()?;
+        }
+        connection.run(statement).map_err(|error| match place {
+            Some(place) => error.at(place),
+            None => error,
+        })?;
+        open = match connection.in_transaction() {
+            true => open.or(place),
+            false => None,
+        };
+        restore(number + 1)?;
+    }
+    running.check_ended(connection)?;
+    match open {
+        None => Ok(()),
+        Some(place) => Err(EngineError::failed(
+            place,
+            "the load ends in the transaction that is open from here on, and what it did is undone: COMMIT is missing",
+        )),
+    }
 }
 
 /// Loads parts on as many connections as there are processors; one after the other where a database has one writer

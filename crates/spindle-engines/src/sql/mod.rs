@@ -29,7 +29,7 @@ use spindle_io::real::{Caching, Method};
 use spindle_layout::{KnownDevice, RawDevice, RawFile, TreeDirectories};
 use spindle_text::load_file::Dump;
 use spindle_workload::SessionError;
-use spindle_workload::sql::{Dialect, SqlConnection};
+use spindle_workload::sql::{Dialect, Ours, SqlConnection};
 
 pub use crate::registry::{ServerKind, remote_server, server};
 pub use address::{Address, Password, Scheme};
@@ -270,10 +270,20 @@ pub trait RunningServer: Counters {
         ))
     }
 
-    /// What is to be done between tables and indexes: from now on what is made goes where indexes go.
+    /// How much of it is Spindle's own, and is put back before each trial.
+    fn ours(&self) -> Ours {
+        Ours::Server
+    }
+
+    /// That the statements of a load have left nothing open that outlives their session.
     ///
     /// # Errors
-    /// See [`EngineError`]; so for the others.
+    /// What is open; so for the others, see [`EngineError`].
+    fn check_ended(&self, _: &mut dyn SqlConnection) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    /// What is to be done between tables and indexes: from now on what is made goes where indexes go.
     fn before_indexes(&self, _: &mut dyn SqlConnection) -> Result<(), EngineError> {
         Ok(())
     }

@@ -58,8 +58,28 @@ pub struct Right {
     pub what: &'static str,
     /// What a run lacks without it.
     pub without: &'static str,
-    /// The statement that gives it; `None`: it is given.
+    /// The statement that gives it; `None`: it is given, or that is not known.
     pub missing: Option<String>,
+    /// Whether the server tells.
+    pub is_told: bool,
+}
+
+impl Right {
+    /// One that is given if the answer to its question is `Some(true)`; `None`: the server does not tell. `remedy` is
+    /// the statement that gives it.
+    pub(crate) fn of(
+        what: &'static str,
+        without: &'static str,
+        is_given: Option<bool>,
+        remedy: impl FnOnce() -> String,
+    ) -> Right {
+        Right {
+            what,
+            without,
+            missing: (is_given == Some(false)).then(remedy),
+            is_told: is_given.is_some(),
+        }
+    }
 }
 
 /// Times of a trivial statement, as the client sees them.

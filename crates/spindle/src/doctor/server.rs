@@ -93,7 +93,11 @@ fn mib(bytes: u64) -> String {
 
 fn right(right: &Right) -> Finding {
     match &right.missing {
-        None => Finding::ok(right.what),
+        None if right.is_told => Finding::ok(right.what),
+        None => Finding::warn(
+            format!("{}: it does not tell", right.what),
+            format!("if not, {}", right.without),
+        ),
         Some(remedy) => Finding::missing(right.what, format!("{}: {remedy}", right.without)),
     }
 }
@@ -149,11 +153,20 @@ mod tests {
                 name: "theirs".to_owned(),
                 bytes: None,
             }],
-            rights: vec![Right {
-                what: "may make a schema",
-                without: "no run is possible",
-                missing: Some("grant create".to_owned()),
-            }],
+            rights: vec![
+                Right {
+                    what: "may make a schema",
+                    without: "no run is possible",
+                    missing: Some("grant create".to_owned()),
+                    is_told: true,
+                },
+                Right {
+                    what: "may make databases",
+                    without: "data is loaded again",
+                    missing: None,
+                    is_told: false,
+                },
+            ],
             round_trip: RoundTrip {
                 p50_us: 70,
                 p99_us: 120,
@@ -169,6 +182,7 @@ mod tests {
             "  ok       database lab: 3.0 MiB, 3.00 times the cache\n",
             "  ok       table theirs: of a size that this user may not know\n",
             "  missing  may make a schema\n           no run is possible: grant create\n",
+            "  warn     may make databases: it does not tell\n           if not, data is loaded again\n",
             "takes 70 us (p50), 120 us (p99)\n",
             "  warn     its clock is 2500.00 ms behind this one, give or take 0.04 ms\n",
         ] {

@@ -64,8 +64,10 @@ fn rows() -> Vec<Vec<Value<'static>>> {
 
 fn read_back(connection: &mut Connection) -> Vec<Vec<Value<'static>>> {
     let mut found = Vec::new();
+    let asked = "select * from kinds order by k".to_owned();
+    connection.prepare(&[asked]).unwrap();
     connection
-        .ask("select * from kinds order by k", &mut |row| {
+        .query(0, &[], &mut |row| {
             let mut values = Vec::new();
             for column in 0..COLUMNS.len() {
                 values.push(match row.value(column)? {

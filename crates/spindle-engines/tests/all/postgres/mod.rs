@@ -7,6 +7,7 @@ mod foreign;
 pub mod home;
 mod kept;
 mod kills;
+mod prepared;
 mod survey;
 mod template;
 

@@ -1,0 +1,66 @@
+//! Transactions that were prepared and not ended (`PREPARE TRANSACTION`). They outlive their session, keep their locks,
+//! and keep what they have touched from being copied and dropped.
+
+use spindle_workload::SessionError;
+use spindle_workload::sql::SqlConnection;
+
+use crate::sql::SchemaKind;
+
+/// The names of those that are left in what is Spindle's own.
+fn left(
+    connection: &mut dyn SqlConnection,
+    kind: SchemaKind,
+    name: &str,
+) -> Result<Vec<String>, SessionError> {
+    let asked = match kind {
+        SchemaKind::Database => {
+            format!("select gid from pg_prepared_xacts where database = {name}")
+        }
+        // Nothing but their locks tells what they have touched.
+        SchemaKind::Schema => format!(
+            "select distinct p.gid from pg_prepared_xacts p \
+             join pg_locks x on x.locktype = 'transactionid' and x.transactionid = p.transaction \
+             join pg_locks l on l.virtualtransaction = x.virtualtransaction join pg_class c on c.oid = l.relation \
+             join pg_namespace n on n.oid = c.relnamespace \
+             where p.database = current_database() and n.nspname = {name}"
+        ),
+    };
+    let mut left = Vec::new();
+    connection.ask(&asked, &mut |row| {
+        left.push(row.text(0)?);
+        Ok(())
+    })?;
+    Ok(left)
+}
+
+/// That a load leaves none behind in the database or the schema that it works in.
+///
+/// # Errors
+/// The name of one.
+pub(super) fn check(
+    connection: &mut dyn SqlConnection,
+    kind: SchemaKind,
+) -> Result<(), SessionError> {
+    let name = match kind {
+        SchemaKind::Database => "current_database()",
+        SchemaKind::Schema => "current_schema()",
+    };
+    // Who does not know the question has none.
+    let left = left(connection, kind, name).unwrap_or_default();
+    match left.first() {
+        None => Ok(()),
+        Some(name) => Err(SessionError::Failed(format!(
+            "the load leaves the prepared transaction '{name}' open, which would keep its locks in every trial: end it \
+             with COMMIT PREPARED"
+        ))),
+    }
+}
+
+/// Undoes those in what is to be dropped, in a session of its database.
+pub(super) fn undo_all(connection: &mut dyn SqlConnection, kind: SchemaKind, name: &str) {
+    let left = left(connection, kind, &format!("'{name}'"));
+    for name in left.unwrap_or_default() {
+        // Where it cannot be undone, the drop says so.
+        let _ = connection.run(&format!("rollback prepared '{}'", name.replace('\'', "''")));
+    }
+}
