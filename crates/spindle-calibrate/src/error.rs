@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use spindle_io::IoError;
 use spindle_io::real::FileError;
 use spindle_layout::{LayoutError, LedgerError};
+use spindle_text::remedy::with_remedy;
 
 /// What went wrong with a target, or while it was measured.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +25,7 @@ pub enum CalibrateError {
     #[error("{0}")]
     Settings(String),
     /// The file to measure could not be made.
-    #[error("cannot make a file to measure in {}: {source}", path.display())]
+    #[error("cannot make a file to measure in {}: {}", path.display(), with_remedy(source))]
     Make {
         /// The directory.
         path: PathBuf,

@@ -19,6 +19,7 @@ use spindle_layout::KnownDevice;
 use spindle_system::machine::DataPath;
 use spindle_system::{DeviceNumber, SystemTree};
 use spindle_text::quantity::size_text;
+use spindle_text::remedy::with_remedy;
 
 use crate::error::CalibrateError;
 use crate::result::Kind;
@@ -48,7 +49,8 @@ impl Target {
         let wrong = |reason: String| CalibrateError::target(path, reason);
         let metadata = std::fs::metadata(path).map_err(|error| {
             wrong(format!(
-                "{error}. Name a block device, a file or a directory that is there"
+                "{}. Name a block device, a file or a directory that is there",
+                with_remedy(&error)
             ))
         })?;
         let kind = if metadata.is_dir() {
@@ -320,7 +322,8 @@ impl Made {
 /// Whether a file or device can be read and is worth it.
 fn readable(path: &Path, kind: Kind) -> Result<StorageIdentity, CalibrateError> {
     let wrong = |reason: String| CalibrateError::target(path, reason);
-    let file = File::open(path).map_err(|error| wrong(format!("it cannot be read: {error}")))?;
+    let file = File::open(path)
+        .map_err(|error| wrong(format!("it cannot be read: {}", with_remedy(&error))))?;
     let identity = StorageIdentity::of(&file).map_err(|error| wrong(error.to_string()))?;
     let bytes =
         rustix::fs::seek(&file, SeekFrom::End(0)).map_err(|error| wrong(error.to_string()))?;

@@ -12,6 +12,7 @@ use spindle_result::{RecordError, StoredRun};
 use spindle_system::SystemTree;
 use spindle_text::files::Directory;
 use spindle_text::plain::make_plain;
+use spindle_text::remedy::with_remedy;
 
 /// Why a run directory cannot be made or filled.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +26,30 @@ pub enum DirectoryError {
         path: PathBuf,
         /// The system's own words.
         error: io::Error,
+    },
+    /// The system does not let a run be read.
+    #[error("{path} cannot be read: {}", with_remedy(error))]
+    Unreadable {
+        /// The directory.
+        path: PathBuf,
+        /// The system's own words.
+        error: io::Error,
+    },
+    /// The system does not let a file of a run be written.
+    #[error("{path} cannot be written: {}", with_remedy(error))]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// The system's own words.
+        error: io::Error,
+    },
+    /// There is no such directory.
+    #[error(
+        "there is no directory {path}. spindle list DIR shows the runs below DIR, which is runs/ when left out"
+    )]
+    Missing {
+        /// The directory.
+        path: PathBuf,
     },
     /// It holds a run already.
     #[error(
@@ -74,6 +99,13 @@ pub enum DirectoryError {
 
 fn system(path: &Path) -> impl Fn(io::Error) -> DirectoryError + '_ {
     move |error| DirectoryError::System {
+        path: path.to_path_buf(),
+        error,
+    }
+}
+
+fn unwritable(path: &Path) -> impl Fn(io::Error) -> DirectoryError + '_ {
+    move |error| DirectoryError::Unwritable {
         path: path.to_path_buf(),
         error,
     }
@@ -165,27 +197,28 @@ pub fn read_in(directory: &Directory) -> Result<StoredRun, DirectoryError> {
 
 /// Opens a directory that holds a run.
 pub fn open_run(path: &Path) -> Result<Directory, DirectoryError> {
-    let no_run = || DirectoryError::NoRun {
-        path: path.to_path_buf(),
-    };
-    match Directory::open(path) {
+    let path = path.to_path_buf();
+    match Directory::open(&path) {
         Ok(directory) if directory.has(journal::FILE_NAME) => Ok(directory),
-        Ok(_) => Err(no_run()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Err(no_run()),
-        Err(error) => Err(system(path)(error)),
+        Ok(_) => Err(DirectoryError::NoRun { path }),
+        Err(error) => Err(match error.kind() {
+            ErrorKind::NotFound => DirectoryError::Missing { path },
+            ErrorKind::NotADirectory => DirectoryError::NoRun { path },
+            _ => DirectoryError::Unreadable { path, error },
+        }),
     }
 }
 
 /// Writes a file of a run directory.
 pub fn write(directory: &Directory, name: &str, text: &str) -> Result<(), DirectoryError> {
     let written = directory.write(name, text);
-    written.map_err(system(&directory.path().join(name)))
+    written.map_err(unwritable(&directory.path().join(name)))
 }
 
 /// Opens a directory in a run directory, and makes it where there is none.
 pub fn subdirectory(directory: &Directory, name: &str) -> Result<Directory, DirectoryError> {
     let opened = directory.subdirectory(name);
-    opened.map_err(system(&directory.path().join(name)))
+    opened.map_err(unwritable(&directory.path().join(name)))
 }
 
 /// Writes data of a run as JSON, its texts harmless.

@@ -1,8 +1,9 @@
 //! Texts and files as people and strangers write them: what makes a text harmless to a terminal and a page ([`plain`]),
 //! how sizes, durations and percentages ([`quantity`]) and rates ([`rate`]) are spelled, how paragraphs are broken into
 //! lines ([`paragraph`]), how settings are declared ([`mod@section`], [`mod@word`]), what files they name
-//! ([`mod@load_file`]), what makes a text a harmless cell of a CSV file ([`cell`]), and how files of run directories
-//! are opened and made ([`mod@files`]). Any crate may call them.
+//! ([`mod@load_file`]), what makes a text a harmless cell of a CSV file ([`cell`]), how files of run directories are
+//! opened and made ([`mod@files`]), and what a person can do when the system refuses one ([`remedy`]). Any crate may
+//! call them.
 
 // Tests make files as they like.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
@@ -14,6 +15,7 @@ pub mod paragraph;
 pub mod plain;
 pub mod quantity;
 pub mod rate;
+pub mod remedy;
 pub mod section;
 pub mod word;
 

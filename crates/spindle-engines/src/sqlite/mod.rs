@@ -36,8 +36,8 @@ use vfs::Attached;
 
 /// Memory of a connection beside its cache, about: statements, and what SQLite allocates for each.
 const CONNECTION_BYTES: u64 = 2 << 20;
-/// What Spindle's own process takes, about.
-const PROCESS_BYTES: u64 = 32 << 20;
+/// What Spindle's own process takes, about: its program, and the sorts and temporary indexes of queries.
+const PROCESS_BYTES: u64 = 48 << 20;
 
 /// SQLite.
 pub struct Sqlite;

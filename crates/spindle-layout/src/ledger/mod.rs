@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use spindle_text::remedy::with_remedy;
 
 use crate::steps::Record;
 use crate::tool::Tools;
@@ -32,7 +33,7 @@ const FORMAT: u32 = 1;
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// The system refused.
-    #[error("cannot {action} the ledger {}: {source}", path.display())]
+    #[error("cannot {action} the ledger {}: {}", path.display(), with_remedy(source))]
     System {
         /// An English verb.
         action: &'static str,

@@ -33,6 +33,7 @@ use spindle_experiment::{Changes, Experiment, ExperimentError};
 use spindle_report::table::Style;
 use spindle_run::agent::far_side;
 use spindle_run::agent::protocol::AGENT_COMMAND;
+use spindle_run::directory::open_run;
 use spindle_run::examine::refused_combinations;
 use spindle_run::journal;
 use spindle_run::replay::RunState;
@@ -350,7 +351,6 @@ fn carry_out(arguments: Arguments) -> ExitCode {
             Ok(experiment) => cut_power(&experiment, asked),
             Err(error) => wrong_experiment(&error),
         },
-        Command::Report { directory, .. } if !holds_run(&directory) => no_run(&directory),
         Command::Report { directory, show } => match reports::write_reports(&directory) {
             Ok(result) => run::show_result(&result, &directory, &show),
             Err(error) => fail(&error.to_string()),
@@ -410,30 +410,15 @@ fn experiment_to_run(file: &Path, changes: Changes<'_>) -> Result<Experiment, Ex
     if !file.is_dir() {
         return Experiment::read_changed(file, changes).map_err(|error| wrong_experiment(&error));
     }
-    if !holds_run(file) {
-        return Err(no_run(file));
-    }
+    let directory = open_run(file).map_err(|error| fail(&error.to_string()))?;
     if !changes.is_nothing() {
         return Err(fail(
             "--set, --vary, --only and --quick change what an experiment file says; a run directory is run again as it was",
         ));
     }
-    let events = journal::replay(file).map_err(|error| fail(&error.to_string()))?;
-    let state = RunState::of(&events).ok_or_else(|| no_run(file))?;
+    let events = journal::replay_in(&directory).map_err(|error| fail(&error.to_string()))?;
+    let state = RunState::of(&events).expect("a replayed journal begins with a run's start");
     Ok(state.experiment)
-}
-
-fn holds_run(directory: &Path) -> bool {
-    let journal = directory.join(journal::FILE_NAME);
-    journal.symlink_metadata().is_ok()
-}
-
-fn no_run(directory: &Path) -> ExitCode {
-    let name = directory.display();
-    fail(&format!(
-        "{name} is not the directory of a run: it holds no {}. `spindle run FILE` makes one, by default below runs/",
-        journal::FILE_NAME
-    ))
 }
 
 fn show_plan(mut experiment: Experiment) -> ExitCode {

@@ -16,6 +16,7 @@ use spindle_report::export::rows::rows;
 use spindle_report::{export, history, show};
 use spindle_result::StoredRun;
 use spindle_run::directory;
+use spindle_text::remedy::with_remedy;
 
 /// A case that is slower by more than this has regressed, unless told otherwise.
 const THRESHOLD_DEFAULT: &str = "5%";
@@ -195,8 +196,9 @@ fn find(below: &Path) -> Result<Vec<FoundRun>, ExitCode> {
         }
         found => found.map_err(|error| {
             fail(&format!(
-                "{}: {error}. Name a directory that holds runs; without one, runs/ is looked at",
-                below.display()
+                "{}: {}. Name a directory that holds runs; without one, runs/ is looked at",
+                below.display(),
+                with_remedy(&error)
             ))
         }),
     }

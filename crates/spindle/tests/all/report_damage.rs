@@ -1,6 +1,8 @@
 //! Directories that hold no run, or a damaged one: the program says what is wrong and where, and makes no report.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -27,7 +29,7 @@ fn a_foreign_directory_is_no_run() {
     fs::write(directory.path().join("holiday.txt"), "sun").expect("a file");
     for command in ["report", "run"] {
         let said = complaint(&[command], directory.path());
-        assert!(said.contains("is not the directory of a run"), "{said}");
+        assert!(said.contains("is no run directory"), "{said}");
         assert!(said.contains("journal.jsonl"), "{said}");
     }
 }
@@ -57,4 +59,59 @@ fn a_run_is_run_again_as_it_was() {
     fs::write(directory.path().join("journal.jsonl"), "").expect("a journal");
     let said = complaint(&["run", "--set", "plan.rounds=2"], directory.path());
     assert!(said.contains("--set"), "{said}");
+}
+
+/// User and group "nobody" of Debian and most others.
+const NOBODY: u32 = 65534;
+
+#[test]
+fn who_may_not_read_a_run_is_told_what_to_do() {
+    if !spindle_harness::is_root_or_skip("another user") {
+        return;
+    }
+    // Where any user may go, which the directory of the tests need not be.
+    let place = tempfile::tempdir().expect("a directory");
+    fs::set_permissions(place.path(), Permissions::from_mode(0o755)).expect("mode");
+    let program = place.path().join("spindle");
+    fs::copy(env!("CARGO_BIN_EXE_spindle"), &program).expect("a copy of the program");
+    let closed = place.path().join("closed");
+    fs::create_dir(&closed).expect("a directory");
+    fs::write(closed.join("journal.jsonl"), "").expect("a journal");
+    fs::set_permissions(&closed, Permissions::from_mode(0o700)).expect("mode");
+    for arguments in [
+        &["show", "closed"][..],
+        &["report", "closed"],
+        &["resume", "closed"],
+        &["run", "closed"],
+        &["compare", "closed", "closed"],
+        &["export", "closed", "--format", "csv"],
+        &["list", "closed"],
+        &["history", "closed"],
+        &["try", "closed", "."],
+        &["calibrate", "closed", "--time", "10s"],
+        &["calibrate", "closed/file", "--time", "10s"],
+    ] {
+        let mut command = Command::new(&program);
+        command.args(arguments).current_dir(place.path());
+        let output = command.uid(NOBODY).gid(NOBODY).output().expect("it starts");
+        let said = String::from_utf8(output.stderr).expect("messages are text");
+        assert!(!output.status.success(), "{arguments:?}: {said}");
+        for word in ["closed", "Permission denied", "as its owner"] {
+            assert!(said.contains(word), "{arguments:?}: {said}");
+        }
+        // No run is to begin there.
+        assert!(!said.contains("--out"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn a_directory_that_is_not_there_and_a_file_are_no_runs() {
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::write(directory.path().join("holiday.txt"), "sun").expect("a file");
+    for command in ["show", "report", "resume"] {
+        let said = complaint(&[command], &directory.path().join("none"));
+        assert!(said.contains("there is no directory "), "{said}");
+        let said = complaint(&[command], &directory.path().join("holiday.txt"));
+        assert!(said.contains("is no run directory"), "{said}");
+    }
 }

@@ -237,7 +237,7 @@ fn mistakes_are_told_before_anything_is_done() {
             1,
             "connecting to 127.0.0.1",
         ),
-        (&["export", "none", "--to", nowhere], 1, "no run directory"),
+        (&["export", "none", "--to", nowhere], 1, "no directory none"),
         (
             &["export", "run", "--format", "csv", "--schema", "lab"],
             2,

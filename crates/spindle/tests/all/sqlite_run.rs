@@ -74,7 +74,6 @@ name = "queries"
 [database]
 engine = "sqlite"
 buffer_cache = "4MiB"
-memory = "96MiB"
 [workload]
 kind = "tpch"
 scale = 0.01
