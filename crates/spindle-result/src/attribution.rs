@@ -5,7 +5,7 @@ use spindle_stats::estimate_mean;
 
 use super::{
     Attribution, Case, Comparison, IoCalls, Layout, PageCache, PartDifference, ResponseTime,
-    RunResult, TimeUse, Trial,
+    RunResult, TimeUse, Trial, Verdict,
 };
 
 /// Parts below this share of the difference are not worth a place in the sentence.
@@ -73,7 +73,7 @@ fn attribution(result: &RunResult, verdict: &Comparison) -> Option<Attribution> 
         parts,
         sentence: String::new(),
     };
-    attribution.sentence = sentence(&attribution, pairs.len());
+    attribution.sentence = sentence(&attribution, pairs.len(), verdict.verdict);
     Some(attribution)
 }
 
@@ -137,9 +137,9 @@ fn system_calls(slower: &Case, faster: &Case) -> Option<String> {
     })
 }
 
-/// The whole in words: "With 8 clients buffered is slower by 9.8 ms per transaction: +6.1 ms `db file sequential read`,
-/// ...".
-fn sentence(it: &Attribution, rounds: usize) -> String {
+/// The whole in words: "With 8 clients buffered is slower than direct by 9.8 ms per transaction: +6.1 ms `db file
+/// sequential read`, ...". It calls no layout slower that the verdict does not.
+fn sentence(it: &Attribution, rounds: usize, verdict: Verdict) -> String {
     let unit = Unit::of(it.difference_us);
     let load = format!("With {}", it.load);
     if let Some((low, high)) = it.ci95_us.filter(|(low, _)| *low <= 0.0) {
@@ -170,17 +170,27 @@ fn sentence(it: &Attribution, rounds: usize) -> String {
     if rest_us.abs() >= SHARE_SAID * it.difference_us {
         words.push(format!("{} in smaller parts", unit.signed(rest_us)));
     }
+    let (slower, faster, by) = (&it.slower, &it.faster, unit.words(it.difference_us));
     let hedge = match rounds {
         rounds if rounds < ROUNDS_SURE => format!(", as far as {rounds} rounds can show,"),
         _ => String::new(),
     };
-    format!(
-        "{load}{hedge} {} is slower than {} by {} per transaction: {}",
-        it.slower,
-        it.faster,
-        unit.words(it.difference_us),
-        words.join(", ")
-    )
+    let whole = match verdict {
+        Verdict::Faster | Verdict::Slower => {
+            format!("{hedge} {slower} is slower than {faster} by {by} per transaction")
+        }
+        Verdict::Undecided => {
+            format!(
+                " transactions of {slower} took {by} longer than those of {faster}, not settled yet"
+            )
+        }
+        Verdict::Draw => {
+            format!(
+                " transactions of {slower} took {by} longer than those of {faster}, too little to matter"
+            )
+        }
+    };
+    format!("{load}{whole}: {}", words.join(", "))
 }
 
 /// Wait events bear names of several words, so they are set apart.
@@ -276,7 +286,7 @@ mod tests {
         };
         assert_eq!(
             attribution.sentence,
-            "With 8 clients, as far as 2 rounds can show, buffered is slower than direct by 9.8 ms per transaction: +6.1 ms \
+            "With 8 clients transactions of buffered took 9.8 ms longer than those of direct, not settled yet: +6.1 ms \
              `db file sequential read`, +2.2 ms system CPU (copying through the page cache), +1.5 ms `free buffer waits`"
         );
         let sum: f64 = attribution.parts.iter().map(|part| part.us).sum();
@@ -347,7 +357,7 @@ mod tests {
         .unwrap();
         assert_eq!(
             result.attributions[0].sentence,
-            "With 8 clients, as far as 2 rounds can show, buffered is slower than direct by 140 us per transaction: +200 us `db file sequential read`, -60 us user CPU"
+            "With 8 clients transactions of buffered took 140 us longer than those of direct, not settled yet: +200 us `db file sequential read`, -60 us user CPU"
         );
     }
 
@@ -380,19 +390,52 @@ mod tests {
 
     #[test]
     fn from_four_rounds_on_it_is_said_without_a_hedge() {
-        let mut record = sample::record(&[
-            ("a", &[100.0, 101.0, 99.0, 100.0]),
-            ("b", &[50.0, 50.0, 51.0, 50.0]),
-        ]);
-        for (case, us) in [(0, 10.0), (1, 20.0)] {
-            record.cases[case].load = Load::of(1);
-            for trial in &mut record.cases[case].trials {
-                trial.response_time = Some(time(&[(READ, us)]));
+        for (rounds, hedge) in [(3, ", as far as 3 rounds can show,"), (4, "")] {
+            let mut record = sample::record(&[
+                ("a", &[100.0, 101.0, 99.0, 100.0][..rounds]),
+                ("b", &[50.0, 50.0, 51.0, 50.0][..rounds]),
+            ]);
+            for (case, us) in [(0, 10.0), (1, 20.0)] {
+                record.cases[case].load = Load::of(1);
+                for trial in &mut record.cases[case].trials {
+                    trial.response_time = Some(time(&[(READ, us)]));
+                }
             }
+            assert_eq!(
+                build(&record).unwrap().attributions[0].sentence,
+                format!(
+                    "With 1 client{hedge} b is slower than a by 10.0 us per transaction: +10.0 us `db file sequential read`"
+                )
+            );
         }
+    }
+
+    #[test]
+    fn no_layout_is_called_slower_that_the_verdict_does_not_call_so() {
+        let said = |b: [f64; 4], margin: f64| {
+            let mut record = sample::record(&[("a", &[100.0, 101.0, 99.0, 100.0]), ("b", &b)]);
+            record.margin = margin;
+            for (case, us) in [(0, 10.0), (1, 12.0)] {
+                record.cases[case].load = Load::of(1);
+                for trial in &mut record.cases[case].trials {
+                    trial.response_time = Some(time(&[(READ, us)]));
+                }
+            }
+            let result = build(&record).unwrap();
+            (
+                result.verdicts[0].verdict,
+                result.attributions[0].sentence.clone(),
+            )
+        };
+        let (verdict, sentence) = said([60.0, 140.0, 90.0, 105.0], 0.03);
+        assert_eq!(verdict, Verdict::Undecided);
         assert_eq!(
-            build(&record).unwrap().attributions[0].sentence,
-            "With 1 client b is slower than a by 10.0 us per transaction: +10.0 us `db file sequential read`"
+            sentence,
+            "With 1 client transactions of b took 2.00 us longer than those of a, not settled yet: +2.00 us `db file \
+             sequential read`"
         );
+        let (verdict, sentence) = said([100.0, 100.0, 100.0, 99.0], 0.3);
+        assert_eq!(verdict, Verdict::Draw);
+        assert!(sentence.contains(" too little to matter: "), "{sentence}");
     }
 }
