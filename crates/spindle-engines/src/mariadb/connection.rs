@@ -32,6 +32,8 @@ use crate::sql::{Address, Password};
 pub(super) const DATABASE: &str = "spindle";
 /// The table of a database on an existing server that holds the token.
 pub(super) const TOKEN: &str = "spindle_token";
+/// Begins to read: changes are refused until the transaction ends.
+pub(super) const READ_ONLY: &str = "start transaction read only";
 /// The thread of the system that serves a connection. MySQL keeps intermediate results in mapped files, which nobody
 /// counts: it answers null.
 const THREAD: &str = "select if(version() like '%mariadb%', thread_os_id, null) \

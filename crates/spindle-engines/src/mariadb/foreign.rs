@@ -8,7 +8,7 @@ use spindle_workload::SessionError;
 use spindle_workload::sql::{Ours, SqlConnection};
 
 use super::MariaDb;
-use super::connection::{Access, MariaDbConnection, TOKEN};
+use super::connection::{Access, MariaDbConnection, READ_ONLY, TOKEN};
 use super::kept::{Where, promise_of};
 use super::monitor::{Monitor, counts};
 use super::tables::quoted;
@@ -16,6 +16,7 @@ use super::{survey, tables};
 use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, SegmentSize};
 use crate::promise::{Promise, Storage};
+use crate::sql::reader::{ReadOnly, Reader};
 use crate::sql::survey::Survey;
 use crate::sql::tls;
 use crate::sql::{
@@ -35,8 +36,6 @@ const DIRECTORIES: &str = "show global variables where variable_name in ('datadi
 const PROGRAMS: [&str; 2] = ["mariadbd", "mysqld"];
 /// Another transaction may hold what is to be dropped, but not for ever.
 const PATIENCE: &str = "set lock_wait_timeout = 60";
-/// A connection that reads: changes are refused.
-const READ_ONLY: &str = "set session transaction read only";
 /// A server that is silent for so long when it is looked at or changed is given up.
 const SILENCE: Duration = Duration::from_secs(120);
 
@@ -155,12 +154,12 @@ impl ForeignServer for MariaDb {
         &self,
         address: &Address,
         password: Option<&Password>,
-    ) -> Result<Box<dyn SqlConnection>, EngineError> {
+    ) -> Result<Box<dyn Reader>, EngineError> {
         let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
         let access = Access::foreign(address, password, address.database.as_deref());
-        let mut connection = come_for(&access).map_err(refused)?;
-        connection.run(READ_ONLY).map_err(refused)?;
-        Ok(Box::new(connection))
+        let connection = come_for(&access).map_err(refused)?;
+        let begin = READ_ONLY;
+        Ok(Box::new(ReadOnly { connection, begin }))
     }
 
     fn make(&self, schema: &Schema) -> Result<(), EngineError> {

@@ -2,15 +2,13 @@
 
 use spindle_workload::sql::SqlConnection;
 
-use super::connection::MariaDbConnection;
+use super::connection::{MariaDbConnection, READ_ONLY};
 use super::settings::in_force;
 use crate::EngineError;
 use crate::promise::{self, Storage};
 use crate::sql::Address;
 use crate::sql::survey::{LARGEST, Right, Survey, clock, number, round_trip, texts, volumes};
 
-/// Nothing that follows may change anything.
-const READ_ONLY: &str = "set session transaction read only";
 const TIME: &str = "select cast(unix_timestamp(now(6)) * 1000000 as signed)";
 const CACHE: &str = "select cast(@@innodb_buffer_pool_size as signed)";
 const VERSION: &str = "select concat(version(), ' (', @@version_comment, ')')";

@@ -17,6 +17,7 @@ use super::{prepared, sessions, survey, template};
 use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize};
 use crate::promise::{Promise, Storage};
+use crate::sql::reader::{ReadOnly, Reader};
 use crate::sql::survey::Survey;
 use crate::sql::tls;
 use crate::sql::{
@@ -37,9 +38,9 @@ const DIRECTORIES: &str = "select setting from pg_settings where name = 'data_di
 const PROGRAMS: [&str; 2] = ["postgres", "postmaster"];
 /// Another transaction may hold what is to be dropped, but not for ever.
 pub(super) const PATIENCE: &str = "set lock_timeout = '60s'";
-/// A connection that reads: changes are refused, texts are as the standard has them, nobody waits long.
-const READ_ONLY: &str = "set default_transaction_read_only = on; set standard_conforming_strings = on; \
-     set statement_timeout = '60s'; set lock_timeout = '5s'";
+/// Begins to read: changes are refused, texts are as the standard has them, nobody waits long.
+const READ_ONLY: &str = "begin transaction read only; set local standard_conforming_strings = on; \
+     set local statement_timeout = '60s'; set local lock_timeout = '5s'";
 /// The version that a server is taken for that does not tell.
 const OLDEST: u32 = 13;
 
@@ -148,11 +149,11 @@ impl ForeignServer for Postgres {
         &self,
         address: &Address,
         password: Option<&Password>,
-    ) -> Result<Box<dyn SqlConnection>, EngineError> {
+    ) -> Result<Box<dyn Reader>, EngineError> {
         let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
-        let mut connection = connect(address, password, "spindle import").map_err(refused)?;
-        connection.run(READ_ONLY).map_err(refused)?;
-        Ok(Box::new(connection))
+        let connection = connect(address, password, "spindle import").map_err(refused)?;
+        let begin = READ_ONLY;
+        Ok(Box::new(ReadOnly { connection, begin }))
     }
 
     fn writer(

@@ -12,6 +12,7 @@ pub use spindle_layout::steps::SchemaGone;
 use spindle_workload::sql::{SqlConnection, SqlWorkload};
 
 use super::address::{Address, Password};
+use super::reader::Reader;
 use super::survey::Survey;
 use super::{FoundServer, Purpose, RunningServer, Stop, load};
 use crate::{EngineError, ErrorKind};
@@ -159,7 +160,7 @@ pub trait ForeignServer: Send + Sync {
     /// which the server does not miss before it answers them.
     fn end_sessions(&self, schema: &Schema) -> Result<(), EngineError>;
 
-    /// Connects to a server to read from it: every transaction of the connection refuses to change anything.
+    /// Connects to a server to read from it.
     ///
     /// # Errors
     /// `Unavailable`, in words.
@@ -167,7 +168,7 @@ pub trait ForeignServer: Send + Sync {
         &self,
         address: &Address,
         password: Option<&Password>,
-    ) -> Result<Box<dyn SqlConnection>, EngineError>;
+    ) -> Result<Box<dyn Reader>, EngineError>;
 
     /// Connects to a server to keep results there.
     ///

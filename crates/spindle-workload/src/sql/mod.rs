@@ -17,7 +17,7 @@ pub mod tpch;
 pub mod value;
 pub mod work;
 
-pub use connection::{LoadPart, Row, RowSink, SqlConnection};
+pub use connection::{LoadPart, Row, RowSink, SqlConnection, Visit};
 pub use dialect::Dialect;
 pub use junk::Junk;
 pub use rows::RowsInSql;

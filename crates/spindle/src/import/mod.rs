@@ -18,10 +18,10 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use spindle_engines::EngineError;
-use spindle_engines::sql::{Address, Scheme, remote_server};
+use spindle_engines::sql::{Address, Reader, Scheme, remote_server};
 use spindle_text::files::Directory;
 use spindle_text::plain::one_line;
-use spindle_workload::sql::{Dialect, SqlConnection};
+use spindle_workload::sql::Dialect;
 
 use crate::ask::draft::{Draft, Section, quoted};
 use mix::{Counted, Mix, mix};
@@ -238,7 +238,7 @@ fn experiment(made: &MadeMix, load: &[String], source: &str, size_bytes: Option<
     draft.text()
 }
 
-type Server = (Address, Box<dyn SqlConnection>);
+type Server = (Address, Box<dyn Reader>);
 
 /// Connects to a server that speaks this, to read.
 fn connect(url: &str, scheme: Scheme, password_env: Option<&str>) -> Result<Server, String> {

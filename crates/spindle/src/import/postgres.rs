@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use spindle_engines::sql::Reader;
 use spindle_workload::SessionError;
-use spindle_workload::sql::{Row, SqlConnection};
+use spindle_workload::sql::Row;
 
 use super::column::{Column, Kind};
 use super::mix::Counted;
@@ -20,7 +21,7 @@ const HOME: &str = "select quote_ident(n.nspname)::text from pg_extension e \
 ///
 /// # Errors
 /// Why they are not told, in words.
-pub fn statements(connection: &mut dyn SqlConnection) -> Result<Vec<Counted>, String> {
+pub fn statements(connection: &mut dyn Reader) -> Result<Vec<Counted>, String> {
     let failed = |error: SessionError| error.to_string();
     let home = texts(connection, HOME).map_err(failed)?.pop();
     let home = home.ok_or(
@@ -59,7 +60,7 @@ pub fn statements(connection: &mut dyn SqlConnection) -> Result<Vec<Counted>, St
     Ok(found)
 }
 
-fn texts(connection: &mut dyn SqlConnection, sql: &str) -> Result<Vec<String>, SessionError> {
+fn texts(connection: &mut dyn Reader, sql: &str) -> Result<Vec<String>, SessionError> {
     let mut found = Vec::new();
     connection.ask(sql, &mut |row| {
         found.push(row.text(0)?);
@@ -69,7 +70,7 @@ fn texts(connection: &mut dyn SqlConnection, sql: &str) -> Result<Vec<String>, S
 }
 
 /// Bytes of this database, where the user may know.
-pub fn size_bytes(connection: &mut dyn SqlConnection) -> Option<u64> {
+pub fn size_bytes(connection: &mut dyn Reader) -> Option<u64> {
     let mut found = None;
     let asked = "select pg_database_size(current_database())";
     let told = connection.ask(asked, &mut |row| {
@@ -81,14 +82,14 @@ pub fn size_bytes(connection: &mut dyn SqlConnection) -> Option<u64> {
 
 /// Its tables.
 pub struct PostgresTables<'a> {
-    connection: &'a mut dyn SqlConnection,
+    connection: &'a mut dyn Reader,
     tables: BTreeMap<Vec<String>, Option<Rc<Table>>>,
     columns: BTreeMap<(String, usize), Option<Column>>,
 }
 
 impl<'a> PostgresTables<'a> {
     /// Those that a connection sees.
-    pub fn new(connection: &'a mut dyn SqlConnection) -> PostgresTables<'a> {
+    pub fn new(connection: &'a mut dyn Reader) -> PostgresTables<'a> {
         PostgresTables {
             connection,
             tables: BTreeMap::new(),
@@ -254,7 +255,7 @@ impl Tables for PostgresTables<'_> {
     }
 
     fn check(&mut self, statements: &[String]) -> Result<(), String> {
-        let prepared = self.connection.prepare(statements);
+        let prepared = self.connection.check(statements);
         prepared
             .map_err(|error| format!("the server does not take it with these parameters: {error}"))
     }

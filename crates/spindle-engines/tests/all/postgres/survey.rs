@@ -96,3 +96,46 @@ fn a_survey_tells_what_is_there_and_changes_nothing() {
     assert_eq!(missing(&look()), Vec::<&str>::new());
     running.stop(Stop::Kill).unwrap();
 }
+
+#[test]
+fn a_reader_changes_nothing_and_leaves_no_setting_to_its_session() {
+    if !is_installed() {
+        return;
+    }
+    let home = Home::new();
+    let request = request(&[]);
+    let directories = home.directories("read");
+    postgres().create(&request, &directories).unwrap();
+    let running = start(&request, &directories);
+    let run = |sql: &str| running.connect().unwrap().run(sql).unwrap();
+    run("create role ann login password 'open-sesame-4711'");
+    run("create table open (c int); grant all on open to ann");
+    let socket = directories.data.join("run").display().to_string();
+    let url = format!("postgres://ann@localhost/postgres?host={socket}");
+    let address = Address::parse(&url).unwrap();
+    let password = Password::new("open-sesame-4711");
+    let reader = remote_server(Scheme::Postgres).reader(&address, Some(&password));
+    let mut reader = reader.unwrap();
+    let mut ask = |sql: &str| {
+        let mut told = String::new();
+        let asked = reader.ask(sql, &mut |row| {
+            told = row.text(0)?;
+            Ok(())
+        });
+        asked.map(|()| told).map_err(|error| error.to_string())
+    };
+    let refused = ask("insert into open values (1) returning c::text").unwrap_err();
+    assert!(refused.contains("read-only transaction"), "{refused}");
+    // After a mistake, too.
+    assert!(ask("select no_such_column").is_err());
+    assert_eq!(
+        ask("select current_setting('transaction_read_only')").unwrap(),
+        "on"
+    );
+    assert_eq!(
+        ask("select current_setting('default_transaction_read_only')").unwrap(),
+        "off"
+    );
+    assert_eq!(ask("select current_setting('lock_timeout')").unwrap(), "5s");
+    running.stop(Stop::Clean).unwrap();
+}
