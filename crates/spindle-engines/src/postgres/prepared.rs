@@ -6,27 +6,53 @@ use spindle_workload::sql::SqlConnection;
 
 use crate::sql::SchemaKind;
 
+/// Those of this database, and the schemas of what they have touched, which nothing but their locks tells.
+const TOUCHED: &str = "select gid from (select p.gid, p.owner, n.nspname from pg_prepared_xacts p \
+     join pg_locks x on x.locktype = 'transactionid' and x.transactionid = p.transaction \
+     join pg_locks l on l.virtualtransaction = x.virtualtransaction and l.locktype = 'relation' \
+     and l.database in (0, (select oid from pg_database where datname = current_database())) \
+     join pg_class c on c.oid = l.relation join pg_namespace n on n.oid = c.relnamespace \
+     where p.database = current_database()) as touched where true";
+
 /// The names of those that are left in what is Spindle's own.
 fn left(
     connection: &mut dyn SqlConnection,
     kind: SchemaKind,
     name: &str,
 ) -> Result<Vec<String>, SessionError> {
-    let asked = match kind {
-        SchemaKind::Database => {
-            format!("select gid from pg_prepared_xacts where database = {name}")
-        }
-        // Nothing but their locks tells what they have touched.
-        SchemaKind::Schema => format!(
-            "select distinct p.gid from pg_prepared_xacts p \
-             join pg_locks x on x.locktype = 'transactionid' and x.transactionid = p.transaction \
-             join pg_locks l on l.virtualtransaction = x.virtualtransaction join pg_class c on c.oid = l.relation \
-             join pg_namespace n on n.oid = c.relnamespace \
-             where p.database = current_database() and n.nspname = {name}"
+    match kind {
+        SchemaKind::Database => gids(
+            connection,
+            &format!("select gid from pg_prepared_xacts where database = {name}"),
         ),
-    };
+        SchemaKind::Schema => gids(
+            connection,
+            &format!("{TOUCHED} group by gid having bool_or(nspname = {name})"),
+        ),
+    }
+}
+
+/// Those of them that touched nothing else, and are this user's.
+fn left_alone(
+    connection: &mut dyn SqlConnection,
+    kind: SchemaKind,
+    name: &str,
+) -> Result<Vec<String>, SessionError> {
+    match kind {
+        SchemaKind::Database => left(connection, kind, name),
+        SchemaKind::Schema => gids(
+            connection,
+            &format!(
+                "{TOUCHED} and owner = current_user group by gid having bool_or(nspname = {name}) \
+                 and bool_and(nspname in ({name}, 'pg_catalog', 'pg_toast'))"
+            ),
+        ),
+    }
+}
+
+fn gids(connection: &mut dyn SqlConnection, asked: &str) -> Result<Vec<String>, SessionError> {
     let mut left = Vec::new();
-    connection.ask(&asked, &mut |row| {
+    connection.ask(asked, &mut |row| {
         left.push(row.text(0)?);
         Ok(())
     })?;
@@ -56,9 +82,9 @@ pub(super) fn check(
     }
 }
 
-/// Undoes those in what is to be dropped, in a session of its database.
+/// Undoes those in what is to be dropped, in a session of its database. One that touched what is others', too, stays.
 pub(super) fn undo_all(connection: &mut dyn SqlConnection, kind: SchemaKind, name: &str) {
-    let left = left(connection, kind, &format!("'{name}'"));
+    let left = left_alone(connection, kind, &format!("'{name}'"));
     for name in left.unwrap_or_default() {
         // Where it cannot be undone, the drop says so.
         let _ = connection.run(&format!("rollback prepared '{}'", name.replace('\'', "''")));

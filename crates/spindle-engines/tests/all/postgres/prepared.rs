@@ -1,6 +1,8 @@
 //! What a run may leave on an existing server, and does not: transactions that were prepared and not ended, and what
 //! belongs to the whole server.
 
+use std::time::Duration;
+
 use spindle_engines::sql::foreign::reload;
 use spindle_engines::sql::{
     Address, Purpose, RunningServer, Schema, SchemaGone, SchemaKind, Scheme, Stop, remote_server,
@@ -81,7 +83,24 @@ fn nothing_of_a_load_and_its_trials_stays_on_an_existing_server() {
             .unwrap();
         drop(connection);
         opened.stop(Stop::Kill).unwrap();
-        assert_eq!(server.drop_schema(&schema).unwrap(), SchemaGone::Dropped);
+        if kind == SchemaKind::Schema {
+            // One that touched what is others', too, is theirs to end: until then the schema cannot go.
+            others
+                .run(
+                    "begin; insert into theirs values (2); lock table spindle_test_1.t in access share mode; \
+                     prepare transaction 'both'",
+                )
+                .unwrap();
+            std::thread::scope(|scope| {
+                let dropped = scope.spawn(|| server.drop_schema(&schema).unwrap());
+                std::thread::sleep(Duration::from_secs(2));
+                assert!(!dropped.is_finished());
+                others.run("commit prepared 'both'").unwrap();
+                assert_eq!(dropped.join().unwrap(), SchemaGone::Dropped);
+            });
+        } else {
+            assert_eq!(server.drop_schema(&schema).unwrap(), SchemaGone::Dropped);
+        }
         assert_eq!(prepared(&*running), ["theirs"], "{kind:?}");
     }
     let mut roles = 0;
