@@ -170,6 +170,14 @@ pub enum JournalError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The run was stopped before its first line was written.
+    #[error(
+        "{path}: the run was stopped before it had begun. Start it again: spindle run FILE --out DIR takes this directory"
+    )]
+    NotBegun {
+        /// The journal.
+        path: PathBuf,
+    },
     /// There is no run in it.
     #[error("{path}: this is not the journal of a run: it does not begin with the run's start")]
     NoRun {
@@ -376,7 +384,10 @@ fn checked(
 ) -> Result<(Vec<Event>, Whole), JournalError> {
     match events.first() {
         Some(Event::RunStarted { .. }) => Ok((events, whole)),
-        _ => Err(JournalError::NoRun {
+        None => Err(JournalError::NotBegun {
+            path: path.to_owned(),
+        }),
+        Some(_) => Err(JournalError::NoRun {
             path: path.to_owned(),
         }),
     }
@@ -557,7 +568,9 @@ mod tests {
                             "{at} {line}"
                         );
                     }
-                    Err(JournalError::NoRun { .. }) => assert_eq!(line_of(at), 1),
+                    Err(JournalError::NoRun { .. } | JournalError::NotBegun { .. }) => {
+                        assert_eq!(line_of(at), 1);
+                    }
                     other => panic!("bit {bit} of byte {at}: {:?}", other.map(|it| it.0)),
                 }
             }

@@ -252,12 +252,12 @@ fn files_that_cannot_be_made_leave_nothing_in_the_way_of_the_next() {
     assert_eq!(scene.traces(), BTreeSet::new());
 }
 
-/// Goes on with a run that was killed. A tool that it had started, mkfs say, holds its ledger until it ends; on a busy
-/// machine that takes a while.
-fn resumed_when_tools_have_ended(scene: &Scene) -> Output {
+/// Goes on with a run that was killed, or starts it again. A tool that it had started, mkfs say, holds its ledger until
+/// it ends; on a busy machine that takes a while.
+fn when_tools_have_ended(scene: &Scene, command: &[&str]) -> Output {
     let began = Instant::now();
     loop {
-        let resumed = scene.output(&["resume", "out", "--quiet"]);
+        let resumed = scene.output(command);
         let is_held = words(&resumed).contains("a run of this name is going on");
         if !is_held || began.elapsed() > Duration::from_secs(60) {
             return resumed;
@@ -290,10 +290,13 @@ fn a_killed_run_is_cleaned_up_and_goes_on() {
             assert!(cleaned.status.success(), "kill {kill}: {}", words(&cleaned));
             assert_eq!(scene.traces(), BTreeSet::new(), "kill {kill}");
         }
-        if !scene.directory.path().join("out/journal.jsonl").exists() {
-            continue;
-        }
-        let resumed = resumed_when_tools_have_ended(&scene);
+        let journal = fs::read(scene.directory.path().join("out/journal.jsonl"));
+        let has_begun = journal.is_ok_and(|journal| journal.contains(&b'\n'));
+        let command: &[&str] = match has_begun {
+            true => &["resume", "out", "--quiet"],
+            false => &["run", "layouts.toml", "--out", "out", "--quiet"],
+        };
+        let resumed = when_tools_have_ended(&scene, command);
         assert!(resumed.status.success(), "kill {kill}: {}", words(&resumed));
         assert_eq!(scene.traces(), BTreeSet::new(), "kill {kill}");
         let now = self::finished(&scene);

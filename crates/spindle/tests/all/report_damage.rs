@@ -46,11 +46,15 @@ fn a_damaged_journal_is_named_with_its_line() {
 }
 
 #[test]
-fn an_empty_journal_is_no_run() {
+fn a_run_that_was_stopped_before_it_began_is_to_be_started_again() {
     let directory = tempfile::tempdir().expect("a directory");
-    fs::write(directory.path().join("journal.jsonl"), "").expect("a journal");
-    let said = complaint(&["report"], directory.path());
-    assert!(said.contains("not the journal of a run"), "{said}");
+    for begun in ["", "{\"event\":\"run_sta"] {
+        fs::write(directory.path().join("journal.jsonl"), begun).expect("a journal");
+        for command in ["report", "resume", "show"] {
+            let said = complaint(&[command], directory.path());
+            assert!(said.contains("stopped before it had begun"), "{said}");
+        }
+    }
 }
 
 #[test]
