@@ -19,8 +19,8 @@ const NO_THREAD_OF_STD: &str = "failed to spawn thread";
 pub enum Panicked {
     /// The system gave no thread.
     #[error(
-        "the system gives this user or this control group no more threads and processes: allow more (ulimit -u; pids.max \
-         of the control group), or ask for fewer clients, slaves and writers"
+        "the system gives no more threads: allow more of them (ulimit -u; pids.max of the control group) or of memory \
+         (ulimit -v), or ask for fewer clients, slaves and writers"
     )]
     NoThread,
     /// Anything else.
