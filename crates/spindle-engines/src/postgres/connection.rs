@@ -192,7 +192,7 @@ enum Wanted {
     Written,
     /// Texts, and the names of columns.
     Texts,
-    /// Texts that nobody reads: some types have no other form.
+    /// Texts that are not read: some types have no other form.
     Nothing,
 }
 

@@ -38,7 +38,7 @@ const DIRECTORIES: &str = "select setting from pg_settings where name = 'data_di
 const PROGRAMS: [&str; 2] = ["postgres", "postmaster"];
 /// Another transaction may hold what is to be dropped, but not for ever.
 pub(super) const PATIENCE: &str = "set lock_timeout = '60s'";
-/// Begins to read: changes are refused, texts are as the standard has them, nobody waits long.
+/// Begins to read: changes are refused, texts are as the standard has them, and waits are short.
 const READ_ONLY: &str = "begin transaction read only; set local standard_conforming_strings = on; \
      set local statement_timeout = '60s'; set local lock_timeout = '5s'";
 /// The version that a server is taken for that does not tell.

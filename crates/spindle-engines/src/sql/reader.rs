@@ -1,5 +1,5 @@
-//! A connection that only reads. Each question is a transaction of its own that may change nothing, and no setting
-//! outlives it: behind a pool of connections that would stay with whoever uses the server's session next.
+//! A connection that only reads. Each question is one transaction that may change nothing, and no setting outlives
+//! it: behind a pool of connections that would stay with whoever uses the server's session next.
 
 use spindle_workload::SessionError;
 use spindle_workload::sql::{SqlConnection, Visit};

@@ -201,7 +201,7 @@ pub trait SqlConnection: Send {
         self.query(statement, parameters, visit)
     }
 
-    /// As [`SqlConnection::query`], of an answer that nobody reads: a database that can write any value as a text does
+    /// As [`SqlConnection::query`], of an answer that is not read: a database that can write any value as a text does
     /// so.
     fn query_unread(
         &mut self,
