@@ -40,6 +40,18 @@ pub struct EngineCounts {
     pub disks: IoCounts,
 }
 
+impl EngineCounts {
+    /// What was done since `earlier`; `None` when a count has fallen, as those of a server do that were set to zero.
+    pub fn since(&self, earlier: &EngineCounts) -> Option<EngineCounts> {
+        Some(EngineCounts {
+            data: self.data.since(earlier.data)?,
+            redo: self.redo.since(earlier.redo)?,
+            grouped: self.grouped.since(earlier.grouped)?,
+            disks: self.disks.since(earlier.disks)?,
+        })
+    }
+}
+
 /// What was waited for under one event since the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineWait {
@@ -58,8 +70,8 @@ pub struct EngineWait {
 pub struct Housekeeping {
     /// Checkpoints that ended.
     pub checkpoints: u64,
-    /// Times redo went on in another log file; 0 where that means nothing.
-    pub log_switches: u64,
+    /// Times redo went on in another log file; `None` where that means nothing.
+    pub log_switches: Option<u64>,
 }
 
 /// Blocks that were looked for in the buffer cache, since the start.
@@ -95,13 +107,13 @@ pub struct ThreadOf {
     pub thread_id: u32,
 }
 
-/// What a running database tells of itself. Counters count since its start. What a database does not tell is said by a
-/// default: nothing, or zero.
+/// What a running database tells of itself. Counters count since its start. What a database does not tell is `None`, or
+/// not in a list; 0 is a count.
 pub trait Counters: Send + Sync {
     /// I/O so far.
-    fn counts(&self) -> EngineCounts;
+    fn counts(&self) -> Option<EngineCounts>;
 
-    /// Waits so far, of sessions and background processes, always in the same order.
+    /// Waits so far, of sessions and background processes, always the same in the same order.
     fn waits(&self) -> Vec<EngineWait>;
 
     /// Those of sessions alone.
@@ -113,8 +125,8 @@ pub trait Counters: Send + Sync {
     }
 
     /// Checkpoints and the like so far.
-    fn housekeeping(&self) -> Housekeeping {
-        Housekeeping::default()
+    fn housekeeping(&self) -> Option<Housekeeping> {
+        None
     }
 
     /// How often the buffer cache was of use; `None` where the database does not count that.
@@ -123,8 +135,8 @@ pub trait Counters: Send + Sync {
     }
 
     /// Changed blocks in the buffer cache, bytes.
-    fn dirty_bytes(&self) -> u64 {
-        0
+    fn dirty_bytes(&self) -> Option<u64> {
+        None
     }
 
     /// Why the database failed or ended, if it did. Of an existing server only its clients notice.

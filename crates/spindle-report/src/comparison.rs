@@ -56,19 +56,19 @@ pub const COLUMNS: [Column; 11] = [
         title: "reads per second",
         short: ["reads", "/s"],
         legend: None,
-        cell: |summary| thousands(summary.read_iops),
+        cell: |summary| known(summary.read_iops, thousands),
     },
     Column {
         title: "writes per second",
         short: ["writes", "/s"],
         legend: None,
-        cell: |summary| thousands(summary.write_iops),
+        cell: |summary| known(summary.write_iops, thousands),
     },
     Column {
         title: "KB per second",
         short: ["KB", "/s"],
         legend: None,
-        cell: |summary| thousands(summary.kib_per_s),
+        cell: |summary| known(summary.kib_per_s, thousands),
     },
     Column {
         title: "log file parallel write, ms",
@@ -238,8 +238,8 @@ fn clients(audit: ClientAudit) -> String {
 }
 
 fn both_sides(trial: &Trial, count: fn(&IoCounts) -> u64) -> String {
-    let device = known(trial.audit.device, |device| count(&device).to_string());
-    format!("{} / {device}", count(&trial.audit.tool))
+    let of = |side| known(side, |side| count(&side).to_string());
+    format!("{} / {}", of(trial.audit.tool), of(trial.audit.device))
 }
 
 /// Heading of what a case keeps when the power goes, which stands behind its clients.

@@ -113,9 +113,9 @@ pub fn trial(round: u32, tpm: f64) -> Trial {
             queries: None,
             cache: None,
             measured_s: 5.0,
-            read_iops: 20.0,
-            write_iops: 10.0,
-            kib_per_s: 240.0,
+            read_iops: Some(20.0),
+            write_iops: Some(10.0),
+            kib_per_s: Some(240.0),
             latency_us: Latency {
                 p50: 900.0,
                 p95: 2_000.0,
@@ -139,7 +139,7 @@ pub fn trial(round: u32, tpm: f64) -> Trial {
                 dirty_bytes_at_end: Some(0),
                 dirty_buffer_bytes_at_end: Some(65_536),
                 cached_pages_at_end: Some(0),
-                ..Audit::of_counts(COUNTS, Some(COUNTS))
+                ..Audit::of_counts(Some(COUNTS), Some(COUNTS))
             },
             check: "5000 rows agree with the ledger".to_owned(),
             space: vec![SegmentSpace {

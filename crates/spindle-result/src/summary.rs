@@ -12,12 +12,12 @@ pub struct Summary {
     pub tpm_half_width_percent: Option<f64>,
     /// New orders per minute of TPC-C; `None` for other workloads.
     pub nopm: Option<f64>,
-    /// Reads per second.
-    pub read_iops: f64,
+    /// Reads per second; `None` when no trial knows, so for the next two.
+    pub read_iops: Option<f64>,
     /// Writes per second.
-    pub write_iops: f64,
+    pub write_iops: Option<f64>,
     /// KiB read and written per second.
-    pub kib_per_s: f64,
+    pub kib_per_s: Option<f64>,
     /// Mean `log file parallel write` in milliseconds; `None` when there was none.
     pub log_file_parallel_write_ms: Option<f64>,
     /// Mean `db file sequential read` in milliseconds; `None` when there was none.
@@ -54,9 +54,9 @@ impl Case {
                 .filter(|_| tpm.mean > 0.0)
                 .map(|(low, high)| 50.0 * (high - low) / tpm.mean),
             nopm: self.nopm.map(|nopm| nopm.mean),
-            read_iops: mean(|trial| trial.read_iops)?,
-            write_iops: mean(|trial| trial.write_iops)?,
-            kib_per_s: mean(|trial| trial.kib_per_s)?,
+            read_iops: known(|trial| trial.read_iops),
+            write_iops: known(|trial| trial.write_iops),
+            kib_per_s: known(|trial| trial.kib_per_s),
             log_file_parallel_write_ms: self.mean_nearest_ms(&OracleEvent::LogFileParallelWrite),
             db_file_sequential_read_ms: self.mean_nearest_ms(&OracleEvent::DbFileSequentialRead),
             cpu_user_percent: known(|trial| Some(trial.cpu?.user)),

@@ -153,7 +153,8 @@ pub fn work(
     let mut running = driver::start(env, workload, &tables, behaviour, engine.connector());
     std::thread::sleep(pace.warm_up);
     let moment = || {
-        let (counts, statistics) = (engine.counts(), engine.statistics());
+        let counts = engine.counts().expect("the database counts");
+        let statistics = engine.statistics();
         (
             Instant::now(),
             running.committed(),

@@ -27,16 +27,16 @@ fn sum<'a>(files: impl Iterator<Item = &'a OpenFile>) -> IoCounts {
 
 impl Counters for KernelEngine {
     /// As the devices counted it.
-    fn counts(&self) -> EngineCounts {
+    fn counts(&self) -> Option<EngineCounts> {
         // Log files were opened first.
         let (redo, data) = self.files.list.split_at(self.redo_files);
         let all = self.files.list.iter();
-        EngineCounts {
+        Some(EngineCounts {
             data: sum(data.iter()),
             redo: sum(redo.iter()),
             grouped: sum(all.filter(|open| open.file.is_in_group())),
             disks: self.files.opening.disk_counters(),
-        }
+        })
     }
 
     fn waits(&self) -> Vec<EngineWait> {
@@ -47,12 +47,12 @@ impl Counters for KernelEngine {
         waits(self.instance.session_wait_events())
     }
 
-    fn housekeeping(&self) -> Housekeeping {
+    fn housekeeping(&self) -> Option<Housekeeping> {
         let counters = self.statistics();
-        Housekeeping {
+        Some(Housekeeping {
             checkpoints: counters.checkpoint_positions,
-            log_switches: counters.log_switches,
-        }
+            log_switches: Some(counters.log_switches),
+        })
     }
 
     fn cache(&self) -> Option<CacheCounts> {
@@ -67,8 +67,8 @@ impl Counters for KernelEngine {
         })
     }
 
-    fn dirty_bytes(&self) -> u64 {
-        self.instance.dirty_bytes()
+    fn dirty_bytes(&self) -> Option<u64> {
+        Some(self.instance.dirty_bytes())
     }
 
     fn failure(&self) -> Option<EngineError> {

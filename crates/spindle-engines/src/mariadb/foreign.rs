@@ -10,7 +10,7 @@ use spindle_workload::sql::{Ours, SqlConnection};
 use super::MariaDb;
 use super::connection::{Access, MariaDbConnection, READ_ONLY, TOKEN};
 use super::kept::{Where, promise_of};
-use super::monitor::{Monitor, counts};
+use super::monitor::Monitor;
 use super::tables::quoted;
 use super::{survey, tables};
 use crate::EngineError;
@@ -21,7 +21,7 @@ use crate::sql::survey::Survey;
 use crate::sql::tls;
 use crate::sql::{
     Address, Copying, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema,
-    SchemaGone, ServerHome, Stop,
+    SchemaGone, ServerHome, Stop, UNTOLD,
 };
 
 /// What a server is asked of its settings: what matters to storage.
@@ -66,12 +66,15 @@ impl ForeignServer for MariaDb {
         if asked.is_err() {
             notes.push("this server does not tell its settings".to_owned());
         }
-        notes.push(match Monitor::new(&access).map(|monitor| monitor.knows()) {
-            Ok(true) => {
-                "its counts and waits are of the whole server, other users included".to_owned()
-            }
-            _ => "this server does not tell its reads and writes, which are shown as 0".to_owned(),
-        });
+        let monitor = Monitor::new(&access);
+        notes.push(
+            match monitor.is_ok_and(|monitor| monitor.counts().is_some()) {
+                true => {
+                    "its counts and waits are of the whole server, other users included".to_owned()
+                }
+                false => UNTOLD.to_owned(),
+            },
+        );
         Ok(FoundServer {
             version,
             settings,
@@ -315,8 +318,8 @@ impl ForeignMariaDb {
 }
 
 impl Counters for ForeignMariaDb {
-    fn counts(&self) -> EngineCounts {
-        self.ask(|monitor| counts(&monitor.found()))
+    fn counts(&self) -> Option<EngineCounts> {
+        self.ask(Monitor::counts)
     }
 
     fn waits(&self) -> Vec<EngineWait> {

@@ -31,6 +31,8 @@ struct Looking {
     /// `None` when the server no longer answers.
     connection: Option<Conn>,
     found: Found,
+    /// Whether `found` is what the server said when it was last asked.
+    answers: bool,
     at: Option<Instant>,
 }
 
@@ -40,9 +42,23 @@ impl Monitor {
     /// # Errors
     /// See [`SessionError`].
     pub fn new(access: &Access) -> Result<Monitor, SessionError> {
+        let mut connection = access.connect_for(PATIENCE)?;
+        let found = Found {
+            timed: as_far_as_allowed(connection.query(format!(
+                "select name from performance_schema.setup_instruments where enabled = 'YES' and timed = 'YES' \
+                 and name in {}",
+                instruments()
+            )))
+            .map_err(|error| SessionError::Lost(error.to_string()))?
+            .into_iter()
+            .map(as_mariadb_says)
+            .collect(),
+            ..Found::default()
+        };
         let looking = Looking {
-            connection: Some(access.connect_for(PATIENCE)?),
-            found: Found::default(),
+            connection: Some(connection),
+            found,
+            answers: false,
             at: None,
         };
         Ok(Monitor {
@@ -59,18 +75,15 @@ impl Monitor {
     /// What was found just now, or last.
     pub fn found(&self) -> Found {
         let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
-        if looking.at.is_none_or(|at| at.elapsed() > GOOD_FOR) {
-            if let Some(found) = looking.ask(look) {
-                looking.found = found;
-            }
-            looking.at = Some(Instant::now());
-        }
+        looking.look_again();
         looking.found.clone()
     }
 
-    /// Whether the server counts what it reads and writes, and tells it.
-    pub fn knows(&self) -> bool {
-        self.found().status.contains_key("innodb_data_writes")
+    /// What the server reads and writes; `None` when it does not tell, or no longer.
+    pub fn counts(&self) -> Option<EngineCounts> {
+        let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        looking.look_again();
+        looking.answers.then(|| counts(&looking.found))?
     }
 
     /// The threads of the system that serve clients.
@@ -143,6 +156,20 @@ impl Monitor {
 }
 
 impl Looking {
+    fn look_again(&mut self) {
+        if self.at.is_none_or(|at| at.elapsed() > GOOD_FOR) {
+            let seen = self.ask(look);
+            self.answers = seen.is_some();
+            if let Some(seen) = seen {
+                self.found = Found {
+                    timed: std::mem::take(&mut self.found.timed),
+                    ..seen
+                };
+            }
+            self.at = Some(Instant::now());
+        }
+    }
+
     fn ask<T>(&mut self, what: impl FnOnce(&mut Conn) -> mysql::Result<T>) -> Option<T> {
         let answer = what(self.connection.as_mut()?);
         if matches!(answer, Err(mysql::Error::IoError(_))) {
@@ -201,6 +228,7 @@ fn look(connection: &mut Conn) -> mysql::Result<Found> {
         status,
         files,
         sessions,
+        ..Found::default()
     })
 }
 
@@ -230,7 +258,8 @@ fn time(count: u64, picoseconds: u64) -> Time {
 }
 
 /// Data and redo apart. Older MariaDB and MySQL count redo as data as well, and its flushes too: there it is taken off.
-pub(super) fn counts(found: &Found) -> EngineCounts {
+fn counts(found: &Found) -> Option<EngineCounts> {
+    found.told("innodb_data_writes")?;
     let of = |name: &str| found.number(name);
     let redo = IoCounts {
         writes: of("innodb_log_writes"),
@@ -252,11 +281,11 @@ pub(super) fn counts(found: &Found) -> EngineCounts {
         flushes: of("innodb_data_fsyncs").saturating_sub(flushes),
         ..IoCounts::default()
     };
-    EngineCounts {
+    Some(EngineCounts {
         data,
         redo,
         ..EngineCounts::default()
-    }
+    })
 }
 
 /// Pages looked for in the buffer pool; those read ahead were not waited for.
@@ -302,16 +331,27 @@ mod tests {
     #[test]
     fn redo_is_no_data() {
         let newer = [("innodb_data_writes", 10), ("innodb_log_writes", 4)];
-        let counted = counts(&found(&newer));
+        let counted = counts(&found(&newer)).expect("told");
         assert_eq!((counted.data.writes, counted.redo.writes), (10, 4));
         let older = [newer[0], newer[1], ("innodb_os_log_fsyncs", 1)];
-        let counted = counts(&found(&older));
+        let counted = counts(&found(&older)).expect("told");
         assert_eq!((counted.data.writes, counted.redo.writes), (6, 4));
     }
 
     #[test]
+    fn counts_that_are_not_told_are_unknown() {
+        assert_eq!(counts(&found(&[])), None);
+        assert_eq!(counts(&found(&[("innodb_page_size", 16_384)])), None);
+    }
+
+    #[test]
     fn pages_that_mysql_leaves_out_are_added() {
+        let written = |status: &[(&str, u64)]| {
+            let counted = counts(&found(status)).expect("told");
+            counted.data.write_bytes
+        };
         let mut status = vec![
+            ("innodb_data_writes", 1),
             ("innodb_page_size", 10),
             ("innodb_os_log_fsyncs", 1),
             ("innodb_os_log_written", 30),
@@ -319,10 +359,10 @@ mod tests {
             ("innodb_pages_written", 5),
             ("innodb_data_written", 75),
         ];
-        assert_eq!(counts(&found(&status)).data.write_bytes, 45);
+        assert_eq!(written(&status), 45);
         status.push(("innodb_redo_log_current_lsn", 1));
-        assert_eq!(counts(&found(&status)).data.write_bytes, 45 + 50);
-        status[5].1 += 50;
-        assert_eq!(counts(&found(&status)).data.write_bytes, 95);
+        assert_eq!(written(&status), 45 + 50);
+        status[6].1 += 50;
+        assert_eq!(written(&status), 95);
     }
 }

@@ -9,12 +9,10 @@ use spindle_workload::sql::SqlConnection;
 
 use super::connection::{Access, DATABASE, MariaDbConnection};
 use super::kept::{Where, promise_of};
-use super::monitor::{Monitor, cache, counts};
+use super::monitor::{Monitor, cache};
 use super::tables::quoted;
 use crate::EngineError;
-use crate::engine::{
-    CacheCounts, Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf,
-};
+use crate::engine::{CacheCounts, Counters, EngineCounts, EngineWait, SegmentSize, ThreadOf};
 use crate::promise::{Promise, Storage};
 use crate::sql::child_server::ChildServer;
 use crate::sql::{RunningServer, Stop};
@@ -87,8 +85,8 @@ impl RunningMariaDb {
 }
 
 impl Counters for RunningMariaDb {
-    fn counts(&self) -> EngineCounts {
-        counts(&self.monitor.found())
+    fn counts(&self) -> Option<EngineCounts> {
+        self.monitor.counts()
     }
 
     fn waits(&self) -> Vec<EngineWait> {
@@ -99,19 +97,13 @@ impl Counters for RunningMariaDb {
         self.monitor.found().session_waits()
     }
 
-    fn housekeeping(&self) -> Housekeeping {
-        // InnoDB's checkpoints come all the time and are not counted.
-        Housekeeping::default()
-    }
-
     fn cache(&self) -> Option<CacheCounts> {
         cache(&self.monitor.found())
     }
 
-    fn dirty_bytes(&self) -> u64 {
-        self.monitor
-            .found()
-            .number("innodb_buffer_pool_bytes_dirty")
+    fn dirty_bytes(&self) -> Option<u64> {
+        let found = self.monitor.found();
+        found.told("innodb_buffer_pool_bytes_dirty")
     }
 
     fn failure(&self) -> Option<EngineError> {

@@ -67,10 +67,10 @@ fn checkpoints_of(major: u32) -> &'static str {
     }
 }
 
-/// Asks the server for its counts, on its own connection. When it is gone, the last ones stand.
+/// Asks the server for its counts, on its own connection. When it is gone, the last sizes stand.
 pub(super) struct Statistics {
     connection: Mutex<Option<PostgresConnection>>,
-    last: Mutex<(EngineCounts, Housekeeping, Vec<SegmentSize>)>,
+    segments: Mutex<Vec<SegmentSize>>,
 }
 
 impl Statistics {
@@ -89,49 +89,43 @@ impl Statistics {
         connection.prepare(&statements.map(str::to_owned))?;
         Ok(Statistics {
             connection: Mutex::new(Some(connection)),
-            last: Mutex::default(),
+            segments: Mutex::default(),
         })
     }
 
     /// Reads and writes. Blocks that the page cache gave count as read.
-    pub fn io(&self) -> EngineCounts {
-        let mut counts = EngineCounts::default();
-        let data = self.numbers::<4>(DATA);
-        let redo = self.numbers::<2>(REDO);
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Some([reads, read_bytes, writes, write_bytes]), Some([log_writes, log_bytes])) =
-            (data, redo)
-        {
-            counts.data = IoCounts {
+    pub fn io(&self) -> Option<EngineCounts> {
+        let [reads, read_bytes, writes, write_bytes] = self.numbers(DATA)?;
+        let [log_writes, log_bytes] = self.numbers(REDO)?;
+        Some(EngineCounts {
+            data: IoCounts {
                 reads,
                 writes,
                 read_bytes,
                 write_bytes,
                 ..IoCounts::default()
-            };
-            counts.redo = IoCounts {
+            },
+            redo: IoCounts {
                 writes: log_writes,
                 write_bytes: log_bytes,
                 ..IoCounts::default()
-            };
-            last.0 = counts;
-        }
-        last.0
+            },
+            ..EngineCounts::default()
+        })
     }
 
     /// Checkpoints.
-    pub fn housekeeping(&self) -> Housekeeping {
-        let found = self.numbers::<1>(CHECKPOINTS);
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some([checkpoints]) = found {
-            last.1.checkpoints = checkpoints;
-        }
-        last.1
+    pub fn housekeeping(&self) -> Option<Housekeeping> {
+        let [checkpoints] = self.numbers(CHECKPOINTS)?;
+        Some(Housekeeping {
+            checkpoints,
+            log_switches: None,
+        })
     }
 
     /// Blocks looked for in the buffer cache. A session tells its own about once a second.
     pub fn cache(&self) -> Option<CacheCounts> {
-        let [hit, missed, block_bytes] = self.numbers::<3>(CACHE)?;
+        let [hit, missed, block_bytes] = self.numbers(CACHE)?;
         Some(CacheCounts {
             wanted: hit + missed,
             missed,
@@ -151,11 +145,11 @@ impl Statistics {
             });
             Ok(())
         });
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.is_some() {
-            last.2 = segments;
+            *last = segments;
         }
-        last.2.clone()
+        last.clone()
     }
 
     /// Ends the connection.

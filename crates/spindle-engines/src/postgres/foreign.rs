@@ -22,7 +22,7 @@ use crate::sql::survey::Survey;
 use crate::sql::tls;
 use crate::sql::{
     Address, Copying, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema,
-    SchemaGone, SchemaKind, ServerHome, Stop,
+    SchemaGone, SchemaKind, ServerHome, Stop, UNTOLD,
 };
 
 /// What a server is asked of its settings: what matters to storage.
@@ -80,11 +80,10 @@ impl ForeignServer for Postgres {
             notes.push("this server does not tell its settings".to_owned());
         }
         let major = major_of(&mut connection);
-        notes.push(match Statistics::new(connection, major) {
-            Ok(_) => "its counts are of the whole server, other users included".to_owned(),
-            Err(_) => {
-                "this server does not tell its reads and writes, which are shown as 0".to_owned()
-            }
+        let statistics = Statistics::new(connection, major);
+        notes.push(match statistics.is_ok_and(|told| told.io().is_some()) {
+            true => "its counts are of the whole server, other users included".to_owned(),
+            false => UNTOLD.to_owned(),
         });
         Ok(FoundServer {
             version: version.unwrap_or_else(|| "a server of an unknown version".to_owned()),
@@ -340,7 +339,7 @@ impl ForeignPostgres {
 }
 
 impl Counters for ForeignPostgres {
-    fn counts(&self) -> EngineCounts {
+    fn counts(&self) -> Option<EngineCounts> {
         self.count(Statistics::io)
     }
 
@@ -356,7 +355,7 @@ impl Counters for ForeignPostgres {
         true
     }
 
-    fn housekeeping(&self) -> Housekeeping {
+    fn housekeeping(&self) -> Option<Housekeeping> {
         self.count(Statistics::housekeeping)
     }
 

@@ -173,7 +173,7 @@ fn wait_until_ready(
 }
 
 impl Counters for RunningPostgres {
-    fn counts(&self) -> EngineCounts {
+    fn counts(&self) -> Option<EngineCounts> {
         self.counters.io()
     }
 
@@ -189,7 +189,7 @@ impl Counters for RunningPostgres {
         true
     }
 
-    fn housekeeping(&self) -> Housekeeping {
+    fn housekeeping(&self) -> Option<Housekeeping> {
         self.counters.housekeeping()
     }
 

@@ -119,7 +119,8 @@ struct Seen {
 
 /// The thread that looks.
 pub(super) struct WaitSampler {
-    seen: Arc<Mutex<[Seen; EVENTS]>>,
+    /// `None` where the server does not tell what its processes wait for.
+    seen: Option<Arc<Mutex<[Seen; EVENTS]>>>,
     end: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -127,18 +128,26 @@ pub(super) struct WaitSampler {
 impl WaitSampler {
     /// Looks through its own connection until it is stopped, or the server is gone. Errors: the system's.
     pub fn start(mut connection: PostgresConnection, whose: Whose) -> std::io::Result<WaitSampler> {
-        let seen = Arc::new(Mutex::new([Seen::default(); EVENTS]));
         let end = Arc::new(AtomicBool::new(false));
+        let look_at = match whose {
+            Whose::All => format!("{LOOK} {GROUPED}"),
+            Whose::Own => format!("{LOOK} {OWN} {GROUPED}"),
+        };
+        // Who may not ask, or asks what is no PostgreSQL, is told so at the first look.
+        let tried = connection
+            .prepare(&[look_at])
+            .and_then(|()| look(&mut connection, &Mutex::new([Seen::default(); EVENTS]), 0));
+        if tried.is_err() {
+            return Ok(WaitSampler {
+                seen: None,
+                end,
+                thread: Mutex::new(None),
+            });
+        }
+        let seen = Arc::new(Mutex::new([Seen::default(); EVENTS]));
         let (of_thread, told) = (Arc::clone(&seen), Arc::clone(&end));
         let thread = std::thread::Builder::new().name("waits".to_owned());
         let thread = thread.spawn(move || {
-            let look_at = match whose {
-                Whose::All => format!("{LOOK} {GROUPED}"),
-                Whose::Own => format!("{LOOK} {OWN} {GROUPED}"),
-            };
-            if connection.prepare(&[look_at]).is_err() {
-                return;
-            }
             let mut last = Instant::now();
             while !told.load(Ordering::Relaxed) {
                 std::thread::park_timeout(INTERVAL.saturating_sub(last.elapsed()));
@@ -153,7 +162,7 @@ impl WaitSampler {
             }
         })?;
         Ok(WaitSampler {
-            seen,
+            seen: Some(seen),
             end,
             thread: Mutex::new(Some(thread)),
         })
@@ -161,7 +170,10 @@ impl WaitSampler {
 
     /// What was seen of sessions alone, or of all processes.
     pub fn waits(&self, sessions_only: bool) -> Vec<EngineWait> {
-        let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(seen) = &self.seen else {
+            return Vec::new();
+        };
+        let seen = *seen.lock().unwrap_or_else(PoisonError::into_inner);
         let waits = seen.iter().enumerate().map(|(place, seen)| {
             let (count, total_ns) = if sessions_only {
                 seen.sessions

@@ -17,6 +17,9 @@ use super::survey::Survey;
 use super::{FoundServer, Purpose, RunningServer, Stop, load};
 use crate::{EngineError, ErrorKind};
 
+/// What is said of a server whose counts the user may not see, or that has none.
+pub(crate) const UNTOLD: &str =
+    "this server does not tell what it reads and writes: that is unknown";
 /// Who copies looks so often whether it is to stop.
 const LOOK: Duration = Duration::from_millis(10);
 

@@ -237,17 +237,17 @@ impl RunningSqlite {
 }
 
 impl Counters for RunningSqlite {
-    fn counts(&self) -> EngineCounts {
+    fn counts(&self) -> Option<EngineCounts> {
         let open = self.open();
         let device = open.as_ref().and_then(|open| open.database.device.as_ref());
-        match device {
+        Some(match device {
             Some(device) => device.counts(),
             // The system counts calls and not their files: redo is among them.
             None => EngineCounts {
                 data: observer::counts(),
                 ..EngineCounts::default()
             },
-        }
+        })
     }
 
     fn waits(&self) -> Vec<EngineWait> {

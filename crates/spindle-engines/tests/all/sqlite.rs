@@ -94,7 +94,7 @@ fn work(
     std::thread::sleep(Duration::from_millis(400));
     wait_for(&running, 20);
     assert!(
-        engine.counters().counts().data.writes > 0,
+        engine.counters().counts().expect("counted").data.writes > 0,
         "the system counts for clients"
     );
     block_on(running.stop()).unwrap();

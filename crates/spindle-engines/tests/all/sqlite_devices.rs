@@ -259,7 +259,7 @@ fn works_and_is_put_back(on: &OnDevice, look: impl Fn(&SqlUnderTest)) {
         wait_for(&running, 20);
         block_on(running.stop()).unwrap();
         look(&engine);
-        let counts = engine.counters().counts();
+        let counts = engine.counters().counts().expect("counted");
         assert!(counts.data.reads > 0, "{counts:?}");
         assert!(counts.redo.writes > 0, "{counts:?}");
         assert!(counts.redo.flushes > 0, "{counts:?}");
@@ -277,7 +277,7 @@ fn works_and_is_put_back(on: &OnDevice, look: impl Fn(&SqlUnderTest)) {
 fn a_database_in_a_disk_group_works_and_is_put_back() {
     let on = OnDevice::in_group("wal");
     works_and_is_put_back(&on, |engine| {
-        let counts = engine.counters().counts();
+        let counts = engine.counters().counts().expect("counted");
         assert_eq!(counts.grouped, counts.data);
         // Both copies.
         assert!(
@@ -300,7 +300,8 @@ fn a_database_on_a_raw_device_works_and_is_put_back() {
             let flags = on.open_flags();
             // One process has it open, once for all connections.
             assert!(flags.len() == 1 && flags[0] & direct != 0, "{flags:?}");
-            assert_eq!(engine.counters().counts().grouped, IoCounts::default());
+            let counts = engine.counters().counts().expect("counted");
+            assert_eq!(counts.grouped, IoCounts::default());
         });
     }
 }

@@ -28,7 +28,17 @@ pub struct IoCounts {
 }
 
 impl IoCounts {
-    fn combine(self, other: IoCounts, with: impl Fn(u64, u64) -> u64) -> IoCounts {
+    /// What was done since `earlier`; `None` when a count has fallen, as those of a server do that were set to zero.
+    pub fn since(self, earlier: IoCounts) -> Option<IoCounts> {
+        let mut has_fallen = false;
+        let done = self.combine(earlier, |now, then| {
+            has_fallen |= now < then;
+            now.saturating_sub(then)
+        });
+        (!has_fallen).then_some(done)
+    }
+
+    fn combine(self, other: IoCounts, mut with: impl FnMut(u64, u64) -> u64) -> IoCounts {
         IoCounts {
             reads: with(self.reads, other.reads),
             multi_block_reads: with(self.multi_block_reads, other.multi_block_reads),

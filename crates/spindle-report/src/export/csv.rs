@@ -36,9 +36,9 @@ pub(super) const COLUMNS: [Column; 38] = [
     column("errors", |trial| Some(trial.errors as f64)),
     column("reconnects", |trial| Some(trial.reconnects as f64)),
     column("measured_s", |trial| Some(trial.measured_s)),
-    column("read_iops", |trial| Some(trial.read_iops)),
-    column("write_iops", |trial| Some(trial.write_iops)),
-    column("kib_per_s", |trial| Some(trial.kib_per_s)),
+    column("read_iops", |trial| trial.read_iops),
+    column("write_iops", |trial| trial.write_iops),
+    column("kib_per_s", |trial| trial.kib_per_s),
     column("latency_p50_us", |trial| Some(trial.latency_us.p50)),
     column("latency_p95_us", |trial| Some(trial.latency_us.p95)),
     column("latency_p99_us", |trial| Some(trial.latency_us.p99)),
@@ -61,10 +61,10 @@ pub(super) const COLUMNS: [Column; 38] = [
         Some(trial.memory?.session_bytes as f64)
     }),
     column("program_read_bytes", |trial| {
-        Some(trial.audit.tool.read_bytes as f64)
+        Some(trial.audit.tool?.read_bytes as f64)
     }),
     column("program_write_bytes", |trial| {
-        Some(trial.audit.tool.write_bytes as f64)
+        Some(trial.audit.tool?.write_bytes as f64)
     }),
     column("device_read_bytes", |trial| {
         Some(trial.audit.device?.read_bytes as f64)

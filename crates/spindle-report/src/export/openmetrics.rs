@@ -26,19 +26,19 @@ const FAMILIES: [Family; 5] = [
         name: "spindle_reads_per_second",
         unit: "",
         help: "Reads per second that the database issued, mean of the rounds.",
-        value: |case| Some(case.summary()?.read_iops),
+        value: |case| case.summary()?.read_iops,
     },
     Family {
         name: "spindle_writes_per_second",
         unit: "",
         help: "Writes per second that the database issued, redo included, mean of the rounds.",
-        value: |case| Some(case.summary()?.write_iops),
+        value: |case| case.summary()?.write_iops,
     },
     Family {
         name: "spindle_io_bytes_per_second",
         unit: "bytes_per_second",
         help: "Bytes per second that the database read and wrote, mean of the rounds.",
-        value: |case| Some(case.summary()?.kib_per_s * 1024.0),
+        value: |case| Some(case.summary()?.kib_per_s? * 1024.0),
     },
     Family {
         name: "spindle_trials",

@@ -25,7 +25,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
-    let reads_per_s = facts.case.summary()?.read_iops;
+    let reads_per_s = facts.case.summary()?.read_iops?;
     // A server that does as it likes may go past the page cache: then that holds next to nothing of its files.
     let is_through = match facts.layout.caching {
         PageCache::Direct => false,
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn few_of_them_do_not() {
         assert_eq!(buffered(0.09).look(&KIND), None);
-        let hardly_reads = buffered(0.6).trials(|trial| trial.read_iops = 9.0);
+        let hardly_reads = buffered(0.6).trials(|trial| trial.read_iops = Some(9.0));
         assert_eq!(hardly_reads.look(&KIND), None);
         let mut direct = buffered(0.6);
         direct.layout.caching = PageCache::Direct;

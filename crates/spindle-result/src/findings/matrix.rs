@@ -86,10 +86,10 @@ fn facts(engine: &Engine, parts: &[(&str, f64)]) -> Stage {
             .waits
             .iter_mut()
             .for_each(|wait| wait.sampled = is_sampled);
-        trial.audit.tool = IoCounts {
+        trial.audit.tool = trial.audit.tool.map(|tool| IoCounts {
             reads: 10_000,
-            ..trial.audit.tool
-        };
+            ..tool
+        });
         trial.audit.clients = Some(all_served());
     })
 }

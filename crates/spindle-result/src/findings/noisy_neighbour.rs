@@ -56,7 +56,7 @@ fn foreign_reads(facts: &CaseFacts<'_>) -> Option<f64> {
     }
     let (mut own, mut all) = (0, 0);
     for trial in &facts.case.trials {
-        own += trial.audit.tool.read_bytes;
+        own += trial.audit.tool?.read_bytes;
         all += trial.audit.device?.read_bytes;
     }
     let foreign = all.saturating_sub(own) as f64;
@@ -103,7 +103,7 @@ mod tests {
         };
         let stage = |own_mib, device_mib| {
             Stage::new().trials(|trial| {
-                trial.audit.tool = device(own_mib);
+                trial.audit.tool = Some(device(own_mib));
                 trial.audit.device = Some(device(device_mib));
             })
         };
@@ -115,6 +115,8 @@ mod tests {
         );
         assert_eq!(stage(100, 145).look(&KIND), None);
         assert_eq!(stage(10, 55).look(&KIND), None);
+        let untold = stage(0, 200).trials(|trial| trial.audit.tool = None);
+        assert_eq!(untold.look(&KIND), None);
         let mut read_ahead = stage(100, 200);
         read_ahead.layout.caching = PageCache::Buffered;
         assert_eq!(read_ahead.look(&KIND), None);

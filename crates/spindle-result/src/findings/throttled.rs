@@ -45,7 +45,7 @@ pub(super) fn processors(facts: &CaseFacts<'_>) -> Option<Seen> {
 
 /// Reads that take the session much longer than the device, which has nothing to do meanwhile.
 fn reads(facts: &CaseFacts<'_>) -> Option<Seen> {
-    let count = reads_counted(facts);
+    let count = reads_counted(facts)?;
     let share = facts.share_of_waits(&READ)?;
     let transactions: u64 = facts.case.trials.iter().map(|it| it.transactions).sum();
     let blocked_us = share * facts.own_us()? * transactions as f64;
@@ -77,13 +77,14 @@ fn reads(facts: &CaseFacts<'_>) -> Option<Seen> {
     })
 }
 
-/// Reads of single blocks: as many as there were waits, or, where those were seen in samples, reads of the database.
-fn reads_counted(facts: &CaseFacts<'_>) -> u64 {
+/// Reads of single blocks: as many as there were waits, or, where those were seen in samples, reads of the database,
+/// which not every server tells.
+fn reads_counted(facts: &CaseFacts<'_>) -> Option<u64> {
     if facts.case.is_sampled(|wait| *wait.nearest() == READ) {
         let trials = facts.case.trials.iter();
-        trials.map(|trial| trial.audit.tool.reads).sum()
+        trials.map(|trial| Some(trial.audit.tool?.reads)).sum()
     } else {
-        facts.case.total_wait(|wait| *wait.nearest() == READ).0
+        Some(facts.case.total_wait(|wait| *wait.nearest() == READ).0)
     }
 }
 

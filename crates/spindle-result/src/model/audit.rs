@@ -20,8 +20,9 @@ pub struct IoCounts {
 /// What the program counted, what the device counted over the same time, and what they say together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Audit {
-    /// What the database asked for.
-    pub tool: IoCounts,
+    /// What the database asked for; `None` where it does not tell, as some existing servers.
+    #[serde(default)]
+    pub tool: Option<IoCounts>,
     /// What the device did, or `None` where the file system hides it.
     pub device: Option<IoCounts>,
     /// Bytes the database read over bytes the device read; `None` when unknown or the device read nothing. Above 1 the
@@ -68,18 +69,23 @@ pub struct ClientProcessors {
 impl Audit {
     /// Derives ratios and page-cache share from both sides' counts; what was found at the end is the caller's to fill
     /// in.
-    pub fn of_counts(tool: IoCounts, device: Option<IoCounts>) -> Audit {
-        let ratio = |tool_bytes: u64, device_bytes: u64| {
+    pub fn of_counts(tool: Option<IoCounts>, device: Option<IoCounts>) -> Audit {
+        let both = tool.zip(device);
+        let ratio = |bytes: fn(&IoCounts) -> u64| {
+            let (tool_bytes, device_bytes) =
+                both.map(|(tool, device)| (bytes(&tool), bytes(&device)))?;
             (device_bytes > 0).then(|| tool_bytes as f64 / device_bytes as f64)
         };
-        let page_cache_share = device
-            .filter(|_| tool.read_bytes > 0)
-            .map(|device| (1.0 - device.read_bytes as f64 / tool.read_bytes as f64).max(0.0));
+        let page_cache_share =
+            both.filter(|(tool, _)| tool.read_bytes > 0)
+                .map(|(tool, device)| {
+                    (1.0 - device.read_bytes as f64 / tool.read_bytes as f64).max(0.0)
+                });
         Audit {
             tool,
             device,
-            read_ratio: device.and_then(|device| ratio(tool.read_bytes, device.read_bytes)),
-            write_ratio: device.and_then(|device| ratio(tool.write_bytes, device.write_bytes)),
+            read_ratio: ratio(|counts| counts.read_bytes),
+            write_ratio: ratio(|counts| counts.write_bytes),
             page_cache_share,
             dirty_bytes_at_end: None,
             dirty_buffer_bytes_at_end: None,
@@ -96,17 +102,17 @@ impl Audit {
 mod tests {
     use super::*;
 
-    fn bytes(read_bytes: u64, write_bytes: u64) -> IoCounts {
-        IoCounts {
+    fn bytes(read_bytes: u64, write_bytes: u64) -> Option<IoCounts> {
+        Some(IoCounts {
             read_bytes,
             write_bytes,
             ..IoCounts::default()
-        }
+        })
     }
 
     #[test]
     fn both_sides_agree() {
-        let audit = Audit::of_counts(bytes(1_000, 600), Some(bytes(1_000, 500)));
+        let audit = Audit::of_counts(bytes(1_000, 600), bytes(1_000, 500));
         assert_eq!(audit.read_ratio, Some(1.0));
         assert_eq!(audit.write_ratio, Some(1.2));
         assert_eq!(audit.page_cache_share, Some(0.0));
@@ -114,27 +120,29 @@ mod tests {
 
     #[test]
     fn reads_answered_from_memory_show() {
-        let audit = Audit::of_counts(bytes(1_000, 1), Some(bytes(250, 1)));
+        let audit = Audit::of_counts(bytes(1_000, 1), bytes(250, 1));
         assert_eq!(audit.read_ratio, Some(4.0));
         assert_eq!(audit.page_cache_share, Some(0.75));
-        let all = Audit::of_counts(bytes(1_000, 1), Some(bytes(0, 1)));
+        let all = Audit::of_counts(bytes(1_000, 1), bytes(0, 1));
         assert_eq!(all.read_ratio, None);
         assert_eq!(all.page_cache_share, Some(1.0));
     }
 
     #[test]
     fn read_ahead_is_no_negative_share() {
-        let audit = Audit::of_counts(bytes(1_000, 1), Some(bytes(4_000, 1)));
+        let audit = Audit::of_counts(bytes(1_000, 1), bytes(4_000, 1));
         assert_eq!(audit.read_ratio, Some(0.25));
         assert_eq!(audit.page_cache_share, Some(0.0));
     }
 
     #[test]
-    fn a_hidden_device_leaves_everything_unknown() {
-        let audit = Audit::of_counts(bytes(1_000, 600), None);
-        assert_eq!(
-            (audit.read_ratio, audit.write_ratio, audit.page_cache_share),
-            (None, None, None)
-        );
+    fn one_hidden_side_leaves_everything_unknown() {
+        for (tool, device) in [(bytes(1_000, 600), None), (None, bytes(1_000, 600))] {
+            let audit = Audit::of_counts(tool, device);
+            assert_eq!(
+                (audit.read_ratio, audit.write_ratio, audit.page_cache_share),
+                (None, None, None)
+            );
+        }
     }
 }

@@ -63,12 +63,16 @@ pub struct TrialFigures {
     /// Measured time in seconds, the flush at the end included; for a workload of queries from the first one's begin to
     /// the end of the last.
     pub measured_s: f64,
-    /// Reads per second that the database issued.
-    pub read_iops: f64,
+    /// Reads per second that the database issued; `None` where it does not tell, as some existing servers. So for the
+    /// next two.
+    #[serde(default)]
+    pub read_iops: Option<f64>,
     /// Writes per second that the database issued, redo included.
-    pub write_iops: f64,
+    #[serde(default)]
+    pub write_iops: Option<f64>,
     /// KiB per second that the database read and wrote together.
-    pub kib_per_s: f64,
+    #[serde(default)]
+    pub kib_per_s: Option<f64>,
     /// Time from the begin of a transaction, in an open loop from its intended begin, to the end of its commit. One
     /// that had not ended when the measured time did, or was given up, counts as longer than it was by then. The mean
     /// is all time in transactions within the measured time over the transactions that ended in it.
@@ -106,7 +110,7 @@ pub struct TrialFigures {
     /// What a transaction's time went to, as seen from its session; `None` when that is not known.
     #[serde(default)]
     pub response_time: Option<ResponseTime>,
-    /// I/O of one transaction; `None` without transactions.
+    /// I/O of one transaction; `None` without transactions, or where neither side tells.
     #[serde(default)]
     pub io: Option<IoPerTransaction>,
     /// By how many system calls the I/O was done; of the embedded database only.
@@ -253,47 +257,52 @@ pub fn is_refresh(query: &str) -> bool {
 /// did. What a flush at the end wrote is not in it. Devices of others' files do theirs, too.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct IoPerTransaction {
-    /// Reads of the database.
-    pub reads: f64,
+    /// Reads of the database; `None` where it does not tell, so for the next three.
+    #[serde(default)]
+    pub reads: Option<f64>,
     /// Writes of the database, redo included.
-    pub writes: f64,
+    #[serde(default)]
+    pub writes: Option<f64>,
     /// Bytes the database read.
-    pub read_bytes: f64,
+    #[serde(default)]
+    pub read_bytes: Option<f64>,
     /// Bytes the database wrote, redo included.
-    pub written_bytes: f64,
+    #[serde(default)]
+    pub written_bytes: Option<f64>,
     /// Bytes the devices read; `None` when hidden, as below.
     pub device_read_bytes: Option<f64>,
     /// Bytes the devices wrote.
     pub device_written_bytes: Option<f64>,
     /// `device_written_bytes` over `written_bytes`: above 1 for what a layout adds (journals of file systems, mirrors,
     /// parity), below 1 for writes that were merged in memory or had not gone out by the end. `None` when nothing was
-    /// written.
+    /// written, or one side is unknown.
     pub write_amplification: Option<f64>,
 }
 
 impl IoPerTransaction {
-    /// From the counts of both sides; `None` without transactions.
+    /// From the counts of both sides; `None` without transactions, or without counts.
     pub fn of(
         transactions: u64,
-        database: IoCounts,
+        database: Option<IoCounts>,
         device: Option<IoCounts>,
     ) -> Option<IoPerTransaction> {
-        if transactions == 0 {
-            return None;
-        }
-        let each = |count: u64| count as f64 / transactions as f64;
-        let amplification = |device: IoCounts| {
+        database.or(device).filter(|_| transactions > 0)?;
+        let each = |counts: Option<IoCounts>, count: fn(&IoCounts) -> u64| {
+            Some(count(&counts?) as f64 / transactions as f64)
+        };
+        let written = |counts: &IoCounts| counts.write_bytes;
+        let amplification = |(database, device): (IoCounts, IoCounts)| {
             (database.write_bytes > 0)
                 .then(|| device.write_bytes as f64 / database.write_bytes as f64)
         };
         Some(IoPerTransaction {
-            reads: each(database.reads),
-            writes: each(database.writes),
-            read_bytes: each(database.read_bytes),
-            written_bytes: each(database.write_bytes),
-            device_read_bytes: device.map(|device| each(device.read_bytes)),
-            device_written_bytes: device.map(|device| each(device.write_bytes)),
-            write_amplification: device.and_then(amplification),
+            reads: each(database, |counts| counts.reads),
+            writes: each(database, |counts| counts.writes),
+            read_bytes: each(database, |counts| counts.read_bytes),
+            written_bytes: each(database, written),
+            device_read_bytes: each(device, |counts| counts.read_bytes),
+            device_written_bytes: each(device, written),
+            write_amplification: database.zip(device).and_then(amplification),
         })
     }
 }
@@ -440,4 +449,56 @@ pub struct Restore {
     pub verified: bool,
     /// Time it took, in milliseconds; not part of the measured time.
     pub duration_ms: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::sample;
+
+    const COUNTED: IoCounts = IoCounts {
+        reads: 30,
+        writes: 10,
+        read_bytes: 3_000,
+        write_bytes: 1_000,
+    };
+
+    #[test]
+    fn what_one_side_does_not_tell_is_unknown_and_the_other_is_not() {
+        let of_device = IoPerTransaction::of(10, None, Some(COUNTED)).expect("one side tells");
+        assert_eq!((of_device.reads, of_device.written_bytes), (None, None));
+        assert_eq!(of_device.device_read_bytes, Some(300.0));
+        assert_eq!(of_device.write_amplification, None);
+        let both = IoPerTransaction::of(10, Some(COUNTED), Some(COUNTED)).expect("both tell");
+        assert_eq!(
+            (both.reads, both.write_amplification),
+            (Some(3.0), Some(1.0))
+        );
+        assert_eq!(IoPerTransaction::of(10, None, None), None);
+        assert_eq!(IoPerTransaction::of(0, Some(COUNTED), None), None);
+    }
+
+    #[test]
+    fn counts_that_are_null_or_absent_are_read_as_unknown() {
+        let told = serde_json::to_value(sample::trial(1, 600.0)).expect("JSON");
+        let read = |trial: &Value| Trial::deserialize(trial).expect("a trial");
+        assert_eq!(read(&told).read_iops, Some(20.0));
+        let mut null = told.clone();
+        let mut absent = told;
+        for of in ["read_iops", "write_iops", "kib_per_s"] {
+            null[of] = Value::Null;
+            let fields = absent.as_object_mut().expect("fields");
+            fields.remove(of);
+        }
+        null["audit"]["tool"] = Value::Null;
+        let audit = absent["audit"].as_object_mut().expect("fields");
+        audit.remove("tool");
+        for trial in [null, absent] {
+            let trial = read(&trial);
+            assert_eq!((trial.read_iops, trial.kib_per_s), (None, None));
+            assert_eq!(trial.audit.tool, None);
+        }
+    }
 }

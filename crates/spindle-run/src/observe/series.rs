@@ -13,12 +13,12 @@ const MIB: f64 = (1 << 20) as f64;
 /// What the database says of itself at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DatabaseState {
-    /// Checkpoints so far: positions entered in the control file.
-    pub checkpoints: u64,
+    /// Checkpoints so far: positions entered in the control file; `None` where it does not tell, so for the others.
+    pub checkpoints: Option<u64>,
     /// Log switches so far.
-    pub log_switches: u64,
+    pub log_switches: Option<u64>,
     /// Changed blocks in the buffer cache, bytes.
-    pub dirty_buffer_bytes: u64,
+    pub dirty_buffer_bytes: Option<u64>,
     /// How often the buffer cache was of use so far, where that is counted.
     pub cache: Option<CacheCounts>,
     /// Space of all segments, bytes, where that is known at any time.
@@ -86,7 +86,7 @@ const COLUMNS: &[(&str, Figure)] = &[
         Some(it.memory()?.writeback_bytes as f64 / MIB)
     }),
     ("dirty_buffers_mib", |it| {
-        Some(it.after.database?.dirty_buffer_bytes as f64 / MIB)
+        Some(it.after.database?.dirty_buffer_bytes? as f64 / MIB)
     }),
     ("segments_mib", |it| {
         Some(it.after.database?.segments_bytes? as f64 / MIB)
@@ -99,14 +99,14 @@ const COLUMNS: &[(&str, Figure)] = &[
     }),
     ("checkpoints", |it| {
         count(
-            it.before.database?.checkpoints,
-            it.after.database?.checkpoints,
+            it.before.database?.checkpoints?,
+            it.after.database?.checkpoints?,
         )
     }),
     ("log_switches", |it| {
         count(
-            it.before.database?.log_switches,
-            it.after.database?.log_switches,
+            it.before.database?.log_switches?,
+            it.after.database?.log_switches?,
         )
     }),
     ("context_switches_per_s", |it| {
@@ -402,11 +402,16 @@ mod tests {
 
     #[test]
     fn the_database_and_the_sampler_itself_have_columns() {
-        let (first, mut second) = (look(0), look(1_000_000));
+        let (mut first, mut second) = (look(0), look(1_000_000));
+        first.database = Some(DatabaseState {
+            checkpoints: Some(0),
+            log_switches: Some(0),
+            ..DatabaseState::default()
+        });
         second.database = Some(DatabaseState {
-            checkpoints: 2,
-            log_switches: 1,
-            dirty_buffer_bytes: 3 << 20,
+            checkpoints: Some(2),
+            log_switches: Some(1),
+            dirty_buffer_bytes: Some(3 << 20),
             cache: None,
             segments_bytes: Some(5 << 20),
         });
@@ -427,5 +432,13 @@ mod tests {
         assert_eq!(value(&series, "sampler_cpu_percent"), Some(0.2));
         // Nothing to compare the switches with.
         assert_eq!(series.column(&"context_switches_per_s".into()), None);
+    }
+
+    #[test]
+    fn what_a_database_does_not_tell_is_no_column_of_zeros() {
+        let series = series(look(0), look(1_000_000));
+        for untold in ["checkpoints", "log_switches", "dirty_buffers_mib"] {
+            assert_eq!(series.column(&untold.into()), None, "{untold}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use spindle_system::disk::page_cache_share_of_reads;
 /// What was seen when they had gone.
 pub(super) struct Aftermath {
     pub memory: Option<Memory>,
-    pub dirty_buffer_bytes: u64,
+    pub dirty_buffer_bytes: Option<u64>,
     pub dirty_bytes: Option<u64>,
     pub flush: Option<Duration>,
     pub standstill: Standstill,
@@ -23,7 +23,7 @@ impl Aftermath {
     pub fn added_to(&self, audit: Audit) -> Audit {
         Audit {
             dirty_bytes_at_end: self.dirty_bytes,
-            dirty_buffer_bytes_at_end: Some(self.dirty_buffer_bytes),
+            dirty_buffer_bytes_at_end: self.dirty_buffer_bytes,
             cached_pages_at_end: self.cached_pages,
             flush_at_end_us: self.flush.map(|flush| flush.as_secs_f64() * 1e6),
             page_cache_bytes_at_end: self.page_cache_bytes,
@@ -34,14 +34,14 @@ impl Aftermath {
 
 /// What the database asked for beside what reached the devices; `physical` has every copy that disk groups wrote.
 pub(super) fn audit_of(
-    tool: IoCounts,
-    physical: IoCounts,
+    tool: Option<IoCounts>,
+    physical: Option<IoCounts>,
     device: Option<IoCounts>,
     fetched_bytes: Option<u64>,
 ) -> Audit {
     let audit = Audit::of_counts(physical, device);
     // The process's own account is better than the device's, which others use as well.
-    let by_process = |fetched_bytes| page_cache_share_of_reads(tool.read_bytes, fetched_bytes);
+    let by_process = |fetched_bytes| page_cache_share_of_reads(tool?.read_bytes, fetched_bytes);
     Audit {
         page_cache_share: fetched_bytes
             .and_then(by_process)
@@ -63,24 +63,27 @@ mod tests {
 
     #[test]
     fn the_account_of_the_process_comes_before_that_of_the_device() {
-        let mirrored = IoCounts {
+        let mirrored = Some(IoCounts {
             write_bytes: 4_000,
             ..TOOL
-        };
-        let by_both = audit_of(TOOL, mirrored, Some(TOOL), Some(250));
+        });
+        let tool = Some(TOOL);
+        let by_both = audit_of(tool, mirrored, tool, Some(250));
         assert_eq!(by_both.page_cache_share, Some(0.75));
         assert_eq!(by_both.tool, mirrored);
         assert_eq!(by_both.write_ratio, Some(2.0));
-        let by_device = audit_of(TOOL, mirrored, Some(TOOL), None);
+        let by_device = audit_of(tool, mirrored, tool, None);
         assert_eq!(by_device.page_cache_share, Some(0.0));
-        assert_eq!(audit_of(TOOL, TOOL, None, None).page_cache_share, None);
+        assert_eq!(audit_of(tool, tool, None, None).page_cache_share, None);
+        let untold = audit_of(None, None, tool, Some(250));
+        assert_eq!((untold.tool, untold.page_cache_share), (None, None));
     }
 
     #[test]
     fn what_is_left_is_in_the_audit() {
         let aftermath = Aftermath {
             memory: None,
-            dirty_buffer_bytes: 65_536,
+            dirty_buffer_bytes: Some(65_536),
             dirty_bytes: Some(4_096),
             flush: Some(Duration::from_millis(3)),
             standstill: Standstill::default(),
@@ -89,12 +92,12 @@ mod tests {
             check: String::new(),
             warnings: Vec::new(),
         };
-        let audit = aftermath.added_to(Audit::of_counts(TOOL, None));
+        let audit = aftermath.added_to(Audit::of_counts(Some(TOOL), None));
         assert_eq!(audit.dirty_bytes_at_end, Some(4_096));
         assert_eq!(audit.dirty_buffer_bytes_at_end, Some(65_536));
         assert_eq!(audit.cached_pages_at_end, Some(12));
         assert_eq!(audit.flush_at_end_us, Some(3_000.0));
         assert_eq!(audit.page_cache_bytes_at_end, Some(7));
-        assert_eq!(audit.tool, TOOL);
+        assert_eq!(audit.tool, Some(TOOL));
     }
 }

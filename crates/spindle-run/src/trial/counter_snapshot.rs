@@ -27,7 +27,7 @@ pub(super) struct CounterSnapshot {
     pub deadlocks: u64,
     pub errors: u64,
     pub reconnects: u64,
-    pub counts: EngineCounts,
+    pub counts: Option<EngineCounts>,
     pub waits: Vec<EngineWait>,
     pub session_waits: Vec<EngineWait>,
     pub statements: Vec<StatementTotal>,
@@ -68,12 +68,12 @@ impl ProcessCounts {
     }
 }
 
-pub(super) fn io_calls(begin: &CounterSnapshot, end: &CounterSnapshot) -> IoCalls {
-    let done = physical_counts(begin, end);
+pub(super) fn io_calls(begin: &CounterSnapshot, end: &CounterSnapshot) -> Option<IoCalls> {
+    let done = physical_counts(begin, end)?;
     let (before, after) = (begin.process, end.process);
     let queue = after.queue - before.queue;
     let requests = done.reads + done.writes;
-    IoCalls {
+    Some(IoCalls {
         requests,
         // What was not queued blocked its thread in its own call.
         calls: requests.saturating_sub(queue.requests) + queue.calls,
@@ -82,21 +82,24 @@ pub(super) fn io_calls(begin: &CounterSnapshot, end: &CounterSnapshot) -> IoCall
         kernel_workers_us: after.workers_ns.saturating_sub(before.workers_ns) / 1_000,
         sleeps: after.sleeps - before.sleeps,
         preemptions: after.preemptions - before.preemptions,
-    }
+    })
 }
 
-pub(super) fn tool_counts(begin: &CounterSnapshot, end: &CounterSnapshot) -> IoCounts {
-    let data = end.counts.data - begin.counts.data;
-    let redo = end.counts.redo - begin.counts.redo;
-    counts_of(data + redo)
+/// What the database asked for; `None` where it does not tell.
+pub(super) fn tool_counts(begin: &CounterSnapshot, end: &CounterSnapshot) -> Option<IoCounts> {
+    let done = end.counts?.since(&begin.counts?)?;
+    Some(counts_of(done.data + done.redo))
 }
 
 /// The same, with every copy that disk groups wrote.
-pub(super) fn physical_counts(begin: &CounterSnapshot, end: &CounterSnapshot) -> IoCounts {
-    let tool = tool_counts(begin, end);
-    let grouped = counts_of(end.counts.grouped - begin.counts.grouped);
-    let disks = counts_of(end.counts.disks - begin.counts.disks);
-    on_disks(tool, grouped, disks)
+pub(super) fn physical_counts(begin: &CounterSnapshot, end: &CounterSnapshot) -> Option<IoCounts> {
+    let tool = tool_counts(begin, end)?;
+    let done = end.counts?.since(&begin.counts?)?;
+    Some(on_disks(
+        tool,
+        counts_of(done.grouped),
+        counts_of(done.disks),
+    ))
 }
 
 /// What was asked for, with what disk groups were asked for replaced by what they did on their disks. The three are
@@ -171,23 +174,24 @@ pub(super) fn waits_between(begin: &[EngineWait], end: &[EngineWait], sampled: b
 
 pub(super) fn waits(begin: &[EngineWait], end: &[EngineWait], sampled: bool) -> Vec<Wait> {
     let pairs = begin.iter().zip(end);
+    // What others set to zero meanwhile is unknown.
     let difference = |(before, after): (&EngineWait, &EngineWait)| {
-        let count = after.count - before.count;
-        let total_us = (after.total_ns - before.total_ns) as f64 / 1e3;
+        let count = after.count.checked_sub(before.count)?;
+        let total_us = after.total_ns.checked_sub(before.total_ns)? as f64 / 1e3;
         let mean_us = if count > 0 && !sampled {
             total_us / count as f64
         } else {
             0.0
         };
-        Wait {
+        Some(Wait {
             event: (&*after.event).into(),
             count,
             total_us,
             mean_us,
             sampled,
-        }
+        })
     };
-    pairs.map(difference).collect()
+    pairs.filter_map(difference).collect()
 }
 
 /// How often the cache, of this many bytes, was of use in the measured time, by its counts before there were clients,

@@ -382,9 +382,9 @@ impl Measurement<'_> {
             queries: self.queries(&record.kinds, measured),
             cache: self.cache_use(begin, end),
             measured_s,
-            read_iops: per_second(tool.reads),
-            write_iops: per_second(tool.writes),
-            kib_per_s: per_second(tool.read_bytes + tool.write_bytes) / 1024.0,
+            read_iops: tool.map(|tool| per_second(tool.reads)),
+            write_iops: tool.map(|tool| per_second(tool.writes)),
+            kib_per_s: tool.map(|tool| per_second(tool.read_bytes + tool.write_bytes) / 1024.0),
             latency_us: latency(&record.times(), mean.whole_us),
             waits: waits(&begin.waits, &end.waits, is_sampled),
             cpu,
@@ -409,7 +409,7 @@ impl Measurement<'_> {
             capacity: seen.capacity.clone(),
             response_time: response_time_between(begin, end, mean, transactions * self.processes()),
             io: IoPerTransaction::of(transactions, tool, device),
-            io_calls: self.is_embedded().then(|| io_calls(begin, end)),
+            io_calls: self.is_embedded().then(|| io_calls(begin, end)).flatten(),
         }
     }
 
@@ -463,8 +463,8 @@ impl Measurement<'_> {
         let database = move || {
             let done = engine.counters().housekeeping();
             DatabaseState {
-                checkpoints: done.checkpoints,
-                log_switches: done.log_switches,
+                checkpoints: done.map(|done| done.checkpoints),
+                log_switches: done.and_then(|done| done.log_switches),
                 dirty_buffer_bytes: engine.counters().dirty_bytes(),
                 cache: engine.counters().cache(),
                 segments_bytes: engine.counters().segments_bytes(),

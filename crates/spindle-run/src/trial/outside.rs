@@ -83,7 +83,7 @@ mod tests {
                 running: 0.25,
                 waiting: 0.5,
             }),
-            ..Audit::of_counts(TOOL, Some(TOOL))
+            ..Audit::of_counts(Some(TOOL), Some(TOOL))
         };
         figures
     }
@@ -95,10 +95,10 @@ mod tests {
         let audit = Audit {
             clients: before.audit.clients,
             client_processors: before.audit.client_processors,
-            ..Audit::of_counts(TOOL, None)
+            ..Audit::of_counts(Some(TOOL), None)
         };
         assert_eq!(seen.audit, audit);
-        assert_eq!(seen.io, IoPerTransaction::of(10, TOOL, None));
+        assert_eq!(seen.io, IoPerTransaction::of(10, Some(TOOL), None));
         assert_eq!((seen.cpu, seen.memory), (None, None));
         assert_eq!(seen.cpu_us_per_transaction, None);
         assert_eq!(seen.response_time, None);

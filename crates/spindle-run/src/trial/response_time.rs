@@ -43,7 +43,7 @@ impl SessionWait {
         let pairs = before.iter().zip(after);
         let difference = |(before, after): (&EngineWait, &EngineWait)| SessionWait {
             event: after.event.clone(),
-            total_ns: after.total_ns - before.total_ns,
+            total_ns: after.total_ns.saturating_sub(before.total_ns),
             sampled: SampledWaits {
                 total_ns: after.sampled.total_ns - before.sampled.total_ns,
                 running_ns: after.sampled.running_ns - before.sampled.running_ns,

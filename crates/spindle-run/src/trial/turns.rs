@@ -28,7 +28,7 @@ impl CounterSnapshot {
         add(&mut self.deadlocks, begin.deadlocks, end.deadlocks);
         add(&mut self.errors, begin.errors, end.errors);
         add(&mut self.reconnects, begin.reconnects, end.reconnects);
-        self.counts = counts(self.counts, begin.counts, end.counts);
+        self.counts = known([self.counts, begin.counts, end.counts], counts).flatten();
         put_off_waits(&mut self.waits, &begin.waits, &end.waits);
         put_off_waits(
             &mut self.session_waits,
@@ -51,24 +51,25 @@ impl CounterSnapshot {
 }
 
 /// A sum that is known where all of its parts are.
-fn known<T: Copy>(parts: [Option<T>; 3], sum: impl Fn(T, T, T) -> T) -> Option<T> {
+fn known<T: Copy, S>(parts: [Option<T>; 3], sum: impl Fn(T, T, T) -> S) -> Option<S> {
     let [so_far, begin, end] = parts;
     Some(sum(so_far?, begin?, end?))
 }
 
-fn counts(sum: EngineCounts, begin: EngineCounts, end: EngineCounts) -> EngineCounts {
-    EngineCounts {
-        data: sum.data + (end.data - begin.data),
-        redo: sum.redo + (end.redo - begin.redo),
-        grouped: sum.grouped + (end.grouped - begin.grouped),
-        disks: sum.disks + (end.disks - begin.disks),
-    }
+fn counts(sum: EngineCounts, begin: EngineCounts, end: EngineCounts) -> Option<EngineCounts> {
+    let turn = end.since(&begin)?;
+    Some(EngineCounts {
+        data: sum.data + turn.data,
+        redo: sum.redo + turn.redo,
+        grouped: sum.grouped + turn.grouped,
+        disks: sum.disks + turn.disks,
+    })
 }
 
 fn put_off_waits(sums: &mut [EngineWait], begin: &[EngineWait], end: &[EngineWait]) {
     for (sum, (begin, end)) in sums.iter_mut().zip(begin.iter().zip(end)) {
-        sum.count += end.count - begin.count;
-        sum.total_ns += end.total_ns - begin.total_ns;
+        sum.count += end.count.saturating_sub(begin.count);
+        sum.total_ns += end.total_ns.saturating_sub(begin.total_ns);
         sum.sampled.total_ns += end.sampled.total_ns - begin.sampled.total_ns;
         sum.sampled.running_ns += end.sampled.running_ns - begin.sampled.running_ns;
         sum.sampled.run_queue_ns += end.sampled.run_queue_ns - begin.sampled.run_queue_ns;

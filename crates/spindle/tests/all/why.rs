@@ -70,7 +70,7 @@ fn a_delay_is_found_where_it_was_put() {
         for trial in &case.trials {
             let time = trial.response_time.as_ref().expect("schedstat is there");
             assert_adds_up(time, trial.latency_us.mean);
-            assert!(trial.io.expect("transactions").read_bytes > 0.0);
+            assert!(trial.io.expect("transactions").read_bytes > Some(0.0));
         }
         let sampled = |name: &str| case.system.iter().any(|mean| mean.name.name() == name);
         for column in [

@@ -168,7 +168,7 @@ fn work(
     wait_for(&running, 100);
     assert!(engine.counters().session_threads().len() >= CLIENTS as usize);
     std::thread::sleep(Duration::from_millis(200));
-    let counts = engine.counters().counts();
+    let counts = engine.counters().counts().expect("it tells");
     assert!(counts.redo.write_bytes > 0, "{counts:?}");
     assert!(counts.data.read_bytes > 0, "{counts:?}");
     let waited = |event: &str| {

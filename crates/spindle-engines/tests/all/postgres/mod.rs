@@ -49,7 +49,8 @@ fn clients_work_on_a_loaded_database_and_nothing_is_lost() {
         let under_test = SqlUnderTest::new(server, workload(), image.directories().clone());
         let engine = Arc::new(under_test);
         let env: Arc<dyn Env> = RealEnv::new(round);
-        let before = (engine.counters().counts(), engine.counters().waits());
+        let counts = || engine.counters().counts().expect("it tells");
+        let before = (counts(), engine.counters().waits());
         let mut running = engine.start_clients(&env, clients());
         wait_for(&running, 500);
         assert_eq!(
@@ -67,11 +68,11 @@ fn clients_work_on_a_loaded_database_and_nothing_is_lost() {
 
         // The server's own processes report once a second.
         let began = Instant::now();
-        while engine.counters().counts().redo.write_bytes == before.0.redo.write_bytes {
+        while counts().redo.write_bytes == before.0.redo.write_bytes {
             assert!(began.elapsed() < PATIENCE, "no redo was counted");
             std::thread::sleep(Duration::from_millis(50));
         }
-        assert!(engine.counters().counts().data.read_bytes > before.0.data.read_bytes);
+        assert!(counts().data.read_bytes > before.0.data.read_bytes);
         let names = |waits: &[spindle_engines::engine::EngineWait]| -> Vec<String> {
             waits.iter().map(|wait| wait.event.to_string()).collect()
         };

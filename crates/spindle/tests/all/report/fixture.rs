@@ -213,9 +213,9 @@ pub fn trial(case: usize, round: u32) -> Trial {
             queries: None,
             cache: None,
             measured_s: MEASURED_S,
-            read_iops: per_second(reads),
-            write_iops: per_second(writes),
-            kib_per_s: per_second((reads + writes) * BLOCK_BYTES / 1_024),
+            read_iops: Some(per_second(reads)),
+            write_iops: Some(per_second(writes)),
+            kib_per_s: Some(per_second((reads + writes) * BLOCK_BYTES / 1_024)),
             latency_us: Latency {
                 p50: median_us * 0.8,
                 p95: median_us * 2.1,
@@ -298,7 +298,7 @@ fn audit(case: usize, round: u32, reads: u64, writes: u64) -> Audit {
         dirty_bytes_at_end: Some(0),
         dirty_buffer_bytes_at_end: Some(case as u64 * 16 * BLOCK_BYTES),
         cached_pages_at_end: (PATHS[case].caching == PageCache::Direct).then_some(0),
-        ..Audit::of_counts(tool, Some(device))
+        ..Audit::of_counts(Some(tool), Some(device))
     }
 }
 

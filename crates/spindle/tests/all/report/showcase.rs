@@ -235,9 +235,9 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
             queries: None,
             cache: None,
             measured_s,
-            read_iops: reads as f64 / measured_s,
-            write_iops: writes as f64 / measured_s,
-            kib_per_s: (reads + writes) as f64 * 8.0 / measured_s,
+            read_iops: Some(reads as f64 / measured_s),
+            write_iops: Some(writes as f64 / measured_s),
+            kib_per_s: Some((reads + writes) as f64 * 8.0 / measured_s),
             latency_us: Latency {
                 p50: response_us * 0.8,
                 p95: response_us * 2.1,
@@ -257,7 +257,7 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
                 system: response_us * 0.04,
             }),
             memory: None,
-            audit: Audit::of_counts(counts, Some(counts)),
+            audit: Audit::of_counts(Some(counts), Some(counts)),
             check: "5000 rows agree with the ledger".to_owned(),
             space: vec![SegmentSpace {
                 segment: "accounts".to_owned(),

@@ -58,6 +58,11 @@ fn an_existing_server_is_measured_and_left_as_it_was() {
     assert!(check.contains("agree with the ledger"), "{check}");
     let method = trial["restore"]["method"].as_str().unwrap();
     assert!(method.contains("copied again from loaded ones"), "{method}");
+    assert!(trial["write_iops"].as_f64().unwrap() > 0.0, "{trial}");
+    // The user may not see what the server times.
+    let waits = trial["waits"].to_string();
+    assert!(waits.contains("row lock contention"), "{waits}");
+    assert!(!waits.contains("log file sync"), "{waits}");
     let space = trial["space"].as_array().unwrap();
     assert!(!space.is_empty());
     assert!(space.iter().all(|of| of["segment"] != "spindle_token"));

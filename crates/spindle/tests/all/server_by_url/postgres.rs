@@ -51,6 +51,7 @@ fn existing_servers_are_compared_and_left_as_they_were() {
     let directory = socket.parent().unwrap().display().to_string();
     let by_socket = format!("postgres://lab@localhost/postgres?host={directory}");
     compared(&scene, &by_port, &by_socket);
+    untold(&scene, &by_port);
     refused(&scene, &port);
     gone_and_back(&scene, &by_socket, &socket);
     killed(&scene, &by_port);
@@ -96,6 +97,39 @@ fn compared(scene: &Scene, by_port: &str, by_socket: &str) {
     scene.assert_no_password_in("compared");
     assert_eq!(scene.ask(SCHEMAS), [""; 0]);
     assert!(scene.ledgers().is_empty());
+}
+
+/// What the server does not tell this user is unknown, and not 0.
+fn untold(scene: &Scene, by_port: &str) {
+    let views = ["pg_stat_database", "pg_stat_bgwriter", "pg_stat_activity"];
+    for view in views {
+        scene.run(&format!("revoke select on {view} from public"));
+    }
+    let plan = plan("800ms");
+    let layouts = [layout("one", by_port), layout("other", by_port)];
+    scene.write("untold.toml", &format!("{plan}{}", layouts.concat()));
+    let run = scene.spindle(&["run", "untold.toml", "--out", "untold"]);
+    for view in views {
+        scene.run(&format!("grant select on {view} to public"));
+    }
+    assert!(run.status.success(), "{}", told(&run));
+    let result = scene.result("untold");
+    let trial = &result["cases"][0]["trials"][0];
+    assert!(trial["transactions"].as_u64().unwrap() > 0, "{trial}");
+    for unknown in ["read_iops", "write_iops", "kib_per_s", "io"] {
+        assert!(trial[unknown].is_null(), "{unknown}: {trial}");
+    }
+    assert!(trial["audit"]["tool"].is_null(), "{trial}");
+    assert_eq!(trial["waits"], serde_json::json!([]));
+    assert_eq!(result["findings"], serde_json::json!([]), "{result}");
+    let notes = result["layouts"][0]["notes"].to_string();
+    assert!(
+        notes.contains("does not tell what it reads and writes"),
+        "{notes}"
+    );
+    let shown = scene.spindle(&["show", "untold"]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("unknown"), "{shown}");
 }
 
 fn refused(scene: &Scene, port: &Port) {
