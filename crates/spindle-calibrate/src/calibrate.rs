@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use spindle_io::real::Caching;
 use spindle_layout::RawDevice;
 use spindle_system::SystemTree;
-use spindle_text::quantity::size_text;
+use spindle_text::quantity::size;
 
 use crate::claims::{ClaimedDevices, DeviceClaims};
 use crate::cloud::Bought;
@@ -142,7 +142,7 @@ pub fn calibrate_devices(
 }
 
 fn tell_filling(target: &Target, is_claimed: bool, size_bytes: u64, tell: &mut dyn FnMut(&str)) {
-    let (size, path) = (size_text(size_bytes), target.path().display());
+    let (size, path) = (size(size_bytes), target.path().display());
     match (target.kind(), is_claimed) {
         (Kind::Directory, _) => tell(&format!(
             "filling a file of up to {size} in {path} with data that do not compress; it has no name and goes with this command"

@@ -18,7 +18,7 @@ use spindle_io::{Arena, Frame};
 use spindle_layout::KnownDevice;
 use spindle_system::machine::DataPath;
 use spindle_system::{DeviceNumber, SystemTree};
-use spindle_text::quantity::size_text;
+use spindle_text::quantity::size;
 use spindle_text::remedy::with_remedy;
 
 use crate::error::CalibrateError;
@@ -192,8 +192,8 @@ impl Target {
                 &self.path,
                 format!(
                     "only {} are free; a file to measure takes a quarter of that at most, and {} at least",
-                    size_text(free >> 20 << 20),
-                    size_text(BYTES_MIN)
+                    size(free),
+                    size(BYTES_MIN)
                 ),
             ));
         }
@@ -329,8 +329,9 @@ fn readable(path: &Path, kind: Kind) -> Result<StorageIdentity, CalibrateError> 
         rustix::fs::seek(&file, SeekFrom::End(0)).map_err(|error| wrong(error.to_string()))?;
     if bytes < BYTES_MIN {
         return Err(wrong(format!(
-            "it has {bytes} bytes, and {} are needed at least; name its directory, and a file is made there",
-            size_text(BYTES_MIN)
+            "it has {}, and {} are needed at least; name its directory, and a file is made there",
+            size(bytes),
+            size(BYTES_MIN)
         )));
     }
     // What was written a moment ago has no place on the device yet.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use spindle_io::real::Caching;
 use spindle_text::plain;
-use spindle_text::quantity::{size_text, thousands};
+use spindle_text::quantity::{size, thousands, time};
 
 use crate::commits::{Burst, Commits};
 use crate::fio::{FioComparison, FioResults};
@@ -97,8 +97,7 @@ pub fn target_line(target: &TargetFacts) -> String {
         (Some(kind), None) => format!(", {kind}"),
         (None, None) => String::new(),
     };
-    let size = size_text(target.bytes >> 20 << 20);
-    format!("{}: {what}, {size}{on}", target.path)
+    format!("{}: {what}, {}{on}", target.path, size(target.bytes))
 }
 
 /// ORION's three lines.
@@ -205,9 +204,9 @@ pub fn matrix_title(found: &MatrixResult) -> String {
         "run {}, {}: small requests of {}, large {} requests of {}",
         found.run,
         found.method,
-        size_text(found.size_small_bytes),
+        size(found.size_small_bytes),
         found.large_type,
-        size_text(found.size_large_bytes)
+        size(found.size_large_bytes)
     )
 }
 
@@ -531,26 +530,4 @@ pub fn render_fio(found: &FioResults) -> String {
         );
     }
     text
-}
-
-/// A time in microseconds or milliseconds, to three figures about.
-pub fn time(value_us: f64) -> String {
-    match value_us {
-        value if value < 1000.0 => format!("{value:.0} us"),
-        value if value < 100_000.0 => format!("{:.2} ms", value / 1000.0),
-        value => format!("{:.0} ms", value / 1000.0),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_readable() {
-        assert_eq!(
-            [time(45.4), time(1234.0), time(250_000.0)],
-            ["45 us", "1.23 ms", "250 ms"]
-        );
-    }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use spindle_io::real::Method;
 use spindle_stats::fall;
 use spindle_system::{Beneath, SystemTree};
-use spindle_text::quantity::{MIB, size_text};
+use spindle_text::quantity::{MIB, size};
 
 use crate::below::{Below, NoControl, place_beneath};
 use crate::calibrate::{FILLED_AT, FLUSHED_BYTES, Settings};
@@ -545,8 +545,8 @@ impl<'a> Work<'a> {
             if target.is_writable() && is_small && !self.settings.only_flushes {
                 notes.push(format!(
                     "{name}: the file has {} instead of {}: a quarter of the free space and of the time may be used for it",
-                    size_text(target.bytes()),
-                    size_text(self.settings.size_bytes)
+                    size(target.bytes()),
+                    size(self.settings.size_bytes)
                 ));
             }
         }

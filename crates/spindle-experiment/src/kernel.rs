@@ -1,7 +1,7 @@
 //! What `[database]` says of the embedded database: blocks, files, redo and its instance.
 
 use spindle_engines::spec::KernelSpec;
-use spindle_text::quantity::size_text;
+use spindle_text::quantity::{size, size_text};
 use spindle_text::section::Section;
 use spindle_workload::Data;
 
@@ -43,7 +43,7 @@ pub(super) fn check_blocks(
     size_bytes: u64,
     of_workload: Option<Data>,
 ) {
-    let block = size_text(spec.files.block_size_bytes);
+    let block = size(spec.files.block_size_bytes);
     let least_bytes = BLOCKS_MIN * spec.files.block_size_bytes;
     let least = size_text(least_bytes);
     for (key, what, bytes) in [
@@ -59,7 +59,7 @@ pub(super) fn check_blocks(
         ),
     ] {
         if bytes < least_bytes {
-            let size = size_text(bytes);
+            let size = size(bytes);
             reader.refuse(
                 &[key, "block_size"],
                 format!("{what} of {size} holds fewer than {BLOCKS_MIN} blocks of {block}"),
@@ -75,7 +75,7 @@ pub(super) fn check_blocks(
             format!(
                 "{} datafiles for {} hold fewer than {BLOCKS_MIN} blocks of {block} each",
                 spec.files.datafiles,
-                size_text(size_bytes)
+                size(size_bytes)
             ),
             format!("at most {datafiles_max} datafiles with this size and block_size"),
             match of_workload {

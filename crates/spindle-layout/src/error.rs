@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use spindle_io::IoError;
 use spindle_io::disk_group::DiskGroupError;
 use spindle_io::real::FileError;
+use spindle_text::quantity::two_sizes;
 
 /// Why a directory, a golden copy or an image cannot be made, put back or removed.
 #[derive(Debug, thiserror::Error)]
@@ -79,8 +80,8 @@ pub enum LayoutError {
     },
     /// The file system has too little space for what is to be made.
     #[error(
-        "not enough space in {}: {} needed, {} free; free some, choose another path or a smaller database size",
-        directory.display(), mebibytes(*needed_bytes), mebibytes(*free_bytes)
+        "not enough space in {}: {} free; free some, choose another path or a smaller database size",
+        directory.display(), two_sizes(*needed_bytes, *free_bytes).join(" needed, ")
     )]
     NotEnoughSpace {
         /// The place.
@@ -95,9 +96,9 @@ pub enum LayoutError {
     DiskGroup(Box<DiskGroupError>),
     /// Raw devices have too little room for a file.
     #[error(
-        "no room for {file} on raw devices: {} needed, {} free on {}, which has most (a file lies on one device): \
+        "no room for {file} on raw devices: {} free on {}, which has most (a file lies on one device): \
          choose larger devices, more datafiles or a smaller database size",
-        mebibytes(*needed_bytes), mebibytes(*free_bytes), device.display()
+        two_sizes(*needed_bytes, *free_bytes).join(" needed, "), device.display()
     )]
     NoRoomOnDevices {
         /// Name of the file: `data1`, ...
@@ -111,8 +112,8 @@ pub enum LayoutError {
     },
     /// A file was given less room in a disk group than it takes.
     #[error(
-        "{file} takes {} and was given {} in the disk group: choose a smaller database size",
-        mebibytes(*needed_bytes), mebibytes(*bytes)
+        "{file} takes {} in the disk group: choose a smaller database size",
+        two_sizes(*needed_bytes, *bytes).join(" and was given ")
     )]
     NoRoomInGroup {
         /// Name of the file.
@@ -219,7 +220,7 @@ pub enum LayoutError {
         blocks: u64,
     },
     /// A file of an image has another size than it was made with, which no restore in place can mend.
-    #[error("{file} has {found_bytes} bytes instead of {bytes}: the image must be made again")]
+    #[error("{file} has {}: the image must be made again", two_sizes(*found_bytes, *bytes).join(" instead of "))]
     SizeChanged {
         /// Name of the file.
         file: String,
@@ -255,9 +256,4 @@ impl LayoutError {
             source: source.into(),
         }
     }
-}
-
-/// A size for people, rounded up so that what is needed is never understated.
-fn mebibytes(bytes: u64) -> String {
-    format!("{} MiB", bytes.div_ceil(1 << 20))
 }

@@ -3,6 +3,7 @@
 //! copy and in every image.
 
 use serde::{Deserialize, Serialize};
+use spindle_text::quantity::size;
 
 use crate::error::LayoutError;
 use crate::place::Place;
@@ -60,7 +61,8 @@ impl Shape {
         let block_bytes = self.block_bytes;
         if !block_bytes.is_power_of_two() || !(2048..=32768).contains(&block_bytes) {
             return bad(format!(
-                "a block has 2, 4, 8, 16 or 32 KiB, not {block_bytes} bytes"
+                "a block has 2, 4, 8, 16 or 32 KiB, not {}",
+                size(block_bytes)
             ));
         }
         if self.redo_bytes.is_empty() || self.data_bytes.is_empty() {
@@ -72,9 +74,10 @@ impl Shape {
             .find(|file| file.bytes == 0 || !file.bytes.is_multiple_of(block_bytes))
         {
             Some(file) => bad(format!(
-                "{} has {} bytes, which is not a whole number of blocks of {block_bytes}",
+                "{} has {}, which is not a whole number of blocks of {}",
                 file.name(),
-                file.bytes
+                size(file.bytes),
+                size(block_bytes)
             )),
             None => Ok(()),
         }

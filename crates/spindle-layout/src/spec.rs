@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 pub use spindle_io::real::Delay;
+use spindle_text::quantity::size;
 
 /// One candidate that Spindle makes itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,13 +111,13 @@ impl fmt::Display for VolumeSpec {
             (0, 1) => "linear volume".to_owned(),
             (0, stripes) => format!(
                 "volume of {stripes} stripes of {}",
-                size_text(self.stripe_size_bytes)
+                size(self.stripe_size_bytes)
             ),
             (mirrors, 1) => format!("mirrored volume (raid1, {} copies)", mirrors + 1),
             (mirrors, stripes) => format!(
                 "mirrored volume (raid10, {} copies, {stripes} stripes of {})",
                 mirrors + 1,
-                size_text(self.stripe_size_bytes)
+                size(self.stripe_size_bytes)
             ),
         };
         f.write_str(if self.thin { "thin " } else { "" })?;
@@ -139,24 +140,4 @@ pub struct Preparation {
     /// Overwrite every block this many times with data that do not compress, so that a solid-state device is measured
     /// as it is in use and not as it is new.
     pub overwrite_passes: u32,
-}
-
-/// A size as people write it, in the largest unit that divides it.
-pub(crate) fn size_text(bytes: u64) -> String {
-    if bytes == 0 {
-        return "0".to_owned();
-    }
-    let units = [
-        ("TiB", 1u64 << 40),
-        ("GiB", 1 << 30),
-        ("MiB", 1 << 20),
-        ("KiB", 1 << 10),
-    ];
-    units
-        .iter()
-        .find(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor))
-        .map_or_else(
-            || format!("{bytes} bytes"),
-            |(unit, factor)| format!("{} {unit}", bytes / factor),
-        )
 }

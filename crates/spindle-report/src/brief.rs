@@ -9,7 +9,7 @@ use spindle_result::{
     SAME_EVERYWHERE,
 };
 use spindle_text::paragraph;
-use spindle_text::quantity::{size_text, thousands};
+use spindle_text::quantity::{size, thousands};
 
 use super::comparison::{keeps, milliseconds, ratio};
 use super::sentences::{counted, load_name};
@@ -136,7 +136,7 @@ fn tested(result: &RunResult) -> String {
             engines.push(engine);
         }
     }
-    let size = experiment["database"]["size_bytes"].as_u64();
+    let data = experiment["database"]["size_bytes"].as_u64();
     let rounds = result.cases.iter().map(|case| case.trials.len()).max();
     let measured_s = experiment["plan"]["measure_ms"]
         .as_u64()
@@ -147,7 +147,7 @@ fn tested(result: &RunResult) -> String {
         .map(|case| load_name(result, case.id.load));
     let parts = [
         Some(engines.join(" and ")),
-        size.map(|size| format!("{} of data", size_text(size))),
+        data.map(|bytes| format!("{} of data", size(bytes))),
         load,
         rounds
             .zip(measured_s)
@@ -170,9 +170,7 @@ fn places(result: &RunResult) -> Vec<String> {
             .as_str()
             .map(str::trim)
             .filter(|model| !model.is_empty());
-        let size = device["size_bytes"]
-            .as_u64()
-            .map(|bytes| format!("{:.0} GB", bytes as f64 / 1e9));
+        let capacity = device["size_bytes"].as_u64().map(size);
         let kind = device["rotational"].as_bool().map(|turns| {
             if turns {
                 "says it rotates"
@@ -180,7 +178,7 @@ fn places(result: &RunResult) -> Vec<String> {
                 "solid state"
             }
         });
-        let facts: Vec<String> = [model.map(str::to_owned), size, kind.map(str::to_owned)]
+        let facts: Vec<String> = [model.map(str::to_owned), capacity, kind.map(str::to_owned)]
             .into_iter()
             .flatten()
             .collect();

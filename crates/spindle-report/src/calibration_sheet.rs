@@ -150,13 +150,3 @@ pub struct BesideLine {
     /// Mean times: ours, the other's.
     pub mean_us: (Option<f64>, f64),
 }
-
-/// A time in microseconds, milliseconds or seconds, to three figures about.
-pub(crate) fn time(value_us: f64) -> String {
-    match value_us {
-        value if value < 1e3 => format!("{value:.0} us"),
-        value if value < 1e5 => format!("{:.2} ms", value / 1e3),
-        value if value < 1e6 => format!("{:.0} ms", value / 1e3),
-        value => format!("{:.1} s", value / 1e6),
-    }
-}

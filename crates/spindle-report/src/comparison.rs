@@ -7,7 +7,7 @@ use spindle_result::{
     Case, ClientAudit, Comparison, IoCounts, Keeps, Measure, RunResult, Summary, Trial, Verdict,
     rounds_that_tell, unit,
 };
-use spindle_text::quantity::thousands;
+use spindle_text::quantity::{size, thousands};
 
 /// Columns of throughput, which stand there even when a figure is missing.
 const ALWAYS_SHOWN: usize = 2;
@@ -198,12 +198,12 @@ pub(super) const CHECKS: [Check; 14] = [
         },
     },
     Check {
-        title: "dirty in page cache at the end, KiB",
-        cell: |_, trial| known(trial.audit.dirty_bytes_at_end, kib),
+        title: "dirty in page cache at the end",
+        cell: |_, trial| known(trial.audit.dirty_bytes_at_end, size),
     },
     Check {
-        title: "dirty in buffer cache at the end, KiB",
-        cell: |_, trial| known(trial.audit.dirty_buffer_bytes_at_end, kib),
+        title: "dirty in buffer cache at the end",
+        cell: |_, trial| known(trial.audit.dirty_buffer_bytes_at_end, size),
     },
     Check {
         title: "flush at the end, ms",
@@ -218,11 +218,11 @@ pub(super) const CHECKS: [Check; 14] = [
         },
     },
     Check {
-        title: "memory of instance / a session, KiB",
+        title: "memory of instance / a session",
         cell: |_, trial| {
             known(trial.memory, |memory| {
-                let instance = kib(memory.instance_bytes);
-                format!("{instance} / {}", kib(memory.session_bytes))
+                let (instance, session) = (size(memory.instance_bytes), size(memory.session_bytes));
+                format!("{instance} / {session}")
             })
         },
     },
@@ -361,10 +361,6 @@ fn optional<T>(value: Option<T>, write: impl FnOnce(T) -> String) -> String {
 
 fn known<T>(value: Option<T>, write: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "unknown".to_owned(), write)
-}
-
-fn kib(bytes: u64) -> String {
-    bytes.div_ceil(1024).to_string()
 }
 
 /// A percentage in two or three figures.

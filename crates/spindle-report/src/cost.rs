@@ -2,6 +2,7 @@
 //! with every run, because a benchmark that is dear measures itself.
 
 use spindle_result::{Case, Memory, RunResult, SystemFigure};
+use spindle_text::quantity::size;
 
 /// What Spindle itself costs, beside the pace of the fastest case; `None` when it was not measured.
 pub fn own_cost(result: &RunResult) -> Option<String> {
@@ -51,11 +52,11 @@ pub fn memory(result: &RunResult) -> Option<String> {
     let of_level = || known.iter().filter(|(level, _)| *level == clients);
     let most = |figure: fn(&Memory) -> u64| of_level().map(|(_, memory)| figure(memory)).max();
     Some(format!(
-        "Its memory with {clients} clients at most: {} MiB of buffer cache as configured, {:.1} MiB for the rest of the \
-         instance, {} KiB a session",
-        most(|memory| memory.buffer_cache_bytes)? >> 20,
-        most(|memory| memory.instance_bytes)? as f64 / f64::from(1 << 20),
-        most(|memory| memory.session_bytes)?.div_ceil(1024),
+        "Its memory with {clients} clients at most: {} of buffer cache as configured, {} for the rest of the instance, \
+         {} a session",
+        size(most(|memory| memory.buffer_cache_bytes)?),
+        size(most(|memory| memory.instance_bytes)?),
+        size(most(|memory| memory.session_bytes)?),
     ))
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::comparison::ratio;
 use super::{cost, device_limits};
 use spindle_result::{Drift, Load, Measure, NoiseFloor, RunResult, Stopping, percent};
-use spindle_text::quantity::size_text;
+use spindle_text::quantity::size;
 
 /// Name of the experiment, or a plain word for one without.
 pub(super) fn experiment_name(result: &RunResult) -> &str {
@@ -26,7 +26,7 @@ pub(crate) fn context(result: &RunResult) -> String {
             engines.push(engine);
         }
     }
-    let size = database["size_bytes"].as_u64().map(size_text);
+    let data = database["size_bytes"].as_u64().map(size);
     let layouts = result.layouts.len();
     let rounds = result.cases.iter().map(|case| case.trials.len()).max();
     let seconds = |key: &str| Some(plan[key].as_u64()? as f64 / 1e3);
@@ -38,7 +38,7 @@ pub(crate) fn context(result: &RunResult) -> String {
     let day = result.machine["captured_at"].as_str();
     let parts = [
         Some(engines.join(" and ")),
-        size.map(|size| format!("{size} of data")),
+        data.map(|size| format!("{size} of data")),
         Some(counted(layouts, "layout")),
         rounds.map(|rounds| counted(rounds, "round") + &time.unwrap_or_default()),
         processors.map(|processors| counted(processors as usize, "processor")),
@@ -93,7 +93,7 @@ pub(super) fn memory_terms(result: &RunResult) -> String {
     match result.memory_budget_bytes {
         Some(bytes) => format!(
             "Buffer cache and page cache together were held to {} in every case.",
-            size_text(bytes)
+            size(bytes)
         ),
         None => "Memory had no budget: the page cache of buffered layouts could use all free memory. Checks says what share of the reads it answered."
             .to_owned(),

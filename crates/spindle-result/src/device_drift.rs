@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use spindle_stats::trend;
+use spindle_text::quantity::time;
 
 use super::{DeviceProbe, ProbedTimes, RunResult, median};
 
@@ -63,11 +64,7 @@ fn of_rounds(
 fn told(name: &str, rounds: &BTreeMap<u32, f64>) -> Option<String> {
     let quickest = rounds.values().copied().reduce(f64::min)?;
     let slowest = rounds.values().copied().reduce(f64::max)?;
-    let span = format!(
-        "a {name} took {} to {}",
-        milliseconds(quickest),
-        milliseconds(slowest)
-    );
+    let span = format!("a {name} took {} to {}", time(quickest), time(slowest));
     let trend = trend(rounds).ok().flatten();
     let steps = f64::from(rounds.keys().last()? - rounds.keys().next()?);
     let drift = trend.filter(|trend| {
@@ -90,13 +87,6 @@ fn told(name: &str, rounds: &BTreeMap<u32, f64>) -> Option<String> {
              Small differences in this run may not repeat."
         )
     })
-}
-
-fn milliseconds(us: f64) -> String {
-    match us {
-        us if us < 1000.0 => format!("{us:.0} us"),
-        us => format!("{:.2} ms", us / 1000.0),
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use spindle_text::quantity::size;
+
 use super::judge::{is_within_noise, own_noise};
 use super::wording::{MOSTLY_CACHED_SHARE, case_label, format_ratio, rounds_where};
 use super::{
@@ -187,7 +189,7 @@ fn left_dirty(result: &RunResult, case: &Case) -> Option<String> {
         "{}: up to {} of writes had not reached the device when the clock stopped ({rounds}), so it looks faster than \
          it is.",
         case_label(result, case),
-        kib(bytes.unwrap_or(0))
+        size(bytes.unwrap_or(0))
     ))
 }
 
@@ -312,10 +314,6 @@ fn noticed_in_trials(result: &RunResult, case: &Case) -> Vec<String> {
             Some(format!("{} ({rounds}): {text}", case_label(result, case)))
         })
         .collect()
-}
-
-fn kib(bytes: u64) -> String {
-    format!("{} KiB", bytes.div_ceil(1024))
 }
 
 #[cfg(test)]
@@ -524,7 +522,7 @@ mod tests {
         assert_eq!(
             warnings_after(dirty),
             [
-                "b: up to 9 KiB of writes had not reached the device when the clock stopped (round 3), so it looks faster than \
+                "b: up to 8,193 bytes of writes had not reached the device when the clock stopped (round 3), so it looks faster than \
               it is."
             ]
         );

@@ -9,7 +9,7 @@ use spindle_layout::spec::{DeviceSpec, LayoutKind};
 use spindle_engines::sql::{ServerKind, server};
 use spindle_experiment::{Caching, DatabaseSpec, Delay, Experiment, Layout, Made, PlacedOn};
 use spindle_result::{DatabaseFacts, OF_THE_SERVER, PageCache, StackKind, StackPart};
-use spindle_text::quantity::size_text;
+use spindle_text::quantity::size;
 
 /// Devices that are named one by one.
 const DEVICES_MAX: usize = 4;
@@ -238,7 +238,7 @@ fn or_defaults(options: String) -> String {
 
 fn disk_group(made: &Made) -> String {
     made.disk_group.as_ref().map_or_else(String::new, |group| {
-        let unit = size_text(group.allocation_unit_bytes);
+        let unit = size(group.allocation_unit_bytes);
         format!("{} redundancy, units of {unit}", group.redundancy)
     })
 }
@@ -249,7 +249,7 @@ fn devices(specs: &[DeviceSpec]) -> Vec<StackPart> {
         DeviceSpec::File { path, size_bytes } => part(
             StackKind::Device,
             last_name(path),
-            format!("file, {}", size_text(*size_bytes)),
+            format!("file, {}", size(*size_bytes)),
         ),
     };
     if specs.len() <= DEVICES_MAX {

@@ -24,6 +24,7 @@ use spindle_experiment::{
 use spindle_result::{Layout, NOT_DIRECT_HERE};
 use spindle_system::SystemTree;
 use spindle_system::machine::DataPath;
+use spindle_text::quantity::size;
 
 /// A candidate, looked at on this machine.
 pub struct Examined {
@@ -441,6 +442,8 @@ fn cannot_direct(directory: &Path, block_bytes: Option<u64>) -> Option<Refusal> 
     let sector_bytes = device.logical_sector_bytes?;
     let block_bytes = block_bytes.filter(|bytes| *bytes < u64::from(sector_bytes))?;
     Some(Refusal::Other(format!(
-        "blocks of {block_bytes} bytes are smaller than the device's sectors of {sector_bytes}: choose a larger block_size"
+        "blocks of {} are smaller than the device's sectors of {}: choose a larger block_size",
+        size(block_bytes),
+        size(sector_bytes.into())
     )))
 }

@@ -1,7 +1,8 @@
 //! Sizes, durations and percentages as people write them: `"64MiB"`, `"500ms"`, `"3%"`.
 //!
-//! Pure functions from text to number and back; [`size_text`] and [`duration_text`] are for anybody who shows a setting
-//! to a person. Sizes are binary, as database files are: `K`, `M`, `G`, `T` mean `KiB`, `MiB`, `GiB`, `TiB`.
+//! Pure functions from text to number and back. [`size`] is how any message, table or page tells a size. [`size_text`]
+//! and [`duration_text`] spell a setting as the experiment file does. Sizes are binary, as database files are: `K`,
+//! `M`, `G`, `T` mean `KiB`, `MiB`, `GiB`, `TiB`.
 
 /// Bytes in a kibibyte.
 pub const KIB: u64 = 1 << 10;
@@ -79,12 +80,70 @@ pub fn size_text(bytes: u64) -> String {
     with_largest_unit(bytes, &SIZE_UNITS)
 }
 
+/// A size as a person reads it: exact where a short figure is (`1.25 GiB`, `1,100 MiB`, `8,193 bytes`), else in three
+/// figures that count (`1.26 GiB`, `4.00 KiB`).
+pub fn size(bytes: u64) -> String {
+    const SHORT_MAX: u64 = 9_999;
+    let fits = |factor: u64| factor == 1 || bytes >= factor;
+    let at = SIZE_UNITS
+        .iter()
+        .position(|(_, factor)| fits(*factor))
+        .expect("the smallest unit always fits");
+    let named = |figure: String, unit: &str| match (unit, bytes) {
+        ("B", 1) => "1 byte".to_owned(),
+        ("B", _) => format!("{figure} bytes"),
+        _ => format!("{figure} {unit}"),
+    };
+    let (unit, factor) = SIZE_UNITS[at];
+    let value = bytes as f64 / factor as f64;
+    if (100 * u128::from(bytes)).is_multiple_of(u128::from(factor)) && value < 1000.0 {
+        return named(value.to_string(), unit);
+    }
+    let exact = SIZE_UNITS[at..].iter().find(|(_, factor)| {
+        bytes.is_multiple_of(*factor) && (bytes / factor <= SHORT_MAX || *factor == TIB)
+    });
+    if let Some((unit, factor)) = exact {
+        return named(thousands((bytes / factor) as f64), unit);
+    }
+    // What rounds to 1,024 is one of the next larger unit.
+    let (value, unit) = match at.checked_sub(1) {
+        Some(larger) if value >= 1023.5 => (value / 1024.0, SIZE_UNITS[larger].0),
+        _ => (value, unit),
+    };
+    let figure = match value {
+        ..9.995 => format!("{value:.2}"),
+        ..99.95 => format!("{value:.1}"),
+        _ => thousands(value),
+    };
+    named(figure, unit)
+}
+
+/// Two sizes that a person compares: as [`size`] tells them, but in bytes where that would make the same of them.
+pub fn two_sizes(one: u64, other: u64) -> [String; 2] {
+    match (size(one), size(other)) {
+        (first, second) if first == second && one != other => {
+            [one, other].map(|bytes| format!("{} bytes", thousands(bytes as f64)))
+        }
+        (first, second) => [first, second],
+    }
+}
+
 /// A duration as the experiment file would spell it, in the largest unit that divides it.
 pub fn duration_text(duration_ms: u64) -> String {
     if duration_ms == 0 {
         "0s".to_owned()
     } else {
         with_largest_unit(duration_ms, &DURATION_UNITS)
+    }
+}
+
+/// A short time in microseconds as a person reads it, to about three figures: `45 us`, `1.23 ms`, `250 ms`, `2.5 s`.
+pub fn time(value_us: f64) -> String {
+    match value_us {
+        ..999.5 => format!("{value_us:.0} us"),
+        ..99_995.0 => format!("{:.2} ms", value_us / 1e3),
+        ..999_500.0 => format!("{:.0} ms", value_us / 1e3),
+        _ => format!("{:.1} s", value_us / 1e6),
     }
 }
 
@@ -183,6 +242,49 @@ mod tests {
         ] {
             assert_eq!(parse_size(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn people_read_sizes_exactly_or_in_three_figures() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (512, "512 bytes"),
+            (4096, "4 KiB"),
+            (8193, "8,193 bytes"),
+            (1536, "1.5 KiB"),
+            (12_345, "12.1 KiB"),
+            (3 * MIB + 1, "3.00 MiB"),
+            (1100 * MIB, "1,100 MiB"),
+            (GIB + GIB / 4, "1.25 GiB"),
+            (3 * GIB / 2, "1.5 GiB"),
+            (25_276_510_208, "23.5 GiB"),
+            (GIB - 1, "1.00 GiB"),
+            (1000 * MIB - 1, "1,000 MiB"),
+            (24 * GIB, "24 GiB"),
+            (20_000 * TIB, "20,000 TiB"),
+            (u64::MAX, "16,777,216 TiB"),
+        ] {
+            assert_eq!(size(bytes), text, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn people_read_short_times_in_the_unit_that_fits() {
+        assert_eq!(
+            [0.0, 45.4, 999.7, 1234.0, 250_000.0, 2_500_000.0].map(time),
+            ["0 us", "45 us", "1.00 ms", "1.23 ms", "250 ms", "2.5 s"]
+        );
+    }
+
+    #[test]
+    fn two_sizes_never_look_the_same_unless_they_are() {
+        assert_eq!(two_sizes(GIB, GIB / 2), ["1 GiB", "512 MiB"]);
+        assert_eq!(
+            two_sizes(3 * MIB + 1, 3 * MIB + 2),
+            ["3,145,729 bytes", "3,145,730 bytes"]
+        );
+        assert_eq!(two_sizes(MIB, MIB), ["1 MiB", "1 MiB"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use rand_xoshiro::rand_core::RngCore;
 use serde::{Deserialize, Serialize};
-use spindle_text::quantity::size_text;
+use spindle_text::quantity::size;
 use spindle_text::section::Refusal;
 use spindle_text::{settings, words};
 
@@ -75,14 +75,14 @@ impl Kind for SlobSettings {
     }
 
     fn check(&self, made_for: &MadeFor) -> Result<(), Refusal> {
-        let data = size_text(made_for.data_bytes);
+        let data = size(made_for.data_bytes);
         let scan_bytes = u64::from(self.scan_blocks) * made_for.block_bytes;
         if scan_bytes > made_for.data_bytes {
             return Err(Refusal {
                 keys: &["scan_blocks"],
                 title: format!(
                     "a scan table of {} is larger than the data, {data}",
-                    size_text(scan_bytes)
+                    size(scan_bytes)
                 ),
                 label: format!("at most {}", made_for.data_bytes / made_for.block_bytes),
                 help: "set fewer scan_blocks or a larger database.size",
@@ -96,7 +96,7 @@ impl Kind for SlobSettings {
                 keys: &["hotspot"],
                 title: format!(
                     "the hot spot ends at {}, past the data, {data}",
-                    size_text(end_bytes)
+                    size(end_bytes)
                 ),
                 label: "offset + size must lie within the data".to_owned(),
                 help: "make the hot spot smaller, or set a larger database.size",

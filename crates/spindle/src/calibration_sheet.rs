@@ -1,6 +1,6 @@
 //! A calibration as the page of `spindle_report` shows it.
 
-use spindle_calibrate::text::{curve_name, time, trust_word};
+use spindle_calibrate::text::{curve_name, trust_word};
 use spindle_calibrate::{
     Cached, Calibration, Commits, Extreme, Flushed, PathCurve, Trust, What, text,
 };
@@ -8,7 +8,7 @@ use spindle_report::calibration_sheet::{
     BesideLine, CalibrationSheet, ExtremeLine, FlushLine, LatencyBars, LimitCurve, LimitPoint,
     LoadCell, LoadMatrix, RateLine,
 };
-use spindle_text::quantity::thousands;
+use spindle_text::quantity::{thousands, time};
 
 /// What the page shows of it; `day` is that of the measurement.
 pub fn sheet_of(found: &Calibration, day: &str) -> CalibrationSheet {

@@ -20,7 +20,7 @@ use spindle_run::reckoning::{
 use spindle_run::schedule;
 use spindle_run::schemas::{Way, way_of};
 use spindle_system::machine::DataPath;
-use spindle_text::quantity::{duration_text, size_text};
+use spindle_text::quantity::{duration_text, size};
 
 /// A look at what an experiment would do.
 pub struct Look {
@@ -216,7 +216,7 @@ fn cannot_be_put_back(experiment: &Experiment, layout: &Layout) -> Option<String
 
 /// What is loaded into existing servers.
 fn loaded_there(experiment: &Experiment, way: Option<&Way>) -> String {
-    let size = size_text(experiment.database.size_bytes);
+    let size = size(experiment.database.size_bytes);
     match way {
         Some(Way::Copy(_)) => format!(
             "Then the database is loaded once on each server, about {size}, and copied there before each trial: room for both \

@@ -10,6 +10,7 @@ use std::os::unix::fs::FileTypeExt;
 
 use spindle_io::real::Caching;
 use spindle_layout::{LayoutError, RawDevice, RawFile, TreeDirectories};
+use spindle_text::quantity::size;
 
 use super::settings::plain;
 use crate::EngineError;
@@ -59,12 +60,12 @@ pub(super) fn on_raw_devices(
         .collect();
     if let Some(file) = files.iter().find(|file| file.bytes > file.device.bytes) {
         return Err(no(format!(
-            "{} has {} MiB, and {} of InnoDB's system tablespace takes {} MiB of it: choose a larger device, a smaller \
+            "{} has {}, and {} of InnoDB's system tablespace takes {} of it: choose a larger device, a smaller \
              database size, or set {DATA_FILE_PATH}, such as \"ibdata1:500M\"",
             file.device.called().display(),
-            file.device.bytes / MIB,
+            size(file.device.bytes),
             file.name,
-            file.bytes / MIB
+            size(file.bytes)
         )));
     }
     add(&mut request.settings, DATA_FILE_PATH, &list);

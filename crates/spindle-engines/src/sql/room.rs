@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use spindle_text::quantity::size;
+
 /// Bytes that a server's files take beside the loaded data, about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
@@ -41,8 +43,8 @@ pub fn said_of_full_disks<'a>(directories: impl IntoIterator<Item = &'a Path>) -
 fn said_of(directory: &Path, free_bytes: u64) -> Option<String> {
     (free_bytes < LITTLE_BYTES).then(|| {
         format!(
-            "; the disk is full: {} KiB are free in {}",
-            free_bytes >> 10,
+            "; the disk is full: {} are free in {}",
+            size(free_bytes),
             directory.display()
         )
     })

@@ -9,6 +9,7 @@ use std::path::Path;
 use spindle_io::real::facts::{DirectIo, direct_io};
 use spindle_io::real::{Caching, Method};
 use spindle_layout::{KnownDevice, RawDevice, RawFile, TreeDirectories, place_of};
+use spindle_text::quantity::size;
 
 use super::elsewhere::{Elsewhere, not_built};
 use super::vfs;
@@ -99,7 +100,7 @@ pub(super) fn in_disk_group(
         page_size_suits(request, disk.path())?;
     }
     let bytes = (bytes + MIB).next_multiple_of(MIB);
-    let place = format!("in the disk group, where it has {} MiB", bytes / MIB);
+    let place = format!("in the disk group, where it has {}", size(bytes));
     Ok(InDiskGroup {
         request: without_io(request),
         files: vec![(name.to_owned(), bytes)],

@@ -1,5 +1,7 @@
 //! What can go wrong with a disk group besides a single I/O: making, mounting and changing it.
 
+use spindle_text::quantity::size;
+
 use crate::device::IoError;
 
 /// Why a disk group cannot do what was asked.
@@ -92,7 +94,8 @@ pub enum DiskGroupError {
     },
     /// There is no room.
     #[error(
-        "disk group {group} has no room for {what}: {free_bytes} bytes are free on the disks that could take it"
+        "disk group {group} has no room for {what}: {} are free on the disks that could take it; remove \
+         files or add disks", size(*free_bytes)
     )]
     NoSpace {
         /// The group.

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use spindle_text::quantity::size;
+
 use super::storage_identity::StorageIdentity;
 
 /// Why a file cannot be opened, made, removed or examined. I/O on an open device fails with `IoError`.
@@ -46,7 +48,7 @@ pub enum FileError {
         file_system: String,
     },
     /// There is not enough space.
-    #[error("no space for {} ({needed_bytes} bytes): free some or choose another place", path.display())]
+    #[error("no space for {} ({}): free some or choose another place", path.display(), size(*needed_bytes))]
     NoSpace {
         /// The file that was to be made.
         path: PathBuf,

@@ -451,9 +451,7 @@ fn child_with_little_locked_memory() {
         panic!("{:?}", config.fixed_buffers())
     };
     assert!(
-        reason.contains("262144 bytes")
-            && reason.contains("4096 bytes")
-            && reason.contains("ulimit -l"),
+        reason.contains("256 KiB") && reason.contains("4 KiB") && reason.contains("ulimit -l"),
         "{reason}"
     );
 }

@@ -1,5 +1,7 @@
 //! Whether the devices are fit for a database, and are those of this one.
 
+use spindle_text::quantity::size;
+
 use crate::block::{self, BlockAddress, Damage};
 use crate::control_file::{ControlFile, read_bytes};
 use crate::error::{KernelError, Result};
@@ -27,7 +29,9 @@ pub(super) fn check_storage(storage: &Storage, settings: &Settings) -> Result<()
             return Err(KernelError::Storage {
                 device: device.name().to_string(),
                 reason: format!(
-                    "blocks of {block_bytes} bytes are smaller than its sectors of {sector_bytes}"
+                    "blocks of {} are smaller than its sectors of {}",
+                    size(block_bytes as u64),
+                    size(sector_bytes.into())
                 ),
             });
         }
@@ -41,7 +45,7 @@ pub(super) fn check_storage(storage: &Storage, settings: &Settings) -> Result<()
     if control.capacity_bytes < crate::CONTROL_FILE_BYTES || control.alignment_bytes > 4096 {
         return Err(KernelError::Storage {
             device: storage.control.name().to_string(),
-            reason: format!("a control file takes {} bytes", crate::CONTROL_FILE_BYTES),
+            reason: format!("a control file takes {}", size(crate::CONTROL_FILE_BYTES)),
         });
     }
     Ok(())
@@ -54,8 +58,10 @@ fn check_atomic(storage: &Storage, block_bytes: usize) -> Result<()> {
             return Err(KernelError::Storage {
                 device: device.name().to_string(),
                 reason: format!(
-                    "torn_blocks is `atomic`, but the device promises not to tear writes of up to {promised_bytes} bytes \
-                     only, and a block has {block_bytes}: choose `images` or `double_write`"
+                    "torn_blocks is `atomic`, but the device promises not to tear writes of up to {} only, and a block \
+                     has {}: choose `images` or `double_write`",
+                    size(promised_bytes.into()),
+                    size(block_bytes as u64)
                 ),
             });
         }
@@ -72,8 +78,9 @@ pub(super) fn check_fits(
         control.read(|contents| (contents.block_bytes, contents.file_blocks.len()));
     let reason = if block_bytes as usize != settings.block_bytes {
         format!(
-            "the database has blocks of {block_bytes} bytes, not {}",
-            settings.block_bytes
+            "the database has blocks of {}, not {}",
+            size(block_bytes.into()),
+            size(settings.block_bytes as u64)
         )
     } else if files != storage.datafiles().count() {
         format!(

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use spindle_io::sync::Latch;
 use spindle_io::sync::atomic::{AtomicU64, Ordering};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
+use spindle_text::quantity::size;
 
 use crate::error::{KernelError, Result};
 use crate::fixed_sga::FixedSga;
@@ -77,15 +78,19 @@ impl LogFiles {
                 return refuse(
                     device,
                     format!(
-                        "a log file of {} bytes is too small: at least {needed}",
-                        limits.capacity_bytes
+                        "a log file of {} is too small: at least {}",
+                        size(limits.capacity_bytes),
+                        size(needed)
                     ),
                 );
             }
             if redo_block_bytes > PADDING_MAX as u64 {
                 return refuse(
                     device,
-                    format!("its sectors of {redo_block_bytes} bytes are larger than 4096"),
+                    format!(
+                        "its sectors of {} are larger than 4 KiB",
+                        size(redo_block_bytes)
+                    ),
                 );
             }
         }

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use spindle_io::{Arena, BlockDevice, Frame, Operation, ReadHold, Request, Submission};
+use spindle_text::quantity::size;
 
 use crate::block::{self, BlockAddress};
 use crate::cache::writing::Sealed;
@@ -88,9 +89,10 @@ pub(crate) fn check(storage: &Storage, settings: &Settings) -> Result<()> {
         Some(device) if device.limits().capacity_bytes < needed => (
             device.name().to_string(),
             format!(
-                "{} bytes are too few for {} writers: at least {needed}",
-                device.limits().capacity_bytes,
-                settings.writers
+                "{} are too few for {} writers: at least {}",
+                size(device.limits().capacity_bytes),
+                settings.writers,
+                size(needed)
             ),
         ),
         Some(_) => return Ok(()),

@@ -7,9 +7,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use spindle_text::quantity::size;
+
 use crate::file_system;
 use crate::guard::{Appearance, Permit, Refusal};
-use crate::spec::{Delay, DeviceSpec, FileSystemSpec, LayoutKind, LayoutSpec, Share, size_text};
+use crate::spec::{Delay, DeviceSpec, FileSystemSpec, LayoutKind, LayoutSpec, Share};
 use crate::steps::{
     AttachLoop, ClaimDevice, DelayDevice, DeviceName, MakeDirectory, MakeFile, MakeFileSystem,
     MakeVolume, MakeVolumeGroup, MountFileSystem, OverwriteDevice, Step,
@@ -498,11 +500,10 @@ impl fmt::Display for ProvisionPlan {
             writeln!(f, "Could not be looked at: {unseen}.")?;
         }
         let seconds = self.estimated_time().as_secs().max(1);
-        let mebibytes = self.written_bytes().div_ceil(1 << 20) << 20;
         write!(
             f,
             "About {} written before the database is loaded, about {seconds} s.",
-            size_text(mebibytes)
+            size(self.written_bytes())
         )
     }
 }

@@ -24,6 +24,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use spindle_io::real::facts;
+use spindle_text::quantity::size;
 
 const MAGIC: u64 = 0x006a_7366_7773_6872;
 const VERSION: u64 = 1;
@@ -147,7 +148,7 @@ impl WriteLog {
         }
         if !sector_bytes.is_power_of_two() || !(512..=65536).contains(&sector_bytes) {
             return Err(LogError::NotALog {
-                reason: format!("its sectors have {sector_bytes} bytes"),
+                reason: format!("its sectors have {}", size(sector_bytes)),
             });
         }
         let mut entries = Vec::new();

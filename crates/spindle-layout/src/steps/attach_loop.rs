@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{DeviceName, ReadyDevice, Site, StepError, Undone, Workshop, new_uuid, wait_until};
 use crate::guard::HeldDevice;
-use crate::spec::size_text;
 use crate::tool::argument;
 use spindle_system::node::{BlockDeviceNode, LoopBacking};
 use spindle_system::{DeviceNumber, SystemTree};
+use spindle_text::quantity::size;
 
 /// Others may take a free loop device before we do; they will not do so for ever.
 const TRIES: u32 = 16;
@@ -56,7 +56,7 @@ impl fmt::Display for AttachLoop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "attach {} ", self.file)?;
         if self.device != self.file {
-            let (size, offset) = (size_text(self.size_bytes), size_text(self.offset_bytes));
+            let (size, offset) = (size(self.size_bytes), size(self.offset_bytes));
             write!(f, "({size} at {offset}) ")?;
         }
         write!(f, "to a loop device, with direct I/O")

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use super::claim_device::zero_ends;
 use super::{DeviceName, StepError, Workshop, new_uuid, run_on_devices, wait_until};
 use crate::guard::{EDGE_BYTES, HeldDevice};
-use crate::spec::size_text;
 use crate::tool::argument;
 use spindle_system::node::BlockDeviceNode;
+use spindle_text::quantity::size;
 
 /// Cuts a claimed device into equal partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct CutDevice {
 
 impl fmt::Display for CutDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (parts, size) = (self.parts.len(), size_text(self.part_bytes));
+        let (parts, size) = (self.parts.len(), size(self.part_bytes));
         write!(
             f,
             "cut {} into {parts} partitions of {size} (GPT)",

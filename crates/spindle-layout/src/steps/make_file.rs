@@ -11,9 +11,9 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use spindle_text::quantity::size;
 
 use super::{DeviceName, Site, StepError, Undone, Workshop, new_uuid};
-use crate::spec::size_text;
 
 /// Makes a file of a given size, its space allocated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl fmt::Display for MakeFile {
             f,
             "make the file {} of {}",
             self.path.display(),
-            size_text(self.size_bytes)
+            size(self.size_bytes)
         )
     }
 }

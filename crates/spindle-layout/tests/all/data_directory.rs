@@ -258,7 +258,7 @@ fn too_little_space_is_told_with_figures() {
             let told = error.to_string();
             assert!(free_bytes > 0 && free_bytes < needed_bytes);
             assert!(
-                told.contains("1099511627776 MiB needed") && told.contains("free some"),
+                told.contains("1,048,576 TiB needed") && told.contains("free some"),
                 "{told}"
             );
         }

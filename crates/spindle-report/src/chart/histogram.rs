@@ -2,10 +2,11 @@
 //! short ones.
 
 use maud::{Markup, html};
+use spindle_text::quantity::time;
 
 use super::figure::{Figure, Figures};
 use super::{Axis, Frame, Mark, Size, both, draw, greatest};
-use crate::calibration_sheet::{LatencyBars, time};
+use crate::calibration_sheet::LatencyBars;
 
 /// Bars of each factor of ten.
 const BARS_PER_DECADE: f64 = 10.0;

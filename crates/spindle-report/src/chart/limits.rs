@@ -2,11 +2,11 @@
 //! one request under way to the knee. The best point of all is named.
 
 use maud::{Markup, html};
-use spindle_text::quantity::thousands;
+use spindle_text::quantity::{thousands, time};
 
 use super::figure::{Figure, Figures};
 use super::{Axis, Frame, Mark, Size, both, colour_class, draw, greatest};
-use crate::calibration_sheet::{LimitCurve, LimitPoint, time};
+use crate::calibration_sheet::{LimitCurve, LimitPoint};
 
 /// The chart of these curves; empty without any.
 pub(crate) fn figure(curves: &[&LimitCurve], id: &str, heading: &str) -> Markup {

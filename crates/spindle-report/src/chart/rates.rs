@@ -1,11 +1,11 @@
 //! Latency at fixed rates: p50 and p99 of reads that come whether those before were answered or not.
 
 use maud::{Markup, html};
-use spindle_text::quantity::thousands;
+use spindle_text::quantity::{thousands, time};
 
 use super::figure::{Figure, Figures};
 use super::{Axis, Frame, Mark, Size, both, colour_class, draw, greatest};
-use crate::calibration_sheet::{RateLine, time};
+use crate::calibration_sheet::RateLine;
 
 /// A percentile, as a line of the chart.
 type Percentile = (&'static str, fn(&RateLine) -> f64);

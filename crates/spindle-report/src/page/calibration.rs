@@ -2,10 +2,10 @@
 //! [`CalibrationSheet`].
 
 use maud::{Markup, html};
-use spindle_text::quantity::thousands;
+use spindle_text::quantity::{thousands, time};
 
 use super::{document, scrolling};
-use crate::calibration_sheet::{CalibrationSheet, LimitCurve, LoadCell, LoadMatrix, time};
+use crate::calibration_sheet::{CalibrationSheet, LimitCurve, LoadCell, LoadMatrix};
 use crate::chart::{histogram, limits, rates};
 
 /// The whole page.

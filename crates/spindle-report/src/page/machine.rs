@@ -3,12 +3,12 @@
 
 use maud::{Markup, html};
 use serde_json::Value;
-use spindle_text::quantity::size_text;
 
 use super::{facts_table, scrolling};
 use crate::facts::facts;
 use crate::sentences::counted;
 use spindle_result::RunResult;
+use spindle_text::quantity::size;
 
 pub(super) fn section(result: &RunResult) -> Markup {
     let machine = &result.machine;
@@ -173,14 +173,8 @@ fn text(value: &Value) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// A size in binary units, to a whole one where it has no round number.
 fn bytes(value: &Value) -> Option<String> {
-    const GIB: u64 = 1 << 30;
-    let bytes = value.as_u64()?;
-    Some(match bytes {
-        ..GIB => size_text(bytes >> 20 << 20),
-        _ => format!("{:.1} GiB", bytes as f64 / GIB as f64),
-    })
+    value.as_u64().map(size)
 }
 
 /// What is known, side by side; `None` when nothing is.

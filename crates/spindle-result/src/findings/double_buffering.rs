@@ -1,6 +1,8 @@
 //! Blocks are kept twice, in the buffer cache and in the page cache: either the page cache answers reads that the
 //! buffer cache could have answered, or it holds the very same blocks and answers none.
 
+use spindle_text::quantity::size;
+
 use super::super::PageCache;
 use super::super::mean::mean_of as average_of;
 use super::case_facts::CaseFacts;
@@ -74,15 +76,14 @@ fn is_held(facts: &CaseFacts<'_>) -> Option<bool> {
 fn held(facts: &CaseFacts<'_>, reads_per_s: f64) -> Option<Seen> {
     let share = facts.case.page_cache_share()?;
     let (held_bytes, buffer_cache_bytes) = bytes(facts)?;
-    let mib = |bytes: f64| bytes / f64::from(1 << 20);
     is_held(facts)?.then(|| Seen {
         // Each read is copied through memory that answers nothing.
         weight: PAGE_CACHE_SHARE_MIN / 4.0,
         evidence: format!(
-            "the page cache held {:.0} MiB of the datafiles beside a buffer cache of {:.0} MiB, and answered {:.0} % of the \
+            "the page cache held {} of the datafiles beside a buffer cache of {}, and answered {:.0} % of the \
              bytes read, {reads_per_s:.0} reads per second: it holds what the buffer cache holds",
-            mib(held_bytes),
-            mib(buffer_cache_bytes),
+            size(held_bytes.round() as u64),
+            size(buffer_cache_bytes as u64),
             100.0 * share
         ),
     })

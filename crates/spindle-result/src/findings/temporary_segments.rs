@@ -1,13 +1,13 @@
 //! Queries lose their time in temporary segments: sorts and aggregations that are larger than their memory.
 
+use spindle_text::quantity::size;
+
 use super::case_facts::CaseFacts;
 use super::{Kind, Seen};
 use crate::{OracleEvent, TimeUse};
 
 /// Share of a query's time.
 const TEMP_MIN: f64 = 0.20;
-
-const MIB: f64 = 1_048_576.0;
 
 pub(super) const KIND: Kind = Kind {
     name: "temporary segments",
@@ -37,8 +37,8 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
     let of = |event| 100.0 * facts.share_of_waits(&event).unwrap_or(0.0);
     let written = queries.temporary_bytes.map_or(String::new(), |bytes| {
         format!(
-            "; the queries of a trial wrote {:.0} MiB there",
-            bytes / MIB
+            "; the queries of a trial wrote {} there",
+            size(bytes.round() as u64)
         )
     });
     Some(Seen {

@@ -23,6 +23,7 @@ use spindle_system::DeviceNumber;
 use spindle_system::SystemTree;
 use spindle_system::cgroup::GroupLimits;
 use spindle_system::sampler::MemoryState;
+use spindle_text::quantity::size;
 
 /// What a layout's database is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,7 +161,7 @@ impl Recipe for BlockFiles {
             return Ok(Arc::clone(made));
         }
         let data_bytes: u64 = shape.data_bytes.iter().sum();
-        (making.note)(&format!("loading {} MiB of data", data_bytes >> 20));
+        (making.note)(&format!("loading {} of data", size(data_bytes)));
         let number = store.goldens.len() as u32 + 1;
         let own = store.directories.of(making.golden_place);
         let directory = own.make_golden_directory(number)?;

@@ -22,6 +22,7 @@ use crate::restored::DatabaseError;
 use crate::server_files::ServerFiles;
 use spindle_experiment::{Experiment, PutBack, ServerSpec};
 use spindle_system::DeviceNumber;
+use spindle_text::quantity::size;
 
 /// The settings that a database is made with: what takes part in how its files are.
 pub(super) type FileShape = BTreeMap<String, String>;
@@ -129,7 +130,7 @@ impl Recipe for ServerTree {
         let own_bytes = server(self.kind).room(&engine.request).own_bytes;
         let size_bytes = making.experiment().database_of(making.layout).size_bytes;
         check_space(making.golden_place, size_bytes + own_bytes)?;
-        (making.note)(&format!("loading {} MiB of data", size_bytes >> 20));
+        (making.note)(&format!("loading {} of data", size(size_bytes)));
         let directories = store.make_server_directories(|_| making.golden_place.to_path_buf())?;
         engine.create(&directories)?;
         engine.load(&directories, &store.interrupted)?;

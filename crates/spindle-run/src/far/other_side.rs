@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use spindle_io::real::facts::monotonic_ns;
 use spindle_system::SystemTree;
 use spindle_system::machine::Machine;
-use spindle_text::quantity::GIB;
+use spindle_text::quantity::size;
 
 use super::protocol::{Answer, Ask, Hello, PROTOCOL, SILENCE};
 
@@ -118,7 +118,7 @@ fn described(tree: &SystemTree) -> String {
     words.extend(
         machine
             .memory_bytes
-            .map(|bytes| format!("{:.1} GiB of memory", bytes as f64 / GIB as f64)),
+            .map(|bytes| format!("{} of memory", size(bytes))),
     );
     words.join(", ")
 }

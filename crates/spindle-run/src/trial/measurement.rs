@@ -46,6 +46,7 @@ use spindle_system::io_limit;
 use spindle_system::processes::Processes;
 use spindle_system::sampler::Sampler;
 use spindle_system::threads::ThreadTimes;
+use spindle_text::quantity::size;
 
 /// Clients that begin a turn are at work for so long before it counts.
 const RAMP_MS: u64 = 100;
@@ -285,8 +286,8 @@ impl Measurement<'_> {
         let mut warnings = self.engine.counters().warnings();
         if self.is_durable_at_once() && dirty_bytes.is_some_and(|bytes| bytes > 0) {
             warnings.push(format!(
-                "{} bytes of the files were still dirty at the end, though every write should have been durable",
-                dirty_bytes.unwrap_or(0)
+                "{} of the files were still dirty at the end, though every write should have been durable",
+                size(dirty_bytes.unwrap_or(0))
             ));
         }
         warnings.extend(not_direct(cached_pages));

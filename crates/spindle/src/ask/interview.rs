@@ -2,6 +2,7 @@
 //! that follows. What this machine has is given; nothing here looks at it.
 
 use spindle_experiment::Engine;
+use spindle_text::quantity::size;
 
 use super::draft::{Draft, Section, quoted};
 use super::engines::{comparisons, has_processes, listed};
@@ -158,8 +159,8 @@ impl Answers {
         let (size_bytes, free_bytes) = (self.size_bytes(machine), self.free_bytes(machine));
         if size_bytes < 16 * MIB {
             return Err(format!(
-                "there are {} MiB free: too little for a database and its copy",
-                free_bytes / MIB
+                "there are {} free: too little for a database and its copy",
+                size(free_bytes)
             ));
         }
         let question = Question {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 use spindle_io::real::facts;
 use spindle_stats::{ROUNDS_MIN, rounds_to_find};
-use spindle_text::quantity::{duration_text, size_text};
+use spindle_text::quantity::{duration_text, size, size_text};
 
 use super::draft::{Draft, Section, quoted, value_of};
 use super::engines::{comparisons, has_processes, listed};
@@ -99,7 +99,7 @@ impl Question {
             format!(
                 "A quick answer: {} of data, {} in all. To rely on, choose data several times larger than memory, and measure \
                  for minutes.",
-                size_text(self.size_bytes),
+                size(self.size_bytes),
                 duration_text(self.time_ms)
             ),
         ];

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
-use spindle_calibrate::text::{self, time, trust_word};
+use spindle_calibrate::text::{self, trust_word};
 use spindle_calibrate::{
     CalibrateError, Calibration, DurableBy, Settings, Simulate, calibrate, calibrate_devices,
     run_name,
@@ -17,7 +17,7 @@ use spindle_layout::spec::LayoutKind;
 use spindle_layout::{Facts, LayoutSpec, Ledger, Provision, ProvisionPlan, Target};
 use spindle_system::SystemTree;
 use spindle_text::plain;
-use spindle_text::quantity::thousands;
+use spindle_text::quantity::{thousands, time};
 
 /// Of [`LayoutsCalibrated::format`].
 const FORMAT: u32 = 1;

@@ -14,7 +14,7 @@ use spindle_experiment::{Changes, Engine, Experiment};
 use spindle_layout::file_system;
 use spindle_layout::guard::{EmptyDevice, Guard, Want, empty_devices};
 use spindle_layout::tool::Tools;
-use spindle_text::quantity::{duration_text, parse_duration_ms};
+use spindle_text::quantity::{duration_text, parse_duration_ms, size};
 use spindle_text::word::Word;
 
 use super::ask::{cannot_write, save};
@@ -419,12 +419,13 @@ fn places() -> Vec<CandidatePlace> {
             continue;
         }
         seen.push(device);
-        let free_gib = found.free_bytes as f64 / (1_u64 << 30) as f64;
         places.push(CandidatePlace {
             path: path.display().to_string(),
             text: format!(
-                "{} on {}, {free_gib:.1} GiB free",
-                found.type_name, found.source
+                "{} on {}, {} free",
+                found.type_name,
+                found.source,
+                size(found.free_bytes)
             ),
             free_bytes: found.free_bytes,
         });
@@ -439,9 +440,9 @@ fn devices() -> Vec<CandidatePlace> {
     let place = |device: EmptyDevice| CandidatePlace {
         path: device.path.display().to_string(),
         text: format!(
-            "{}, an empty device of {:.1} GiB, formatted by the run",
+            "{}, an empty device of {}, formatted by the run",
             device.name,
-            device.size_bytes as f64 / (1_u64 << 30) as f64
+            size(device.size_bytes)
         ),
         free_bytes: device.size_bytes,
     };

@@ -21,7 +21,7 @@ use spindle_io::real::{FileError, RealEnv, block_on};
 use spindle_layout::LayoutError;
 use spindle_layout::guard::Refusal;
 
-use spindle_text::quantity::{parse_size, size_text};
+use spindle_text::quantity::{parse_size, size};
 use spindle_text::word::Word;
 
 use disks::{NewlyOpened, SeenDisks, TakenDisks, must_differ};
@@ -42,7 +42,7 @@ pub enum DiskGroupCommand {
         #[arg(long, value_parser = word::<Redundancy>(), default_value = "external")]
         redundancy: Redundancy,
         /// Allocation unit: 1, 2, 4, 8, 16, 32 or 64 MiB.
-        #[arg(long, value_parser = size, default_value = "4MiB", value_name = "SIZE")]
+        #[arg(long, value_parser = size_of_word, default_value = "4MiB", value_name = "SIZE")]
         allocation_unit: u64,
     },
     /// Show a group: its disks and files, and where the files lie.
@@ -100,7 +100,7 @@ pub struct NewDisks {
     #[arg(value_name = "PATH[:FAILURE_GROUP]", required = true)]
     new: Vec<String>,
     /// Files that do not exist are made of this size.
-    #[arg(long, value_parser = size, value_name = "SIZE")]
+    #[arg(long, value_parser = size_of_word, value_name = "SIZE")]
     size: Option<u64>,
     /// A path among these whose data are lost; without it, only what is empty is taken.
     #[arg(long, value_name = "PATH")]
@@ -123,7 +123,7 @@ fn word<W: Word + Send + Sync>() -> impl TypedValueParser<Value = W> {
     PossibleValuesParser::new(possible).map(|word| W::of_word(&word).expect("a possible value"))
 }
 
-fn size(text: &str) -> Result<u64, String> {
+fn size_of_word(text: &str) -> Result<u64, String> {
     parse_size(text).ok_or_else(|| format!("`{text}` is no size; write 64MiB, 1GiB, ..."))
 }
 
@@ -420,11 +420,7 @@ fn options(redundancy: Redundancy, allocation_unit_bytes: u64) -> Result<Options
 
 async fn rebalance(group: &DiskGroup, power: u32, go_on: &GoOn) -> Result<String, CommandError> {
     let done = group.rebalance_while(power, go_on).await?;
-    let mut text = format!(
-        "{} extents moved, {}\n",
-        done.extents,
-        size_text(done.bytes)
-    );
+    let mut text = format!("{} extents moved, {}\n", done.extents, size(done.bytes));
     if done.disks_removed > 0 {
         let _ = writeln!(text, "{} disk(s) have left the group", done.disks_removed);
     }
@@ -435,7 +431,7 @@ fn checked(report: &CheckReport) -> String {
     let mut text = format!(
         "{} extents compared, {} read\n",
         report.extents,
-        size_text(report.bytes)
+        size(report.bytes)
     );
     for finding in &report.findings {
         let _ = writeln!(text, "{finding}");
@@ -449,7 +445,7 @@ fn describe(group: GroupDescription) -> String {
         group.name,
         group.id,
         group.redundancy.as_str(),
-        size_text(group.allocation_unit_bytes)
+        size(group.allocation_unit_bytes)
     );
     let mut disks = table(&[
         "disk",
@@ -465,9 +461,9 @@ fn describe(group: GroupDescription) -> String {
             disk.name.clone(),
             disk.failure_group.clone(),
             disk.state.to_owned(),
-            size_text(disk.capacity_bytes),
-            size_text(disk.used_bytes),
-            size_text(disk.free_bytes),
+            size(disk.capacity_bytes),
+            size(disk.used_bytes),
+            size(disk.free_bytes),
             disk.device.clone().unwrap_or_default(),
         ]);
     }
@@ -486,7 +482,7 @@ fn describe(group: GroupDescription) -> String {
             .map(|(disk, units)| format!("{disk}: {units}"));
         files.add_row([
             file.name.clone(),
-            size_text(file.bytes),
+            size(file.bytes),
             file.striping.to_string(),
             file.redundancy.as_str().to_owned(),
             file.extents.to_string(),

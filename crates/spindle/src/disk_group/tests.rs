@@ -30,7 +30,7 @@ fn a_group_is_made_shown_changed_and_checked() {
         "create data --redundancy normal --allocation-unit 1MiB --size 12MiB {a}:left {b}:right"
     ));
     assert!(
-        made.contains("normal redundancy, allocation unit 1MiB"),
+        made.contains("normal redundancy, allocation unit 1 MiB"),
         "{made}"
     );
     assert!(made.contains("data_0001"), "{made}");
@@ -43,7 +43,7 @@ fn a_group_is_made_shown_changed_and_checked() {
     text(&format!("check --disk {a} --disk {b} --disk {c}"));
     let dropped = text(&format!("drop data_0000 --disk {a} --disk {b} --disk {c}"));
     assert!(
-        dropped.starts_with("0 extents moved, 0B\n1 disk(s) have left"),
+        dropped.starts_with("0 extents moved, 0 bytes\n1 disk(s) have left"),
         "{dropped}"
     );
     let few = said(&format!("show --disk {b}")).err().unwrap();

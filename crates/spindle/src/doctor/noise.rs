@@ -5,6 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
+use spindle_text::quantity::size;
 
 use super::Finding;
 use spindle_system::block_device::BlockDevice;
@@ -186,7 +187,7 @@ fn other_io(sampled: &Sampled) -> Finding {
     let all: Vec<String> = sampled
         .io_bytes_per_s
         .iter()
-        .map(|(name, bytes)| format!("{name} {} MiB/s", bytes >> 20))
+        .map(|(name, bytes)| format!("{name} {}/s", size(*bytes)))
         .collect();
     Finding::warn(
         format!("other processes read and write: {}", all.join(", ")),
@@ -196,16 +197,16 @@ fn other_io(sampled: &Sampled) -> Finding {
 
 fn memory(files: &SystemTree) -> Vec<Finding> {
     let table = text(&files.proc.join("meminfo")).unwrap_or_default();
-    let mebibytes = |key: &str| -> Option<u64> {
+    let bytes_of = |key: &str| -> Option<u64> {
         let line = table
             .lines()
             .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
         let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-        Some(kibibytes >> 10)
+        Some(kibibytes << 10)
     };
     let mut findings = Vec::new();
-    if let (Some(available), Some(total)) = (mebibytes("MemAvailable"), mebibytes("MemTotal")) {
-        let what = format!("memory: {available} of {total} MiB available");
+    if let (Some(available), Some(total)) = (bytes_of("MemAvailable"), bytes_of("MemTotal")) {
+        let what = format!("memory: {} of {} available", size(available), size(total));
         findings.push(if available * 4 >= total {
             Finding::ok(what)
         } else {
@@ -216,15 +217,15 @@ fn memory(files: &SystemTree) -> Vec<Finding> {
         });
     }
     let (free, total) = (
-        mebibytes("SwapFree").unwrap_or(0),
-        mebibytes("SwapTotal").unwrap_or(0),
+        bytes_of("SwapFree").unwrap_or(0),
+        bytes_of("SwapTotal").unwrap_or(0),
     );
     let used = total.saturating_sub(free);
     findings.push(if used == 0 {
-        Finding::ok(format!("swap: none of {total} MiB in use"))
+        Finding::ok(format!("swap: none of {} in use", size(total)))
     } else {
         Finding::warn(
-            format!("swap: {used} of {total} MiB in use"),
+            format!("swap: {} of {} in use", size(used), size(total)),
             "memory comes back from disk during trials: free memory, then swapoff -a and swapon -a",
         )
     });

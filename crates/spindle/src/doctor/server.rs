@@ -2,6 +2,7 @@
 
 use spindle_engines::promise::Keeps;
 use spindle_engines::sql::survey::{Clock, Right, RoundTrip, Survey, Volume};
+use spindle_text::quantity::{size, time};
 
 use super::Finding;
 
@@ -66,29 +67,25 @@ fn promise(survey: &Survey) -> Vec<Finding> {
 
 fn sizes(survey: &Survey) -> Vec<Finding> {
     let cache = match survey.cache_bytes {
-        Some(bytes) => format!("its buffer cache: {}", mib(bytes)),
+        Some(bytes) => format!("its buffer cache: {}", size(bytes)),
         None => "its buffer cache: not told".to_owned(),
     };
     let mut found = vec![Finding::ok(cache)];
     let databases = survey.databases.iter().map(|volume| ("database", volume));
     let tables = survey.tables.iter().map(|volume| ("table", volume));
     let line = |(kind, volume): (&str, &Volume)| {
-        let size = match (volume.bytes, survey.cache_bytes) {
+        let told = match (volume.bytes, survey.cache_bytes) {
             (Some(bytes), Some(cache)) if cache > 0 => {
                 let share = bytes as f64 / cache as f64;
-                format!("{}, {share:.2} times the cache", mib(bytes))
+                format!("{}, {share:.2} times the cache", size(bytes))
             }
-            (Some(bytes), _) => mib(bytes),
+            (Some(bytes), _) => size(bytes),
             (None, _) => "of a size that this user may not know".to_owned(),
         };
-        Finding::ok(format!("{kind} {}: {size}", volume.name))
+        Finding::ok(format!("{kind} {}: {told}", volume.name))
     };
     found.extend(databases.chain(tables).map(line));
     found
-}
-
-fn mib(bytes: u64) -> String {
-    format!("{:.1} MiB", bytes as f64 / (1 << 20) as f64)
 }
 
 fn right(right: &Right) -> Finding {
@@ -103,8 +100,8 @@ fn right(right: &Right) -> Finding {
 }
 
 fn way(round_trip: &RoundTrip, clock: Option<&Clock>) -> Vec<Finding> {
-    let RoundTrip { p50_us, p99_us } = round_trip;
-    let trip = format!("a trivial statement takes {p50_us} us (p50), {p99_us} us (p99)");
+    let [p50, p99] = [round_trip.p50_us, round_trip.p99_us].map(|us| time(us as f64));
+    let trip = format!("a trivial statement takes {p50} (p50), {p99} (p99)");
     let clock = match clock {
         None => Finding::warn(
             "it does not tell its time",
@@ -179,7 +176,7 @@ mod tests {
         let text = super::super::show(&find(&survey));
         for said in [
             "  ok       PostgreSQL 15\n",
-            "  ok       database lab: 3.0 MiB, 3.00 times the cache\n",
+            "  ok       database lab: 3 MiB, 3.00 times the cache\n",
             "  ok       table theirs: of a size that this user may not know\n",
             "  missing  may make a schema\n           no run is possible: grant create\n",
             "  warn     may make databases: it does not tell\n           if not, data is loaded again\n",

@@ -238,7 +238,7 @@ fn a_directory_is_measured_and_left_as_it_was() {
     }
     let told = String::from_utf8_lossy(&ended.stderr).into_owned();
     let found = found(&ended);
-    assert!(told.contains("filling a file of up to 32MiB"), "{told}");
+    assert!(told.contains("filling a file of up to 32 MiB"), "{told}");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     flushes_were_measured_in_each_way(&found);
     for flushed in found["flushes"].as_array().unwrap() {
@@ -406,8 +406,8 @@ const WRONG: [(&[&str], &str); 49] = [
         &["socket"],
         "neither a block device nor a file nor a directory",
     ),
-    (&["empty"], "8MiB are needed at least"),
-    (&["small"], "8MiB are needed at least"),
+    (&["empty"], "8 MiB are needed at least"),
+    (&["small"], "8 MiB are needed at least"),
     (&["sparse"], "were never written"),
     (&["good", "good"], "it is the same as good"),
     (&["good", "link"], "it is the same as good"),

@@ -48,7 +48,7 @@ fn a_question_is_answered_in_a_dozen_lines() {
     assert!(widths.max() <= Some(80), "{stdout}");
     assert!(stdout.lines().count() <= 24, "{stdout}");
     for told in [
-        "embedded database · 16MiB of data · oltp_mix, 2 clients",
+        "embedded database · 16 MiB of data · oltp_mix, 2 clients",
         "of the best",
         "Report: ",
     ] {

@@ -38,6 +38,8 @@
 //!
 //! Metadata records (snapshots and changes) are in `store`.
 
+use spindle_text::quantity::size;
+
 use crate::disk_group::error::DiskGroupError;
 
 /// Bytes of a metadata block [OSTMG: 4 KB].
@@ -87,7 +89,8 @@ pub(crate) struct DiskLayout {
 /// A disk without room for metadata and files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "it holds {capacity_bytes} bytes; a disk needs at least {needed_bytes} with allocation units of {au_bytes}"
+    "it holds {}; a disk needs at least {} with allocation units of {}",
+    size(*capacity_bytes), size(*needed_bytes), size(*au_bytes)
 )]
 pub(crate) struct TooSmall {
     capacity_bytes: u64,

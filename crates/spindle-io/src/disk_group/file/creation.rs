@@ -5,6 +5,8 @@
 
 use std::sync::{Arc, Weak};
 
+use spindle_text::quantity::size;
+
 use crate::arena::ReadHold;
 use crate::device::{BlockDevice, Completion, IoError, Limits, Operation, Request, Submission};
 use crate::disk_group::DiskGroup;
@@ -102,7 +104,9 @@ fn check_file(core: &Core, name: &str, bytes: u64) -> Result<(), DiskGroupError>
     }
     if bytes == 0 || !bytes.is_multiple_of(BLOCK_BYTES as u64) || bytes >= 1 << 48 {
         return Err(core.invalid(format!(
-            "file {name} cannot have {bytes} bytes: a multiple of {BLOCK_BYTES} below 256 TiB is allowed"
+            "file {name} cannot have {}: a multiple of {} below 256 TiB is allowed",
+            size(bytes),
+            size(BLOCK_BYTES as u64)
         )));
     }
     let is_taken = core
@@ -164,7 +168,10 @@ fn reserve(
             }
             return Err(DiskGroupError::NoSpace {
                 group: core.name.clone(),
-                what: format!("file {name} of {bytes} bytes, {copies} times"),
+                what: match copies {
+                    1 => format!("file {name} of {}", size(bytes)),
+                    _ => format!("file {name} of {}, {copies} times", size(bytes)),
+                },
                 free_bytes,
             });
         };

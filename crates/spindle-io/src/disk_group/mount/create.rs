@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use spindle_text::quantity::size;
+
 use crate::disk_group::disk::disk_io;
 use crate::disk_group::disk::format::{
     BLOCK_BYTES, DiskHeader, backup_at, check_name, is_allocation_unit,
@@ -42,7 +44,8 @@ fn check_options(name: &str, disks: &[Disk], options: &Options) -> Result<(), Di
     let au_bytes = options.allocation_unit_bytes;
     if !is_allocation_unit(au_bytes) {
         return invalid(format!(
-            "an allocation unit of {au_bytes} bytes is not possible: 1, 2, 4, 8, 16, 32 or 64 MiB are"
+            "an allocation unit of {} is not possible: 1, 2, 4, 8, 16, 32 or 64 MiB are",
+            size(au_bytes)
         ));
     }
     let mut groups: Vec<&str> = disks

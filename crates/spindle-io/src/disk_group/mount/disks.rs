@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use rand_xoshiro::rand_core::RngCore;
+use spindle_text::quantity::size;
 
 use crate::device::IoError;
 use crate::disk_group::Disk;
@@ -119,9 +120,10 @@ pub(crate) fn new_entry(
     let limits = disk.device.limits();
     if limits.alignment_bytes as usize > BLOCK_BYTES {
         return Err(invalid(format!(
-            "{} wants I/O aligned to {} bytes; at most {BLOCK_BYTES} is allowed",
+            "{} wants I/O aligned to {}; at most {} is allowed",
             disk.device.name(),
-            limits.alignment_bytes
+            size(limits.alignment_bytes.into()),
+            size(BLOCK_BYTES as u64)
         )));
     }
     let layout = DiskLayout::new(limits.capacity_bytes, au_bytes)

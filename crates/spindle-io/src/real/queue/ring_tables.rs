@@ -6,6 +6,7 @@ use std::io;
 use std::sync::{Arc, Weak};
 
 use io_uring::Submitter;
+use spindle_text::quantity::size;
 
 use super::ring_config::RingConfig;
 use crate::arena::Arena;
@@ -202,9 +203,13 @@ fn drop_reason(config: &RingConfig, error: &io::Error) -> String {
     let bytes: usize = config.arenas().iter().map(|arena| arena.region().1).sum();
     let limit = match facts::locked_memory_limit_bytes() {
         Some(bytes) => format!(
-            "the limit of locked memory is {bytes} bytes for all rings together; see ulimit -l"
+            "the limit of locked memory is {} for all rings together; see ulimit -l",
+            size(bytes)
         ),
         None => "locked memory is not limited".to_owned(),
     };
-    format!("registering {bytes} bytes with io_uring: {error} ({limit})")
+    format!(
+        "registering {} with io_uring: {error} ({limit})",
+        size(bytes as u64)
+    )
 }

@@ -19,6 +19,7 @@ use std::path::Path;
 
 use spindle_text::files::{self, Directory};
 use spindle_text::plain::one_line;
+use spindle_text::quantity::size;
 use spindle_workload::replay::recording;
 use spindle_workload::sql::Dialect;
 
@@ -108,9 +109,9 @@ pub fn log(asked: &AskedLog<'_>) -> Result<String, String> {
         .map_err(|reason| format!("{name}: {reason}; {}", asked.form.remedy()))?;
     if made.bytes() > recording::BYTES_MAX {
         return Err(format!(
-            "{name}: the recording would have {} MiB, and at most {} MiB are replayed: import a part of the log",
-            made.bytes() >> 20,
-            recording::BYTES_MAX >> 20
+            "{name}: the recording would have {}, and at most {} are replayed: import a part of the log",
+            size(made.bytes()),
+            size(recording::BYTES_MAX)
         ));
     }
     write(asked, &made)?;
