@@ -35,7 +35,7 @@ pub(super) fn check_kept(connection: &mut PostgresConnection) -> Result<bool, Se
         1 => Ok(true),
         processes => Err(SessionError::Failed(format!(
             "what answers there keeps no sessions: {LOOKS} statements of one connection came to {processes} processes \
-             of servers. A run needs a schema of its own and a search path that stays: give the address of one server \
+             of servers. A run needs a schema to itself and a search path that stays: give the address of one server \
              behind it, or have the pool keep sessions"
         ))),
     }
@@ -52,7 +52,7 @@ pub(super) fn check_path(
     // Who does not know the question is taken at its word.
     match texts(connection, SCHEMA).pop() {
         Some(found) if found != name => Err(SessionError::Failed(format!(
-            "its sessions work in {found}, whatever their search_path: nothing can be made in a schema of its own there"
+            "its sessions work in {found}, whatever their search_path: a run cannot work in the schema that it makes there"
         ))),
         _ => Ok(()),
     }

@@ -1,11 +1,9 @@
 //! A schema on an existing server: made once, known by its token, loaded again as often as one likes.
 
 use spindle_engines::sql::foreign::reload;
-use spindle_engines::sql::{
-    Address, Purpose, Schema, SchemaGone, SchemaKind, Scheme, Stop, remote_server,
-};
+use spindle_engines::sql::{Purpose, Schema, SchemaGone, SchemaKind, Scheme, Stop, remote_server};
 
-use super::home::{Home, is_installed, postgres, request, start, workload};
+use super::home::{Home, is_installed, place_on, postgres, request, start, workload};
 
 #[test]
 fn a_schema_is_dropped_only_by_its_token() {
@@ -17,20 +15,7 @@ fn a_schema_is_dropped_only_by_its_token() {
     let directories = home.directories("made");
     postgres().create(&request, &directories).unwrap();
     let running = start(&request, &directories);
-    let socket = directories.data.join("run").display().to_string();
-    let password = std::fs::read_to_string(directories.data.join("password")).unwrap();
-    let url = format!(
-        "postgres://spindle:{}@localhost/postgres?host={socket}",
-        password.trim()
-    );
-    let schema = Schema {
-        address: Address::parse(&url).unwrap(),
-        password_variable: None,
-        password: None,
-        kind: SchemaKind::Schema,
-        name: "spindle_test_1".to_owned(),
-        token: "ours".to_owned(),
-    };
+    let schema = place_on(&directories, SchemaKind::Schema, "spindle_test_1");
     let server = remote_server(Scheme::Postgres);
     let without = server.make(&schema).unwrap_err().to_string();
     assert!(

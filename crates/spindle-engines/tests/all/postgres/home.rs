@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use rustix::process::{Pid, Signal, kill_process};
 use spindle_engines::sql::{
-    Purpose, RunningServer, Server, ServerKind, ServerRequest, create_and_load, server,
+    Address, Purpose, RunningServer, Schema, SchemaKind, Server, ServerKind, ServerRequest,
+    create_and_load, server,
 };
 use spindle_layout::TreeDirectories;
 use spindle_workload::sql::{RowsInSql, SqlWorkload};
@@ -129,6 +130,24 @@ impl Drop for Home {
             self.kill();
             assert!(std::thread::panicking(), "processes were left: {left:?}");
         }
+    }
+}
+
+/// The cluster in these directories, as a run that was given its address sees it: what it would make there.
+pub fn place_on(directories: &TreeDirectories, kind: SchemaKind, name: &str) -> Schema {
+    let socket = directories.data.join("run").display().to_string();
+    let password = std::fs::read_to_string(directories.data.join("password")).unwrap();
+    let url = format!(
+        "postgres://spindle:{}@localhost/postgres?host={socket}",
+        password.trim()
+    );
+    Schema {
+        address: Address::parse(&url).unwrap(),
+        password_variable: None,
+        password: None,
+        kind,
+        name: name.to_owned(),
+        token: "ours".to_owned(),
     }
 }
 

@@ -2,9 +2,9 @@
 //! own.
 
 use spindle_engines::promise::{Keeps, Promise, Storage};
-use spindle_engines::sql::{Address, Purpose, Schema, SchemaKind, Scheme, Stop, remote_server};
+use spindle_engines::sql::{Purpose, SchemaKind, Scheme, Stop, remote_server};
 
-use super::home::{Home, is_installed, postgres, request, start};
+use super::home::{Home, is_installed, place_on, postgres, request, start};
 use crate::promise::{must_name, storage};
 
 fn promise_with(home: &Home, name: &str, settings: &[(&str, &str)]) -> Promise {
@@ -111,18 +111,7 @@ fn what_a_role_has_of_its_own_is_in_force_for_its_clients() {
         Some(600),
     );
 
-    let socket = directories.data.join("run").display().to_string();
-    let password = std::fs::read_to_string(directories.data.join("password")).unwrap();
-    let password = password.trim();
-    let url = format!("postgres://spindle:{password}@localhost/postgres?host={socket}");
-    let schema = Schema {
-        address: Address::parse(&url).unwrap(),
-        password_variable: None,
-        password: None,
-        kind: SchemaKind::Schema,
-        name: "spindle_test_2".to_owned(),
-        token: "ours".to_owned(),
-    };
+    let schema = place_on(&directories, SchemaKind::Schema, "spindle_test_2");
     let schema = schema.with_password().unwrap();
     let foreign = remote_server(Scheme::Postgres);
     foreign.make(&schema).unwrap();

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use spindle_engines::sql::foreign::reload;
 use spindle_engines::sql::{
-    Address, Purpose, RunningServer, Schema, SchemaGone, SchemaKind, Scheme, Stop, remote_server,
+    Purpose, RunningServer, SchemaGone, SchemaKind, Scheme, Stop, remote_server,
 };
 
 use spindle_workload::sql::Dialect;
 
-use super::home::{Home, is_installed, postgres, request, start};
+use super::home::{Home, is_installed, place_on, postgres, request, start};
 use crate::loads::workload;
 
 fn prepared(running: &dyn RunningServer) -> Vec<String> {
@@ -34,12 +34,6 @@ fn nothing_of_a_load_and_its_trials_stays_on_an_existing_server() {
     let directories = home.directories("made");
     postgres().create(&request, &directories).unwrap();
     let running = start(&request, &directories);
-    let socket = directories.data.join("run").display().to_string();
-    let password = std::fs::read_to_string(directories.data.join("password")).unwrap();
-    let url = format!(
-        "postgres://spindle:{}@localhost/postgres?host={socket}",
-        password.trim()
-    );
     let mut others = running.connect().unwrap();
     others.run("create table theirs (a integer)").unwrap();
     others
@@ -47,14 +41,7 @@ fn nothing_of_a_load_and_its_trials_stays_on_an_existing_server() {
         .unwrap();
     let server = remote_server(Scheme::Postgres);
     for kind in [SchemaKind::Schema, SchemaKind::Database] {
-        let schema = Schema {
-            address: Address::parse(&url).unwrap(),
-            password_variable: None,
-            password: None,
-            kind,
-            name: "spindle_test_1".to_owned(),
-            token: "ours".to_owned(),
-        };
+        let schema = place_on(&directories, kind, "spindle_test_1");
         let schema = schema.with_password().unwrap();
         let loaded = |load: &str| {
             let workload = workload(Dialect::Postgres, load, "select 1;");

@@ -7,11 +7,9 @@ use spindle_engines::ErrorKind;
 use spindle_engines::database::RemoteDatabase;
 use spindle_engines::engine::Engine;
 use spindle_engines::sql::foreign::copy_again;
-use spindle_engines::sql::{
-    Address, Copying, Purpose, Schema, SchemaGone, SchemaKind, Scheme, Stop, remote_server,
-};
+use spindle_engines::sql::{Copying, Purpose, SchemaGone, SchemaKind, Scheme, Stop, remote_server};
 
-use super::home::{Home, is_installed, postgres, request, start, workload};
+use super::home::{Home, is_installed, place_on, postgres, request, start, workload};
 
 #[test]
 fn a_database_is_copied_from_a_loaded_one_and_dropped_only_by_its_marks() {
@@ -23,21 +21,8 @@ fn a_database_is_copied_from_a_loaded_one_and_dropped_only_by_its_marks() {
     let directories = home.directories("made");
     postgres().create(&request, &directories).unwrap();
     let running = start(&request, &directories);
-    let socket = directories.data.join("run").display().to_string();
-    let password = std::fs::read_to_string(directories.data.join("password")).unwrap();
-    let url = format!(
-        "postgres://spindle:{}@localhost/postgres?host={socket}",
-        password.trim()
-    );
     let schema = |name: &str| {
-        let schema = Schema {
-            address: Address::parse(&url).unwrap(),
-            password_variable: None,
-            password: None,
-            kind: SchemaKind::Database,
-            name: name.to_owned(),
-            token: "ours".to_owned(),
-        };
+        let schema = place_on(&directories, SchemaKind::Database, name);
         schema.with_password().unwrap()
     };
     let (loaded, copy) = (schema("spindle_test_1_loaded"), schema("spindle_test_1"));
