@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::{fail, print};
+use crate::import::error::ImportError;
 use crate::import::log::{self, AskedLog, LogForm};
 use crate::import::{self, Asked};
 
@@ -78,7 +79,7 @@ pub(super) struct LogOptions {
 }
 
 impl LogOptions {
-    fn import(&self, form: LogForm) -> Result<String, String> {
+    fn import(&self, form: LogForm) -> Result<String, ImportError> {
         log::log(&AskedLog {
             form,
             file: &self.file,
@@ -132,6 +133,6 @@ pub(super) fn carry_out(asked: &Import) -> ExitCode {
     };
     match told {
         Ok(text) => print(&text),
-        Err(reason) => fail(&reason),
+        Err(error) => fail(&error.to_string()),
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use spindle_text::files;
 
+use super::error::{BadExport, ImportError};
 use super::mix::Counted;
 
 /// No larger file is read, bytes.
@@ -13,18 +14,22 @@ const BYTES_MAX: u64 = 256 << 20;
 ///
 /// # Errors
 /// The file cannot be read, or is not such a one, with the line.
-pub fn statements(path: &Path) -> Result<Vec<Counted>, String> {
-    let name = path.display();
-    let text = files::read_text(path, BYTES_MAX)
-        .map_err(|error| format!("cannot read {name}: {error}"))?;
-    of_text(&text).map_err(|mistake| format!("{name}{mistake}"))
+pub fn statements(path: &Path) -> Result<Vec<Counted>, ImportError> {
+    let text = files::read_text(path, BYTES_MAX).map_err(|source| ImportError::NotRead {
+        path: path.to_owned(),
+        source,
+    })?;
+    of_text(&text).map_err(|mistake| ImportError::Export {
+        path: path.to_owned(),
+        mistake,
+    })
 }
 
-fn of_text(text: &str) -> Result<Vec<Counted>, String> {
+fn of_text(text: &str) -> Result<Vec<Counted>, BadExport> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
-    let broken = |error: csv::Error| {
-        let line = error.position().map_or(1, csv::Position::line);
-        format!(":{line}: {error}")
+    let broken = |error: csv::Error| BadExport {
+        line: error.position().map_or(1, csv::Position::line),
+        what: error.to_string(),
     };
     let header = reader.headers().map_err(broken)?.clone();
     let place = |names: &[&str]| {
@@ -32,11 +37,12 @@ fn of_text(text: &str) -> Result<Vec<Counted>, String> {
         columns.position(|column| names.contains(&column.trim()))
     };
     let needed = |names: &[&str]| {
-        place(names).ok_or_else(|| {
-            format!(
-                ":1: there is no column {}: write the file by \\copy (select * from pg_stat_statements) to 'FILE' csv header",
+        place(names).ok_or_else(|| BadExport {
+            line: 1,
+            what: format!(
+                "there is no column {}: write the file by \\copy (select * from pg_stat_statements) to 'FILE' csv header",
                 names[0]
-            )
+            ),
         })
     };
     let (query, calls) = (needed(&["query"])?, needed(&["calls"])?);
@@ -53,7 +59,10 @@ fn of_text(text: &str) -> Result<Vec<Counted>, String> {
             let field = record.get(column).unwrap_or_default();
             let number = field.parse::<f64>().ok();
             let number = number.filter(|number| number.is_finite() && *number >= 0.0);
-            number.ok_or_else(|| format!(":{line}: {field:.40?} is no number that a server counts"))
+            number.ok_or_else(|| BadExport {
+                line,
+                what: format!("{field:.40?} is no number that a server counts"),
+            })
         };
         let is_top = top.is_none_or(|top| record.get(top) != Some("f"));
         if is_top {
@@ -81,7 +90,7 @@ mod tests {
             time_ms: 1.5,
             rows: 7.0,
         };
-        assert_eq!(of_text(text), Ok(vec![counted]));
+        assert_eq!(of_text(text).unwrap(), [counted]);
     }
 
     #[test]
@@ -102,7 +111,7 @@ mod tests {
                 ":2: \"NaN\" is no number",
             ),
         ] {
-            let found = of_text(text).unwrap_err();
+            let found = of_text(text).unwrap_err().to_string();
             assert!(found.starts_with(told), "{found}");
         }
     }

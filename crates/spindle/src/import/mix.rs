@@ -9,6 +9,7 @@ use spindle_text::section::TextFile;
 use spindle_workload::sql::Dialect;
 use spindle_workload::{Kind, MadeFor, ScriptSettings};
 
+use super::error::LeftOut;
 use super::sample::{Sampled, sample};
 use super::statement::{Statement, Verb, read};
 use super::table::Tables;
@@ -59,7 +60,7 @@ pub struct Left {
     /// Its text.
     pub text: String,
     /// Why.
-    pub why: String,
+    pub why: LeftOut,
     /// Its calls and its time, as shares of all.
     pub share: Share,
 }
@@ -135,7 +136,7 @@ pub fn mix(counted: Vec<Counted>, dialect: Dialect, tables: &mut dyn Tables) -> 
         by_weight.then_with(|| a.text.cmp(&b.text))
     });
     let (mut taken, mut left) = (Vec::new(), Vec::new());
-    let leave = |each: &Counted, why: String| Left {
+    let leave = |each: &Counted, why: LeftOut| Left {
         text: each.text.clone(),
         why,
         share: share(each),
@@ -143,7 +144,7 @@ pub fn mix(counted: Vec<Counted>, dialect: Dialect, tables: &mut dyn Tables) -> 
     for (place, each) in others.iter().enumerate() {
         let found = match place < STATEMENTS_MAX {
             true => take(each, dialect, tables),
-            false => Err(format!("{STATEMENTS_MAX} others have more calls or time")),
+            false => Err(LeftOut::TooMany(STATEMENTS_MAX)),
         };
         match found {
             Ok((statement, sampled)) => taken.push(Taken {
@@ -157,8 +158,11 @@ pub fn mix(counted: Vec<Counted>, dialect: Dialect, tables: &mut dyn Tables) -> 
     }
     let (inside, alone) = parted(taken, commits);
     if inside.is_empty() {
-        let why = "no statement of the mix is within a transaction";
-        left.extend(around.iter().map(|each| leave(each, why.to_owned())));
+        left.extend(
+            around
+                .iter()
+                .map(|each| leave(each, LeftOut::NothingWithin)),
+        );
     }
     left.sort_by(|a, b| b.share.calls.total_cmp(&a.share.calls));
     let doubts = inside.iter().chain(&alone);
@@ -192,7 +196,7 @@ fn take(
     counted: &Counted,
     dialect: Dialect,
     tables: &mut dyn Tables,
-) -> Result<(Statement, Sampled), String> {
+) -> Result<(Statement, Sampled), LeftOut> {
     let statement = read(&counted.text, dialect)?;
     let rows = counted.rows / counted.calls.max(1.0);
     let sampled = sample(&statement, rows, dialect, tables)?;
@@ -202,7 +206,7 @@ fn take(
 }
 
 /// The statements of a script as they will be prepared.
-fn as_script(text: &str, dialect: Dialect) -> Result<Vec<String>, String> {
+fn as_script(text: &str, dialect: Dialect) -> Result<Vec<String>, LeftOut> {
     let settings = ScriptSettings {
         scripts: vec![TextFile {
             name: "script".to_owned(),
@@ -221,11 +225,15 @@ fn as_script(text: &str, dialect: Dialect) -> Result<Vec<String>, String> {
         dialect: Some(dialect),
     };
     let checked = settings.check(&made_for);
-    checked.map_err(|refusal| format!("no script can hold it: {}", refusal.label))?;
+    checked.map_err(|refusal| {
+        LeftOut::Statement(format!("no script can hold it: {}", refusal.label).into())
+    })?;
     let statements = settings.make(&made_for).in_sql(0).statements(dialect);
     match statements.len() {
         1 => Ok(statements),
-        _ => Err("in a script it is not one statement".to_owned()),
+        _ => Err(LeftOut::Statement(
+            "in a script it is not one statement".into(),
+        )),
     }
 }
 

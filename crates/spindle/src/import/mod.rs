@@ -4,6 +4,7 @@
 //! it, and `told` says what is covered and what is not. A server is only read. `log` makes recordings of logs.
 
 mod column;
+pub mod error;
 mod exported;
 mod harmless;
 pub mod log;
@@ -14,16 +15,16 @@ mod statement;
 mod table;
 mod told;
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use spindle_engines::EngineError;
 use spindle_engines::sql::{Address, Reader, Scheme, remote_server};
 use spindle_text::files::Directory;
 use spindle_text::plain::one_line;
 use spindle_workload::sql::Dialect;
 
 use crate::ask::draft::{Draft, Section, quoted};
+use error::ImportError;
 use mix::{Counted, Mix, mix};
 use postgres::PostgresTables;
 use table::{NoTables, Tables};
@@ -54,8 +55,8 @@ pub struct Asked<'a> {
 /// Makes a mix of what `pg_stat_statements` has counted; what it covers, for people.
 ///
 /// # Errors
-/// Why there is none, for people; nothing was written then.
-pub fn pg_stat_statements(asked: &Asked<'_>) -> Result<String, String> {
+/// Why there is none; nothing was written then.
+pub fn pg_stat_statements(asked: &Asked<'_>) -> Result<String, ImportError> {
     with_room(|| {
         let of_server = match is_address(asked.source) {
             true => Some(asked.source),
@@ -86,11 +87,13 @@ fn is_address(source: &str) -> bool {
 }
 
 /// Texts of strangers may have much within each other: they are read where there is room on the stack.
-fn with_room(import: impl FnOnce() -> Result<String, String> + Send) -> Result<String, String> {
+fn with_room(
+    import: impl FnOnce() -> Result<String, ImportError> + Send,
+) -> Result<String, ImportError> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
         let started = thread.spawn_scoped(scope, import);
-        let ended = started.map_err(|error| format!("no thread can be started: {error}"))?;
+        let ended = started.map_err(ImportError::NoThread)?;
         ended
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -108,19 +111,17 @@ fn made(
     dialect: Dialect,
     source: &str,
     tables: &mut dyn Tables,
-) -> Result<MadeMix, String> {
+) -> Result<MadeMix, ImportError> {
     if counted.is_empty() {
-        return Err(format!(
-            "no statement was counted in {source}: let the load run first"
-        ));
+        return Err(ImportError::NothingCounted(source.to_owned()));
     }
     let totals = Totals::of(&counted);
     let mix = mix(counted, dialect, tables);
     match mix.scripts.is_empty() {
-        true => Err(format!(
-            "no statement of {source} can be carried out:\n{}",
-            told::left(&mix)
-        )),
+        true => Err(ImportError::AllLeftOut {
+            origin: source.to_owned(),
+            left: told::left(&mix),
+        }),
         false => Ok(MadeMix {
             mix,
             totals,
@@ -135,8 +136,7 @@ fn finish(
     asked: &Asked<'_>,
     source: &str,
     size_bytes: Option<u64>,
-) -> Result<String, String> {
-    let out = asked.out.display();
+) -> Result<String, ImportError> {
     let load: Vec<String> = asked
         .load
         .iter()
@@ -148,7 +148,7 @@ fn finish(
     let files = scripts.map(|script| (script.name.as_str(), script.text.as_str()));
     for (name, text) in files.chain([(EXPERIMENT, experiment.as_str())]) {
         let written = directory.write(name, text);
-        written.map_err(|error| format!("cannot write {name} in {out}: {error}"))?;
+        written.map_err(|error| not_written(name, asked.out, error))?;
     }
     Ok(told::told(
         &made.mix,
@@ -162,21 +162,32 @@ fn finish(
 
 /// Makes the directory that an import goes to. Its files hold values of the server's tables, which not everyone may see
 /// who may log in here.
-fn make_directory(out: &Path) -> Result<Directory, String> {
-    let name = out.display();
+fn make_directory(out: &Path) -> Result<Directory, ImportError> {
     let made = Directory::make_new(out).map(Directory::private);
-    made.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => {
-            format!("{name} is there already: name another directory with --out")
-        }
-        _ => format!("cannot make {name}: {error}"),
+    made.map_err(|source| match source.kind() {
+        ErrorKind::AlreadyExists => ImportError::AlreadyThere(out.to_owned()),
+        _ => ImportError::NotMade {
+            path: out.to_owned(),
+            source,
+        },
     })
 }
 
-fn absolute(file: &str) -> Result<String, String> {
-    let path = std::path::absolute(file).map_err(|error| format!("{file}: {error}"))?;
+fn not_written(name: &str, out: &Path, source: io::Error) -> ImportError {
+    ImportError::NotWritten {
+        name: name.to_owned(),
+        out: out.to_owned(),
+        source,
+    }
+}
+
+fn absolute(file: &str) -> Result<String, ImportError> {
+    let path = std::path::absolute(file).map_err(|source| ImportError::NotFound {
+        file: file.to_owned(),
+        source,
+    })?;
     let text = path.to_str().map(str::to_owned);
-    text.ok_or_else(|| format!("the name of {} is not UTF-8", path.display()))
+    text.ok_or(ImportError::NotUtf8(path))
 }
 
 /// The experiment file: the mix, on a database that is made here.
@@ -241,16 +252,13 @@ fn experiment(made: &MadeMix, load: &[String], source: &str, size_bytes: Option<
 type Server = (Address, Box<dyn Reader>);
 
 /// Connects to a server that speaks this, to read.
-fn connect(url: &str, scheme: Scheme, password_env: Option<&str>) -> Result<Server, String> {
-    let wrong = |error: EngineError| format!("the address cannot be used: {error}");
-    let address = Address::complete(url).map_err(wrong)?;
+fn connect(url: &str, scheme: Scheme, password_env: Option<&str>) -> Result<Server, ImportError> {
+    let address = Address::complete(url).map_err(ImportError::Address)?;
     if address.scheme != scheme {
-        return Err(format!("{address} is another kind of server"));
+        return Err(ImportError::OtherServer(address));
     }
-    let told = |error: EngineError| error.to_string();
-    let password = address.find_password(password_env).map_err(told)?;
-    let server = remote_server(address.scheme);
-    let reader = server.reader(&address, password.as_ref()).map_err(told)?;
+    let password = address.find_password(password_env)?;
+    let reader = remote_server(address.scheme).reader(&address, password.as_ref())?;
     Ok((address, reader))
 }
 

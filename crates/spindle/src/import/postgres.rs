@@ -9,6 +9,7 @@ use spindle_workload::SessionError;
 use spindle_workload::sql::Row;
 
 use super::column::{Column, Kind};
+use super::error::{ImportError, LeftOut};
 use super::mix::Counted;
 use super::statement::TEXT_BYTES_MAX;
 use super::table::{Known, Table, Tables};
@@ -20,19 +21,15 @@ const HOME: &str = "select quote_ident(n.nspname)::text from pg_extension e \
 /// The statements of this database.
 ///
 /// # Errors
-/// Why they are not told, in words.
-pub fn statements(connection: &mut dyn Reader) -> Result<Vec<Counted>, String> {
-    let failed = |error: SessionError| error.to_string();
-    let home = texts(connection, HOME).map_err(failed)?.pop();
-    let home = home.ok_or(
-        "the extension pg_stat_statements is not in this database: add it to shared_preload_libraries, restart, create \
-         extension pg_stat_statements, and let the load run for a while",
-    )?;
+/// Why they are not told.
+pub fn statements(connection: &mut dyn Reader) -> Result<Vec<Counted>, ImportError> {
+    let home = texts(connection, HOME)?.pop();
+    let home = home.ok_or(ImportError::NoExtension)?;
     let asked = format!(
         "select attname::text from pg_attribute where attrelid = '{}.pg_stat_statements'::regclass and attnum > 0",
         home.replace('\'', "''")
     );
-    let columns = texts(connection, &asked).map_err(failed)?;
+    let columns = texts(connection, &asked)?;
     let has = |name: &str| columns.iter().any(|column| column == name);
     let time = match has("total_exec_time") {
         true => "total_exec_time",
@@ -56,7 +53,7 @@ pub fn statements(connection: &mut dyn Reader) -> Result<Vec<Counted>, String> {
         });
         Ok(())
     });
-    told.map_err(failed)?;
+    told?;
     Ok(found)
 }
 
@@ -233,30 +230,27 @@ fn text(text: &str) -> String {
 }
 
 impl Tables for PostgresTables<'_> {
-    fn table(&mut self, name: &[String]) -> Result<Option<Rc<Table>>, String> {
+    fn table(&mut self, name: &[String]) -> Result<Option<Rc<Table>>, LeftOut> {
         if let Some(known) = self.tables.get(name) {
             return Ok(known.clone());
         }
-        let found = self.look_up(name).map_err(|error| error.to_string())?;
+        let found = self.look_up(name)?;
         self.tables.insert(name.to_vec(), found.clone());
         Ok(found)
     }
 
-    fn column(&mut self, table: &Table, place: usize) -> Result<Option<Column>, String> {
+    fn column(&mut self, table: &Table, place: usize) -> Result<Option<Column>, LeftOut> {
         let key = (table.name.clone(), place);
         if let Some(known) = self.columns.get(&key) {
             return Ok(known.clone());
         }
-        let found = self
-            .values(table, place)
-            .map_err(|error| error.to_string())?;
+        let found = self.values(table, place)?;
         self.columns.insert(key, found.clone());
         Ok(found)
     }
 
-    fn check(&mut self, statements: &[String]) -> Result<(), String> {
+    fn check(&mut self, statements: &[String]) -> Result<(), LeftOut> {
         let prepared = self.connection.check(statements);
-        prepared
-            .map_err(|error| format!("the server does not take it with these parameters: {error}"))
+        prepared.map_err(LeftOut::Refused)
     }
 }

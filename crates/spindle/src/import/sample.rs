@@ -7,6 +7,7 @@ use std::rc::Rc;
 use spindle_workload::sql::Dialect;
 
 use super::column::{Column, Drawn, End, Kind};
+use super::error::LeftOut;
 use super::statement::{ColumnName, Place, Role, Statement, VARIABLE, Verb};
 use super::table::{Table, Tables};
 
@@ -29,13 +30,13 @@ pub struct Sampled {
 /// Draws values for all parameters; `rows` are the rows that a call found or changed, on average.
 ///
 /// # Errors
-/// Why the statement is left out, in words.
+/// Why the statement is left out.
 pub fn sample(
     statement: &Statement,
     rows: f64,
     dialect: Dialect,
     tables: &mut dyn Tables,
-) -> Result<Sampled, String> {
+) -> Result<Sampled, LeftOut> {
     let mut known = Vec::new();
     if !statement.parameters.is_empty() {
         for relation in &statement.relations {
@@ -85,13 +86,17 @@ struct Sampler<'a> {
     fresh: BTreeSet<usize>,
 }
 
+fn no_keys(of: &str) -> LeftOut {
+    LeftOut::Values(format!("no new keys can be made for {of}"))
+}
+
 fn variable(number: usize) -> String {
     format!("{VARIABLE}{}", number + 1)
 }
 
 impl Sampler<'_> {
     /// The column that a name means.
-    fn find(&mut self, name: &ColumnName) -> Result<Column, String> {
+    fn find(&mut self, name: &ColumnName) -> Result<Column, LeftOut> {
         let matching = self.known.iter().filter(|(alias, _)| {
             let qualifier = name.qualifier.as_ref();
             qualifier.is_none_or(|qualifier| qualifier == alias)
@@ -100,24 +105,27 @@ impl Sampler<'_> {
             .filter_map(|(_, table)| Some((Rc::clone(table), table.place(&name.name)?)))
             .next();
         let Some((table, place)) = found else {
-            return Err(format!("no column {} is known in its tables", name.name));
+            return Err(LeftOut::Values(format!(
+                "no column {} is known in its tables",
+                name.name
+            )));
         };
         self.values(&table, place)
     }
 
-    fn values(&mut self, table: &Table, place: usize) -> Result<Column, String> {
+    fn values(&mut self, table: &Table, place: usize) -> Result<Column, LeftOut> {
         let column = self.tables.column(table, place)?;
         let name = &table.columns[place].name;
         column.ok_or_else(|| {
-            format!(
+            LeftOut::Values(format!(
                 "nothing is known of the values of {}.{name}: run ANALYZE there, or grant select on it",
                 table.name
-            )
+            ))
         })
     }
 
     /// Of each unique index whose columns are all given by parameters, one column gets a value that no row has.
-    fn find_fresh(&mut self) -> Result<(), String> {
+    fn find_fresh(&mut self) -> Result<(), LeftOut> {
         let inserted = self.inserted();
         if self.statement.verb != Verb::Insert || self.statement.forgives_doubles {
             return Ok(());
@@ -141,7 +149,7 @@ impl Sampler<'_> {
                 .or_else(|| of(|kind| *kind == Kind::Uuid))
                 .or_else(|| of(|kind| *kind == Kind::Text));
             let Some(place) = place else {
-                return Err(format!("no new keys can be made for {}", table.name));
+                return Err(no_keys(&table.name));
             };
             self.fresh.insert(place);
         }
@@ -166,7 +174,7 @@ impl Sampler<'_> {
     }
 
     /// Draws pairs of parameters that are both ends of a range of one column.
-    fn ranges(&mut self, given: &mut [Option<Drawn>]) -> Result<(), String> {
+    fn ranges(&mut self, given: &mut [Option<Drawn>]) -> Result<(), LeftOut> {
         let statement = self.statement;
         let begins = statement.parameters.iter().enumerate();
         for (from, role) in begins {
@@ -216,24 +224,27 @@ impl Sampler<'_> {
         (!statement.is_aggregate && !is_cut).then_some(self.rows.max(1.0))
     }
 
-    fn must_have_values(&self, column: &Column) -> Result<(), String> {
+    fn must_have_values(&self, column: &Column) -> Result<(), LeftOut> {
         match column.has_values() {
             true => Ok(()),
-            false => Err(format!("no values of {} are known", column.name)),
+            false => Err(LeftOut::Values(format!(
+                "no values of {} are known",
+                column.name
+            ))),
         }
     }
 
-    fn draw(&mut self, number: usize) -> Result<Drawn, String> {
+    fn draw(&mut self, number: usize) -> Result<Drawn, LeftOut> {
         let name = variable(number);
         let plain = |given: &str| Drawn {
             sets: Vec::new(),
             given: given.to_owned(),
         };
         let Some(role) = &self.statement.parameters[number] else {
-            return Err(format!(
+            return Err(LeftOut::Values(format!(
                 "what its parameter {} is compared with is not known",
                 number + 1
-            ));
+            )));
         };
         match role {
             Role::Equal(column) => {
@@ -260,7 +271,7 @@ impl Sampler<'_> {
         }
     }
 
-    fn one_end(&mut self, column: &ColumnName, end: End, name: &str) -> Result<Drawn, String> {
+    fn one_end(&mut self, column: &ColumnName, end: End, name: &str) -> Result<Drawn, LeftOut> {
         let column = self.find(column)?;
         self.must_have_values(&column)?;
         self.doubts.extend(column.doubt());
@@ -271,7 +282,7 @@ impl Sampler<'_> {
         })
     }
 
-    fn among(&mut self, column: &ColumnName, name: &str) -> Result<Drawn, String> {
+    fn among(&mut self, column: &ColumnName, name: &str) -> Result<Drawn, LeftOut> {
         let column = self.find(column)?;
         self.must_have_values(&column)?;
         self.doubts.extend(column.doubt());
@@ -298,18 +309,20 @@ impl Sampler<'_> {
         }
     }
 
-    fn inserted_value(&mut self, role: &Role, name: &str) -> Result<Drawn, String> {
+    fn inserted_value(&mut self, role: &Role, name: &str) -> Result<Drawn, LeftOut> {
         let place = self.inserted_place(role);
         let first = self.known.first().cloned();
         let (Some(place), Some((_, table))) = (place, first) else {
-            return Err("the columns that it fills are not known".to_owned());
+            return Err(LeftOut::Values(
+                "the columns that it fills are not known".to_owned(),
+            ));
         };
         let column = self.values(&table, place)?;
         match self.fresh.contains(&place) {
             false => Ok(self.written(&column, name)),
             true => column
                 .fresh(name, self.dialect)
-                .ok_or_else(|| format!("no new keys can be made for {}", column.name)),
+                .ok_or_else(|| no_keys(&column.name)),
         }
     }
 }

@@ -15,7 +15,10 @@ use sqlparser::dialect::{Dialect as Grammar, MySqlDialect, PostgreSqlDialect};
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
 
+use super::error::LeftOut;
 use super::harmless::{is_aggregate, is_harmless};
+use spindle_text::quantity::size;
+use std::borrow::Cow;
 
 /// Longer texts are left out, bytes.
 pub const TEXT_BYTES_MAX: usize = 16 << 10;
@@ -151,23 +154,24 @@ impl Statement {
 /// Reads a statement.
 ///
 /// # Errors
-/// Why it is left out, in words.
-pub fn read(text: &str, dialect: Dialect) -> Result<Statement, String> {
+/// Why it is left out.
+pub fn read(text: &str, dialect: Dialect) -> Result<Statement, LeftOut> {
+    let too_long = || out(format!("it is longer than {}", size(TEXT_BYTES_MAX as u64)));
     if text.len() > TEXT_BYTES_MAX {
-        return Err(format!("it is longer than {} KiB", TEXT_BYTES_MAX >> 10));
+        return Err(too_long());
     }
     let is_control = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\r' | '\t');
     if text.contains(is_control) {
-        return Err("it has control characters".to_owned());
+        return Err(out("it has control characters"));
     }
     if text.contains("/*!") || text.contains("/*M!") {
-        return Err("it has a comment that the server carries out".to_owned());
+        return Err(out("it has a comment that the server carries out"));
     }
     let grammar: &dyn Grammar = match dialect {
         Dialect::MariaDb => &MySqlDialect {},
         Dialect::Postgres | Dialect::Sqlite => &PostgreSqlDialect {},
     };
-    let not_understood = |error: String| format!("it is not understood: {error}");
+    let not_understood = |error: String| out(format!("it is not understood: {error}"));
     let tokens = Tokenizer::new(grammar, text)
         .with_unescape(false)
         .tokenize_with_location()
@@ -179,14 +183,14 @@ pub fn read(text: &str, dialect: Dialect) -> Result<Statement, String> {
         .parse_statements()
         .map_err(|error| not_understood(error.to_string()))?;
     let [parsed] = &parsed[..] else {
-        return Err("it is not one statement".to_owned());
+        return Err(out("it is not one statement"));
     };
     let verb = match parsed {
         Parsed::Query(_) => Verb::Select,
         Parsed::Insert(_) => Verb::Insert,
         Parsed::Update(_) => Verb::Update,
         Parsed::Delete(_) => Verb::Delete,
-        _ => return Err("it is neither SELECT nor INSERT, UPDATE or DELETE".to_owned()),
+        _ => return Err(out("it is neither SELECT nor INSERT, UPDATE or DELETE")),
     };
     let mut look = Look {
         dialect,
@@ -227,7 +231,7 @@ type Places = BTreeMap<(u64, u64), usize>;
 
 /// The text in parts, without comments, and as scripts have it: a colon alone is no variable there. Also where its
 /// parameters stand, and how many there are.
-fn parts_of(text: &str, tokens: &[TokenWithSpan]) -> Result<(Vec<Part>, Places, usize), String> {
+fn parts_of(text: &str, tokens: &[TokenWithSpan]) -> Result<(Vec<Part>, Places, usize), LeftOut> {
     let offsets = offsets(text, tokens);
     let (mut parts, mut places, mut count) = (Vec::new(), Places::new(), 0);
     let ends = offsets.iter().skip(1).copied().chain([text.len()]);
@@ -241,7 +245,7 @@ fn parts_of(text: &str, tokens: &[TokenWithSpan]) -> Result<(Vec<Part>, Places, 
                     None => None,
                 };
                 let number = number.filter(|number| *number < 1000);
-                let number = number.ok_or_else(|| format!("it has a parameter {name:?}"))?;
+                let number = number.ok_or_else(|| out(format!("it has a parameter {name:?}")))?;
                 count = count.max(number + 1);
                 let Location { line, column } = token.span.start;
                 places.insert((line, column), number);
@@ -253,12 +257,12 @@ fn parts_of(text: &str, tokens: &[TokenWithSpan]) -> Result<(Vec<Part>, Places, 
             ) => " ",
             Token::SemiColon if text[end..].trim().is_empty() => "",
             Token::SemiColon | Token::Backslash | Token::Assignment => {
-                return Err(format!("it has {written:?} in an odd place"));
+                return Err(out(format!("it has {written:?} in an odd place")));
             }
             Token::Colon => "\\:",
             Token::EOF => "",
             _ if written.contains(&format!(":{VARIABLE}")) || written.contains(":chance") => {
-                return Err("a quoted text looks like a variable of scripts".to_owned());
+                return Err(out("a quoted text looks like a variable of scripts"));
             }
             _ => written,
         };
@@ -314,11 +318,15 @@ struct Look {
 /// What a parameter is for that meets a column.
 type OfColumn = fn(ColumnName) -> Role;
 
-/// Why a statement is left out.
-type Reason = Box<String>;
+/// Why a statement is left out; boxed, as it is handed through every part of a statement.
+type Reason = Box<LeftOut>;
 
-fn leave(reason: impl Into<String>) -> ControlFlow<Reason> {
-    ControlFlow::Break(Box::new(reason.into()))
+fn out(reason: impl Into<Cow<'static, str>>) -> LeftOut {
+    LeftOut::Statement(reason.into())
+}
+
+fn leave(reason: impl Into<Cow<'static, str>>) -> ControlFlow<Reason> {
+    ControlFlow::Break(Box::new(out(reason)))
 }
 
 impl Look {
@@ -738,7 +746,7 @@ mod tests {
         ] {
             match read(text, Dialect::Postgres) {
                 Ok(read) => panic!("{text}: {read:?}"),
-                Err(said) => assert!(said.contains(why), "{text}: {said}"),
+                Err(said) => assert!(said.to_string().contains(why), "{text}: {said}"),
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::column::{Column, Kind};
+use super::error::LeftOut;
 
 /// A column, without its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,29 +41,29 @@ pub trait Tables {
     /// A table by the parts of its name; `None`: it is not known.
     ///
     /// # Errors
-    /// Why that cannot be known now, in words; so for the others.
-    fn table(&mut self, name: &[String]) -> Result<Option<Rc<Table>>, String>;
+    /// Why that cannot be known now; so for the others.
+    fn table(&mut self, name: &[String]) -> Result<Option<Rc<Table>>, LeftOut>;
 
     /// What is known of the values of a column; `None`: nothing.
-    fn column(&mut self, table: &Table, place: usize) -> Result<Option<Column>, String>;
+    fn column(&mut self, table: &Table, place: usize) -> Result<Option<Column>, LeftOut>;
 
     /// Looks whether the server takes a statement, without carrying it out.
-    fn check(&mut self, statements: &[String]) -> Result<(), String>;
+    fn check(&mut self, statements: &[String]) -> Result<(), LeftOut>;
 }
 
 /// There is no server to ask.
 pub struct NoTables;
 
 impl Tables for NoTables {
-    fn table(&mut self, _: &[String]) -> Result<Option<Rc<Table>>, String> {
-        Err("its parameters cannot be sampled without the server's statistics: add --statistics URL".to_owned())
+    fn table(&mut self, _: &[String]) -> Result<Option<Rc<Table>>, LeftOut> {
+        Err(LeftOut::NoStatistics)
     }
 
-    fn column(&mut self, _: &Table, _: usize) -> Result<Option<Column>, String> {
+    fn column(&mut self, _: &Table, _: usize) -> Result<Option<Column>, LeftOut> {
         Ok(None)
     }
 
-    fn check(&mut self, _: &[String]) -> Result<(), String> {
+    fn check(&mut self, _: &[String]) -> Result<(), LeftOut> {
         Ok(())
     }
 }

@@ -111,9 +111,9 @@ fn shares(share: Share) -> String {
 
 /// What is not in a mix, by reasons.
 pub fn left(mix: &Mix) -> String {
-    let mut reasons: BTreeMap<&str, Vec<&Left>> = BTreeMap::new();
+    let mut reasons: BTreeMap<String, Vec<&Left>> = BTreeMap::new();
     for each in &mix.left {
-        reasons.entry(&each.why).or_default().push(each);
+        reasons.entry(each.why.to_string()).or_default().push(each);
     }
     let sum = |of: &[&Left]| {
         of.iter().fold(Share::default(), |sum, each| Share {
@@ -121,7 +121,7 @@ pub fn left(mix: &Mix) -> String {
             time: sum.time + each.share.time,
         })
     };
-    let mut reasons: Vec<(&str, Share, Vec<&Left>)> = reasons
+    let mut reasons: Vec<(String, Share, Vec<&Left>)> = reasons
         .into_iter()
         .map(|(why, of)| (why, sum(&of), of))
         .collect();

@@ -14,17 +14,17 @@ mod tests;
 mod told;
 mod wording;
 
-use std::io::{BufReader, ErrorKind, Write as _};
+use std::io::{BufReader, Write as _};
 use std::path::Path;
 
 use spindle_text::files::{self, Directory};
 use spindle_text::plain::one_line;
-use spindle_text::quantity::size;
 use spindle_workload::replay::recording;
 use spindle_workload::sql::Dialect;
 
+use super::error::ImportError;
 use super::told::EXPERIMENT;
-use super::{SIZE_BYTES, absolute, make_directory};
+use super::{SIZE_BYTES, absolute, make_directory, not_written};
 use crate::ask::draft::{Draft, Section, quoted};
 use lines::Lines;
 use recorder::{Made, Recorder};
@@ -90,10 +90,13 @@ pub struct AskedLog<'a> {
 /// Makes a recording of a log; what it covers, for people.
 ///
 /// # Errors
-/// Why there is none, for people; nothing was written then.
-pub fn log(asked: &AskedLog<'_>) -> Result<String, String> {
-    let name = asked.file.display();
-    let unread = |error: std::io::Error| format!("cannot read {name}: {error}");
+/// Why there is none; nothing was written then.
+pub fn log(asked: &AskedLog<'_>) -> Result<String, ImportError> {
+    let path = asked.file.to_path_buf();
+    let unread = |source: std::io::Error| ImportError::NotRead {
+        path: path.clone(),
+        source,
+    };
     let file = files::open_named(asked.file).map_err(unread)?;
     let mut recorder = Recorder::new(asked.form.dialect(), asked.database);
     let mut lines = Lines::new(BufReader::with_capacity(1 << 20, file));
@@ -106,19 +109,23 @@ pub fn log(asked: &AskedLog<'_>) -> Result<String, String> {
     read.map_err(unread)?;
     let made = recorder
         .finish()
-        .map_err(|reason| format!("{name}: {reason}; {}", asked.form.remedy()))?;
+        .map_err(|reason| ImportError::NothingInLog {
+            path: path.clone(),
+            reason,
+            remedy: asked.form.remedy(),
+        })?;
     if made.bytes() > recording::BYTES_MAX {
-        return Err(format!(
-            "{name}: the recording would have {}, and at most {} are replayed: import a part of the log",
-            size(made.bytes()),
-            size(recording::BYTES_MAX)
-        ));
+        return Err(ImportError::RecordingTooLarge {
+            path,
+            bytes: made.bytes(),
+            bytes_max: recording::BYTES_MAX,
+        });
     }
     write(asked, &made)?;
     Ok(told::told(asked, &made))
 }
 
-fn write(asked: &AskedLog<'_>, made: &Made) -> Result<(), String> {
+fn write(asked: &AskedLog<'_>, made: &Made) -> Result<(), ImportError> {
     let load: Vec<String> = asked
         .load
         .iter()
@@ -127,17 +134,9 @@ fn write(asked: &AskedLog<'_>, made: &Made) -> Result<(), String> {
     let experiment = experiment(asked, made, &load);
     let directory = make_directory(asked.out)?;
     let written = write_recording(&directory, made);
-    written.map_err(|error| wrong(RECORDING, asked.out, &error))?;
+    written.map_err(|error| not_written(RECORDING, asked.out, error))?;
     let written = directory.write(EXPERIMENT, &experiment);
-    written.map_err(|error| wrong(EXPERIMENT, asked.out, &error))
-}
-
-fn wrong(name: &str, out: &Path, error: &std::io::Error) -> String {
-    let reason = match error.kind() {
-        ErrorKind::StorageFull => "there is no room".to_owned(),
-        _ => error.to_string(),
-    };
-    format!("cannot write {name} in {}: {reason}", out.display())
+    written.map_err(|error| not_written(EXPERIMENT, asked.out, error))
 }
 
 fn write_recording(directory: &Directory, made: &Made) -> std::io::Result<()> {

@@ -10,6 +10,7 @@ use spindle_workload::replay::recording::{
 use spindle_workload::replay::{clients_at_once, inlined};
 use spindle_workload::sql::Dialect;
 
+use super::super::error::NothingToReplay;
 use super::wording::{Effect, Reason, judge};
 
 /// Clients that an experiment can have.
@@ -332,13 +333,10 @@ impl<'a> Recorder<'a> {
     /// The recording.
     ///
     /// # Errors
-    /// There is nothing to be replayed, for people.
-    pub fn finish(mut self) -> Result<Made, String> {
+    /// There is nothing to be replayed.
+    pub fn finish(mut self) -> Result<Made, NothingToReplay> {
         if self.is_full() {
-            return Err(format!(
-                "at most {} MiB are replayed, and what was read has more: import a part of the log, or one database",
-                BYTES_MAX >> 20
-            ));
+            return Err(NothingToReplay::TooMuch(BYTES_MAX));
         }
         for number in 0..self.sessions.len() {
             self.end_transaction(number);
@@ -350,7 +348,7 @@ impl<'a> Recorder<'a> {
         let most = databases.iter().max_by_key(|(_, statements)| **statements);
         let most = most.map(|(database, _)| (*database).to_owned());
         let Some(database) = self.database.map(str::to_owned).or(most) else {
-            return Err(self.nothing("no statement that can be replayed"));
+            return Err(self.nothing(None));
         };
         let (mut own, others): (Vec<Session>, Vec<Session>) = std::mem::take(&mut self.sessions)
             .into_iter()
@@ -361,20 +359,16 @@ impl<'a> Recorder<'a> {
         }
         own.retain(|session| !session.transactions.is_empty());
         if own.is_empty() {
-            return Err(self.nothing(&format!(
-                "no statement of the database {database:?} that can be replayed"
-            )));
+            return Err(self.nothing(Some(database)));
         }
         Ok(self.made(own, database))
     }
 
-    fn nothing(&self, what: &str) -> String {
-        match &self.skipped.first {
-            Some((line, reason)) => format!(
-                "{what}; {} lines could not be read, the first is line {line}: {reason}",
-                self.skipped.count
-            ),
-            None => what.to_owned(),
+    fn nothing(&self, database: Option<String>) -> NothingToReplay {
+        let first = self.skipped.first.clone();
+        NothingToReplay::NoStatement {
+            database,
+            unread: first.map(|(line, reason)| (self.skipped.count, line, reason)),
         }
     }
 

@@ -5,12 +5,13 @@ use std::io::Cursor;
 
 use spindle_workload::sql::Dialect;
 
+use super::super::error::NothingToReplay;
 use super::lines::Lines;
 use super::recorder::{Made, Recorder};
 use super::wording::{Effect, judge};
 use super::{general, postgres, slow};
 
-fn read_as(form: &str, log: &[u8]) -> Result<Made, String> {
+fn read_as(form: &str, log: &[u8]) -> Result<Made, NothingToReplay> {
     let dialect = match form {
         "csv" | "json" => Dialect::Postgres,
         _ => Dialect::MariaDb,
