@@ -4,18 +4,17 @@ use std::collections::BTreeMap;
 
 use crate::sources::{code, product};
 
-/// Crates whose results still have words for an error, and how many. Lower a number with them, and add none.
-const WORDS_ALONE: [(&str, usize); 1] = [("spindle-io", 9)];
+/// Crates whose results still have words for an error, and how many. Lower a number with them, and add none. Those of
+/// the program are parsers of single words, as `clap` wants them, and four others.
+const WORDS_ALONE: [(&str, usize); 2] = [("spindle", 19), ("spindle-io", 9)];
 
 #[test]
-fn library_crates_return_typed_errors() {
+fn errors_have_types() {
     let mut found: BTreeMap<String, usize> = BTreeMap::new();
     for source in product() {
         let name = source.path.split('/').nth(1).expect("a crate").to_owned();
         *found.entry(name).or_default() += words_alone(&code(&source.text));
     }
-    // The program's own errors go to people at once.
-    found.remove("spindle");
     let mut wrong = Vec::new();
     for (name, count) in found {
         let known = WORDS_ALONE.iter().find(|(known, _)| *known == name);

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use spindle_text::paragraph::wrapped;
 
+use super::error::AskError;
+
 /// The widest line of a comment.
 const COMMENT_WIDTH: usize = 110;
 /// Comments beside settings begin in this column.
@@ -105,12 +107,10 @@ impl Draft {
     /// Sets what a `--set KEY=VALUE` says.
     ///
     /// # Errors
-    /// Why it cannot stand in this file, in words.
-    pub fn apply(&mut self, set: &str) -> Result<(), String> {
+    /// Why it cannot stand in this file.
+    pub fn apply(&mut self, set: &str) -> Result<(), AskError> {
         let Some((key, value)) = set.split_once('=') else {
-            return Err(format!(
-                "--set {set} sets nothing: write KEY=VALUE, such as plan.measure=5s"
-            ));
+            return Err(AskError::NothingSet(set.to_owned()));
         };
         let value = value_of(value);
         let why = "by --set";
@@ -122,10 +122,7 @@ impl Draft {
             .into_iter()
             .find(|known| known.name() == section)
         else {
-            return Err(format!(
-                "--set {set}: the layouts of `try` are its directories and what is varied. Keep the file with --save FILE, change it, \
-                 and `spindle run` it"
-            ));
+            return Err(AskError::NotOfTry(set.to_owned()));
         };
         self.set(section, rest, value, why);
         Ok(())
@@ -218,12 +215,8 @@ mod tests {
         let experiment = Experiment::parse("draft.toml", &draft.text(), &[]).unwrap();
         assert_eq!((experiment.seed, experiment.layouts.len()), (7, 2));
         assert_eq!(experiment.workload.clients, [1, 4]);
-        assert!(
-            draft
-                .apply("layout.0.path=/x")
-                .unwrap_err()
-                .contains("--save")
-        );
-        assert!(draft.apply("plan").unwrap_err().contains("sets nothing"));
+        let mut told = |set: &str| draft.apply(set).unwrap_err().to_string();
+        assert!(told("layout.0.path=/x").contains("--save"));
+        assert!(told("plan").contains("sets nothing"));
     }
 }

@@ -6,6 +6,7 @@ use spindle_experiment::Engine;
 use spindle_text::word::Word;
 
 use super::draft::value_of;
+use super::error::UnknownEngine;
 
 /// What is worth a comparison on the embedded database.
 const OF_THE_KERNEL: &[Comparison] = &[
@@ -54,7 +55,7 @@ pub fn listed(values: &[&str]) -> String {
 ///
 /// # Errors
 /// The words that there are.
-pub fn engine_of(word: &str) -> Result<Engine, String> {
+pub fn engine_of(word: &str) -> Result<Engine, UnknownEngine> {
     let word = word.to_lowercase();
     if matches!(word.as_str(), "kernel" | "embedded") {
         return Ok(Engine::Kernel);
@@ -65,6 +66,8 @@ pub fn engine_of(word: &str) -> Result<Engine, String> {
     if let Some((_, kind)) = known.next() {
         return Ok(Engine::Server(*kind));
     }
-    let servers: Vec<&str> = ServerKind::ALLOWED.iter().map(|(own, _)| *own).collect();
-    Err(format!("allowed: kernel, {}", servers.join(", ")))
+    let servers = ServerKind::ALLOWED.iter().map(|(own, _)| *own);
+    Err(UnknownEngine {
+        servers: servers.collect(),
+    })
 }

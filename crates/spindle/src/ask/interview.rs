@@ -2,10 +2,10 @@
 //! that follows. What this machine has is given; nothing here looks at it.
 
 use spindle_experiment::Engine;
-use spindle_text::quantity::size;
 
 use super::draft::{Draft, Section, quoted};
 use super::engines::{comparisons, has_processes, listed};
+use super::error::AskError;
 use super::question::Question;
 
 const MIB: u64 = 1 << 20;
@@ -149,19 +149,14 @@ impl Answers {
     /// The experiment file `name`.toml, for this many cases.
     ///
     /// # Errors
-    /// What does not go together, in words.
-    pub fn draft(&self, name: &str, machine: &Machine, cases: usize) -> Result<Draft, String> {
+    /// What does not go together.
+    pub fn draft(&self, name: &str, machine: &Machine, cases: usize) -> Result<Draft, AskError> {
         if self.compare == DIRECTORIES && self.places.len() < 2 {
-            return Err(
-                "comparing directories takes two or more: --where DIR --where DIR. A device counts as one".to_owned(),
-            );
+            return Err(AskError::OneDirectory);
         }
         let (size_bytes, free_bytes) = (self.size_bytes(machine), self.free_bytes(machine));
         if size_bytes < 16 * MIB {
-            return Err(format!(
-                "there are {} free: too little for a database and its copy",
-                size(free_bytes)
-            ));
+            return Err(AskError::TooLittleRoom(free_bytes));
         }
         let question = Question {
             engine: self.engine,
@@ -401,13 +396,10 @@ mod tests {
         machine.places[0].free_bytes = 100 * MIB;
         let told = answers(Engine::Kernel, "access")
             .draft("x", &machine, 3)
-            .unwrap_err();
+            .unwrap_err()
+            .to_string();
         assert!(told.contains("100 MiB free"), "{told}");
-        assert!(
-            answers(Engine::Kernel, DIRECTORIES)
-                .draft("x", &machine, 3)
-                .unwrap_err()
-                .contains("--where")
-        );
+        let refused = answers(Engine::Kernel, DIRECTORIES).draft("x", &machine, 3);
+        assert!(matches!(refused, Err(AskError::OneDirectory)));
     }
 }

@@ -11,6 +11,7 @@ use spindle_text::quantity::{duration_text, size, size_text};
 
 use super::draft::{Draft, Section, quoted, value_of};
 use super::engines::{comparisons, has_processes, listed};
+use super::error::AskError;
 use spindle_experiment::Engine;
 
 const MIB: u64 = 1 << 20;
@@ -78,8 +79,8 @@ impl Question {
     /// The file, for an experiment of this many cases.
     ///
     /// # Errors
-    /// What is wrong with the question, in words.
-    pub fn draft(&self, cases: usize) -> Result<Draft, String> {
+    /// What is wrong with the question.
+    pub fn draft(&self, cases: usize) -> Result<Draft, AskError> {
         let mut draft = self.frame(cases)?;
         self.write_vary(&mut draft)?;
         for set in &self.sets {
@@ -92,8 +93,8 @@ impl Question {
     /// mistake in them is shown where it was made.
     ///
     /// # Errors
-    /// What is wrong with the question, in words.
-    pub fn frame(&self, cases: usize) -> Result<Draft, String> {
+    /// What is wrong with the question.
+    pub fn frame(&self, cases: usize) -> Result<Draft, AskError> {
         let about = vec![
             "Written by `spindle try`, and what it ran. Change it as you like: docs/experiment-file.md describes every key.".to_owned(),
             format!(
@@ -114,9 +115,10 @@ impl Question {
         for set in &self.sets {
             for (key, option) in OPTIONS {
                 if set.starts_with(&format!("{key}=")) {
-                    return Err(format!(
-                        "--set {set}: `try` has an option for this: {option}"
-                    ));
+                    return Err(AskError::HasOption {
+                        set: set.clone(),
+                        option,
+                    });
                 }
             }
             if set.starts_with("plan.rounds=") && !set.contains("auto") {
@@ -258,12 +260,10 @@ impl Question {
         (rounded(slot_ms / 4), rounded(slot_ms * 3 / 4))
     }
 
-    fn write_vary(&self, draft: &mut Draft) -> Result<(), String> {
+    fn write_vary(&self, draft: &mut Draft) -> Result<(), AskError> {
         for vary in &self.vary {
             let Some((key, values)) = vary.split_once('=') else {
-                return Err(format!(
-                    "--vary {vary} names no values: write KEY=A,B, such as io.method=sync,async"
-                ));
+                return Err(AskError::NothingVaried(vary.clone()));
             };
             let values = match values.trim_start().starts_with('[') {
                 true => values.to_owned(),
@@ -280,36 +280,34 @@ impl Question {
     }
 
     /// What is compared in one directory, where nothing else is asked.
-    fn write_what_matters(&self, draft: &mut Draft) -> Result<(), String> {
+    fn write_what_matters(&self, draft: &mut Draft) -> Result<(), AskError> {
         let (key, values) = comparisons(self.engine)[0].settings[0];
         if has_processes(self.engine) {
-            let (path, engine) = (&self.paths[0], self.engine);
-            return Err(format!(
-                "one directory has nothing to be compared with. Add another directory, or vary a setting:\n  spindle try \
-                 {path} --engine {engine} --vary {key}={}",
-                values.join(",")
-            ));
+            return Err(AskError::NothingToCompare {
+                path: self.paths[0].clone(),
+                engine: self.engine,
+                vary: format!("{key}={}", values.join(",")),
+            });
         }
         draft.set(Section::Vary, key, listed(values), "");
         Ok(())
     }
 
-    /// Why a directory cannot be taken, in words.
+    /// Looks whether the directories can be taken.
     ///
     /// # Errors
-    /// The reason, with what to do.
-    pub fn check_paths(&self) -> Result<(), String> {
+    /// The first that cannot, with what to do.
+    pub fn check_paths(&self) -> Result<(), AskError> {
         let mut known: Vec<(PathBuf, &String)> = Vec::new();
         for path in &self.paths {
             let real = check_path(path)?;
             if let Some((_, other)) = known.iter().find(|(other, _)| *other == real) {
                 return Err(match other == &path {
-                    true => {
-                        format!("{path} is there twice: name another directory to compare it with")
-                    }
-                    false => format!(
-                        "{other} and {path} are one directory: name another to compare it with"
-                    ),
+                    true => AskError::Twice(path.clone()),
+                    false => AskError::OnePlace {
+                        other: (*other).clone(),
+                        path: path.clone(),
+                    },
                 });
             }
             known.push((real, path));
@@ -336,38 +334,38 @@ impl Question {
     }
 }
 
-/// The directory that a path leads to; or why no database can be put there, in words.
+/// The directory that a path leads to; or why no database can be put there.
 ///
 /// # Errors
 /// The reason, with what to do.
-pub fn check_path(path: &str) -> Result<PathBuf, String> {
-    let found = std::fs::metadata(path)
-        .map_err(|error| format!("{path}: {error}. Name a directory that is there"))?;
+pub fn check_path(path: &str) -> Result<PathBuf, AskError> {
+    let name = || path.to_owned();
+    let not_there = |source| AskError::NotThere {
+        path: name(),
+        source,
+    };
+    let found = std::fs::metadata(path).map_err(not_there)?;
     if found.file_type().is_block_device() {
-        return Err(format!(
-            "{path} is a device, and `try` takes directories only: it never erases anything. Mount a file system on it, or \
-             write an experiment whose layout says devices and erase (`spindle examples`)"
-        ));
+        return Err(AskError::IsDevice(name()));
     }
     if !found.is_dir() {
-        return Err(format!(
-            "{path} is not a directory. Name the directory it is in"
-        ));
+        return Err(AskError::NotADirectory(name()));
     }
     if let Err(error) = rustix::fs::access(path, Access::WRITE_OK | Access::EXEC_OK) {
-        return Err(format!(
-            "no file can be made in {path}: {error}. Name a directory of yours, or run as its owner"
-        ));
+        return Err(AskError::NotWritable {
+            path: name(),
+            source: error.into(),
+        });
     }
     if let Ok(on) = facts::file_system(Path::new(path))
         && on.free_bytes == 0
     {
-        return Err(format!(
-            "there is no free room in {path} ({}). Name a directory on a file system with room",
-            on.type_name
-        ));
+        return Err(AskError::Full {
+            path: name(),
+            kind: on.type_name.to_string(),
+        });
     }
-    std::fs::canonicalize(path).map_err(|error| format!("{path}: {error}"))
+    std::fs::canonicalize(path).map_err(not_there)
 }
 
 /// The smallest difference, per cent, that this many rounds are likely to find, where trials differ as they do on a
@@ -451,7 +449,8 @@ mod tests {
         );
         let refused = question(&["."], Engine::Server(ServerKind::Postgres))
             .draft(1)
-            .unwrap_err();
+            .unwrap_err()
+            .to_string();
         assert!(
             refused.contains("--vary settings.full_page_writes=on,off"),
             "{refused}"
@@ -542,16 +541,12 @@ mod tests {
 
     #[test]
     fn devices_and_files_are_refused() {
-        let told = |path: &str| question(&[path], Engine::Kernel).check_paths().unwrap_err();
+        let check = |paths: &[&str]| question(paths, Engine::Kernel).check_paths();
+        let told = |path: &str| check(&[path]).unwrap_err().to_string();
         assert!(told("/dev/null").contains("not a directory"));
         assert!(told("/no/such").contains("Name a directory"));
-        assert!(
-            question(&[".", "."], Engine::Kernel)
-                .check_paths()
-                .unwrap_err()
-                .contains("twice")
-        );
-        assert_eq!(question(&["."], Engine::Kernel).check_paths(), Ok(()));
+        assert!(matches!(check(&[".", "."]), Err(AskError::Twice(_))));
+        assert!(check(&["."]).is_ok());
         assert!(
             question(&[".", "src"], Engine::Kernel)
                 .shared_file_system()
@@ -562,12 +557,11 @@ mod tests {
     #[test]
     fn one_directory_under_two_names_is_refused() {
         let told = |paths: &[&str]| question(paths, Engine::Kernel).check_paths();
-        assert!(
-            told(&["src", "./src/"])
-                .unwrap_err()
-                .contains("one directory")
-        );
-        assert_eq!(told(&["src", "tests"]), Ok(()));
+        assert!(matches!(
+            told(&["src", "./src/"]),
+            Err(AskError::OnePlace { .. })
+        ));
+        assert!(told(&["src", "tests"]).is_ok());
         assert!(told(&["/proc"]).is_err());
     }
 
@@ -591,7 +585,8 @@ mod tests {
         let read_so = Experiment::from_text(Path::new("try.toml"), &frame, changes, false).unwrap();
         assert_eq!(read_so, read_for(&asked, 4));
         asked.sets = vec!["workload.kind=tpcc".to_owned()];
-        assert!(asked.draft(4).unwrap_err().contains("--workload"));
+        let told = asked.draft(4).unwrap_err().to_string();
+        assert!(told.contains("--workload"), "{told}");
     }
 
     #[test]

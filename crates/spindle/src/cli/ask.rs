@@ -10,6 +10,7 @@ use spindle_text::quantity::{duration_text, parse_duration_ms, parse_size};
 
 use super::{Show, Watch, fail, run, wrong_experiment};
 use crate::ask::engines::engine_of;
+use crate::ask::error::AskError;
 use crate::ask::question::{Question, SIZE_BYTES, found_percent};
 use crate::{plan, say};
 use spindle_experiment::{Changes, Engine, Experiment};
@@ -106,22 +107,22 @@ pub(super) fn carry_out(asked: Try) -> ExitCode {
         time_ms: asked.time,
         sets: asked.sets,
     };
-    let wrong = |reason: &str| {
-        fail(reason);
+    let wrong = |error: &AskError| {
+        fail(&error.to_string());
         ExitCode::from(2)
     };
-    if let Err(reason) = question.check_paths() {
-        return wrong(&reason);
+    if let Err(error) = question.check_paths() {
+        return wrong(&error);
     }
     let (text, experiment) = match written(&question) {
         Ok(written) => written,
-        Err(Mistake::Told(reason)) => return wrong(&reason),
+        Err(Mistake::Told(error)) => return wrong(&error),
         Err(Mistake::Code(code)) => return code,
     };
     if let Some(path) = &asked.save
         && let Err(error) = save(path, &text)
     {
-        return wrong(&cannot_write(path, &error));
+        return wrong(&error);
     }
     if !asked.show.quiet {
         foretell(&question, &experiment);
@@ -133,25 +134,25 @@ pub(super) fn carry_out(asked: Try) -> ExitCode {
     run::begin(experiment, asked.out, &show, asked.watch.watch)
 }
 
-/// Why a file was not written, and what to do.
-pub(super) fn cannot_write(path: &Path, error: &io::Error) -> String {
-    let advice = match error.kind() {
-        io::ErrorKind::AlreadyExists => "name another file",
-        _ => "name a file that is not there yet, in a directory where you may write",
+/// Writes a file that is not there yet. Where there is no room for it, nothing of it is left.
+pub(super) fn save(path: &Path, text: &str) -> Result<(), AskError> {
+    let not_written = |source: io::Error| match source.kind() {
+        io::ErrorKind::AlreadyExists => AskError::AlreadyThere(path.to_owned()),
+        _ => AskError::NotWritten {
+            path: path.to_owned(),
+            source,
+        },
     };
-    format!(
-        "cannot write {}: {error}. To go on, {advice}",
-        path.display()
-    )
-}
-
-/// Writes a file that is not there yet.
-pub(super) fn save(path: &Path, text: &str) -> io::Result<()> {
-    files::create_new(path)?.write_all(text.as_bytes())
+    let mut file = files::create_new(path).map_err(not_written)?;
+    file.write_all(text.as_bytes()).map_err(|error| {
+        // What cannot be removed either is told by the error of the write.
+        let _ = std::fs::remove_file(path);
+        not_written(error)
+    })
 }
 
 enum Mistake {
-    Told(String),
+    Told(AskError),
     Code(ExitCode),
 }
 
@@ -173,7 +174,7 @@ fn written(question: &Question) -> Result<(String, Experiment), Mistake> {
         let mut experiment = read.map_err(|error| Mistake::Code(wrong_experiment(&error)))?;
         let refused = refused.get_or_insert_with(|| refused_combinations(&experiment));
         let left_out = experiment.leave_out(refused);
-        left_out.map_err(|too_few| Mistake::Told(too_few.to_string()))?;
+        left_out.map_err(|too_few| Mistake::Told(too_few.into()))?;
         let found = experiment.candidates().count() * experiment.workload.loads().len();
         attempts += 1;
         if found == cases || attempts == 3 {

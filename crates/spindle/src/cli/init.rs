@@ -17,9 +17,10 @@ use spindle_layout::tool::Tools;
 use spindle_text::quantity::{duration_text, parse_duration_ms, size};
 use spindle_text::word::Word;
 
-use super::ask::{cannot_write, save};
+use super::ask::save;
 use super::{fail, print_then, wrong_experiment};
 use crate::ask::engines::{engine_of, has_processes};
+use crate::ask::error::AskError;
 use crate::ask::interview::{
     Answers, CandidatePlace, Choice, DIRECTORIES, Machine, comparable, times, workloads,
 };
@@ -72,21 +73,18 @@ pub(super) struct Init {
 pub(super) fn carry_out(asked: &Init) -> ExitCode {
     match written(asked) {
         Ok(code) => code,
-        Err(reason) => {
-            fail(&reason);
+        Err(error) => {
+            fail(&error.to_string());
             ExitCode::from(2)
         }
     }
 }
 
-fn written(asked: &Init) -> Result<ExitCode, String> {
+fn written(asked: &Init) -> Result<ExitCode, AskError> {
     let name = asked.file.file_stem().and_then(|stem| stem.to_str());
-    let name = name.ok_or("this names no file")?;
+    let name = name.ok_or_else(|| AskError::NamesNoFile(asked.file.clone()))?;
     if asked.file.exists() {
-        return Err(format!(
-            "{} is there already: name another file",
-            asked.file.display()
-        ));
+        return Err(AskError::AlreadyThere(asked.file.clone()));
     }
     let machine = machine();
     let answers = answers(asked, &machine)?;
@@ -103,12 +101,14 @@ fn written(asked: &Init) -> Result<ExitCode, String> {
             found => cases = found,
         }
     };
-    save(&asked.file, &text).map_err(|error| cannot_write(&asked.file, &error))?;
+    save(&asked.file, &text)?;
     let file = asked.file.display();
-    let look = plan::look(&experiment, Path::new("."))
-        .map_err(|error| format!("there is no current directory: {error}"))?;
+    let look = plan::look(&experiment, Path::new(".")).map_err(AskError::NoCurrentDirectory)?;
     if let Some(refusal) = look.reckoning.refusal() {
-        return Err(format!("{file} is written, but {refusal}"));
+        return Err(AskError::TooLittle {
+            file: asked.file.clone(),
+            refusal,
+        });
     }
     let (rounds, ms) = look.reckoning.most(cases);
     if !look.can_be_answered {
@@ -127,7 +127,7 @@ fn written(asked: &Init) -> Result<ExitCode, String> {
 }
 
 /// Asks what no flag says.
-fn answers(asked: &Init, machine: &Machine) -> Result<Answers, String> {
+fn answers(asked: &Init, machine: &Machine) -> Result<Answers, AskError> {
     let mut input = Input::new();
     let choices: Vec<Choice> = machine
         .engines
@@ -136,11 +136,9 @@ fn answers(asked: &Init, machine: &Machine) -> Result<Answers, String> {
         .collect();
     let given = asked.engine.as_deref();
     let engine = input.ask("1/5 Which database?", &choices, given, |word| {
-        let allowed = engine_of(word).map(|_| word.to_owned());
-        allowed
-            .map_err(|allowed| format!("{word:?} is no database that Spindle measures; {allowed}"))
+        known_engine(word).map(|_| word.to_owned())
     })?;
-    let engine = engine_of(&engine)?;
+    let engine = known_engine(&engine)?;
     let known = |choices: Vec<Choice>| move |word: &str| one_of(&choices, word);
     let choices = comparable(engine, machine);
     let compare = input.ask(
@@ -156,7 +154,7 @@ fn answers(asked: &Init, machine: &Machine) -> Result<Answers, String> {
                 .places
                 .iter()
                 .map(|place| checked_place(place, machine));
-            places.collect::<Result<Vec<String>, String>>()?
+            places.collect::<Result<Vec<String>, AskError>>()?
         }
     };
     check_apart(&places)?;
@@ -175,7 +173,7 @@ fn answers(asked: &Init, machine: &Machine) -> Result<Answers, String> {
             let time_ms = parse_duration_ms(word).filter(|ms| (60_000..=864_000_000).contains(ms));
             time_ms
                 .map(|_| word.to_owned())
-                .ok_or_else(|| format!("{word:?} is no time from 1m to 240h"))
+                .ok_or_else(|| AskError::NotATime(word.to_owned()))
         },
     )?;
     Ok(Answers {
@@ -187,6 +185,13 @@ fn answers(asked: &Init, machine: &Machine) -> Result<Answers, String> {
     })
 }
 
+fn known_engine(word: &str) -> Result<Engine, AskError> {
+    engine_of(word).map_err(|allowed| AskError::NoEngine {
+        word: word.to_owned(),
+        allowed,
+    })
+}
+
 fn choice(word: &str, text: &str) -> Choice {
     Choice {
         word: word.to_owned(),
@@ -194,11 +199,13 @@ fn choice(word: &str, text: &str) -> Choice {
     }
 }
 
-fn one_of(choices: &[Choice], word: &str) -> Result<String, String> {
-    let words: Vec<&str> = choices.iter().map(|choice| choice.word.as_str()).collect();
-    match words.contains(&word) {
+fn one_of(choices: &[Choice], word: &str) -> Result<String, AskError> {
+    match choices.iter().any(|choice| choice.word == word) {
         true => Ok(word.to_owned()),
-        false => Err(format!("{word:?} is not among {}", words.join(", "))),
+        false => Err(AskError::NotAmong {
+            word: word.to_owned(),
+            words: choices.iter().map(|choice| choice.word.clone()).collect(),
+        }),
     }
 }
 
@@ -215,10 +222,10 @@ impl Input {
     }
 
     /// One line; empty at the end of the input.
-    fn line(&self) -> Result<String, String> {
+    fn line(&self) -> Result<String, AskError> {
         let mut line = String::new();
         let read = std::io::stdin().lock().read_line(&mut line);
-        read.map_err(|error| format!("standard input: {error}"))?;
+        read.map_err(AskError::Input)?;
         Ok(line.trim().to_owned())
     }
 
@@ -228,8 +235,8 @@ impl Input {
         question: &str,
         choices: &[Choice],
         given: Option<&str>,
-        check: impl Fn(&str) -> Result<String, String>,
-    ) -> Result<String, String> {
+        check: impl Fn(&str) -> Result<String, AskError>,
+    ) -> Result<String, AskError> {
         if let Some(given) = given {
             return check(given);
         }
@@ -247,14 +254,14 @@ impl Input {
             };
             match check(word) {
                 Ok(answer) => return Ok(answer),
-                Err(reason) if self.is_person => say::note(&reason),
-                Err(reason) => return Err(reason),
+                Err(error) if self.is_person => say::note(&error.to_string()),
+                Err(error) => return Err(error),
             }
         }
     }
 
     /// The third question: one directory, or several.
-    fn ask_places(&mut self, compare: &str, machine: &Machine) -> Result<Vec<String>, String> {
+    fn ask_places(&mut self, compare: &str, machine: &Machine) -> Result<Vec<String>, AskError> {
         let all = machine.places.iter().chain(&machine.devices);
         let choices: Vec<Choice> = all.map(|place| choice(&place.path, &place.text)).collect();
         let is_several = compare == DIRECTORIES;
@@ -286,32 +293,31 @@ impl Input {
                 places
             };
             let checked = places.iter().map(|place| checked_place(place, machine));
-            let reason = match checked.collect::<Result<Vec<String>, String>>() {
-                Err(reason) => reason,
-                Ok(places) if is_several && places.len() < 2 => {
-                    "two places are needed, or more, with commas between them".to_owned()
-                }
+            let error = match checked.collect::<Result<Vec<String>, AskError>>() {
+                Err(error) => error,
+                Ok(places) if is_several && places.len() < 2 => AskError::OneAnswer,
                 Ok(places) => return Ok(places),
             };
             match self.is_person {
-                true => say::note(&reason),
-                false => return Err(reason),
+                true => say::note(&error.to_string()),
+                false => return Err(error),
             }
         }
     }
 }
 
 /// Refuses one place under two names.
-fn check_apart(places: &[String]) -> Result<(), String> {
+fn check_apart(places: &[String]) -> Result<(), AskError> {
     let mut known: Vec<(PathBuf, &String)> = Vec::new();
     for place in places {
         let Ok(real) = Path::new(place).canonicalize() else {
             continue;
         };
         if let Some((_, other)) = known.iter().find(|(other, _)| *other == real) {
-            return Err(format!(
-                "{other} and {place} are one place: name another to compare it with"
-            ));
+            return Err(AskError::OnePlace {
+                other: (*other).clone(),
+                path: place.clone(),
+            });
         }
         known.push((real, place));
     }
@@ -319,16 +325,17 @@ fn check_apart(places: &[String]) -> Result<(), String> {
 }
 
 /// A directory as it is, or a device by the name under which it is on offer.
-fn checked_place(place: &str, machine: &Machine) -> Result<String, String> {
+fn checked_place(place: &str, machine: &Machine) -> Result<String, AskError> {
     let path = Path::new(place);
-    let found = std::fs::metadata(path).map_err(|error| {
-        format!("{place}: {error}. Name a directory that is there, or an empty device")
+    let found = std::fs::metadata(path).map_err(|source| AskError::NotThere {
+        path: place.to_owned(),
+        source,
     })?;
     if found.is_dir() {
         return check_path(place).map(|_| place.to_owned());
     }
     if !found.file_type().is_block_device() {
-        return Err(format!("{place} is not a directory, and no device"));
+        return Err(AskError::NotADirectory(place.to_owned()));
     }
     let real = |path: &Path| path.canonicalize().ok();
     let mut devices = machine.devices.iter();
@@ -345,9 +352,10 @@ fn checked_place(place: &str, machine: &Machine) -> Result<String, String> {
         Err(refusal) => refusal.to_string(),
         Ok(_) => "it was not there, or not empty, a moment ago".to_owned(),
     };
-    Err(format!(
-        "{place} cannot be offered here: {why}. Name an empty device, or write an experiment file by hand (docs/experiment-file.md)"
-    ))
+    Err(AskError::NotOffered {
+        place: place.to_owned(),
+        why,
+    })
 }
 
 /// A question with its choices, the first being the default.

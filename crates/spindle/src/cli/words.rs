@@ -1,11 +1,11 @@
 //! `spindle examples` and `spindle explain`: what the program has to read.
 
-use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::ask::{cannot_write, save};
+use super::ask::save;
 use super::{fail, print};
+use crate::ask::error::AskError;
 use crate::{examples, explain};
 use spindle_text::files;
 
@@ -26,32 +26,36 @@ pub(super) fn examples(copy: Option<&str>) -> ExitCode {
         return ExitCode::from(2);
     };
     let file = format!("{}.toml", example.name);
-    let mut copied = save(Path::new(&file), &example.copy()).map_err(|error| (file.clone(), error));
+    let mut copied = save(Path::new(&file), &example.copy());
     for (path, text) in example.scripts() {
-        copied = copied
-            .and_then(|()| save_script(Path::new(&path), text).map_err(|error| (path, error)));
+        copied = copied.and_then(|()| save_script(Path::new(&path), text));
     }
     match copied {
         Ok(()) => print(&format!(
             "{file} is here. What it would take: spindle plan {file}\n"
         )),
-        Err((path, error)) => {
-            fail(&cannot_write(Path::new(&path), &error));
+        Err(error) => {
+            fail(&error.to_string());
             ExitCode::from(2)
         }
     }
 }
 
 /// Saves a script, unless the same one is there: another example may have brought it.
-fn save_script(path: &Path, text: &str) -> io::Result<()> {
+fn save_script(path: &Path, text: &str) -> Result<(), AskError> {
+    let not_written = |source| AskError::NotWritten {
+        path: path.to_owned(),
+        source,
+    };
     if let Some(directory) = path.parent() {
-        files::Directory::make(directory)?;
+        files::Directory::make(directory).map_err(not_written)?;
     }
     match save(path, text) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            match files::read_text(path, text.len() as u64)? == text {
+        Err(AskError::AlreadyThere(path)) => {
+            let there = files::read_text(&path, text.len() as u64).map_err(not_written)?;
+            match there == text {
                 true => Ok(()),
-                false => Err(error),
+                false => Err(AskError::AlreadyThere(path)),
             }
         }
         saved => saved,

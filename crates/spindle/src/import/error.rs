@@ -32,7 +32,7 @@ pub enum ImportError {
     )]
     NoExtension,
     /// A file cannot be read.
-    #[error("cannot read {}: {}", path.display(), with_remedy(source))]
+    #[error("cannot read {}: {}; name a file that you may read", path.display(), with_remedy(source))]
     NotRead {
         /// The file.
         path: PathBuf,
@@ -104,7 +104,10 @@ pub enum ImportError {
         source: io::Error,
     },
     /// A file cannot be written. The directory is there, with what was written before.
-    #[error("cannot write {name} in {}: {}", out.display(), with_remedy(source))]
+    #[error(
+        "cannot write {name} in {out}: {}; remove {out} before you try again",
+        with_remedy(source), out = out.display()
+    )]
     NotWritten {
         /// The file.
         name: String,
@@ -132,7 +135,10 @@ pub struct BadExport {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NothingToReplay {
     /// It has more than is replayed.
-    #[error("at most {} are replayed, and what was read has more: import a part of the log, or one database", size(*.0))]
+    #[error(
+        "at most {} are replayed, and what was read has more: import a part of the log, or one database",
+        size(*.0)
+    )]
     TooMuch(u64),
     /// It has no statement for it.
     #[error(

@@ -68,7 +68,7 @@ fn a_question_is_answered_in_a_dozen_lines() {
     let again = place.output(&asked);
     assert_eq!(again.status.code(), Some(2));
     assert!(
-        text(&again).1.contains("cannot write kept.toml"),
+        text(&again).1.contains("kept.toml is there already"),
         "{}",
         text(&again).1
     );
@@ -83,7 +83,7 @@ fn what_cannot_be_asked_so_is_refused_before_anything_is_made() {
         (&["try", "nowhere"], "Name a directory that is there"),
         (&["try", "file"], "not a directory"),
         (&["try", ".", "."], "twice"),
-        (&["try", ".", "./"], "are one directory"),
+        (&["try", ".", "./"], "are one place"),
         (&["try", "/proc"], "/proc"),
         (&["try", ".", "--clients", "0"], "not in 1..=4096"),
         (&["try", ".", "--size", "100TiB"], "to 64TiB"),
@@ -199,7 +199,7 @@ fn copied_examples_can_be_planned() {
     for (asked, told) in [
         (
             ["examples", "--copy", "quickstart"],
-            "cannot write quickstart.toml",
+            "quickstart.toml is there already",
         ),
         (["examples", "--copy", "quickstar"], "there are: quickstart"),
         (["explain", "bufer", "cache"], "is not explained here"),

@@ -1,0 +1,177 @@
+//! Why a question cannot be asked as it was put: by `spindle try` or `spindle init`.
+
+use std::io;
+use std::path::PathBuf;
+
+use spindle_experiment::Engine;
+use spindle_text::quantity::size;
+use spindle_text::remedy::with_remedy;
+
+/// What is wrong with a question or an answer, and what to write instead.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// `--set` without a value.
+    #[error("--set {0} sets nothing: write KEY=VALUE, such as plan.measure=5s")]
+    NothingSet(String),
+    /// `--set` of what `try` does not take.
+    #[error(
+        "--set {0}: the layouts of `try` are its directories and what is varied. Keep the file with --save FILE, change it, \
+         and `spindle run` it"
+    )]
+    NotOfTry(String),
+    /// `--set` of what has an option.
+    #[error("--set {set}: `try` has an option for this: {option}")]
+    HasOption {
+        /// What was to be set.
+        set: String,
+        /// The option.
+        option: &'static str,
+    },
+    /// `--vary` without values.
+    #[error("--vary {0} names no values: write KEY=A,B, such as io.method=sync,async")]
+    NothingVaried(String),
+    /// One directory, and nothing that varies.
+    #[error(
+        "one directory has nothing to be compared with. Add another directory, or vary a setting:\n  spindle try {path} \
+         --engine {engine} --vary {vary}"
+    )]
+    NothingToCompare {
+        /// The directory.
+        path: String,
+        /// The database.
+        engine: Engine,
+        /// What could be varied.
+        vary: String,
+    },
+    /// A comparison of directories with one of them.
+    #[error(
+        "comparing directories takes two or more: --where DIR --where DIR. A device counts as one"
+    )]
+    OneDirectory,
+    /// A directory is named twice by one name.
+    #[error("{0} is there twice: name another directory to compare it with")]
+    Twice(String),
+    /// A directory is named twice.
+    #[error("{other} and {path} are one place: name another to compare it with")]
+    OnePlace {
+        /// The first name.
+        other: String,
+        /// The second.
+        path: String,
+    },
+    /// A place is not there, or may not be looked at.
+    #[error("{path}: {source}. Name a directory that is there, or ask its owner to let you in")]
+    NotThere {
+        /// The place.
+        path: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// `try` erases nothing.
+    #[error(
+        "{0} is a device, and `try` takes directories only: it never erases anything. Mount a file system on it, or write an \
+         experiment whose layout says devices and erase (`spindle examples`)"
+    )]
+    IsDevice(String),
+    /// A place is a file.
+    #[error("{0} is not a directory. Name the directory it is in")]
+    NotADirectory(String),
+    /// A place may not be written.
+    #[error(
+        "no file can be made in {path}: {source}. Name a directory of yours, or run as its owner"
+    )]
+    NotWritable {
+        /// The place.
+        path: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A file system is full.
+    #[error(
+        "there is no free room in {path} ({kind}). Name a directory on a file system with room"
+    )]
+    Full {
+        /// The place.
+        path: String,
+        /// The file system's type.
+        kind: String,
+    },
+    /// A place has too little room.
+    #[error("there are {} free: too little for a database and its copy; name a place with more room", size(*.0))]
+    TooLittleRoom(u64),
+    /// A device cannot be taken.
+    #[error(
+        "{place} cannot be offered here: {why}. Name an empty device, or write an experiment file by hand \
+         (docs/experiment-file.md)"
+    )]
+    NotOffered {
+        /// The device.
+        place: String,
+        /// Why.
+        why: String,
+    },
+    /// There is no such database.
+    #[error("{word:?} is no database that Spindle measures; {allowed}")]
+    NoEngine {
+        /// What was written.
+        word: String,
+        /// What is allowed.
+        allowed: UnknownEngine,
+    },
+    /// An answer that is not among the choices.
+    #[error("{word:?} is not among {}", words.join(", "))]
+    NotAmong {
+        /// The answer.
+        word: String,
+        /// The choices.
+        words: Vec<String>,
+    },
+    /// An answer that is no time.
+    #[error("{0:?} is no time from 1m to 240h")]
+    NotATime(String),
+    /// One place, where directories are compared.
+    #[error("two places are needed, or more, with commas between them")]
+    OneAnswer,
+    /// Answers cannot be read.
+    #[error("standard input: {0}")]
+    Input(io::Error),
+    /// The path of the file has no last part that is a text.
+    #[error("{} cannot be the name of an experiment file: name one in UTF-8, such as experiment.toml", .0.display())]
+    NamesNoFile(PathBuf),
+    /// The file would be overwritten.
+    #[error("{} is there already: name another file", .0.display())]
+    AlreadyThere(PathBuf),
+    /// The file cannot be written.
+    #[error(
+        "cannot write {}: {}. Name a file in a directory where you may write",
+        path.display(), with_remedy(source)
+    )]
+    NotWritten {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The shell stands in a directory that was removed.
+    #[error("there is no current directory: {0}; go to one that is there")]
+    NoCurrentDirectory(io::Error),
+    /// The machine is too small for what was written.
+    #[error("{} is written, but {refusal}", file.display())]
+    TooLittle {
+        /// The file.
+        file: PathBuf,
+        /// What is too little.
+        refusal: String,
+    },
+    /// All but one candidate, or all, are refused here.
+    #[error(transparent)]
+    TooFew(#[from] spindle_experiment::TooFewLeft),
+}
+
+/// There is no engine of this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("allowed: kernel, {}", servers.join(", "))]
+pub struct UnknownEngine {
+    /// The others that there are.
+    pub servers: Vec<&'static str>,
+}
