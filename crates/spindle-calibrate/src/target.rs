@@ -191,9 +191,11 @@ impl Target {
             return Err(CalibrateError::target(
                 &self.path,
                 format!(
-                    "only {} are free; a file to measure takes a quarter of that at most, and {} at least",
+                    "only {} are free; a file to measure takes a quarter of that at most, and {} at least. Name a directory with \
+                     {} free or more",
                     size(free),
-                    size(BYTES_MIN)
+                    size(BYTES_MIN),
+                    size(FREE_PART * BYTES_MIN)
                 ),
             ));
         }

@@ -11,12 +11,14 @@ mod results;
 mod run;
 mod shell;
 mod signals;
+mod standing;
 mod words;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::error::ErrorKind::InvalidUtf8;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use miette::GraphicalReportHandler;
@@ -322,6 +324,7 @@ pub fn main() -> ExitCode {
     signals::outlive_file_size_limit();
     match Arguments::try_parse() {
         Ok(arguments) => carry_out(arguments),
+        Err(error) if error.kind() == InvalidUtf8 => standing::tell_what_is_no_text(),
         Err(error) if error.use_stderr() => {
             let text = error.render();
             match std::io::stderr().is_terminal() {
@@ -342,6 +345,9 @@ fn carry_out(arguments: Arguments) -> ExitCode {
     let Some(command) = arguments.command else {
         return print(NEXT_STEP);
     };
+    if let Err(code) = standing::check(&command) {
+        return code;
+    }
     match command {
         Command::TrialWorker => trial::worker::run(),
         Command::Agent { made_for_it } => far_side::run(made_for_it.as_deref()),

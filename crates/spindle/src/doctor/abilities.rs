@@ -69,13 +69,16 @@ fn libaio(files: &SystemTree) -> Finding {
 
 fn direct(here: &Path) -> Finding {
     let place = format!("direct I/O in {}", here.display());
-    let advice = "direct layouts are skipped here; choose a directory on ext4, xfs or btrfs, not on tmpfs or overlay";
+    let skipped = "direct layouts are skipped here; choose a directory on ext4, xfs or btrfs, not on tmpfs or overlay";
     match facts::direct_probe(here) {
         Ok(DirectProbe::Direct) => Finding::ok(place),
         Ok(DirectProbe::NotDirect { reason }) => {
-            Finding::missing(format!("{place}: {reason}"), advice)
+            Finding::missing(format!("{place}: {reason}"), skipped)
         }
-        Err(error) => Finding::missing(format!("{place}: {error}"), advice),
+        Err(error) => Finding::missing(
+            format!("{place}: not known: {error}"),
+            "ask again where you may make a file: go there (cd) first",
+        ),
     }
 }
 

@@ -167,6 +167,43 @@ fn a_run_whose_outputs_are_full_is_done_all_the_same() {
 }
 
 #[test]
+fn a_current_directory_that_was_removed_is_told_as_that() {
+    let place = Place::new(EXPERIMENT);
+    let from_nowhere = |arguments: &str| {
+        let line = format!("mkdir gone && cd gone && rmdir ../gone && exec \"$0\" {arguments}");
+        place.shell(&line).output().unwrap()
+    };
+    for arguments in [
+        "plan ../e.toml",
+        "doctor",
+        "try .",
+        "calibrate .",
+        "clean",
+        "list",
+    ] {
+        let output = from_nowhere(arguments);
+        let told = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {told}");
+        assert!(
+            told.contains("the current directory was removed"),
+            "{arguments}: {told}"
+        );
+        assert_eq!(told.lines().count(), 1, "{arguments}: {told}");
+    }
+    assert!(from_nowhere("explain redo").status.success());
+}
+
+#[test]
+fn a_name_that_is_no_text_is_told() {
+    let place = Place::new("");
+    let line = "exec \"$0\" try . \"$(printf 'n\\377m')\"";
+    let output = place.shell(line).output().unwrap();
+    let told = said(&output);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("m is not UTF-8"), "{told}");
+}
+
+#[test]
 fn a_failure_is_told_by_its_code_where_standard_error_is_full() {
     let place = Place::new("");
     for arguments in ["show nothing", "plan e.toml", "--wrong"] {
