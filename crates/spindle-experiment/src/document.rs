@@ -134,13 +134,21 @@ impl Value {
         match self {
             Value::Text(text) => format!("the text {text:?}"),
             Value::Integer(number) => number.to_string(),
-            Value::Float(number) => number.to_string(),
+            Value::Float(number) => shown(*number),
             Value::Bool(flag) => flag.to_string(),
             Value::Date => "a date".to_owned(),
             Value::List(items) if items.is_empty() => "an empty list".to_owned(),
             Value::List(_) => "a list".to_owned(),
             Value::Table(_) => "a table".to_owned(),
         }
+    }
+}
+
+/// A number as people write it: those of many digits with an exponent.
+pub(super) fn shown(number: f64) -> String {
+    match number.abs() {
+        size if size != 0.0 && !(1e-6..1e16).contains(&size) => format!("{number:e}"),
+        _ => number.to_string(),
     }
 }
 
@@ -288,16 +296,17 @@ impl Document {
     }
 
     fn syntax_error(&self, error: &toml::de::Error) -> ExperimentError {
-        let text_length = self.texts[0].1.len();
-        let place = SourcePlace {
-            text: 0,
-            span: error.span().unwrap_or(text_length..text_length),
+        let wrong = "the experiment file is not TOML";
+        let marked = match error.span() {
+            Some(span) => {
+                let place = SourcePlace { text: 0, span };
+                self.mark(ExperimentError::new(wrong), &place, error.message())
+            }
+            None => {
+                let (name, _) = &self.texts[0];
+                ExperimentError::new(format!("{wrong}: {name}: {}", error.message()))
+            }
         };
-        let marked = self.mark(
-            ExperimentError::new("the experiment file is not TOML"),
-            &place,
-            error.message(),
-        );
         marked.help("texts stand in quotes, tables in [brackets], each layout under its own [[layout]]: https://toml.io")
     }
 
@@ -569,5 +578,37 @@ fn float_of(number: &DeFloat<'_>) -> Value {
     match number.as_str().parse() {
         Ok(value) => Value::Float(value),
         Err(_) => Value::Text(number.as_str().to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Experiment;
+
+    const ONE_LAYOUT: &str = "[[layout]]\nname = \"only\"\n";
+
+    fn told(text: &str, set: &str) -> String {
+        let sets = [set.to_owned()];
+        let wrong = Experiment::parse("test.toml", text, &sets).expect_err("a wrong experiment");
+        wrong.to_string()
+    }
+
+    #[test]
+    fn a_number_of_many_digits_is_told_with_its_exponent() {
+        assert_eq!(
+            told(ONE_LAYOUT, "workload.clients=1e308"),
+            "workload.clients is 1e308"
+        );
+        assert_eq!(
+            told(ONE_LAYOUT, "workload.clients=0.25"),
+            "workload.clients is 0.25"
+        );
+    }
+
+    #[test]
+    fn a_mistake_without_a_place_is_told_all_the_same() {
+        let keys = vec!["a"; 100_000].join(".");
+        let told = told(&format!("{keys} = 1\n{ONE_LAYOUT}"), "seed=1");
+        assert!(told.contains("not TOML: test.toml: "), "{told}");
     }
 }

@@ -13,7 +13,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use super::document::{Document, Entry, NAME_LENGTH_MAX, Node, SourcePlace, Table, Value};
+use super::document::{Document, Entry, NAME_LENGTH_MAX, Node, SourcePlace, Table, Value, shown};
 use super::error::ExperimentError;
 use super::nearest::nearest;
 use spindle_text::plain::{is_harmful, is_invisible};
@@ -468,7 +468,7 @@ impl<'a> Reader<'a> {
                 }
                 Value::Text(text) if !text.contains(is_harmful) => text.clone(),
                 Value::Integer(number) => number.to_string(),
-                Value::Float(number) => number.to_string(),
+                Value::Float(number) => shown(*number),
                 Value::Bool(true) => "on".to_owned(),
                 Value::Bool(false) => "off".to_owned(),
                 _ => return self.refuse_value(key, &entry.node, allowed, None),

@@ -6,7 +6,7 @@ use std::ffi::CString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -109,6 +109,24 @@ impl DataDirectory {
             _marker: marker,
             removed: false,
         }))
+    }
+
+    /// The same directory by another way to its parent, as of a bind mount; it goes when this one is removed. Errors:
+    /// another directory is there, or the system's.
+    pub fn seen_from(&self, parent: &Path) -> Result<DataDirectory, LayoutError> {
+        let path = parent.join(self.path.file_name().unwrap_or_default());
+        let wrong = |error| LayoutError::system("open", &path, error);
+        let directory = open_directory(&path).map_err(wrong)?;
+        let identity = |of: &File| of.metadata().map(|found| (found.dev(), found.ino()));
+        if identity(&directory).map_err(wrong)? != identity(&self.directory).map_err(wrong)? {
+            return Err(LayoutError::DataDirectoryExists { path });
+        }
+        Ok(DataDirectory {
+            path,
+            directory,
+            _marker: None,
+            removed: true,
+        })
     }
 
     /// Where it is.

@@ -2,6 +2,7 @@
 //! and removed with all that is Spindle's in them.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,8 +23,9 @@ pub enum OwnDirectoryError {
 
 /// The run's directory in each place.
 pub struct OwnDirectories {
-    /// `None` when it was let go with a volume that could not be put back.
-    directories: BTreeMap<PathBuf, (Option<DataDirectory>, EntryNumber)>,
+    /// No directory when it was let go with a volume that could not be put back. No number when another place leads to
+    /// the same directory, which is noted there.
+    directories: BTreeMap<PathBuf, (Option<DataDirectory>, Option<EntryNumber>)>,
     run: String,
     ledger: Arc<Ledger>,
 }
@@ -44,6 +46,12 @@ impl OwnDirectories {
         if self.directories.contains_key(place) {
             return Ok(());
         }
+        if let Some(directory) = self.same_as(place) {
+            let seen = directory.seen_from(place)?;
+            self.directories
+                .insert(place.to_path_buf(), (Some(seen), None));
+            return Ok(());
+        }
         // Left by this run when it was killed.
         if let Some(leftover) = DataDirectory::leftover(place, &self.run)? {
             leftover.remove()?;
@@ -62,8 +70,20 @@ impl OwnDirectories {
             }
         };
         self.directories
-            .insert(place.to_path_buf(), (Some(directory), number));
+            .insert(place.to_path_buf(), (Some(directory), Some(number)));
         Ok(())
+    }
+
+    /// The run's directory in a place that is this one, too, though its path is another: a bind mount leads there.
+    fn same_as(&self, place: &Path) -> Option<&DataDirectory> {
+        let identity = |of: &Path| {
+            let found = of.metadata().ok()?;
+            Some((found.dev(), found.ino()))
+        };
+        let wanted = identity(place)?;
+        let is_same = |(other, _): &(&PathBuf, _)| identity(other) == Some(wanted);
+        let (_, (directory, _)) = self.directories.iter().find(is_same)?;
+        directory.as_ref()
     }
 
     /// The run's directory in a place where it was made.
@@ -115,6 +135,9 @@ impl OwnDirectories {
     fn take_away(&mut self) -> Vec<String> {
         let mut leftovers = Vec::new();
         for (_, (directory, number)) in std::mem::take(&mut self.directories) {
+            let Some(number) = number else {
+                continue;
+            };
             let Some(directory) = directory else {
                 // It goes with its volume.
                 let noted = self.ledger.gone(number);
@@ -149,5 +172,30 @@ impl Drop for OwnDirectories {
     fn drop(&mut self) {
         // Left by an error that is to be told already: what stays is in the ledger.
         let _ = self.take_away();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spindle_system::SystemTree;
+
+    use super::*;
+
+    #[test]
+    fn two_ways_to_one_place_share_the_directory_there() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (place, way) = (scratch.path().join("place"), scratch.path().join("way"));
+        std::fs::create_dir(&place).unwrap();
+        std::os::unix::fs::symlink(&place, &way).unwrap();
+        let ledgers = scratch.path().join("ledgers");
+        let ledger = Arc::new(Ledger::begin(&ledgers, "run-1", &SystemTree::default()).unwrap());
+        let mut directories = OwnDirectories::new("run-1", &ledger);
+        directories.make(&place, None).unwrap();
+        directories.make(&way, None).unwrap();
+        let image = directories.of(&way).make_image_directory(1).unwrap();
+        assert!(image.starts_with(&way), "{}", image.display());
+        assert!(directories.of(&place).path().join("image-1").exists());
+        assert_eq!(directories.remove(), Vec::<String>::new());
+        assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0);
     }
 }

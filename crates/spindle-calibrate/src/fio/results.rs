@@ -53,6 +53,7 @@ pub struct FioResults {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "a JSON object of fio's")]
 struct Document {
     #[serde(rename = "fio version")]
     version: String,
@@ -60,6 +61,7 @@ struct Document {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "a job of fio's")]
 struct Job {
     jobname: String,
     #[serde(default)]
@@ -72,26 +74,53 @@ struct Job {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "figures of reads or writes")]
 struct Direction {
-    iops: f64,
+    iops: Figure,
     /// Bytes per second; older versions tell `bw` alone, in KiB.
-    bw_bytes: Option<f64>,
-    bw: Option<f64>,
+    bw_bytes: Option<Figure>,
+    bw: Option<Figure>,
     lat_ns: Latency,
     clat_ns: Option<Latency>,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "figures of flushes")]
 struct Sync {
     lat_ns: Latency,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "a latency with its mean")]
 struct Latency {
-    mean: f64,
+    mean: Figure,
     #[serde(rename = "N")]
-    count: Option<f64>,
-    percentile: Option<std::collections::BTreeMap<String, f64>>,
+    count: Option<Figure>,
+    percentile: Option<std::collections::BTreeMap<String, Figure>>,
+}
+
+/// A number that a device can have: a rate, bytes per second, or nanoseconds.
+#[derive(Clone, Copy, PartialEq, Deserialize)]
+#[serde(try_from = "f64")]
+struct Figure(f64);
+
+/// A petabyte per second, or eleven days.
+const FIGURE_MAX: f64 = 1e15;
+
+/// A number that no device has.
+#[derive(Debug, thiserror::Error)]
+#[error("the figure {0:e}, which no device has")]
+struct NoFigure(f64);
+
+impl TryFrom<f64> for Figure {
+    type Error = NoFigure;
+
+    fn try_from(value: f64) -> Result<Figure, NoFigure> {
+        match (0.0..=FIGURE_MAX).contains(&value) {
+            true => Ok(Figure(value)),
+            false => Err(NoFigure(value)),
+        }
+    }
 }
 
 impl FioResults {
@@ -131,9 +160,9 @@ impl Job {
         let busy: Vec<&Direction> = all
             .into_iter()
             .flatten()
-            .filter(|direction| direction.iops > 0.0)
+            .filter(|direction| direction.iops.0 > 0.0)
             .collect();
-        let iops: f64 = busy.iter().map(|direction| direction.iops).sum();
+        let iops: f64 = busy.iter().map(|direction| direction.iops.0).sum();
         let is_flush = matches!(self.jobname.parse(), Ok(PointName::Flush { .. }));
         let flushes = self.sync.as_ref().filter(|_| is_flush);
         let alone = match (&busy[..], flushes) {
@@ -151,12 +180,12 @@ impl Job {
             let found = alone.and_then(|latency| latency.percentile_us(which));
             found.or_else(|| after?.percentile_us(which))
         };
-        let mean = |direction: &&Direction| direction.lat_ns.mean * direction.iops / iops;
+        let mean = |direction: &&Direction| direction.lat_ns.mean.0 * direction.iops.0 / iops;
         Some(FioPoint {
             job: self.jobname.clone(),
             iops,
             mb_per_s: busy.iter().map(|direction| direction.mb_per_s()).sum(),
-            mean_us: alone.map_or_else(|| busy.iter().map(mean).sum(), |latency| latency.mean)
+            mean_us: alone.map_or_else(|| busy.iter().map(mean).sum(), |latency| latency.mean.0)
                 / 1e3,
             p50_us: percentile(50.0),
             p99_us: percentile(99.0),
@@ -166,7 +195,8 @@ impl Job {
 
 impl Direction {
     fn mb_per_s(&self) -> f64 {
-        let bytes = self.bw_bytes.or(self.bw.map(|kib| kib * 1024.0));
+        let bytes = self.bw_bytes.map(|bytes| bytes.0);
+        let bytes = bytes.or(self.bw.map(|kib| kib.0 * 1024.0));
         bytes.unwrap_or_default() / 1e6
     }
 }
@@ -177,9 +207,9 @@ impl Latency {
         let kept = self
             .percentile
             .as_ref()
-            .filter(|_| self.count != Some(0.0))?;
-        let is_it = |(name, _): &(&String, &f64)| name.parse() == Ok(which);
-        Some(kept.iter().find(is_it)?.1 / 1e3)
+            .filter(|_| self.count != Some(Figure(0.0)))?;
+        let is_it = |(name, _): &(&String, &Figure)| name.parse() == Ok(which);
+        Some(kept.iter().find(is_it)?.1.0 / 1e3)
     }
 }
 
@@ -232,6 +262,18 @@ mod tests {
                 "{text}"
             );
         }
+        for wrong in ["1e308", "-1.5"] {
+            let refused = FioResults::read(&FOUND.replacen("22771.5", wrong, 1)).unwrap_err();
+            assert!(
+                refused.to_string().contains("which no device has"),
+                "{refused}"
+            );
+        }
+        let refused = FioResults::read(r#"{"fio version": "fio-3.33", "jobs": [1]}"#).unwrap_err();
+        assert!(
+            refused.to_string().contains("expected a job of fio's"),
+            "{refused}"
+        );
         let none = r#"{"fio version": "fio-3.33", "jobs": []}"#;
         assert!(matches!(FioResults::read(none), Err(FioError::NoJobs)));
         let failed = FOUND.replacen("\"error\": 0", "\"error\": 5", 1);
