@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use super::values::{AnswerRow, parameter};
 use crate::sql::address::Reach;
 use crate::sql::encryption::TlsMode;
 use crate::sql::tls;
-use crate::sql::{Address, Password};
+use crate::sql::{Address, NOT_TOLD, Password};
 
 /// The database that workloads have their tables in.
 pub(super) const DATABASE: &str = "spindle";
@@ -41,6 +42,8 @@ const THREAD: &str = "select if(version() like '%mariadb%', thread_os_id, null) 
 /// The largest statement or row, as the server is told, too.
 const PACKET_MAX_BYTES: usize = 64 << 20;
 
+/// How a server asks for a password as it is written.
+const CLEAR_PASSWORD: &str = "mysql_clear_password";
 /// How long a server on a network may take to answer at all.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// How long one that is connected may say nothing, until a client is logged in.
@@ -135,6 +138,8 @@ impl Access {
                 .tcp_keepalive_probe_count(Some(QUESTIONS))
                 .tcp_user_timeout_ms(Some(PATIENCE_MS)),
         };
+        // PAM and LDAP have it so. An encrypted connection is asked for elsewhere.
+        let options = options.enable_cleartext_plugin(stays_here(&address.reach));
         Access {
             options: options
                 // Who wrote a host and a port means these.
@@ -192,7 +197,10 @@ impl Access {
         // Its files, before anything connects.
         tls::Tls::of(&encryption.address)
             .map_err(|error| SessionError::Failed(error.to_string()))?;
-        let encrypted = options.clone().ssl_opts(Some(encryption.options.clone()));
+        let encrypted = options
+            .clone()
+            .enable_cleartext_plugin(true)
+            .ssl_opts(Some(encryption.options.clone()));
         match Conn::new(encrypted) {
             Ok(connection) => Ok(connection),
             Err(mysql::Error::DriverError(DriverError::TlsNotSupported)) => {
@@ -207,6 +215,17 @@ impl Access {
             }
             Err(error) => Err(encrypted_error(error, encryption.host())),
         }
+    }
+}
+
+/// Whether a connection does not leave this machine.
+fn stays_here(reach: &Reach) -> bool {
+    match reach {
+        Reach::Socket(_) => true,
+        Reach::Host { host, .. } => match host.parse::<IpAddr>() {
+            Ok(address) => address.to_canonical().is_loopback(),
+            Err(_) => host == "localhost",
+        },
     }
 }
 
@@ -253,6 +272,11 @@ fn words_of(error: &mysql::Error) -> String {
         }
         (_, Some(inner)) => inner.to_string(),
         (mysql::Error::MySqlError(refused), None) => refused.to_string(),
+        (mysql::Error::DriverError(DriverError::UnknownAuthPlugin(name)), None)
+            if name == CLEAR_PASSWORD =>
+        {
+            NOT_TOLD.to_owned()
+        }
         (mysql::Error::DriverError(error), None) => error.to_string(),
         (error, None) => error.to_string(),
     }

@@ -117,6 +117,11 @@ impl PostgresConnection {
         self.wire.encryption()
     }
 
+    /// Whether the server had the password itself, and not a proof of it.
+    pub fn told_password(&self) -> bool {
+        self.wire.was_told
+    }
+
     /// A simple query that has no answer but its end.
     fn simple(&mut self, message: &[u8]) -> Result<(), SessionError> {
         self.wire.send_bytes(message)?;

@@ -41,6 +41,8 @@ pub(super) const PATIENCE: &str = "set lock_timeout = '60s'";
 /// Begins to read: changes are refused, texts are as the standard has them, and waits are short.
 const READ_ONLY: &str = "begin transaction read only; set local standard_conforming_strings = on; \
      set local statement_timeout = '60s'; set local lock_timeout = '5s'";
+/// What is said where a server lets nobody in by a proof.
+const TOLD: &str = "the server asks for the password as it is written";
 /// The version that a server is taken for that does not tell.
 const OLDEST: u32 = 13;
 
@@ -69,6 +71,9 @@ impl ForeignServer for Postgres {
         let mut notes = Vec::new();
         let encryption = connection.encryption();
         notes.extend(encryption.map(|version| tls::described(&address.encryption, &version)));
+        if connection.told_password() {
+            notes.push(TOLD.to_owned());
+        }
         let asked = connection.ask(SETTINGS, &mut |row| {
             let (name, value) = (row.text(0)?, row.text(1)?);
             if !value.is_empty() {

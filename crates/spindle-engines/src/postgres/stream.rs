@@ -141,6 +141,16 @@ impl Stream {
         }
     }
 
+    /// Whether nobody on a network hears what is said: it is encrypted, or does not leave this machine.
+    pub fn is_private(&self) -> bool {
+        match self {
+            Stream::Unix(_) | Stream::Encrypted(..) => true,
+            Stream::Tcp(stream) => stream
+                .peer_addr()
+                .is_ok_and(|address| address.ip().to_canonical().is_loopback()),
+        }
+    }
+
     /// What an encrypted connection is known by to SCRAM.
     pub fn end_point(&self) -> Option<&[u8]> {
         match self {

@@ -20,6 +20,7 @@ use spindle_workload::SessionError;
 
 use super::stream::{Stream, meaning};
 use super::temporary;
+use crate::sql::NOT_TOLD;
 use crate::sql::encryption::ChannelBinding;
 
 const INPUT_BYTES: usize = 16 << 10;
@@ -35,9 +36,6 @@ const AUTHENTICATION_SASL_FINAL: i32 = 12;
 /// What is said of a server that lets us in otherwise.
 const NOT_BOUND: &str =
     "its channel_binding is require, and the server does not ask for SCRAM-SHA-256-PLUS";
-/// And of one that would have the password itself.
-const NOT_TOLD: &str = "the server asks for the password as it is written, and the connection is not encrypted, so it \
-                        was not told: scram-sha-256 and md5 keep it to themselves";
 /// What a server says of its transaction when there is none.
 const IDLE: u8 = b'I';
 
@@ -68,6 +66,8 @@ pub(super) struct Wire {
     pub process_id: u32,
     /// Bytes of temporary files of single processes that the server has told of since this was set to 0.
     pub temporary_bytes: u64,
+    /// Whether the server had the password itself, and not a proof of it.
+    pub was_told: bool,
     in_transaction: bool,
     is_closed: bool,
 }
@@ -96,6 +96,7 @@ impl Wire {
             unread: 0..0,
             process_id: 0,
             temporary_bytes: 0,
+            was_told: false,
             in_transaction: false,
             is_closed: false,
         };
@@ -143,13 +144,12 @@ impl Wire {
                 AUTHENTICATION_CLEARTEXT | AUTHENTICATION_MD5 if must_bind => {
                     return failed(NOT_BOUND);
                 }
-                AUTHENTICATION_SASL | AUTHENTICATION_MD5 if password.is_none() => {
+                AUTHENTICATION_CLEARTEXT | AUTHENTICATION_SASL | AUTHENTICATION_MD5
+                    if password.is_none() =>
+                {
                     return failed("the server asks for a password, and there is none");
                 }
-                AUTHENTICATION_CLEARTEXT if self.stream.encryption().is_some() => {
-                    self.tell(bytes)?;
-                }
-                AUTHENTICATION_CLEARTEXT => return failed(NOT_TOLD),
+                AUTHENTICATION_CLEARTEXT => self.tell_as_written(bytes)?,
                 AUTHENTICATION_MD5 => {
                     let salt = data.get(..4).and_then(|salt| salt.try_into().ok());
                     let salt = salt.ok_or_else(|| unexpected("md5 without its salt"))?;
@@ -186,6 +186,15 @@ impl Wire {
                 }
             }
         }
+    }
+
+    /// Tells a password where nobody else hears it.
+    fn tell_as_written(&mut self, password: &[u8]) -> Result<(), SessionError> {
+        if !self.stream.is_private() {
+            return Err(SessionError::Failed(NOT_TOLD.to_owned()));
+        }
+        self.was_told = true;
+        self.tell(password)
     }
 
     /// Tells a password, or its hash.

@@ -20,6 +20,9 @@ use crate::{EngineError, ErrorKind};
 /// What is said of a server whose counts the user may not see, or that has none.
 pub(crate) const UNTOLD: &str =
     "this server does not tell what it reads and writes: that is unknown";
+/// What is said of a server that would have the password itself where others may listen.
+pub(crate) const NOT_TOLD: &str = "the server asks for the password as it is written, and others may listen: the connection \
+     is neither encrypted nor within this machine, so it was not told. Let the server encrypt, or take a proof";
 /// Who copies looks so often whether it is to stop.
 const LOOK: Duration = Duration::from_millis(10);
 

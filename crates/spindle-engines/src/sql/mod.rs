@@ -34,8 +34,8 @@ use spindle_workload::sql::{Dialect, Ours, SqlConnection};
 
 pub use crate::registry::{ServerKind, remote_server, server};
 pub use address::{Address, Password, Scheme};
-pub(crate) use foreign::UNTOLD;
 pub use foreign::{Copying, ForeignServer, Schema, SchemaGone, SchemaKind, ServerHome};
+pub(crate) use foreign::{NOT_TOLD, UNTOLD};
 pub use load::create_and_load;
 pub(crate) use load::load_into;
 pub use reader::Reader;

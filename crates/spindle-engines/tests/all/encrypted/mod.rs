@@ -2,6 +2,7 @@
 //! certificate is right, is another host's, comes from nobody who is trusted, cannot be verified, or is not there.
 
 mod certificates;
+mod clear;
 mod mariadb;
 mod postgres;
 

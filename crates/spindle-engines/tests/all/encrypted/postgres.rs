@@ -16,7 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Who may come, and how.
 const RULES: &str = "local all all scram-sha-256\nhostssl all clear all password\nhostssl all trusted all trust\n\
                      hostssl all hashed all md5\nhostssl all ssl_only all scram-sha-256\n\
-                     hostnossl all plain_only all scram-sha-256\nhostssl all ann all cert\nhost all bob all scram-sha-256\n";
+                     hostnossl all plain_only all scram-sha-256\n\
+                     hostnossl all clear all password\nhostssl all ann all cert\nhost all bob all scram-sha-256\n";
 
 /// A server that listens on a separate host.
 struct Lab {
@@ -124,7 +125,7 @@ const FROM_NOBODY: &str = "it comes from no authority that is trusted";
 const NOT_BOUND: &str = "does not ask for SCRAM-SHA-256-PLUS";
 
 #[rustfmt::skip]
-const CASES: [Case; 48] = [
+const CASES: [Case; 49] = [
     case("right", "bob", "", NOT_VERIFIED),
     case("right", "bob", "sslmode=disable", "plain"),
     case("right", "bob", "sslmode=allow", "plain"),
@@ -152,6 +153,8 @@ const CASES: [Case; 48] = [
     case("right", "hashed", "sslmode=require&channel_binding=require", NOT_BOUND),
     case("right", "clear", "sslmode=require", NOT_VERIFIED),
     case("right", "clear", "sslmode=require&channel_binding=require", NOT_BOUND),
+    // Nobody listens within this machine.
+    case("right", "clear", "sslmode=disable", "plain"),
     // The client's certificate.
     case("right", "ann", "sslmode=require", "client certificate"),
     case("right", "ann", "sslmode=require&sslcert=~/ann.crt&sslkey=~/ann.key", NOT_VERIFIED),
