@@ -101,15 +101,17 @@ impl FreeSpace {
         self.state.lock().waiting.len()
     }
 
-    /// The next block that nobody has taken, whose address `find` gives; `Err` with its number when there is none.
+    /// Number and address of the next block that nobody has taken; `find` gives the address. `Err` with the number when
+    /// there is none.
     pub(crate) fn take_next(
         &self,
         find: impl Fn(u64) -> Option<BlockAddress>,
-    ) -> Result<BlockAddress, u64> {
+    ) -> Result<(u64, BlockAddress), u64> {
         let mut state = self.state.lock();
-        let address = find(state.next).ok_or(state.next)?;
+        let number = state.next;
+        let address = find(number).ok_or(number)?;
         state.next += 1;
-        Ok(address)
+        Ok((number, address))
     }
 
     /// Begins again with what the maps say: blocks that have room, others that wait, and the first never taken.
@@ -180,8 +182,8 @@ mod tests {
         assert!(free.is_known(at(7)) && !free.is_known(at(8)));
         assert_eq!(free.take_waiting(), Some(at(7)));
         assert_eq!(free.take_waiting(), None);
-        assert_eq!(free.take_next(find), Ok(at(0)));
-        assert_eq!(free.take_next(find), Ok(at(1)));
+        assert_eq!(free.take_next(find), Ok((0, at(0))));
+        assert_eq!(free.take_next(find), Ok((1, at(1))));
         assert_eq!(free.take_next(find), Err(2));
         free.give_back(at(1));
         free.wait_again(at(9));

@@ -207,7 +207,7 @@ impl BufferCache {
             if pin.is_some() {
                 continue;
             }
-            let (Wanted::Present(address) | Wanted::New(address)) = *wanted;
+            let address = wanted.address();
             waits.add_logical_read();
             *pin = self.present(fixed, address)?;
             if pin.is_some() {
@@ -559,6 +559,13 @@ pub(crate) enum Wanted {
     Present(BlockAddress),
     /// To be formatted: what it holds does not matter.
     New(BlockAddress),
+}
+
+impl Wanted {
+    pub(crate) fn address(self) -> BlockAddress {
+        let (Wanted::Present(address) | Wanted::New(address)) = self;
+        address
+    }
 }
 
 /// What a change finds of a block.

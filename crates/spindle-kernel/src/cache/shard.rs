@@ -365,7 +365,9 @@ impl Inner {
         // A writer pins a dirty buffer without the shard's latch. Under the buffer's own it is seen: it is dirty still,
         // or pinned until the writer has let go of it.
         let is_pinned = buffer.pins.load(Ordering::SeqCst) > 0;
-        !is_pinned && !state.dirty && !state.writing && state.phase != Phase::Reading
+        let is_clean = !state.dirty && !state.writing && state.phase != Phase::Reading;
+        // When a simulated world ends, a read still has the frame after its session has gone.
+        !is_pinned && is_clean && buffer.frame.is_free()
     }
 
     /// True when a free buffer is kept for its own block, because it is in demand and the writer will clean others.

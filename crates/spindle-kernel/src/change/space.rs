@@ -35,8 +35,18 @@ impl WithUndo {
             let map = None;
             return Ok(WithUndo { data, undo, map });
         }
-        let (map, _) = space_map::place_of(sga.settings.block_bytes, data);
-        let wanted = [undo, data, map].map(Wanted::Present);
+        WithUndo::get_with_map(sga, waits, Wanted::Present(data), undo).await
+    }
+
+    /// Gets the blocks and the map.
+    pub(crate) async fn get_with_map(
+        sga: &Sga,
+        waits: &ProcessWaits,
+        data: Wanted,
+        undo: BlockAddress,
+    ) -> Result<WithUndo> {
+        let (map, _) = space_map::place_of(sga.settings.block_bytes, data.address());
+        let wanted = [Wanted::Present(undo), data, Wanted::Present(map)];
         let [undo, data, map] = sga.cache.get_all(sga, waits, wanted).await?;
         let map = Some(map);
         Ok(WithUndo { data, undo, map })

@@ -8,7 +8,7 @@ use super::Session;
 use crate::block::heap::{self, Fit, RowKind};
 use crate::block::space_map::Fill;
 use crate::block::{self, BlockAddress, RowId, Version, undo};
-use crate::cache::ExclusiveBlock;
+use crate::cache::{ExclusiveBlock, Wanted};
 use crate::change::blocks::{change, change_and_note};
 use crate::change::space::{WithUndo, is_unused, leave, push_fill};
 use crate::change::transaction;
@@ -20,6 +20,7 @@ use crate::settings::PlantedFault;
 use crate::sga::Sga;
 use crate::table::Table;
 use crate::transaction::undo_record::{UNDO_RECORD_OVERHEAD_BYTES, UndoRecord};
+use crate::wait_event::ProcessWaits;
 
 /// A slot as it is before a change.
 #[derive(Clone, Copy)]
@@ -53,9 +54,37 @@ enum Attempt {
 /// A block that a session's inserts go to.
 pub(super) struct InsertBlock {
     address: BlockAddress,
-    /// The next insert formats it.
-    is_unused: bool,
+    state: InsertState,
     free: Arc<FreeSpace>,
+}
+
+/// What the next insert does with such a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum InsertState {
+    /// Adds a row.
+    Used,
+    /// Formats the block, and tells the map.
+    Unused,
+    /// The same. No row was ever in the block, so it need not be read first.
+    New,
+}
+
+impl InsertState {
+    /// The blocks of such an insert.
+    async fn blocks(
+        self,
+        sga: &Sga,
+        waits: &ProcessWaits,
+        address: BlockAddress,
+        undo: BlockAddress,
+    ) -> Result<WithUndo> {
+        if self == InsertState::New {
+            // In a box, for this future is a part of many, which are moved about.
+            let new = WithUndo::get_with_map(sga, waits, Wanted::New(address), undo);
+            return Box::pin(new).await;
+        }
+        WithUndo::get(sga, waits, address, undo, self == InsertState::Unused).await
+    }
 }
 
 impl InsertBlock {
@@ -378,16 +407,16 @@ impl Session {
                 }
                 continue;
             };
-            let (address, is_unused) = (block.address, block.is_unused);
-            let inserted = self.insert_into(table, (address, is_unused), kind, bytes);
+            let (address, state) = (block.address, block.state);
+            let inserted = self.insert_into(table, (address, state), kind, bytes);
             match inserted.await? {
                 Inserted::At(row) => {
-                    if is_unused {
-                        self.note_unused(table, false);
+                    if state != InsertState::Used {
+                        self.note_state(table, InsertState::Used);
                     }
                     return Ok(row);
                 }
-                Inserted::Unused => self.note_unused(table, true),
+                Inserted::Unused => self.note_state(table, InsertState::Unused),
                 Inserted::NoRoom => {
                     let (sga, free) = (&*self.sga, &*table.free);
                     if leave(sga, &self.waits, &mut self.builder, free, address).await? {
@@ -401,9 +430,9 @@ impl Session {
         }
     }
 
-    fn note_unused(&mut self, table: &Table, is_unused: bool) {
+    fn note_state(&mut self, table: &Table, state: InsertState) {
         if let Some(block) = self.insert_blocks.get_mut(&table.segment) {
-            block.is_unused = is_unused;
+            block.state = state;
         }
     }
 
@@ -411,21 +440,25 @@ impl Session {
     async fn take_insert_block(&mut self, table: &Table, wants_new: bool) -> Result<()> {
         let free = &table.free;
         let waiting = if wants_new { None } else { free.take_waiting() };
-        let (address, is_unused) = match waiting {
+        let (address, state) = match waiting {
             Some(address) => {
                 probe::hit(Probe::RoomUsedAgain);
-                (address, false)
+                (address, InsertState::Used)
             }
             None => loop {
                 match free.take_next(|number| table.block(number)) {
-                    Ok(address) => break (address, free.is_mapped()),
+                    Ok((_, address)) if !free.is_mapped() => break (address, InsertState::Used),
+                    Ok((number, address)) if number < table.loaded_blocks() => {
+                        break (address, InsertState::Unused);
+                    }
+                    Ok((_, address)) => break (address, InsertState::New),
                     Err(number) => table.space.extend(&self.sga, &self.waits, number).await?,
                 }
             },
         };
         let block = InsertBlock {
             address,
-            is_unused,
+            state,
             free: Arc::clone(free),
         };
         self.insert_blocks.insert(table.segment, block);
@@ -436,13 +469,14 @@ impl Session {
     async fn insert_into(
         &mut self,
         table: &Table,
-        (address, tells_map): (BlockAddress, bool),
+        (address, state): (BlockAddress, InsertState),
         kind: RowKind,
         bytes: &[u8],
     ) -> Result<Inserted> {
         let (id, undo_address) = self.prepare(None, UNDO_RECORD_OVERHEAD_BYTES).await?;
         let (sga, waits, free) = (&*self.sga, &self.waits, &table.free);
-        let blocks = WithUndo::get(sga, waits, address, undo_address, tells_map).await?;
+        let tells_map = state != InsertState::Used;
+        let blocks = state.blocks(sga, waits, address, undo_address).await?;
         let (pins, count) = blocks.pins();
         let mut locked = Vec::new();
         let mut is_told = false;

@@ -235,6 +235,26 @@ fn undo_that_finds_no_room_says_so_and_the_transaction_is_rolled_back() {
     });
 }
 
+#[test]
+fn a_new_block_is_not_read_before_its_first_row() {
+    play(&made(6), None, |instance| async move {
+        let (table, mut session) = (instance.table("rows")?, instance.session());
+        let mut row = vec![0; ROW_BYTES];
+        row[..8].copy_from_slice(&2u64.to_le_bytes());
+        session.insert_row(&table, &row).await?;
+        let before = instance.statistics();
+        for _ in 1..400 {
+            session.insert_row(&table, &row).await?;
+        }
+        session.commit().await?;
+        let reads = instance.statistics().physical_read_ios - before.physical_read_ios;
+        assert!(reads < 5, "{reads} reads");
+        // The last of the loaded blocks has room for some of them, and keeps what it holds.
+        assert_eq!(seen(&mut session, &table).await?, [(1, ROWS), (2, 400)]);
+        Ok(())
+    });
+}
+
 /// Rows of a queue: a number, the highest byte first, and bytes up to `ROW_BYTES`.
 fn numbered(number: u64, length: usize) -> Vec<u8> {
     let mut row = vec![0x3C; length];
