@@ -51,8 +51,10 @@ pub(super) const OF_MYSQL: [(&str, &str); 2] = [
     ("wait/io/file/innodb/innodb_dblwr_file", DATA_FILE),
 ];
 
+/// A part of what files took.
+type Part = fn(&FileTimes) -> Time;
 /// Events of files, each with its instrument and its part of that.
-const OF_FILES: [(&str, &str, fn(&FileTimes) -> Time); 9] = [
+const OF_FILES: [(&str, &str, Part); 9] = [
     (
         "innodb_data_file read (db file sequential read)",
         DATA_FILE,
