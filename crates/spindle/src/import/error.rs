@@ -18,7 +18,7 @@ pub enum ImportError {
     Address(EngineError),
     /// The server does not speak what is asked of it.
     #[error("{0} is another kind of server")]
-    OtherServer(Address),
+    OtherServer(Box<Address>),
     /// The server cannot be reached, or refuses.
     #[error(transparent)]
     Server(#[from] EngineError),

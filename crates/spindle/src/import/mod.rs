@@ -255,7 +255,7 @@ type Server = (Address, Box<dyn Reader>);
 fn connect(url: &str, scheme: Scheme, password_env: Option<&str>) -> Result<Server, ImportError> {
     let address = Address::complete(url).map_err(ImportError::Address)?;
     if address.scheme != scheme {
-        return Err(ImportError::OtherServer(address));
+        return Err(ImportError::OtherServer(Box::new(address)));
     }
     let password = address.find_password(password_env)?;
     let reader = remote_server(address.scheme).reader(&address, password.as_ref())?;
