@@ -45,6 +45,14 @@ pub fn clean(ledgers: &Path, dry_run: bool) -> Result<Report, LedgerError> {
             report.is_clean &= group.removed;
         }
     }
+    if !dry_run && cleaned.iter().any(|run| !run.left.is_empty()) {
+        let _ = writeln!(
+            report.text,
+            "`spindle clean` tries again what is still there. If it went for good, as with a server that is no more, delete \
+             the file of that run in {}",
+            ledgers.display()
+        );
+    }
     if report.text.is_empty() {
         report.text = format!(
             "nothing to clean: no run left anything ({})\n",

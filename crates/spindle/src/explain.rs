@@ -101,9 +101,12 @@ fn entries() -> Vec<Entry> {
     entries.extend(COLUMNS.iter().map(|column| {
         let [above, below] = column.short.map(str::to_owned);
         let short = format!("{above} {below}").trim().to_owned();
-        let mut words = vec![short, column.title.to_owned(), above, below];
-        words.dedup();
-        words.retain(|word| word.len() > 1 && !UNITS.contains(&word.as_str()));
+        let mut words: Vec<String> = Vec::new();
+        for word in [short, column.title.to_owned(), above, below] {
+            if word.len() > 1 && !UNITS.contains(&word.as_str()) && !words.contains(&word) {
+                words.push(word);
+            }
+        }
         let legend = column
             .legend
             .map_or(String::new(), |legend| format!(" ({legend})"));
@@ -252,6 +255,12 @@ mod tests {
                      log wr,DB/dev,+-,power cut,failed";
         for word in words.split(',') {
             assert!(explain(word).is_some(), "{word}");
+        }
+        for entry in entries() {
+            let mut words = entry.words.clone();
+            words.sort();
+            words.dedup();
+            assert_eq!(words.len(), entry.words.len(), "{:?}", entry.words);
         }
     }
 

@@ -69,7 +69,7 @@ fn collect(directory: &Path, depth: u32, found: &mut Vec<PathBuf>) -> io::Result
 pub fn render(found: &[FoundRun], below: &Path, style: Style) -> String {
     if found.is_empty() {
         let below = below.display();
-        return format!("There is no run below {below}. spindle run FILE makes one.\n");
+        return format!("There is no run below {below}. `spindle run FILE` makes one.\n");
     }
     let mut text = String::new();
     for found in found {

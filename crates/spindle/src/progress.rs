@@ -10,6 +10,7 @@ use indicatif::HumanDuration;
 
 use crate::say;
 use crate::watch::{Dashboard, RunView};
+use spindle_report::sentences::counted;
 use spindle_result::{Load, Trial};
 use spindle_run::listener::{Listener, Said};
 use spindle_run::replay::RunState;
@@ -204,8 +205,8 @@ impl Progress {
     /// The run is over.
     fn ends(&mut self) {
         self.note(&format!(
-            "{} trials in {}",
-            self.trials_done,
+            "{} in {}",
+            counted(self.trials_done, "trial"),
             HumanDuration(self.began.elapsed())
         ));
     }

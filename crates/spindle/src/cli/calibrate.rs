@@ -41,13 +41,14 @@ pub(super) const CALIBRATE_HELP: &str = "Examples:
   spindle calibrate /dev/sdb --write-percent 30 --erase SERIAL     what is on it is LOST
   spindle calibrate layouts.toml --only 'raw,ext4' --time 10m      what the layouts of an experiment stand on
 
-Block devices and existing files are only read. Without --write-percent nothing is opened for writing but files that \
-the command makes, and what the layouts of an experiment file stand on: their devices are taken as a run takes them, \
-filled and erased. Random reads of 8 KiB at depth 1, 2, 4 and so on until throughput gains under 5 % or requests take \
-longer than --max-latency, by each access path (sync, slaves, libaio, async); sequential reads of 1 MiB; fdatasync \
-after writes of 8 KiB, and durable direct writes, by 1 writer and by 16, group commits and a burst, in a file made \
-for it. A point lasts until its throughput is steady. Flushes are counted at the disks beneath, and timed beside a \
-file without a name on the storage beneath, where there is a place for one.
+Without --write-percent, block devices and existing files are only read. The command writes to files that it makes, \
+and to the devices of an experiment file's layouts: it takes them as a run does, fills them and erases them.
+
+It reads 8 KiB at random by each access path (sync, slaves, libaio, async), at depth 1, 2, 4 and so on. It stops when \
+throughput gains under 5 %, or requests take longer than --max-latency. Then it reads 1 MiB at a time in sequence. In \
+a file made for it, 1 writer and then 16 call fdatasync after 8 KiB each, and write durably past the page cache; group \
+commits and a burst follow. A point lasts until its throughput is steady. Flushes are counted at the disks beneath. \
+They are compared with those of a nameless file on the storage beneath, where there is a place for one.
 
 Exit codes: 0 measured; 1 something failed while measuring; 2 the command line or a target is wrong, and nothing was \
 made, written or measured; 3 a --need is missed; 4 no --need is missed, but one could not be judged: it was not \
@@ -58,8 +59,8 @@ const NEED_UNKNOWN: u8 = 4;
 
 #[derive(Args)]
 pub(super) struct Calibrate {
-    /// Block devices, files, directories; several are one unit. Or one experiment file (.toml): what its layouts stand
-    /// on is made as for a run, measured for an equal part of --time each, and removed.
+    /// Block devices, files or directories; several are measured as one unit. Or one experiment file (.toml): what its
+    /// layouts stand on is made, measured and removed. Each layout gets an equal part of --time.
     #[arg(required_unless_present = "fio_json", value_name = "TARGET")]
     targets: Vec<PathBuf>,
     /// Of an experiment file: these layouts only.
@@ -74,11 +75,11 @@ pub(super) struct Calibrate {
     /// Past the page cache (direct), or through it (buffered).
     #[arg(long, value_name = "HOW", default_value = "direct", value_parser = caching)]
     caching: Caching,
-    /// Size of a file that is made, at most; a quarter of the free space is never exceeded.
+    /// Largest size of a file that is made; it never takes more than a quarter of the free space.
     #[arg(long, default_value = "1GiB", value_parser = size)]
     size: u64,
-    /// Of 100 requests, so many write, without a flush. Only files that are made, and block devices that the guard of
-    /// layouts lets be written: unused, and empty or named by --erase. A device is given back erased.
+    /// How many of 100 requests write, without a flush. They go to files that are made, or to unused block devices that
+    /// are empty or named by --erase. A device is erased afterwards.
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "flushes", value_parser = percent())]
     write_percent: u32,
     /// A device whose content may be LOST, as erase of a layout names it: by-id name, serial number, world-wide name or
@@ -88,11 +89,11 @@ pub(super) struct Calibrate {
     /// How long it may take, about.
     #[arg(long, default_value = "2m", value_parser = time)]
     time: u64,
-    /// Hold the best point for so long, beyond --time: credit of a volume runs out after minutes [default: a twelfth of
-    /// --time, within it].
+    /// How long to hold the best point, on top of --time: a volume's burst credit runs out after minutes [default: a
+    /// twelfth of --time, as part of it].
     #[arg(long, value_name = "TIME", value_parser = hold, conflicts_with_all = ["flushes", "run"])]
     hold: Option<u64>,
-    /// Points of a longer mean time do not count for the maximum of IOPS.
+    /// A point counts for the maximum of IOPS only if its mean latency is no longer.
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = latency)]
     max_latency: u64,
     /// A new or empty directory for report.html (curves, matrix, latencies), result.json and files under ORION's names:
@@ -103,26 +104,27 @@ pub(super) struct Calibrate {
     /// may be given several times, and decides the exit code.
     #[arg(long = "need", value_name = "NEED", value_parser = need)]
     needs: Vec<Need>,
-    /// What was bought, beside which the maximum is set; else what the cloud says of its only volume, where it does.
+    /// The IOPS you pay for, shown beside the maximum [default: what the cloud says of its only volume, if it says so].
     #[arg(long, value_name = "IOPS", value_parser = bought, conflicts_with = "flushes")]
     bought_iops: Option<f64>,
     /// The same in MB/s.
     #[arg(long, value_name = "MBPS", value_parser = bought, conflicts_with = "flushes")]
     bought_mbps: Option<f64>,
-    /// Do not ask the metadata service of a cloud (169.254.169.254), which is asked where the firmware names the cloud.
+    /// Do not ask the cloud's metadata service (169.254.169.254). It is asked only where the firmware names a cloud.
     #[arg(long)]
     no_metadata: bool,
     /// Only flushes, in a few seconds: how long they take, and whether they reach a disk.
     #[arg(long)]
     flushes: bool,
-    /// A directory on the disk beneath, whose flushes are compared with those of the target; else one is looked for.
+    /// A directory on the disk beneath, whose flushes are compared with those of the target [default: one is looked
+    /// for].
     #[arg(long, value_name = "DIR")]
     control: Option<PathBuf>,
     /// Measure nothing: print a job file with which fio measures the same points.
     #[arg(long, conflicts_with_all = ["out", "needs", "control", "json", "against"])]
     emulate: bool,
-    /// Measure, and print figures of fio beside those of the same points: what fio wrote with --output-format=json of a
-    /// job file of --emulate.
+    /// Measure, and print fio's figures beside ours. FIO_JSON is what fio wrote with --output-format=json for a job
+    /// file of --emulate.
     #[arg(long, value_name = "FIO_JSON")]
     against: Option<PathBuf>,
     /// Measure nothing: print what fio found, of any job file.
@@ -131,7 +133,7 @@ pub(super) struct Calibrate {
     /// Print a JSON object instead of the table.
     #[arg(long)]
     json: bool,
-    /// Do not say what is done at the moment.
+    /// Do not say what is being done.
     #[arg(long)]
     quiet: bool,
     // Last, as its heading would be that of all that follows.
@@ -152,7 +154,8 @@ struct OrionKnobs {
     /// How long each point lasts [default: 60s].
     #[arg(long, requires = "run", value_name = "TIME", value_parser = duration)]
     duration: Option<u64>,
-    /// Read so much at random before each point, to replace what a cache of the storage holds [default: nothing].
+    /// How much to read at random before each point, so that the storage's cache holds nothing of use [default:
+    /// nothing].
     #[arg(long, alias = "cache_size", requires = "run", value_name = "SIZE", value_parser = cache_size)]
     cache_size: Option<u64>,
     /// Only with advanced: length of small reads [default: 8KiB].

@@ -15,8 +15,8 @@ pub(super) const STATEMENTS_HELP: &str = "Examples:
   spindle import pg_stat_statements counted.csv --statistics postgres://ann@db1/shop
 
 SELECT, INSERT, UPDATE and DELETE are taken, with their share of the calls. Parameters are drawn from the statistics of \
-the tables (pg_stats): common values and histograms. It is said which share of calls and time is covered, what is left \
-out, and why.
+the tables (pg_stats): common values and histograms. The command says which share of calls and \
+time the mix covers, what it leaves out, and why.
 
 The server is only read: nothing of it is changed, and no statement of the mix is carried out there.";
 
@@ -28,7 +28,7 @@ Every session of the log becomes a stream of transactions, in its order and with
 them with their times, faster (speed = 2.0), or as fast as possible (times = \"ignored\").
 
 Statements of users, roles and rights are left out, so that no password is written. So is what reaches files or other \
-servers, and COPY, whose rows are not in the log. It is said how many statements are left out, and why.
+servers, and COPY, whose rows are not in the log. The command says how many statements it leaves out, and why.
 
 PostgreSQL writes such a log with logging_collector = on, log_destination = 'csvlog' (or 'jsonlog') and \
 log_min_duration_statement = 0; MariaDB and MySQL with slow_query_log = on and long_query_time = 0, or general_log = on.";

@@ -168,7 +168,7 @@ enum Command {
         /// The word, or words [default: list them all].
         word: Vec<String>,
     },
-    /// Take away what killed runs left: mounts, loop devices, volumes, files, control groups.
+    /// Remove what killed runs left: mounts, loop devices, volumes, files, control groups.
     #[command(after_help = "Example:\n  spindle clean --dry-run")]
     Clean {
         /// Only say what would be removed.
@@ -280,7 +280,7 @@ struct Changed {
     /// A first look: three rounds of 2 seconds.
     #[arg(long)]
     quick: bool,
-    /// Keeps what the queries of tpch or tpcd were answered, as CSV files in the run directory.
+    /// Keeps the answers to the queries of tpch and tpcd, as CSV files in the run directory.
     #[arg(long)]
     keep_answers: bool,
 }

@@ -49,10 +49,10 @@ pub(super) struct Compare {
     /// Slower by more than this is a regression.
     #[arg(long, value_name = "PERCENT", default_value = THRESHOLD_DEFAULT, value_parser = threshold)]
     threshold: f64,
-    /// Judge although machines, their versions or their settings differ.
+    /// Judge even if machines, their versions or their settings differ.
     #[arg(long)]
     across_machines: bool,
-    /// Judge although the experiments ask for different things.
+    /// Judge even if the experiments ask for different things.
     #[arg(long)]
     across_settings: bool,
     /// For people, or for programs (described in docs/compare.md).

@@ -88,7 +88,7 @@ pub struct Group {
     /// A disk of the group, a block device or a file; give all of them.
     #[arg(long = "disk", value_name = "PATH", required = true)]
     disks: Vec<PathBuf>,
-    /// Mount although the disks that are missing may have newer metadata.
+    /// Mount even if missing disks may have newer metadata.
     #[arg(long)]
     force: bool,
 }
@@ -102,7 +102,7 @@ pub struct NewDisks {
     /// Files that do not exist are made of this size.
     #[arg(long, value_parser = size_of_word, value_name = "SIZE")]
     size: Option<u64>,
-    /// A path among these whose data are lost; without it, only what is empty is taken.
+    /// A path among these whose data may be LOST; without it, only what is empty is taken.
     #[arg(long, value_name = "PATH")]
     erase: Vec<PathBuf>,
 }

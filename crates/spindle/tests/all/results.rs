@@ -705,7 +705,7 @@ fn runs_are_listed_whatever_became_of_them() {
         (code(&empty), words(&empty).as_str()),
         (
             Some(0),
-            "There is no run below runs. spindle run FILE makes one.\n"
+            "There is no run below runs. `spindle run FILE` makes one.\n"
         )
     );
     let runs = place.path().join("runs");
