@@ -493,6 +493,7 @@ mod tests {
             unread: 0..0,
             process_id: 0,
             temporary_bytes: 0,
+            was_told: false,
             in_transaction: false,
             is_closed: false,
         };
