@@ -18,7 +18,7 @@ use spindle_io::{Arena, Frame};
 use spindle_layout::KnownDevice;
 use spindle_system::machine::DataPath;
 use spindle_system::{DeviceNumber, SystemTree};
-use spindle_text::quantity::size;
+use spindle_text::quantity::{size, size_free};
 use spindle_text::remedy::with_remedy;
 
 use crate::error::CalibrateError;
@@ -193,7 +193,7 @@ impl Target {
                 format!(
                     "only {} are free; a file to measure takes a quarter of that at most, and {} at least. Name a directory with \
                      {} free or more",
-                    size(free),
+                    size_free(free),
                     size(BYTES_MIN),
                     size(FREE_PART * BYTES_MIN)
                 ),

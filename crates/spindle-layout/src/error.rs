@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use spindle_io::IoError;
 use spindle_io::disk_group::DiskGroupError;
 use spindle_io::real::FileError;
-use spindle_text::quantity::two_sizes;
+use spindle_text::quantity::{size_free, size_needed, two_sizes};
 
 /// Why a directory, a golden copy or an image cannot be made, put back or removed.
 #[derive(Debug, thiserror::Error)]
@@ -80,8 +80,8 @@ pub enum LayoutError {
     },
     /// The file system has too little space for what is to be made.
     #[error(
-        "not enough space in {}: {} free; free some, choose another path or a smaller database size",
-        directory.display(), two_sizes(*needed_bytes, *free_bytes).join(" needed, ")
+        "not enough space in {}: {} needed, {} free; free some, choose another path or a smaller database size",
+        directory.display(), size_needed(*needed_bytes), size_free(*free_bytes)
     )]
     NotEnoughSpace {
         /// The place.
@@ -96,9 +96,9 @@ pub enum LayoutError {
     DiskGroup(Box<DiskGroupError>),
     /// Raw devices have too little room for a file.
     #[error(
-        "no room for {file} on raw devices: {} free on {}, which has most (a file lies on one device): \
+        "no room for {file} on raw devices: {} needed, {} free on {}, which has most (a file lies on one device): \
          choose larger devices, more datafiles or a smaller database size",
-        two_sizes(*needed_bytes, *free_bytes).join(" needed, "), device.display()
+        size_needed(*needed_bytes), size_free(*free_bytes), device.display()
     )]
     NoRoomOnDevices {
         /// Name of the file: `data1`, ...
@@ -112,8 +112,8 @@ pub enum LayoutError {
     },
     /// A file was given less room in a disk group than it takes.
     #[error(
-        "{file} takes {} in the disk group: choose a smaller database size",
-        two_sizes(*needed_bytes, *bytes).join(" and was given ")
+        "{file} takes {} and was given {} in the disk group: choose a smaller database size",
+        size_needed(*needed_bytes), size_free(*bytes)
     )]
     NoRoomInGroup {
         /// Name of the file.

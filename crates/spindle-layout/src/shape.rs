@@ -3,7 +3,7 @@
 //! copy and in every image.
 
 use serde::{Deserialize, Serialize};
-use spindle_text::quantity::size;
+use spindle_text::quantity::{size, size_exact};
 
 use crate::error::LayoutError;
 use crate::place::Place;
@@ -76,7 +76,7 @@ impl Shape {
             Some(file) => bad(format!(
                 "{} has {}, which is not a whole number of blocks of {}",
                 file.name(),
-                size(file.bytes),
+                size_exact(file.bytes),
                 size(block_bytes)
             )),
             None => Ok(()),
@@ -316,7 +316,8 @@ mod tests {
         let mut odd = shape();
         odd.redo_bytes[1] += 512;
         let told = odd.check().unwrap_err().to_string();
-        assert!(told.contains("redo2") && told.contains("8192"), "{told}");
+        let wanted = "redo2 has 1,049,088 bytes, which is not a whole number of blocks of 8 KiB";
+        assert!(told.contains(wanted), "{told}");
         let block = Shape {
             block_bytes: 512,
             ..shape()

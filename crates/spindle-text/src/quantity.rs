@@ -83,6 +83,28 @@ pub fn size_text(bytes: u64) -> String {
 /// A size as a person reads it: exact where a short figure is (`1.25 GiB`, `1,100 MiB`, `8,193 bytes`), else in three
 /// figures that count (`1.26 GiB`, `4.00 KiB`).
 pub fn size(bytes: u64) -> String {
+    size_rounded(bytes, f64::round)
+}
+
+/// The same of what is needed: rounded up, so that whoever makes that much room has enough.
+pub fn size_needed(bytes: u64) -> String {
+    size_rounded(bytes, f64::ceil)
+}
+
+/// The same of what is free: rounded down, so that nobody counts on more than there is.
+pub fn size_free(bytes: u64) -> String {
+    size_rounded(bytes, f64::floor)
+}
+
+/// The same, but in bytes where three figures would leave some out.
+pub fn size_exact(bytes: u64) -> String {
+    match size_needed(bytes) == size_free(bytes) {
+        true => size(bytes),
+        false => format!("{} bytes", thousands(bytes as f64)),
+    }
+}
+
+fn size_rounded(bytes: u64, round: fn(f64) -> f64) -> String {
     const SHORT_MAX: u64 = 9_999;
     let fits = |factor: u64| factor == 1 || bytes >= factor;
     let at = SIZE_UNITS
@@ -107,23 +129,22 @@ pub fn size(bytes: u64) -> String {
     }
     // What rounds to 1,024 is one of the next larger unit.
     let (value, unit) = match at.checked_sub(1) {
-        Some(larger) if value >= 1023.5 => (value / 1024.0, SIZE_UNITS[larger].0),
+        Some(larger) if round(value) >= 1024.0 => (value / 1024.0, SIZE_UNITS[larger].0),
         _ => (value, unit),
     };
-    let figure = match value {
-        ..9.995 => format!("{value:.2}"),
-        ..99.95 => format!("{value:.1}"),
-        _ => thousands(value),
+    let (decimals, tens) = match value {
+        ..9.995 => (2, 100.0),
+        ..99.95 => (1, 10.0),
+        _ => return named(thousands(round(value)), unit),
     };
-    named(figure, unit)
+    let value = round(value * tens) / tens;
+    named(format!("{value:.decimals$}"), unit)
 }
 
 /// Two sizes that a person compares: as [`size`] tells them, but in bytes where that would make the same of them.
 pub fn two_sizes(one: u64, other: u64) -> [String; 2] {
     match (size(one), size(other)) {
-        (first, second) if first == second && one != other => {
-            [one, other].map(|bytes| format!("{} bytes", thousands(bytes as f64)))
-        }
+        (first, second) if first == second && one != other => [one, other].map(size_exact),
         (first, second) => [first, second],
     }
 }
@@ -210,6 +231,32 @@ mod tests {
         assert_eq!(
             [999.6, 75_123.0, 12.0, 1e6, -100.0, -1_234.0, -0.2].map(thousands),
             ["1,000", "75,123", "12", "1,000,000", "-100", "-1,234", "0"]
+        );
+    }
+
+    #[test]
+    fn what_is_needed_is_never_understated_nor_what_is_free_overstated() {
+        let (mut bytes, mut rounded) = (1_u64, 0);
+        while bytes < 5 * TIB {
+            let of = |text: String| {
+                let (figure, unit) = text.split_once(' ').unwrap();
+                let figure: f64 = figure.replace(',', "").parse().unwrap();
+                let unit = SIZE_UNITS.iter().find(|(name, _)| *name == unit);
+                figure * unit.map_or(1, |(_, factor)| *factor) as f64
+            };
+            let (needed, free) = (of(size_needed(bytes)), of(size_free(bytes)));
+            let exact = bytes as f64;
+            assert!(needed >= exact && needed <= 1.01 * exact, "{bytes}");
+            assert!(free <= exact && free >= 0.99 * exact, "{bytes}");
+            rounded += u32::from(needed > free);
+            bytes += bytes / 7 + 1;
+        }
+        assert!(rounded > 100);
+        let exact = [MIB + 512, 8192, 9_000 * MIB].map(size_exact);
+        assert_eq!(exact, ["1,049,088 bytes", "8 KiB", "9,000 MiB"]);
+        assert_eq!(
+            [size_needed(GIB - 1), size_free(GIB - 1)],
+            ["1.00 GiB", "1,023 MiB"]
         );
     }
 

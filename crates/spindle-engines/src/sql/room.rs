@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use spindle_text::quantity::size;
+use spindle_text::quantity::size_free;
 
 /// Bytes that a server's files take beside the loaded data, about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ fn said_of(directory: &Path, free_bytes: u64) -> Option<String> {
     (free_bytes < LITTLE_BYTES).then(|| {
         format!(
             "; the disk is full: {} are free in {}",
-            size(free_bytes),
+            size_free(free_bytes),
             directory.display()
         )
     })

@@ -1,6 +1,6 @@
 //! What can go wrong with a disk group besides a single I/O: making, mounting and changing it.
 
-use spindle_text::quantity::size;
+use spindle_text::quantity::size_free;
 
 use crate::device::IoError;
 
@@ -95,7 +95,7 @@ pub enum DiskGroupError {
     /// There is no room.
     #[error(
         "disk group {group} has no room for {what}: {} are free on the disks that could take it; remove \
-         files or add disks", size(*free_bytes)
+         files or add disks", size_free(*free_bytes)
     )]
     NoSpace {
         /// The group.

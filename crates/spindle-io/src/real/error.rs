@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use spindle_text::quantity::size;
+use spindle_text::quantity::size_needed;
 
 use super::storage_identity::StorageIdentity;
 
@@ -48,7 +48,7 @@ pub enum FileError {
         file_system: String,
     },
     /// There is not enough space.
-    #[error("no space for {} ({}): free some or choose another place", path.display(), size(*needed_bytes))]
+    #[error("no space for {} ({}): free some or choose another place", path.display(), size_needed(*needed_bytes))]
     NoSpace {
         /// The file that was to be made.
         path: PathBuf,

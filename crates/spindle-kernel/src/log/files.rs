@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spindle_io::sync::Latch;
 use spindle_io::sync::atomic::{AtomicU64, Ordering};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
-use spindle_text::quantity::size;
+use spindle_text::quantity::{size, size_free, size_needed};
 
 use crate::error::{KernelError, Result};
 use crate::fixed_sga::FixedSga;
@@ -79,8 +79,8 @@ impl LogFiles {
                     device,
                     format!(
                         "a log file of {} is too small: at least {}",
-                        size(limits.capacity_bytes),
-                        size(needed)
+                        size_free(limits.capacity_bytes),
+                        size_needed(needed)
                     ),
                 );
             }

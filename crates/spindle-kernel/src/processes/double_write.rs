@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use spindle_io::{Arena, BlockDevice, Frame, Operation, ReadHold, Request, Submission};
-use spindle_text::quantity::size;
+use spindle_text::quantity::{size_free, size_needed};
 
 use crate::block::{self, BlockAddress};
 use crate::cache::writing::Sealed;
@@ -90,9 +90,9 @@ pub(crate) fn check(storage: &Storage, settings: &Settings) -> Result<()> {
             device.name().to_string(),
             format!(
                 "{} are too few for {} writers: at least {}",
-                size(device.limits().capacity_bytes),
+                size_free(device.limits().capacity_bytes),
                 settings.writers,
-                size(needed)
+                size_needed(needed)
             ),
         ),
         Some(_) => return Ok(()),

@@ -12,7 +12,7 @@ use spindle_system::node::{BlockDeviceNode, by_id_names};
 use spindle_system::open_files::Holder;
 use spindle_system::overlays::OverlayLayer;
 use spindle_system::{DeviceNumber, Storage, SystemTree};
-use spindle_text::quantity::size;
+use spindle_text::quantity::{size_free, size_needed};
 
 use super::content::Content;
 use super::stack::Footprint;
@@ -168,7 +168,7 @@ pub enum Refusal {
         path: PathBuf,
     },
     /// It has too little room.
-    #[error("{} has {}, and at least {} are needed", path.display(), size(*size_bytes), size(*least_bytes))]
+    #[error("{} has {}, and at least {} are needed", path.display(), size_free(*size_bytes), size_needed(*least_bytes))]
     TooSmall {
         /// As written.
         path: PathBuf,

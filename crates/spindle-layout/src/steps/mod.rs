@@ -20,7 +20,7 @@ use crate::ledger::{EntryNumber, Ledger, LedgerError};
 use crate::moment;
 use crate::tool::{ToolError, Tools};
 use spindle_system::SystemTree;
-use spindle_text::quantity::size;
+use spindle_text::quantity::size_needed;
 
 mod attach_loop;
 mod claim_device;
@@ -89,7 +89,7 @@ pub enum StepError {
         source: io::Error,
     },
     /// There is no room for it.
-    #[error("no room for {} in {}: free some, or choose another place or a smaller size", size(*needed_bytes), path.display())]
+    #[error("no room for {} in {}: free some, or choose another place or a smaller size", size_needed(*needed_bytes), path.display())]
     NoSpace {
         /// Where.
         path: PathBuf,

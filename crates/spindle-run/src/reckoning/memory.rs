@@ -13,7 +13,7 @@ use spindle_experiment::{DatabaseSpec, Experiment};
 use spindle_system::SystemTree;
 use spindle_system::cgroup::GroupLimits;
 use spindle_system::sampler::MemoryState;
-use spindle_text::quantity::size;
+use spindle_text::quantity::{size, size_free, size_needed};
 
 /// What a trial of the embedded database takes beside its caches: its programs and threads, about.
 const WORKER_BYTES: u64 = 48 << 20;
@@ -137,13 +137,13 @@ fn of_trial(experiment: &Experiment, layout: usize) -> [u64; 2] {
 impl fmt::Display for Memory {
     fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = self.parts.iter().filter(|(_, bytes)| *bytes > 0);
-        let parts = parts.map(|(what, bytes)| format!("{what} {}", size(*bytes)));
+        let parts = parts.map(|(what, bytes)| format!("{what} {}", size_needed(*bytes)));
         write!(
             text,
             "Memory: about {} of {}, of which {} are available: {}",
-            size(self.bytes()),
+            size_needed(self.bytes()),
             size(self.machine.all_bytes),
-            size(self.machine.available_bytes),
+            size_free(self.machine.available_bytes),
             parts.collect::<Vec<_>>().join(", ")
         )
     }

@@ -27,7 +27,7 @@ pub use room::Room;
 pub use time::{Time, trials_of};
 
 use room::Rooms;
-use spindle_text::quantity::size;
+use spindle_text::quantity::{size_free, size_needed};
 
 /// What is reckoned from.
 #[derive(Clone, Copy)]
@@ -120,8 +120,8 @@ impl Reckoning {
             format!(
                 "room on {} may run out in trials: {} are free, and with what trials may add {} are taken ({})",
                 room.place,
-                size(room.free_bytes),
-                size(room.all_bytes()),
+                size_free(room.free_bytes),
+                size_needed(room.all_bytes()),
                 room.parts()
             )
         });
@@ -152,7 +152,7 @@ impl Reckoning {
 }
 
 fn row(room: &Room) -> [String; 4] {
-    let (sure, free) = (size(room.sure_bytes()), size(room.free_bytes));
+    let (sure, free) = (size_needed(room.sure_bytes()), size_free(room.free_bytes));
     [room.place.clone(), sure, free, room.parts()]
 }
 
@@ -160,9 +160,9 @@ fn too_little(room: &Room) -> String {
     format!(
         "Room on {}: {} are needed ({}), and {} are free",
         room.place,
-        size(room.sure_bytes()),
+        size_needed(room.sure_bytes()),
         room.parts(),
-        size(room.free_bytes)
+        size_free(room.free_bytes)
     )
 }
 

@@ -14,7 +14,7 @@ use super::Seen;
 use super::databases::{Databases, Files, Image};
 use super::destination::Destination;
 use spindle_experiment::{DatabaseSpec, DiskGroup, PutBack};
-use spindle_text::quantity::size;
+use spindle_text::quantity::size_needed;
 
 /// A run's journal and reports, and what each trial adds to them, about.
 const RESULTS_BYTES: u64 = 4 << 20;
@@ -59,12 +59,12 @@ impl Room {
         let sure = self.parts.iter().filter(|part| part.is_sure);
         let mut said: Vec<String> = sure
             .map(|part| match part.count {
-                1 => format!("{} {}", part.what, size(part.bytes)),
-                times => format!("{} {} ({times} times)", part.what, size(part.bytes)),
+                1 => format!("{} {}", part.what, size_needed(part.bytes)),
+                times => format!("{} {} ({times} times)", part.what, size_needed(part.bytes)),
             })
             .collect();
         let unsure = self.parts.iter().filter(|part| !part.is_sure);
-        said.extend(unsure.map(|part| format!("{} up to {}", part.what, size(part.bytes))));
+        said.extend(unsure.map(|part| format!("{} up to {}", part.what, size_needed(part.bytes))));
         said.join(", ")
     }
 

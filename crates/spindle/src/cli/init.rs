@@ -14,7 +14,7 @@ use spindle_experiment::{Changes, Engine, Experiment};
 use spindle_layout::file_system;
 use spindle_layout::guard::{EmptyDevice, Guard, Want, empty_devices};
 use spindle_layout::tool::Tools;
-use spindle_text::quantity::{duration_text, parse_duration_ms, size};
+use spindle_text::quantity::{duration_text, parse_duration_ms, size, size_free};
 use spindle_text::word::Word;
 
 use super::ask::save;
@@ -433,7 +433,7 @@ fn places() -> Vec<CandidatePlace> {
                 "{} on {}, {} free",
                 found.type_name,
                 found.source,
-                size(found.free_bytes)
+                size_free(found.free_bytes)
             ),
             free_bytes: found.free_bytes,
         });

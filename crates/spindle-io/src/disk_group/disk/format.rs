@@ -38,7 +38,7 @@
 //!
 //! Metadata records (snapshots and changes) are in `store`.
 
-use spindle_text::quantity::size;
+use spindle_text::quantity::{size, size_free, size_needed};
 
 use crate::disk_group::error::DiskGroupError;
 
@@ -90,7 +90,7 @@ pub(crate) struct DiskLayout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "it holds {}; a disk needs at least {} with allocation units of {}",
-    size(*capacity_bytes), size(*needed_bytes), size(*au_bytes)
+    size_free(*capacity_bytes), size_needed(*needed_bytes), size(*au_bytes)
 )]
 pub(crate) struct TooSmall {
     capacity_bytes: u64,

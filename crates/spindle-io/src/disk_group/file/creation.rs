@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Weak};
 
-use spindle_text::quantity::size;
+use spindle_text::quantity::{size, size_exact};
 
 use crate::arena::ReadHold;
 use crate::device::{BlockDevice, Completion, IoError, Limits, Operation, Request, Submission};
@@ -105,7 +105,7 @@ fn check_file(core: &Core, name: &str, bytes: u64) -> Result<(), DiskGroupError>
     if bytes == 0 || !bytes.is_multiple_of(BLOCK_BYTES as u64) || bytes >= 1 << 48 {
         return Err(core.invalid(format!(
             "file {name} cannot have {}: a multiple of {} below 256 TiB is allowed",
-            size(bytes),
+            size_exact(bytes),
             size(BLOCK_BYTES as u64)
         )));
     }
