@@ -500,10 +500,13 @@ impl fmt::Display for ProvisionPlan {
             writeln!(f, "Could not be looked at: {unseen}.")?;
         }
         let seconds = self.estimated_time().as_secs().max(1);
+        let written = match self.written_bytes() {
+            0 => "Nothing is".to_owned(),
+            bytes => format!("About {}", size(bytes)),
+        };
         write!(
             f,
-            "About {} written before the database is loaded, about {seconds} s.",
-            size(self.written_bytes())
+            "{written} written before the database is loaded, about {seconds} s."
         )
     }
 }
