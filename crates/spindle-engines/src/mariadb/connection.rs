@@ -23,6 +23,7 @@ use spindle_workload::sql::connection::Visit;
 use spindle_workload::sql::{Dialect, LoadPart, SqlConnection, Value};
 
 use super::load;
+use super::prepared::{Prepared, has_xa};
 use super::values::{AnswerRow, parameter};
 use crate::sql::address::Reach;
 use crate::sql::encryption::TlsMode;
@@ -301,7 +302,7 @@ fn of_code(code: u16, text: String) -> SessionError {
 /// One client's connection.
 pub(super) struct MariaDbConnection {
     connection: Conn,
-    statements: Vec<Prepared>,
+    statements: Vec<WorkStatement>,
     /// Number of the server's process; `None` when it isn't this machine's.
     server_id: Option<u32>,
     written: Option<Written>,
@@ -309,11 +310,15 @@ pub(super) struct MariaDbConnection {
     has_changed: bool,
     in_transaction: bool,
     is_closed: bool,
+    /// Transactions that outlive the session, of a server that does, too.
+    prepared: Option<Prepared>,
 }
 
 /// A statement of a workload.
-struct Prepared {
+struct WorkStatement {
     text: String,
+    /// Whether it is one of `XA`.
+    is_xa: bool,
     /// The numbers of the parameters that it takes.
     order: Vec<usize>,
     /// `None`: it could not be prepared yet.
@@ -339,6 +344,19 @@ impl MariaDbConnection {
             has_changed: false,
             in_transaction: false,
             is_closed: false,
+            prepared: None,
+        }
+    }
+
+    /// One that remembers there what it prepares and does not end.
+    pub fn remembering(mut self, prepared: Prepared) -> MariaDbConnection {
+        self.prepared = Some(prepared);
+        self
+    }
+
+    fn learn_prepared(&self, sql: &str) {
+        if let Some(prepared) = &self.prepared {
+            prepared.learn(sql);
         }
     }
 
@@ -394,6 +412,9 @@ impl MariaDbConnection {
         };
         self.learn_transaction();
         self.is_closed |= matches!(done, Err(SessionError::Lost(_)));
+        if self.statements[statement].is_xa && done.is_ok() {
+            self.learn_prepared(&self.statements[statement].text);
+        }
         done
     }
 }
@@ -440,7 +461,8 @@ impl SqlConnection for MariaDbConnection {
                     None
                 }
             };
-            self.statements.push(Prepared {
+            self.statements.push(WorkStatement {
+                is_xa: has_xa(&text),
                 text,
                 order,
                 statement,
@@ -453,6 +475,7 @@ impl SqlConnection for MariaDbConnection {
         self.carry_out(|connection| connection.query_drop(sql).map_err(session_error))?;
         self.has_changed |= self.connection.affected_rows() > 0;
         self.learn_transaction();
+        self.learn_prepared(sql);
         Ok(())
     }
 
@@ -460,7 +483,9 @@ impl SqlConnection for MariaDbConnection {
         self.carry_out(|connection| {
             let result = connection.query_iter(sql).map_err(session_error)?;
             each_row(result, visit).map(|_| ())
-        })
+        })?;
+        self.learn_prepared(sql);
+        Ok(())
     }
 
     fn begin(&mut self) -> Result<(), SessionError> {

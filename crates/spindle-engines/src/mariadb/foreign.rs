@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use spindle_workload::SessionError;
-use spindle_workload::sql::{Ours, SqlConnection};
+use spindle_workload::sql::{Ours, SqlConnection, Value};
 
 use super::MariaDb;
 use super::connection::{Access, MariaDbConnection, READ_ONLY, TOKEN};
 use super::kept::{Where, promise_of};
 use super::monitor::Monitor;
+use super::prepared::Prepared;
 use super::tables::quoted;
 use super::{survey, tables};
 use crate::EngineError;
@@ -36,6 +37,8 @@ const DIRECTORIES: &str = "show global variables where variable_name in ('datadi
 const PROGRAMS: [&str; 2] = ["mariadbd", "mysqld"];
 /// Another transaction may hold what is to be dropped, but not for ever.
 const PATIENCE: &str = "set lock_wait_timeout = 60";
+/// Column of an answer to `XA RECOVER` with the name.
+const XA_NAME: usize = 3;
 /// A server that is silent for so long when it is looked at or changed is given up.
 const SILENCE: Duration = Duration::from_secs(120);
 
@@ -219,8 +222,9 @@ impl ForeignServer for MariaDb {
         // One may be filling it just now, for a run that was killed.
         tables::end_sessions(&mut connection, name).map_err(failed)?;
         connection.run(PATIENCE).map_err(failed)?;
-        let dropped = connection.run(&format!("drop database {name}"));
-        dropped.map_err(failed)?;
+        let dropped = tables::drop_others(&mut connection, name, TOKEN)
+            .and_then(|()| connection.run(&format!("drop database {name}")));
+        dropped.map_err(|error| failed(with_those_in_the_way(&mut connection, error)))?;
         Ok(SchemaGone::Dropped)
     }
 
@@ -240,6 +244,7 @@ impl ForeignServer for MariaDb {
         Ok(Arc::new(ForeignMariaDb {
             access,
             monitor: Mutex::new(monitor),
+            prepared: Prepared::default(),
             schema: schema.clone(),
         }))
     }
@@ -294,9 +299,35 @@ pub(super) fn texts(
     connection: &mut MariaDbConnection,
     sql: &str,
 ) -> Result<Vec<String>, SessionError> {
+    texts_of(connection, sql, 0)
+}
+
+/// Why a database cannot be dropped, with the transactions that may be in the way.
+fn with_those_in_the_way(connection: &mut MariaDbConnection, error: SessionError) -> SessionError {
+    // Not everyone may ask.
+    let open = texts_of(connection, "xa recover", XA_NAME).unwrap_or_default();
+    match open.is_empty() {
+        true => error,
+        false => SessionError::Failed(format!(
+            "{error}; prepared transactions are open on this server, which outlive their sessions and may be in the way: {}; \
+             look whose they are, end them with XA COMMIT or XA ROLLBACK, then run spindle clean",
+            open.join(", ")
+        )),
+    }
+}
+
+/// One column of an answer.
+fn texts_of(
+    connection: &mut MariaDbConnection,
+    sql: &str,
+    column: usize,
+) -> Result<Vec<String>, SessionError> {
     let mut answers = Vec::new();
     connection.ask(sql, &mut |row| {
-        answers.push(row.text(0)?);
+        answers.push(match row.value(column)? {
+            Value::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            _ => row.text(column)?,
+        });
         Ok(())
     })?;
     Ok(answers)
@@ -307,6 +338,8 @@ struct ForeignMariaDb {
     access: Access,
     /// `None` while it is loaded, and when it is over.
     monitor: Mutex<Option<Monitor>>,
+    /// What its sessions have prepared and not ended.
+    prepared: Prepared,
     schema: Schema,
 }
 
@@ -343,10 +376,12 @@ impl Counters for ForeignMariaDb {
 
 impl RunningServer for ForeignMariaDb {
     fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
-        Ok(Box::new(MariaDbConnection::new(
-            self.access.connect()?,
-            None,
-        )))
+        let connection = MariaDbConnection::new(self.access.connect()?, None);
+        Ok(Box::new(connection.remembering(self.prepared.clone())))
+    }
+
+    fn check_ended(&self, _: &mut dyn SqlConnection) -> Result<(), EngineError> {
+        self.prepared.check()
     }
 
     fn ours(&self) -> Ours {
@@ -376,6 +411,13 @@ impl RunningServer for ForeignMariaDb {
     fn stop(&self, _: Stop) -> Result<(), EngineError> {
         let mut monitor = self.monitor.lock().unwrap_or_else(PoisonError::into_inner);
         *monitor = None;
+        self.prepared.undo_all(|| come_to_server(&self.schema));
         Ok(())
+    }
+}
+
+impl Drop for ForeignMariaDb {
+    fn drop(&mut self) {
+        self.prepared.undo_all(|| come_to_server(&self.schema));
     }
 }

@@ -10,6 +10,7 @@ mod instance;
 mod kept;
 mod load;
 mod monitor;
+mod prepared;
 mod programs;
 mod raw;
 mod restore;

@@ -96,6 +96,27 @@ pub(super) fn end_sessions(
     Ok(())
 }
 
+/// Drops the tables of a database but for one. A drop of the database that waits in vain has dropped some of them, and
+/// the one left is to tell whose it is.
+pub(super) fn drop_others(
+    connection: &mut MariaDbConnection,
+    database: &str,
+    kept: &str,
+) -> Result<(), SessionError> {
+    let asked = format!(
+        "select table_name from information_schema.tables where table_schema = '{database}' \
+         and table_type = 'BASE TABLE' and table_name <> '{kept}'"
+    );
+    for table in texts(connection, &asked)? {
+        match connection.run(&format!("drop table {database}.{}", quoted(&table))) {
+            // Another may refer to it: the drop of the database knows the order.
+            Ok(()) | Err(SessionError::Refused(_) | SessionError::Failed(_)) => {}
+            delayed => return delayed,
+        }
+    }
+    Ok(())
+}
+
 /// A name as SQL has it.
 pub(super) fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))

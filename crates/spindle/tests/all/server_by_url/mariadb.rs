@@ -1,6 +1,9 @@
 //! MariaDB.
 
-use spindle_engines::sql::ServerKind;
+use spindle_engines::sql::{
+    Address, Purpose, Schema, SchemaGone, SchemaKind, Scheme, ServerKind, Stop, remote_server,
+};
+use spindle_workload::sql::{SqlConnection, Value};
 
 use super::port::Port;
 use super::scene::{PASSWORD, Scene, told};
@@ -79,6 +82,7 @@ fn an_existing_server_is_measured_and_left_as_it_was() {
     scene.assert_no_password_in("out");
     assert_eq!(scene.ask(DATABASES), [""; 0]);
     assert!(scene.ledgers().is_empty());
+    prepared(&scene, &port);
     let mut run = scene.begin(&[
         "run",
         "experiment.toml",
@@ -103,4 +107,70 @@ fn an_existing_server_is_measured_and_left_as_it_was() {
         scene.ask("select cast(count(*) as char) from theirs.numbers"),
         ["3"]
     );
+}
+
+/// What a trial has prepared and not ended goes with it. What others have prepared stays, and is named where it keeps a
+/// database from being dropped.
+fn prepared(scene: &Scene, port: &Port) {
+    let url = format!("mysql://lab:{PASSWORD}@127.0.0.1:{}", port.number);
+    let schema = Schema {
+        address: Address::parse(&url).unwrap(),
+        password_variable: None,
+        password: None,
+        kind: SchemaKind::Database,
+        name: "spindle_test_1".to_owned(),
+        token: "ours".to_owned(),
+    };
+    let schema = schema.with_password().unwrap();
+    let server = remote_server(Scheme::MySql);
+    server.make(&schema).unwrap();
+    scene.run("create table spindle_test_1.t (a integer)");
+    let prepare = |connection: &mut dyn SqlConnection, name: &str| {
+        for sql in [
+            format!("xa start '{name}'"),
+            "insert into spindle_test_1.t values (1)".to_owned(),
+            format!("xa end '{name}'"),
+            format!("xa prepare '{name}'"),
+        ] {
+            connection.run(&sql).unwrap();
+        }
+    };
+    prepare(&mut *scene.server().0.connect().unwrap(), "theirs");
+    let opened = server.open(&schema, Purpose::Trial).unwrap();
+    let mut connection = opened.connect().unwrap();
+    prepare(&mut *connection, "ours");
+    let left = opened
+        .check_ended(&mut *connection)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        left.contains("prepared transaction 'ours' is left open"),
+        "{left}"
+    );
+    drop(connection);
+    opened.stop(Stop::Kill).unwrap();
+    assert_eq!(open_on(scene), ["theirs"]);
+    scene.run("set global innodb_lock_wait_timeout = 1");
+    let told = server.drop_schema(&schema).unwrap_err().to_string();
+    assert!(
+        told.contains("may be in the way: theirs; look whose"),
+        "{told}"
+    );
+    scene.run("xa rollback 'theirs'");
+    assert_eq!(server.drop_schema(&schema).unwrap(), SchemaGone::Dropped);
+}
+
+/// The names of prepared transactions.
+fn open_on(scene: &Scene) -> Vec<String> {
+    let mut open = Vec::new();
+    let mut connection = scene.server().0.connect().unwrap();
+    let asked = connection.ask("xa recover", &mut |row| {
+        open.push(match row.value(3)? {
+            Value::Bytes(name) => String::from_utf8_lossy(&name).into_owned(),
+            _ => row.text(3)?,
+        });
+        Ok(())
+    });
+    asked.unwrap();
+    open
 }
