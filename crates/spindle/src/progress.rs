@@ -53,6 +53,8 @@ pub struct Progress {
     trials_done: usize,
     trial_estimate: Duration,
     began: Instant,
+    /// The run takes no longer, where its plan has a time.
+    takes_at_most: Option<Duration>,
     trial: Option<(String, Instant)>,
     /// That the trial waits was said in its own line.
     wait_is_said: bool,
@@ -85,6 +87,10 @@ impl Progress {
             trials_done: 0,
             trial_estimate,
             began: Instant::now(),
+            takes_at_most: plan
+                .auto
+                .and_then(|auto| auto.time_ms)
+                .map(Duration::from_millis),
             trial: None,
             wait_is_said: false,
         })
@@ -216,7 +222,10 @@ impl Progress {
             .trial
             .as_ref()
             .map_or(Duration::ZERO, |(_, began)| began.elapsed());
-        (self.trial_estimate * self.trials_left as u32).saturating_sub(spent)
+        let left = (self.trial_estimate * self.trials_left as u32).saturating_sub(spent);
+        self.takes_at_most.map_or(left, |most| {
+            left.min(most.saturating_sub(self.began.elapsed()))
+        })
     }
 
     fn show(&self, state: &str) {

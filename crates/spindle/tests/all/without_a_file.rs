@@ -41,6 +41,12 @@ fn a_question_is_answered_in_a_dozen_lines() {
         "{stderr}"
     );
     assert!(!stderr.contains("Memory:"), "{stderr}");
+    let left = stderr
+        .lines()
+        .filter_map(|line| line.strip_suffix(" left)")?.split_once(" ("));
+    let seconds = left.filter_map(|(_, left)| left.split(' ').next()?.parse::<u32>().ok());
+    let most = seconds.max().expect("each trial says what is left");
+    assert!(most <= 10, "no more than was asked for: {stderr}");
     let widths = stdout
         .lines()
         .filter(|line| !line.starts_with("Report: "))
