@@ -53,7 +53,7 @@ pub struct Progress {
     trials_done: usize,
     trial_estimate: Duration,
     began: Instant,
-    /// The run takes no longer, where its plan has a time.
+    /// The run takes no longer, where its plan has a time, but for the trial under way when it is over.
     takes_at_most: Option<Duration>,
     trial: Option<(String, Instant)>,
     /// That the trial waits was said in its own line.
@@ -223,8 +223,10 @@ impl Progress {
             .as_ref()
             .map_or(Duration::ZERO, |(_, began)| began.elapsed());
         let left = (self.trial_estimate * self.trials_left as u32).saturating_sub(spent);
+        let of_trial = self.trial_estimate.saturating_sub(spent);
         self.takes_at_most.map_or(left, |most| {
-            left.min(most.saturating_sub(self.began.elapsed()))
+            let of_run = most.saturating_sub(self.began.elapsed());
+            left.min(of_run.max(of_trial))
         })
     }
 

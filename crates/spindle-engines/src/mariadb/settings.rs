@@ -12,8 +12,8 @@ use crate::EngineError;
 use crate::promise;
 use crate::sql::{Purpose, ServerIo, ServerRequest, no_method};
 
-/// InnoDB's smallest buffer pool (5 MiB), and the steps it is made in.
-const BUFFER_POOL_MIN_BYTES: u64 = 5 << 20;
+/// The smallest buffer pool that is asked for: MariaDB 10.11.12 and newer refuse less than 6 MiB, MySQL less than 5.
+const BUFFER_POOL_MIN_BYTES: u64 = 8 << 20;
 /// Buffer pool while loading, at least: what is loaded is no trial's.
 const LOAD_BUFFER_POOL_BYTES: u64 = 256 << 20;
 /// Connections beside the clients': those that load, the one that counts, and one to look in.
@@ -196,7 +196,7 @@ impl Settings {
         let buffer_pool = request.buffer_cache_bytes.max(BUFFER_POOL_MIN_BYTES);
         if buffer_pool > request.buffer_cache_bytes {
             self.notes.push(
-                "InnoDB's buffer pool is 5 MiB at least, which is more than buffer_cache says"
+                "InnoDB's buffer pool is 8 MiB at least, which is more than buffer_cache says"
                     .to_owned(),
             );
         }
