@@ -64,7 +64,7 @@ fn a_layout_that_fails_leaves_the_others() {
             "could not mount it on ",
             "mount ended with code 32 and said: ",
         ),
-        ("could not make the file ", "no room for 1048576 TiB in "),
+        ("could not make the file ", "no room for 1,048,576 TiB in "),
         ("there is no device /dev/no-such-disk", "No such file"),
         ("mkfs.no-such-type is not installed", ""),
     ];
