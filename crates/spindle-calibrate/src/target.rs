@@ -332,7 +332,7 @@ fn readable(path: &Path, kind: Kind) -> Result<StorageIdentity, CalibrateError> 
     if bytes < BYTES_MIN {
         return Err(wrong(format!(
             "it has {}, and {} are needed at least; name its directory, and a file is made there",
-            size(bytes),
+            size_free(bytes),
             size(BYTES_MIN)
         )));
     }

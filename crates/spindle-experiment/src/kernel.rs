@@ -1,7 +1,7 @@
 //! What `[database]` says of the embedded database: blocks, files, redo and its instance.
 
 use spindle_engines::spec::KernelSpec;
-use spindle_text::quantity::{size, size_text};
+use spindle_text::quantity::{size, size_free, size_text};
 use spindle_text::section::Section;
 use spindle_workload::Data;
 
@@ -59,7 +59,7 @@ pub(super) fn check_blocks(
         ),
     ] {
         if bytes < least_bytes {
-            let size = size(bytes);
+            let size = size_free(bytes);
             reader.refuse(
                 &[key, "block_size"],
                 format!("{what} of {size} holds fewer than {BLOCKS_MIN} blocks of {block}"),

@@ -1,10 +1,9 @@
 //! A `[[load]]` section: a machine on which some of the clients run. Without any, all of them run on this one.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use spindle_engines::sql::address::Reach;
+use spindle_engines::sql::address::{Reach, is_this_machine};
 use spindle_engines::sql::ssh_host::HERE;
 use spindle_engines::sql::{SshHost, Way};
 use spindle_workload::Pace;
@@ -199,14 +198,10 @@ fn unreached(machine: &LoadMachine, layouts: &[Layout]) -> Option<Unfit> {
     let Way::Ssh { host, .. } = &machine.way else {
         return None;
     };
-    let is_here = |name: &str| {
-        let number = name.parse::<IpAddr>();
-        name == "localhost" || number.is_ok_and(|number| number.is_loopback())
-    };
     layouts.iter().find_map(|layout| {
         let label = match &layout.address()?.reach {
             Reach::Socket(_) => "it is a socket of this machine",
-            Reach::Host { host: of, .. } if is_here(of) && !is_here(&host.host) => {
+            Reach::Host { host: of, .. } if is_this_machine(of) && !is_this_machine(&host.host) => {
                 "it means this machine here, and the load machine there"
             }
             Reach::Host { .. } => return None,

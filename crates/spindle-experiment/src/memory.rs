@@ -1,7 +1,7 @@
 //! What `[database]` says of the memory of a database that Spindle starts, whichever it is.
 
 use spindle_engines::spec::DatabaseMemory;
-use spindle_text::quantity::{MIB, TIB, size};
+use spindle_text::quantity::{MIB, TIB, size_exact};
 use spindle_workload::Data;
 
 use super::reader::Reader;
@@ -24,7 +24,7 @@ pub(super) fn check_memory(
     of_workload: Option<Data>,
 ) {
     let [data, cache, budget] =
-        [size_bytes, memory.buffer_cache_bytes, memory.memory_bytes].map(size);
+        [size_bytes, memory.buffer_cache_bytes, memory.memory_bytes].map(size_exact);
     let is_loaded = of_workload.is_none_or(|data| data.is_loaded);
     if memory.buffer_cache_bytes >= size_bytes && is_loaded {
         let (label, help) = match of_workload {

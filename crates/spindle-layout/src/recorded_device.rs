@@ -116,7 +116,7 @@ impl RecordedDevice {
             _ => "without a serial number".to_owned(),
         };
         let size = |lasting: &Option<Lasting>| match lasting.as_ref().and_then(|of| of.size_bytes) {
-            Some(bytes) => spindle_text::quantity::size(bytes),
+            Some(bytes) => spindle_text::quantity::size_exact(bytes),
             None => "of unknown size".to_owned(),
         };
         let since = if is_one_start {

@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -140,7 +139,7 @@ impl Access {
                 .tcp_user_timeout_ms(Some(PATIENCE_MS)),
         };
         // PAM and LDAP have it so. An encrypted connection is asked for elsewhere.
-        let options = options.enable_cleartext_plugin(stays_here(&address.reach));
+        let options = options.enable_cleartext_plugin(address.reach.stays_here());
         Access {
             options: options
                 // Who wrote a host and a port means these.
@@ -216,17 +215,6 @@ impl Access {
             }
             Err(error) => Err(encrypted_error(error, encryption.host())),
         }
-    }
-}
-
-/// Whether a connection does not leave this machine.
-fn stays_here(reach: &Reach) -> bool {
-    match reach {
-        Reach::Socket(_) => true,
-        Reach::Host { host, .. } => match host.parse::<IpAddr>() {
-            Ok(address) => address.to_canonical().is_loopback(),
-            Err(_) => host == "localhost",
-        },
     }
 }
 

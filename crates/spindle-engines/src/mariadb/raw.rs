@@ -10,7 +10,7 @@ use std::os::unix::fs::FileTypeExt;
 
 use spindle_io::real::Caching;
 use spindle_layout::{LayoutError, RawDevice, RawFile, TreeDirectories};
-use spindle_text::quantity::size;
+use spindle_text::quantity::{size_free, size_needed};
 
 use super::settings::plain;
 use crate::EngineError;
@@ -63,9 +63,9 @@ pub(super) fn on_raw_devices(
             "{} has {}, and {} of InnoDB's system tablespace takes {} of it: choose a larger device, a smaller \
              database size, or set {DATA_FILE_PATH}, such as \"ibdata1:500M\"",
             file.device.called().display(),
-            size(file.device.bytes),
+            size_free(file.device.bytes),
             file.name,
-            size(file.bytes)
+            size_needed(file.bytes)
         )));
     }
     add(&mut request.settings, DATA_FILE_PATH, &list);

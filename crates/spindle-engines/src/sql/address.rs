@@ -3,6 +3,7 @@
 //! its password, is looked for where the server's own clients look: [`super::client_files`].
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
@@ -50,6 +51,24 @@ pub enum Reach {
     },
     /// By a socket of this machine.
     Socket(PathBuf),
+}
+
+impl Reach {
+    /// Whether a connection does not leave this machine, as its socket or its name for itself says.
+    pub fn stays_here(&self) -> bool {
+        match self {
+            Reach::Socket(_) => true,
+            Reach::Host { host, .. } => is_this_machine(host),
+        }
+    }
+}
+
+/// Whether a host's name or number means the machine it is used on.
+pub fn is_this_machine(host: &str) -> bool {
+    match host.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => host == "localhost",
+    }
 }
 
 /// Where a server is, and which user connects to which database of it. Written down without the password.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use spindle_experiment::Engine;
-use spindle_text::quantity::size;
+use spindle_text::quantity::size_free;
 use spindle_text::remedy::with_remedy;
 
 /// What is wrong with a question or an answer, and what to write instead.
@@ -97,7 +97,7 @@ pub enum AskError {
         kind: String,
     },
     /// A place has too little room.
-    #[error("there are {} free: too little for a database and its copy; name a place with more room", size(*.0))]
+    #[error("there are {} free: too little for a database and its copy; name a place with more room", size_free(*.0))]
     TooLittleRoom(u64),
     /// A device cannot be taken.
     #[error(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use spindle_text::quantity::size;
+use spindle_text::quantity::size_exact;
 
 use crate::disk_group::disk::disk_io;
 use crate::disk_group::disk::format::{
@@ -45,7 +45,7 @@ fn check_options(name: &str, disks: &[Disk], options: &Options) -> Result<(), Di
     if !is_allocation_unit(au_bytes) {
         return invalid(format!(
             "an allocation unit of {} is not possible: 1, 2, 4, 8, 16, 32 or 64 MiB are",
-            size(au_bytes)
+            size_exact(au_bytes)
         ));
     }
     let mut groups: Vec<&str> = disks
