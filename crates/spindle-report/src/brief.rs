@@ -11,8 +11,8 @@ use spindle_result::{
 use spindle_text::paragraph;
 use spindle_text::quantity::{size, thousands};
 
-use super::comparison::{keeps, milliseconds, ratio};
-use super::sentences::{counted, load_name};
+use super::comparison::{keeps, milliseconds, ratio, weakness_of_all};
+use super::sentences::{counted, engines, load_name};
 use super::table::{BOLD, Style, YELLOW, paint};
 
 /// Sentences are no wider, whatever the terminal; the table may use more.
@@ -46,6 +46,10 @@ pub fn render(result: &RunResult, report: &str, style: Style) -> String {
     }
     text += &missing(result);
     text.push('\n');
+    // Where candidates keep unlike promises, the answer says so.
+    if let Some(weakness) = weakness_of_all(result) {
+        text += &wrapped(&weakness, "");
+    }
     if let Some(why) = result.attributions.first() {
         text += &wrapped(&format!("Why: {}", numbers.instead(&why.sentence)), "");
     }
@@ -129,13 +133,6 @@ fn missing(result: &RunResult) -> String {
 /// Engines, data, workload, rounds.
 fn tested(result: &RunResult) -> String {
     let experiment = &result.experiment;
-    let mut engines: Vec<&str> = Vec::new();
-    for layout in &result.layouts {
-        let engine = layout.engine.as_deref().unwrap_or("embedded database");
-        if !engines.contains(&engine) {
-            engines.push(engine);
-        }
-    }
     let data = experiment["database"]["size_bytes"].as_u64();
     let rounds = result.cases.iter().map(|case| case.trials.len()).max();
     let measured_s = experiment["plan"]["measure_ms"]
@@ -146,7 +143,7 @@ fn tested(result: &RunResult) -> String {
         .first()
         .map(|case| load_name(result, case.id.load));
     let parts = [
-        Some(engines.join(" and ")),
+        Some(engines(result).join(" and ")),
         data.map(|bytes| format!("{} of data", size(bytes))),
         load,
         rounds

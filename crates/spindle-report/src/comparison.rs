@@ -305,6 +305,14 @@ pub fn weaknesses(result: &RunResult) -> Vec<String> {
     lines.into_iter().map(line).collect()
 }
 
+/// What weakens what cases keep, where that is the same of all.
+pub fn weakness_of_all(result: &RunResult) -> Option<String> {
+    let mut measured = result.cases.iter().filter(|case| case.is_compared());
+    let are_weak = measured.all(|case| case.promise.weaknesses().next().is_some());
+    let mut lines = weaknesses(result).into_iter();
+    lines.next().filter(|_| are_weak && lines.next().is_none())
+}
+
 /// What is to be said of a case besides its figures: why there are none, or what is wrong with them. `None` for a case
 /// with nothing to add.
 pub fn remark(result: &RunResult, case: &Case) -> Option<String> {

@@ -4,7 +4,9 @@ use serde_json::Value;
 
 use super::comparison::ratio;
 use super::{cost, device_limits};
-use spindle_result::{Drift, Load, Measure, NoiseFloor, RunResult, Stopping, percent};
+use spindle_result::{
+    CaseStatus, Drift, Layout, Load, Measure, NoiseFloor, RunResult, Stopping, percent,
+};
 use spindle_text::quantity::size;
 
 /// Name of the experiment, or a plain word for one without.
@@ -19,13 +21,6 @@ pub(super) fn experiment_name(result: &RunResult) -> &str {
 /// What was tested, in a line: database, size of the data, layouts, rounds, machine, day.
 pub(crate) fn context(result: &RunResult) -> String {
     let (database, plan) = (&result.experiment["database"], &result.experiment["plan"]);
-    let mut engines: Vec<&str> = Vec::new();
-    for layout in &result.layouts {
-        let engine = layout.engine.as_deref().unwrap_or("embedded database");
-        if !engines.contains(&engine) {
-            engines.push(engine);
-        }
-    }
     let data = database["size_bytes"].as_u64().map(size);
     let layouts = result.layouts.len();
     let rounds = result.cases.iter().map(|case| case.trials.len()).max();
@@ -37,7 +32,7 @@ pub(crate) fn context(result: &RunResult) -> String {
     let host = result.machine["host"].as_str();
     let day = result.machine["captured_at"].as_str();
     let parts = [
-        Some(engines.join(" and ")),
+        Some(engines(result).join(" and ")),
         data.map(|size| format!("{size} of data")),
         Some(counted(layouts, "layout")),
         rounds.map(|rounds| counted(rounds, "round") + &time.unwrap_or_default()),
@@ -46,6 +41,26 @@ pub(crate) fn context(result: &RunResult) -> String {
         day.and_then(|day| Some(day.get(..10)?.to_owned())),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// The databases that were measured, in the order of the layouts; all of them where none could be.
+pub(crate) fn engines(result: &RunResult) -> Vec<&str> {
+    let is_measured = |layout: &&Layout| {
+        let mut cases = result.cases.iter();
+        cases.any(|case| case.id.layout == layout.name && case.outcome == CaseStatus::Measured)
+    };
+    let mut measured: Vec<_> = result.layouts.iter().filter(is_measured).collect();
+    if measured.is_empty() {
+        measured = result.layouts.iter().collect();
+    }
+    let mut engines: Vec<&str> = Vec::new();
+    for layout in measured {
+        let engine = layout.engine.as_deref().unwrap_or("embedded database");
+        if !engines.contains(&engine) {
+            engines.push(engine);
+        }
+    }
+    engines
 }
 
 /// `1 client`, `8 clients`.

@@ -17,6 +17,9 @@ use super::{
 /// What is said when reads were answered from memory, so that no device was compared.
 const COMPARES_CACHES: &str = "the data fits in memory: this compares caches, not devices";
 
+/// What is said of a winner whose lead is no larger than what other load on the machine may make.
+const SMALL_LEAD: &str = "; the other load on the machine may explain so small a lead";
+
 /// One sentence for each load level, or for several levels with the same answer; each ends in a full stop.
 pub(super) fn headline(result: &RunResult) -> String {
     let sentences: Vec<String> = answers(result)
@@ -27,6 +30,10 @@ pub(super) fn headline(result: &RunResult) -> String {
                 [ranking] => answer_at(result, ranking, &load),
                 levels => fastest(result, levels, &load),
             };
+            let is_small = |ranking: &&Ranking| has_small_lead(result, ranking);
+            if answer.iter().any(is_small) {
+                told = told.with(SMALL_LEAD);
+            }
             let is_cached = |ranking: &&Ranking| is_mostly_cached(result, ranking);
             if result.memory_budget_bytes.is_none() && answer.iter().any(is_cached) {
                 told = told.with(&format!("; {COMPARES_CACHES}"));
@@ -206,6 +213,15 @@ fn comparisons_of<'a>(result: &'a RunResult, ranking: &Ranking) -> Vec<&'a Compa
         .collect();
     comparisons.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     comparisons
+}
+
+/// Whether there is a winner that leads the next by less than what is to be trusted on a machine as busy as it was.
+fn has_small_lead(result: &RunResult, ranking: &Ranking) -> bool {
+    let Some(floor) = disturbance::busy_floor(result).filter(|_| ranking.winner.is_some()) else {
+        return false;
+    };
+    let next = comparisons_of(result, ranking).first().copied();
+    next.is_some_and(|next| next.ratio < 1.0 + floor)
 }
 
 /// The sentence for a winner at one load level, or at several with one answer.

@@ -36,4 +36,5 @@ pub mod schedule;
 pub mod schemas;
 mod server_files;
 pub mod trial;
+mod trial_time;
 mod volumes;

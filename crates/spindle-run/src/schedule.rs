@@ -17,6 +17,7 @@ use spindle_io::env::seeded_rng;
 use spindle_stats::{CaseRounds, Family, ROUNDS_TO_JUDGE, Standard, rank_in_groups};
 
 use super::replay::{CaseKey, RunState};
+use super::trial_time;
 use spindle_experiment::{Auto, Matrix, Plan};
 use spindle_result::{Keeps, Load, Trial, speed};
 
@@ -153,7 +154,6 @@ pub fn has_time_to_repeat(state: &RunState, ended: &Trial) -> bool {
 /// What a run took so far, loading and trials that were set aside included, and what a trial takes on average, in
 /// milliseconds; at least one.
 fn spent(state: &RunState) -> (u64, u64) {
-    let plan = &state.experiment.plan;
     let cases = state.cases();
     let trials = cases
         .iter()
@@ -164,7 +164,7 @@ fn spent(state: &RunState) -> (u64, u64) {
     let trials_ms: u64 = times.iter().sum();
     let phases_ms: u64 = state.phases().iter().map(|phase| phase.ms).sum();
     let trial_ms = match times.len() as u64 {
-        0 => plan.warmup_ms + plan.measure_ms,
+        0 => trial_time::trial_ms(&state.experiment),
         count => trials_ms / count,
     };
     (phases_ms + trials_ms, trial_ms.max(1))

@@ -80,6 +80,47 @@ fn what_only_the_session_of_the_load_has_is_told_when_it_is_loaded() {
     }
 }
 
+/// Written as the database's own client takes them.
+#[test]
+fn bodies_with_semicolons_are_loaded() {
+    const TABLES: &str = "create table t (a integer);\ncreate table seen (a integer);\n";
+    for (kind, server) in databases() {
+        let bodies = match kind {
+            ServerKind::Postgres => {
+                "create function note() returns trigger language plpgsql as $$ begin insert into seen values (new.a); \
+                 return new; end $$;\n\
+                 create trigger note after insert on t for each row execute function note();\n"
+            }
+            ServerKind::MariaDb => {
+                "DELIMITER //\n\
+                 create trigger note after insert on t for each row begin insert into seen values (new.a); end//\n\
+                 create procedure add_one() begin insert into t values (1); end //\n\
+                 DELIMITER ;\ncall add_one();\n"
+            }
+            ServerKind::Sqlite => {
+                "create trigger note after insert on t begin insert into seen values (new.a); select 1; end;\n"
+            }
+        };
+        let load = format!("{TABLES}{bodies}insert into t values (2);");
+        let script = "select a from seen where a = 2;";
+        let loaded = Loaded::with(server, &*workload(server.dialect(), &load, script));
+        let mut connection = loaded.server.connect().unwrap();
+        let mut seen = Vec::new();
+        let asked = connection.ask("select a from seen order by a", &mut |row| {
+            seen.push(row.int(0)?);
+            Ok(())
+        });
+        asked.unwrap();
+        let wanted: &[i64] = match kind {
+            ServerKind::MariaDb => &[1, 2],
+            ServerKind::Postgres | ServerKind::Sqlite => &[2],
+        };
+        assert_eq!(seen, wanted, "{kind:?}");
+        drop(connection);
+        loaded.server.stop(Stop::Kill).unwrap();
+    }
+}
+
 #[test]
 fn a_prepared_transaction_that_a_load_leaves_is_told() {
     for (kind, server) in databases() {

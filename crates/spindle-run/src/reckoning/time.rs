@@ -8,26 +8,13 @@ use spindle_stats::{ROUNDS_MIN, ROUNDS_TO_JUDGE};
 use super::Seen;
 use super::databases::{Databases, Image};
 use super::text::about_time;
-use spindle_engines::sql::{ServerKind, server};
-use spindle_experiment::{DatabaseSpec, Experiment, PutBack, RestoreBy, Verify};
+use crate::trial_time::{
+    BYTES_PER_S, SERVER_LOADS_PER_S, ends_ms, ms_of, put_back_ms, search_ms, there_ms,
+};
+use spindle_experiment::{DatabaseSpec, Experiment};
 
-/// Assumed: what is copied, or read to compare it, in a second.
-const BYTES_PER_S: u64 = 200 << 20;
-/// Assumed: what the embedded database loads in a second, and what a server does.
+/// Assumed: what the embedded database loads in a second.
 const KERNEL_LOADS_PER_S: u64 = 100 << 20;
-const SERVER_LOADS_PER_S: u64 = 40 << 20;
-/// Assumed: part of a database that a trial changes, per cent.
-const CHANGED_PERCENT: u64 = 10;
-/// Assumed: what the check of the embedded database reads in a second.
-const CHECKED_PER_S: u64 = 400 << 20;
-/// Assumed: putting a volume back to its snapshot.
-const ROLL_BACK_MS: u64 = 3_000;
-/// Assumed: flushing, starting and stopping a database, beside probing its devices.
-const KERNEL_ENDS_MS: u64 = 500;
-const SERVER_ENDS_MS: u64 = 6_000;
-
-/// Assumed: rates that a search tries, each for a quarter of the measured time, and a quarter of that before it.
-const RATES_TRIED: u64 = 26;
 
 /// Beginning and ending a turn, of trials that are measured by turns.
 const TURN_ENDS_MS: u64 = 150;
@@ -66,10 +53,9 @@ impl Time {
     pub(super) fn of(seen: Seen<'_>, databases: &Databases) -> Time {
         let experiment = seen.destinations.experiment;
         let plan = &experiment.plan;
-        let (loads_per_s, has_process) = match experiment.spec() {
-            DatabaseSpec::Kernel(_) => (KERNEL_LOADS_PER_S, false),
-            DatabaseSpec::Server(spec) => (SERVER_LOADS_PER_S, !server(spec.kind).is_library()),
-            DatabaseSpec::Remote(_) => (SERVER_LOADS_PER_S, true),
+        let loads_per_s = match experiment.spec() {
+            DatabaseSpec::Kernel(_) => KERNEL_LOADS_PER_S,
+            DatabaseSpec::Server(_) | DatabaseSpec::Remote(_) => SERVER_LOADS_PER_S,
         };
         let (mut loaded_bytes, mut copied_bytes) = (0, 0);
         for golden in &databases.goldens {
@@ -113,15 +99,7 @@ impl Time {
                 ("search", search_ms(experiment)),
                 ("measured", measure_ms),
                 ("turns", turns * TURN_ENDS_MS),
-                (
-                    "start, flush, check and stop",
-                    if has_process {
-                        SERVER_ENDS_MS
-                    } else {
-                        // The check reads every row.
-                        KERNEL_ENDS_MS + ms_of(experiment.database.size_bytes, CHECKED_PER_S)
-                    },
-                ),
+                ("start, flush, check and stop", ends_ms(experiment)),
             ],
             runs: u64::from(plan.runs),
             pauses_ms: plan.pause_ms * u64::from(plan.runs.saturating_sub(1)),
@@ -159,40 +137,10 @@ impl Time {
     }
 }
 
-/// What it takes to search the highest rate, where that is asked for.
-fn search_ms(experiment: &Experiment) -> u64 {
-    match experiment.workload.promised {
-        Some(_) => RATES_TRIED * (experiment.plan.measure_ms / 4).max(1_000) * 5 / 4,
-        None => 0,
-    }
-}
-
-/// What it takes an existing server to put a database back, if it may copy it.
-fn there_ms(experiment: &Experiment, kind: ServerKind) -> u64 {
-    let per_s = match (experiment.plan.restore, kind) {
-        (RestoreBy::Copy | RestoreBy::Reflink, ServerKind::Postgres) => BYTES_PER_S,
-        _ => SERVER_LOADS_PER_S,
-    };
-    ms_of(experiment.database.size_bytes, per_s)
-}
-
 /// What it takes to put an image back, mean of all trials.
 fn restore_ms(experiment: &Experiment, databases: &Databases, image: &Image) -> u64 {
     let bytes = databases.goldens[image.golden].bytes();
-    let changed_ms = ms_of(bytes / 100 * CHANGED_PERCENT, BYTES_PER_S);
-    let put_back_ms = match image.put_back {
-        PutBack::ThinVolumes => ROLL_BACK_MS,
-        PutBack::Copy | PutBack::Clones => changed_ms,
-    };
-    let verified_ms = match experiment.plan.restore_verify {
-        Verify::Full => ms_of(bytes, BYTES_PER_S),
-        Verify::Changed => changed_ms,
-    };
-    put_back_ms + verified_ms
-}
-
-fn ms_of(bytes: u64, bytes_per_s: u64) -> u64 {
-    bytes / (bytes_per_s / 1000)
+    put_back_ms(experiment, bytes, image.put_back)
 }
 
 impl fmt::Display for Time {

@@ -250,6 +250,15 @@ fn a_plan_with_a_time_ends_with_it() {
     assert_eq!((taken("2m"), taken("1s")), (5, 3));
 }
 
+/// Warm-up and measuring are 1.5 s of a trial; restoring, checking and stopping another.
+#[test]
+fn before_the_first_trial_ends_the_rest_of_it_is_reckoned_with() {
+    let plan = "[database]\nsize = \"256MiB\"\n[plan]\nrounds = \"auto\"\ntime = \"60s\"\n\
+                warmup = \"300ms\"\nmeasure = \"1200ms\"\n";
+    let left = trials_left(&state(plan, &["a", "b", "c"]));
+    assert!((12..=24).contains(&left), "{left}");
+}
+
 /// A trial that is set aside takes its time as well.
 #[test]
 fn time_for_trials_that_are_set_aside_is_spent_too() {

@@ -44,7 +44,7 @@ pub fn run() -> ! {
         Order::Trial(task) => panics::told(channel::to_people, || {
             block_on(measure(&task, lines))
                 .map(|outcome| Report::Done(Box::new(outcome)))
-                .map_err(|error| with_full_disks(&task.database, error))
+                .map_err(|error| with_its_place(&task.database, error))
         }),
         Order::OwnCost(task) => panics::told(channel::to_people, || {
             exit_with_run(lines);
@@ -142,16 +142,28 @@ async fn measure(
     Ok(outcome)
 }
 
-/// A server whose disk is full may fail with words that do not say so.
-fn with_full_disks(database: &TrialDatabase, error: EngineError) -> EngineError {
-    let TrialDatabase::Server(server) = database else {
-        return error;
-    };
-    let full = said_of_full_disks(server.directories.named().map(|(_, path)| path));
-    match error.kind() {
-        ErrorKind::NoRoom => error,
-        _ if full.is_empty() => error,
-        _ => EngineError::new(ErrorKind::NoRoom, format!("{error}{full}")),
+/// What a server or a connection did not say itself: that its disk is full, or where it is.
+fn with_its_place(database: &TrialDatabase, error: EngineError) -> EngineError {
+    match (database, error.kind()) {
+        (TrialDatabase::Server(server), kind) if kind != ErrorKind::NoRoom => {
+            let places = server.directories.named();
+            let full = said_of_full_disks(places.map(|(_, path)| path));
+            match full.is_empty() {
+                true => error,
+                false => EngineError::new(ErrorKind::NoRoom, format!("{error}{full}")),
+            }
+        }
+        (TrialDatabase::Remote(schema), kind @ ErrorKind::ServerGone) => {
+            let way = match schema.address.reach.stays_here() {
+                true => "Does the server still work?",
+                false => "Does it still work, and the network to it?",
+            };
+            EngineError::new(
+                kind,
+                format!("{error}; the server is {}. {way}", schema.address),
+            )
+        }
+        _ => error,
     }
 }
 
@@ -170,10 +182,42 @@ fn runs(blocks: &[u64]) -> Vec<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use spindle_engines::sql::{Address, Schema, SchemaKind};
 
     #[test]
     fn neighbours_make_one_run() {
         assert_eq!(runs(&[1, 2, 3, 7, 9, 10]), vec![(1, 3), (7, 1), (9, 2)]);
         assert_eq!(runs(&[]), vec![]);
+    }
+
+    #[test]
+    fn a_lost_connection_is_told_with_the_server() {
+        let database = |address: &str| {
+            TrialDatabase::Remote(Box::new(Schema {
+                address: Address::parse(address).unwrap(),
+                password_variable: None,
+                password: None,
+                kind: SchemaKind::default(),
+                name: "spindle_1".to_owned(),
+                token: String::new(),
+            }))
+        };
+        let lost = |address| {
+            let error =
+                EngineError::new(ErrorKind::ServerGone, "client 3: Connection reset by peer");
+            with_its_place(&database(address), error).to_string()
+        };
+        let told = lost("postgres://ann:secret@db.example.com:5433/shop");
+        assert!(
+            told.starts_with(
+                "client 3: Connection reset by peer; the server is postgres://ann@db.example.com:5433/shop"
+            ) && told.ends_with("the network to it?"),
+            "{told}"
+        );
+        let told = lost("mysql://ann@127.0.0.1:3306/shop");
+        assert!(told.ends_with("Does the server still work?"), "{told}");
+        let other = EngineError::new(ErrorKind::Failed, "syntax error");
+        let address = database("mysql://ann@db/shop");
+        assert_eq!(with_its_place(&address, other.clone()), other);
     }
 }

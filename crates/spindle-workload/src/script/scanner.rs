@@ -95,7 +95,9 @@ pub(super) fn pieces(text: &str, dialect: Dialect) -> Result<Vec<Piece>, Mistake
             false => 0,
         },
         depth: 0,
+        delimiter: ";",
         body: FunctionBody::default(),
+        trigger: TriggerBody::default(),
         statement: Statement::default(),
         pieces: Vec::new(),
     };
@@ -112,7 +114,10 @@ struct Scanner<'a> {
     at: usize,
     /// Open brackets: a semicolon within them ends nothing.
     depth: usize,
+    /// What ends a statement: a semicolon, or what `DELIMITER` of MariaDB's client has made of it.
+    delimiter: &'a str,
     body: FunctionBody,
+    trigger: TriggerBody,
     statement: Statement,
     pieces: Vec<Piece>,
 }
@@ -155,6 +160,52 @@ impl FunctionBody {
     }
 }
 
+/// Whether a statement is inside the body of a trigger of SQLite, by the rule of its shell (`sqlite3_complete`): CREATE
+/// [TEMP] TRIGGER ends at a semicolon behind an END that itself follows a semicolon.
+#[derive(Default)]
+struct TriggerBody {
+    words: usize,
+    /// How many of them begin such a statement.
+    begun: usize,
+    is_trigger: bool,
+    last: LastToken,
+}
+
+/// What a trigger's body ends with so far.
+#[derive(Default, PartialEq, Eq)]
+enum LastToken {
+    #[default]
+    Other,
+    Semicolon,
+    /// END behind a semicolon.
+    End,
+}
+
+impl TriggerBody {
+    fn word(&mut self, word: &str) {
+        let is = |wanted: &str| word.eq_ignore_ascii_case(wanted);
+        if self.words == self.begun {
+            match self.begun {
+                0 => self.begun += usize::from(is("create")),
+                1 if is("temp") || is("temporary") => self.begun += 1,
+                _ => self.is_trigger |= self.begun > 0 && is("trigger"),
+            }
+        }
+        self.words += 1;
+        self.last = match self.last {
+            LastToken::Semicolon if is("end") => LastToken::End,
+            _ => LastToken::Other,
+        };
+    }
+
+    /// A semicolon. True when it ends the statement.
+    fn ends(&mut self) -> bool {
+        let ends = !self.is_trigger || self.last == LastToken::End;
+        self.last = LastToken::Semicolon;
+        ends
+    }
+}
+
 impl<'a> Scanner<'a> {
     fn rest(&self) -> &'a str {
         &self.text[self.at..]
@@ -165,6 +216,20 @@ impl<'a> Scanner<'a> {
         if let Some(length) = self.comment()? {
             // It separates words as a blank does.
             self.keep(" ", length);
+            return Ok(());
+        }
+        if self.at_delimiter() {
+            let (ends, length) = (self.ends(), self.delimiter.len());
+            match ends {
+                true => {
+                    self.end_statement();
+                    self.at += length;
+                }
+                false => self.keep(self.delimiter, length),
+            }
+            return Ok(());
+        }
+        if self.takes_delimiter()? {
             return Ok(());
         }
         let rest = self.rest();
@@ -181,10 +246,6 @@ impl<'a> Scanner<'a> {
                 self.keep(plain, 2);
             }
             '\\' => self.command()?,
-            ';' if self.depth == 0 && self.body.depth == 0 => {
-                self.end_statement();
-                self.at += 1;
-            }
             ':' => self.colon(),
             letter => {
                 match letter {
@@ -197,16 +258,63 @@ impl<'a> Scanner<'a> {
                     .unwrap_or(rest.len());
                 // Names stay whole: a dollar sign or a quote within one is not another thing.
                 let length = word.max(letter.len_utf8());
-                if word > 0 && !letter.is_ascii_digit() && self.dialect == Dialect::Postgres {
-                    self.body.word(&rest[..word], self.depth > 0);
+                if word > 0 && !letter.is_ascii_digit() {
+                    self.word(&rest[..word]);
                 }
                 self.keep(&rest[..length], length);
-                if self.rest().starts_with('$') && word > 0 {
+                if word > 0 && self.rest().starts_with('$') && !self.at_delimiter() {
                     self.keep("$", 1);
                 }
             }
         }
         Ok(())
+    }
+
+    /// A word of the statement, outside of quotes.
+    fn word(&mut self, word: &str) {
+        match self.dialect {
+            Dialect::Postgres => self.body.word(word, self.depth > 0),
+            Dialect::Sqlite => self.trigger.word(word),
+            Dialect::MariaDb => {}
+        }
+    }
+
+    fn at_delimiter(&self) -> bool {
+        self.rest().starts_with(self.delimiter)
+    }
+
+    /// Whether the delimiter that stands here ends the statement.
+    fn ends(&mut self) -> bool {
+        self.trigger.ends() && (self.delimiter != ";" || self.depth == 0) && self.body.depth == 0
+    }
+
+    /// Takes a line `DELIMITER //`, as MariaDB's client knows it, where no statement has begun. True if there was one.
+    fn takes_delimiter(&mut self) -> Result<bool, Mistake> {
+        const WORD: &str = "delimiter";
+        let (start, rest) = (self.at, self.rest());
+        let is_word = rest
+            .get(..WORD.len())
+            .is_some_and(|word| word.eq_ignore_ascii_case(WORD));
+        let is_command = is_word
+            && self.dialect == Dialect::MariaDb
+            && self.statement.parts.is_empty()
+            && rest[WORD.len()..]
+                .chars()
+                .next()
+                .is_none_or(char::is_whitespace);
+        if !is_command {
+            return Ok(false);
+        }
+        let line = rest.lines().next().unwrap_or_default();
+        let given = line[WORD.len()..].split_whitespace().next();
+        let Some(delimiter) = given.filter(|given| !given.contains('\\')) else {
+            let message =
+                "DELIMITER takes what is to end statements, such as //, without a backslash";
+            return Err(Mistake::new(start..start + line.len(), message));
+        };
+        self.delimiter = delimiter;
+        self.at += line.len();
+        Ok(true)
     }
 
     /// Adds to the statement what stands for the next `length` bytes. It does not begin with a blank.
@@ -232,6 +340,7 @@ impl<'a> Scanner<'a> {
         let mut statement = std::mem::take(&mut self.statement);
         self.depth = 0;
         self.body = FunctionBody::default();
+        self.trigger = TriggerBody::default();
         if let Some(Part::Text(text)) = statement.parts.last_mut() {
             text.truncate(text.trim_end().len());
         }
@@ -533,6 +642,44 @@ mod tests {
         // Elsewhere these words begin and end transactions.
         let text = "begin; create table begin_t (begin int); commit; begin; end;";
         assert_eq!(short(text, Dialect::Postgres).len(), 5);
+    }
+
+    #[test]
+    fn the_delimiter_of_mariadb_is_what_its_client_takes() {
+        let procedure = "create procedure p() begin insert into t values (1); select ';//'; end";
+        let text = format!(
+            "select 1;\nDELIMITER //\n{procedure}//\n{procedure} //\n delimiter $$\n{procedure}$$\nDelimiter ;\nselect 2;"
+        );
+        let wanted = ["select 1", procedure, procedure, procedure, "select 2"];
+        assert_eq!(short(&text, Dialect::MariaDb), wanted);
+        // A column of that name, and other dialects.
+        assert_eq!(short("select delimiter from t;", Dialect::MariaDb).len(), 1);
+        assert_eq!(short("delimiter //;", Dialect::Sqlite), ["delimiter //"]);
+        for text in ["select 1;\ndelimiter", "select 1;\ndelimiter \\\\\n"] {
+            let refused = pieces(text, Dialect::MariaDb).unwrap_err();
+            assert_eq!(refused.span.start, 10);
+            assert!(refused.message.contains("DELIMITER takes"), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn triggers_of_sqlite_are_one_statement() {
+        let trigger = |begin: &str| {
+            format!(
+                "{begin} trigger t after insert on a begin update b set x = case when x > 0 then 1 end; delete from c; end"
+            )
+        };
+        for body in [trigger("create"), trigger("CREATE TEMP")] {
+            let text = format!("begin; {body}; create table trigger_t (a); end; select 1;");
+            let wanted = [
+                "begin",
+                &body,
+                "create table trigger_t (a)",
+                "end",
+                "select 1",
+            ];
+            assert_eq!(short(&text, Dialect::Sqlite), wanted);
+        }
     }
 
     #[test]

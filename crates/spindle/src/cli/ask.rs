@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use spindle_text::quantity::{duration_text, parse_duration_ms, parse_size};
+use spindle_text::quantity::{self, duration_text, parse_duration_ms, parse_size};
 
 use super::{Show, Watch, fail, run, wrong_experiment};
 use crate::ask::engines::engine_of;
@@ -211,7 +211,7 @@ fn foretell(question: &Question, experiment: &Experiment) {
         ),
         false => String::new(),
     };
-    let trial = duration_text(experiment.plan.measure_ms);
+    let trial = quantity::time(experiment.plan.measure_ms as f64 * 1e3);
     let said = format!(
         "{} ({}): up to {rounds} rounds of {trial}, about {time}{over}. On a calm machine differences below about {} % stay open; \
          --time 10m settles smaller ones.",

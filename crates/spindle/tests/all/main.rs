@@ -25,6 +25,7 @@ mod limits;
 mod mariadb_run;
 mod old_run;
 mod on_volumes;
+mod one_directory;
 mod outputs_and_signals;
 mod postgres_run;
 mod provision_commands;

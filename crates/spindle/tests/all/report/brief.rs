@@ -2,7 +2,10 @@
 
 use spindle_report::table::{self, Style};
 use spindle_report::{brief, html};
-use spindle_result::{CaseRecord, KindOfTransaction, MatrixRecord, RunRecord, RunResult, build};
+use spindle_result::{
+    CaseRecord, Keeps, KindOfTransaction, MatrixRecord, Promise, PromiseReason, RunRecord,
+    RunResult, build,
+};
 use spindle_text::quantity::thousands;
 
 use super::fixture;
@@ -169,4 +172,34 @@ fn a_large_matrix_is_told_by_its_best_and_worst() {
             insta::assert_snapshot!(format!("cases_8_columns_{width}_wide"), wide);
         }
     }
+}
+
+#[test]
+fn what_weakens_all_candidates_alike_stands_below_them() {
+    let mut record = fixture::record();
+    let weakness = PromiseReason {
+        what: "ext4 without a journal on /".to_owned(),
+        keeps: Keeps::Unknown,
+        effect: "what is left is up to e2fsck".to_owned(),
+        source: String::new(),
+    };
+    let trials = record.cases.iter_mut().flat_map(|case| &mut case.trials);
+    for trial in trials {
+        trial.promise = Promise {
+            keeps: Keeps::Unknown,
+            reasons: vec![weakness.clone()],
+            ..Promise::default()
+        };
+    }
+    let render = |record: &RunRecord| brief::render(&build(record).unwrap(), "r", Style::default());
+    let told = "No layout is known to keep every commit (ext4 without a journal on /: what is";
+    assert!(render(&record).contains(told), "{}", render(&record));
+    for trial in &mut record.cases[0].trials {
+        trial.promise = Promise::default();
+    }
+    assert!(
+        !render(&record).contains("No layout is"),
+        "{}",
+        render(&record)
+    );
 }
