@@ -88,17 +88,23 @@ impl<'a> CaseFacts<'a> {
         }
     }
 
-    /// The part of the run queue that other programs account for: as much as they had of the processors that were busy.
+    /// The part of the run queue that other programs account for.
     fn foreign_us(&self) -> f64 {
         let time = self.case.response_time.as_ref();
         let run_queue_us = time.map_or(0.0, |time| time.part_us(&TimeUse::RunQueue));
+        run_queue_us * self.foreign_share()
+    }
+
+    /// The share of waits for processors that other programs account for, 0 to 1: as much as they had of the processors
+    /// that were busy.
+    pub(super) fn foreign_share(&self) -> f64 {
         let others_percent = self
             .mean(&SystemFigure::OtherProgramsCpuPercent)
             .unwrap_or(0.0);
         let busy_percent = self.busy_percent().unwrap_or(100.0).max(others_percent);
         match others_percent {
             0.0 => 0.0,
-            _ => run_queue_us * others_percent / busy_percent,
+            _ => others_percent / busy_percent,
         }
     }
 

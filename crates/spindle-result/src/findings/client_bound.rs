@@ -2,7 +2,7 @@
 
 use super::super::ClientProcessors;
 use super::case_facts::CaseFacts;
-use super::{Kind, Seen};
+use super::{Kind, Seen, cpu_bound};
 
 /// Share of a transaction's time that its client is on a processor or waits for one.
 const SHARE_MIN: f64 = 0.5;
@@ -24,7 +24,17 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
     let mean = |of: fn(&ClientProcessors) -> f64| {
         known.iter().map(of).sum::<f64>() / known.len().max(1) as f64
     };
-    let (running, waiting) = (mean(|of| of.running), mean(|of| of.waiting));
+    // Where the database itself is at that limit, it could not do more than they ask.
+    if (cpu_bound::KIND.look)(facts).is_some() {
+        return None;
+    }
+    // Beside a database of this machine they wait for other programs as it does.
+    let foreign = match facts.database {
+        Some(_) => facts.foreign_share(),
+        None => 0.0,
+    };
+    let waiting = mean(|of| of.waiting) * (1.0 - foreign);
+    let running = mean(|of| of.running);
     let share = running + waiting;
     (share >= SHARE_MIN).then(|| Seen {
         weight: share.min(1.0),
@@ -58,6 +68,28 @@ mod tests {
             "its client waits for a processor of its machine for 65 % of a transaction's time, and is on one for 15 %"
         );
         assert!((seen.weight - 0.8).abs() < 1e-9);
+    }
+
+    #[test]
+    fn beside_a_database_that_waits_as_they_do_they_are_not_the_limit() {
+        let starved = || stage([(0.1, 0.7), (0.1, 0.7)]);
+        let busy = |others: f64| {
+            starved()
+                .trials(|trial| {
+                    let cpu = trial.cpu.as_mut().expect("the sample knows it");
+                    (cpu.user, cpu.system) = (75.0, 20.0);
+                })
+                .system(&[("other_programs_cpu_percent", others)])
+        };
+        assert!(busy(2.0).look(&KIND).is_some());
+        assert_eq!(busy(60.0).look(&KIND), None);
+        // Those of another machine wait for that one's.
+        let mut elsewhere = busy(60.0);
+        elsewhere.database = None;
+        assert!(elsewhere.look(&KIND).is_some());
+        let at_its_limit = busy(2.0).parts(&[("user CPU", 50.0), ("run queue", 50.0)]);
+        assert!(at_its_limit.look(&cpu_bound::KIND).is_some());
+        assert_eq!(at_its_limit.look(&KIND), None);
     }
 
     #[test]

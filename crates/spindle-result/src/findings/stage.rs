@@ -10,6 +10,8 @@ use super::{Kind, Seen};
 pub(super) struct Stage {
     pub(super) case: Case,
     pub(super) layout: Layout,
+    /// `None`: the database stood on another machine.
+    pub(super) database: Option<DatabaseFacts>,
     pub(super) lower_load: Option<Case>,
 }
 
@@ -20,6 +22,11 @@ impl Stage {
         Stage {
             case: result.cases.remove(0),
             layout: result.layouts.remove(0),
+            database: Some(DatabaseFacts {
+                writers: Some(2),
+                datafiles: Some(4),
+                buffer_cache_bytes: 16 << 20,
+            }),
             lower_load: None,
         }
     }
@@ -72,11 +79,7 @@ impl Stage {
         (kind.look)(&CaseFacts {
             case: &self.case,
             layout: &self.layout,
-            database: Some(DatabaseFacts {
-                writers: Some(2),
-                datafiles: Some(4),
-                buffer_cache_bytes: 16 << 20,
-            }),
+            database: self.database,
             lower_load: self.lower_load.as_ref(),
         })
     }
