@@ -168,6 +168,16 @@ pub fn time(value_us: f64) -> String {
     }
 }
 
+/// An estimate of a time as a person reads it: `45 s`, `12 min`, `3.5 h`. Rounded up.
+pub fn about_time(duration_ms: u64) -> String {
+    let seconds = duration_ms.div_ceil(1000);
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{:.1} h", seconds as f64 / 3600.0),
+    }
+}
+
 /// A whole number with commas between thousands: `61,204`.
 pub fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
@@ -225,6 +235,12 @@ fn is_plain_number(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn estimates_are_short() {
+        let times = [1, 119_000, 121_000, 9_000_000].map(about_time);
+        assert_eq!(times, ["1 s", "119 s", "3 min", "2.5 h"]);
+    }
 
     #[test]
     fn thousands_are_set_apart() {

@@ -7,7 +7,6 @@ mod destination;
 mod memory;
 mod process;
 mod room;
-mod text;
 mod time;
 
 use std::fmt;

@@ -7,11 +7,11 @@ use spindle_stats::{ROUNDS_MIN, ROUNDS_TO_JUDGE};
 
 use super::Seen;
 use super::databases::{Databases, Image};
-use super::text::about_time;
 use crate::trial_time::{
     BYTES_PER_S, SERVER_LOADS_PER_S, ends_ms, ms_of, put_back_ms, search_ms, there_ms,
 };
 use spindle_experiment::{DatabaseSpec, Experiment};
+use spindle_text::quantity::about_time;
 
 /// Assumed: what the embedded database loads in a second.
 const KERNEL_LOADS_PER_S: u64 = 100 << 20;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use spindle_text::quantity::{self, duration_text, parse_duration_ms, parse_size};
+use spindle_text::quantity::{about_time, parse_duration_ms, parse_size};
 
 use super::{Show, Watch, fail, run, wrong_experiment};
 use crate::ask::engines::engine_of;
@@ -203,17 +203,17 @@ fn foretell(question: &Question, experiment: &Experiment) {
         return;
     };
     let (rounds, ms) = look.reckoning.most(cases);
-    let time = duration_text(ms.div_ceil(1_000) * 1_000);
+    let time = about_time(ms);
     let over = match ms > question.time_ms + question.time_ms / 4 {
         true => format!(
             ", more than the {} asked for: three rounds are the fewest that tell anything",
-            duration_text(question.time_ms)
+            about_time(question.time_ms)
         ),
         false => String::new(),
     };
-    let trial = quantity::time(experiment.plan.measure_ms as f64 * 1e3);
+    let trial_s = experiment.plan.measure_ms as f64 / 1e3;
     let said = format!(
-        "{} ({}): up to {rounds} rounds of {trial}, about {time}{over}. On a calm machine differences below about {} % stay open; \
+        "{} ({}): up to {rounds} rounds of {trial_s} s, about {time}{over}. On a calm machine differences below about {} % stay open; \
          --time 10m settles smaller ones.",
         spindle_report::sentences::counted(candidates.len(), "candidate"),
         named(&candidates),
