@@ -14,7 +14,7 @@ use spindle_experiment::{Changes, Engine, Experiment};
 use spindle_layout::file_system;
 use spindle_layout::guard::{EmptyDevice, Guard, Want, empty_devices};
 use spindle_layout::tool::Tools;
-use spindle_text::quantity::{duration_text, parse_duration_ms, size, size_free};
+use spindle_text::quantity::{about_time, parse_duration_ms, size, size_free};
 use spindle_text::word::Word;
 
 use super::ask::save;
@@ -120,7 +120,7 @@ fn written(asked: &Init) -> Result<ExitCode, AskError> {
     let told = format!(
         "{file} is written: {cases} candidates, up to {rounds} rounds, about {} in all.\n{}  spindle plan {file}    what it would take\n  \
          spindle run {file}     the answer\n",
-        duration_text(ms.div_ceil(1_000) * 1_000),
+        about_time(ms),
         formatted.unwrap_or_default()
     );
     Ok(print_then(&told, ExitCode::SUCCESS))
