@@ -102,6 +102,9 @@ fn examine_kernel(
         .temp_bytes
         .is_empty();
     layout.notes.extend(unused_placements(of, has_temp));
+    layout
+        .notes
+        .extend(redo_is_buffered(kernel, of.io, placement));
     match reason_to_skip(kernel, of.io, placement, has_temp) {
         Some(Refusal::NotDirect(why)) => {
             layout.not_direct = Some(why);
@@ -359,9 +362,28 @@ fn reason_to_skip(
         true => elsewhere("temp", &placement.temp, io, block_bytes),
         false => None,
     };
-    of_data
-        .or_else(|| elsewhere("redo", &placement.redo, redo, None))
-        .or_else(of_temp)
+    let of_redo = || match redo_is_buffered(kernel, io, placement) {
+        Some(_) => redo.method.available().err().map(Refusal::Other),
+        None => elsewhere("redo", &placement.redo, redo, None),
+    };
+    of_data.or_else(of_redo).or_else(of_temp)
+}
+
+/// That direct writes of redo, which nobody asked for, pass through the page cache: on tmpfs, and on btrfs where data
+/// has checksums. They are as durable as others there, so the layout can be measured.
+fn redo_is_buffered(kernel: &KernelSpec, io: AccessPath, placement: &Placement) -> Option<String> {
+    if kernel.redo_io.is_some() || kernel.redo_access_path(io).caching == Caching::Buffered {
+        return None;
+    }
+    let mut paths = placement.redo.paths().into_iter();
+    let reason = paths.find_map(|path| match facts::direct_probe(path) {
+        Ok(DirectProbe::NotDirect {
+            reason,
+            is_taken: true,
+        }) => Some(reason),
+        _ => None,
+    })?;
+    Some(format!("redo: {NOT_DIRECT_HERE}: {reason}"))
 }
 
 /// Why the database cannot be put back before a trial as the experiment asks.
@@ -433,7 +455,7 @@ fn cannot_atomic(kernel: &KernelSpec, io: AccessPath, directory: &Path) -> Optio
 fn cannot_direct(directory: &Path, block_bytes: Option<u64>) -> Option<Refusal> {
     match facts::direct_probe(directory) {
         Err(error) => return Some(Refusal::NotDirect(error.to_string())),
-        Ok(DirectProbe::NotDirect { reason }) => {
+        Ok(DirectProbe::NotDirect { reason, .. }) => {
             return Some(Refusal::NotDirect(reason));
         }
         Ok(DirectProbe::Direct) => {}

@@ -96,7 +96,7 @@ fn ring_is_missing() -> bool {
 fn direct_is_missing(at: &Path) -> bool {
     match facts::direct_probe(at).unwrap() {
         DirectProbe::Direct => false,
-        DirectProbe::NotDirect { reason } => {
+        DirectProbe::NotDirect { reason, .. } => {
             spindle_harness::skip(reason);
             true
         }

@@ -51,7 +51,7 @@ fn direct_directory() -> Option<tempfile::TempDir> {
     let directory = directory();
     match facts::direct_probe(directory.path()).unwrap() {
         DirectProbe::Direct => Some(directory),
-        DirectProbe::NotDirect { reason } => {
+        DirectProbe::NotDirect { reason, .. } => {
             spindle_harness::skip(reason);
             None
         }
@@ -88,7 +88,7 @@ fn memory_is_not_direct() {
         return;
     }
     match facts::direct_probe(shm).unwrap() {
-        DirectProbe::NotDirect { reason } => assert!(reason.starts_with("tmpfs"), "{reason}"),
+        DirectProbe::NotDirect { reason, .. } => assert!(reason.starts_with("tmpfs"), "{reason}"),
         DirectProbe::Direct => panic!("tmpfs is memory"),
     }
 }

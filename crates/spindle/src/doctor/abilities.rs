@@ -72,7 +72,7 @@ fn direct(here: &Path) -> Finding {
     let skipped = "direct layouts are skipped here; choose a directory on ext4, xfs or btrfs, not on tmpfs or overlay";
     match facts::direct_probe(here) {
         Ok(DirectProbe::Direct) => Finding::ok(place),
-        Ok(DirectProbe::NotDirect { reason }) => {
+        Ok(DirectProbe::NotDirect { reason, .. }) => {
             Finding::missing(format!("{place}: {reason}"), skipped)
         }
         Err(error) => Finding::missing(

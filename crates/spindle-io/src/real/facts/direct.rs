@@ -42,6 +42,8 @@ pub enum DirectProbe {
     NotDirect {
         /// Why, in words.
         reason: String,
+        /// The I/O is carried out all the same, through the page cache.
+        is_taken: bool,
     },
 }
 
@@ -163,7 +165,7 @@ pub fn direct_probe(path: &Path) -> Result<DirectProbe, FileError> {
     let file = match opened {
         Ok(file) => file,
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-            return Ok(not_direct(path, "refuses O_DIRECT".to_owned()));
+            return Ok(not_direct(path, "refuses O_DIRECT".to_owned(), false));
         }
         Err(error) => return Err(wrong(error)),
     };
@@ -177,19 +179,22 @@ pub fn direct_probe(path: &Path) -> Result<DirectProbe, FileError> {
         Ok(pages) => not_direct(
             path,
             format!("accepts O_DIRECT but left {pages} pages of it in the page cache"),
+            true,
         ),
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-            not_direct(path, "accepts O_DIRECT but refuses the I/O".to_owned())
+            let what = "accepts O_DIRECT but refuses the I/O".to_owned();
+            not_direct(path, what, false)
         }
         Err(error) => return Err(wrong(error)),
     })
 }
 
-fn not_direct(path: &Path, what: String) -> DirectProbe {
+fn not_direct(path: &Path, what: String, is_taken: bool) -> DirectProbe {
     let name =
         file_system(path).map_or_else(|_| "the file system".to_owned(), |facts| facts.type_name);
     DirectProbe::NotDirect {
         reason: format!("{name} {what}"),
+        is_taken,
     }
 }
 
