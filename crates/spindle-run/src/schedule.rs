@@ -131,7 +131,11 @@ pub fn trials_left(state: &RunState) -> usize {
         let (spent_ms, trial_ms) = spent(state);
         Some((auto.time_ms?.saturating_sub(spent_ms) / trial_ms) as usize)
     });
-    by_time.map_or(all, |by_time| all.min(by_time.max(next.len())))
+    // Some rounds are measured however long they take.
+    let judged = plan.rounds_of(plan.run_of(first.round)).start() + ROUNDS_TO_JUDGE;
+    let rounds = judged.saturating_sub(first.round + 1) as usize;
+    let least = next.len() + rounds * runnable(state).len();
+    by_time.map_or(all, |by_time| all.min(by_time.max(least)))
 }
 
 /// Whether one more round would take longer than the plan's time, going by the rounds so far.

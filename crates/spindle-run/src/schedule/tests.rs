@@ -259,6 +259,18 @@ fn before_the_first_trial_ends_the_rest_of_it_is_reckoned_with() {
     assert!((12..=24).contains(&left), "{left}");
 }
 
+/// Three rounds are measured however long they take, and no more are announced.
+#[test]
+fn a_time_that_is_too_short_takes_three_rounds() {
+    let mut state = state("[plan]\nrounds = \"auto\"\ntime = \"1s\"\n", &["a", "b"]);
+    let mut announced = vec![trials_left(&state)];
+    while let Some(planned) = next_round(&state).first().copied() {
+        finish(&mut state, planned, 100.0);
+        announced.push(trials_left(&state));
+    }
+    assert_eq!(announced, [6, 5, 4, 3, 2, 1, 0]);
+}
+
 /// A trial that is set aside takes its time as well.
 #[test]
 fn time_for_trials_that_are_set_aside_is_spent_too() {
