@@ -17,6 +17,8 @@ const DEPTH_MAX: u32 = 16;
 /// `commit`).
 const EXT4_COMMIT_MS: u64 = 5_000;
 const BTRFS_COMMIT_MS: u64 = 30_000;
+/// What the kernel shows in the place of a process where there is none.
+const NO_TASK: &str = "<none>";
 /// What the kernel writes behind the name of a file that was removed.
 const REMOVED: &str = " (deleted)";
 
@@ -242,9 +244,10 @@ impl Walk<'_> {
         let commit_ms = value_of(&options, "commit").and_then(|text| text.parse::<u64>().ok());
         let commit_ms = commit_ms.filter(|seconds| *seconds > 0);
         let commit_ms = commit_ms.and_then(|seconds| seconds.checked_mul(1000));
+        let journal_task = name.as_ref().and_then(|name| self.ext4_journal_task(name));
         let (has_journal, commit_interval_ms) = match mount.kind.as_str() {
             "ext3" | "ext4" => (
-                name.and_then(|name| self.ext4_has_journal(&name)),
+                journal_task.as_ref().map(|task| task != NO_TASK),
                 Some(commit_ms.unwrap_or(EXT4_COMMIT_MS)),
             ),
             "btrfs" => (None, Some(commit_ms.unwrap_or(BTRFS_COMMIT_MS))),
@@ -252,6 +255,11 @@ impl Walk<'_> {
             _ => (None, None),
         };
         let upper = value_of(&options, "upperdir").map(str::to_owned);
+        let beside: Vec<String> = match mount.kind.as_str() {
+            "ext3" | "ext4" => self.ext4_journal_device(journal_task).into_iter().collect(),
+            "xfs" => xfs_devices_beside(&options),
+            _ => Vec::new(),
+        };
         self.layers.push(Layer::FileSystem(FileSystemLayer {
             kind: mount.kind.clone(),
             mount_point: mount.mount_point.clone(),
@@ -266,6 +274,12 @@ impl Walk<'_> {
             (Some(number), _) => self.device(number, is_flushed, depth),
             (None, Some(upper)) => self.path(Path::new(&upper), is_flushed, depth + 1),
             (None, None) => {}
+        }
+        for name in beside {
+            match self.number_of(&name) {
+                Some(number) => self.device(number, is_flushed, depth),
+                None => self.hidden(format!("device {name} is not shown by the kernel")),
+            }
         }
     }
 
@@ -364,23 +378,45 @@ impl Walk<'_> {
         }
     }
 
-    /// The kernel shows the process that writes the journal.
-    fn ext4_has_journal(&self, name: &str) -> Option<bool> {
-        let task = text(
-            &self
-                .tree
-                .sys
-                .join("fs/ext4")
-                .join(name)
-                .join("journal_task"),
-        )?;
-        Some(task != "<none>")
+    /// The number of the process that writes the journal, as the kernel shows it; [`NO_TASK`] without a journal.
+    fn ext4_journal_task(&self, name: &str) -> Option<String> {
+        let directory = self.tree.sys.join("fs/ext4").join(name);
+        text(&directory.join("journal_task"))
+    }
+
+    /// The device of a journal that lies on another one. The process is called after it; after the file system's own
+    /// device and the number of an inode otherwise (Linux, fs/jbd2/journal.c).
+    fn ext4_journal_device(&self, task: Option<String>) -> Option<String> {
+        let called = text(&self.tree.proc.join(task?).join("comm"))?;
+        // A slash in a device's name is written so.
+        let name = called.strip_prefix("jbd2/")?.replace('!', "/");
+        self.number_of(&name).map(|_| name)
+    }
+
+    fn number_of(&self, name: &str) -> Option<DeviceNumber> {
+        let directory = self
+            .tree
+            .sys
+            .join("class/block")
+            .join(name.replace('/', "!"));
+        text(&directory.join("dev"))?.parse().ok()
     }
 
     fn xfs_commit_ms(&self) -> Option<u64> {
         let every = text(&self.tree.proc.join("sys/fs/xfs/xfssyncd_centisecs"))?;
         Some(every.parse::<u64>().ok()? * 10)
     }
+}
+
+/// Names of the devices that XFS has beside its own: the log's, and that of real-time files (xfs(5)).
+fn xfs_devices_beside(options: &[String]) -> Vec<String> {
+    let paths = ["logdev", "rtdev"].map(|key| value_of(options, key));
+    let name_of = |path: &str| {
+        let real = fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path));
+        let name = real.file_name()?.to_str()?;
+        Some(name.to_owned())
+    };
+    paths.into_iter().flatten().filter_map(name_of).collect()
 }
 
 /// `write back`, `write through`; SCSI adds `, no read (daft)`.
@@ -419,6 +455,7 @@ mod tests {
         fn device(&self, number: &str, name: &str, cache: &str) {
             self.write(&format!("sys/block/{name}/queue/write_cache"), cache);
             self.write(&format!("sys/block/{name}/dev"), number);
+            self.write(&format!("sys/class/block/{name}/dev"), number);
             let link = self.0.path().join("sys/dev/block").join(number);
             fs::create_dir_all(link.parent().unwrap()).unwrap();
             let to = self.0.path().join("sys/block").join(name);
@@ -473,6 +510,37 @@ mod tests {
         assert_eq!(device.write_cache, Some(WriteCache::WriteBack));
         assert!(device.is_flushed);
         assert_eq!(beneath.write_back_ms, Some(35_000));
+    }
+
+    #[test]
+    fn a_log_on_another_device_lies_beneath_too() {
+        let names = |fixture: &Fixture| -> Vec<String> {
+            let beneath = fixture.beneath("/");
+            let names = beneath.devices().map(|device| device.name.clone());
+            names.collect()
+        };
+        let fixture = Fixture::new(&line("8:1", "/", "xfs", "logdev=/dev/sdy,rtdev=/dev/sdx"));
+        fixture.device("8:1", "sda", "write back");
+        fixture.device("8:2", "sdx", "write back");
+        fixture.device("8:3", "sdy", "write through");
+        assert_eq!(names(&fixture), ["sda", "sdy", "sdx"]);
+        for (called, wanted) in [
+            ("jbd2/sdy", ["sda", "sdy"].as_slice()),
+            ("jbd2/dm-8", &["sda", "dm-8"]),
+            ("jbd2/sda-8", &["sda"]),
+        ] {
+            let fixture = Fixture::new(&line("8:1", "/", "ext4", ""));
+            fixture.device("8:1", "sda", "write back");
+            fixture.device("8:3", "sdy", "write back");
+            fixture.device("8:4", "dm-8", "write back");
+            fixture.write("sys/fs/ext4/sda/journal_task", "71\n");
+            fixture.write("proc/71/comm", &format!("{called}\n"));
+            assert_eq!(names(&fixture), wanted, "{called}");
+        }
+        let fixture = Fixture::new(&line("8:1", "/", "xfs", "logdev=/dev/sdy"));
+        fixture.device("8:1", "sda", "write back");
+        let hidden = Layer::Hidden("device sdy is not shown by the kernel".to_owned());
+        assert_eq!(fixture.beneath("/").layers.last(), Some(&hidden));
     }
 
     #[test]
