@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use spindle_engines::sql::ServerKind;
 
-use super::port::{FarPort, Port};
+use super::port::{FarPort, Port, Way};
 use super::scene::{PASSWORD, Scene, told};
 use super::sshd::Sshd;
 
@@ -86,7 +86,11 @@ impl Stage {
 
     /// What is said to the second machine, and what it says, takes so long from now on.
     fn move_second_away(&mut self, delay: Duration) {
-        let way = FarPort::before(self.two.port, delay);
+        let way = Way {
+            delay,
+            loses_one_of: 0,
+        };
+        let way = FarPort::before(self.two.port, way);
         self.one.know(&self.two, way.number);
         self.way = Some(way);
     }
@@ -258,9 +262,10 @@ fn a_rate_is_dealt_out() {
     assert!(done.status.success(), "{}", told(&done));
     let trial = trial(&stage.scene.result("rate"));
     assert_eq!(trial["arrivals"]["rate_per_s"], 60.0, "{trial}");
-    // Those that were due in three seconds, but for what is under way at either end.
-    let transactions = trial["transactions"].as_u64().unwrap();
-    assert!((150..=200).contains(&transactions), "{trial}");
+    // Those that were due in three seconds, but for what is under way at either end. On a busy machine some wait.
+    let done = trial["transactions"].as_u64().unwrap();
+    let due = done + trial["arrivals"]["backlog"].as_u64().unwrap();
+    assert!((150..=200).contains(&due), "{trial}");
 }
 
 /// The clients of the second machine, five of six, wait for processors; the server has as many as it asks for.

@@ -3,6 +3,7 @@
 
 mod agent;
 mod catalogue;
+mod distance;
 mod load;
 mod mariadb;
 mod port;

@@ -99,6 +99,18 @@ fn carry(mut from: impl Read, mut to: impl Write) {
     }
 }
 
+/// What a network does to what is sent.
+#[derive(Clone, Copy)]
+pub struct Way {
+    /// How much later it arrives.
+    pub delay: Duration,
+    /// One piece of so many is lost, and comes when TCP sends it again; 0: none is.
+    pub loses_one_of: u32,
+}
+
+/// As soon as this TCP sends again what was lost (Linux, TCP_RTO_MIN).
+const SENT_AGAIN: Duration = Duration::from_millis(200);
+
 /// A port of this machine behind which another one lies. What is sent arrives, as it was sent, so much later.
 pub struct FarPort {
     pub number: u16,
@@ -107,7 +119,7 @@ pub struct FarPort {
 }
 
 impl FarPort {
-    pub fn before(port: u16, delay: Duration) -> FarPort {
+    pub fn before(port: u16, way: Way) -> FarPort {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let number = listener.local_addr().unwrap().port();
         let is_over = Arc::new(AtomicBool::new(false));
@@ -119,8 +131,8 @@ impl FarPort {
                 }
                 let (near, far) = (near.unwrap(), TcpStream::connect(("127.0.0.1", port)));
                 let Ok(far) = far else { continue };
-                carry_late(&near, &far, delay);
-                carry_late(&far, &near, delay);
+                carry_late(&near, &far, way);
+                carry_late(&far, &near, way);
             }
         });
         FarPort {
@@ -142,14 +154,17 @@ impl Drop for FarPort {
     }
 }
 
-fn carry_late(from: &TcpStream, to: &TcpStream, delay: Duration) {
+fn carry_late(from: &TcpStream, to: &TcpStream, way: Way) {
     let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
     to.set_nodelay(true).unwrap();
     let (sender, on_the_way) = mpsc::channel::<(Instant, Vec<u8>)>();
     std::thread::spawn(move || {
-        let mut buffer = vec![0; 64 << 10];
+        let (mut buffer, mut number) = (vec![0; 64 << 10], 0_u32);
         while let Ok(bytes @ 1..) = from.read(&mut buffer) {
-            let piece = (Instant::now() + delay, buffer[..bytes].to_vec());
+            number += 1;
+            let is_lost = way.loses_one_of > 0 && number.is_multiple_of(way.loses_one_of);
+            let again = if is_lost { SENT_AGAIN } else { Duration::ZERO };
+            let piece = (Instant::now() + way.delay + again, buffer[..bytes].to_vec());
             if sender.send(piece).is_err() {
                 return;
             }

@@ -178,6 +178,11 @@ fn gone_and_back(scene: &Scene, by_socket: &str, socket: &std::path::Path) {
     assert_eq!(case["status"], "failed", "{case}");
     let reason = case["reason"].as_str().unwrap();
     assert!(reason.contains("connection"), "{reason}");
+    let at = format!(
+        "the server is postgres://lab@127.0.0.1:{}/postgres",
+        port.number
+    );
+    assert!(reason.contains(&at), "{reason}");
     assert_eq!(result["cases"][1]["status"], "measured");
     let warnings = result["warnings"].to_string();
     assert!(warnings.contains("was left"), "{warnings}");

@@ -15,7 +15,8 @@ use tempfile::TempDir;
 
 /// What the user of these tests is let in by. Nowhere but in experiment files and ledgers may it be.
 pub const PASSWORD: &str = "open-sesame-4711";
-const PATIENCE: Duration = Duration::from_secs(60);
+/// On a machine whose processors others take.
+const PATIENCE: Duration = Duration::from_secs(240);
 
 pub struct Scene {
     running: Arc<dyn RunningServer>,
