@@ -102,10 +102,15 @@ fn examine_kernel(
         .temp_bytes
         .is_empty();
     layout.notes.extend(unused_placements(of, has_temp));
-    layout
-        .notes
-        .extend(redo_is_buffered(kernel, of.io, placement));
-    match reason_to_skip(kernel, of.io, placement, has_temp) {
+    let buffered_redo = redo_is_buffered(kernel, of.io, placement);
+    let skip = reason_to_skip(
+        kernel,
+        of.io,
+        placement,
+        (has_temp, buffered_redo.is_some()),
+    );
+    layout.notes.extend(buffered_redo);
+    match skip {
         Some(Refusal::NotDirect(why)) => {
             layout.not_direct = Some(why);
             layout.not_direct_note()
@@ -345,7 +350,7 @@ fn reason_to_skip(
     kernel: &KernelSpec,
     io: AccessPath,
     placement: &Placement,
-    has_temp: bool,
+    (has_temp, may_buffer_redo): (bool, bool),
 ) -> Option<Refusal> {
     let redo = kernel.redo_access_path(io);
     let block_bytes = Some(kernel.files.block_size_bytes);
@@ -362,15 +367,15 @@ fn reason_to_skip(
         true => elsewhere("temp", &placement.temp, io, block_bytes),
         false => None,
     };
-    let of_redo = || match redo_is_buffered(kernel, io, placement) {
-        Some(_) => redo.method.available().err().map(Refusal::Other),
-        None => elsewhere("redo", &placement.redo, redo, None),
+    let of_redo = || match may_buffer_redo {
+        true => redo.method.available().err().map(Refusal::Other),
+        false => elsewhere("redo", &placement.redo, redo, None),
     };
     of_data.or_else(of_redo).or_else(of_temp)
 }
 
-/// That direct writes of redo, which nobody asked for, pass through the page cache: on tmpfs, and on btrfs where data
-/// has checksums. They are as durable as others there, so the layout can be measured.
+/// That direct writes of redo, which nobody asked for, pass through the page cache: on tmpfs, and on btrfs now and
+/// then. Each is flushed all the same, so the layout can be measured.
 fn redo_is_buffered(kernel: &KernelSpec, io: AccessPath, placement: &Placement) -> Option<String> {
     if kernel.redo_io.is_some() || kernel.redo_access_path(io).caching == Caching::Buffered {
         return None;

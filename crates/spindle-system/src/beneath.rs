@@ -388,17 +388,12 @@ impl Walk<'_> {
     /// device and the number of an inode otherwise (Linux, fs/jbd2/journal.c).
     fn ext4_journal_device(&self, task: Option<String>) -> Option<String> {
         let called = text(&self.tree.proc.join(task?).join("comm"))?;
-        // A slash in a device's name is written so.
-        let name = called.strip_prefix("jbd2/")?.replace('!', "/");
-        self.number_of(&name).map(|_| name)
+        let name = called.strip_prefix("jbd2/")?;
+        self.number_of(name).map(|_| name.to_owned())
     }
 
     fn number_of(&self, name: &str) -> Option<DeviceNumber> {
-        let directory = self
-            .tree
-            .sys
-            .join("class/block")
-            .join(name.replace('/', "!"));
+        let directory = self.tree.sys.join("class/block").join(name);
         text(&directory.join("dev"))?.parse().ok()
     }
 
@@ -408,13 +403,14 @@ impl Walk<'_> {
     }
 }
 
-/// Names of the devices that XFS has beside its own: the log's, and that of real-time files (xfs(5)).
+/// The kernel's names of the devices that XFS has beside its own: the log's, and that of real-time files (xfs(5)).
 fn xfs_devices_beside(options: &[String]) -> Vec<String> {
     let paths = ["logdev", "rtdev"].map(|key| value_of(options, key));
     let name_of = |path: &str| {
         let real = fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path));
-        let name = real.file_name()?.to_str()?;
-        Some(name.to_owned())
+        let name = real.strip_prefix("/dev").unwrap_or(&real).to_str()?;
+        // A slash in a name is written so.
+        Some(name.replace('/', "!"))
     };
     paths.into_iter().flatten().filter_map(name_of).collect()
 }

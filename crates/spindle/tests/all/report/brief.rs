@@ -3,8 +3,8 @@
 use spindle_report::table::{self, Style};
 use spindle_report::{brief, html};
 use spindle_result::{
-    CaseRecord, Keeps, KindOfTransaction, MatrixRecord, Promise, PromiseReason, RunRecord,
-    RunResult, build,
+    CaseRecord, CaseStatus, Keeps, KindOfTransaction, MatrixRecord, Promise, PromiseReason,
+    RunRecord, RunResult, build,
 };
 use spindle_text::quantity::thousands;
 
@@ -201,5 +201,26 @@ fn what_weakens_all_candidates_alike_stands_below_them() {
         !render(&record).contains("No layout is"),
         "{}",
         render(&record)
+    );
+}
+
+#[test]
+fn what_was_not_measured_is_not_in_the_heading() {
+    let mut record = fixture::record();
+    record.layouts[fixture::SKIPPED].engine = Some("PostgreSQL 15".to_owned());
+    let result = build(&record).unwrap();
+    let text = brief::render(&result, "r", Style::default());
+    assert!(text.starts_with("embedded database · "), "{text}");
+    assert!(!html(&result, &[]).contains("embedded database and PostgreSQL"));
+    let mut skipped = record.cases.iter_mut();
+    let skipped = skipped
+        .find(|case| case.layout == fixture::SKIPPED)
+        .unwrap();
+    skipped.outcome = CaseStatus::Measured;
+    skipped.trials = vec![fixture::trial(fixture::SKIPPED, 1)];
+    let text = brief::render(&build(&record).unwrap(), "r", Style::default());
+    assert!(
+        text.starts_with("embedded database and PostgreSQL 15 · "),
+        "{text}"
     );
 }

@@ -31,8 +31,7 @@ fn layout(scene: &Scene, name: &str, agent: Option<&str>) -> String {
 
 fn scene() -> Option<Scene> {
     let scene = Scene::of(ServerKind::Postgres)?;
-    scene.run(&format!("create role lab login password '{PASSWORD}'"));
-    scene.run("grant create on database postgres to lab");
+    scene.let_lab_in("");
     scene.run("grant pg_monitor to lab");
     Some(scene)
 }

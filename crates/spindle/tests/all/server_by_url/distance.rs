@@ -1,12 +1,12 @@
-//! A server at the end of a long way that loses some of what is sent: it is measured as its clients see it, nothing is
-//! called wrong with the measurement, and nothing stays there.
+//! A server at the end of a long way that loses some of what is sent: it is measured as its clients see it, and nothing
+//! stays there.
 
 use std::time::Duration;
 
 use spindle_engines::sql::ServerKind;
 
-use super::port::{FarPort, Port, Way};
-use super::scene::{PASSWORD, Scene, told};
+use super::port::{FarPort, Port, SENT_AGAIN, Way};
+use super::scene::{Scene, told};
 
 /// There and back takes twice as long, and so does each of a transaction's statements.
 const DELAY: Duration = Duration::from_millis(15);
@@ -18,10 +18,7 @@ fn a_server_far_away_is_measured_as_its_clients_see_it() {
     let Some(scene) = Scene::of(ServerKind::Postgres) else {
         return;
     };
-    scene.run(&format!(
-        "create role lab login createdb password '{PASSWORD}'"
-    ));
-    scene.run("grant create on database postgres to lab");
+    scene.let_lab_in("createdb");
     let port = Port::before(&scene.socket(".s.PGSQL.5432"));
     let way = FarPort::before(
         port.number,
@@ -47,6 +44,7 @@ fn a_server_far_away_is_measured_as_its_clients_see_it() {
     assert!(done.status.success(), "{}", told(&done));
     let result = scene.result("far");
     let case = |at: usize| &result["cases"][at];
+    let mut longest_us = 0.0_f64;
     for trial in case(1)["trials"].as_array().unwrap() {
         let transactions = trial["transactions"].as_f64().unwrap();
         // Nobody is quicker than the way; what was lost came later, and was waited for.
@@ -56,10 +54,15 @@ fn a_server_far_away_is_measured_as_its_clients_see_it() {
         let at_work = trial["audit"]["clients"]["in_transactions"]
             .as_f64()
             .unwrap();
-        assert!((3.5..=4.1).contains(&at_work), "{trial}");
-        let p50_us = trial["latency_us"]["p50"].as_f64().unwrap();
+        assert!((3.0..=4.1).contains(&at_work), "{trial}");
+        let [p50_us, max_us] = ["p50", "max"].map(|of| trial["latency_us"][of].as_f64().unwrap());
+        longest_us = longest_us.max(max_us);
         assert!(p50_us >= 2e6 * DELAY.as_secs_f64(), "{trial}");
     }
+    assert!(
+        longest_us >= SENT_AGAIN.as_secs_f64() * 1e6,
+        "{longest_us}: nothing was lost"
+    );
     assert_eq!(case(0)["status"], "measured");
     assert_eq!(
         scene.ask("select nspname::text from pg_namespace where nspname like 'spindle%'"),

@@ -109,7 +109,7 @@ pub struct Way {
 }
 
 /// As soon as this TCP sends again what was lost (Linux, TCP_RTO_MIN).
-const SENT_AGAIN: Duration = Duration::from_millis(200);
+pub const SENT_AGAIN: Duration = Duration::from_millis(200);
 
 /// A port of this machine behind which another one lies. What is sent arrives, as it was sent, so much later.
 pub struct FarPort {

@@ -38,8 +38,7 @@ fn existing_servers_are_compared_and_left_as_they_were() {
     let Some(scene) = Scene::of(ServerKind::Postgres) else {
         return;
     };
-    scene.run(&format!("create role lab login password '{PASSWORD}'"));
-    scene.run("grant create on database postgres to lab");
+    scene.let_lab_in("");
     scene.run("create schema theirs");
     scene.run("create table theirs.rows as select generate_series(1, 1000) as n");
     let socket = scene.socket(".s.PGSQL.5432");

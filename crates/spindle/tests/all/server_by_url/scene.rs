@@ -108,6 +108,14 @@ impl Scene {
         self.running.connect().unwrap().run(sql).unwrap();
     }
 
+    /// PostgreSQL lets a user `lab` in by [`PASSWORD`], who may make schemas and has these `attributes`, too.
+    pub fn let_lab_in(&self, attributes: &str) {
+        self.run(&format!(
+            "create role lab login {attributes} password '{PASSWORD}'"
+        ));
+        self.run("grant create on database postgres to lab");
+    }
+
     /// The first column of an answer.
     pub fn ask(&self, sql: &str) -> Vec<String> {
         let mut answers = Vec::new();

@@ -26,11 +26,9 @@ fn who_may_make_databases_has_them_copied_and_who_may_not_is_told_the_grant() {
     let Some(scene) = Scene::of(ServerKind::Postgres) else {
         return;
     };
-    scene.run(&format!(
-        "create role lab login createdb password '{PASSWORD}'"
-    ));
+    scene.let_lab_in("createdb");
     scene.run(&format!("create role poor login password '{PASSWORD}'"));
-    scene.run("grant create on database postgres to poor, lab");
+    scene.run("grant create on database postgres to poor");
     let socket = scene.socket(".s.PGSQL.5432");
     let directory = socket.parent().unwrap().display().to_string();
     scene.write("copied.toml", &experiment(&directory, &["lab"]));
