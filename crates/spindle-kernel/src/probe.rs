@@ -64,6 +64,10 @@ probes! {
     ImageCameLater,
     /// A block became dirty again, and its last image still protected it.
     ImageUsedAgain,
+    /// A block was changed while its copy was being written.
+    WriteCloneChanged,
+    /// Blocks that follow each other in a datafile were written as one.
+    RunWritten,
     /// CKPT moved the position past redo whose blocks were written, while later changes were not.
     CheckpointAdvanced,
     /// A torn block was restored from the double write area.

@@ -191,6 +191,8 @@ pub enum PlantedFault {
     ImagesLeftOut,
     /// The first block of a change is not marked dirty.
     DirtyFlagLost,
+    /// A block that was changed while its copy was written is taken for written.
+    CloneTakenForBlock,
     /// A commit leaves its slot of the transaction table in use.
     CommitWithoutSlot,
     /// Recovery does not roll back.
@@ -271,7 +273,7 @@ pub enum PlantedFault {
 impl PlantedFault {
     /// Every fault that power cuts, or the statements before one, bring to light. For the others a device must fail or
     /// misdirect, transactions must get in each other's way, or space must be used again (`tests/all/space.rs`).
-    pub const ALL: [PlantedFault; 32] = [
+    pub const ALL: [PlantedFault; 33] = [
         PlantedFault::AcknowledgeBeforeFlush,
         PlantedFault::WriteAheadOfRedo,
         PlantedFault::DatafileWriteNotDurable,
@@ -280,6 +282,7 @@ impl PlantedFault {
         PlantedFault::CheckpointTakenLate,
         PlantedFault::CheckpointPositionTooFar,
         PlantedFault::ImageTooOld,
+        PlantedFault::CloneTakenForBlock,
         PlantedFault::DoubleWriteLeftOut,
         PlantedFault::DoubleWriteReusedEarly,
         PlantedFault::AtomicNotAsked,

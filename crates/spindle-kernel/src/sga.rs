@@ -109,7 +109,7 @@ impl Sga {
         let undo_segment =
             control.read(|contents| contents.segments[UNDO_SEGMENT as usize].clone());
         let free_spaces = FreeSpaces::new(control.read(|contents| contents.has_maps));
-        let buffers = cache.arena().frames();
+        let buffers = cache.buffers();
         let log_files = LogFiles::new(storage.redo.clone(), settings)?;
         Ok(Arc::new_cyclic(|this: &Weak<Sga>| Sga {
             fixed: FixedSga::new(env, storage, settings, this.clone()),

@@ -29,6 +29,16 @@ pub(super) enum Phase {
     Valid,
 }
 
+/// A copy of a block that is being written in its place, so that it can be changed meanwhile (Oracle's statistics call
+/// it a write clone).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WriteClone {
+    /// The block is what its copy is.
+    Same,
+    /// The block was changed since. When its copy is on the datafile, recovery would have to begin here for it.
+    ChangedFrom(u64),
+}
+
 /// What changes under a buffer's latch.
 pub(super) struct State {
     pub(super) address: BlockAddress,
@@ -39,6 +49,8 @@ pub(super) struct State {
     /// The record that holds the block's last image begins at or after this position; `None` when that is not known.
     pub(super) image: Option<u64>,
     pub(super) writing: bool,
+    /// While it is dirty: the copy of it that is being written, if there is one.
+    pub(super) write_clone: Option<WriteClone>,
 }
 
 /// One frame of the cache and what it holds.
@@ -205,6 +217,7 @@ impl Buffer {
             first_change: 0,
             image: None,
             writing: false,
+            write_clone: None,
         };
         Buffer {
             frame,

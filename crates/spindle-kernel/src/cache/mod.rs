@@ -24,7 +24,7 @@ use crate::probe::{self, Probe};
 use crate::settings::{PlantedFault, TornBlocks};
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
-use buffer::{Access, Buffer, Claim, Phase, State};
+use buffer::{Access, Buffer, Claim, Phase, State, WriteClone};
 #[cfg(all(test, feature = "shuttle"))]
 pub(crate) use buffer::{CALLS_THEN_LETS_GO, LOOKS_THEN_UNPINS};
 pub(crate) use buffer::{ExclusiveBlock, Pin};
@@ -38,6 +38,9 @@ use writers::Writers;
 const UNPINNED_TRIES: u32 = 4;
 const SHARDS_MAX: usize = 64;
 const SHARD_BUFFERS_MIN: usize = 256;
+/// Frames for copies of blocks that are being written, for each writer: a batch of them. At most a sixteenth of the
+/// cache.
+const WRITE_CLONES: usize = 128;
 
 /// The cache.
 pub(crate) struct BufferCache {
@@ -62,10 +65,12 @@ impl BufferCache {
     ) -> Result<BufferCache> {
         let calls = Writers::new(writers);
         let frames = ((bytes as usize) / block_bytes).max(16);
-        let arena = Arena::new(block_bytes, frames).map_err(|error| KernelError::Memory {
-            what: "the buffer cache",
-            reason: error.to_string(),
-        })?;
+        let clones = (frames / 16).min(writers * WRITE_CLONES);
+        let arena =
+            Arena::new(block_bytes, frames + clones).map_err(|error| KernelError::Memory {
+                what: "the buffer cache",
+                reason: error.to_string(),
+            })?;
         // Every writer has a shard to serve, unless the cache is tiny.
         let shard_count = (frames / SHARD_BUFFERS_MIN)
             .clamp(1, SHARDS_MAX)
@@ -87,6 +92,11 @@ impl BufferCache {
         })
     }
 
+    /// How many blocks it holds.
+    pub(crate) fn buffers(&self) -> usize {
+        self.shards.iter().map(|shard| shard.buffers).sum()
+    }
+
     /// The memory the cache lives in.
     pub(crate) fn arena(&self) -> &Arc<Arena> {
         &self.arena
@@ -98,9 +108,13 @@ impl BufferCache {
     }
 
     fn shard_of(&self, address: BlockAddress) -> &Shard {
+        &self.shards[self.shard_number(address)]
+    }
+
+    fn shard_number(&self, address: BlockAddress) -> usize {
         // Fibonacci hashing: neighbouring blocks go to different shards.
         let hash = address.to_u64().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        &self.shards[(hash % self.shards.len() as u64) as usize]
+        (hash % self.shards.len() as u64) as usize
     }
 
     /// The block at `address`, read in if it is not in the cache.
@@ -445,23 +459,19 @@ impl BufferCache {
     /// logged, so that the checkpoint position cannot go past it. An image before `images_from` no longer counts.
     pub(crate) fn begin_change(&self, fixed: &FixedSga, images_from: u64, pin: &Pin) -> Begun {
         let mut state = pin.buffer.state.lock();
-        if state.dirty {
+        let is_cloned = state.write_clone == Some(WriteClone::Same);
+        if state.dirty && !is_cloned {
             return Begun::AlreadyDirty;
         }
         let is_old = fixed.settings.has_planted(PlantedFault::ImageTooOld);
         let usable = state.image.filter(|&image| image >= images_from && !is_old);
-        let address = pin.address;
-        state.first_change = self
-            .queue_of(&pin.buffer)
-            .enter(&pin.buffer, address, usable, || self.log.end());
-        state.dirty = true;
-        self.shards[pin.buffer.shard]
-            .dirty
-            .fetch_add(1, Ordering::Relaxed);
+        let queue = self.queue_of(&pin.buffer);
+        let position = queue.enter(&pin.buffer, pin.address, usable, || self.log.end());
+        self.now_dirty(&pin.buffer, &mut state, position);
         if fixed.settings.torn_blocks != TornBlocks::Images {
             return Begun::Protected;
         }
-        if usable == Some(state.first_change) || is_old && state.image.is_some() {
+        if usable == Some(position) || is_old && state.image.is_some() {
             probe::hit(Probe::ImageUsedAgain);
             Begun::Protected
         } else {
@@ -478,20 +488,37 @@ impl BufferCache {
     /// The change was not logged, and the block that it made dirty is as clean as before. It was held all the time.
     pub(crate) fn give_up_change(&self, pin: &Pin) {
         let mut state = pin.buffer.state.lock();
-        self.now_clean(&pin.buffer, &mut state);
+        if let Some(WriteClone::ChangedFrom(position)) = state.write_clone {
+            state.write_clone = Some(WriteClone::Same);
+            if position != state.first_change {
+                self.queue_of(&pin.buffer).leave(position, pin.address);
+            }
+        } else {
+            self.now_clean(&pin.buffer, &mut state);
+        }
     }
 
     /// Marks a block dirty that recovery rolls forward from `position`.
     pub(crate) fn begin_roll_forward(&self, pin: &Pin, position: u64) {
         let mut state = pin.buffer.state.lock();
+        if state.dirty && state.write_clone != Some(WriteClone::Same) {
+            return;
+        }
+        self.queue_of(&pin.buffer)
+            .enter_at(position, &pin.buffer, pin.address);
+        self.now_dirty(&pin.buffer, &mut state, position);
+    }
+
+    /// The buffer, which is clean or as its write clone is, has entered its queue at `position`.
+    fn now_dirty(&self, buffer: &Buffer, state: &mut State, position: u64) {
         if state.dirty {
+            probe::hit(Probe::WriteCloneChanged);
+            state.write_clone = Some(WriteClone::ChangedFrom(position));
             return;
         }
         state.dirty = true;
         state.first_change = position;
-        self.queue_of(&pin.buffer)
-            .enter_at(position, &pin.buffer, pin.address);
-        self.shards[pin.buffer.shard]
+        self.shards[buffer.shard]
             .dirty
             .fetch_add(1, Ordering::Relaxed);
     }
@@ -573,8 +600,9 @@ impl Wanted {
 pub(crate) enum Begun {
     /// It was dirty, and has an image from which recovery can begin.
     AlreadyDirty,
-    /// It was clean; its last image is in the redo that recovery would read, or it needs none.
+    /// It was clean, or as its write clone is; its last image is in the redo that recovery would read, or it needs
+    /// none.
     Protected,
-    /// It was clean; recovery would not find an image of it.
+    /// It was clean, or as its write clone is; recovery would not find an image of it.
     Unprotected,
 }

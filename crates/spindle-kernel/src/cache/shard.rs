@@ -320,9 +320,14 @@ impl Grant {
 }
 
 impl Inner {
+    /// The buffer of a block, if it has one.
+    pub(super) fn buffer_of(&self, address: BlockAddress) -> Option<&Arc<Buffer>> {
+        Some(&self.buffers[*self.map.get(&address)?])
+    }
+
     /// The buffer of a block, touched and pinned, if it has one.
     fn present(&self, address: BlockAddress) -> Option<Pin> {
-        let buffer = &self.buffers[*self.map.get(&address)?];
+        let buffer = self.buffer_of(address)?;
         if buffer.touch.load(Ordering::Relaxed) < TOUCH_MAX {
             buffer.touch.fetch_add(1, Ordering::Relaxed);
         }
@@ -403,6 +408,7 @@ impl Inner {
             first_change: 0,
             image: None,
             writing: false,
+            write_clone: None,
         };
         drop(state);
         buffer.touch.store(0, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use spindle_io::ReadHold;
 use spindle_io::sync::atomic::Ordering;
 use spindle_io::sync::has_planted;
 
-use super::buffer::{Access, Buffer, Pin, why_busy};
+use super::buffer::{Access, Buffer, Pin, State, WriteClone, why_busy};
 use super::shard::Shard;
 use super::{BufferCache, CheckpointQueue};
 use crate::block::{self, BlockAddress, BlockKind};
@@ -19,6 +19,8 @@ use crate::wait_event::ProcessWaits;
 /// Planted race: changes are let in before the block is noted as written.
 pub(crate) const LETS_GO_THEN_NOTES: &str = "a written block is let go before it is noted clean";
 
+/// A batch holds at most this many times the blocks that were chosen: each with those beside it.
+const NEIGHBOURS_MAX: usize = 4;
 /// The address of a planted fault.
 const NOWHERE: BlockAddress = BlockAddress {
     file: 9,
@@ -28,6 +30,13 @@ const NOWHERE: BlockAddress = BlockAddress {
 /// A dirty buffer chosen to be written.
 pub(crate) struct Candidate {
     pin: Pin,
+}
+
+impl Candidate {
+    /// Its block.
+    pub(crate) fn address(&self) -> BlockAddress {
+        self.pin.address
+    }
 }
 
 /// A sealed block on its way to its datafile.
@@ -85,7 +94,35 @@ impl BufferCache {
                 shard.give_away();
             }
         }
+        self.take_neighbours(writer, writers, &mut chosen);
         chosen
+    }
+
+    /// Adds dirty blocks beside the chosen ones, which cost no further write. Those in demand come along only beside a
+    /// block that is in demand itself.
+    fn take_neighbours(&self, writer: usize, writers: usize, chosen: &mut Vec<Candidate>) {
+        let seeds = chosen.len();
+        for seed in 0..seeds {
+            let (pin, demand) = (&chosen[seed].pin, &chosen[seed].pin.buffer.touch);
+            let (address, in_demand) = (pin.address, demand.load(Ordering::Relaxed) > 0);
+            for step in [1, -1] {
+                let mut beside = address;
+                while chosen.len() < seeds * NEIGHBOURS_MAX {
+                    let Some(block) = beside.block.checked_add_signed(step) else {
+                        break;
+                    };
+                    beside.block = block;
+                    let shard = self.shard_number(beside);
+                    if Self::writer_of_shard(shard, writers) != writer {
+                        break;
+                    }
+                    match self.shards[shard].dirty_at(beside, in_demand) {
+                        Some(neighbour) => chosen.push(neighbour),
+                        None => break,
+                    }
+                }
+            }
+        }
     }
 
     /// A writer's checkpoint queue.
@@ -118,8 +155,9 @@ impl BufferCache {
         targets.max().expect("there is a writer")
     }
 
-    /// Takes the block for writing: from here to [`BufferCache::written`] nobody can change it. `None` when it is clean
-    /// by now.
+    /// Takes the block for writing: from here to [`BufferCache::written`] nobody can change it. Of a block in demand a
+    /// copy is taken instead, as long as there are frames for that, and sessions may change the block. `None` when it
+    /// is clean by now.
     pub(crate) async fn seal(
         &self,
         fixed: &FixedSga,
@@ -154,8 +192,15 @@ impl BufferCache {
         }
         block::seal(&mut hold);
         let scn = block::scn(&hold);
-        let bytes = hold.share(self.arena.frame_bytes());
-        // Readers may come in again; only changes wait.
+        let bytes = match self.write_clone(buffer, &hold) {
+            Some(clone) => {
+                buffer.state.lock().write_clone = Some(WriteClone::Same);
+                drop(hold);
+                clone
+            }
+            None => hold.share(self.arena.frame_bytes()),
+        };
+        // Readers may come in again; changes wait where there is no copy.
         buffer.released();
         Ok(Some(Sealed {
             address: candidate.pin.address,
@@ -165,25 +210,67 @@ impl BufferCache {
         }))
     }
 
-    /// The write of a block has ended, or was given up; `clean` when the block is on its datafile. `hold` keeps
-    /// changes out until this is noted: one that came between would be taken for written.
-    pub(crate) fn written<H>(&self, candidate: Candidate, hold: H, clean: bool) {
+    /// A copy of a block that is used often, if there is a frame for it.
+    fn write_clone(&self, buffer: &Buffer, block: &[u8]) -> Option<ReadHold> {
+        if buffer.touch.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let frame = self.arena.allocate()?;
+        let mut clone = frame.try_write_hold().expect("the frame is new");
+        clone.copy_from_slice(block);
+        Some(clone.share(block.len()))
+    }
+
+    /// The write of a block has ended, or was given up; `done` when what was taken is on its datafile. The block is
+    /// clean then, unless it was changed while its copy was written. Where there is no copy, `hold` keeps changes out
+    /// until this is noted: one that came between would be taken for written.
+    pub(crate) fn written<H>(&self, fixed: &FixedSga, candidate: Candidate, hold: H, done: bool) {
         let buffer = &candidate.pin.buffer;
         let hold = (!has_planted(LETS_GO_THEN_NOTES)).then_some(hold);
         let mut state = buffer.state.lock();
         state.writing = false;
-        if clean && state.dirty {
-            self.now_clean(buffer, &mut state);
+        if done && state.dirty {
+            self.note_written(fixed, buffer, &mut state);
         }
+        let is_clean = !state.dirty;
         drop(state);
         drop(hold);
         buffer.released();
         let (shard, place) = (&self.shards[buffer.shard], buffer.place);
         // Here it goes to who waits for a buffer.
         drop(candidate);
-        if clean {
+        if is_clean {
             shard.became_clean(place);
         }
+    }
+
+    /// The block as it was taken is on its datafile: it is clean, or dirty since the first change after that. Not for a
+    /// write that failed: recovery would still have to begin where it had to.
+    fn note_written(&self, fixed: &FixedSga, buffer: &Buffer, state: &mut State) {
+        let forgotten = fixed.settings.has_planted(PlantedFault::CloneTakenForBlock);
+        match state.write_clone.take() {
+            Some(WriteClone::ChangedFrom(position)) if !forgotten => {
+                if position != state.first_change {
+                    self.queue_of(buffer)
+                        .leave(state.first_change, state.address);
+                    state.first_change = position;
+                }
+            }
+            Some(WriteClone::ChangedFrom(position)) => {
+                self.queue_of(buffer).leave(position, state.address);
+                self.now_clean(buffer, state);
+            }
+            Some(WriteClone::Same) | None => self.now_clean(buffer, state),
+        }
+    }
+}
+
+impl Shard {
+    /// The block at `address`, if it is dirty and nobody has it; of those in demand only on request.
+    fn dirty_at(&self, address: BlockAddress, in_demand: bool) -> Option<Candidate> {
+        let inner = self.inner.lock();
+        let buffer = inner.buffer_of(address)?;
+        candidate(buffer, true).or_else(|| in_demand.then(|| candidate(buffer, false)).flatten())
     }
 }
 

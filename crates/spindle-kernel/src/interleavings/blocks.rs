@@ -59,16 +59,27 @@ fn checkpoint() {
 
 /// A session changes a block while it is written.
 fn changed_meanwhile() {
-    let sga = new_sga(settings());
+    changed_meanwhile_with(settings(), false);
+}
+
+/// The same of a block that is in demand, so that a copy of it is written.
+fn changed_beside_its_clone_with(settings: Settings) {
+    changed_meanwhile_with(settings, true);
+}
+
+fn changed_meanwhile_with(settings: Settings, is_in_demand: bool) {
+    let sga = new_sga(settings);
     let waits = sga.waits.register();
-    block_on(formatted(&sga, &waits, 1));
+    let pin = block_on(formatted(&sga, &waits, 1));
+    if is_in_demand {
+        block_on(sga.cache.get(&sga, &waits, data_block(1))).unwrap();
+    }
     let processes = [
         process(&sga, lgwr::run),
         process(&sga, |sga| dbwr::run(sga, 0)),
     ];
     let changes = session(&sga, async move |sga, waits| {
-        let pin = sga.cache.get(&sga, &waits, data_block(1)).await;
-        add_one(&sga, &waits, &[&pin.unwrap()]).await.unwrap();
+        add_one(&sga, &waits, &[&pin]).await.unwrap();
     });
     block_on(sga.cache.write_before(&sga.health, sga.log.end())).unwrap();
     changes.join().unwrap();
@@ -143,12 +154,6 @@ fn who_wants_a_block_to_himself_gets_it_after_those_who_share_it() {
 fn what_a_checkpoint_promises_is_in_the_datafile() {
     explore(200, checkpoint);
     must_find(CALLS_THEN_LETS_GO, Shows::Deadlock, 1_000, checkpoint);
-    must_find(
-        WAITS_FROM_ITS_FIRST_POLL,
-        Shows::Deadlock,
-        1_000,
-        checkpoint,
-    );
     let planted = Settings {
         planted: Some(PlantedFault::WriteAheadOfRedo),
         ..settings()
@@ -162,6 +167,18 @@ fn what_a_checkpoint_promises_is_in_the_datafile() {
 fn a_change_made_while_its_block_is_written_is_not_lost() {
     explore(500, changed_meanwhile);
     must_find(LETS_GO_THEN_NOTES, Shows::Panic, 40_000, changed_meanwhile);
+}
+
+#[test]
+fn a_change_made_while_a_copy_of_its_block_is_written_is_not_lost() {
+    explore(500, || changed_beside_its_clone_with(settings()));
+    let planted = Settings {
+        planted: Some(PlantedFault::CloneTakenForBlock),
+        ..settings()
+    };
+    must_find("", Shows::Panic, 5_000, move || {
+        changed_beside_its_clone_with(planted.clone())
+    });
 }
 
 #[test]

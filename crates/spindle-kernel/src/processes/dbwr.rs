@@ -1,22 +1,27 @@
 //! DBWR: the database writers. Each serves its own shards of the buffer cache. A writer makes buffers clean when a
 //! quarter of them is dirty or a session finds none free, and from the head of its checkpoint queue when recovery would
 //! have to read too far back for them. A batch is handed to the datafiles' devices as one: how much of it is under way
-//! together is the access path's business. No block goes out before its redo is on stable storage.
+//! together is the access path's business. Blocks that follow each other in a datafile go out as one
+//! write. No block goes out before its redo is on stable storage.
 
 use std::sync::Arc;
 
 use spindle_io::sync::timeout;
-use spindle_io::{Completion, IoOutcome, Request, Submission};
+use spindle_io::{Completion, IoOutcome, Operation, Request, Submission};
 
+use crate::block::BlockAddress;
 use crate::buggify::Switch;
 use crate::cache::writing::{Candidate, Sealed};
 use crate::error::Result;
+use crate::probe::{self, Probe};
 use crate::settings::{PlantedFault, TornBlocks, WriteSync};
 use crate::sga::Sga;
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
 use super::double_write::{AREA_BLOCKS, Area};
 
+/// Blocks of one write, at most: half a mebibyte of the usual size.
+const RUN_BLOCKS_MAX: usize = 64;
 /// A writer with nothing to do looks around this often, as Oracle's does.
 const IDLE_NS: u64 = 3_000_000_000;
 
@@ -91,8 +96,9 @@ async fn write_batch(
     sga: &Sga,
     waits: &ProcessWaits,
     area: &mut Option<Area>,
-    batch: Vec<Candidate>,
+    mut batch: Vec<Candidate>,
 ) -> Result<()> {
+    batch.sort_by_key(|candidate| candidate.address().to_u64());
     let mut result = Ok(());
     if let Some(area) = area {
         let mut rest = batch;
@@ -107,19 +113,15 @@ async fn write_batch(
     result
 }
 
-/// Seals and submits each block of the batch, then waits for those still under way, whatever happened to others. A
-/// block is unchangeable only from its own sealing to its own completion.
+/// Seals and submits each run of the batch, then waits for those still under way, whatever happened to others. A block
+/// is unchangeable only from its own sealing to its run's completion, and not at all where a copy of it is written.
 async fn write_once(sga: &Sga, waits: &ProcessWaits, batch: Vec<Candidate>) -> Result<()> {
     let wait = waits.begin(&*sga.env);
     let mut under_way = UnderWay::with_capacity(batch.len());
     let mut result = Ok(());
-    for candidate in batch {
-        result = match seal(sga, waits, candidate).await {
-            Ok(Some(sealed)) => {
-                sga.pause(Switch::DbwrPausesBeforeWrite).await;
-                submit(sga, sealed, &mut under_way)
-            }
-            Ok(None) => Ok(()),
+    for run in runs(batch, run_blocks_max(sga), Candidate::address) {
+        result = match seal_all(sga, waits, run).await {
+            Ok(sealed) => submit_runs(sga, sealed, &mut under_way).await,
             Err(error) => Err(error),
         };
         if result.is_err() {
@@ -138,82 +140,130 @@ async fn write_twice(
     area: &mut Area,
     batch: Vec<Candidate>,
 ) -> Result<()> {
-    let mut sealed = Vec::with_capacity(batch.len());
+    let sealed = seal_all(sga, waits, batch).await?;
     let mut result = Ok(());
-    for candidate in batch {
-        match seal(sga, waits, candidate).await {
-            Ok(block) => sealed.extend(block),
-            Err(error) => {
-                result = Err(error);
-                break;
-            }
-        }
-    }
-    if result.is_ok() && !sealed.is_empty() {
+    if !sealed.is_empty() {
         result = area.keep(sga, waits, &sealed).await;
     }
     if result.is_err() {
-        for block in sealed {
-            sga.cache.written(block.candidate, block.bytes, false);
-        }
+        give_up(sga, sealed);
         return result;
     }
     let wait = waits.begin(&*sga.env);
     let mut under_way = UnderWay::with_capacity(sealed.len());
-    for block in sealed {
-        sga.pause(Switch::DbwrPausesBeforeWrite).await;
-        result = result.and(submit(sga, block, &mut under_way));
-    }
+    result = submit_runs(sga, sealed, &mut under_way).await;
     result = result.and(finish_all(sga, under_way).await);
     wait.end(WaitEvent::DbFileParallelWrite);
     result
 }
 
-type UnderWay = Vec<(Candidate, Completion)>;
+type UnderWay = Vec<(Vec<Candidate>, Completion)>;
 
-/// Takes a block for writing; its redo is on stable storage by then. `None` when it is clean already.
-async fn seal(sga: &Sga, waits: &ProcessWaits, candidate: Candidate) -> Result<Option<Sealed>> {
-    let Some(sealed) = sga.cache.seal(sga, waits, candidate).await? else {
-        return Ok(None);
-    };
-    let planted = sga.settings.has_planted(PlantedFault::WriteAheadOfRedo);
-    if !planted && let Err(error) = sga.log.flush_to(sga, sealed.scn).await {
-        sga.cache.written(sealed.candidate, sealed.bytes, false);
-        return Err(error);
+/// Blocks that one write takes at most. A write that is never to be torn takes one.
+fn run_blocks_max(sga: &Sga) -> usize {
+    match sga.settings.torn_blocks {
+        TornBlocks::Atomic => 1,
+        TornBlocks::Images | TornBlocks::DoubleWrite => RUN_BLOCKS_MAX,
     }
-    Ok(Some(sealed))
 }
 
-/// Starts the write of a block to its place.
-fn submit(sga: &Sga, sealed: Sealed, under_way: &mut UnderWay) -> Result<()> {
-    let Sealed {
-        candidate,
-        address,
-        scn,
-        bytes,
-    } = sealed;
+/// Of blocks in the order of their places, those together that follow each other in a datafile.
+fn runs<T>(blocks: Vec<T>, blocks_max: usize, address: impl Fn(&T) -> BlockAddress) -> Vec<Vec<T>> {
+    let mut runs: Vec<Vec<T>> = Vec::new();
+    for block in blocks {
+        let place = address(&block);
+        match runs.last_mut() {
+            Some(run) if run.len() < blocks_max && follows(address(&run[run.len() - 1]), place) => {
+                run.push(block);
+            }
+            _ => runs.push(vec![block]),
+        }
+    }
+    runs
+}
+
+fn follows(before: BlockAddress, block: BlockAddress) -> bool {
+    before.file == block.file && before.block + 1 == block.block
+}
+
+/// Takes blocks for writing, but for those that are clean by now; their redo is on stable storage then.
+async fn seal_all(
+    sga: &Sga,
+    waits: &ProcessWaits,
+    candidates: Vec<Candidate>,
+) -> Result<Vec<Sealed>> {
+    let mut sealed = Vec::with_capacity(candidates.len());
+    for candidate in candidates {
+        match sga.cache.seal(sga, waits, candidate).await {
+            Ok(block) => sealed.extend(block),
+            Err(error) => {
+                give_up(sga, sealed);
+                return Err(error);
+            }
+        }
+    }
+    let newest = sealed.iter().map(|block| block.scn).max();
+    let planted = sga.settings.has_planted(PlantedFault::WriteAheadOfRedo);
+    if let Some(scn) = newest.filter(|_| !planted)
+        && let Err(error) = sga.log.flush_to(sga, scn).await
+    {
+        give_up(sga, sealed);
+        return Err(error);
+    }
+    Ok(sealed)
+}
+
+fn give_up(sga: &Sga, sealed: Vec<Sealed>) {
+    for block in sealed {
+        sga.cache.written(sga, block.candidate, block.bytes, false);
+    }
+}
+
+/// Starts the writes of blocks to their places, one for each run of them.
+async fn submit_runs(sga: &Sga, sealed: Vec<Sealed>, under_way: &mut UnderWay) -> Result<()> {
+    let mut result = Ok(());
+    for run in runs(sealed, run_blocks_max(sga), |block| block.address) {
+        sga.pause(Switch::DbwrPausesBeforeWrite).await;
+        result = result.and(submit(sga, run, under_way));
+    }
+    result
+}
+
+/// Starts the write of a run of blocks to its place.
+fn submit(sga: &Sga, run: Vec<Sealed>, under_way: &mut UnderWay) -> Result<()> {
     let flushed = sga.log.flushed();
-    assert!(
-        scn <= flushed,
-        "block {address} of SCN {scn} goes out before its redo, which is on stable storage up to {flushed}"
-    );
     let settings = &sga.settings;
-    let block_bytes = bytes.len();
+    let address = run[0].address;
+    if run.len() > 1 {
+        probe::hit(Probe::RunWritten);
+    }
+    let (mut candidates, mut from) = (Vec::new(), Vec::new());
+    for block in run {
+        assert!(
+            block.scn <= flushed,
+            "block {} of SCN {} goes out before its redo, which is on stable storage up to {flushed}",
+            block.address,
+            block.scn
+        );
+        candidates.push(block.candidate);
+        from.push(block.bytes);
+    }
     let durable = settings.write_sync == WriteSync::Dsync
         && !settings.has_planted(PlantedFault::DatafileWriteNotDurable);
+    let block_bytes = settings.block_bytes;
+    sga.statistics.add_physical_write(from.len() * block_bytes);
     let offset = u64::from(address.block) * block_bytes as u64;
-    let mut request = Request::write(offset, vec![bytes], durable, Submission::Batched);
+    let mut request = Request::write(offset, from, durable, Submission::Batched);
     if settings.torn_blocks == TornBlocks::Atomic
         && !settings.has_planted(PlantedFault::AtomicNotAsked)
     {
         request = request.atomic();
     }
-    sga.statistics.add_physical_write(block_bytes);
     let device = sga.storage.datafile(address.file);
     match device.submit(request).already() {
-        Ok(outcome) => finish(sga, candidate, outcome),
+        Ok(outcome) => finish(sga, candidates, outcome),
         Err(completion) => {
-            under_way.push((candidate, completion));
+            under_way.push((candidates, completion));
             Ok(())
         }
     }
@@ -221,14 +271,35 @@ fn submit(sga: &Sga, sealed: Sealed, under_way: &mut UnderWay) -> Result<()> {
 
 async fn finish_all(sga: &Sga, under_way: UnderWay) -> Result<()> {
     let mut result = Ok(());
-    for (candidate, completion) in under_way {
-        result = result.and(finish(sga, candidate, completion.await));
+    for (candidates, completion) in under_way {
+        result = result.and(finish(sga, candidates, completion.await));
     }
     result
 }
 
-fn finish(sga: &Sga, candidate: Candidate, outcome: IoOutcome) -> Result<()> {
+fn finish(sga: &Sga, candidates: Vec<Candidate>, outcome: IoOutcome) -> Result<()> {
     let IoOutcome { result, operation } = outcome;
-    sga.cache.written(candidate, operation, result.is_ok());
+    let Operation::Write { from, .. } = operation else {
+        unreachable!("what was asked for comes back");
+    };
+    for (candidate, bytes) in candidates.into_iter().zip(from) {
+        sga.cache.written(sga, candidate, bytes, result.is_ok());
+    }
     Ok(result?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_that_follow_each_other_are_written_together() {
+        let place = |file, block| BlockAddress { file, block };
+        let whole = [place(1, 7), place(1, 8), place(1, 9)];
+        let batch = [&[place(1, 5)][..], &whole, &[place(2, 10)]].concat();
+        let of = |blocks_max| runs(batch.clone(), blocks_max, |address| *address);
+        assert_eq!(of(64), [&[place(1, 5)][..], &whole, &[place(2, 10)]]);
+        assert_eq!(of(2).len(), 4);
+        assert_eq!(of(1).len(), 5);
+    }
 }

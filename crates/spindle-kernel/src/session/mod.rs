@@ -4,6 +4,7 @@
 mod change;
 mod check;
 mod check_table;
+mod last_leaf;
 mod range;
 mod read;
 mod rows;
@@ -39,6 +40,7 @@ pub struct Session {
     builder: RecordBuilder,
     /// By segment, the block that this session's inserts go to.
     insert_blocks: FxHashMap<u32, change::InsertBlock>,
+    last_leaves: last_leaf::LastLeaves,
     /// What its queries use.
     usage: Arc<Usage>,
 }
@@ -57,6 +59,7 @@ impl Session {
             transaction: None,
             builder: RecordBuilder::default(),
             insert_blocks: FxHashMap::default(),
+            last_leaves: last_leaf::LastLeaves::default(),
             usage: Arc::default(),
         }
     }

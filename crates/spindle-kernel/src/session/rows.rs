@@ -237,6 +237,7 @@ impl Session {
         for change in changes {
             if change.index.is_unique() && change.what == What::Add {
                 let leaf = self.leaf_without(change.index, &change.key).await?;
+                self.last_leaves.note(change.index.root.segment, leaf);
                 change.leaf = Some(leaf);
             }
         }
@@ -250,9 +251,13 @@ impl Session {
             key,
             ..Place::FIRST
         };
+        let mut likely = self.last_leaves.likely(index.root.segment);
         loop {
-            let leaf = descend(sga, &self.waits, index.root, place, 0).await?;
-            let block = leaf.pin.read(sga, &self.waits).await?;
+            let leaf = match likely.take() {
+                Some(address) => sga.cache.get(sga, &self.waits, address).await?,
+                None => descend(sga, &self.waits, index.root, place, 0).await?.pin,
+            };
+            let block = leaf.read(sga, &self.waits).await?;
             if !crate::change::tree::is_leaf_of(sga, &block, index.root, place) {
                 continue;
             }
@@ -269,7 +274,7 @@ impl Session {
             }
             match node::high(&block) {
                 Some(high) if high.key == key => place = Place { key, row: high.row },
-                _ => return Ok(leaf.pin.address()),
+                _ => return Ok(leaf.address()),
             }
         }
     }

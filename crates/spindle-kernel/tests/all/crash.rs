@@ -94,7 +94,7 @@ fn nor_with_the_checkpoint_close_behind() {
 
 #[test]
 fn nor_an_entry_of_an_index() {
-    let scenario = Scenario::indexed(26);
+    let scenario = Scenario::indexed(20);
     let rare = [
         Probe::NodeSplit,
         Probe::RootGrown,

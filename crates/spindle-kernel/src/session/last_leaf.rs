@@ -1,0 +1,56 @@
+//! The leaf that a session's last row went to, for each index. Rows that come in the order of their keys go there one
+//! after another, and the way from the root can be left out, as PostgreSQL does on the rightmost leaf. Where keys come
+//! at random two in succession rarely meet, and nothing is tried in vain.
+
+use rustc_hash::FxHashMap;
+
+use crate::block::BlockAddress;
+
+/// By segment, the leaves that a session's last rows went to.
+#[derive(Default)]
+pub(super) struct LastLeaves(FxHashMap<u32, LastLeaf>);
+
+struct LastLeaf {
+    address: BlockAddress,
+    /// The row before the last one went there, too.
+    is_repeated: bool,
+}
+
+impl LastLeaves {
+    /// The leaf that the next row of an index is likely to go to, if there is one.
+    pub(super) fn likely(&self, segment: u32) -> Option<BlockAddress> {
+        let last = self.0.get(&segment)?;
+        last.is_repeated.then_some(last.address)
+    }
+
+    /// A row of an index goes to this leaf.
+    pub(super) fn note(&mut self, segment: u32, address: BlockAddress) {
+        let before = self.0.get(&segment).map(|last| last.address);
+        let is_repeated = before == Some(address);
+        let last = LastLeaf {
+            address,
+            is_repeated,
+        };
+        self.0.insert(segment, last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leaf_is_likely_once_two_rows_in_succession_went_there() {
+        let leaf = |block| BlockAddress { file: 1, block };
+        let mut leaves = LastLeaves::default();
+        let mut likely_after = |block| {
+            leaves.note(7, leaf(block));
+            leaves.likely(7)
+        };
+        assert_eq!(likely_after(1), None);
+        assert_eq!(likely_after(1), Some(leaf(1)));
+        assert_eq!(likely_after(2), None);
+        assert_eq!(likely_after(1), None);
+        assert_eq!(leaves.likely(8), None);
+    }
+}
