@@ -28,6 +28,8 @@ pub enum ErrorKind {
     LostRows,
     /// The person wants the run to stop.
     Interrupted,
+    /// What else the machine did at that moment spoiled it. Another try may do.
+    Disturbed,
     /// Something else.
     Failed,
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use spindle_engines::spec::{KernelSpec, SQL_BLOCK_BYTES};
 use spindle_engines::sql::{ServerKind, server};
-use spindle_text::load_file::Dump;
+use spindle_text::load_file::{Dump, LoadFile};
 use spindle_text::rate::Rate;
 use spindle_text::section::Refusal;
 use spindle_text::word::Word;
@@ -137,9 +137,15 @@ impl Workload {
         }
     }
 
-    /// Dumps that it is loaded from.
+    /// Files that make its tables and fill them.
+    pub fn loaded_from(&self) -> &[LoadFile] {
+        self.transactions.settings().loaded_from()
+    }
+
+    /// The dumps among them.
     pub fn dumps(&self) -> Vec<&Dump> {
-        self.transactions.settings().dumps()
+        let files = self.loaded_from().iter();
+        files.filter_map(LoadFile::as_dump).collect()
     }
 
     /// The embedded database that it is made for.

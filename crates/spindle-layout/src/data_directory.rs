@@ -6,14 +6,14 @@ use std::ffi::CString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::OFlags;
+use rustix::fs::{AtFlags, Mode, OFlags, fchmod, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use spindle_io::real::facts;
+use spindle_io::real::{RUN_DIRECTORY_PREFIX, facts};
 
 use crate::error::LayoutError;
 use crate::open_directory::{entries, open_within};
@@ -61,7 +61,7 @@ impl DataDirectory {
             Err(error) => return Err(not_writable(error)),
         }
         let made = open_directory(&path).and_then(|directory| {
-            let marker = write_marker(&path, run_id)?;
+            let marker = write_marker(&directory, run_id)?;
             directory.sync_all()?;
             Ok((directory, marker))
         });
@@ -74,7 +74,9 @@ impl DataDirectory {
             }),
             Err(error) => {
                 // The first error is the one to tell.
-                let _ = std::fs::remove_file(path.join(MARKER));
+                if let Ok(directory) = open_directory(&path) {
+                    let _ = unlinkat(&directory, MARKER, AtFlags::empty());
+                }
                 let _ = std::fs::remove_dir(&path);
                 Err(not_writable(error))
             }
@@ -153,18 +155,23 @@ impl DataDirectory {
     /// Makes the directory for the files of a database server, in which everything is Spindle's whatever its name.
     /// Others may pass through it: servers run as users of their own. Errors: it exists, or the system's.
     pub fn make_server_directory(&self, number: u32) -> Result<PathBuf, LayoutError> {
-        let path = self.make_directory(format!("{SERVER_PREFIX}{number}"))?;
-        for path in [&self.path, &path] {
-            let open = std::fs::Permissions::from_mode(0o751);
-            std::fs::set_permissions(path, open)
-                .map_err(|error| LayoutError::system("open to others", path, error))?;
-        }
+        let name = format!("{SERVER_PREFIX}{number}");
+        let path = self.make_directory(name.clone())?;
+        let name = CString::new(name).expect("the name has no zero byte");
+        let opened = open_within(&self.directory, &name, OFlags::DIRECTORY).and_then(|made| {
+            for directory in [&self.directory, &made] {
+                fchmod(directory, Mode::from_raw_mode(0o751))?;
+            }
+            Ok(())
+        });
+        opened.map_err(|error| LayoutError::system("open to others", &path, error))?;
         Ok(path)
     }
 
+    /// By the open directory: whoever owns the one that it is in may have put another in its place.
     fn make_directory(&self, name: String) -> Result<PathBuf, LayoutError> {
-        let path = self.path.join(name);
-        let made = DirBuilder::new().mode(0o750).create(&path);
+        let path = self.path.join(&name);
+        let made = mkdirat(&self.directory, name, Mode::from_raw_mode(0o750));
         made.map_err(|error| LayoutError::system("make the directory", &path, error))?;
         Ok(path)
     }
@@ -196,7 +203,7 @@ impl DataDirectory {
         let removal = remove_contents(&self.directory, &self.path, MARKER)?;
         if removal.foreign.is_empty() {
             let wrong = |error| LayoutError::system("remove", &self.path, error);
-            match rustix::fs::unlinkat(&self.directory, MARKER, rustix::fs::AtFlags::empty()) {
+            match unlinkat(&self.directory, MARKER, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(error) => return Err(wrong(error.into())),
             }
@@ -241,7 +248,7 @@ fn path_of(parent: &Path, run_id: &str) -> Result<PathBuf, LayoutError> {
             run_id: run_id.to_owned(),
         });
     }
-    Ok(parent.join(format!("spindle-data-{run_id}")))
+    Ok(parent.join(format!("{RUN_DIRECTORY_PREFIX}{run_id}")))
 }
 
 /// Opens a directory that is not a symbolic link.
@@ -252,7 +259,7 @@ fn open_directory(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-fn write_marker(path: &Path, run_id: &str) -> io::Result<File> {
+fn write_marker(directory: &File, run_id: &str) -> io::Result<File> {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
     let marker = Marker {
         run: run_id.to_owned(),
@@ -260,11 +267,13 @@ fn write_marker(path: &Path, run_id: &str) -> io::Result<File> {
         created_unix_s: since_1970.map_or(0, |time| time.as_secs()),
     };
     let text = serde_json::to_string(&marker)? + "\n";
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o640)
-        .open(path.join(MARKER))?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let mut file = File::from(openat(
+        directory,
+        MARKER,
+        flags,
+        Mode::from_raw_mode(0o640),
+    )?);
     rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::path::Path;
 
-use rustix::fs::{Dir, Mode, OFlags, openat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Statx, StatxFlags, openat, statx};
 use rustix::io::Errno;
 
 use crate::error::LayoutError;
@@ -27,4 +27,17 @@ pub(crate) fn entries(directory: &File, path: &Path) -> Result<Vec<CString>, Lay
 pub(crate) fn open_within(directory: &File, name: &CStr, flags: OFlags) -> Result<File, Errno> {
     let flags = flags | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(directory, name, flags, Mode::empty()).map(File::from)
+}
+
+/// Whether what is open is on the same mount as the directory that it is in. Another file system may be mounted there,
+/// and so may a part of the same one (`mount --bind`), which only the number of the mount tells (statx(2), Linux 5.8).
+/// Files of an overlay may have another device than their directories.
+pub(crate) fn is_on_mount_of(inner: &File, outer: &File) -> Result<bool, Errno> {
+    let wanted = StatxFlags::MNT_ID | StatxFlags::BASIC_STATS;
+    let look = |of: &File| statx(of, "", AtFlags::EMPTY_PATH, wanted);
+    let (inner, outer) = (look(inner)?, look(outer)?);
+    let is_directory = FileType::from_raw_mode(inner.stx_mode.into()) == FileType::Directory;
+    let device = |of: &Statx| (of.stx_dev_major, of.stx_dev_minor);
+    let is_same_device = !is_directory || device(&inner) == device(&outer);
+    Ok(is_same_device && inner.stx_mnt_id == outer.stx_mnt_id)
 }

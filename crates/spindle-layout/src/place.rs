@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use spindle_io::disk_group::{DiskGroup, DiskGroupError, MountOptions};
 use spindle_io::real::{
     Caching, CountedDevice, Delay, DelayedDevice, FileDevice, Identified, IoCounts, Queue, RealEnv,
-    WrittenBlocks,
+    RunPath, WrittenBlocks,
 };
 use spindle_io::{BlockDevice, Env};
 
@@ -64,13 +64,14 @@ impl Place {
         &self,
         options: &OpenOptions,
     ) -> Result<Vec<(PathBuf, File)>, LayoutError> {
+        let own = |path: &Path| RunPath::to(path)?.open(&mut options.clone(), 0);
         let known = |device: &KnownDevice| {
             let file = device.open_file(options)?;
             Ok((device.path().to_owned(), file))
         };
         match self {
             Place::File(path) => {
-                let file = options.open(path);
+                let file = own(path);
                 let file = file.map_err(|error| LayoutError::system("open", path, error))?;
                 Ok(vec![(path.clone(), file)])
             }

@@ -8,12 +8,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, FileType, FlockOperation, OFlags, flock, fstat, statat, unlinkat};
+use rustix::fs::{AtFlags, FileType, FlockOperation, OFlags, flock, statat, unlinkat};
 use rustix::io::Errno;
 use spindle_io::real::FileError;
 
 use crate::error::LayoutError;
-use crate::open_directory::{entries, open_within};
+use crate::open_directory::{entries, is_on_mount_of, open_within};
 use crate::shape::is_known_file_name;
 use crate::tree::{remove_tree, wait_until_left};
 
@@ -42,35 +42,28 @@ pub(crate) fn remove_contents(
     marker: &str,
 ) -> Result<Removal, LayoutError> {
     let mut removal = Removal::default();
-    let device = fstat(directory)
-        .map_err(|error| LayoutError::system("examine", path, error))?
-        .st_dev;
     for name in entries(directory, path)? {
         if name.to_bytes() == marker.as_bytes() {
             continue;
         }
-        remove_directory(directory, path, &name, device, &mut removal)?;
+        remove_directory(directory, path, &name, &mut removal)?;
     }
     Ok(removal)
 }
 
 /// Removes the directory `name` in the open data directory at `path` as [`remove_contents`] does. Errors: see there.
 pub(crate) fn remove_one(directory: &File, path: &Path, name: &CStr) -> Result<(), LayoutError> {
-    let device = fstat(directory)
-        .map_err(|error| LayoutError::system("examine", path, error))?
-        .st_dev;
-    remove_directory(directory, path, name, device, &mut Removal::default())
+    remove_directory(directory, path, name, &mut Removal::default())
 }
 
 fn remove_directory(
     directory: &File,
     path: &Path,
     name: &CStr,
-    device: u64,
     removal: &mut Removal,
 ) -> Result<(), LayoutError> {
     let inner_path = join(path, name);
-    match open_directory_of_ours(directory, name, device) {
+    match open_directory_of_ours(directory, name) {
         Some(_) if name.to_bytes().starts_with(SERVER_PREFIX.as_bytes()) => {
             wait_until_left(&inner_path)?;
             removal.removed_bytes += remove_tree(directory, name, &inner_path)?;
@@ -88,8 +81,8 @@ fn remove_directory(
     Ok(())
 }
 
-/// The directory of this name, if it is one that Spindle makes and not another file system's.
-fn open_directory_of_ours(directory: &File, name: &CStr, device: u64) -> Option<File> {
+/// The directory of this name, if it is one that Spindle makes and nothing is mounted there.
+fn open_directory_of_ours(directory: &File, name: &CStr) -> Option<File> {
     let text = name.to_str().ok()?;
     let mut known = DIRECTORY_NAMES.iter().chain([&SERVER_PREFIX]);
     let is_known = known.any(|known| {
@@ -103,7 +96,7 @@ fn open_directory_of_ours(directory: &File, name: &CStr, device: u64) -> Option<
         return None;
     }
     let inner = open_within(directory, name, OFlags::DIRECTORY).ok()?;
-    (fstat(&inner).ok()?.st_dev == device).then_some(inner)
+    is_on_mount_of(&inner, directory).ok()?.then_some(inner)
 }
 
 fn remove_files(directory: &File, path: &Path, removal: &mut Removal) -> Result<(), LayoutError> {

@@ -92,6 +92,41 @@ pub struct FileSystemSpec {
     pub mount_options: String,
 }
 
+/// Words of `mkfs` and mount options whose values are devices: logs, realtime sections and journals beside the file
+/// system, by name, label or number (mkfs.xfs(8), mke2fs(8), ext4(5), xfs(5), btrfs(5)).
+const NAMES_OF_DEVICES: [&str; 9] = [
+    "logdev",
+    "rtdev",
+    "device",
+    "dev",
+    "name",
+    "journal_dev",
+    "journal_path",
+    "metadev",
+    "loop",
+];
+
+impl FileSystemSpec {
+    /// The key, and the part of its value, that lead to a device or file outside of the layout; `None` where there
+    /// is none. The guard sees the layout's devices only, and no other may be written to.
+    pub fn leads_elsewhere(&self) -> Option<(&'static str, String)> {
+        let mkfs = self.mkfs_options.iter().flat_map(|word| word.split(','));
+        let mount = self.mount_options.split(',');
+        let parts = mkfs.map(|part| ("mkfs", part));
+        let mut parts = parts.chain(mount.map(|part| ("mount", part)));
+        let leads = parts.find(|(_, part)| {
+            let name = part.split('=').next().unwrap_or_default();
+            // `-Jdevice=UUID` and `-lname=x` stand without a blank.
+            let is_of_device = |known: &&str| {
+                name == *known
+                    || part.contains('=') && name.starts_with('-') && name.ends_with(*known)
+            };
+            part.contains('/') || NAMES_OF_DEVICES.iter().any(is_of_device)
+        });
+        leads.map(|(key, part)| (key, part.to_owned()))
+    }
+}
+
 /// A logical volume of LVM, over all devices of the layout.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeSpec {
@@ -140,4 +175,50 @@ pub struct Preparation {
     /// Overwrite every block this many times with data that do not compress, so that a solid-state device is measured
     /// as it is in use and not as it is new.
     pub overwrite_passes: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leads_elsewhere(mkfs: &str, mount: &str) -> Option<(&'static str, String)> {
+        let spec = FileSystemSpec {
+            type_name: "xfs".to_owned(),
+            mkfs_options: mkfs.split_whitespace().map(str::to_owned).collect(),
+            mount_options: mount.to_owned(),
+        };
+        spec.leads_elsewhere()
+    }
+
+    #[test]
+    fn options_lead_to_no_other_device() {
+        for mkfs in [
+            "-l logdev=/dev/sdb,size=64m",
+            "-llogdev=sdb",
+            "-l size=64m,logdev=sdb",
+            "-r rtdev=sdb",
+            "-d name=x",
+            "-J device=UUID=00719742-3b09-40f7-855e-40d17be8db36",
+            "-Jdevice=LABEL=x",
+            "-f /dev/sdb",
+            "-f ../sdb",
+        ] {
+            let found = leads_elsewhere(mkfs, "noatime");
+            assert_eq!(found.map(|(key, _)| key), Some("mkfs"), "{mkfs}");
+        }
+        for mount in [
+            "noatime,logdev=/dev/sdb",
+            "device=sdb",
+            "journal_dev=0x811",
+            "rtdev=sdb",
+            "loop",
+        ] {
+            let found = leads_elsewhere("", mount);
+            assert_eq!(found.map(|(key, _)| key), Some("mount"), "{mount}");
+        }
+        let usual = "-b 4096 -O ^has_journal -E stride=16,lazy_itable_init=0 -L data -d su=64k,sw=4 -l size=64m";
+        let mount =
+            "noatime,data=writeback,commit=30,compress=zstd:3,barrier=0,logbufs=8,nodiscard";
+        assert_eq!(leads_elsewhere(usual, mount), None);
+    }
 }

@@ -192,7 +192,12 @@ impl Tools {
         let run = || -> io::Result<Answer> {
             // A descriptor that is not closed when the tool starts, so that it holds the lock.
             let inherited = self.lock.as_ref().map(rustix::io::dup).transpose()?;
-            let mut child = Command::new(file)
+            let mut command = Command::new(file);
+            if program.starts_with("mkfs.") {
+                // Where no name without a directory is a device or a file.
+                command.current_dir(SystemTree::default().proc.join("sys"));
+            }
+            let mut child = command
                 .args(arguments)
                 .env("LC_ALL", "C")
                 .env("LVM_SUPPRESS_FD_WARNINGS", "1")

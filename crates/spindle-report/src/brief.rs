@@ -12,7 +12,7 @@ use spindle_text::paragraph;
 use spindle_text::quantity::{size, thousands};
 
 use super::comparison::{keeps, milliseconds, ratio, weakness_of_all};
-use super::sentences::{counted, engines, load_name};
+use super::sentences::{counted, data, engines, load_name};
 use super::table::{BOLD, Style, YELLOW, paint};
 
 /// Sentences are no wider, whatever the terminal; the table may use more.
@@ -133,7 +133,6 @@ fn missing(result: &RunResult) -> String {
 /// Engines, data, workload, rounds.
 fn tested(result: &RunResult) -> String {
     let experiment = &result.experiment;
-    let data = experiment["database"]["size_bytes"].as_u64();
     let rounds = result.cases.iter().map(|case| case.trials.len()).max();
     let measured_s = experiment["plan"]["measure_ms"]
         .as_u64()
@@ -144,7 +143,7 @@ fn tested(result: &RunResult) -> String {
         .map(|case| load_name(result, case.id.load));
     let parts = [
         Some(engines(result).join(" and ")),
-        data.map(|bytes| format!("{} of data", size(bytes))),
+        data(result),
         load,
         rounds
             .zip(measured_s)

@@ -1,5 +1,7 @@
 //! What both reports say in words, once: how the run was made and judged, what it costs to be sure, how it is repeated.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use super::comparison::ratio;
@@ -18,10 +20,21 @@ pub(super) fn experiment_name(result: &RunResult) -> &str {
         .unwrap_or("experiment")
 }
 
+/// The data that was loaded, in words: how much, or the files of `load` that made it, as `size` is a guess then.
+pub(crate) fn data(result: &RunResult) -> Option<String> {
+    let files = result.experiment["workload"]["transactions"]["load"].as_array();
+    let Some(files) = files.filter(|files| !files.is_empty()) else {
+        let bytes = result.experiment["database"]["size_bytes"].as_u64()?;
+        return Some(format!("{} of data", size(bytes)));
+    };
+    let names = files.iter().filter_map(|file| file["name"].as_str());
+    let names = names.filter_map(|name| Path::new(name).file_name()?.to_str());
+    Some(format!("data of {}", names.collect::<Vec<_>>().join(", ")))
+}
+
 /// What was tested, in a line: database, size of the data, layouts, rounds, machine, day.
 pub(crate) fn context(result: &RunResult) -> String {
-    let (database, plan) = (&result.experiment["database"], &result.experiment["plan"]);
-    let data = database["size_bytes"].as_u64().map(size);
+    let plan = &result.experiment["plan"];
     let layouts = result.layouts.len();
     let rounds = result.cases.iter().map(|case| case.trials.len()).max();
     let seconds = |key: &str| Some(plan[key].as_u64()? as f64 / 1e3);
@@ -33,7 +46,7 @@ pub(crate) fn context(result: &RunResult) -> String {
     let day = result.machine["captured_at"].as_str();
     let parts = [
         Some(engines(result).join(" and ")),
-        data.map(|size| format!("{size} of data")),
+        data(result),
         Some(counted(layouts, "layout")),
         rounds.map(|rounds| counted(rounds, "round") + &time.unwrap_or_default()),
         processors.map(|processors| counted(processors as usize, "processor")),
@@ -261,7 +274,8 @@ fn time(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spindle_result::{CaseId, RatioEstimate};
+    use serde_json::json;
+    use spindle_result::{CaseId, RatioEstimate, build, sample};
 
     #[test]
     fn noise_and_drift_and_stopping_are_sentences() {
@@ -319,5 +333,17 @@ mod tests {
             stopping(&early),
             "74 trials so far, of at most 180; the run goes on until each ratio is known to 3 %."
         );
+    }
+    #[test]
+    fn data_that_files_make_are_called_by_their_names() {
+        let mut result = build(&sample::record(&[("direct", &[100.0, 100.0])])).unwrap();
+        result.experiment = json!({
+            "database": { "size_bytes": 256 << 20 },
+            "workload": { "transactions": { "kind": "script", "load": [] } },
+        });
+        assert_eq!(data(&result).unwrap(), "256 MiB of data");
+        let files = json!([{ "name": "/srv/schema.sql" }, { "name": "rows.sql" }]);
+        result.experiment["workload"]["transactions"]["load"] = files;
+        assert_eq!(data(&result).unwrap(), "data of schema.sql, rows.sql");
     }
 }

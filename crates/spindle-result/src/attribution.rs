@@ -73,7 +73,15 @@ fn attribution(result: &RunResult, verdict: &Comparison) -> Option<Attribution> 
         parts,
         sentence: String::new(),
     };
-    attribution.sentence = sentence(&attribution, pairs.len(), verdict.verdict);
+    let is_as_called = match verdict.verdict {
+        Verdict::Faster => is_b_slower,
+        Verdict::Slower => !is_b_slower,
+        Verdict::Draw | Verdict::Undecided => false,
+    };
+    attribution.sentence = match is_as_called && !attribution.is_clear() {
+        true => only_slower(&attribution),
+        false => sentence(&attribution, pairs.len(), verdict.verdict),
+    };
     Some(attribution)
 }
 
@@ -137,19 +145,43 @@ fn system_calls(slower: &Case, faster: &Case) -> Option<String> {
     })
 }
 
+impl Attribution {
+    /// Whether the difference is known to be one.
+    fn is_clear(&self) -> bool {
+        self.ci95_us.is_none_or(|(low, _)| low > 0.0)
+    }
+
+    fn difference_with_interval(&self) -> String {
+        let unit = Unit::of(self.difference_us);
+        let interval = |(low, high)| format!(" ({} to {})", unit.words(low), unit.words(high));
+        let interval = self.ci95_us.map_or_else(String::new, interval);
+        format!("{}{interval}", unit.words(self.difference_us))
+    }
+}
+
+/// What is known where the ratio of two cases is, and the difference of their times, which single long transactions
+/// decide, is not.
+fn only_slower(it: &Attribution) -> String {
+    format!(
+        "With {} {} is slower than {}; by how much per transaction is not yet clear: {}",
+        it.load,
+        it.slower,
+        it.faster,
+        it.difference_with_interval(),
+    )
+}
+
 /// The whole in words: "With 8 clients buffered is slower than direct by 9.8 ms per transaction: +6.1 ms `db file
 /// sequential read`, ...". It calls no layout slower that the verdict does not.
 fn sentence(it: &Attribution, rounds: usize, verdict: Verdict) -> String {
     let unit = Unit::of(it.difference_us);
     let load = format!("With {}", it.load);
-    if let Some((low, high)) = it.ci95_us.filter(|(low, _)| *low <= 0.0) {
+    if !it.is_clear() {
         return format!(
-            "{load} the difference in transaction time between {} and {} is not yet clear: {} ({} to {})",
+            "{load} the difference in transaction time between {} and {} is not yet clear: {}",
             it.slower,
             it.faster,
-            unit.words(it.difference_us),
-            unit.words(low),
-            unit.words(high),
+            it.difference_with_interval(),
         );
     }
     let is_said = |part: &&PartDifference| part.us.abs() >= SHARE_SAID * it.difference_us;
@@ -375,6 +407,31 @@ mod tests {
             ),
             "{sentence}"
         );
+    }
+
+    #[test]
+    fn a_slower_layout_is_called_so_where_only_the_difference_is_not_clear() {
+        let result = build(&record(
+            [&[(READ, 300.0)], &[(READ, 200.0)]],
+            [&[(READ, 200.0)], &[(READ, 290.0)]],
+        ))
+        .unwrap();
+        let said = |verdict| {
+            let called = Comparison {
+                verdict,
+                ..result.verdicts[0].clone()
+            };
+            attribution(&result, &called).unwrap().sentence
+        };
+        let named = "With 8 clients buffered is slower than direct; by how much per transaction is not yet clear: 5.0 us (";
+        let [as_called, otherwise] = match result.verdicts[0].cases.first().layout.as_str() {
+            "direct" => [Verdict::Faster, Verdict::Slower],
+            _ => [Verdict::Slower, Verdict::Faster],
+        };
+        assert!(said(as_called).starts_with(named), "{}", said(as_called));
+        for verdict in [otherwise, Verdict::Undecided, Verdict::Draw] {
+            assert!(said(verdict).contains("between buffered and direct is not yet clear"));
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::findings::is_device_saturated;
 use super::findings::{PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT};
 use super::wording::{case_label, rounds_where};
 use super::{Case, RunResult, SystemFigure, Trial};
+use spindle_text::quantity::about_time;
 
 /// Both together: from here on small differences mean nothing.
 const GRAVE_PERCENT: f64 = 30.0;
@@ -224,9 +225,15 @@ fn long_flush(result: &RunResult, case: &Case) -> Option<String> {
         Some(_) => format!(" Set plan.measure to {enough_s:.0}s or more."),
         None => String::new(),
     };
+    let long = case.trials.iter().filter(|trial| is_long(trial)).count();
+    let (at_worst, up_to) = if long > 1 {
+        ("at worst ", "up to ")
+    } else {
+        ("", "")
+    };
     Some(format!(
-        "{} ({rounds}): measured {:.1} s + flush {flush:.1} s. The flush at the end counts as measured time, so {:.0} % of the \
-         throughput depends on when the last checkpoint was.{advice}",
+        "{} ({rounds}): {at_worst}measured {:.1} s + flush {flush:.1} s. The flush at the end counts as measured time, so \
+         {up_to}{:.0} % of the throughput depends on when the last checkpoint was.{advice}",
         case_label(result, case),
         longest.measured_s - flush,
         100.0 * flush / longest.measured_s
@@ -242,12 +249,13 @@ fn never_quiet(result: &RunResult) -> Option<String> {
         .collect();
     let run_out: Vec<_> = waits.iter().filter(|wait| !wait.is_quiet).collect();
     let last = run_out.last()?;
-    let waited_s = run_out.iter().map(|wait| wait.waited_ms).sum::<u64>() as f64 / 1e3;
+    let waited_ms = run_out.iter().map(|wait| wait.waited_ms).sum();
     Some(format!(
-        "The devices never came to rest before {} of {} trials, in {waited_s:.0} s of waiting. Seen last: {}. Stop the \
+        "The devices did not come to rest in time before {} of {} trials, in {} of waiting. Seen last: {}. Stop the \
          programs that use them, or set plan.quiet = \"0s\" and measure more rounds.",
         run_out.len(),
         trials.len(),
+        about_time(waited_ms),
         last.in_the_way.as_deref().unwrap_or("nothing was seen")
     ))
 }
@@ -415,7 +423,7 @@ mod tests {
         assert_eq!(texts.len(), 1);
         assert!(
             texts[0].starts_with(
-                "The devices never came to rest before 2 of 8 trials, in 60 s of waiting. Seen last: the devices \
+                "The devices did not come to rest in time before 2 of 8 trials, in 60 s of waiting. Seen last: the devices \
                  move 34 MB/s."
             ),
             "{texts:?}"

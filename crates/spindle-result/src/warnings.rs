@@ -233,23 +233,27 @@ fn audit_off(
     verb: &str,
     ratio_of: impl Fn(&Trial) -> Option<f64>,
 ) -> Option<String> {
-    let off = |trial: &Trial| ratio_of(trial).filter(|ratio| !AGREEMENT.contains(ratio));
-    let rounds = rounds_where(case, |trial| off(trial).is_some())?;
-    let worst = case
-        .trials
-        .iter()
-        .filter_map(off)
-        .max_by(|a, b| a.ln().abs().total_cmp(&b.ln().abs()))?;
-    let cause = if worst > 1.0 {
-        "the rest was answered by a cache or is still on its way"
-    } else {
-        "another program used the device, or the file system added its own I/O"
-    };
-    Some(format!(
-        "{}: the database {verb} {} x the bytes that the device {verb} ({rounds}): {cause}.",
-        case_label(result, case),
-        format_ratio(worst)
-    ))
+    let more = "the rest was answered by a cache or is still on its way";
+    let less = "another program used the device, or the file system added its own I/O";
+    let told = [(less, 0.0..1.0), (more, 1.0..f64::INFINITY)];
+    let told = told.into_iter().filter_map(|(cause, side)| {
+        let off = |trial: &Trial| {
+            ratio_of(trial).filter(|ratio| side.contains(ratio) && !AGREEMENT.contains(ratio))
+        };
+        let rounds = rounds_where(case, |trial| off(trial).is_some())?;
+        let ratios = || case.trials.iter().filter_map(off);
+        let least = format_ratio(ratios().min_by(f64::total_cmp)?);
+        let most = format_ratio(ratios().max_by(f64::total_cmp)?);
+        let range = match least == most {
+            true => least,
+            false => format!("{least} to {most}"),
+        };
+        Some(format!(
+            "the database {verb} {range} x the bytes that the device {verb} ({rounds}): {cause}"
+        ))
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| format!("{}: {}.", case_label(result, case), told.join("; ")))
 }
 
 fn uncounted(result: &RunResult, case: &Case) -> Option<String> {
@@ -419,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_differ_by_more_than_a_tenth_are_said_with_the_worst() {
+    fn counts_that_differ_by_more_than_a_tenth_are_said_with_their_cause() {
         let warnings = warnings_after(|record| {
             record.cases[0].trials[0].audit.write_ratio = Some(1.10);
             record.cases[0].trials[1].audit.write_ratio = Some(1.34);
@@ -429,8 +433,9 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "a: the database wrote 0.50 x the bytes that the device wrote (rounds 2, 3): another program used the \
-                 device, or the file system added its own I/O."
+                "a: the database wrote 0.50 x the bytes that the device wrote (round 3): another program used the device, or \
+                 the file system added its own I/O; the database wrote 1.34 x the bytes that the device wrote (round 2): the \
+                 rest was answered by a cache or is still on its way."
             ]
         );
     }

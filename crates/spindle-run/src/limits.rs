@@ -288,10 +288,8 @@ pub fn try_out(
                     of.unwrap_or_default()
                 )));
             }
-            Err(TrialError::Failed(reason)) => {
-                return Ok(Some(format!("the limit cannot be tried: {reason}")));
-            }
             Err(TrialError::Interrupted) => return Err(TrialError::Interrupted),
+            Err(error) => return Ok(Some(format!("the limit cannot be tried: {error}"))),
         }
     }
     Ok(None)

@@ -24,8 +24,13 @@ impl Listener for Nobody {
 pub enum Said<'a> {
     /// Something that happens once, in words.
     Note(&'a str),
-    /// This many trials are left after all.
-    TrialsLeft(usize),
+    /// What is left of the run, as far as can be known.
+    TrialsLeft {
+        /// How many trials.
+        trials: usize,
+        /// What each takes, about, with all that belongs to it.
+        each: Duration,
+    },
     /// A trial begins.
     TrialBegins {
         /// Name of its layout.

@@ -9,6 +9,7 @@ use spindle_result::QuietWait;
 use spindle_system::DeviceNumber;
 use spindle_system::SystemTree;
 use spindle_system::caches::{Activity, wait_until_quiet};
+use spindle_text::quantity::about_time;
 
 /// After this many waits in a row that ran out, the next are short.
 const RUN_OUT_MAX: u32 = 2;
@@ -72,12 +73,12 @@ impl Quiet {
     /// What is to be said after the wait that made the next ones short.
     pub(super) fn note(&self) -> Option<String> {
         (self.run_out == RUN_OUT_MAX).then(|| {
-            let seconds = |time: Duration| time.as_secs_f64();
+            let words = |time: Duration| about_time(time.as_millis() as u64);
             format!(
-                "this machine was not quiet within {:.0} s before {RUN_OUT_MAX} trials in a row: later trials wait {:.1} s, until \
-                 one finds quiet. plan.quiet says how long to wait",
-                seconds(self.limit),
-                seconds(self.limit())
+                "this machine was not quiet within {} before {RUN_OUT_MAX} trials in a row: later trials wait {}, until one \
+                 finds quiet. plan.quiet says how long to wait",
+                words(self.limit),
+                words(self.limit())
             )
         })
     }
@@ -96,7 +97,7 @@ mod tests {
         assert_eq!((seconds(&quiet), quiet.note()), (30, None));
         quiet.learn(false);
         assert_eq!(seconds(&quiet), 3);
-        assert!(quiet.note().unwrap().contains("wait 3.0 s"));
+        assert!(quiet.note().unwrap().contains("wait 3 s"));
         quiet.learn(false);
         assert_eq!((seconds(&quiet), quiet.note()), (3, None), "said once");
         quiet.learn(true);

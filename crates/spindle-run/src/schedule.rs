@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::time::Duration;
 
 use rand_xoshiro::rand_core::RngCore;
 use spindle_io::env::seeded_rng;
@@ -134,8 +135,19 @@ pub fn trials_left(state: &RunState) -> usize {
     // Some rounds are measured however long they take.
     let judged = plan.rounds_of(plan.run_of(first.round)).start() + ROUNDS_TO_JUDGE;
     let rounds = judged.saturating_sub(first.round + 1) as usize;
-    let least = next.len() + rounds * runnable(state).len();
-    by_time.map_or(all, |by_time| all.min(by_time.max(least)))
+    let of_round = runnable(state).len().max(1);
+    let least = next.len() + rounds * of_round;
+    by_time.map_or(all, |by_time: usize| {
+        // A round that does not fit is not begun.
+        let whole = next.len() + by_time.saturating_sub(next.len()) / of_round * of_round;
+        all.min(whole.max(least))
+    })
+}
+
+/// What a trial takes with all that belongs to it: the mean of those that ended, or what is reckoned before the first.
+pub fn trial_time(state: &RunState) -> Duration {
+    let (_, trial_ms) = spent(state);
+    Duration::from_millis(trial_ms)
 }
 
 /// Whether one more round would take longer than the plan's time, going by the rounds so far.

@@ -246,10 +246,15 @@ impl Walk<'_> {
         let commit_ms = commit_ms.and_then(|seconds| seconds.checked_mul(1000));
         let journal_task = name.as_ref().and_then(|name| self.ext4_journal_task(name));
         let (has_journal, commit_interval_ms) = match mount.kind.as_str() {
-            "ext3" | "ext4" => (
-                journal_task.as_ref().map(|task| task != NO_TASK),
-                Some(commit_ms.unwrap_or(EXT4_COMMIT_MS)),
-            ),
+            "ext3" | "ext4" => {
+                let has_journal = journal_task.as_ref().map(|task| task != NO_TASK);
+                let interval_ms = Some(commit_ms.unwrap_or(EXT4_COMMIT_MS));
+                // Without a journal nothing is committed.
+                (
+                    has_journal,
+                    interval_ms.filter(|_| has_journal != Some(false)),
+                )
+            }
             "btrfs" => (None, Some(commit_ms.unwrap_or(BTRFS_COMMIT_MS))),
             "xfs" => (Some(true), self.xfs_commit_ms()),
             _ => (None, None),
@@ -496,12 +501,17 @@ mod tests {
     fn a_file_system_tells_its_options_and_its_journal() {
         let fixture = Fixture::new(&line("8:1", "/", "ext4", "nobarrier,commit=60"));
         fixture.device("8:1", "sda", "write back");
-        fixture.write("sys/fs/ext4/sda/journal_task", "<none>\n");
+        for (task, has_journal, interval_ms) in
+            [("1234\n", true, Some(60_000)), ("<none>\n", false, None)]
+        {
+            fixture.write("sys/fs/ext4/sda/journal_task", task);
+            let beneath = fixture.beneath("/");
+            let file_system = beneath.file_systems().next().unwrap();
+            assert!(file_system.has("nobarrier") && !file_system.has("barrier"));
+            assert_eq!(file_system.has_journal, Some(has_journal));
+            assert_eq!(file_system.commit_interval_ms, interval_ms);
+        }
         let beneath = fixture.beneath("/");
-        let file_system = beneath.file_systems().next().unwrap();
-        assert!(file_system.has("nobarrier") && !file_system.has("barrier"));
-        assert_eq!(file_system.has_journal, Some(false));
-        assert_eq!(file_system.commit_interval_ms, Some(60_000));
         let device = beneath.devices().next().unwrap();
         assert_eq!(device.write_cache, Some(WriteCache::WriteBack));
         assert!(device.is_flushed);

@@ -134,6 +134,22 @@ impl LargeFile {
 }
 
 impl LoadFile {
+    /// Its name as the setting spells it.
+    pub fn name(&self) -> &str {
+        match self {
+            LoadFile::Dump(dump) => &dump.name,
+            LoadFile::Text(file) => &file.name,
+        }
+    }
+
+    /// The dump that it is, if it is one.
+    pub fn as_dump(&self) -> Option<&Dump> {
+        match self {
+            LoadFile::Dump(dump) => Some(dump),
+            LoadFile::Text(_) => None,
+        }
+    }
+
     /// Looks at a file or directory, and keeps its text if it is SQL of at most `bytes_max`. `name` is as people spell
     /// it, `path` where it is.
     ///
@@ -307,6 +323,13 @@ fn text_form(head: &str) -> io::Result<Option<DumpForm>> {
             )),
         };
     }
+    // MySQL's begins with SQL, and may be carried out as that.
+    if has("/*M!999999\\- ") {
+        return Err(invalid(
+            "it is a dump of MariaDB without comments, which does not tell whether it is whole: dump it without \
+             --skip-comments and --compact",
+        ));
+    }
     Ok(None)
 }
 
@@ -316,6 +339,14 @@ mod tests {
 
     fn told(text: &str) -> Result<Option<DumpForm>, String> {
         text_form(text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_dump_without_comments_is_refused_in_words() {
+        let head = "/*M!999999\\- enable the sandbox mode */ \ncreate table t (a int);\n";
+        assert!(told(head).unwrap_err().contains("--skip-comments"));
+        let of_mysql = "\n/*!40101 SET @OLD_CHARACTER_SET_CLIENT=@@CHARACTER_SET_CLIENT */;\n";
+        assert_eq!(told(of_mysql), Ok(None));
     }
 
     #[test]

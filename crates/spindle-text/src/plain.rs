@@ -95,7 +95,9 @@ pub fn of_same_length(text: &str) -> String {
     shown
 }
 
-/// Makes every text and every key in a JSON value one harmless line.
+/// Makes every text and every key in a JSON value one harmless line, but for what a database is told: texts of files
+/// ([`crate::load_file::TextFile`]), and variables of scripts. Those are carried out again, and whoever shows them
+/// makes them plain.
 pub fn make_plain(value: &mut Value) {
     match value {
         Value::String(text) => {
@@ -109,7 +111,14 @@ pub fn make_plain(value: &mut Value) {
                 let taken = std::mem::take(entries).into_iter();
                 entries.extend(taken.map(|(key, value)| (one_line(&key).into_owned(), value)));
             }
-            entries.values_mut().for_each(make_plain);
+            let is_file = entries.len() == 3 && entries.contains_key("weight");
+            let has_scripts = entries.contains_key("scripts");
+            for (key, value) in entries.iter_mut() {
+                let is_told = is_file && key == "text" || has_scripts && key == "define";
+                if !is_told {
+                    make_plain(value);
+                }
+            }
         }
         _ => {}
     }
@@ -190,6 +199,20 @@ mod tests {
             value,
             serde_json::json!({"a\\u{1b}": [{"b": "c\\u{202e}d e"}], "f": 1})
         );
+    }
+
+    #[test]
+    fn what_a_database_is_told_stays_as_it_was_written() {
+        let told = serde_json::json!({
+            "scripts": [{"name": "a", "weight": 1, "text": "select 1; -- one\n\tselect 'x\u{202e}';"}],
+            "define": {"x": "a\nb"},
+        });
+        let mut value = told.clone();
+        make_plain(&mut value);
+        assert_eq!(value, told);
+        let mut named = serde_json::json!({"name": "a\u{1b}", "weight": 1, "text": "b\n"});
+        make_plain(&mut named);
+        assert_eq!(named["name"], "a\\u{1b}");
     }
 
     #[test]

@@ -168,8 +168,12 @@ pub fn time(value_us: f64) -> String {
     }
 }
 
-/// An estimate of a time as a person reads it: `45 s`, `12 min`, `3.5 h`. Rounded up.
+/// An estimate of a time as a person reads it: `0.4 s`, `45 s`, `12 min`, `3.5 h`. Rounded up.
 pub fn about_time(duration_ms: u64) -> String {
+    let tenths = duration_ms.div_ceil(100);
+    if tenths < 100 && !tenths.is_multiple_of(10) {
+        return format!("{}.{} s", tenths / 10, tenths % 10);
+    }
     let seconds = duration_ms.div_ceil(1000);
     match seconds {
         0..=119 => format!("{seconds} s"),
@@ -238,8 +242,9 @@ mod tests {
 
     #[test]
     fn estimates_are_short() {
-        let times = [1, 119_000, 121_000, 9_000_000].map(about_time);
-        assert_eq!(times, ["1 s", "119 s", "3 min", "2.5 h"]);
+        let times = [1, 901, 1_320, 9_950, 119_000, 121_000, 9_000_000].map(about_time);
+        let words = ["0.1 s", "1 s", "1.4 s", "10 s", "119 s", "3 min", "2.5 h"];
+        assert_eq!(times, words);
     }
 
     #[test]

@@ -14,12 +14,11 @@ use spindle_report::sentences::counted;
 use spindle_result::{Load, Trial};
 use spindle_run::listener::{Listener, Said};
 use spindle_run::replay::RunState;
+use spindle_run::schedule;
 use spindle_run::trial::protocol;
 use spindle_system::caches::Activity;
-use spindle_text::quantity::thousands;
+use spindle_text::quantity::{about_time, thousands};
 
-/// What a trial takes besides warm-up and measured time, before one has been seen.
-const TRIAL_OVERHEAD: Duration = Duration::from_secs(3);
 /// Shorter waits are not worth a line.
 const WAIT_WORTH_SAYING: Duration = Duration::from_secs(1);
 
@@ -53,8 +52,6 @@ pub struct Progress {
     trials_done: usize,
     trial_estimate: Duration,
     began: Instant,
-    /// The run takes no longer, where its plan has a time, but for the trial under way when it is over.
-    takes_at_most: Option<Duration>,
     trial: Option<(String, Instant)>,
     /// That the trial waits was said in its own line.
     wait_is_said: bool,
@@ -70,9 +67,6 @@ impl Progress {
         state: &RunState,
         interrupted: Arc<AtomicBool>,
     ) -> io::Result<Progress> {
-        let plan = &state.experiment.plan;
-        let trial_estimate =
-            Duration::from_millis(plan.warmup_ms + plan.measure_ms) + TRIAL_OVERHEAD;
         let run_view = RunView::of(state, interrupted);
         let trials_left = run_view.trials;
         let manner = match shown {
@@ -85,12 +79,8 @@ impl Progress {
             manner,
             trials_left,
             trials_done: 0,
-            trial_estimate,
+            trial_estimate: schedule::trial_time(state),
             began: Instant::now(),
-            takes_at_most: plan
-                .auto
-                .and_then(|auto| auto.time_ms)
-                .map(Duration::from_millis),
             trial: None,
             wait_is_said: false,
         })
@@ -108,9 +98,10 @@ impl Progress {
         }
     }
 
-    /// This many trials are left after all.
-    fn expects(&mut self, trials: usize) {
+    /// This many trials are left, and each takes about this long.
+    fn expects(&mut self, trials: usize, each: Duration) {
         self.trials_left = trials;
+        self.trial_estimate = each;
         let all = self.trials_done + trials;
         self.watch(|run_view| run_view.trials = all);
     }
@@ -128,8 +119,9 @@ impl Progress {
 
     /// A trial is the one under way. Returns what it is called.
     fn trial_is(&mut self, layout: &str, load: Load, round: u32) -> String {
-        let all = self.trials_done + self.trials_left;
         let number = self.trials_done + 1;
+        // Time may run out in a round, which is measured to its end.
+        let all = number.max(self.trials_done + self.trials_left);
         let name = format!("trial {number}/{all}, round {round}: {layout}, {load}");
         self.trial = Some((name.clone(), Instant::now()));
         self.watch(|run_view| run_view.trial_begins(layout, load, round));
@@ -154,8 +146,8 @@ impl Progress {
         if waited < WAIT_WORTH_SAYING {
             return;
         }
-        let limit_s = limit.as_secs_f64();
-        let text = format!("waiting up to {limit_s:.0} s for quiet: {activity}");
+        let limit = about_time(limit.as_millis() as u64);
+        let text = format!("waiting up to {limit} for quiet: {activity}");
         self.show(&text);
         let has_line = matches!(self.manner, Manner::Line);
         if !has_line && !std::mem::replace(&mut self.wait_is_said, true) {
@@ -175,15 +167,7 @@ impl Progress {
 
     /// The trial is over: what it found, or why it broke off.
     fn trial_ends(&mut self, result: Result<&Trial, &str>) {
-        if let Some((name, began)) = self.trial.take() {
-            let times = result.ok().and_then(|trial| trial.conditions.times);
-            let spent = times.map_or(began.elapsed(), |it| Duration::from_millis(it.whole_ms));
-            let done = self.trials_done as u32;
-            self.trial_estimate = if done == 0 {
-                spent
-            } else {
-                (self.trial_estimate * done + spent) / (done + 1)
-            };
+        if let Some((name, _)) = self.trial.take() {
             match result {
                 // The dashboard has a row for it.
                 Ok(_) if matches!(self.manner, Manner::Watch(_)) => {}
@@ -222,12 +206,7 @@ impl Progress {
             .trial
             .as_ref()
             .map_or(Duration::ZERO, |(_, began)| began.elapsed());
-        let left = (self.trial_estimate * self.trials_left as u32).saturating_sub(spent);
-        let of_trial = self.trial_estimate.saturating_sub(spent);
-        self.takes_at_most.map_or(left, |most| {
-            let of_run = most.saturating_sub(self.began.elapsed());
-            left.min(of_run.max(of_trial))
-        })
+        (self.trial_estimate * self.trials_left as u32).saturating_sub(spent)
     }
 
     fn show(&self, state: &str) {
@@ -245,7 +224,7 @@ impl Listener for Progress {
     fn hear(&mut self, said: Said<'_>) {
         match said {
             Said::Note(text) => self.note(text),
-            Said::TrialsLeft(trials) => self.expects(trials),
+            Said::TrialsLeft { trials, each } => self.expects(trials, each),
             Said::TrialBegins {
                 layout,
                 load,

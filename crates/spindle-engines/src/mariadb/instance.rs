@@ -3,9 +3,9 @@
 //! connect: there is only a socket, in a directory that is closed to others, and a password that lives as long as the
 //! server.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use super::restore::Client;
 use super::running::RunningMariaDb;
 use super::settings::{Native, Settings};
 use crate::EngineError;
-use crate::sql::account::{Account, launch_bound};
-use crate::sql::child_server::{ChildServer, Habits, last_lines};
+use crate::sql::account::{Account, launch_bound, with_rights_of};
+use crate::sql::child_server::{ChildServer, Habits, ServerLog, last_lines};
 
 /// The socket and the file with the process's number, in the directory of the data, where the server works: a name
 /// without a directory is never too long for a socket (108 bytes with its zero, unix(7)).
@@ -114,8 +114,7 @@ impl Instance<'_> {
         };
         self.places(&mut command)?;
         command.args(self.settings.shaping_arguments());
-        let log = self.directories.temp.join(LOG);
-        self.speak_into(&mut command, &log)?;
+        let log = self.speak_into(&mut command)?;
         let program = self.programs.install.as_ref();
         let program = program.unwrap_or(&self.programs.server);
         let process = self.start_program(command, program, log.clone())?;
@@ -132,7 +131,8 @@ impl Instance<'_> {
             }
         }
         // The log is no part of the database.
-        std::fs::remove_file(&log).map_err(|error| EngineError::failed("removing the log", error))
+        self.remove(&log.path)
+            .map_err(|error| EngineError::failed("removing the log", error))
     }
 
     /// Starts it and waits until it takes connections.
@@ -147,7 +147,7 @@ impl Instance<'_> {
         let init_file = self.write_init_file(&password)?;
         let started = self.start_process(&init_file, &password);
         // Whatever came of it: a password is not left lying about.
-        let removed = std::fs::remove_file(&init_file);
+        let removed = self.remove(&init_file);
         let (process, access) = started?;
         removed.map_err(|error| EngineError::failed("removing the init file", error))?;
         self.is_as_asked(&process)?;
@@ -193,8 +193,7 @@ impl Instance<'_> {
         }
         command.args(PERFORMANCE_SCHEMA);
         command.args(self.settings.arguments());
-        let log = self.directories.temp.join(LOG);
-        self.speak_into(&mut command, &log)?;
+        let log = self.speak_into(&mut command)?;
         let directory = File::open(&self.directories.data)
             .map_err(|error| EngineError::failed("opening the directory of the data", error))?;
         let access = Access::new(directory, SOCKET, password);
@@ -219,7 +218,7 @@ impl Instance<'_> {
         &self,
         command: Command,
         program: &Path,
-        log: PathBuf,
+        log: ServerLog,
     ) -> Result<ChildServer, EngineError> {
         ChildServer::start(&HABITS, command, program, &self.directories.data, log)
     }
@@ -227,10 +226,17 @@ impl Instance<'_> {
     /// MySQL does not start where one was killed, if a process has its number meanwhile. A server that is alive has its
     /// files locked, and starts no second one.
     fn forget_dead_server(&self) -> Result<(), EngineError> {
-        match std::fs::remove_file(self.directories.data.join(SOCKET_LOCK)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(EngineError::failed("removing the socket's lock", error))
-            }
+        let removed = self.remove(&self.directories.data.join(SOCKET_LOCK));
+        removed.map_err(|error| EngineError::failed("removing the socket's lock", error))
+    }
+
+    /// Removes a file of the server's, if it is there.
+    fn remove(&self, path: &Path) -> Result<(), EngineError> {
+        match with_rights_of(self.account, || std::fs::remove_file(path))? {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(EngineError::failed(
+                format!("removing {}", path.display()),
+                error,
+            )),
             _ => Ok(()),
         }
     }
@@ -272,36 +278,34 @@ impl Instance<'_> {
     }
 
     /// Lets what the program says go into its own file.
-    fn speak_into(&self, command: &mut Command, log: &Path) -> Result<(), EngineError> {
-        let file = File::create(log);
+    fn speak_into(&self, command: &mut Command) -> Result<ServerLog, EngineError> {
+        let path = self.directories.temp.join(LOG);
+        let file = with_rights_of(self.account, || File::create(&path))?;
         let file = file.map_err(|error| EngineError::failed("making the server's log", error))?;
-        if let Some(account) = self.account {
-            account.give(log)?;
-        }
         let again = file
             .try_clone()
             .map_err(|error| EngineError::failed("opening the server's log", error))?;
         command.stdin(Stdio::null()).stdout(file).stderr(again);
-        Ok(())
+        Ok(ServerLog {
+            path,
+            account: self.account.cloned(),
+        })
     }
 
     fn write_init_file(&self, password: &str) -> Result<PathBuf, EngineError> {
         let path = self.directories.temp.join(INIT_FILE);
-        let wrong = |error| EngineError::failed("writing the init file", error);
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let mut file = options.open(&path).map_err(wrong)?;
-        file.set_permissions(Permissions::from_mode(0o600))
-            .map_err(wrong)?;
+        self.remove(&path)?;
         // One statement to a line. Texts compare as bytes, as in the other databases.
         let text = format!(
             "alter user 'root'@'localhost' identified by '{password}';\n\
              create database if not exists {DATABASE} character set utf8mb4 collate utf8mb4_bin;\n"
         );
-        file.write_all(text.as_bytes()).map_err(wrong)?;
-        if let Some(account) = self.account {
-            account.give(&path)?;
-        }
+        let written = with_rights_of(self.account, || {
+            let mut options = OpenOptions::new();
+            let options = options.write(true).create_new(true).mode(0o600);
+            options.open(&path)?.write_all(text.as_bytes())
+        })?;
+        written.map_err(|error| EngineError::failed("writing the init file", error))?;
         Ok(path)
     }
 

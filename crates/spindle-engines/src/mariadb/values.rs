@@ -105,6 +105,17 @@ fn of_binary(kind: ColumnType, value: &mysql::Value) -> Option<Value<'static>> {
         mysql::Value::Float(number) => Value::Float(f64::from(number)),
         mysql::Value::Double(number) => Value::Float(number),
         mysql::Value::Date(year, month, day, hour, minute, second, microseconds) => {
+            // No day of any calendar: `0000-00-00`, `2024-00-15`.
+            if month == 0 || day == 0 {
+                let mut text = format!("{year:04}-{month:02}-{day:02}");
+                if kind != ColumnType::MYSQL_TYPE_DATE {
+                    text += &format!(" {hour:02}:{minute:02}:{second:02}");
+                }
+                if microseconds != 0 {
+                    text += &format!(".{microseconds:06}");
+                }
+                return Some(Value::Text(text.into()));
+            }
             let days = days(i64::from(year), i64::from(month), i64::from(day));
             if kind == ColumnType::MYSQL_TYPE_DATE {
                 return Some(Value::Date(days as i32));
@@ -153,14 +164,18 @@ fn exact(text: &str) -> Value<'_> {
     })
 }
 
-/// `2026-11-21`, `2026-11-21 23:07:01` or `2026-11-21 23:07:01.000001`.
-fn written_moment(text: &str) -> Option<Value<'static>> {
+/// `2026-11-21`, `2026-11-21 23:07:01` or `2026-11-21 23:07:01.000001`; with a month or day of 0 it stays a text.
+fn written_moment(text: &str) -> Option<Value<'_>> {
     let (date, time) = match text.split_once(' ') {
         Some((date, time)) => (date, Some(time)),
         None => (text, None),
     };
     let mut parts = date.split('-').map(|part| part.parse::<i64>().ok());
-    let days = days(parts.next()??, parts.next()??, parts.next()??);
+    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    if month == 0 || day == 0 {
+        return Some(Value::text(text));
+    }
+    let days = days(year, month, day);
     let Some(time) = time else {
         return Some(Value::Date(days as i32));
     };
@@ -221,6 +236,30 @@ mod tests {
             let (year, month, of_month) = civil(day);
             days(year, month, of_month) == day
         }));
+    }
+
+    #[test]
+    fn dates_that_are_no_days_stay_as_they_are() {
+        use ColumnType::{MYSQL_TYPE_DATE, MYSQL_TYPE_DATETIME};
+        for (kind, value, text) in [
+            (MYSQL_TYPE_DATE, (2024, 0, 15, 0), "2024-00-15"),
+            (MYSQL_TYPE_DATE, (0, 0, 0, 0), "0000-00-00"),
+            (MYSQL_TYPE_DATETIME, (0, 0, 0, 0), "0000-00-00 00:00:00"),
+            (MYSQL_TYPE_DATETIME, (2024, 2, 0, 0), "2024-02-00 00:00:00"),
+            (
+                MYSQL_TYPE_DATETIME,
+                (2024, 2, 0, 7),
+                "2024-02-00 00:00:00.000007",
+            ),
+        ] {
+            let (year, month, day, microseconds) = value;
+            let value = mysql::Value::Date(year, month, day, 0, 0, 0, microseconds);
+            assert_eq!(of_binary(kind, &value), Some(Value::text(text)));
+            assert_eq!(
+                of_text(kind, false, text.as_bytes()),
+                Some(Value::text(text))
+            );
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ use super::programs::Programs;
 use super::settings::Settings;
 use crate::EngineError;
 use crate::sql::Purpose;
+use crate::sql::child_server::ServerLog;
 
 /// The superuser, whose password is drawn for each cluster.
 pub(super) const SUPERUSER: &str = "spindle";
@@ -79,14 +80,17 @@ impl Cluster {
     }
 
     /// What the server says.
-    pub fn log(&self) -> PathBuf {
-        self.run().join("server.log")
+    pub fn log(&self, programs: &Programs) -> ServerLog {
+        ServerLog {
+            path: self.run().join("server.log"),
+            account: programs.user.clone(),
+        }
     }
 
     /// The superuser's password.
-    pub fn password(&self) -> Result<String, EngineError> {
+    pub fn password(&self, programs: &Programs) -> Result<String, EngineError> {
         let path = self.top.join("password");
-        let text = std::fs::read_to_string(&path);
+        let text = programs.as_server(|| std::fs::read_to_string(&path))?;
         let text = text.map_err(|error| system("reading", &path, error))?;
         Ok(text.trim().to_owned())
     }
@@ -97,14 +101,14 @@ impl Cluster {
             programs.give(path)?;
             programs.reaches(path)?;
         }
-        for path in [self.run(), self.index.clone(), self.temp.clone()] {
-            let made = DirBuilder::new().mode(0o700).create(&path);
-            made.map_err(|error| system("making", &path, error))?;
-            programs.give(&path)?;
-        }
         let password = self.top.join("password");
-        write_password(&password).map_err(|error| system("writing", &password, error))?;
-        programs.give(&password)?;
+        programs.as_server(|| {
+            for path in [self.run(), self.index.clone(), self.temp.clone()] {
+                let made = DirBuilder::new().mode(0o700).create(&path);
+                made.map_err(|error| system("making", &path, error))?;
+            }
+            write_password(&password).map_err(|error| system("writing", &password, error))
+        })??;
         let mut initdb = programs.command("initdb");
         initdb
             .arg("-D")
@@ -129,6 +133,7 @@ impl Cluster {
     pub fn create_tablespaces(
         &self,
         connection: &mut PostgresConnection,
+        programs: &Programs,
     ) -> Result<(), EngineError> {
         for (name, path) in [
             (INDEX_TABLESPACE, &self.index),
@@ -144,7 +149,8 @@ impl Cluster {
             Ok(())
         })?;
         let path = self.top.join("tablespaces");
-        std::fs::write(&path, numbers).map_err(|error| system("writing", &path, error))
+        let written = programs.as_server(|| std::fs::write(&path, numbers))?;
+        written.map_err(|error| system("writing", &path, error))
     }
 
     /// Makes the cluster ready to be started where it is: its links, its settings, an empty log.
@@ -157,7 +163,13 @@ impl Cluster {
         for path in &self.roots {
             programs.reaches(path)?;
         }
-        link(&self.wal, &self.data().join("pg_wal"), programs)?;
+        let conf = settings.conf(purpose, RUN_FROM_DATA, programs);
+        programs.as_server(|| self.make_files_ready(&conf))?
+    }
+
+    /// With the rights of the server, whose links there may lead anywhere.
+    fn make_files_ready(&self, conf: &str) -> Result<(), EngineError> {
+        link(&self.wal, &self.data().join("pg_wal"))?;
         let path = self.top.join("tablespaces");
         let numbers = match std::fs::read_to_string(&path) {
             Ok(numbers) => numbers,
@@ -169,27 +181,29 @@ impl Cluster {
             let (number, to) = match line.split_once(' ') {
                 Some((number, INDEX_TABLESPACE)) => (number, &self.index),
                 Some((number, TEMP_TABLESPACE)) => (number, &self.temp),
-                _ => return Err(EngineError::failed("reading the tablespaces", line)),
+                _ => return Err(not_ours(&path)),
             };
-            link(to, &self.data().join("pg_tblspc").join(number), programs)?;
+            if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+                return Err(not_ours(&path));
+            }
+            link(to, &self.data().join("pg_tblspc").join(number))?;
         }
         let path = self.data().join("postgresql.conf");
-        let conf = settings.conf(purpose, RUN_FROM_DATA, programs);
         std::fs::write(&path, conf).map_err(|error| system("writing", &path, error))?;
         if let Err(error) = DirBuilder::new().mode(0o700).create(self.run())
             && error.kind() != ErrorKind::AlreadyExists
         {
             return Err(system("making", &self.run(), error));
         }
-        programs.give(&self.run())
+        Ok(())
     }
 
     /// A new log, open for the server to write to.
-    pub fn open_log(&self) -> Result<File, EngineError> {
-        let path = self.log();
+    pub fn open_log(&self, programs: &Programs) -> Result<File, EngineError> {
+        let path = self.log(programs).path;
         let mut options = OpenOptions::new();
         let options = options.create(true).write(true).truncate(true).mode(0o600);
-        let opened = options.open(&path);
+        let opened = programs.as_server(|| options.open(&path))?;
         opened.map_err(|error| system("making", &path, error))
     }
 
@@ -220,8 +234,15 @@ fn write_password(path: &Path) -> std::io::Result<()> {
     writeln!(file, "{password}")
 }
 
+fn not_ours(path: &Path) -> EngineError {
+    EngineError::failed(
+        format!("reading {}", path.display()),
+        "it is not as Spindle writes it",
+    )
+}
+
 /// Makes `at` a link to `to`, in the place of a link that was there.
-fn link(to: &Path, at: &Path, programs: &Programs) -> Result<(), EngineError> {
+fn link(to: &Path, at: &Path) -> Result<(), EngineError> {
     match std::fs::symlink_metadata(at) {
         Ok(found) if !found.is_symlink() => {
             return Err(EngineError::failed(
@@ -232,6 +253,5 @@ fn link(to: &Path, at: &Path, programs: &Programs) -> Result<(), EngineError> {
         Ok(_) => std::fs::remove_file(at).map_err(|error| system("replacing", at, error))?,
         Err(_) => {}
     }
-    symlink(to, at).map_err(|error| system("linking", at, error))?;
-    programs.give(at)
+    symlink(to, at).map_err(|error| system("linking", at, error))
 }

@@ -2,7 +2,6 @@
 //! its parameters and its answer in binary. It is what measures, so it is to cost less than the peers' clients do.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +20,7 @@ use super::stream::Stream;
 use super::temporary::{self, SharedFiles};
 use super::values;
 use super::wire::{Login, Message, Wire, number_at, short_at, unexpected};
+use crate::sql::child_server::ServerLog;
 
 /// Whole messages of simple queries.
 const BEGIN: &[u8] = b"Q\0\0\0\x0abegin\0";
@@ -62,7 +62,7 @@ pub(super) struct PostgresConnection {
     /// Where to sign off.
     backends: Option<Backends>,
     /// The server's log; `None` for an existing server.
-    log: Option<PathBuf>,
+    log: Option<ServerLog>,
     shared_files: Option<SharedFiles>,
     pipeline: Pipeline,
 }
@@ -77,6 +77,14 @@ struct Pipeline {
 }
 
 impl PostgresConnection {
+    /// Gives up on answers that take longer; waits for ever without a limit.
+    ///
+    /// # Errors
+    /// [`SessionError::Lost`].
+    pub(super) fn answer_within(&self, limit: Option<Duration>) -> Result<(), SessionError> {
+        self.wire.stream.answer_within(limit)
+    }
+
     /// Connects. `backends` learns of the server's process, from now until this is dropped.
     ///
     /// # Errors
@@ -102,7 +110,7 @@ impl PostgresConnection {
     }
 
     /// The same, of a server whose log can be read.
-    pub fn with_log(mut self, log: PathBuf) -> PostgresConnection {
+    pub fn with_log(mut self, log: ServerLog) -> PostgresConnection {
         self.log = Some(log);
         self
     }
@@ -596,8 +604,9 @@ impl SqlConnection for PostgresConnection {
             return Ok(());
         };
         let shared = SharedFiles::watch(log, self.wire.process_id);
-        let shared = shared
-            .map_err(|error| SessionError::Failed(format!("reading {}: {error}", log.display())))?;
+        let shared = shared.map_err(|error| {
+            SessionError::Failed(format!("reading {}: {error}", log.path.display()))
+        })?;
         self.shared_files = Some(shared);
         self.run(temporary::TELL)?;
         self.wire.temporary_bytes = 0;

@@ -55,7 +55,8 @@ impl ForeignServer for Postgres {
         let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
         let mut connection = connect(address, password, "spindle").map_err(refused)?;
         let version = text(&mut connection, "select version()").map_err(refused)?;
-        sessions::check_kept(&mut connection).map_err(refused)?;
+        let come = || connect(address, password, "spindle");
+        sessions::check_kept(&mut connection, come).map_err(refused)?;
         let may = "select (has_database_privilege(current_database(), 'CREATE') or coalesce((select rolcreatedb or rolsuper \
                    from pg_roles where rolname = current_user), false))::int";
         // Who does not know the question will say no when a schema is made.
@@ -129,7 +130,13 @@ impl ForeignServer for Postgres {
     ) -> Result<(), EngineError> {
         let asked = |error| EngineError::failed(address, &error);
         let mut connection = connect(address, password, "spindle").map_err(asked)?;
-        template::may_copy(&mut connection, address, copying)
+        template::may_copy(&mut connection, address, copying)?;
+        match sessions::others_reached(&mut connection, address, password) {
+            Some(Err(error)) => Err(EngineError::unavailable(format!(
+                "no other database is reached at {address} ({error}), as behind a pool of connections that knows one"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     fn copy(

@@ -144,7 +144,7 @@ impl Server for Postgres {
         cluster.create(&settings, &programs)?;
         let running = RunningPostgres::start(cluster, &settings, programs, Purpose::Load)?;
         let mut connection = running.connect_client()?;
-        running.cluster().create_tablespaces(&mut connection)?;
+        running.create_tablespaces(&mut connection)?;
         drop(connection);
         running.stop(Stop::Clean)
     }

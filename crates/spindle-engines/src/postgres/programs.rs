@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::EngineError;
 use crate::sql::ServerRequest;
-use crate::sql::account::{Account, launch, launch_bound, not_launched};
+use crate::sql::account::{Account, launch, launch_bound, not_launched, with_rights_of};
 
 /// The oldest version that has all that is asked of a server here.
 pub(super) const MAJOR_MIN: u32 = 13;
@@ -162,6 +162,11 @@ impl Programs {
         self.user
             .as_ref()
             .map_or(Ok(()), |user| user.reach(directory))
+    }
+
+    /// Does what `work` does to files of a server with the rights of its user. Errors: see [`with_rights_of`].
+    pub fn as_server<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, EngineError> {
+        with_rights_of(self.user.as_ref(), work)
     }
 
     /// Gives a file or directory to the user of servers. Errors: the system's.

@@ -53,16 +53,16 @@ struct Access {
 }
 
 impl Access {
-    fn to(cluster: &Cluster) -> Result<Access, EngineError> {
+    fn to(cluster: &Cluster, programs: &Programs) -> Result<Access, EngineError> {
         let path = cluster.run();
-        let run = File::open(&path);
+        let run = programs.as_server(|| File::open(&path))?;
         Ok(Access {
             run: run.map_err(|error| {
                 EngineError::failed(format!("opening {}", path.display()), error)
             })?,
             login: Login {
                 user: SUPERUSER.to_owned(),
-                password: Some(cluster.password()?),
+                password: Some(cluster.password(programs)?),
                 database: "postgres".to_owned(),
                 application: "spindle".to_owned(),
                 channel_binding: ChannelBinding::Disable,
@@ -104,7 +104,7 @@ impl RunningPostgres {
         purpose: Purpose,
     ) -> Result<RunningPostgres, EngineError> {
         cluster.make_ready(settings, purpose, &programs)?;
-        let access = Access::to(&cluster)?;
+        let access = Access::to(&cluster, &programs)?;
         let postmaster = start_postmaster(&cluster, &programs)?;
         let first = wait_until_ready(&access, &postmaster)?;
         let counters = Statistics::new(first, programs.major)?;
@@ -131,24 +131,33 @@ impl RunningPostgres {
     /// See [`SessionError`].
     pub fn connect_client(&self) -> Result<PostgresConnection, SessionError> {
         let connection = self.access.connect(Some(&self.backends))?;
-        Ok(connection.with_log(self.cluster.log()))
+        Ok(connection.with_log(self.cluster.log(&self.programs)))
     }
 
-    /// The cluster that it serves.
-    pub fn cluster(&self) -> &Cluster {
-        &self.cluster
+    /// Makes the cluster's tablespaces. Errors: see [`Cluster::create_tablespaces`].
+    pub fn create_tablespaces(
+        &self,
+        connection: &mut PostgresConnection,
+    ) -> Result<(), EngineError> {
+        self.cluster.create_tablespaces(connection, &self.programs)
     }
 }
 
 fn start_postmaster(cluster: &Cluster, programs: &Programs) -> Result<ChildServer, EngineError> {
-    let log = cluster.open_log()?;
+    let log = cluster.open_log(programs)?;
     let again = log.try_clone();
     let again = again.map_err(|error| EngineError::failed("opening the server's log", error))?;
     let mut command = programs.command_of_thread("postgres");
     command.arg("-D").arg(cluster.data());
     command.stdout(again).stderr(log);
     let program = programs.path("postgres");
-    ChildServer::start(&HABITS, command, &program, &cluster.data(), cluster.log())
+    ChildServer::start(
+        &HABITS,
+        command,
+        &program,
+        &cluster.data(),
+        cluster.log(programs),
+    )
 }
 
 fn wait_until_ready(

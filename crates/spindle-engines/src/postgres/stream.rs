@@ -84,8 +84,7 @@ impl Stream {
     /// # Errors
     /// [`SessionError::Lost`].
     pub fn wait_for_ever(&self) -> Result<(), SessionError> {
-        let unlimited = self.set_patience(None);
-        unlimited.map_err(|error| lost("the server", &error))
+        self.answer_within(None)
     }
 
     /// One that has told an error is ready again at once, if it keeps to the protocol.
@@ -93,7 +92,15 @@ impl Stream {
     /// # Errors
     /// [`SessionError::Lost`].
     pub fn wait_after_error(&self) -> Result<(), SessionError> {
-        let limited = self.set_patience(Some(ANSWER_LIMIT));
+        self.answer_within(Some(ANSWER_LIMIT))
+    }
+
+    /// Gives up when the server says nothing for so long; waits for ever without a limit.
+    ///
+    /// # Errors
+    /// [`SessionError::Lost`].
+    pub fn answer_within(&self, limit: Option<Duration>) -> Result<(), SessionError> {
+        let limited = self.set_patience(limit);
         limited.map_err(|error| lost("the server", &error))
     }
 

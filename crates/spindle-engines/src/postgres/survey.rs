@@ -4,7 +4,7 @@ use spindle_workload::sql::SqlConnection;
 
 use super::connection::PostgresConnection;
 use super::encryption::connect;
-use super::sessions::check_kept;
+use super::sessions::{check_kept, others_reached};
 use super::settings::in_force;
 use crate::EngineError;
 use crate::promise::{self, Storage};
@@ -55,7 +55,7 @@ pub(super) fn survey(
         cache_bytes: number(look.again()?, CACHE).and_then(|bytes| bytes.try_into().ok()),
         databases: volumes(look.again()?, &databases()),
         tables: volumes(look.again()?, &tables()),
-        rights: rights(&mut look, address)?,
+        rights: rights(&mut look, address, password)?,
         round_trip,
         clock,
     })
@@ -106,6 +106,7 @@ fn tables() -> String {
 fn rights(
     look: &mut Look<impl Fn() -> Result<PostgresConnection, EngineError>>,
     address: &Address,
+    password: Option<&Password>,
 ) -> Result<Vec<Right>, EngineError> {
     let user = quoted(&address.user);
     let database = quoted(address.database.as_deref().unwrap_or_default());
@@ -115,13 +116,17 @@ fn rights(
     let monitor = "select pg_has_role('pg_monitor', 'MEMBER')::int";
     let left = "select current_setting('max_connections')::int8 - count(*) from pg_stat_activity \
                 where backend_type = 'client backend'";
-    let keeps_sessions = match check_kept(look.again()?) {
+    // A transaction stays in one process, whoever answers.
+    let _ = look.again()?.rollback();
+    let kept = check_kept(&mut look.connection, &look.come);
+    let others = others_reached(look.again()?, address, password);
+    let keeps_sessions = match kept {
         Ok(is_told) => is_told.then_some(true),
         Err(_) => Some(false),
     };
     let mut ask = |sql: &str| Ok::<_, EngineError>(number(look.again()?, sql));
     let is_one = |answer: Option<i64>| answer.map(|answer| answer == 1);
-    let rights = vec![
+    let mut rights = vec![
         Right::of(
             "keeps sessions",
             "no run is possible",
@@ -156,6 +161,15 @@ fn rights(
             || "raise max_connections, and restart the server".to_owned(),
         ),
     ];
+    rights.extend(others.map(|reached| {
+        let remedy = "give the address of the server, or have the pool know all its databases";
+        Right::of(
+            "reaches other databases",
+            "a run loads its data again before each trial",
+            Some(reached.is_ok()),
+            || remedy.to_owned(),
+        )
+    }));
     Ok(rights)
 }
 

@@ -10,7 +10,8 @@
 use std::fs::File;
 use std::io::{Error, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+
+use crate::sql::child_server::ServerLog;
 
 /// Has the server tell session and log ("Error Reporting and Logging", `log_temp_files`), the log without the
 /// statements.
@@ -33,8 +34,8 @@ impl SharedFiles {
     ///
     /// # Errors
     /// When the log cannot be read.
-    pub fn watch(log: &Path, process_id: u32) -> Result<SharedFiles, Error> {
-        let mut log = File::open(log)?;
+    pub fn watch(log: &ServerLog, process_id: u32) -> Result<SharedFiles, Error> {
+        let mut log = log.open()?;
         let read_bytes = log.seek(SeekFrom::End(0))?;
         Ok(SharedFiles {
             log,
@@ -109,7 +110,11 @@ mod tests {
             )
         };
         write!(log, "{}", line("pgsql_tmp7.0.fileset/before", 1)).unwrap();
-        let mut shared = SharedFiles::watch(&path, 7).unwrap();
+        let server_log = ServerLog {
+            path,
+            account: None,
+        };
+        let mut shared = SharedFiles::watch(&server_log, 7).unwrap();
         assert_eq!(shared.removed_bytes().unwrap(), 0);
         write!(log, "{}", line("pgsql_tmp7.0.fileset/i0of2.p0.0", 10)).unwrap();
         write!(log, "{}", line("pgsql_tmp7.12.fileset/o1of2.p0.0", 200)).unwrap();

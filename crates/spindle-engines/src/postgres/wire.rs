@@ -56,7 +56,7 @@ pub(super) struct Login {
 
 /// A connection that messages go over.
 pub(super) struct Wire {
-    stream: Stream,
+    pub(super) stream: Stream,
     /// What is to be sent next.
     pub out: BytesMut,
     input: Vec<u8>,

@@ -46,8 +46,12 @@ impl Storage {
         let top = self
             .places
             .iter()
-            .filter_map(|place| place.file_systems().next());
-        let intervals = top.map(|of| of.commit_interval_ms);
+            .filter_map(|place| Some((place, place.file_systems().next()?)));
+        // Without a journal it is written back as pages of files are.
+        let intervals = top.map(|(place, of)| match of.has_journal {
+            Some(false) => place.write_back_ms,
+            _ => of.commit_interval_ms,
+        });
         intervals.collect::<Option<Vec<u64>>>()?.into_iter().max()
     }
 

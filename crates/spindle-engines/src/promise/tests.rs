@@ -516,3 +516,14 @@ fn the_document_shows_the_table() {
         "run SPINDLE_WRITE_DOCS=1 cargo test -p spindle-engines promise"
     );
 }
+
+/// Without a journal a directory is written back as pages of files are.
+#[test]
+fn without_a_journal_a_deleted_journal_may_come_back_for_longer() {
+    let mut file_system = file_system("ext4", "rw");
+    file_system.has_journal = Some(false);
+    file_system.commit_interval_ms = None;
+    let storage = on(vec![Layer::FileSystem(file_system)]);
+    assert_eq!(storage.commit_interval_ms(), Some(35_000));
+    assert_eq!(good().commit_interval_ms(), Some(5_000));
+}

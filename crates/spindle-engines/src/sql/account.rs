@@ -9,6 +9,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use rustix::thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+
 /// A user of this machine, as /etc/passwd has it (passwd(5)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Account {
@@ -45,6 +47,15 @@ impl Account {
                 group_id: fields.next()?.parse().ok()?,
             })
         })
+    }
+
+    /// Has this thread do what it does as this user; the kernel takes root's rights for as long.
+    fn take_rights(&self) -> std::io::Result<()> {
+        let (user, group) = (Uid::from_raw(self.user_id), Gid::from_raw(self.group_id));
+        set_thread_groups(&[])?;
+        set_thread_res_gid(None, Some(group), None)?;
+        set_thread_res_uid(None, Some(user), None)?;
+        Ok(())
     }
 
     /// Gives it a file or directory.
@@ -95,6 +106,31 @@ impl Account {
             .map(|status| status.success())
             .map_err(|error| not_launched("looking who may enter directories", error))
     }
+}
+
+/// Does what `work` does with the rights of the user that a server runs as. Whatever a server can write to it can fill
+/// with links to files of root, and what SQL can tell it to do it can: root must not write or read there by a path. It
+/// is done in a thread that ends: a change of the user would have the kernel forget with whom this one is to end.
+///
+/// # Errors
+/// `Failed`: the kernel does not change the user.
+pub(crate) fn with_rights_of<T: Send>(
+    account: Option<&Account>,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, EngineError> {
+    let Some(account) = account else {
+        return Ok(work());
+    };
+    let done = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("server's files".to_owned());
+        let thread = thread.spawn_scoped(scope, || account.take_rights().map(|()| work()));
+        thread?
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    done.map_err(|error: std::io::Error| {
+        EngineError::failed(format!("becoming the user {}", account.name), error)
+    })
 }
 
 /// `setpriv`, as that user, with `words` as its options and then `program` with what follows it.
@@ -171,6 +207,34 @@ mod tests {
         std::fs::set_permissions(closed.path(), open).unwrap();
         nobody.give(&within).unwrap();
         nobody.reach(&within).unwrap();
+    }
+
+    #[test]
+    fn what_a_server_links_to_is_safe_from_root() {
+        if !spindle_harness::is_root_or_skip("root has files of its own") {
+            return;
+        }
+        let nobody = Account::of_servers(&["nobody"], "").unwrap().unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let of_root = place.path().join("of root");
+        std::fs::write(&of_root, "root's").unwrap();
+        std::fs::set_permissions(&of_root, std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let link = place.path().join("server.log");
+        std::os::unix::fs::symlink(&of_root, &link).unwrap();
+        let by = |account| {
+            let written = with_rights_of(account, || std::fs::write(&link, "x")).unwrap();
+            let read = with_rights_of(account, || std::fs::read(&link)).unwrap();
+            let made = with_rights_of(account, || std::fs::write(place.path().join("new"), ""));
+            (written.is_ok(), read.is_ok(), made.unwrap().is_ok())
+        };
+        assert_eq!(by(Some(&nobody)), (false, false, false));
+        assert_eq!(std::fs::read(&of_root).unwrap(), b"root's");
+        assert_eq!(
+            by(None),
+            (true, true, true),
+            "this thread is root's as before"
+        );
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! touched.
 
 use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
@@ -11,10 +14,11 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process};
 use spindle_system::{SystemTree, processes};
 
-use super::account::not_launched;
+use super::account::{Account, not_launched, with_rights_of};
 use super::{Stop, said_of_full_disks};
 use crate::{EngineError, ErrorKind};
 
@@ -41,6 +45,41 @@ pub(crate) struct Habits {
     pub error_mark: Option<&'static str>,
 }
 
+/// What a server says: a file in a directory of its own, which is read with its own rights.
+#[derive(Debug, Clone)]
+pub(crate) struct ServerLog {
+    /// Where.
+    pub path: PathBuf,
+    /// Whose; `None`: of whoever runs this program.
+    pub account: Option<Account>,
+}
+
+impl ServerLog {
+    /// Opens it to be read. Errors: the system's; something else than a file is there.
+    pub fn open(&self) -> io::Result<File> {
+        let no_waiting = OFlags::NONBLOCK.bits() as i32;
+        let open = || {
+            let mut options = OpenOptions::new();
+            options.read(true).custom_flags(no_waiting).open(&self.path)
+        };
+        let file = with_rights_of(self.account.as_ref(), open);
+        let file = file.map_err(|error| io::Error::other(error.to_string()))??;
+        match file.metadata()?.is_file() {
+            true => Ok(file),
+            false => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    /// All of it so far; nothing when it cannot be read.
+    pub fn text(&self) -> String {
+        let mut bytes = Vec::new();
+        let read = self
+            .open()
+            .and_then(|mut file| file.read_to_end(&mut bytes));
+        String::from_utf8_lossy(&bytes[..read.unwrap_or(0)]).into_owned()
+    }
+}
+
 /// A server's first process.
 pub(crate) struct ChildServer {
     habits: &'static Habits,
@@ -50,7 +89,7 @@ pub(crate) struct ChildServer {
     home: PathBuf,
     /// What they are called.
     program: OsString,
-    log: PathBuf,
+    log: ServerLog,
     /// Dropped last: the thread that started the server ends then, and the server with it at the latest.
     _keeper: Sender<()>,
 }
@@ -66,7 +105,7 @@ impl ChildServer {
         mut command: Command,
         program: &Path,
         home: &Path,
-        log: PathBuf,
+        log: ServerLog,
     ) -> Result<ChildServer, EngineError> {
         let what = format!("starting {}", habits.name);
         // A terminal's interrupt is for this program, which stops its servers itself.
@@ -118,14 +157,15 @@ impl ChildServer {
 
     /// The whole log so far.
     pub fn log(&self) -> String {
-        let bytes = std::fs::read(&self.log).unwrap_or_default();
-        String::from_utf8_lossy(&bytes).into_owned()
+        self.log.text()
     }
 
     /// How it ended and what it said last; `None` while it runs.
     pub fn ended(&self) -> Option<EngineError> {
         let status = self.status()?;
-        let places = [self.home.as_path()].into_iter().chain(self.log.parent());
+        let places = [self.home.as_path()]
+            .into_iter()
+            .chain(self.log.path.parent());
         let full = said_of_full_disks(places);
         let kind = match full.is_empty() {
             true => ErrorKind::ServerGone,
@@ -267,6 +307,8 @@ mod tests {
     fn started(words: &[&str], home: &Path, log: PathBuf) -> ChildServer {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).current_dir(home);
+        let (path, account) = (log, None);
+        let log = ServerLog { path, account };
         ChildServer::start(&HABITS, command, words[0].as_ref(), home, log).unwrap()
     }
 
@@ -318,7 +360,10 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 1000 & exec sleep 1000"]);
         command.current_dir(home);
-        let log = PathBuf::from("/dev/null");
+        let log = ServerLog {
+            path: PathBuf::from("/dev/null"),
+            account: None,
+        };
         let server = ChildServer::start(&HABITS, command, "sleep".as_ref(), home, log).unwrap();
         let family = || family(&home.canonicalize().unwrap(), &"sleep".into());
         assert!(wait_until(Duration::from_secs(10), || family().len() == 2));

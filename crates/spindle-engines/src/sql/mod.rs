@@ -38,7 +38,7 @@ pub use foreign::{Copying, ForeignServer, Schema, SchemaGone, SchemaKind, Server
 pub(crate) use foreign::{NOT_TOLD, UNTOLD};
 pub use load::create_and_load;
 pub(crate) use load::load_into;
-pub use reader::Reader;
+pub use reader::{OWN_STATEMENT, Reader};
 pub use room::Room;
 pub use room::said_of_full_disks;
 pub use ssh_host::{SshHost, Way};

@@ -4,6 +4,9 @@
 use spindle_workload::SessionError;
 use spindle_workload::sql::{SqlConnection, Visit};
 
+/// A comment in each statement, by which those who count a server's statements know that it is none of its load.
+pub const OWN_STATEMENT: &str = "/* spindle */";
+
 /// Reads from a server.
 pub trait Reader {
     /// Asks a question, and hands over each row of the answer.
@@ -25,21 +28,31 @@ pub(crate) struct ReadOnly<C> {
     pub begin: &'static str,
 }
 
+/// With the comment behind its first word: servers leave out those before and behind a statement.
+fn marked(statement: &str) -> String {
+    match statement.split_once(' ') {
+        Some((first, rest)) => format!("{first} {OWN_STATEMENT} {rest}"),
+        None => format!("{statement} {OWN_STATEMENT}"),
+    }
+}
+
 impl<C: SqlConnection> ReadOnly<C> {
     fn within(
         &mut self,
         act: impl FnOnce(&mut C) -> Result<(), SessionError>,
     ) -> Result<(), SessionError> {
-        self.connection.run(self.begin)?;
+        for statement in self.begin.split(';') {
+            self.connection.run(&marked(statement.trim()))?;
+        }
         let done = act(&mut self.connection);
-        let ended = self.connection.run("rollback");
+        let ended = self.connection.run(&marked("rollback"));
         done.and(ended)
     }
 }
 
 impl<C: SqlConnection> Reader for ReadOnly<C> {
     fn ask(&mut self, sql: &str, visit: Visit<'_>) -> Result<(), SessionError> {
-        self.within(|connection| connection.ask(sql, visit))
+        self.within(|connection| connection.ask(&marked(sql), visit))
     }
 
     fn check(&mut self, statements: &[String]) -> Result<(), SessionError> {

@@ -193,6 +193,34 @@ fn a_server_that_keeps_no_sessions_is_refused_before_anything_is_made() {
 }
 
 #[test]
+fn a_pool_that_has_only_one_to_serve_is_seen_through() {
+    // Calls since a transaction began: it is in the process that the other connection had.
+    let since = AtomicI64::new(-1);
+    let address = planted(
+        Arc::new(move |sql: &str| match sql {
+            "begin" => {
+                since.store(0, Ordering::Relaxed);
+                Some(Answer::Nothing)
+            }
+            "select pg_backend_pid()::int8" => {
+                let is_begun = since.load(Ordering::Relaxed) >= 0;
+                let asked = if is_begun {
+                    since.fetch_add(1, Ordering::Relaxed)
+                } else {
+                    0
+                };
+                Some(Answer::Number(1000 + asked / PARTS))
+            }
+            sql => knows_little(sql),
+        }),
+        false,
+    );
+    let looked = remote_server(Scheme::Postgres).look(&address, None);
+    let told = looked.expect_err("it keeps no sessions").to_string();
+    assert!(told.contains("keeps no sessions"), "{told}");
+}
+
+#[test]
 fn a_server_whose_sessions_work_elsewhere_is_refused_and_nothing_stays() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let hears = Arc::clone(&heard);

@@ -34,6 +34,8 @@ const OF_DEVICES: [&str; 8] = [
 /// Keys that say what devices become: one of them is needed.
 const USES: [&str; 3] = ["raw", "filesystem", "diskgroup"];
 
+/// More than anybody has of one kind on a machine.
+const DEVICES_MAX: usize = 512;
 const DEVICES_ALLOWED: &str = "a list of block devices and files, such as [\"/dev/disk/by-id/...\", { file = \"disk1.img\", size = \"1GiB\" }]";
 
 /// Stripe sizes of LVM: powers of two, up to an extent.
@@ -184,7 +186,16 @@ pub fn specs_of(layouts: &[Layout], wanted: &[usize]) -> io::Result<Vec<(LayoutS
 
 fn read_devices(reader: &mut Reader<'_>) -> Result<Vec<DeviceSpec>, ExperimentError> {
     let mut devices = Vec::new();
-    for item in reader.items("devices", DEVICES_ALLOWED) {
+    let items = reader.items("devices", DEVICES_ALLOWED);
+    if items.len() > DEVICES_MAX {
+        return Err(reader.conflict(
+            &["devices"],
+            format!("{} devices in one layout", items.len()),
+            format!("allowed: up to {DEVICES_MAX}"),
+            "leave some out",
+        ));
+    }
+    for item in items {
         let device = match item {
             Item::Text(path) if path.starts_with('/') => DeviceSpec::Existing(PathBuf::from(path)),
             Item::Text(path) => {
@@ -245,11 +256,20 @@ fn read_file_system(reader: &mut Reader<'_>) -> Result<Option<FileSystemSpec>, E
         ));
     };
     let words = mkfs.unwrap_or_default().split_whitespace();
-    Ok(Some(FileSystemSpec {
+    let spec = FileSystemSpec {
         type_name: type_name.to_owned(),
         mkfs_options: words.map(str::to_owned).collect(),
         mount_options: mount.unwrap_or_default().to_owned(),
-    }))
+    };
+    match spec.leads_elsewhere() {
+        None => Ok(Some(spec)),
+        Some((key, option)) => Err(reader.conflict(
+            &["filesystem"],
+            format!("{key} has {option:?}, which may lead to another device"),
+            "Spindle writes to the devices of the layout only",
+            "leave it out; to put redo on another device, use placement",
+        )),
+    }
 }
 
 type FileSystemKeys<'a> = (Option<&'a str>, Option<&'a str>, Option<&'a str>);

@@ -18,6 +18,7 @@ use rustix::fs::{
 
 use super::error::FileError;
 use super::file::identify::{direct_refused, lock};
+use super::run_path::RunPath;
 use crate::arena::{Arena, Frame};
 
 /// Bytes asked of a filler, and written, at a time.
@@ -35,19 +36,18 @@ pub fn create_plain<E: From<FileError>>(
     bytes: u64,
     fill: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
 ) -> Result<(), E> {
-    let opened = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(MODE)
-        .open(path);
-    let file = opened.map_err(|error| explain("create", path, bytes, error))?;
+    let created = |error| explain("create", path, bytes, error);
+    let way = RunPath::to(path).map_err(created)?;
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create_new(true).mode(MODE);
+    let file = way.open(options, 0).map_err(created)?;
     let wrong = |error| E::from(explain("write", path, bytes, error));
     let written = write_plain(&file, bytes, fill, wrong)
         .and_then(|()| file.sync_all().map_err(wrong))
-        .and_then(|()| sync_directory(path).map_err(wrong));
+        .and_then(|()| sync_directory(way.path()).map_err(wrong));
     written.inspect_err(|_| {
         // The first error is the one to tell.
-        let _ = std::fs::remove_file(path);
+        let _ = std::fs::remove_file(way.path());
     })
 }
 
@@ -75,7 +75,9 @@ fn write_plain<E>(
 #[derive(Debug)]
 pub struct OdmCreation {
     file: File,
+    /// As people know it.
     path: PathBuf,
+    way: RunPath,
     bytes: u64,
     hidden: Option<PathBuf>,
 }
@@ -84,18 +86,21 @@ impl OdmCreation {
     /// Opens a nameless file in the directory of `path` and allocates its space. Errors: a file of that name exists,
     /// the file system refuses direct I/O, or see [`FileError`].
     pub fn begin(path: &Path, bytes: u64) -> Result<OdmCreation, FileError> {
-        if path.symlink_metadata().is_ok() {
+        let way = RunPath::to(path).map_err(|error| explain("create", path, bytes, error))?;
+        if way.path().symlink_metadata().is_ok() {
             return Err(FileError::AlreadyExists {
                 path: path.to_owned(),
             });
         }
-        let (file, hidden) = open_invisible(path).map_err(|error| match error.raw_os_error() {
-            Some(libc::EINVAL) => direct_refused(directory(path)),
-            _ => explain("create", path, bytes, error),
-        })?;
+        let (file, hidden) =
+            open_invisible(way.path()).map_err(|error| match error.raw_os_error() {
+                Some(libc::EINVAL) => direct_refused(directory(path)),
+                _ => explain("create", path, bytes, error),
+            })?;
         let creation = OdmCreation {
             file,
             path: path.to_owned(),
+            way,
             bytes,
             hidden,
         };
@@ -134,13 +139,15 @@ impl OdmCreation {
             .and_then(|()| self.file.sync_all())
             .map_err(wrong)?;
         match &self.hidden {
-            None => link(&self.file, &self.path),
-            Some(hidden) => renameat_with(CWD, hidden, CWD, &self.path, RenameFlags::NOREPLACE)
-                .map_err(io::Error::from),
+            None => link(&self.file, self.way.path()),
+            Some(hidden) => {
+                renameat_with(CWD, hidden, CWD, self.way.path(), RenameFlags::NOREPLACE)
+                    .map_err(io::Error::from)
+            }
         }
         .map_err(wrong)?;
-        let synced = sync_directory(&self.path).map_err(|error| {
-            let _ = std::fs::remove_file(&self.path);
+        let synced = sync_directory(self.way.path()).map_err(|error| {
+            let _ = std::fs::remove_file(self.way.path());
             wrong(error)
         });
         self.hidden = None;
@@ -205,10 +212,14 @@ fn link(file: &File, path: &Path) -> io::Result<()> {
 
 /// Removes a file unless it is open as a device. Errors: [`FileError::InUse`], or the system's.
 pub fn remove(path: &Path) -> Result<(), FileError> {
-    let file = File::open(path).map_err(|error| FileError::system("open", path, error))?;
+    let opened = RunPath::to(path).and_then(|way| {
+        let file = way.open(OpenOptions::new().read(true), 0)?;
+        Ok((way, file))
+    });
+    let (way, file) = opened.map_err(|error| FileError::system("open", path, error))?;
     lock(&file, path)?;
-    std::fs::remove_file(path)
-        .and_then(|()| sync_directory(path))
+    std::fs::remove_file(way.path())
+        .and_then(|()| sync_directory(way.path()))
         .map_err(|error| FileError::system("remove", path, error))
 }
 

@@ -175,6 +175,20 @@ pub(super) fn signature(tools: &Tools, device: &File) -> Result<Option<Signature
         .map_err(|error| ToolError::failed("blkid", error.code, error.said))
 }
 
+/// Where a device has data outside of a range, as far as it is read; `None` when it has none.
+pub(super) fn data_outside(
+    device: &File,
+    size_bytes: u64,
+    left_out: &Range<u64>,
+) -> io::Result<Option<u64>> {
+    let read = written(device, size_bytes)?;
+    let before = |range: &Range<u64>| range.start..range.end.min(left_out.start);
+    let after = |range: &Range<u64>| range.start.max(left_out.end)..range.end;
+    let parts = read.iter().flat_map(|range| [before(range), after(range)]);
+    let parts: Vec<Range<u64>> = parts.filter(|part| !part.is_empty()).collect();
+    first_data(device, &parts)
+}
+
 /// Data in a range of a file that stands behind a device; `None` when there are none.
 pub(super) fn data_in_file(file: &File, range: &Range<u64>) -> io::Result<Option<u64>> {
     let end = range.end.min(file.metadata()?.len());

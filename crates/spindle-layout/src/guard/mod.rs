@@ -4,6 +4,7 @@
 //! it; nothing else opens a device for writing.
 
 use std::fs::{File, Metadata};
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -243,20 +244,19 @@ impl<'a> Guard<'a> {
             return Ok(content);
         }
         // What lies in a file is known better than by samples.
-        let beneath = data_beneath(file, &state.footprint);
+        let beneath = data_beneath(file, &state.footprint, |range| vec![range.clone()]);
         match beneath.map_err(|error| unknown(error.to_string()))? {
             Some(words) => Ok(Content::Unknown(words)),
             None => Ok(Content::Empty),
         }
     }
 
-    /// Marks a device that is about to be given back, its ends zero, when there is anything left between them: so the
-    /// next run knows it for Spindle's own.
+    /// Puts the mark in the place of the stamp on a device that is about to be given back, its ends zero, when there is
+    /// anything left between them: so the next run knows it for Spindle's own. Where there is not, the stamp goes.
     pub(crate) fn leave_mark(&self, device: &File, state: &DeviceState) -> std::io::Result<()> {
-        let content = self.content(device, state, Path::new(&state.name));
-        match content {
-            Ok(Content::Unknown(_)) => left::leave_mark(device, state.size_bytes, content::seed()?),
-            _ => Ok(()),
+        match has_more_than_stamp(device, state)? {
+            true => left::leave_mark(device, state.size_bytes, content::seed()?),
+            false => stamp::unstamp(device, state.size_bytes),
         }
     }
 }
@@ -314,8 +314,29 @@ fn without_signature(taken: &TakenDevice, content: Content) -> Result<(), Refusa
     }
 }
 
-/// Data in the files that a device comes down to, in words, as far as their paths lead to them here.
-fn data_beneath(device: &File, footprint: &Footprint) -> std::io::Result<Option<String>> {
+/// Whether anything but zeros is on a device beside its stamp, by samples and by the file beneath, if there is one.
+fn has_more_than_stamp(device: &File, state: &DeviceState) -> std::io::Result<bool> {
+    if stamp::has_more_than_stamp(device, state.size_bytes)? {
+        return Ok(true);
+    }
+    if state.size_bytes <= places::WHOLE_BYTES {
+        return Ok(false);
+    }
+    // Where the device is not one piece of its file, the stamp itself is found, and a mark takes its place.
+    let beside = |range: &Range<u64>| match range.end - range.start == state.size_bytes {
+        true => stamp::beside_stamp(range),
+        false => vec![range.clone()],
+    };
+    Ok(data_beneath(device, &state.footprint, beside)?.is_some())
+}
+
+/// Data in the files that a device comes down to, in words, as far as their paths lead to them here; of each range in
+/// such a file, in `parts` of it.
+fn data_beneath(
+    device: &File,
+    footprint: &Footprint,
+    parts: impl Fn(&Range<u64>) -> Vec<Range<u64>>,
+) -> std::io::Result<Option<String>> {
     // What is written to the device may not have come to the file yet.
     let _ = device.sync_all();
     for (storage, path, ranges) in footprint.files() {
@@ -329,8 +350,8 @@ fn data_beneath(device: &File, footprint: &Footprint) -> std::io::Result<Option<
         if !is_it(&file.metadata()?) {
             continue;
         }
-        for range in ranges {
-            if let Some(at) = content::data_in_file(&file, range)? {
+        for range in ranges.iter().flat_map(&parts) {
+            if let Some(at) = content::data_in_file(&file, &range)? {
                 let file = path.display();
                 return Ok(Some(format!(
                     "data of an unknown kind (at byte {at} of {file})"

@@ -11,8 +11,10 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+use super::content::data_outside;
 use super::places::{BLOCK_BYTES, EDGE_BYTES};
 
 const MAGIC: &[u8; 8] = b"SPNDHERE";
@@ -31,6 +33,53 @@ pub(crate) fn stamp(device: &File, size_bytes: u64, uuid: &str) -> io::Result<()
     }
     device.write_all_at(&stamp_of(uuid), STAMP_AT)?;
     device.sync_all()
+}
+
+/// Zeroes both ends of a device of ours, all but the stamp. A run may be killed at any moment, so what is there says
+/// whose it is all the time. The first block goes when nothing else but the stamp is left in the first MiB: until then
+/// it bears the signature of whatever the run made, and from then on the stamp counts. Errors: the system's.
+pub(crate) fn zero_ends_but_stamp(device: &File, size_bytes: u64, uuid: &str) -> io::Result<()> {
+    stamp(device, size_bytes, uuid)?;
+    for range in zeroed_in_order(size_bytes) {
+        let zeros = vec![0; (range.end - range.start) as usize];
+        device.write_all_at(&zeros, range.start)?;
+        device.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Of a device without a stamp all of it.
+fn zeroed_in_order(size_bytes: u64) -> [Range<u64>; 3] {
+    if size_bytes < 2 * EDGE_BYTES {
+        return [0..size_bytes, 0..0, 0..0];
+    }
+    [
+        BLOCK_BYTES..STAMP_AT,
+        0..BLOCK_BYTES,
+        size_bytes - EDGE_BYTES..size_bytes,
+    ]
+}
+
+/// Takes the stamp away. Errors: the system's.
+pub(crate) fn unstamp(device: &File, size_bytes: u64) -> io::Result<()> {
+    if size_bytes < 2 * EDGE_BYTES {
+        return Ok(());
+    }
+    device.write_all_at(&[0; BLOCK_BYTES as usize], STAMP_AT)?;
+    device.sync_all()
+}
+
+/// Whether anything but zeros is on a device beside its stamp, where it is read. Errors: the system's.
+pub(crate) fn has_more_than_stamp(device: &File, size_bytes: u64) -> io::Result<bool> {
+    Ok(data_outside(device, size_bytes, &(STAMP_AT..EDGE_BYTES))?.is_some())
+}
+
+/// What is before and behind the stamp of a device that is this range of a file.
+pub(crate) fn beside_stamp(device: &Range<u64>) -> Vec<Range<u64>> {
+    vec![
+        device.start..device.start + STAMP_AT,
+        device.start + EDGE_BYTES..device.end,
+    ]
 }
 
 /// Whether a device bears the stamp of this identity, and nothing beside it that a run does not leave. Errors: the
@@ -99,5 +148,39 @@ mod tests {
             assert!(!bears(OURS), "{at}");
             device.write_all_at(&byte, at).unwrap();
         }
+    }
+
+    #[test]
+    fn a_device_that_is_being_emptied_says_whose_it_is_all_the_time() {
+        let device = tempfile::tempfile().unwrap();
+        let edge = [7; EDGE_BYTES as usize];
+        device.write_all_at(&edge, 0).unwrap();
+        device.write_all_at(&edge, SIZE - EDGE_BYTES).unwrap();
+        let first_block = || {
+            let mut block = [0; BLOCK_BYTES as usize];
+            device.read_exact_at(&mut block, 0).unwrap();
+            block
+        };
+        let is_proved = || {
+            let bears_signature = first_block() == edge[..BLOCK_BYTES as usize];
+            bears_signature || bears_stamp(&device, SIZE, OURS).unwrap()
+        };
+        stamp(&device, SIZE, OURS).unwrap();
+        for range in zeroed_in_order(SIZE) {
+            for block in range.step_by(BLOCK_BYTES as usize) {
+                assert!(is_proved(), "{block}");
+                device
+                    .write_all_at(&[0; BLOCK_BYTES as usize], block)
+                    .unwrap();
+            }
+        }
+        assert!(bears_stamp(&device, SIZE, OURS).unwrap());
+        assert!(!has_more_than_stamp(&device, SIZE).unwrap());
+        device.write_all_at(&[1], SIZE - 1).unwrap();
+        assert!(has_more_than_stamp(&device, SIZE).unwrap());
+        zero_ends_but_stamp(&device, SIZE, OURS).unwrap();
+        assert!(!has_more_than_stamp(&device, SIZE).unwrap());
+        unstamp(&device, SIZE).unwrap();
+        assert!(!is_stamped(&device).unwrap());
     }
 }

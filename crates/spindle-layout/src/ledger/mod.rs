@@ -423,20 +423,30 @@ fn open_of_dead(path: &Path) -> Result<Option<(File, Replayed)>, LedgerError> {
     Ok(Some((file, replayed)))
 }
 
+/// More than any run notes: each step takes some hundred bytes.
+const BYTES_MAX: u64 = 64 << 20;
+
 /// Reads a ledger. A last line without an end was being written when the run died: its step was never begun.
 fn replay(path: &Path, file: &File) -> Result<Replayed, LedgerError> {
+    let wrong = |source| LedgerError::System {
+        action: "read",
+        path: path.to_owned(),
+        source,
+    };
+    let bytes = file.metadata().map_err(wrong)?.len();
+    if bytes > BYTES_MAX {
+        return Err(LedgerError::Line {
+            path: path.to_owned(),
+            line: 1,
+            reason: format!("the file has {bytes} bytes, and no run notes more than {BYTES_MAX}"),
+        });
+    }
     let mut reader = BufReader::new(file);
     let (mut heading, mut entries, mut next, mut whole_bytes) = (None, Vec::new(), 1, 0);
     let mut text = Vec::new();
     for line in 1.. {
         text.clear();
-        let length = reader
-            .read_until(b'\n', &mut text)
-            .map_err(|source| LedgerError::System {
-                action: "read",
-                path: path.to_owned(),
-                source,
-            })?;
+        let length = reader.read_until(b'\n', &mut text).map_err(wrong)?;
         if length == 0 || !text.ends_with(b"\n") {
             break;
         }

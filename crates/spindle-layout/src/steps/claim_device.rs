@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::make_volume_group::physical_volume_uuid;
 use super::{DeviceName, Site, StepError, Undone, Workshop, new_uuid, wait_until};
-use crate::guard::stamp::{bears_stamp, stamp};
+use crate::guard::stamp::{bears_stamp, stamp, unstamp, zero_ends_but_stamp};
 use crate::guard::{
     Appearance, Content, DeviceState, EDGE_BYTES, Guard, HeldDevice, Permit, Refusal, TakenDevice,
     Want,
@@ -53,6 +53,9 @@ pub struct ClaimedDevice {
     identities: Vec<String>,
     uuid: String,
     file_system_type: Option<String>,
+    /// Its size when it was claimed. Records of older runs have none.
+    #[serde(default)]
+    size_bytes: Option<u64>,
     /// Whether a stamp is put on it, and stays. Records of older runs have none.
     #[serde(default)]
     is_stamped: bool,
@@ -92,6 +95,7 @@ impl ClaimDevice {
             identities: taken.state().identities.clone(),
             uuid: uuid.clone(),
             file_system_type: self.file_system_type.clone(),
+            size_bytes: Some(taken.state().size_bytes),
             is_stamped: true,
         })?;
         if let Err(refusal) = workshop.guard().check_again(&taken, &want) {
@@ -117,10 +121,15 @@ impl ClaimDevice {
 
 /// Removes every signature that libblkid knows, and zeroes both ends.
 fn erase(taken: &TakenDevice, tools: &Tools) -> Result<(), StepError> {
-    // Force: we have the device ourselves.
-    tools.run_on("wipefs", &["--all", "--force", "/dev/stdin"], taken.file())?;
+    wipe_signatures(taken, tools)?;
     zero_ends(taken.file(), 0, taken.state().size_bytes)
         .map_err(|error| StepError::system("zero the ends of", taken.path(), error))
+}
+
+fn wipe_signatures(taken: &TakenDevice, tools: &Tools) -> Result<(), StepError> {
+    // Force: we have the device ourselves.
+    tools.run_on("wipefs", &["--all", "--force", "/dev/stdin"], taken.file())?;
+    Ok(())
 }
 
 /// Zeroes the first and the last MiB of the `size_bytes` that begin at `start_bytes`.
@@ -188,13 +197,27 @@ impl ClaimedDevice {
         if let Some(reason) = self.why_not_ours(site, taken.file(), taken.state(), &content) {
             return Ok(Undone::NotOurs(reason));
         }
-        erase(&taken, &site.tools)?;
-        guard
-            .leave_mark(taken.file(), taken.state())
-            .map_err(|error| StepError::system("mark", &self.path, error))?;
+        self.empty(&guard, &taken, site)?;
         drop(taken);
         forget_partitions(&held, site)?;
         Ok(Undone::Removed)
+    }
+
+    /// Empties what was claimed of a device. One that has grown since has others' data behind that: nothing there is
+    /// touched, and no mark says of the whole that it is Spindle's.
+    fn empty(&self, guard: &Guard<'_>, taken: &TakenDevice, site: &Site) -> Result<(), StepError> {
+        let size_bytes = taken.state().size_bytes;
+        let claimed_bytes = self.size_bytes.unwrap_or(size_bytes).min(size_bytes);
+        zero_ends_but_stamp(taken.file(), claimed_bytes, &self.uuid)
+            .map_err(|error| StepError::system("zero the ends of", &self.path, error))?;
+        let marked = match claimed_bytes == size_bytes {
+            true => {
+                wipe_signatures(taken, &site.tools)?;
+                guard.leave_mark(taken.file(), taken.state())
+            }
+            false => unstamp(taken.file(), claimed_bytes),
+        };
+        marked.map_err(|error| StepError::system("mark", &self.path, error))
     }
 
     /// The very device that was claimed, whatever its path means now; when it has been away since, or the system was

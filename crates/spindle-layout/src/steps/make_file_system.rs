@@ -23,6 +23,14 @@ pub struct MakeFileSystem {
     pub size_bytes: u64,
 }
 
+/// Whatever was read: an experiment is read, and so is a run that is resumed.
+pub(super) fn options_stay_here(spec: &FileSystemSpec) -> Result<(), StepError> {
+    match spec.leads_elsewhere() {
+        Some((key, option)) => Err(StepError::LeadsElsewhere { key, option }),
+        None => Ok(()),
+    }
+}
+
 /// The arguments that Spindle gives a `mkfs`, before the person's own.
 fn own_arguments(type_name: &str, uuid: Option<&str>) -> Vec<String> {
     let Some(kind) = file_system::kind(type_name) else {
@@ -63,6 +71,7 @@ impl MakeFileSystem {
     }
 
     pub(super) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
+        options_stay_here(&self.spec)?;
         let type_name = &self.spec.type_name;
         let uuid = match self.devices.first() {
             Some(first) => workshop.device(first)?.uuid.clone(),

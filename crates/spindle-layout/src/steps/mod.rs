@@ -88,6 +88,16 @@ pub enum StepError {
         /// The system's answer.
         source: io::Error,
     },
+    /// An option of `mkfs` or `mount` leads to a device or file outside of the layout.
+    #[error(
+        "{option:?} of {key} may lead to a device that the layout does not name, and Spindle writes to no other: leave it out"
+    )]
+    LeadsElsewhere {
+        /// `mkfs` or `mount`.
+        key: &'static str,
+        /// The part of its options.
+        option: String,
+    },
     /// There is no room for it.
     #[error("no room for {} in {}: free some, or choose another place or a smaller size", size_needed(*needed_bytes), path.display())]
     NoSpace {

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use serde::{Deserialize, Serialize};
 
+use super::make_file_system::options_stay_here;
 use super::{DeviceName, Site, StepError, Undone, Workshop, wait_until};
 use crate::guard::Appearance;
 use crate::spec::FileSystemSpec;
@@ -83,6 +84,7 @@ impl MountFileSystem {
     }
 
     pub(super) fn mount(&self, site: &Site, device: &Path) -> Result<(), StepError> {
+        options_stay_here(&self.spec)?;
         let mut arguments = vec!["-t", &self.spec.type_name];
         if !self.spec.mount_options.is_empty() {
             arguments.extend(["-o", &self.spec.mount_options]);

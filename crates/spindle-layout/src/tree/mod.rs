@@ -145,6 +145,15 @@ impl GoldenTree {
         self.bytes
     }
 
+    /// Bytes of the files in the directories of its tables and indexes. Errors: the system's.
+    pub fn data_bytes(&self) -> Result<u64, LayoutError> {
+        let mut files = Vec::new();
+        list(&self.directories.data, &mut files)?;
+        list(&self.directories.index, &mut files)?;
+        let bytes = |path: &PathBuf| std::fs::metadata(path).map_or(0, |found| found.len());
+        Ok(files.iter().map(bytes).sum())
+    }
+
     /// The devices of files that an image has on raw devices, by the files' paths there.
     fn nodes(&self, site: &mut TreeSite) -> Result<BTreeMap<PathBuf, DeviceNode>, LayoutError> {
         let mut nodes = BTreeMap::new();

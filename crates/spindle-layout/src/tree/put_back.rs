@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, ioctl_ficlone, mkdirat,
     openat, statat, unlinkat,
 };
-use spindle_io::real::facts;
+use spindle_io::real::{RunPath, facts};
 
 use super::TreeDirectories;
 use super::device_node::DeviceNode;
@@ -23,7 +23,7 @@ use super::grouped_file::{InGroup, text_of};
 use super::removal::remove_entry;
 use crate::block_files::go_on_unless;
 use crate::error::LayoutError;
-use crate::open_directory::{entries, open_within};
+use crate::open_directory::{entries, is_on_mount_of, open_within};
 use crate::place::Place;
 
 /// Files are compared in pieces of this size, and written back in blocks of the other.
@@ -127,8 +127,10 @@ impl PutBack {
     /// Makes the existing directory `to` like `from`.
     fn directory(&mut self, from: &Path, to: &Path) -> Result<(), LayoutError> {
         let open = |path: &Path| {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let opened = rustix::fs::open(path, flags, Mode::empty()).map(File::from);
+            let mut options = OpenOptions::new();
+            let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits() as i32;
+            let way = RunPath::to(path);
+            let opened = way.and_then(|way| way.open(options.read(true), flags));
             opened.map_err(|error| LayoutError::system("open", path, error))
         };
         let (golden, image) = (open(from)?, open(to)?);
@@ -391,7 +393,21 @@ fn say_where(
 fn open_file(directory: &File, name: &CStr, path: &Path) -> Result<File, LayoutError> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = openat(directory, name, flags, Mode::RUSR | Mode::WUSR).map(File::from);
-    opened.map_err(|error| LayoutError::system("open", path, error))
+    let opened = opened.map_err(|error| LayoutError::system("open", path, error))?;
+    not_mounted(opened, directory, path)
+}
+
+/// What was opened in a directory, unless something is mounted there, which the run did not do.
+fn not_mounted(opened: File, directory: &File, path: &Path) -> Result<File, LayoutError> {
+    match is_on_mount_of(&opened, directory) {
+        Ok(true) => Ok(opened),
+        Ok(false) => Err(LayoutError::system(
+            "put back",
+            path,
+            rustix::io::Errno::XDEV,
+        )),
+        Err(error) => Err(LayoutError::system("examine", path, error)),
+    }
 }
 
 fn open_directory(parent: &File, name: &CStr, path: &Path) -> Result<File, LayoutError> {
@@ -400,7 +416,8 @@ fn open_directory(parent: &File, name: &CStr, path: &Path) -> Result<File, Layou
         Err(error) => return Err(LayoutError::system("make the directory", path, error)),
     }
     let opened = open_within(parent, name, OFlags::DIRECTORY);
-    opened.map_err(|error| LayoutError::system("open", path, error))
+    let opened = opened.map_err(|error| LayoutError::system("open", path, error))?;
+    not_mounted(opened, parent, path)
 }
 
 /// Gives a file or directory the owner and the mode of another.

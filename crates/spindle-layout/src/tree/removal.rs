@@ -7,12 +7,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, FileType, OFlags, fstat, statat, unlinkat};
+use rustix::fs::{AtFlags, FileType, OFlags, statat, unlinkat};
 use spindle_io::real::FileError;
 use spindle_system::{SystemTree, processes};
 
 use crate::error::LayoutError;
-use crate::open_directory::{entries, open_within};
+use crate::open_directory::{entries, is_on_mount_of, open_within};
 
 /// How long a server that is being killed may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -27,7 +27,7 @@ pub(crate) fn remove_tree(directory: &File, name: &CStr, path: &Path) -> Result<
         return Ok(status.st_size.unsigned_abs());
     }
     let inner = open_within(directory, name, OFlags::DIRECTORY).map_err(wrong)?;
-    if fstat(&inner).map_err(wrong)?.st_dev != fstat(directory).map_err(wrong)?.st_dev {
+    if !is_on_mount_of(&inner, directory).map_err(wrong)? {
         return Err(wrong(rustix::io::Errno::XDEV));
     }
     let mut bytes = 0;

@@ -176,3 +176,32 @@ fn an_image_that_a_server_still_works_in_is_not_touched() {
     assert!(ended.is_some(), "it was put back beneath the server");
     scene.assert_as_golden();
 }
+
+/// A directory of the same file system may be mounted within, which its device number does not tell.
+#[test]
+fn what_is_mounted_within_a_tree_stays() {
+    if !spindle_harness::is_root_or_skip("what_is_mounted_within_a_tree_stays") {
+        return;
+    }
+    let scene = Scene::new();
+    let theirs = scene.place.path().join("theirs");
+    fs::create_dir(&theirs).unwrap();
+    fs::write(theirs.join("thesis"), "precious").unwrap();
+    let within = scene.at("data/mounted");
+    fs::create_dir(&within).unwrap();
+    let call = |program: &str, words: &[&str]| {
+        let ended = std::process::Command::new(program).args(words).status();
+        assert!(ended.unwrap().success(), "{program} {words:?}");
+    };
+    let at = within.to_str().unwrap();
+    call("mount", &["--bind", theirs.to_str().unwrap(), at]);
+    let put_back = scene.image.restore(Verify::Changed);
+    let top = File::open(scene.place.path()).unwrap();
+    let removed = remove_tree(&top, c"image", &scene.at(""));
+    call("umount", &[at]);
+    assert!(put_back.is_err() && removed.is_err());
+    assert_eq!(
+        fs::read_to_string(theirs.join("thesis")).unwrap(),
+        "precious"
+    );
+}

@@ -23,11 +23,30 @@ pub(super) enum Axis {
     Rows(usize),
 }
 
+/// The least and the greatest value that is drawn. Beyond, steps between marks are no numbers any more, and whoever
+/// draws them does not end. What a run measures lies far within.
+const DRAWN: Range<f64> = 1e-30..1e30;
+
+/// A value that can be drawn.
+fn drawn(value: f64) -> f64 {
+    match value.abs() {
+        _ if value.is_nan() => 0.0,
+        size if size < DRAWN.start => 0.0,
+        size if size > DRAWN.end => DRAWN.end.copysign(value),
+        _ => value,
+    }
+}
+
 impl Axis {
     /// From one value to a greater one.
     pub(super) fn linear(start: f64, end: f64) -> Axis {
-        // Without anything to show, any scale will do.
-        let end = if end > start { end } else { start + 1.0 };
+        let (start, end) = (drawn(start), drawn(end));
+        // Without anything to show, or too little to be told apart, any scale will do.
+        let is_told_apart = end - start > 1e-9 * start.abs().max(end.abs());
+        let end = match is_told_apart {
+            true => end,
+            false => start + start.abs().max(1.0),
+        };
         Axis::Linear(start..end)
     }
 
@@ -38,7 +57,8 @@ impl Axis {
 
     /// From zero, unless the values lie so far apart that only equal factors show them all.
     pub(super) fn for_all(values: impl IntoIterator<Item = f64>) -> Axis {
-        let positive: Vec<f64> = values.into_iter().filter(|value| *value > 0.0).collect();
+        let values = values.into_iter().map(drawn);
+        let positive: Vec<f64> = values.filter(|value| *value > 0.0).collect();
         let least = positive.iter().copied().fold(f64::INFINITY, f64::min);
         let greatest = super::greatest(positive);
         if greatest > least * SPREAD_FOR_LOGARITHM {
@@ -133,6 +153,26 @@ mod tests {
         assert!(!Axis::for_all([1.0, 29.0]).is_logarithmic());
         assert!(!Axis::for_all([0.0, 29.0]).is_logarithmic());
         assert_eq!(Axis::for_all([]).ends(), (0.0, 1.0));
+    }
+
+    #[test]
+    fn numbers_that_nobody_measures_are_drawn_all_the_same() {
+        for values in [
+            [1e-308, 0.0],
+            [1e-308, 5.0],
+            [1e308, 1.0],
+            [f64::INFINITY, f64::NAN],
+            [5e-324, 1e308],
+        ] {
+            let (start, end) = Axis::for_all(values).ends();
+            assert!(
+                start.is_finite() && end.is_finite() && start < end,
+                "{values:?}"
+            );
+            assert!((end - start).is_normal() && end < 1e31, "{values:?}");
+        }
+        let (start, end) = Axis::linear(1e20, 1e20 + 1.0).ends();
+        assert!(end - start > 1e10);
     }
 
     #[test]

@@ -223,7 +223,7 @@ fn compared(
             is_regression: false,
         },
         true => call(&compared.ratio, threshold),
-        false => Call::Refused { differences },
+        false => Call::Refused,
     };
     Ok(Judgement::Compared {
         measure,
@@ -236,6 +236,7 @@ fn compared(
             between_rounds: noise.between_rounds,
             runs_needed: noise.runs_to_find(threshold),
         }),
+        differences,
         call,
     })
 }

@@ -143,8 +143,10 @@ fn case(case: &CaseComparison) -> Case<'_> {
             speed,
             runs,
             noise,
+            differences,
             call,
         } => {
+            told.differences = differences;
             (told.runs, told.noise) = (Some(*runs), *noise);
             told.measure = Some(*measure);
             (told.before, told.now) = (Some(*before), Some(*after));
@@ -158,10 +160,7 @@ fn case(case: &CaseComparison) -> Case<'_> {
                     told.status = "judged";
                     (told.verdict, told.is_regression) = (Some(*verdict), *is_regression);
                 }
-                Call::Refused { differences } => {
-                    told.status = "not_judged";
-                    told.differences = differences;
-                }
+                Call::Refused => told.status = "not_judged",
             }
         }
     }

@@ -97,6 +97,8 @@ pub enum Judgement {
         runs: [usize; 2],
         /// How far runs differ; `None` where each side is a single run.
         noise: Option<Noise>,
+        /// The settings of this layout that differ.
+        differences: Vec<Difference>,
         /// What may be said of it now.
         call: Call,
     },
@@ -130,11 +132,8 @@ pub enum Call {
         /// It is slower, and by more than the threshold.
         is_regression: bool,
     },
-    /// Nothing is called.
-    Refused {
-        /// The settings of this layout that differ; empty when it is the machines or what all cases share.
-        differences: Vec<Difference>,
-    },
+    /// Nothing is called: machines or settings differ.
+    Refused,
 }
 
 /// The outcome of a comparison.
@@ -277,7 +276,7 @@ mod tests {
                 verdict,
                 is_regression,
             } => (verdict, is_regression),
-            Call::Refused { .. } => panic!("nothing forbids a call"),
+            Call::Refused => panic!("nothing forbids a call"),
         }
     }
 
@@ -326,6 +325,7 @@ mod tests {
                     speed,
                     runs: [1, 1],
                     noise: None,
+                    differences: Vec::new(),
                     call: call(&speed, 0.05),
                 },
             }
@@ -336,6 +336,36 @@ mod tests {
             experiments: Vec::new(),
             cases: intervals.iter().map(case).collect(),
             orderings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_layout_that_may_differ_is_told_with_what_differs() {
+        let mut comparison = of_intervals(&[(0.9, 1.1)]);
+        let Judgement::Compared { differences, .. } = &mut comparison.cases[0].judgement else {
+            panic!("it is compared");
+        };
+        differences.push(Difference {
+            setting: "database.size_bytes".to_owned(),
+            before: "1".to_owned(),
+            after: "2".to_owned(),
+            runs: Vec::new(),
+        });
+        let options = Options {
+            threshold: 0.05,
+            across_machines: false,
+            across_settings: true,
+        };
+        let style = crate::table::Style {
+            width: 80,
+            colour: false,
+        };
+        let text = render(&[], &[], &comparison, &options, style);
+        for told in [
+            "Workload and plan agree.\nLayouts of one name differ, see below.\n",
+            "The layout a differs, as was said:\n  database.size_bytes: 1 -> 2\n",
+        ] {
+            assert!(text.contains(told), "{text}");
         }
     }
 

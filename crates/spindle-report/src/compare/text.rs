@@ -42,15 +42,26 @@ pub fn render(
         options.across_machines,
     );
     let experiments = (
-        "The settings of the experiments",
+        "Workload and plan",
         &comparison.experiments,
         options.across_settings,
     );
+    let mut layouts = comparison.cases.iter();
+    let has_differing_layouts = layouts.any(|case| {
+        matches!(&case.judgement, Judgement::Compared { differences, .. } if !differences.is_empty())
+    });
     for (what, differences, is_wanted) in [machines, experiments] {
         text.push_str(&differences_of(what, differences, is_wanted, style));
     }
+    if has_differing_layouts {
+        text.push_str("Layouts of one name differ, see below.\n");
+    }
     text.push_str(&cases(comparison, style));
-    text.push_str(&differing_layouts(comparison, style));
+    text.push_str(&differing_layouts(
+        comparison,
+        options.across_settings,
+        style,
+    ));
     for orderings in &comparison.orderings {
         text.push_str(&side_by_side(orderings, style));
     }
@@ -186,7 +197,7 @@ fn label(case: &CaseComparison, style: Style) -> String {
             "two rounds or more are needed in each run".to_owned()
         }
         Judgement::Compared { call, speed, .. } => match call {
-            Call::Refused { .. } => paint("not called", YELLOW, style),
+            Call::Refused => paint("not called", YELLOW, style),
             Call::Called {
                 is_regression: true,
                 ..
@@ -204,27 +215,27 @@ fn label(case: &CaseComparison, style: Style) -> String {
     }
 }
 
-/// The settings of single layouts that keep them from being called.
-fn differing_layouts(comparison: &RunComparison, style: Style) -> String {
+/// The settings of single layouts that differ; where they are not to, they keep these from being called.
+fn differing_layouts(comparison: &RunComparison, is_wanted: bool, style: Style) -> String {
+    let (differs, colour) = match is_wanted {
+        true => ("differs, as was said", CYAN),
+        false => ("differs", YELLOW),
+    };
     let mut text = String::new();
     let mut seen: Vec<&str> = Vec::new();
     for case in &comparison.cases {
-        let Judgement::Compared {
-            call: Call::Refused { differences },
-            ..
-        } = &case.judgement
-        else {
+        let Judgement::Compared { differences, .. } = &case.judgement else {
             continue;
         };
         if differences.is_empty() || seen.contains(&case.id.layout.as_str()) {
             continue;
         }
         seen.push(&case.id.layout);
-        let title = format!("The layout {} differs:", case.id.layout);
+        let title = format!("The layout {} {differs}:", case.id.layout);
         let _ = writeln!(
             text,
             "{}\n{}",
-            paint(&title, YELLOW, style),
+            paint(&title, colour, style),
             listed(differences)
         );
     }
@@ -321,7 +332,7 @@ fn what_to_do(comparison: &RunComparison, options: &Options) -> &'static str {
         matches!(
             case.judgement,
             Judgement::Compared {
-                call: Call::Refused { .. },
+                call: Call::Refused,
                 ..
             }
         )

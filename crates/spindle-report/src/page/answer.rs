@@ -178,19 +178,25 @@ fn beside_best(speed: RelativeSpeed, measure: Measure) -> String {
     }
 }
 
+/// Shares from here on are told as so many times.
+const PERCENT_TO: f64 = 10.0;
+
 fn share(speed: RelativeSpeed) -> String {
-    let percent = |share: f64| match 100.0 * share {
-        percent if percent >= 1_000.0 => "over 999".to_owned(),
-        percent => format!("{percent:.0}"),
+    let most = speed.ci95.map_or(speed.share, |(_, high)| high);
+    let (write, unit): (fn(f64) -> String, _) = match most.max(speed.share) >= PERCENT_TO {
+        true => (comparison::ratio, "x"),
+        false => (|share| format!("{:.0}", 100.0 * share), "%"),
     };
     match speed.ci95 {
-        Some((low, high)) => format!(
-            "{} % ({}-{})",
-            percent(speed.share),
-            percent(low),
-            percent(high)
-        ),
-        None => format!("{} %", percent(speed.share)),
+        Some((low, high)) => {
+            format!(
+                "{} {unit} ({}-{})",
+                write(speed.share),
+                write(low),
+                write(high)
+            )
+        }
+        None => format!("{} {unit}", write(speed.share)),
     }
 }
 

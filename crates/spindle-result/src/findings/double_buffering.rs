@@ -22,7 +22,8 @@ pub(super) const KIND: Kind = Kind {
     name: "double buffering",
     text: "Blocks are kept in memory twice, in the buffer cache and in the page cache.",
     text_where_layouts_differ: None,
-    remedy: "Read and write past the page cache (caching = \"direct\"), and give its memory to database.buffer_cache.",
+    remedy: "Give the memory of the page cache to database.buffer_cache, and where the database can, read and write past \
+             it (caching = \"direct\").",
     look,
 };
 

@@ -180,6 +180,8 @@ struct Store {
     of_image: Vec<PathBuf>,
     /// Directories of servers made so far.
     server_directories: u32,
+    /// What people are to be told of the databases made.
+    warnings: Vec<String>,
     /// Ends loading.
     interrupted: Arc<AtomicBool>,
 }
@@ -195,6 +197,7 @@ impl Store {
             next_image: 1,
             of_image: Vec::new(),
             server_directories: 0,
+            warnings: Vec::new(),
             interrupted: Arc::clone(interrupted),
         }
     }
@@ -392,6 +395,11 @@ impl Databases {
             self.of_layout.remove(layout);
         }
         failed
+    }
+
+    /// What people are to be told of the databases made; once.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.store.warnings)
     }
 
     fn made(&self, layout: usize) -> &Made {

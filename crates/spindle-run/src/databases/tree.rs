@@ -22,7 +22,8 @@ use crate::restored::DatabaseError;
 use crate::server_files::ServerFiles;
 use spindle_experiment::{Experiment, PutBack, ServerSpec};
 use spindle_system::DeviceNumber;
-use spindle_text::quantity::size;
+use spindle_text::load_file::LoadFile;
+use spindle_text::quantity::{size, size_free};
 
 /// The settings that a database is made with: what takes part in how its files are.
 pub(super) type FileShape = BTreeMap<String, String>;
@@ -130,11 +131,17 @@ impl Recipe for ServerTree {
         let own_bytes = server(self.kind).room(&engine.request).own_bytes;
         let size_bytes = making.experiment().database_of(making.layout).size_bytes;
         check_space(making.golden_place, size_bytes + own_bytes)?;
-        (making.note)(&format!("loading {} of data", size(size_bytes)));
+        let loaded_from = making.experiment().workload.loaded_from();
+        (making.note)(&match names_of(loaded_from) {
+            Some(names) => format!("loading {names}"),
+            None => format!("loading {} of data", size(size_bytes)),
+        });
         let directories = store.make_server_directories(|_| making.golden_place.to_path_buf())?;
         engine.create(&directories)?;
         engine.load(&directories, &store.interrupted)?;
         let golden = GoldenTree::seal(directories, &store.interrupted)?;
+        let warning = other_size(loaded_from, size_bytes, golden.data_bytes()?, own_bytes);
+        store.warnings.extend(warning);
         let shape = self.shape.clone();
         store.golden_trees.push((shape, Arc::clone(&golden)));
         Ok(golden)
@@ -213,5 +220,59 @@ impl Store {
         let directories = TreeDirectories::within(|kind| made[&place(kind)].clone());
         directories.make()?;
         Ok(directories)
+    }
+}
+
+/// What is to be said when the files of `load` make far more or less data than the experiment expects. `found_bytes`
+/// are of tables, indexes and all that the server has in their directories, which takes up to `own_bytes`.
+fn other_size(
+    loaded_from: &[LoadFile],
+    expected_bytes: u64,
+    found_bytes: u64,
+    own_bytes: u64,
+) -> Option<String> {
+    let least_bytes = found_bytes.saturating_sub(own_bytes);
+    let made_bytes = match () {
+        () if least_bytes > 2 * expected_bytes => least_bytes,
+        () if 2 * found_bytes < expected_bytes => found_bytes,
+        () => return None,
+    };
+    Some(format!(
+        "{} made about {} of data, and size is {}: caches, memory and room were reckoned by that. Set database.size \
+         (with try: --size) to what is loaded",
+        names_of(loaded_from)?,
+        size_free(made_bytes),
+        size(expected_bytes)
+    ))
+}
+
+/// The files of `load`, if there are any.
+fn names_of(loaded_from: &[LoadFile]) -> Option<String> {
+    let names: Vec<&str> = loaded_from.iter().map(LoadFile::name).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use spindle_text::load_file::TextFile;
+
+    use super::*;
+
+    #[test]
+    fn a_load_of_another_size_is_told() {
+        let files = [LoadFile::Text(TextFile {
+            name: "schema.sql".to_owned(),
+            weight: 1,
+            text: String::new(),
+        })];
+        let told = |files, found_mib: u64| other_size(files, 256 << 20, found_mib << 20, 100 << 20);
+        for about_right in [128, 256, 612] {
+            assert_eq!(told(&files[..], about_right), None);
+        }
+        let more = told(&files[..], 700).unwrap();
+        assert!(more.starts_with("schema.sql made about 600 MiB of data, and size is 256 MiB"));
+        let less = told(&files[..], 8).unwrap();
+        assert!(less.contains("about 8 MiB"), "{less}");
+        assert_eq!(told(&[], 8), None, "Spindle loads what size says");
     }
 }

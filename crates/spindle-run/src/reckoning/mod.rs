@@ -28,6 +28,9 @@ pub use time::{Time, trials_of};
 use room::Rooms;
 use spindle_text::quantity::{size_free, size_needed};
 
+/// A column that is wider than this is not filled up with blanks.
+const WIDEST: usize = 1_000;
+
 /// What is reckoned from.
 #[derive(Clone, Copy)]
 pub struct Seen<'a> {
@@ -136,7 +139,7 @@ impl Reckoning {
         let table: Vec<&[String; 4]> = std::iter::once(&head).chain(&rows).collect();
         let width = |column: usize| {
             let cells = table.iter().map(|row| row[column].chars().count());
-            cells.max().unwrap_or(0)
+            cells.max().unwrap_or(0).min(WIDEST)
         };
         let [place, needs, free] = [0, 1, 2].map(width);
         let line = |row: &&[String; 4]| {

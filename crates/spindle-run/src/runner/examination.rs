@@ -187,9 +187,7 @@ impl Runner {
         match supervisor::own_cost(&task, &self.interrupted) {
             Ok(own_cost) => self.note(Event::OwnCost { own_cost }),
             Err(TrialError::Interrupted) => Err(RunError::Interrupted),
-            Err(TrialError::Failed(reason)) => {
-                self.warn(format!("what Spindle itself costs is not known: {reason}"))
-            }
+            Err(error) => self.warn(format!("what Spindle itself costs is not known: {error}")),
         }
     }
 }

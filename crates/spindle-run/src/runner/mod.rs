@@ -392,8 +392,11 @@ impl Runner {
         let skipped = failed
             .into_iter()
             .try_for_each(|(layout, reason)| self.skip(layout, reason));
+        let mut warnings = databases.take_warnings().into_iter();
+        let warned = warnings.try_for_each(|warning| self.warn(warning));
         let run = noted
             .and(skipped)
+            .and(warned)
             .and_then(|()| self.run_rounds(&mut databases, targets, budget));
         for leftover in databases.remove() {
             self.warn(leftover)?;
@@ -427,8 +430,7 @@ impl Runner {
             if schedule::maxima_left(&self.state).is_empty() {
                 self.fix_rates()?;
             }
-            let left = schedule::trials_left(&self.state);
-            self.listener.hear(Said::TrialsLeft(left));
+            self.say_what_is_left();
             if let Some(turn_ms) = self.state.experiment.plan.interleave_ms {
                 self.run_by_turns(&round, turn_ms, databases, targets, budget)?;
                 continue;
@@ -436,8 +438,16 @@ impl Runner {
             for planned in round {
                 self.check_interrupted()?;
                 self.run_trial(planned, databases, targets, budget)?;
+                self.say_what_is_left();
             }
         }
+    }
+
+    fn say_what_is_left(&mut self) {
+        self.listener.hear(Said::TrialsLeft {
+            trials: schedule::trials_left(&self.state),
+            each: schedule::trial_time(&self.state),
+        });
     }
 }
 

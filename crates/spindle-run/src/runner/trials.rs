@@ -46,6 +46,11 @@ pub(super) struct Prepared {
     pub task: Task,
 }
 
+/// The tries that a trial has; true for the last.
+pub(super) fn tries() -> impl Iterator<Item = bool> {
+    (1..=TRIES_MAX).map(|number| number == TRIES_MAX)
+}
+
 impl Runner {
     /// Puts a case's database back to its loaded state; `None` when that failed its trial.
     pub(super) fn put_back(
@@ -79,8 +84,7 @@ impl Runner {
         targets: &LayoutTargets,
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
-        let began = Instant::now();
-        let (layout, load) = planned.case;
+        let (_, load) = planned.case;
         let slowest_per_s = self.state.slowest_per_s(load.clients);
         if load
             .rate
@@ -92,9 +96,26 @@ impl Runner {
             );
             return self.trial_failed(planned.case, planned.round, reason);
         }
-        let Some(prepared) = self.prepare(planned, databases, targets)? else {
-            return Ok(());
-        };
+        for is_last_try in tries() {
+            let began = Instant::now();
+            let Some(prepared) = self.prepare(planned, databases, targets)? else {
+                return Ok(());
+            };
+            let outcome = self.measure(&prepared, budget);
+            if !is_last_try && self.must_try_again(planned, &outcome, databases, targets)? {
+                continue;
+            }
+            return self.conclude(prepared, outcome, began.elapsed(), databases, targets);
+        }
+        Ok(())
+    }
+
+    fn measure(
+        &mut self,
+        prepared: &Prepared,
+        budget: Option<&MemoryBudget>,
+    ) -> Result<TrialOutcome, TrialError> {
+        let (layout, _) = prepared.planned.case;
         let bounds = Bounds {
             memory: budget,
             io: self.limits.get(&layout).map(|limit| &limit.io),
@@ -104,10 +125,35 @@ impl Runner {
         let outcome = supervisor::run(&prepared.task, bounds, &self.interrupted, |heard| {
             listener.hear(Said::TrialGoesOn(heard));
         });
-        let outcome = self
-            .agents
-            .end(watched, &prepared.task, outcome, &self.interrupted);
-        self.conclude(prepared, outcome, began.elapsed(), databases, targets)
+        self.agents
+            .end(watched, &prepared.task, outcome, &self.interrupted)
+    }
+
+    /// Whether a trial ended for a reason that another try may not meet; that is noted then, and the database made
+    /// ready to be put back.
+    pub(super) fn must_try_again<T>(
+        &mut self,
+        planned: Planned,
+        outcome: &Result<T, TrialError>,
+        databases: &mut Databases,
+        targets: &LayoutTargets,
+    ) -> Result<bool, RunError> {
+        let Some(error) = outcome.as_ref().err().filter(|error| error.may_pass()) else {
+            return Ok(false);
+        };
+        let (layout, load) = planned.case;
+        let reason = error.to_string();
+        self.listener.hear(Said::TrialSetAside {
+            reason: &reason,
+            is_tried_again: true,
+        });
+        databases.written(layout, None);
+        targets.check_devices()?;
+        let name = &self.state.experiment.layouts[layout].name;
+        let round = planned.round;
+        let text = format!("{name}, {load}, round {round} was measured again: {reason}");
+        self.note(Event::Warning { text })?;
+        Ok(true)
     }
 
     /// Puts a case's database back and waits until its devices are at rest; `None` when that failed its trial.
@@ -184,7 +230,7 @@ impl Runner {
                 self.trial_finished(case, finished, prepared.task.sample_ms)
             }
             Err(TrialError::Interrupted) => Err(RunError::Interrupted),
-            Err(TrialError::Failed(error)) => {
+            Err(error) => {
                 databases.written(layout, None);
                 self.trial_failed(case, round, error.to_string())?;
                 Ok(targets.check_devices()?)
@@ -274,7 +320,8 @@ impl Runner {
             }
         });
         self.check_interrupted()?;
-        if let Some(note) = self.quiet.note() {
+        // What lies in memory alone has nothing to wait for, and learns nothing.
+        if let Some(note) = waited.as_ref().and_then(|_| self.quiet.note()) {
             self.say(&note);
         }
         Ok(waited)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use spindle_system::memory::MemoryBudget;
 
-use super::trials::Prepared;
+use super::trials::{Prepared, tries};
 use super::{RunError, Runner};
 use crate::databases::Databases;
 use crate::layout_targets::LayoutTargets;
@@ -64,25 +64,30 @@ impl Runner {
         targets: &LayoutTargets,
         budget: Option<&MemoryBudget>,
     ) -> Result<Option<Underway>, RunError> {
-        let began = Instant::now();
-        let Some(prepared) = self.prepare(planned, databases, targets)? else {
-            return Ok(None);
-        };
-        let (layout, _) = planned.case;
-        let bounds = Bounds {
-            memory: budget,
-            io: self.limits.get(&layout).map(|limit| &limit.io),
-        };
-        let listener = &mut self.listener;
-        let hear = |heard: &Progress| listener.hear(Said::TrialGoesOn(heard));
-        match TrialByTurns::start(&prepared.task, bounds, &self.interrupted, hear) {
-            Ok(trial) => Ok(Some(Underway { prepared, trial })),
-            Err(error) => {
-                let failed: Result<TrialOutcome, TrialError> = Err(error);
-                self.conclude(prepared, failed, began.elapsed(), databases, targets)?;
-                Ok(None)
+        for is_last_try in tries() {
+            let began = Instant::now();
+            let Some(prepared) = self.prepare(planned, databases, targets)? else {
+                return Ok(None);
+            };
+            let (layout, _) = planned.case;
+            let bounds = Bounds {
+                memory: budget,
+                io: self.limits.get(&layout).map(|limit| &limit.io),
+            };
+            let listener = &mut self.listener;
+            let hear = |heard: &Progress| listener.hear(Said::TrialGoesOn(heard));
+            let started = TrialByTurns::start(&prepared.task, bounds, &self.interrupted, hear);
+            if !is_last_try && self.must_try_again(planned, &started, databases, targets)? {
+                continue;
             }
+            let failed: Result<TrialOutcome, TrialError> = match started {
+                Ok(trial) => return Ok(Some(Underway { prepared, trial })),
+                Err(error) => Err(error),
+            };
+            self.conclude(prepared, failed, began.elapsed(), databases, targets)?;
+            break;
         }
+        Ok(None)
     }
 
     /// Lets each have a turn, in random order. One that fails takes part no longer.

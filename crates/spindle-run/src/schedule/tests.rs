@@ -255,8 +255,27 @@ fn a_plan_with_a_time_ends_with_it() {
 fn before_the_first_trial_ends_the_rest_of_it_is_reckoned_with() {
     let plan = "[database]\nsize = \"256MiB\"\n[plan]\nrounds = \"auto\"\ntime = \"60s\"\n\
                 warmup = \"300ms\"\nmeasure = \"1200ms\"\n";
-    let left = trials_left(&state(plan, &["a", "b", "c"]));
-    assert!((12..=24).contains(&left), "{left}");
+    let mut state = state(plan, &["a", "b", "c"]);
+    let left = trials_left(&state);
+    assert!(
+        (12..=24).contains(&left) && left.is_multiple_of(3),
+        "whole rounds: {left}"
+    );
+    let reckoned = trial_time(&state);
+    let first = next_round(&state)[0];
+    let mut trial = sample::trial(first.round, 100.0);
+    trial.conditions.times = Some(TrialTimes {
+        whole_ms: 9_000,
+        ..TrialTimes::default()
+    });
+    add(&mut state, first, trial);
+    assert!(reckoned < Duration::from_secs(5), "{reckoned:?}");
+    assert_eq!(trial_time(&state), Duration::from_secs(9));
+    assert_eq!(
+        trials_left(&state),
+        8,
+        "what a trial really takes counts at once"
+    );
 }
 
 /// Three rounds are measured however long they take, and no more are announced.

@@ -60,6 +60,7 @@ impl Measurement<'_> {
         }
         say(&Report::Progress(Progress {
             measuring: false,
+            all_at_work: self.load.are_all_at_work(),
             tpm: step.rate_per_s * 60.0,
             tpm_now: step.rate_per_s * 60.0,
             waits: Vec::new(),

@@ -497,10 +497,13 @@ impl Measurement<'_> {
             };
             let done = io_limit::held_to_account(done, charged);
             if let Some(exceeded) = limited.rates.exceeded(&done, time) {
-                return Err(EngineError::from(format!(
-                    "the limit was not held: device {device} did {exceeded}. Either another \
+                return Err(EngineError::new(
+                    ErrorKind::Disturbed,
+                    format!(
+                        "the limit was not held: device {device} did {exceeded}. Either another \
                      process wrote for it (the kernel flusher, a file system journal), or another program used the device"
-                )));
+                    ),
+                ));
             }
         }
         Ok(())

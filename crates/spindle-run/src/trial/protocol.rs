@@ -187,6 +187,8 @@ pub enum Report {
 pub struct Progress {
     /// Warm-up is over.
     pub measuring: bool,
+    /// Each client of this process has committed, and has all the memory that it needs.
+    pub all_at_work: bool,
     /// Transactions per minute since the phase began.
     pub tpm: f64,
     /// Transactions per minute since the last report.

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use serde::Serialize;
-use spindle_engines::EngineError;
 use spindle_engines::sql::server;
+use spindle_engines::{EngineError, ErrorKind};
 
 use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
@@ -29,6 +29,11 @@ pub const WORKER_COMMAND: &str = "trial-worker";
 const BOOKKEEPING_BYTES: u64 = 2 << 20;
 /// What a client allocates until it is at work, at most, bytes: its thread and its session.
 const CLIENT_BYTES: u64 = 128 << 10;
+/// What the kernel holds for the I/O of a client or a writer, at most, bytes: a worker of io_uring with its stack, and
+/// requests under way. It counts against the limit.
+const KERNEL_BYTES: u64 = 32 << 10;
+/// At most this many clients have I/O under way.
+const CLIENTS_IN_KERNEL: u32 = 64;
 /// A row lock: its entry in a hash table that may be half empty, and in the transaction's list.
 const ROW_LOCK_BYTES: u64 = 192;
 /// Rows, each of a block at most, that a session has copies of at once: two on the way to an earlier version, two in
@@ -39,13 +44,40 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const DEVICES_WAIT_MAX: Duration = Duration::from_millis(50);
 const DEVICES_LOOK: Duration = Duration::from_micros(500);
 
+/// Page cache that is left when the kernel has killed a process for its memory: where it is more, the kernel could have
+/// taken it back, but for what was being read or written just then.
+const PAGE_CACHE_LEFT_BYTES: u64 = 512 << 10;
+
 /// Why there is no outcome.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum TrialError {
     /// The trial broke off; others may go on.
+    #[error("{0}")]
     Failed(EngineError),
+    /// The kernel killed the process, as it could take back none of its page cache at that moment. Another try may do.
+    #[error(
+        "the kernel killed the database to free memory, as {} KiB of page cache were in use for I/O: set \
+         database.memory higher, or read_ahead_kb of the devices lower (/sys/block/*/queue)",
+        .page_cache_bytes / 1024
+    )]
+    PageCacheInUse {
+        /// What the page cache held.
+        page_cache_bytes: u64,
+    },
     /// The person wants the run to stop.
+    #[error("interrupted")]
     Interrupted,
+}
+
+impl TrialError {
+    /// Whether the trial broke off for what the machine did at that moment, so that another try may do.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            TrialError::Failed(error) => error.kind() == ErrorKind::Disturbed,
+            TrialError::PageCacheInUse { .. } => true,
+            TrialError::Interrupted => false,
+        }
+    }
 }
 
 /// What a process is held to from before its first I/O.
@@ -63,6 +95,26 @@ struct Worker {
     // Dropped after the process is gone: a group with processes cannot be removed.
     io_group: Option<IoGroup>,
     group: Option<MemoryGroup>,
+}
+
+impl Worker {
+    fn memory(&self) -> MemoryUsage {
+        let usage = self.group.as_ref().and_then(|group| group.usage().ok());
+        usage.unwrap_or_default()
+    }
+
+    /// Fails when the kernel has killed a server of the worker's, or a session of one, which may have come back.
+    fn lost_no_server(&self) -> Result<(), TrialError> {
+        match self.memory().out_of_memory_kills {
+            Some(1..) => Err(TrialError::Failed(
+                "the memory budget was too small for the database and its sessions, and the kernel killed a process of \
+                 the server: set database.memory higher, or what a session may take lower"
+                    .to_owned()
+                    .into(),
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Drop for Worker {
@@ -106,7 +158,7 @@ fn attend(
             send(worker, &Word::Begin)
         }
         Report::Progress(heard) => {
-            if !std::mem::replace(at_work, true) {
+            if heard.all_at_work && !std::mem::replace(at_work, true) {
                 // The clients have what they need: what they did not take shall not be page cache.
                 limit_memory(worker, task, 0)?;
             }
@@ -182,8 +234,7 @@ impl TrialByTurns {
                 Report::AtRest => Ok(Some(())),
                 other => attend(worker, task, at_work, other, &mut progress).map(|()| None),
             })?;
-        let stopped = stand_still(&mut self.conversation.worker);
-        stopped.map_err(TrialError::Failed)?;
+        stand_still(&mut self.conversation.worker)?;
         wait_for_devices(&self.task.devices);
         Ok(())
     }
@@ -204,20 +255,20 @@ fn signal(worker: &Worker, signal: Signal) -> Result<(), EngineError> {
 }
 
 /// Stops the process of a trial, and returns when none of its threads runs.
-fn stand_still(worker: &mut Worker) -> Result<(), EngineError> {
-    signal(worker, Signal::STOP)?;
+fn stand_still(worker: &mut Worker) -> Result<(), TrialError> {
+    signal(worker, Signal::STOP).map_err(TrialError::Failed)?;
     // Not reaped: that is for whoever started it.
     let either = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     let status = rustix::process::waitid(WaitId::Pid(process_id(worker)), either);
     let status = status.map_err(|error| {
-        EngineError::failed(
+        TrialError::Failed(EngineError::failed(
             "waiting until a process has halted",
             std::io::Error::from(error),
-        )
+        ))
     })?;
     match status.is_some_and(|status| status.stopped()) {
         true => Ok(()),
-        false => Err(ended(worker).into()),
+        false => Err(ended(worker)),
     }
 }
 
@@ -320,7 +371,7 @@ impl Conversation {
             let line = match self.reports.recv_timeout(LOOK_EVERY) {
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(TrialError::Failed(ended(&mut self.worker).into()));
+                    return Err(ended(&mut self.worker));
                 }
                 Ok(line) => line,
             };
@@ -329,8 +380,11 @@ impl Conversation {
                 .and_then(|report| hear(&mut self.worker, report));
             match heard {
                 Ok(None) => {}
-                Ok(Some(answer)) => return Ok(answer),
-                Err(reason) => return Err(TrialError::Failed(reason)),
+                Ok(Some(answer)) => return self.worker.lost_no_server().map(|()| answer),
+                Err(reason) => {
+                    self.worker.lost_no_server()?;
+                    return Err(TrialError::Failed(reason));
+                }
             }
         }
     }
@@ -399,7 +453,10 @@ fn limit_memory(worker: &Worker, task: &Task, to_come_bytes: u64) -> Result<(), 
             let query_bytes = kernel
                 .spec
                 .query_bytes(task.workload.query_processes(task.clients));
-            let to_come_bytes = to_come_bytes + transaction_bytes + query_bytes + BOOKKEEPING_BYTES;
+            let in_kernel = task.clients.min(CLIENTS_IN_KERNEL) + kernel.spec.instance.writers;
+            let kernel_bytes = u64::from(in_kernel) * KERNEL_BYTES;
+            let to_come_bytes =
+                to_come_bytes + transaction_bytes + query_bytes + kernel_bytes + BOOKKEEPING_BYTES;
             own_bytes(&usage) + to_come_bytes + page_cache_bytes
         }
         // A server takes its buffer cache when it needs it, and its sessions' memory with them: the limit is the same
@@ -427,20 +484,29 @@ fn own_bytes(usage: &MemoryUsage) -> u64 {
     usage.total_bytes.saturating_sub(usage.file_bytes)
 }
 
-fn ended(worker: &mut Worker) -> String {
+fn ended(worker: &mut Worker) -> TrialError {
     let status = match worker.child.wait() {
         Ok(status) => status.to_string(),
         Err(error) => error.to_string(),
     };
-    let usage = worker.group.as_ref().and_then(|group| group.usage().ok());
-    match usage.and_then(|usage| usage.out_of_memory_kills) {
-        Some(1..) => {
-            "the memory budget was too small for the database itself, and the kernel killed it: \
-                      set database.memory higher"
-                .to_string()
-        }
-        _ => format!("the process of the trial ended without a result ({status})"),
-    }
+    killed_for_memory(&worker.memory()).unwrap_or_else(|| {
+        let reason = format!("the process of the trial ended without a result ({status})");
+        TrialError::Failed(reason.into())
+    })
+}
+
+/// Why the kernel killed a process, judged by what its group still holds; `None` if it did not.
+fn killed_for_memory(left: &MemoryUsage) -> Option<TrialError> {
+    left.out_of_memory_kills.filter(|&kills| kills > 0)?;
+    Some(match left.file_bytes {
+        page_cache_bytes @ PAGE_CACHE_LEFT_BYTES.. => TrialError::PageCacheInUse { page_cache_bytes },
+        _ => TrialError::Failed(
+            "the memory budget was too small for the database itself, and the kernel killed it: set database.memory \
+             higher"
+                .to_owned()
+                .into(),
+        ),
+    })
 }
 
 #[cfg(test)]
@@ -457,5 +523,26 @@ mod tests {
             ..MemoryUsage::default()
         };
         assert_eq!(own_bytes(&usage), 7 << 20);
+    }
+
+    #[test]
+    fn a_kill_that_left_page_cache_is_not_blamed_on_the_budget() {
+        let left = |file_bytes, kills| MemoryUsage {
+            file_bytes,
+            out_of_memory_kills: Some(kills),
+            ..MemoryUsage::default()
+        };
+        let reason = |left| killed_for_memory(&left).map(|error| error.to_string());
+        assert_eq!(reason(left(4 << 20, 0)), None);
+        let too_small = reason(left(100 << 10, 1)).unwrap();
+        assert!(
+            too_small.contains("the memory budget was too small"),
+            "{too_small}"
+        );
+        let in_use = reason(left(1536 << 10, 1)).unwrap();
+        assert!(
+            in_use.contains("1536 KiB of page cache were in use for I/O"),
+            "{in_use}"
+        );
     }
 }

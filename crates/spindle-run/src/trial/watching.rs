@@ -193,6 +193,7 @@ impl Measurement<'_> {
         watching.last = tick;
         say(&Report::Progress(Progress {
             measuring: watching.measuring,
+            all_at_work: self.load.are_all_at_work(),
             tpm: 60.0 * per_second(&watching.first),
             tpm_now: tps * 60.0,
             waits: waits_between(

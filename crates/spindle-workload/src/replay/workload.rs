@@ -105,8 +105,8 @@ impl Kind for ReplaySettings {
         true
     }
 
-    fn dumps(&self) -> Vec<&Dump> {
-        own_data::dumps(&self.load)
+    fn loaded_from(&self) -> &[LoadFile] {
+        &self.load
     }
 
     fn recorded_rate_per_s(&self) -> Option<f64> {

@@ -1,6 +1,7 @@
 //! Statements that do not stay within what is put back before each trial. Some work in the load and are missed by every
 //! trial; others would stay on a server that is not Spindle's.
 
+use super::places::{MODIFIERS, changes_elsewhere, leaves_schema};
 use crate::sql::{Dialect, Ours};
 
 const TABLESPACE: &str = "a tablespace lies outside of the files that are put back before each trial: leave it out; \
@@ -20,27 +21,12 @@ const OF_DATABASE: &str = "this belongs to the whole database, which is not Spin
                            databases (restore = \"copy\"), or leave the statement out";
 const FORGETS: &str = "this drops the prepared statements that a script is carried out with: name what is to be reset, as in reset all";
 const COPIES: &str = "rows of COPY do not go the way of answers, and pgbench does not take them either: write insert or select";
+const LEAVES: &str =
+    "later statements would work outside of Spindle's schema, or as another user: leave it out";
 const NAMED: &str = "the name says where it is, and that is not Spindle's: write the name alone";
 
 /// What makes, changes and drops things.
 const DEFINES: [&str; 4] = ["create", "alter", "drop", "rename"];
-/// Words between these and what is made.
-const MODIFIERS: [&str; 14] = [
-    "or",
-    "replace",
-    "temp",
-    "temporary",
-    "unique",
-    "unlogged",
-    "materialized",
-    "if",
-    "not",
-    "exists",
-    "concurrently",
-    "only",
-    "ignore",
-    "low_priority",
-];
 /// What belongs to no schema.
 const DATABASE_WIDE: [&str; 10] = [
     "schema",
@@ -69,8 +55,8 @@ pub(super) fn reason(sql: &str, dialect: Dialect, ours: Ours) -> Option<&'static
     never(&words, dialect).or_else(|| match (dialect, ours) {
         (Dialect::MariaDb, Ours::Server) => is_in_memory(&words).then_some(IN_MEMORY),
         (_, Ours::Server) | (Dialect::Sqlite, _) => None,
-        (Dialect::Postgres, _) => beyond_postgres(&words, ours),
-        (Dialect::MariaDb, _) => beyond_mariadb(&words),
+        (Dialect::Postgres, _) => beyond_postgres(sql, &words, ours),
+        (Dialect::MariaDb, _) => beyond_mariadb(sql, &words),
     })
 }
 
@@ -155,7 +141,7 @@ fn never_in_sqlite(words: &[&str]) -> Option<&'static str> {
     }
 }
 
-fn beyond_postgres(words: &[&str], ours: Ours) -> Option<&'static str> {
+fn beyond_postgres(sql: &str, words: &[&str], ours: Ours) -> Option<&'static str> {
     if words.iter().any(|word| SLOTS.contains(word)) {
         return Some(SLOT);
     }
@@ -181,7 +167,11 @@ fn beyond_postgres(words: &[&str], ours: Ours) -> Option<&'static str> {
     let of_database = match words {
         ["create" | "alter" | "drop", "foreign", "data", ..]
         | ["create" | "alter" | "drop", "access", "method", ..]
-        | ["create" | "alter" | "drop", "user", "mapping", ..] => true,
+        | ["create" | "alter" | "drop", "user", "mapping", ..]
+        | ["alter", "default", "privileges", ..] => true,
+        // A file of the server is written.
+        ["copy", more @ ..] if more.contains(&"to") && !more.contains(&"stdout") => true,
+        ["alter", more @ ..] if more.windows(2).any(|pair| pair == ["set", "schema"]) => true,
         [first, more @ ..] if DEFINES.contains(first) => {
             let what = more.iter().find(|word| !MODIFIERS.contains(word));
             what.is_some_and(|what| DATABASE_WIDE.contains(what))
@@ -190,11 +180,12 @@ fn beyond_postgres(words: &[&str], ours: Ours) -> Option<&'static str> {
     };
     match of_database {
         true => Some(OF_DATABASE),
-        false => names_a_place(words).then_some(NAMED),
+        false if leaves_schema(sql, Dialect::Postgres) => Some(LEAVES),
+        false => changes_elsewhere(sql, Dialect::Postgres).then_some(NAMED),
     }
 }
 
-fn beyond_mariadb(words: &[&str]) -> Option<&'static str> {
+fn beyond_mariadb(sql: &str, words: &[&str]) -> Option<&'static str> {
     match words {
         ["create" | "alter" | "drop" | "rename", more @ ..] => {
             let what = more.iter().find(|word| !MODIFIERS.contains(word));
@@ -207,44 +198,15 @@ fn beyond_mariadb(words: &[&str]) -> Option<&'static str> {
         }
         [
             "use" | "grant" | "revoke" | "install" | "uninstall" | "flush" | "reset" | "purge"
-            | "shutdown",
+            | "shutdown" | "kill",
             ..,
-        ] => {
+        ]
+        | ["set", "password" | "role" | "default", ..] => {
             return Some(OF_SERVER);
         }
         _ => {}
     }
-    names_a_place(words).then_some(NAMED)
-}
-
-/// Whether the name of what is made or changed says in which schema or database that is.
-fn names_a_place(words: &[&str]) -> bool {
-    let behind = |word: &str| {
-        let place = words.iter().position(|it| *it == word);
-        place.is_some_and(|place| first_names_a_place(&words[place + 1..]))
-    };
-    match words {
-        ["insert" | "replace" | "merge", ..] => behind("into"),
-        ["delete", ..] => behind("from"),
-        ["update" | "truncate", more @ ..] => first_names_a_place(more),
-        ["create" | "alter" | "drop", more @ ..] => {
-            let kind = more.iter().position(|word| !MODIFIERS.contains(word));
-            let Some(kind) = kind else {
-                return false;
-            };
-            let is_on_table = ["index", "trigger", "rule", "policy"].contains(&more[kind]);
-            first_names_a_place(&more[kind + 1..]) || (is_on_table && behind("on"))
-        }
-        _ => false,
-    }
-}
-
-fn first_names_a_place(words: &[&str]) -> bool {
-    let mut names = words
-        .iter()
-        .filter(|word| !MODIFIERS.contains(word) && **word != "table");
-    let name = names.next();
-    name.is_some_and(|name| name.contains('.') && !name.starts_with("pg_temp"))
+    changes_elsewhere(sql, Dialect::MariaDb).then_some(NAMED)
 }
 
 /// The words of a statement, in small letters and without those in texts; a name in parts is one.

@@ -13,6 +13,7 @@ mod lexer;
 mod makes;
 mod mistake;
 pub(crate) mod own_data;
+mod places;
 mod program;
 mod random;
 mod scanner;

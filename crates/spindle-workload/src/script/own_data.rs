@@ -103,15 +103,6 @@ impl OwnData {
     }
 }
 
-/// The dumps among files.
-pub(crate) fn dumps(load: &[LoadFile]) -> Vec<&Dump> {
-    let dumps = load.iter().filter_map(|file| match file {
-        LoadFile::Dump(dump) => Some(dump),
-        LoadFile::Text(_) => None,
-    });
-    dumps.collect()
-}
-
 /// The database whose tools restore a dump.
 fn dialect_of(form: DumpForm) -> (Dialect, &'static str) {
     match form {

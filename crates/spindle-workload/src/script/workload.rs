@@ -105,8 +105,8 @@ impl Kind for ScriptSettings {
         true
     }
 
-    fn dumps(&self) -> Vec<&Dump> {
-        own_data::dumps(&self.load)
+    fn loaded_from(&self) -> &[LoadFile] {
+        &self.load
     }
 
     fn check(&self, made_for: &MadeFor) -> Result<(), Refusal> {

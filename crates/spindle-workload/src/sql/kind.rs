@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use spindle_text::load_file::Dump;
+use spindle_text::load_file::LoadFile;
 use spindle_text::section::Refusal;
 
 use super::SqlWorkload;
@@ -138,9 +138,9 @@ pub trait Kind {
         clients
     }
 
-    /// Dumps that it is loaded from; the key that names them is `load`.
-    fn dumps(&self) -> Vec<&Dump> {
-        Vec::new()
+    /// Files that make its tables and fill them; the key that names them is `load`.
+    fn loaded_from(&self) -> &[LoadFile] {
+        &[]
     }
 
     /// The key by which it asks for procedures of the database, if it does.

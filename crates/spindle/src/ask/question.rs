@@ -31,7 +31,7 @@ const SLOT_MIN_MS: u64 = 1_300;
 /// besides (docs/decisions/0054-deciding-sooner.md).
 const SLOT_MAX_MS: (u64, u64) = (3_000, 26_000);
 /// The most rounds.
-const ROUNDS_MAX: u32 = 100;
+pub const ROUNDS_MAX: u32 = 100;
 /// Data of a unit of TPC-B's scale, and of a warehouse of TPC-C, about.
 const TPCB_UNIT_BYTES: u64 = 16 * MIB;
 const WAREHOUSE_BYTES: u64 = 100 * MIB;
@@ -251,8 +251,10 @@ impl Question {
         let slot_ms =
             |rounds: u64| (trials_ms / (rounds * cases.max(1))).saturating_sub(overhead_ms);
         let six = slot_ms(u64::from(ROUNDS_MIN));
+        // Time that the most rounds would leave unused goes into longer ones.
+        let longest_ms = slot_ms(u64::from(ROUNDS_MAX)).max(of(SLOT_MAX_MS));
         let slot_ms = if six >= SLOT_MIN_MS { six } else { slot_ms(3) };
-        let slot_ms = slot_ms.clamp(SLOT_MIN_MS, of(SLOT_MAX_MS));
+        let slot_ms = slot_ms.clamp(SLOT_MIN_MS, longest_ms);
         let rounded = |ms: u64| match ms {
             ms if ms >= 2_000 => ms / 1_000 * 1_000,
             ms => (ms / 100 * 100).max(300),
@@ -533,7 +535,8 @@ mod tests {
             asked.times_ms(2)
         };
         assert_eq!(times_ms(Engine::Kernel, 120_000), (700, 2_000));
-        assert_eq!(times_ms(Engine::Kernel, 3_600_000), (700, 2_000));
+        assert_eq!(times_ms(Engine::Kernel, 600_000), (700, 2_000));
+        assert_eq!(times_ms(Engine::Kernel, 3_600_000), (3_000, 11_000));
         // A server takes longer to start than a short trial lasts.
         let server = Engine::Server(ServerKind::Postgres);
         assert!(times_ms(server, 3_600_000) > times_ms(server, 120_000));

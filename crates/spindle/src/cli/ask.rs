@@ -11,7 +11,7 @@ use spindle_text::quantity::{about_time, parse_duration_ms, parse_size};
 use super::{Show, Watch, fail, run, wrong_experiment};
 use crate::ask::engines::engine_of;
 use crate::ask::error::AskError;
-use crate::ask::question::{Question, SIZE_BYTES, found_percent};
+use crate::ask::question::{Question, ROUNDS_MAX, SIZE_BYTES, found_percent};
 use crate::{plan, say};
 use spindle_experiment::{Changes, Engine, Experiment};
 use spindle_run::examine::refused_combinations;
@@ -22,6 +22,8 @@ use spindle_text::paragraph::wrapped;
 const NO_FILE: &str = "try.toml";
 /// More candidates than this are not named one by one before a run.
 const NAMES_MAX: usize = 6;
+/// More time than the usual one, which settles smaller differences.
+const MORE_TIME_MS: u64 = 600_000;
 
 pub(super) const TRY_HELP: &str = "Examples:
   spindle try /mnt/nvme /srv/data                    which directory is faster?
@@ -212,9 +214,14 @@ fn foretell(question: &Question, experiment: &Experiment) {
         false => String::new(),
     };
     let trial_s = experiment.plan.measure_ms as f64 / 1e3;
+    let more = match rounds {
+        _ if question.time_ms < MORE_TIME_MS => "; --time 10m settles smaller ones",
+        rounds if rounds < ROUNDS_MAX => "; a longer --time settles smaller ones",
+        _ => "",
+    };
     let said = format!(
-        "{} ({}): up to {rounds} rounds of {trial_s} s, about {time}{over}. On a calm machine differences below about {} % stay open; \
-         --time 10m settles smaller ones.",
+        "{} ({}): about {rounds} rounds of {trial_s} s in {time}{over}. On a calm machine differences below about {} % stay \
+         open{more}.",
         spindle_report::sentences::counted(candidates.len(), "candidate"),
         named(&candidates),
         found_percent(rounds)

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use spindle_engines::sql::Reader;
+use spindle_engines::sql::{OWN_STATEMENT, Reader};
 use spindle_workload::SessionError;
 use spindle_workload::sql::Row;
 
@@ -40,6 +40,7 @@ pub fn statements(connection: &mut dyn Reader) -> Result<Vec<Counted>, ImportErr
     let asked = format!(
         "select left(query, {}), sum(calls)::float8, sum({time})::float8, sum(rows)::float8 \
          from {home}.pg_stat_statements where query is not null \
+         and position('{OWN_STATEMENT}' in query) = 0 \
          and dbid = (select oid from pg_database where datname = current_database()) {only_top} group by queryid, query",
         TEXT_BYTES_MAX + 1
     );

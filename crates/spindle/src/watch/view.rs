@@ -278,6 +278,7 @@ mod tests {
         run.trial_begins("direct, async", Load::of(8), 2);
         for tpm_now in [40_000.0, 55_000.0, 61_000.0] {
             run.trial_goes_on(&Progress {
+                all_at_work: true,
                 measuring: true,
                 tpm: 52_000.0,
                 tpm_now,

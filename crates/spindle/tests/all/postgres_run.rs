@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use spindle_engines::sql::{ServerKind, ServerRequest, server};
@@ -57,22 +57,26 @@ fn processes_in(directory: &Path) -> usize {
     works_in.filter(|path| path.starts_with(directory)).count()
 }
 
+fn run_spindle(place: &Path, arguments: &str) -> Output {
+    // Where the server's own user gets to.
+    fs::set_permissions(place, fs::Permissions::from_mode(0o755)).unwrap();
+    Command::new(env!("CARGO_BIN_EXE_spindle"))
+        .args(arguments.split(' '))
+        .current_dir(place)
+        .env("SPINDLE_LEDGER_DIRECTORY", place.join("ledger"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
 #[test]
 fn two_ways_to_flush_are_compared_and_nothing_is_left() {
     if !is_installed() {
         return;
     }
-    // Where the server's own user gets to.
     let place = tempfile::tempdir().unwrap();
-    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::write(place.path().join("experiment.toml"), EXPERIMENT).unwrap();
-    let run = Command::new(env!("CARGO_BIN_EXE_spindle"))
-        .args(["run", "experiment.toml", "--out", "out"])
-        .current_dir(place.path())
-        .env("SPINDLE_LEDGER_DIRECTORY", place.path().join("ledger"))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let run = run_spindle(place.path(), "run experiment.toml --out out");
     let told = String::from_utf8_lossy(&run.stderr);
     assert!(run.status.success(), "{told}");
     let result = fs::read_to_string(place.path().join("out/result.json")).unwrap();
@@ -101,4 +105,92 @@ fn two_ways_to_flush_are_compared_and_nothing_is_left() {
         .collect();
     assert_eq!(left, Vec::<String>::new());
     assert_eq!(processes_in(&place.path().canonicalize().unwrap()), 0);
+}
+
+/// The server takes connections again after it, and clients could go on as if nothing had been.
+#[test]
+fn a_session_that_the_kernel_killed_for_its_memory_is_told() {
+    if !is_installed() || !spindle_harness::is_root_or_skip("a memory budget needs root") {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(place.path().join(name), text).unwrap();
+    write("schema.sql", "create table t (id integer primary key);\n");
+    write(
+        "grow.sql",
+        "select length(string_agg(md5(i::text), '')) from generate_series(1, 20000000) i;\n",
+    );
+    let run = run_spindle(
+        place.path(),
+        "try . --engine postgres --load schema.sql --script grow.sql --clients 1 --time 10s \
+         --vary settings.jit=on,off",
+    );
+    let told = String::from_utf8_lossy(&run.stdout).replace('\n', " ");
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(!run.status.success(), "{told}{said}");
+    assert!(
+        said.contains("the kernel killed a process of the server"),
+        "{told}{said}"
+    );
+    assert!(said.contains("set database.memory higher"), "{told}{said}");
+    assert_eq!(processes_in(&place.path().canonicalize().unwrap()), 0);
+}
+
+/// SQL runs programs as the server's user, who may put a link in the place of any of the server's files.
+#[test]
+fn sql_leads_root_to_no_other_file() {
+    if !is_installed() || !spindle_harness::is_root_or_skip("root has files of its own") {
+        return;
+    }
+    let top = tempfile::tempdir().unwrap();
+    let place = top.path().canonicalize().unwrap();
+    let secret = place.join("secret");
+    fs::write(&secret, "root's alone").unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o711)).unwrap();
+    let experiment = r#"
+[database]
+engine = "postgres"
+size = "16MiB"
+buffer_cache = "8MiB"
+[workload]
+kind = "script"
+scripts = ["script.sql"]
+load = ["load.sql"]
+clients = 1
+[plan]
+warmup = "0s"
+measure = "300ms"
+rounds = 2
+quiet = "0s"
+[[layout]]
+name = "it"
+"#;
+    fs::write(place.join("x.toml"), experiment).unwrap();
+    for file in ["../run/server.log", "postgresql.conf", "../tablespaces"] {
+        // A load leaves no such file, so that none is put back before the link that a trial makes.
+        let load = format!(
+            "create table t (a int);\ncopy (select 1) to program 'cat > /dev/null; rm -f {file}';\n"
+        );
+        let script = format!(
+            "copy (select 1) to program 'cat > /dev/null; ln -sfn {} {file}';\n",
+            secret.display()
+        );
+        fs::write(place.join("load.sql"), load).unwrap();
+        fs::write(place.join("script.sql"), script).unwrap();
+        let run = run_spindle(&place, "run x.toml");
+        let told = String::from_utf8_lossy(&run.stdout);
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(
+            fs::read_to_string(&secret).unwrap(),
+            "root's alone",
+            "{file}"
+        );
+        assert!(
+            !told.contains("root's alone") && !said.contains("root's alone"),
+            "{file}"
+        );
+        assert!(said.contains("Permission denied"), "{file}: {told}{said}");
+        assert_eq!(processes_in(&place), 0);
+    }
 }

@@ -95,8 +95,8 @@ pub fn atomic_write_bytes(path: &Path) -> Result<u32, FileError> {
 }
 
 /// Looked at before it is opened: a pipe would wait for its other end, another device may do something.
-pub(in crate::real) fn must_be_storage(path: &Path) -> Result<(), FileError> {
-    let wrong = |error| FileError::system("open", path, error);
+pub(in crate::real) fn must_be_storage(path: &Path, called: &Path) -> Result<(), FileError> {
+    let wrong = |error| FileError::system("open", called, error);
     let found = std::fs::metadata(path).map_err(wrong)?.file_type();
     if found.is_file() || found.is_block_device() {
         return Ok(());
@@ -107,7 +107,7 @@ pub(in crate::real) fn must_be_storage(path: &Path) -> Result<(), FileError> {
 
 /// The alignment found by reading with less and less of it.
 fn try_reads(path: &Path) -> DirectIo {
-    if must_be_storage(path).is_err() {
+    if must_be_storage(path, path).is_err() {
         return DirectIo::Unknown;
     }
     let file = match OpenOptions::new()
@@ -296,9 +296,10 @@ mod tests {
         let pipe = directory.path().join("pipe");
         rustix::fs::mkfifoat(CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
         assert_eq!(direct_io(&pipe).unwrap(), DirectIo::Unknown);
-        let error = must_be_storage(&pipe).unwrap_err().to_string();
+        let error = must_be_storage(&pipe, &pipe).unwrap_err().to_string();
         assert!(error.contains("neither a file nor"), "{error}");
-        assert!(must_be_storage(Path::new("/dev/null")).is_err());
+        let null = Path::new("/dev/null");
+        assert!(must_be_storage(null, null).is_err());
     }
 
     #[test]

@@ -10,7 +10,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,6 +20,7 @@ use spindle_text::words;
 
 use crate::real::error::FileError;
 use crate::real::facts;
+use crate::real::run_path::RunPath;
 use crate::real::storage_identity::StorageIdentity;
 
 use super::open_files::Identity;
@@ -181,15 +182,14 @@ impl Drop for OpenFile {
 /// Without keeping the time of access, which costs each read a look at the clock, where the file is the caller's: only
 /// its owner may ask for that.
 fn open_with(path: &Path, caching: Caching, options: &mut OpenOptions) -> Result<File, FileError> {
-    facts::must_be_storage(path)?;
+    let way = RunPath::to(path).map_err(|error| FileError::system("open", path, error))?;
+    facts::must_be_storage(way.path(), path)?;
     let flags = match caching {
         Caching::Buffered => 0,
         Caching::Direct => libc::O_DIRECT,
     };
-    let opened = match options.custom_flags(flags | libc::O_NOATIME).open(path) {
-        Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
-            options.custom_flags(flags).open(path)
-        }
+    let opened = match way.open(options, flags | libc::O_NOATIME) {
+        Err(error) if error.raw_os_error() == Some(libc::EPERM) => way.open(options, flags),
         opened => opened,
     };
     opened.map_err(|error| match (error.raw_os_error(), caching) {

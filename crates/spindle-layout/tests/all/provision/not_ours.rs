@@ -403,3 +403,42 @@ fn what_a_killed_run_left_on_a_raw_device_goes() {
         spindle_layout::guard::Permit::Empty
     );
 }
+
+/// What lies behind the end that a device had is nobody's to empty, nor to mark as Spindle's.
+#[test]
+fn what_a_device_has_grown_by_stays() {
+    if !can_run("what_a_device_has_grown_by_stays", &TOOLS) {
+        return;
+    }
+    for is_killed in [false, true] {
+        let scene = Scene::new();
+        let disk = Disk::new(&scene, "disk", 64 * MIB);
+        let mut spec = layout("it", vec![disk.spec()], LayoutKind::Raw);
+        spec.preparation.overwrite_passes = 1;
+        let file = scene.path().join("disk");
+        let grow = || {
+            let grown = fs::OpenOptions::new().write(true).open(&file).unwrap();
+            let theirs = vec![5; 4 * MIB as usize];
+            grown.write_all_at(&theirs, 64 * MIB).unwrap();
+            tool("losetup", &["--set-capacity", disk.path.to_str().unwrap()]);
+        };
+        if is_killed {
+            abandoned(&scene, &[spec]);
+            grow();
+            let cleaned = cleaned(&scene);
+            assert!(
+                cleaned.not_ours.is_empty() && cleaned.left.is_empty(),
+                "{cleaned:?}"
+            );
+        } else {
+            let (provision, ledger) = carry_out_in(scene.path(), &[spec]);
+            grow();
+            drop((provision, ledger));
+        }
+        let left = fs::read(&file).unwrap();
+        let theirs = &left[64 * MIB as usize..];
+        assert!(theirs.len() == 4 * MIB as usize && theirs.iter().all(|byte| *byte == 5));
+        assert!(left[..MIB as usize].iter().all(|byte| *byte == 0));
+        assert!(disk.look(&[]).is_err(), "it holds something");
+    }
+}

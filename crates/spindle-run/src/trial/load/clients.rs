@@ -17,6 +17,13 @@ pub enum Load {
 }
 
 impl Load {
+    /// Whether each client of this process has committed.
+    pub fn are_all_at_work(&self) -> bool {
+        let has_committed = |&committed: &u64| committed > 0;
+        self.here()
+            .is_none_or(|running| running.committed_by_client().iter().all(has_committed))
+    }
+
     /// Those in this process.
     pub fn here(&self) -> Option<&Running> {
         match self {

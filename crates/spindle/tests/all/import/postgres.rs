@@ -169,6 +169,12 @@ fn a_mix_comes_near_to_the_load_that_was_counted() {
     let said = String::from_utf8(imported.stdout).unwrap();
     println!("{said}");
     covers(&said, 97.0);
+    // What an import asks is counted by the server, and known for what it is.
+    let own = "from pg_stat_statements where query like '%lock_timeout%'";
+    let marked = "position('/* spindle */' in query) > 0";
+    let asked =
+        format!("select (count(*) > 0 and bool_and({marked}))::text {own} and query like 'set%'");
+    assert_eq!(scene.ask(&asked), ["true"]);
     for left in [
         "pg_sleep",
         "do $x$",
