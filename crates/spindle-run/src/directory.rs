@@ -97,6 +97,16 @@ pub enum DirectoryError {
     },
 }
 
+impl DirectoryError {
+    /// Whether another directory must be named: this one holds no run, or cannot take a new one.
+    pub fn is_of_command_line(&self) -> bool {
+        matches!(
+            self,
+            Self::Missing { .. } | Self::NoRun { .. } | Self::Taken { .. } | Self::NotEmpty { .. }
+        )
+    }
+}
+
 fn system(path: &Path) -> impl Fn(io::Error) -> DirectoryError + '_ {
     move |error| DirectoryError::System {
         path: path.to_path_buf(),

@@ -168,7 +168,7 @@ fn drop_by(schema: &Schema) -> Result<SchemaGone, EngineError> {
 
 fn record_of(schema: &Schema) -> ServerSchema {
     ServerSchema {
-        title: format!("{} on {}", schema.name, schema.address),
+        title: schema.to_string(),
         access: serde_json::to_string(&schema.to_be_kept()).expect("plain data becomes JSON"),
     }
 }

@@ -25,11 +25,25 @@ struct Entry {
 /// What a word means, or each of two where one stands in brackets behind the other, as waits of servers do: `WALSync
 /// (log file sync)`. `None` for one that nobody knows here.
 pub fn explain(word: &str) -> Option<String> {
-    of_one(word).or_else(|| {
-        let (name, nearest) = word.trim().strip_suffix(')')?.split_once(" (")?;
-        let both = [name, nearest].into_iter().filter_map(of_one);
-        Some(both.collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty())
-    })
+    of_one(word)
+        .or_else(|| of_two(word))
+        .or_else(|| of_one(without_what_surrounds_it(word)?))
+}
+
+fn of_two(word: &str) -> Option<String> {
+    let (name, nearest) = word.trim().strip_suffix(')')?.split_once(" (")?;
+    let both = [name, nearest].into_iter().filter_map(of_one);
+    Some(both.collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty())
+}
+
+/// `p99 ms` without its unit, and `LWLock:WALWrite` without the class that PostgreSQL's views name.
+fn without_what_surrounds_it(word: &str) -> Option<&str> {
+    let word = word.trim();
+    let without_unit = |unit: &&str| word.strip_suffix(unit)?.strip_suffix(' ');
+    UNITS
+        .iter()
+        .find_map(without_unit)
+        .or_else(|| word.split_once(':').map(|(_, name)| name))
 }
 
 fn of_one(word: &str) -> Option<String> {
@@ -243,6 +257,8 @@ mod tests {
                 "{wait} is not explained: add it to docs/glossary.md"
             );
         }
+        assert_eq!(explain("LWLock:WALWrite"), explain("WALWrite"));
+        assert_eq!(explain("Client:ClientRead"), explain("ClientRead"));
         let both = explain("WALSync (log file sync)").unwrap();
         assert!(both.starts_with("WALSync"), "{both}");
         assert!(both.contains("\nlog file sync"), "{both}");
@@ -252,7 +268,7 @@ mod tests {
     #[test]
     fn what_a_table_shows_is_explained() {
         let words = "may be damaged,unknown,all commits,all but the last,knee,dominated,tied,clients,us/sy/wa,blk rd,\
-                     log wr,DB/dev,+-,power cut,failed";
+                     log wr,DB/dev,+-,power cut,failed,nothing,p99 ms,own cost,busy: another writes (enq: TX - contention)";
         for word in words.split(',') {
             assert!(explain(word).is_some(), "{word}");
         }

@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use spindle_report::sentences::counted;
 use spindle_report::table::{BOLD, RED, Style, YELLOW, paint};
 use spindle_result::RunResult;
 use spindle_result::StoredRun;
@@ -101,11 +102,11 @@ fn state(run: &StoredRun, is_going_on: bool, style: Style) -> String {
         (false, false) => paint("not finished: spindle resume does the rest", YELLOW, style),
     };
     format!(
-        "{}, begun {}: {}, {} trials, {state}",
+        "{}, begun {}: {}, {}, {state}",
         result.experiment["name"].as_str().unwrap_or("no name"),
         run.started_at,
         cases(result),
-        trials(result),
+        counted(trials(result), "trial"),
     )
 }
 
@@ -115,7 +116,7 @@ fn cases(result: &RunResult) -> String {
         let statuses = result.cases.iter().map(|case| case.outcome.status());
         statuses.filter(|other| *other == status).count()
     };
-    let mut text = format!("{cases} {}", if cases == 1 { "case" } else { "cases" });
+    let mut text = counted(cases, "case");
     for status in ["skipped", "failed"] {
         if out(status) > 0 {
             let _ = write!(text, ", {} {status}", out(status));

@@ -15,7 +15,7 @@ use spindle_experiment::specs_of;
 use spindle_experiment::{DatabaseSpec, Experiment, Layout, Matrix, deal, listed};
 use spindle_report::sentences::counted;
 use spindle_run::reckoning::{
-    Destinations, MachineMemory, ProcessNeeds, Reckoning, Seen, file_system_of, trials_of, try_out,
+    Destinations, MachineMemory, ProcessNeeds, Reckoning, Seen, file_system_of, try_out,
 };
 use spindle_run::schedule;
 use spindle_run::schemas::{Way, way_of};
@@ -138,7 +138,7 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
     let _ = writeln!(text, "{databases}");
     let restore = || experiment.plan.restore.to_string();
     let by = way.map_or_else(restore, |way| way.to_string());
-    let _ = writeln!(text, "{}", trials(experiment, &by));
+    let _ = writeln!(text, "{}", trials(experiment, &reckoning, &by));
     let _ = write!(text, "{reckoning}");
     if let Some(price) = experiment.plan.restore.price() {
         let _ = writeln!(text, "Warning: {price}.");
@@ -256,7 +256,10 @@ fn load_machines(experiment: &Experiment) -> String {
 }
 
 /// `restore`: how databases are put back.
-fn trials(experiment: &Experiment, restore: &str) -> String {
+fn trials(experiment: &Experiment, reckoning: &Reckoning, restore: &str) -> String {
+    if reckoning.cases == 0 {
+        return "No layout can be measured here, so there are no trials.".to_owned();
+    }
     let first_look = match experiment.is_quick {
         true => "A first look (--quick): few short rounds, in place of the plan of the file. ",
         false => "",
@@ -264,7 +267,7 @@ fn trials(experiment: &Experiment, restore: &str) -> String {
     format!(
         "{}{first_look}{}{}",
         load_machines(experiment),
-        trials_planned(experiment, restore),
+        trials_planned(experiment, reckoning, restore),
         rates_planned(experiment)
     )
 }
@@ -290,12 +293,11 @@ fn rates_planned(experiment: &Experiment) -> String {
     }
 }
 
-fn trials_planned(experiment: &Experiment, restore: &str) -> String {
+fn trials_planned(experiment: &Experiment, reckoning: &Reckoning, restore: &str) -> String {
     let plan = &experiment.plan;
-    let cases = experiment.candidates().count() * experiment.workload.loads().len();
-    let cases = counted(cases, "case");
+    let cases = counted(reckoning.cases, "case");
     let rounds_max = plan.all_rounds();
-    let (least, most) = trials_of(experiment);
+    let (least, most) = reckoning.trials;
     if experiment.workload.transactions.ask_queries() {
         return format!(
             "Then up to {} ({cases}, {}), each as long as its queries take, and a restore before each (by {restore}).",

@@ -39,6 +39,8 @@ const PROGRAMS: [&str; 2] = ["mariadbd", "mysqld"];
 const PATIENCE: &str = "set lock_wait_timeout = 60";
 /// Column of an answer to `XA RECOVER` with the name.
 const XA_NAME: usize = 3;
+/// A word of each refusal for want of a right.
+const DENIED: &str = "denied";
 /// A server that is silent for so long when it is looked at or changed is given up.
 const SILENCE: Duration = Duration::from_secs(120);
 
@@ -169,18 +171,29 @@ impl ForeignServer for MariaDb {
     }
 
     fn make(&self, schema: &Schema) -> Result<(), EngineError> {
-        let failed = |error| failed("making", schema, &error);
+        let failed = |error: SessionError| failed("making", schema, &error);
         let mut connection = come_to_server(schema).map_err(failed)?;
         let Schema { name, token, .. } = schema;
+        let mut refused = Ok(());
         for sql in [
             // Texts compare as bytes, as in the other databases.
             format!("create database {name} character set utf8mb4 collate utf8mb4_bin"),
             format!("create table {name}.{TOKEN} (token varchar(64) primary key)"),
             format!("insert into {name}.{TOKEN} values ('{token}')"),
         ] {
-            connection.run(&sql).map_err(failed)?;
+            refused = connection.run(&sql);
+            if refused.is_err() {
+                break;
+            }
         }
-        Ok(())
+        refused.map_err(|error| match error {
+            SessionError::Failed(text) if text.contains(DENIED) => {
+                let grant = survey::grant_for_runs(&mut connection, &schema.address);
+                let advice = format!("{text}; as an administrator: {grant}");
+                failed(SessionError::Failed(advice))
+            }
+            error => failed(error),
+        })
     }
 
     fn drop_schema(&self, schema: &Schema) -> Result<SchemaGone, EngineError> {
@@ -251,8 +264,7 @@ impl ForeignServer for MariaDb {
 }
 
 fn failed(what: &str, schema: &Schema, error: &SessionError) -> EngineError {
-    let what = format!("{what} the database {} on {}", schema.name, schema.address);
-    EngineError::failed(what, error)
+    EngineError::failed(format!("{what} {schema}"), error)
 }
 
 fn access_to(schema: &Schema) -> Access {

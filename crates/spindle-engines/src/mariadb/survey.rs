@@ -69,15 +69,26 @@ fn largest(name: &str) -> String {
     )
 }
 
-fn rights(connection: &mut MariaDbConnection, address: &Address) -> Vec<Right> {
+/// What an administrator has to say for a run to work, of the account that a connection is for.
+pub(super) fn grant_for_runs(connection: &mut MariaDbConnection, address: &Address) -> String {
+    format!(
+        "grant all on `spindle\\_%`.* to {}",
+        account(connection, address)
+    )
+}
+
+/// The account that the server takes the user for, as SQL names it.
+fn account(connection: &mut MariaDbConnection, address: &Address) -> String {
     let user = texts(connection, "select current_user()").pop();
     let user = user.unwrap_or_else(|| address.user.clone());
     let (name, host) = user.rsplit_once('@').unwrap_or((&user, "%"));
-    let user = format!(
-        "'{}'@'{}'",
-        name.replace('\'', "''"),
-        host.replace('\'', "''")
-    );
+    let quoted = |part: &str| format!("'{}'", part.replace('\'', "''"));
+    format!("{}@{}", quoted(name), quoted(host))
+}
+
+fn rights(connection: &mut MariaDbConnection, address: &Address) -> Vec<Right> {
+    let user = account(connection, address);
+    let grant = grant_for_runs(connection, address);
     let grants = texts(connection, "show grants");
     let may_work = grants.iter().any(|grant| is_enough(grant));
     let mut is_on = |name: &str| {
@@ -95,7 +106,7 @@ fn rights(connection: &mut MariaDbConnection, address: &Address) -> Vec<Right> {
             "may make databases of runs, and work in them",
             "no run is possible",
             (!grants.is_empty()).then_some(may_work),
-            || format!("grant all on `spindle\\_%`.* to {user}"),
+            || grant,
         ),
         Right::of(
             "takes rows that a client sends (local_infile)",

@@ -2,6 +2,7 @@
 //! touches nothing else: it neither starts nor stops nor sets anything. A schema bears a token, by which it is known as
 //! ours before it is dropped. It is put back by loading it again, or by a copy that the server makes of a loaded one.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use spindle_layout::steps::SchemaGone;
 use spindle_workload::sql::{SqlConnection, SqlWorkload};
 
-use super::address::{Address, Password};
+use super::address::{Address, Password, Scheme};
 use super::reader::Reader;
 use super::survey::Survey;
 use super::{FoundServer, Purpose, RunningServer, Stop, load};
@@ -61,6 +62,15 @@ pub struct Schema {
     pub name: String,
     /// By which it is known as this one and no other of the name.
     pub token: String,
+}
+
+/// What is where.
+impl fmt::Display for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_database = self.kind == SchemaKind::Database || self.address.scheme == Scheme::MySql;
+        let what = if is_database { "database" } else { "schema" };
+        write!(f, "the {what} {} on {}", self.name, self.address)
+    }
 }
 
 impl Schema {
@@ -259,10 +269,7 @@ fn drop_own(server: &dyn ForeignServer, schema: &Schema) -> Result<(), EngineErr
     match server.drop_schema(schema)? {
         SchemaGone::Dropped | SchemaGone::WasNot => Ok(()),
         SchemaGone::NotOurs => Err(EngineError::failed(
-            format!(
-                "making the schema {} on {} again",
-                schema.name, schema.address
-            ),
+            format!("making {schema} again"),
             "there is another one of the name, which is not this run's",
         )),
     }

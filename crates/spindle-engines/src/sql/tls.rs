@@ -52,7 +52,7 @@ impl Tls {
     /// As an address says; `None` where nothing is ever encrypted.
     ///
     /// # Errors
-    /// A file that it names is not there, or not what it should be.
+    /// A file that it names is not there, or not what it should be. Whose address it is, the caller tells.
     pub fn of(address: &Address) -> Result<Option<Tls>, EngineError> {
         let encryption = &address.encryption;
         let mode = encryption.in_force();
@@ -62,7 +62,7 @@ impl Tls {
         if mode == TlsMode::Disable {
             return Ok(None);
         }
-        let refused = |text: String| EngineError::unavailable(format!("{address}: {text}"));
+        let refused = |text: String| EngineError::unavailable(text);
         let [_, ca, of_certificate, of_key] = keys(address.scheme);
         let provider = Arc::new(ring::default_provider());
         let trusted = match &encryption.ca {

@@ -689,6 +689,30 @@ fn statements_wait_for_the_tables_that_their_script_makes() {
 }
 
 #[test]
+fn what_stands_in_a_branch_is_prepared_when_it_is_taken() {
+    for (kind, server) in databases() {
+        let workload = |least: u32| {
+            let text = format!(
+                "\\if :scale > {least}\nselect missing from nowhere;\n\\else\nselect :scale + 1;\n\\endif\n"
+            );
+            made(
+                &settings(vec![file("branches.sql", 1, &text)]),
+                server.dialect(),
+                1,
+            )
+        };
+        let loaded = Loaded::with(server, &*workload(1));
+        assert_eq!(failure(&loaded, workload(1), 3), None, "{kind:?}");
+        let told = failure(&loaded, workload(0), 1).expect("there is no such table");
+        assert!(
+            told.contains("branches.sql:2:1: ") && told.contains("nowhere"),
+            "{kind:?}: {told}"
+        );
+        loaded.server.stop(Stop::Kill).unwrap();
+    }
+}
+
+#[test]
 fn databases_without_texts_of_their_own_keep_what_they_answer_exactly() {
     for (kind, server) in databases() {
         let (columns, values): (&[&str], &str) = match kind {

@@ -25,6 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Between two looks at who has a device open.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// How many uses of a device a refusal tells.
+const USES_TOLD: usize = 4;
+
 /// What another program does with a device, its partitions, or what it stands on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Use {
@@ -208,8 +211,18 @@ pub enum Refusal {
     },
 }
 
+/// As many as a person reads; processes come last, as there may be hundreds.
 fn listed(uses: &[Use]) -> String {
-    let words: Vec<String> = uses.iter().map(Use::to_string).collect();
+    let is_open = |found: &&Use| matches!(found, Use::Open { .. });
+    let others = uses.iter().filter(|found| !is_open(found));
+    let mut words: Vec<String> = others
+        .chain(uses.iter().filter(is_open))
+        .take(USES_TOLD)
+        .map(Use::to_string)
+        .collect();
+    if uses.len() > USES_TOLD {
+        words.push(format!("and {} more", uses.len() - USES_TOLD));
+    }
     words.join("; ")
 }
 
@@ -401,4 +414,39 @@ pub fn check_free(want: &Want<'_>, state: &DeviceState) -> Result<(), Refusal> {
         });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use spindle_system::open_files::OpenFor;
+
+    use super::*;
+
+    #[test]
+    fn a_device_with_hundreds_of_users_is_told_in_a_line() {
+        let open = |pid| Use::Open {
+            device: "sda".to_owned(),
+            by: Holder {
+                pid: Some(pid),
+                program: "reader".to_owned(),
+                open_for: OpenFor::Reading,
+            },
+        };
+        let mut uses: Vec<Use> = (1..=300).map(open).collect();
+        uses.push(Use::Mounted {
+            device: "sda".to_owned(),
+            at: "/srv".into(),
+        });
+        let path = PathBuf::from("/dev/sda");
+        let told = Refusal::InUse { path, uses }.to_string();
+        assert!(
+            told.starts_with("/dev/sda is in use: sda is mounted on /srv; sda is open"),
+            "{told}"
+        );
+        assert!(
+            told.contains("; and 297 more; take it out of use"),
+            "{told}"
+        );
+        assert!(told.len() < 300, "{told}");
+    }
 }

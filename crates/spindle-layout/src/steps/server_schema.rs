@@ -44,7 +44,13 @@ impl fmt::Debug for ServerSchema {
 
 impl fmt::Display for ServerSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the schema {}", self.title)
+        // Ledgers of before version 0.2.0 name it without saying that it is a schema.
+        let what = if self.title.starts_with("the ") {
+            ""
+        } else {
+            "the schema "
+        };
+        write!(f, "{what}{}", self.title)
     }
 }
 

@@ -109,10 +109,7 @@ impl Recipe for ServerSchema {
             return Ok(schema);
         }
         let schema = self.schema(name, SchemaKind::Schema)?;
-        (making.note)(&format!(
-            "making the schema {} on {}",
-            schema.name, schema.address
-        ));
+        (making.note)(&format!("making {schema}"));
         store.schemas.note(&schema, making.name())?;
         match remote_server(schema.address.scheme).make(&schema) {
             Ok(()) => Ok(schema),

@@ -23,7 +23,8 @@ pub use memory::{MachineMemory, Memory};
 pub(crate) use process::short_of;
 pub use process::{ProcessNeeds, try_out};
 pub use room::Room;
-pub use time::{Time, trials_of};
+pub use time::Time;
+use time::trials_of;
 
 use room::Rooms;
 use spindle_text::quantity::{size_free, size_needed};
@@ -59,6 +60,10 @@ pub struct Reckoning {
     memory: Option<Memory>,
     short_of: Vec<String>,
     time: Time,
+    /// How many cases can be measured here, as far as was looked.
+    pub cases: usize,
+    /// Fewest and most trials of them that the plan allows; its time may allow less.
+    pub trials: (u64, u64),
 }
 
 impl Reckoning {
@@ -66,14 +71,19 @@ impl Reckoning {
     pub fn of(seen: Seen<'_>) -> Reckoning {
         let experiment = seen.destinations.experiment;
         let databases = Databases::of(seen.destinations, seen.can_be_used);
-        let (_, trials_max) = trials_of(experiment);
-        let (rooms, misfits) = Rooms::of(seen, &databases, trials_max);
+        let layouts = experiment.candidates();
+        let layouts = layouts.filter(|layout| (seen.can_be_used)(*layout)).count();
+        let cases = layouts * experiment.workload.loads().len();
+        let trials = trials_of(experiment, cases);
+        let (rooms, misfits) = Rooms::of(seen, &databases, trials.1);
         let has_databases = !databases.goldens.is_empty();
         let memory = seen.memory.filter(|_| has_databases);
         Reckoning {
             memory: memory.map(|machine| Memory::of(machine, experiment, &databases, &rooms)),
             short_of: process::shortages(experiment, seen.try_out),
-            time: Time::of(seen, &databases),
+            time: Time::of(seen, &databases, trials),
+            cases,
+            trials,
             databases: match experiment.spec() {
                 DatabaseSpec::Kernel(_) | DatabaseSpec::Server(_) => Some(databases),
                 DatabaseSpec::Remote(_) => None,
@@ -84,9 +94,9 @@ impl Reckoning {
         }
     }
 
-    /// Rounds of this many cases that are expected at most, and milliseconds that they take with all else.
-    pub fn most(&self, cases: usize) -> (u32, u64) {
-        self.time.most(cases)
+    /// Rounds that are expected at most, and milliseconds that they take with all else.
+    pub fn most(&self) -> (u32, u64) {
+        self.time.most(self.cases)
     }
 
     /// Why it cannot be run here, in words; a line for each reason.

@@ -37,9 +37,8 @@ pub struct Time {
     is_open: bool,
 }
 
-/// Fewest and most trials of a plan.
-pub fn trials_of(experiment: &Experiment) -> (u64, u64) {
-    let cases = experiment.candidates().count() * experiment.workload.loads().len();
+/// Fewest and most trials of a plan that measures so many cases.
+pub(super) fn trials_of(experiment: &Experiment, cases: usize) -> (u64, u64) {
     let rounds_max = experiment.plan.all_rounds();
     let rounds_min = match experiment.plan.auto {
         Some(_) => ROUNDS_MIN * experiment.plan.runs,
@@ -50,7 +49,8 @@ pub fn trials_of(experiment: &Experiment) -> (u64, u64) {
 }
 
 impl Time {
-    pub(super) fn of(seen: Seen<'_>, databases: &Databases) -> Time {
+    /// What it takes to run so many trials.
+    pub(super) fn of(seen: Seen<'_>, databases: &Databases, trials: (u64, u64)) -> Time {
         let experiment = seen.destinations.experiment;
         let plan = &experiment.plan;
         let loads_per_s = match experiment.spec() {
@@ -103,20 +103,20 @@ impl Time {
             ],
             runs: u64::from(plan.runs),
             pauses_ms: plan.pause_ms * u64::from(plan.runs.saturating_sub(1)),
-            trials: trials_of(experiment),
+            trials,
             quiet_ms: plan.quiet_ms,
             limit_ms: plan.auto.and_then(|auto| auto.time_ms),
             is_open,
         };
-        time.limited(experiment)
+        time.limited()
     }
 
     /// No more trials than the plan's time allows, and three of each case in any case.
-    fn limited(mut self, experiment: &Experiment) -> Time {
+    fn limited(mut self) -> Time {
         let Some(limit_ms) = self.limit_ms else {
             return self;
         };
-        let cases = trials_of(experiment).0 / u64::from(ROUNDS_MIN);
+        let cases = self.trials.0 / u64::from(ROUNDS_MIN);
         let sum = |parts: &[(&str, u64)]| parts.iter().map(|(_, ms)| ms).sum::<u64>();
         let most = limit_ms.saturating_sub(sum(&self.once)) / sum(&self.trial).max(1);
         let rounds = (most / cases.max(1)).max(u64::from(ROUNDS_TO_JUDGE));
@@ -125,7 +125,7 @@ impl Time {
         self
     }
 
-    /// Rounds that are expected at most, and milliseconds that they take with all else.
+    /// Rounds of this many cases that are expected at most, and milliseconds that they take with all else.
     pub fn most(&self, cases: usize) -> (u32, u64) {
         let rounds = self.trials.1 / (cases as u64).max(1);
         (rounds as u32, self.ms(self.trials.1))
@@ -160,6 +160,7 @@ impl fmt::Display for Time {
             parts.collect::<Vec<_>>().join(" + ")
         };
         let trials = match least == most {
+            true if most == 1 => "1 trial".to_owned(),
             true => format!("{most} trials"),
             false => format!("{least} to {most} trials"),
         };

@@ -105,12 +105,15 @@ pub(super) struct Program {
     pub beginning: Vec<Variable>,
     /// Names of what its own statements make.
     made: BTreeSet<String>,
+    /// Statements between `\if` and `\endif`.
+    conditional: BTreeSet<usize>,
 }
 
 impl Program {
-    /// Whether a refusal of the database names something that the program itself makes when it is carried out.
-    pub fn makes(&self, refusal: &str) -> bool {
-        names_any(refusal, &self.made)
+    /// Whether a statement that the database refuses to prepare may be fit when its turn comes, or has none: it stands
+    /// between `\if` and `\endif`, or the refusal names something that the program itself makes.
+    pub fn may_wait(&self, statement: usize, refusal: &str) -> bool {
+        self.conditional.contains(&statement) || names_any(refusal, &self.made)
     }
 }
 
@@ -138,6 +141,7 @@ pub(super) fn read<'a>(
         dialect,
         names: Names::default(),
         statements: Vec::new(),
+        conditional: BTreeSet::new(),
         set: BTreeSet::new(),
         prefixes: BTreeSet::new(),
         used: Vec::new(),
@@ -184,6 +188,7 @@ pub(super) fn read<'a>(
         scripts,
         statements: reader.statements,
         names: reader.names,
+        conditional: reader.conditional,
     })
 }
 
@@ -254,6 +259,7 @@ struct Reader {
     dialect: Dialect,
     names: Names,
     statements: Vec<Placed>,
+    conditional: BTreeSet<usize>,
     /// Variables that something sets.
     set: BTreeSet<usize>,
     /// What the names of those that answers set begin with.
@@ -323,9 +329,9 @@ impl Reader {
             let message = "statements that \\; joins cannot be prepared; end each with a semicolon";
             return Err(Mistake::new(joined, message));
         }
-        if let Some(numbered) = statement.numbered {
-            let message = "numbered parameters are Spindle's own; write a variable, such as :aid";
-            return Err(Mistake::new(numbered, message));
+        if let Some(parameter) = statement.parameter {
+            let message = "parameters are Spindle's own; write a variable, such as :aid";
+            return Err(Mistake::new(parameter, message));
         }
         if let Some((name, span)) = statement.within {
             let message = format!(
@@ -360,6 +366,9 @@ impl Reader {
             None => {
                 let number = self.statements.len();
                 self.statements.push(Placed { sql, place });
+                if !body.open.is_empty() {
+                    self.conditional.insert(number);
+                }
                 Step::Statement {
                     number,
                     parameters,

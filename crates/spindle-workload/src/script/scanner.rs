@@ -26,8 +26,8 @@ pub(super) struct Statement {
     pub joined: Option<Range<usize>>,
     /// A variable directly behind a name or a number.
     pub within: Option<(String, Range<usize>)>,
-    /// Where it has its own parameter, such as `$1`.
-    pub numbered: Option<Range<usize>>,
+    /// Where it has a parameter that is no variable, such as `$1`, or `?` where the dialect has it.
+    pub parameter: Option<Range<usize>>,
 }
 
 /// A part of a statement.
@@ -237,6 +237,9 @@ impl<'a> Scanner<'a> {
         match letter {
             '\'' | '"' => self.quoted(letter)?,
             '`' if self.dialect != Dialect::Postgres => self.quoted(letter)?,
+            '[' if self.dialect == Dialect::Sqlite => self.quoted(letter)?,
+            '?' if self.dialect != Dialect::Postgres => self.parameter_mark(),
+            '@' if self.dialect == Dialect::Sqlite => self.parameter_mark(),
             '$' => self.dollar()?,
             '\\' if rest.starts_with("\\;") || rest.starts_with("\\:") => {
                 let plain = &rest[1..2];
@@ -390,6 +393,7 @@ impl<'a> Scanner<'a> {
     /// A text or a name in quotes.
     fn quoted(&mut self, quote: char) -> Result<(), Mistake> {
         let escapes = self.has_escapes(quote);
+        let closes = if quote == '[' { ']' } else { quote };
         let rest = self.rest();
         let (mut kept, mut length) = (quote.to_string(), 1);
         loop {
@@ -409,7 +413,7 @@ impl<'a> Scanner<'a> {
                 continue;
             }
             kept.push(letter);
-            if letter == quote {
+            if letter == closes {
                 break;
             }
         }
@@ -459,9 +463,9 @@ impl<'a> Scanner<'a> {
             .unwrap_or(rest.len() - 1);
         let (tag, inner) = (&rest[..1 + name], &rest[1..1 + name]);
         let is_number = inner.starts_with(|letter: char| letter.is_ascii_digit());
-        if is_number {
+        if is_number || self.dialect == Dialect::Sqlite && !inner.is_empty() {
             self.statement
-                .numbered
+                .parameter
                 .get_or_insert(self.at..self.at + tag.len());
         }
         let opens = rest[tag.len()..].starts_with('$') && !is_number;
@@ -478,6 +482,17 @@ impl<'a> Scanner<'a> {
         self.note_quoted(self.at..self.at + length);
         self.keep(&rest[..length], length);
         Ok(())
+    }
+
+    /// `?`, `?1` or `@name`.
+    fn parameter_mark(&mut self) {
+        let rest = self.rest();
+        let name = rest[1..].find(|letter| !is_name_letter(letter));
+        let length = name.map_or(rest.len(), |name| 1 + name);
+        self.statement
+            .parameter
+            .get_or_insert(self.at..self.at + length);
+        self.keep(&rest[..length], length);
     }
 
     /// A variable, a cast, or a colon.
@@ -614,8 +629,12 @@ mod tests {
             ["select 'it''s;', `a;b`  \n, 2--1"]
         );
         assert_eq!(
-            short("select '\\', 1; select 2", Dialect::Sqlite),
-            ["select '\\', 1", "select 2"]
+            short("select '\\', 1; select [a;:b`], `c;'`", Dialect::Sqlite),
+            ["select '\\', 1", "select [a;:b`], `c;'`"]
+        );
+        assert_eq!(
+            short("select a[:i] ? 'b' @> c", Dialect::Postgres),
+            ["select a[<i>] ? 'b' @> c"]
         );
         assert_eq!(
             short("select /*+ x(:y) */ 1", Dialect::Postgres),

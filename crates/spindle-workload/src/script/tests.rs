@@ -18,6 +18,9 @@ use crate::session::SessionError;
 use crate::sql::connection::{LoadPart, Visit};
 use crate::sql::{Dialect, Row, SqlConnection, SqlTransaction, Value};
 
+/// Why parameters of a script's own are refused.
+const OWN: &str = "parameters are Spindle's own";
+
 fn file(text: &str) -> TextFile {
     TextFile {
         name: "x.sql".to_owned(),
@@ -248,7 +251,11 @@ fn mistakes_are_told_with_their_place() {
             ":x\"",
             "within quotes",
         ),
-        ("select $1;", Dialect::Postgres, "$1", "numbered parameters"),
+        ("select $1;", Dialect::Postgres, "$1", OWN),
+        ("select a = ?;", Dialect::MariaDb, "?", OWN),
+        ("select 1, ?2;", Dialect::Sqlite, "?2", OWN),
+        ("select @a + 1;", Dialect::Sqlite, "@a", OWN),
+        ("select $a;", Dialect::Sqlite, "$a", OWN),
         (
             "select 1 \\; select 2;",
             Dialect::Postgres,

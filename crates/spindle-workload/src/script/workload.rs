@@ -168,7 +168,7 @@ impl SqlWorkload for ScriptWorkload {
         connection.watch_transactions()?;
         let statements = self.statements(connection.dialect());
         for (number, error) in connection.prepare_what_can(&statements)? {
-            if !self.program.makes(&error.to_string()) {
+            if !self.program.may_wait(number, &error.to_string()) {
                 return Err(explained(error).at(&self.program.statements[number].place));
             }
         }

@@ -166,17 +166,18 @@ impl Dialect {
     /// A statement as this dialect takes it, and the parameters it takes, by their numbers from 0, in the order in
     /// which it takes them. In `sql` they are written `$1`, `$2` and so on.
     ///
-    /// A `$` within quotes is left alone.
+    /// A `$` within quotes or a name is left alone.
     pub fn placeholders(self, sql: &str) -> (String, Vec<usize>) {
         let (mut text, mut order) = (String::with_capacity(sql.len()), Vec::new());
-        let (mut rest, mut quote) = (sql.chars().peekable(), None);
+        let (mut rest, mut closes) = (sql.chars().peekable(), None);
         while let Some(letter) = rest.next() {
-            match (quote, letter) {
-                (Some(open), _) if open == letter => quote = None,
-                (None, '\'' | '"') => quote = Some(letter),
-                _ => {}
+            match closes {
+                Some(end) if end == letter => closes = None,
+                None => closes = self.closes(letter),
+                Some(_) => {}
             }
-            if letter != '$' || quote.is_some() {
+            let is_in_name = |before: char| before.is_alphanumeric() || matches!(before, '_' | '$');
+            if letter != '$' || closes.is_some() || text.ends_with(is_in_name) {
                 text.push(letter);
                 continue;
             }
@@ -205,6 +206,15 @@ impl Dialect {
         }
         (text, order)
     }
+
+    /// What closes the quotes that a letter opens, if it does.
+    fn closes(self, letter: char) -> Option<char> {
+        match (letter, self) {
+            ('\'' | '"', _) | ('`', Dialect::MariaDb | Dialect::Sqlite) => Some(letter),
+            ('[', Dialect::Sqlite) => Some(']'),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -221,6 +231,21 @@ mod tests {
         let selects = "(select $2 as k, $3 as v union all select $4, $5) as given";
         assert_eq!(given(Dialect::MariaDb), selects);
         assert_eq!(given(Dialect::Sqlite), selects);
+    }
+
+    #[test]
+    fn what_looks_like_a_parameter_within_quotes_or_a_name_is_none() {
+        let of = |dialect: Dialect, sql: &str| dialect.placeholders(sql);
+        let same = |sql: &str| (sql.to_owned(), Vec::new());
+        for sql in ["select `a$1`", "select d$1, \"e$1\"", "select '$1$2'"] {
+            assert_eq!(of(Dialect::MariaDb, sql), same(sql));
+            assert_eq!(of(Dialect::Sqlite, sql), same(sql));
+        }
+        assert_eq!(of(Dialect::Sqlite, "select [a$1]"), same("select [a$1]"));
+        let array = ("select a[$1]".to_owned(), vec![0]);
+        assert_eq!(of(Dialect::Postgres, "select a[$1]"), array);
+        let beside = ("select 'a'?".to_owned(), vec![0]);
+        assert_eq!(of(Dialect::MariaDb, "select 'a'$1"), beside);
     }
 
     #[test]

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use clap::builder::TypedValueParser;
 use spindle_text::quantity::{about_time, parse_duration_ms, parse_size};
 
-use super::{Show, Watch, fail, run, wrong_experiment};
+use super::number::number_or;
+use super::{Show, Watch, run, wrong_command_line, wrong_experiment};
 use crate::ask::engines::engine_of;
 use crate::ask::error::AskError;
 use crate::ask::question::{Question, ROUNDS_MAX, SIZE_BYTES, found_percent};
@@ -66,7 +68,7 @@ pub(super) struct Try {
     #[arg(long, value_parser = size)]
     size: Option<u64>,
     /// Sessions that work at the same time.
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, default_value_t = 8, value_parser = clients())]
     clients: u32,
     /// Overrides a setting; may be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -84,6 +86,13 @@ pub(super) struct Try {
     show: Show,
     #[command(flatten)]
     watch: Watch,
+}
+
+fn clients() -> impl TypedValueParser<Value = u32> {
+    number_or(
+        1..=4096,
+        "; several load levels: --set 'workload.clients=[1, 8]'",
+    )
 }
 
 fn time(text: &str) -> Result<u64, String> {
@@ -109,10 +118,7 @@ pub(super) fn carry_out(asked: Try) -> ExitCode {
         time_ms: asked.time,
         sets: asked.sets,
     };
-    let wrong = |error: &AskError| {
-        fail(&error.to_string());
-        ExitCode::from(2)
-    };
+    let wrong = |error: &AskError| wrong_command_line(&error.to_string());
     if let Err(error) = question.check_paths() {
         return wrong(&error);
     }
@@ -200,11 +206,10 @@ fn foretell(question: &Question, experiment: &Experiment) {
     if candidates.len() < 2 {
         say::note("note: there is one candidate only: its figures are told, and no verdict");
     }
-    let cases = candidates.len() * experiment.workload.loads().len();
     let Ok(look) = plan::look(experiment, Path::new(".")) else {
         return;
     };
-    let (rounds, ms) = look.reckoning.most(cases);
+    let (rounds, ms) = look.reckoning.most();
     let time = about_time(ms);
     let over = match ms > question.time_ms + question.time_ms / 4 {
         true => format!(

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::RangedI64ValueParser;
+use clap::builder::TypedValueParser;
 use spindle_calibrate::fio::{FioComparison, FioResults, job_file};
 use spindle_calibrate::{
     Answer, Bought, CalibrateError, Calibration, Judged, LargeType, Matrix, Need, NoNeed, Orion,
@@ -23,6 +23,7 @@ use crate::calibration_sheet::sheet_of;
 use crate::kept_limits::keep_limits;
 
 use super::calibrate_layouts::{LayoutsCalibrated, calibrate_layouts};
+use super::number::number;
 use super::signals::{self, AtOnce, INTERRUPTED};
 use super::{fail, print, print_then, wrong_experiment};
 use crate::say;
@@ -149,7 +150,7 @@ struct OrionKnobs {
     #[arg(long, value_name = "TYPE", value_parser = word::<Run>, conflicts_with = "flushes")]
     run: Option<Run>,
     /// Disks beneath: up to 5 small and 2 large reads under way for each, in 12 levels at most [default: 1].
-    #[arg(long, alias = "num_disks", requires = "run", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=128))]
+    #[arg(long, alias = "num_disks", requires = "run", value_name = "N", value_parser = number(1..=128_u32))]
     num_disks: Option<u32>,
     /// How long each point lasts [default: 60s].
     #[arg(long, requires = "run", value_name = "TIME", value_parser = duration)]
@@ -168,16 +169,16 @@ struct OrionKnobs {
     #[arg(long = "type", requires = "run", value_name = "HOW", value_parser = word::<LargeType>)]
     large_type: Option<LargeType>,
     /// Only with advanced: reads under way for each stream [default: 4].
-    #[arg(long, alias = "num_streamIO", requires = "run", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, alias = "num_streamIO", requires = "run", value_name = "N", value_parser = number(1..=64_u32))]
     num_stream_io: Option<u32>,
     /// Only with advanced: basic, detailed, point, col, row or max [default: basic].
     #[arg(long, requires = "run", value_name = "HOW", value_parser = word::<Matrix>)]
     matrix: Option<Matrix>,
     /// Small reads under way, for --matrix point, col and max.
-    #[arg(long, alias = "num_small", requires = "run", value_name = "N", value_parser = clap::value_parser!(u32).range(0..=640))]
+    #[arg(long, alias = "num_small", requires = "run", value_name = "N", value_parser = number(0..=640_u32))]
     num_small: Option<u32>,
     /// Large reads or streams under way, for --matrix point, row and max.
-    #[arg(long, alias = "num_large", requires = "run", value_name = "N", value_parser = clap::value_parser!(u32).range(0..=256))]
+    #[arg(long, alias = "num_large", requires = "run", value_name = "N", value_parser = number(0..=256_u32))]
     num_large: Option<u32>,
 }
 
@@ -218,8 +219,8 @@ impl OrionKnobs {
     }
 }
 
-fn percent() -> RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(0..=100)
+fn percent() -> impl TypedValueParser<Value = u32> {
+    number(0..=100)
 }
 
 fn word<W: Word>(text: &str) -> Result<W, String> {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::{fail, print};
+use super::{fail, print, wrong_command_line};
 use crate::import::error::ImportError;
 use crate::import::log::{self, AskedLog, LogForm};
 use crate::import::{self, Asked};
@@ -133,6 +133,7 @@ pub(super) fn carry_out(asked: &Import) -> ExitCode {
     };
     match told {
         Ok(text) => print(&text),
+        Err(error) if error.is_of_command_line() => wrong_command_line(&error.to_string()),
         Err(error) => fail(&error.to_string()),
     }
 }

@@ -18,7 +18,7 @@ use spindle_text::quantity::{about_time, parse_duration_ms, size, size_free};
 use spindle_text::word::Word;
 
 use super::ask::save;
-use super::{fail, print_then, wrong_experiment};
+use super::{print_then, wrong_command_line, wrong_experiment};
 use crate::ask::engines::{engine_of, has_processes};
 use crate::ask::error::AskError;
 use crate::ask::interview::{
@@ -73,10 +73,7 @@ pub(super) struct Init {
 pub(super) fn carry_out(asked: &Init) -> ExitCode {
     match written(asked) {
         Ok(code) => code,
-        Err(error) => {
-            fail(&error.to_string());
-            ExitCode::from(2)
-        }
+        Err(error) => wrong_command_line(&error.to_string()),
     }
 }
 
@@ -110,7 +107,7 @@ fn written(asked: &Init) -> Result<ExitCode, AskError> {
             refusal,
         });
     }
-    let (rounds, ms) = look.reckoning.most(cases);
+    let (rounds, ms) = look.reckoning.most();
     if !look.can_be_answered {
         say::note(&format!(
             "note: half of the candidates or more cannot be measured on this machine as it is; `spindle plan {file}` says why"

@@ -7,6 +7,7 @@ mod calibrate_layouts;
 mod documents;
 mod import;
 mod init;
+mod number;
 mod results;
 mod run;
 mod shell;
@@ -25,6 +26,7 @@ use miette::GraphicalReportHandler;
 use rustix::termios::tcgetwinsize;
 use spindle_layout::ledger;
 
+use number::number;
 use signals::AtOnce;
 
 use crate::disk_group::{self, CommandError, DiskGroupCommand};
@@ -35,7 +37,7 @@ use spindle_experiment::{Changes, Experiment, ExperimentError};
 use spindle_report::table::Style;
 use spindle_run::agent::far_side;
 use spindle_run::agent::protocol::AGENT_COMMAND;
-use spindle_run::directory::open_run;
+use spindle_run::directory::{DirectoryError, open_run};
 use spindle_run::examine::refused_combinations;
 use spindle_run::journal;
 use spindle_run::replay::RunState;
@@ -240,10 +242,10 @@ struct PowerCuts {
     /// The experiment file; its layouts are made small, on devices that stand in for theirs.
     file: PathBuf,
     /// Cuts of each layout, with commits that wait and again with commits that do not.
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 200, value_parser = number(1..=1_000_000_usize))]
     cuts: usize,
     /// Draws the moments.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = number(0..=u64::MAX))]
     seed: u64,
     /// Where recordings and rows are kept [default: runs/powercut-NAME].
     #[arg(long, value_name = "DIR")]
@@ -359,7 +361,7 @@ fn carry_out(arguments: Arguments) -> ExitCode {
         },
         Command::Report { directory, show } => match reports::write_reports(&directory) {
             Ok(result) => run::show_result(&result, &directory, &show),
-            Err(error) => fail(&error.to_string()),
+            Err(error) => no_run(&error),
         },
         Command::Show { directory } => results::show(&directory),
         Command::Export(asked) => results::export(&asked),
@@ -400,10 +402,7 @@ fn carry_out(arguments: Arguments) -> ExitCode {
             password_env,
         } => match doctor::report_of(&url, password_env.as_deref()) {
             Ok(report) => print(&report),
-            Err(doctor::ReportError::Address(reason)) => {
-                fail(&reason);
-                ExitCode::from(2)
-            }
+            Err(doctor::ReportError::Address(reason)) => wrong_command_line(&reason),
             Err(doctor::ReportError::Server(error)) => fail(&error.to_string()),
         },
         Command::Completions { shell } => shell::completions(shell),
@@ -416,9 +415,9 @@ fn experiment_to_run(file: &Path, changes: Changes<'_>) -> Result<Experiment, Ex
     if !file.is_dir() {
         return Experiment::read_changed(file, changes).map_err(|error| wrong_experiment(&error));
     }
-    let directory = open_run(file).map_err(|error| fail(&error.to_string()))?;
+    let directory = open_run(file).map_err(|error| no_run(&error))?;
     if !changes.is_nothing() {
-        return Err(fail(
+        return Err(wrong_command_line(
             "--set, --vary, --only and --quick change what an experiment file says; a run directory is run again as it was",
         ));
     }
@@ -478,10 +477,8 @@ fn work_on_group(command: DiskGroupCommand) -> ExitCode {
             say::note("interrupted; nothing was made");
             ExitCode::from(signals::INTERRUPTED)
         }
-        Err(error) => match (fail(&error.to_string()), error.is_of_command_line()) {
-            (_, true) => ExitCode::from(2),
-            (failed, false) => failed,
-        },
+        Err(error) if error.is_of_command_line() => wrong_command_line(&error.to_string()),
+        Err(error) => fail(&error.to_string()),
     }
 }
 
@@ -536,6 +533,20 @@ fn style_of_output() -> Style {
         return Style::default();
     }
     Style::of_terminal(tcgetwinsize(&output).map_or(0, |size| size.ws_col))
+}
+
+/// Says why a command line cannot be carried out. Nothing was made.
+fn wrong_command_line(reason: &str) -> ExitCode {
+    fail(reason);
+    ExitCode::from(2)
+}
+
+/// Says why a directory cannot be used as that of a run.
+fn no_run(error: &DirectoryError) -> ExitCode {
+    match error.is_of_command_line() {
+        true => wrong_command_line(&error.to_string()),
+        false => fail(&error.to_string()),
+    }
 }
 
 fn fail(reason: &str) -> ExitCode {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use super::{RUNS, fail, style_of_output};
+use super::{RUNS, fail, no_run, style_of_output, wrong_command_line};
 use crate::list::{self, FoundRun};
 use crate::results_database::ResultsDatabase;
 use crate::say;
@@ -85,7 +85,7 @@ fn threshold(text: &str) -> Result<f64, String> {
 pub(super) fn show(directory: &Path) -> ExitCode {
     match directory::read(directory) {
         Ok(run) => super::print(&show::render(&run, style_of_output())),
-        Err(error) => fail(&error.to_string()),
+        Err(error) => no_run(&error),
     }
 }
 
@@ -131,11 +131,11 @@ const RESULTS_SCHEMA: &str = "spindle";
 pub(super) fn export(asked: &Export) -> ExitCode {
     match (asked.directories.as_slice(), asked.format, &asked.to) {
         (_, _, Some(url)) => keep(asked, url),
-        _ if asked.schema.is_some() || asked.password_env.is_some() => {
-            trouble("--schema and --password-env say how to come to a database: name it with --to")
-        }
+        _ if asked.schema.is_some() || asked.password_env.is_some() => wrong_command_line(
+            "--schema and --password-env say how to come to a database: name it with --to",
+        ),
         ([directory], Some(format), None) => print_as(directory, format),
-        _ => trouble("--format prints one run: name one run directory"),
+        _ => wrong_command_line("--format prints one run: name one run directory"),
     }
 }
 
@@ -144,7 +144,7 @@ fn keep(asked: &Export, url: &str) -> ExitCode {
     let runs = asked.directories.iter().map(|path| directory::read(path));
     let runs = match runs.collect::<Result<Vec<StoredRun>, _>>() {
         Ok(runs) => runs,
-        Err(error) => return fail(&error.to_string()),
+        Err(error) => return no_run(&error),
     };
     let schema = asked.schema.as_deref().unwrap_or(RESULTS_SCHEMA);
     let connected = ResultsDatabase::connect(url, schema, asked.password_env.as_deref());
@@ -175,7 +175,7 @@ fn print_as(directory: &Path, format: Format) -> ExitCode {
     };
     match directory::read(directory) {
         Ok(run) => super::print(&text(&run)),
-        Err(error) => fail(&error.to_string()),
+        Err(error) => no_run(&error),
     }
 }
 
@@ -255,7 +255,7 @@ pub(super) fn compare(asked: &Compare) -> ExitCode {
     };
     let is_option = |path: &&PathBuf| path.as_os_str().as_encoded_bytes().starts_with(b"--");
     if let Some(option) = asked.now.iter().find(is_option) {
-        return trouble(&format!(
+        return wrong_command_line(&format!(
             "{} stands behind `--`, where runs are named: options stand before it",
             option.display()
         ));
@@ -264,7 +264,7 @@ pub(super) fn compare(asked: &Compare) -> ExitCode {
     let runs = paths.map(|path| directory::read(path));
     let runs = match runs.collect::<Result<Vec<StoredRun>, _>>() {
         Ok(runs) => runs,
-        Err(error) => return trouble(&error.to_string()),
+        Err(error) => return wrong_command_line(&error.to_string()),
     };
     let names: Vec<String> = runs
         .iter()
@@ -277,7 +277,7 @@ pub(super) fn compare(asked: &Compare) -> ExitCode {
             let others: Vec<&[Side<'_>]> = others.chunks(1).collect();
             (std::slice::from_ref(before), others)
         }
-        (true, _) => return trouble("two run directories or more are needed"),
+        (true, _) => return wrong_command_line("two run directories or more are needed"),
         (false, sides) => {
             let (before, now) = sides.split_at(asked.directories.len());
             (before, vec![now])
@@ -287,7 +287,7 @@ pub(super) fn compare(asked: &Compare) -> ExitCode {
     for after in others {
         match compare::compare(before, after, &options) {
             Ok(comparison) => comparisons.push((after.to_vec(), comparison)),
-            Err(error) => return trouble(&error.to_string()),
+            Err(error) => return wrong_command_line(&error.to_string()),
         }
     }
     tell(before, &comparisons, &options, asked.format)
@@ -310,7 +310,7 @@ fn tell(
         }
     };
     if let Err(error) = say::result(&text) {
-        return trouble(&format!("standard output takes no more: {error}"));
+        return wrong_command_line(&format!("standard output takes no more: {error}"));
     }
     match Conclusion::of_all(
         comparisons
@@ -322,9 +322,4 @@ fn tell(
         Conclusion::NothingJudged => ExitCode::from(3),
         Conclusion::TooImprecise => ExitCode::from(4),
     }
-}
-
-fn trouble(reason: &str) -> ExitCode {
-    fail(reason);
-    ExitCode::from(2)
 }

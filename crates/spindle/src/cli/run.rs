@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use jiff::Zoned;
 
 use super::signals::{self, AtOnce, INTERRUPTED};
-use super::{RUNS, Show, fail, no_current_directory, style_of_output};
+use super::{RUNS, Show, fail, no_current_directory, no_run, style_of_output, wrong_command_line};
 use crate::progress::{Progress, Shown};
 use crate::watch::terminal;
 use crate::{plan, reports, say};
@@ -35,8 +35,7 @@ pub(super) fn begin(
         return no_terminal();
     };
     if let Err(too_few) = experiment.leave_out(&refused_combinations(&experiment)) {
-        fail(&too_few.to_string());
-        return ExitCode::from(2);
+        return wrong_command_line(&too_few.to_string());
     }
     if !show.quiet && !show.brief {
         plan::left_out(&experiment)
@@ -49,8 +48,7 @@ pub(super) fn begin(
         Err(error) => return no_current_directory(&error),
     };
     if let Some(refusal) = reckoning.refusal() {
-        fail(&refusal);
-        return ExitCode::from(2);
+        return wrong_command_line(&refusal);
     }
     let directory = match out {
         Some(path) => directory::create(&path),
@@ -102,11 +100,10 @@ fn shown(show: &Show, watch: bool) -> Option<Shown> {
 }
 
 fn no_terminal() -> ExitCode {
-    fail(
+    wrong_command_line(
         "--watch draws on a terminal, and standard output is none. Nothing was begun: leave --watch out, or start spindle in a \
          terminal",
-    );
-    ExitCode::from(2)
+    )
 }
 
 /// `NAME-20260101-120000`.
@@ -122,7 +119,7 @@ fn carry_out(
 ) -> ExitCode {
     let directory = match directory {
         Ok(directory) => directory,
-        Err(error) => return fail(&error.to_string()),
+        Err(error) => return no_run(&error),
     };
     // Going on changes the working directory.
     let path = std::path::absolute(directory.path());

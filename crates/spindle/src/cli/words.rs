@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::ask::save;
-use super::{fail, print};
+use super::{print, wrong_command_line};
 use crate::ask::error::AskError;
 use crate::{examples, explain};
 use spindle_text::files;
@@ -19,11 +19,10 @@ pub(super) fn examples(copy: Option<&str>) -> ExitCode {
             .iter()
             .map(|example| example.name)
             .collect();
-        fail(&format!(
+        return wrong_command_line(&format!(
             "no example is called {name:?}; there are: {}",
             names.join(", ")
         ));
-        return ExitCode::from(2);
     };
     let file = format!("{}.toml", example.name);
     let mut copied = save(Path::new(&file), &example.copy());
@@ -34,10 +33,7 @@ pub(super) fn examples(copy: Option<&str>) -> ExitCode {
         Ok(()) => print(&format!(
             "{file} is here. What it would take: spindle plan {file}\n"
         )),
-        Err(error) => {
-            fail(&error.to_string());
-            ExitCode::from(2)
-        }
+        Err(error) => wrong_command_line(&error.to_string()),
     }
 }
 
@@ -75,6 +71,5 @@ pub(super) fn explain(word: &str) -> ExitCode {
         true => "`spindle explain` lists the words".to_owned(),
         false => format!("perhaps: {}", near.join("; ")),
     };
-    fail(&format!("{word:?} is not explained here; {advice}"));
-    ExitCode::from(2)
+    wrong_command_line(&format!("{word:?} is not explained here; {advice}"))
 }

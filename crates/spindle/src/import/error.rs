@@ -121,6 +121,21 @@ pub enum ImportError {
     NoThread(io::Error),
 }
 
+impl ImportError {
+    /// Whether an address, a file or a directory of the command line cannot be used as it is meant.
+    pub fn is_of_command_line(&self) -> bool {
+        matches!(
+            self,
+            Self::Address(_)
+                | Self::OtherServer(_)
+                | Self::NotRead { .. }
+                | Self::NotUtf8(_)
+                | Self::NotFound { .. }
+                | Self::AlreadyThere(_)
+        )
+    }
+}
+
 /// What is wrong with an export of `pg_stat_statements`, to follow the name of the file.
 #[derive(Debug, thiserror::Error)]
 #[error(":{line}: {what}")]

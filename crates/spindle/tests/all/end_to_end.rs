@@ -470,7 +470,7 @@ fn a_run_directory_that_cannot_be_is_one_clear_error() {
     assert!(stderr.contains("/proc/spindle-run"), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
     let output = place.output(&["report", "experiment.toml"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]
@@ -479,7 +479,7 @@ fn a_run_is_never_written_over() {
     fs::create_dir(place.path().join("out")).unwrap();
     fs::write(place.path().join("out/journal.jsonl"), "a line\n").unwrap();
     let output = place.output(&["run", "experiment.toml", "--out", "out"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(text(&output).1.contains("holds a run already"));
 }
 

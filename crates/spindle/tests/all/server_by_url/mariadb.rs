@@ -82,6 +82,7 @@ fn an_existing_server_is_measured_and_left_as_it_was() {
     scene.assert_no_password_in("out");
     assert_eq!(scene.ask(DATABASES), [""; 0]);
     assert!(scene.ledgers().is_empty());
+    without_rights(&scene, &port);
     prepared(&scene, &port);
     let mut run = scene.begin(&[
         "run",
@@ -109,10 +110,22 @@ fn an_existing_server_is_measured_and_left_as_it_was() {
     );
 }
 
-/// What a trial has prepared and not ended goes with it. What others have prepared stays, and is named where it keeps a
-/// database from being dropped.
-fn prepared(scene: &Scene, port: &Port) {
-    let url = format!("mysql://lab:{PASSWORD}@127.0.0.1:{}", port.number);
+/// A user who may make no database is told which right is missing.
+fn without_rights(scene: &Scene, port: &Port) {
+    scene.run(&format!("create user poor identified by '{PASSWORD}'"));
+    let schema = schema_of("poor", port);
+    let refused = remote_server(Scheme::MySql).make(&schema).unwrap_err();
+    let told = refused.to_string();
+    assert!(
+        told.contains("making the database spindle_test_1 on mysql://poor@"),
+        "{told}"
+    );
+    let grant = "as an administrator: grant all on `spindle\\_%`.* to 'poor'@'%'";
+    assert!(told.contains(grant), "{told}");
+}
+
+fn schema_of(user: &str, port: &Port) -> Schema {
+    let url = format!("mysql://{user}:{PASSWORD}@127.0.0.1:{}", port.number);
     let schema = Schema {
         address: Address::parse(&url).unwrap(),
         password_variable: None,
@@ -121,7 +134,13 @@ fn prepared(scene: &Scene, port: &Port) {
         name: "spindle_test_1".to_owned(),
         token: "ours".to_owned(),
     };
-    let schema = schema.with_password().unwrap();
+    schema.with_password().unwrap()
+}
+
+/// What a trial has prepared and not ended goes with it. What others have prepared stays, and is named where it keeps a
+/// database from being dropped.
+fn prepared(scene: &Scene, port: &Port) {
+    let schema = schema_of("lab", port);
     let server = remote_server(Scheme::MySql);
     server.make(&schema).unwrap();
     scene.run("create table spindle_test_1.t (a integer)");
