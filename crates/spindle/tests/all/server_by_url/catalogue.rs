@@ -74,8 +74,7 @@ fn killed_runs(right: &str, left: &str, stages: &[(&str, &str)]) {
         let (stage, measure) = stages[kill % stages.len()];
         let measure = format!("plan.measure={measure}");
         let run = ["run", "killed.toml", "--out", &out, "--set", &measure];
-        let mut run = scene.begin(&run);
-        scene.wait_for(stage);
+        let mut run = scene.wait_while(scene.begin(&run), stage);
         std::thread::sleep(Duration::from_millis(13 * kill as u64));
         run.kill().unwrap();
         run.wait().unwrap();

@@ -12,7 +12,7 @@ use serde_json::Value;
 use spindle_engines::sql::ServerKind;
 
 use super::port::{FarPort, Port, Way};
-use super::scene::{PASSWORD, Scene, told};
+use super::scene::{PASSWORD, Scene, going_until, told};
 use super::sshd::Sshd;
 
 /// A clock of the other machine that is far from this one's: it was started at another time.
@@ -137,11 +137,9 @@ impl Stage {
     /// Begins a run, and waits until clients of both machines are at work.
     fn begin(&self, file: &str, out: &str) -> Child {
         let going = self.command(&["run", file, "--out", out]).spawn().unwrap();
-        self.scene.wait_for(
-            "select 'yes' from pg_stat_activity where query ~ '^(update|select number)' \
-             and application_name like 'spindle%' having count(*) > 2",
-        );
-        going
+        let at_work = "select 'yes' from pg_stat_activity where query ~ '^(update|select number)' \
+                       and application_name like 'spindle%' having count(*) > 2";
+        self.scene.wait_while(going, at_work)
     }
 
     /// Anyone on a load machine may see what its programs were started with.
@@ -290,7 +288,11 @@ fn clients_that_are_starved_are_the_limit_and_their_machine_is_named() {
         let findings = result["findings"].to_string();
         assert!(findings.contains("\"client-bound\""), "{findings}");
     } else {
-        assert!(is_named_for("its processors are busy"), "{warnings}");
+        let has_nothing_done = is_named_for("its clients did 0 transactions");
+        assert!(
+            has_nothing_done || is_named_for("its processors are busy"),
+            "{warnings}"
+        );
     }
     stage.assert_nothing_stays();
 }
@@ -370,16 +372,13 @@ fn a_run_that_was_killed_goes_on_with_its_load_machines() {
     let Some(stage) = Stage::with("") else { return };
     stage.write("on.toml", "clients = 6\nread_percent = 0", "1s");
     let two_rounds = ["run", "on.toml", "--set", "plan.rounds=2", "--out", "on"];
-    let mut going = stage.command(&two_rounds).spawn().unwrap();
+    let going = stage.command(&two_rounds).spawn().unwrap();
     let journal = stage.scene.place.path().join("on/journal.jsonl");
     let has_finished_one = || {
         let text = std::fs::read_to_string(&journal);
         text.is_ok_and(|text| text.contains("trial_finished"))
     };
-    while !has_finished_one() {
-        assert!(going.try_wait().unwrap().is_none(), "it ended before");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let mut going = going_until(going, "no trial ended", has_finished_one);
     // It may have come to its end.
     let _ = going.kill();
     going.wait().unwrap();

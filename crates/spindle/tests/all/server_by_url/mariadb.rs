@@ -84,7 +84,7 @@ fn an_existing_server_is_measured_and_left_as_it_was() {
     assert!(scene.ledgers().is_empty());
     without_rights(&scene, &port);
     prepared(&scene, &port);
-    let mut run = scene.begin(&[
+    let run = scene.begin(&[
         "run",
         "experiment.toml",
         "--out",
@@ -95,7 +95,7 @@ fn an_existing_server_is_measured_and_left_as_it_was() {
     let at_work = format!(
         "{DATABASES} and schema_name not like '%\\_loaded' and exists (select 1 from information_schema.processlist where user = 'lab' and db = schema_name limit 2, 1)"
     );
-    scene.wait_for(&at_work);
+    let mut run = scene.wait_while(run, &at_work);
     run.kill().unwrap();
     run.wait().unwrap();
     // The loaded one, and its copy.

@@ -166,9 +166,9 @@ fn gone_and_back(scene: &Scene, by_socket: &str, socket: &std::path::Path) {
     // On a busy machine clients are looked for now and then only.
     let plan = plan("4s");
     scene.write("gone.toml", &format!("{plan}{}", layouts.concat()));
-    let mut run = scene.begin(&["run", "gone.toml", "--out", "gone"]);
+    let run = scene.begin(&["run", "gone.toml", "--out", "gone"]);
     // Clients at work in the schema of the first layout.
-    scene.wait_for(&at_work("%\\_1"));
+    let mut run = scene.wait_while(run, &at_work("%\\_1"));
     port.cut();
     // Half of the layouts were measured.
     assert_eq!(run.wait().unwrap().code(), Some(3));
@@ -205,8 +205,8 @@ fn killed(scene: &Scene, by_port: &str) {
         "killed.toml",
         &format!("{plan}{}", layout("by port", by_port)),
     );
-    let mut run = scene.begin(&["run", "killed.toml", "--out", "killed"]);
-    scene.wait_for(&at_work("%"));
+    let run = scene.begin(&["run", "killed.toml", "--out", "killed"]);
+    let mut run = scene.wait_while(run, &at_work("%"));
     run.kill().unwrap();
     run.wait().unwrap();
     let ledgers = scene.ledgers();

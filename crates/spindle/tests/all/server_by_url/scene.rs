@@ -130,11 +130,14 @@ impl Scene {
 
     /// Waits until an answer has rows.
     pub fn wait_for(&self, sql: &str) {
-        let began = Instant::now();
-        while self.ask(sql).is_empty() {
-            assert!(began.elapsed() < PATIENCE, "in vain: {sql}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_until(&format!("in vain: {sql}"), || !self.ask(sql).is_empty());
+    }
+
+    /// As [`Scene::wait_for`], while a run goes on. One that has ended is told with its own words.
+    pub fn wait_while(&self, going: Child, sql: &str) -> Child {
+        going_until(going, &format!("in vain: {sql}"), || {
+            !self.ask(sql).is_empty()
+        })
     }
 
     /// What has the program do this.
@@ -221,4 +224,30 @@ fn assert_no_password_below(directory: &Path) {
 
 pub fn told(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn wait_until(in_vain: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "{in_vain}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Waits until something is so while a program is at work. One that has ended is told with its own words.
+pub fn going_until(mut going: Child, in_vain: &str, mut is_so: impl FnMut() -> bool) -> Child {
+    let mut has_ended = false;
+    wait_until(in_vain, || {
+        is_so() || {
+            has_ended = going.try_wait().unwrap().is_some();
+            has_ended
+        }
+    });
+    if has_ended {
+        panic!(
+            "it ended before: {}",
+            told(&going.wait_with_output().unwrap())
+        );
+    }
+    going
 }
