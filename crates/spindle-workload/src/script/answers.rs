@@ -7,16 +7,16 @@ use crate::sql::{Row, SqlConnection, Value};
 use crate::workload::CheckError;
 
 const TABLE: &str = "spindle_answers";
-/// Of an answer's first row, so much is shown, characters.
+/// Of a row of an answer, so much is shown, characters.
 const SHOWN_LENGTH: usize = 200;
 
 /// An answer in short.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Answer {
     rows: i64,
-    /// FNV-1a of all rows.
+    /// The sum of FNV-1a of each row: their order may be the database's choice, also with `order by` where keys are equal.
     hash: i64,
-    /// The first row.
+    /// The least row, compared as a text.
     first: String,
 }
 
@@ -37,7 +37,17 @@ pub(super) fn keep(
     ))?;
     let mut answers = Vec::with_capacity(questions.len());
     for question in questions {
-        answers.push(ask(question, connection)?);
+        let answer = ask(question, connection)?;
+        let again = ask(question, connection)?;
+        if answer != again {
+            return Err(SessionError::Failed(format!(
+                "asked twice, it gives two answers: {}, then {}; a check must give one as long as the data stay the same: leave \
+                 out now(), random() and the like",
+                answer.first, again.first
+            ))
+            .at(&question.place));
+        }
+        answers.push(answer);
     }
     connection.prepare(&[format!("insert into {TABLE} values ($1, $2, $3, $4)")])?;
     for (number, answer) in answers.iter().enumerate() {
@@ -99,10 +109,7 @@ fn difference(before: &Answer, now: &Answer) -> String {
         return format!("{} rows, and {} after the load", now.rows, before.rows);
     }
     match before.first == now.first {
-        true => format!(
-            "not the rows that it was after the load; the first is still {}",
-            now.first
-        ),
+        true => "other rows than after the load".to_owned(),
         false => format!("{}, and {} after the load", now.first, before.first),
     }
 }
@@ -115,20 +122,25 @@ fn ask(question: &Placed, connection: &mut dyn SqlConnection) -> Result<Answer, 
     };
     let asked = connection.ask(&question.sql, &mut |row| {
         let text = row_text(row)?;
-        for part in text.as_bytes().chunks(8) {
-            let mut bytes = [0; 8];
-            bytes[..part.len()].copy_from_slice(part);
-            let number = i64::from_le_bytes(bytes) ^ part.len() as i64;
-            answer.hash = super::random::hash_fnv1a(number, answer.hash);
-        }
+        answer.hash = answer.hash.wrapping_add(hash_of(&text));
         answer.rows += 1;
-        if answer.rows == 1 {
-            answer.first = text.chars().take(SHOWN_LENGTH).collect();
+        let shown: String = text.chars().take(SHOWN_LENGTH).collect();
+        if answer.rows == 1 || shown < answer.first {
+            answer.first = shown;
         }
         Ok(())
     });
     asked.map_err(|error| error.at(&question.place))?;
     Ok(answer)
+}
+
+fn hash_of(text: &str) -> i64 {
+    text.as_bytes().chunks(8).fold(0, |hash, part| {
+        let mut bytes = [0; 8];
+        bytes[..part.len()].copy_from_slice(part);
+        let number = i64::from_le_bytes(bytes) ^ part.len() as i64;
+        super::random::hash_fnv1a(number, hash)
+    })
 }
 
 /// The columns of a row, in brackets.
