@@ -13,7 +13,7 @@ use spindle_io::real::{RealEnv, block_on};
 use spindle_text::load_file::LoadFile;
 use spindle_text::section::TextFile;
 use spindle_workload::driver::{Behaviour, Running};
-use spindle_workload::sql::{Dialect, SqlConnection, SqlWorkload};
+use spindle_workload::sql::{Dialect, SqlWorkload};
 use spindle_workload::{Kind, MadeFor, ScriptSettings};
 
 use crate::sql_workloads::{Loaded, databases, works_and_faults_are_found};
@@ -47,7 +47,7 @@ SELECT d FROM digits WHERE d = :client_id + 0 \\aset
 \\endif
 ";
 
-fn file(name: &str, weight: u32, text: &str) -> TextFile {
+pub fn file(name: &str, weight: u32, text: &str) -> TextFile {
     TextFile {
         name: name.to_owned(),
         weight,
@@ -64,7 +64,7 @@ fn settings(scripts: Vec<TextFile>) -> ScriptSettings {
     }
 }
 
-fn made(settings: &ScriptSettings, dialect: Dialect, clients: u64) -> Arc<dyn SqlWorkload> {
+pub fn made(settings: &ScriptSettings, dialect: Dialect, clients: u64) -> Arc<dyn SqlWorkload> {
     let made_for = MadeFor {
         data_bytes: 64 << 20,
         block_bytes: 8 << 10,
@@ -240,55 +240,7 @@ fn statements_that_cannot_be_prepared_are_told_with_their_place_when_the_load_ha
     }
 }
 
-#[test]
-fn the_order_of_rows_is_no_loss_and_a_check_that_never_answers_twice_alike_is_refused() {
-    let tables = "create table turned (id integer primary key, n integer);\n\
-                  insert into turned values (1, 1), (2, 2), (3, 3);";
-    let checked = |check: &str, server: &dyn Server| {
-        let settings = ScriptSettings {
-            scripts: vec![file("x.sql", 1, "select 1;")],
-            load: vec![LoadFile::Text(file("tables.sql", 1, tables))],
-            check: vec![file("check.sql", 1, check)],
-            define: BTreeMap::new(),
-        };
-        made(&settings, server.dialect(), 1)
-    };
-    for (kind, server) in databases() {
-        let workload = checked("select n from turned order by n / 10;", server);
-        let loaded = Loaded::with(server, &*workload);
-        let mut connection = loaded.server.connect().unwrap();
-        let answer = |connection: &mut dyn SqlConnection| workload.check(connection, &[]);
-        for change in [
-            "update turned set n = 4 - n",
-            "update turned set n = n + 0 where id = 1",
-        ] {
-            connection.run(change).unwrap();
-            assert!(answer(&mut *connection).is_ok(), "{kind:?}: {change}");
-        }
-        connection
-            .run("update turned set n = 2 where id = 1")
-            .unwrap();
-        assert!(answer(&mut *connection).is_err(), "{kind:?}");
-        loaded.server.stop(Stop::Kill).unwrap();
-
-        let random = if kind == ServerKind::MariaDb {
-            "rand()"
-        } else {
-            "random()"
-        };
-        let workload = checked(
-            &format!("select 1;\nselect id, {random} from turned;"),
-            server,
-        );
-        let told = refused(server, &*workload);
-        assert!(
-            told.contains("check.sql:2:1: asked twice, it gives two answers"),
-            "{kind:?}: {told}"
-        );
-    }
-}
-
-fn refused(server: &dyn Server, workload: &dyn SqlWorkload) -> String {
+pub fn refused(server: &dyn Server, workload: &dyn SqlWorkload) -> String {
     let (place, directories) = crate::sql_workloads::empty();
     let request = crate::sql_workloads::request(server);
     let loaded = create_and_load(server, &request, &directories, workload, &Arc::default());

@@ -14,7 +14,8 @@ const SHOWN_LENGTH: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Answer {
     rows: i64,
-    /// The sum of FNV-1a of each row: their order may be the database's choice, also with `order by` where keys are equal.
+    /// The sum of FNV-1a of each row: their order may be the database's choice, also with `order by` where keys are
+    /// equal.
     hash: i64,
     /// The least row, compared as a text.
     first: String,
