@@ -16,7 +16,7 @@ use super::io_calls;
 use super::kinds::{self, kinds_of};
 use super::load_curve;
 use super::page::{events_of, trials_in_order};
-use super::pairs::Matrix;
+use super::pairs::{Matrix, left_out};
 use super::queries;
 use super::sentences::{
     ALL_PAIRS, EFFECTS, METHOD, REPEAT, REPEAT_COMMAND, compared_by, context, costs, drift,
@@ -225,6 +225,9 @@ fn pairs(result: &RunResult) -> String {
     }
     if !body.is_empty() {
         let _ = writeln!(body, "{}", escaped(ALL_PAIRS));
+    }
+    if let Some(left_out) = left_out(result) {
+        let _ = writeln!(body, "{left_out}");
     }
     section("Every pair of layouts", &body)
 }

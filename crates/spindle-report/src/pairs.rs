@@ -1,17 +1,32 @@
 //! All pairs of layouts of one workload and load level as a table: a row and a column for each layout, for both
 //! reports.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::comparison::ratio;
 use spindle_result::{Pair, Ranking, RunResult, Verdict};
 
 /// Fewer layouts have no pair beside that of the verdict.
 const LAYOUTS_MIN: usize = 3;
+/// More layouts make a table that nobody reads, and a page of many megabytes.
+const LAYOUTS_MAX: usize = 64;
 
 /// The table of one workload and load level.
 pub(super) struct Matrix<'a> {
     /// The layouts, in the order of the experiment.
     pub(super) layouts: Vec<&'a str>,
-    pairs: Vec<&'a Pair>,
+    /// By the names of their layouts.
+    pairs: BTreeMap<(&'a str, &'a str), &'a Pair>,
+}
+
+/// What is said in place of the tables where there are too many layouts for them.
+pub(super) fn left_out(result: &RunResult) -> Option<String> {
+    let layouts = result.layouts.len();
+    (layouts > LAYOUTS_MAX).then(|| {
+        format!(
+            "A table of every pair of {layouts} layouts is not drawn: result.json has them all."
+        )
+    })
 }
 
 /// What is known of the layout of a row beside that of a column.
@@ -25,31 +40,28 @@ pub(super) struct Cell {
 }
 
 impl Matrix<'_> {
-    /// `None` where there are too few layouts for it.
+    /// `None` where there are too few layouts for it, or too many.
     pub(super) fn of<'a>(result: &'a RunResult, ranking: &Ranking) -> Option<Matrix<'a>> {
-        let pairs: Vec<&Pair> = result.pairs_of(ranking).collect();
+        if result.layouts.len() > LAYOUTS_MAX {
+            return None;
+        }
+        let by_names = |pair: &'a Pair| ((pair.cases.a.as_str(), pair.cases.b.as_str()), pair);
+        let pairs: BTreeMap<_, _> = result.pairs_of(ranking).map(by_names).collect();
+        let compared: BTreeSet<&str> = pairs.keys().flat_map(|(a, b)| [*a, *b]).collect();
         let names = result.layouts.iter().map(|layout| layout.name.as_str());
-        let layouts: Vec<&str> = names
-            .filter(|name| {
-                pairs
-                    .iter()
-                    .any(|pair| pair.cases.a == *name || pair.cases.b == *name)
-            })
-            .collect();
+        let layouts: Vec<&str> = names.filter(|name| compared.contains(name)).collect();
         (layouts.len() >= LAYOUTS_MIN).then_some(Matrix { layouts, pairs })
     }
 
     /// `None` where a layout meets itself.
     pub(super) fn cell(&self, row: &str, column: &str) -> Option<Cell> {
-        let mut pairs = self.pairs.iter();
-        let pair = pairs.find_map(|pair| {
-            let is_forth = pair.cases.a == row && pair.cases.b == column;
-            let is_back = pair.cases.b == row && pair.cases.a == column;
-            match is_forth {
-                true => Some((*pair).clone()),
-                false => is_back.then(|| the_other_way(pair)),
-            }
-        })?;
+        let forth = self.pairs.get(&(row, column)).map(|pair| (*pair).clone());
+        let back = || {
+            self.pairs
+                .get(&(column, row))
+                .map(|pair| the_other_way(pair))
+        };
+        let pair = forth.or_else(back)?;
         Some(Cell {
             ratio: ratio(pair.ratio),
             interval: pair.ci95.map_or_else(String::new, |(low, high)| {

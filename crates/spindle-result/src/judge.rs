@@ -122,23 +122,18 @@ fn compare(
         tied: order.tied.iter().map(|&index| name(index)).collect(),
         places: order.places.iter().map(place).collect(),
     };
-    let figures = |figure: fn(&Trial) -> Option<f64>| -> Vec<CaseRounds> {
-        let of_case = |case: &&Case| levels::figure_of(case, figure);
-        cases.iter().map(of_case).collect()
-    };
-    let p99 = figures(|trial| Some(trial.latency_us.p99));
-    let cpu = figures(|trial| {
+    let p99 = OneFigure::of(cases, |trial| Some(trial.latency_us.p99));
+    let cpu = OneFigure::of(cases, |trial| {
         let used = trial.cpu_us_per_transaction?;
         Some(used.user + used.system)
     });
-    let mut verdicts = Vec::new();
-    for pair in &order.verdicts {
-        verdicts.push(Comparison {
-            p99: ratio_among(&p99, pair, standard)?,
-            cpu: ratio_among(&cpu, pair, standard)?,
-            ..comparison(cases[pair.a], cases[pair.b], pair, standard)
-        });
-    }
+    let (of_p99, of_cpu) = (p99.family(standard)?, cpu.family(standard)?);
+    let verdicts = order.verdicts.iter().map(|pair| Comparison {
+        p99: p99.ratio(of_p99.as_ref(), pair),
+        cpu: cpu.ratio(of_cpu.as_ref(), pair),
+        ..comparison(cases[pair.a], cases[pair.b], pair, standard)
+    });
+    let verdicts = verdicts.collect();
     Ok(Some((ranking, verdicts)))
 }
 
@@ -178,31 +173,41 @@ fn all_pairs(cases: &[&Case], standard: Standard) -> Result<Vec<Pair>, StatsErro
     Ok(told.collect())
 }
 
-/// The ratio of a figure of two of the cases, in an interval that holds for all pairs together; `None` when no round
-/// has it of both.
-fn ratio_among(
-    figures: &[CaseRounds],
-    pair: &PairVerdict,
-    standard: Standard,
-) -> Result<Option<RatioEstimate>, StatsError> {
-    let known: Vec<CaseRounds> = figures
-        .iter()
-        .filter(|case| !case.values.is_empty())
-        .cloned()
-        .collect();
-    let place = |case: usize| {
-        known
-            .iter()
-            .position(|other| other.name == figures[case].name)
-    };
-    let (Some(a), Some(b)) = (place(pair.a), place(pair.b)) else {
-        return Ok(None);
-    };
-    let comparison = Family::of(&known, standard)?.compare(a, b);
-    Ok((comparison.rounds > 0).then_some(RatioEstimate {
-        ratio: comparison.ratio,
-        ci95: comparison.ci95,
-    }))
+/// A figure of all cases that have it in a round, by which they are compared beside their throughput.
+struct OneFigure {
+    known: Vec<CaseRounds>,
+    /// Of each case, where it stands among the known ones.
+    places: Vec<Option<usize>>,
+}
+
+impl OneFigure {
+    fn of(cases: &[&Case], figure: fn(&Trial) -> Option<f64>) -> OneFigure {
+        let (mut known, mut places) = (Vec::new(), Vec::new());
+        for case in cases {
+            let rounds = levels::figure_of(case, figure);
+            let has_one = !rounds.values.is_empty();
+            places.push(has_one.then_some(known.len()));
+            known.extend(has_one.then_some(rounds));
+        }
+        OneFigure { known, places }
+    }
+
+    fn family(&self, standard: Standard) -> Result<Option<Family<'_>>, StatsError> {
+        match self.known.is_empty() {
+            true => Ok(None),
+            false => Family::of(&self.known, standard).map(Some),
+        }
+    }
+
+    /// The ratio of two of the cases, in an interval that holds for all pairs together; `None` when no round has the
+    /// figure of both.
+    fn ratio(&self, family: Option<&Family<'_>>, pair: &PairVerdict) -> Option<RatioEstimate> {
+        let comparison = family?.compare(self.places[pair.a]?, self.places[pair.b]?);
+        (comparison.rounds > 0).then_some(RatioEstimate {
+            ratio: comparison.ratio,
+            ci95: comparison.ci95,
+        })
+    }
 }
 
 /// The same comparison, said of the other case.

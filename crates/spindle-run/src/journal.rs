@@ -419,11 +419,21 @@ fn event_of(content: &[u8]) -> serde_json::Result<Event> {
 /// More than any machine does: transactions in a second.
 const PER_SECOND_MAX: f64 = 1e12;
 
+/// More than the names of all layouts of an experiment have, bytes. Every pair of layouts names both.
+const NAMES_BYTES_MAX: usize = 512 << 10;
+
 /// Whether a run can have noted this. Whoever draws the figures need not ask again.
 fn possible(event: &Event) -> Result<(), &'static str> {
     let is_rate = |per_s: f64| (0.0..=PER_SECOND_MAX).contains(&per_s);
     let has_rate = |trial: &Trial| is_rate(trial.tpm / 60.0);
     match event {
+        Event::RunStarted { experiment, .. } => {
+            let names = experiment.layouts.iter().map(|layout| layout.name.len());
+            match names.sum::<usize>() > NAMES_BYTES_MAX {
+                true => Err("the names of the layouts are longer than any experiment's"),
+                false => Ok(()),
+            }
+        }
         Event::LayoutExamined { layout, .. } if layout.stack.iter().any(Vec::is_empty) => {
             Err("a row of the layout's parts is empty")
         }
@@ -448,12 +458,16 @@ mod tests {
 
     fn started() -> Event {
         let text = "[[layout]]\nname = \"a\"\n";
+        start_of(Experiment::parse("x.toml", text, &[]).unwrap())
+    }
+
+    fn start_of(experiment: Experiment) -> Event {
         Event::RunStarted {
             run: "r".to_string(),
             version: "0".to_string(),
             at: "2026-01-01T00:00:00Z".to_string(),
             working_directory: PathBuf::from("/"),
-            experiment: Box::new(Experiment::parse("x.toml", text, &[]).unwrap()),
+            experiment: Box::new(experiment),
         }
     }
 
@@ -661,6 +675,12 @@ mod tests {
         }
         let text = "[[layout]]\nname = \"a\"\n";
         let experiment = Experiment::parse("x.toml", text, &[]).unwrap();
+        let mut long = experiment.clone();
+        long.layouts[0].name = "x".repeat(NAMES_BYTES_MAX + 1);
+        let directory = tempfile::tempdir().unwrap();
+        written(directory.path(), &[start_of(long)]);
+        let told = replay(directory.path()).unwrap_err().to_string();
+        assert!(told.contains("line 1: the names of the layouts"), "{told}");
         let mut layout = crate::description::describe(&experiment, 0);
         layout.stack = vec![Vec::new()];
         let (index, skip) = (0, None);

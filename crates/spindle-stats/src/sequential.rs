@@ -22,7 +22,7 @@
 use crate::cases::log_ratios;
 use crate::comparison::{Verdict, judge};
 use crate::interval::Moments;
-use crate::simultaneous::{Family, mean_variance};
+use crate::simultaneous::Family;
 use crate::spread::Spread;
 use crate::{CaseRounds, Standard};
 
@@ -57,7 +57,7 @@ impl Family<'_> {
         let Some(moments) = Moments::of(&log_ratios(a, b, until)) else {
             return false;
         };
-        let variance = mean_variance(self.cases, until);
+        let variance = self.mean_variance(until);
         let Some(spread) = Spread::of(&moments, variance, self.cases.len()) else {
             return false;
         };

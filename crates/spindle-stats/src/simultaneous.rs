@@ -9,6 +9,9 @@
 //!
 //! How a single pair is judged beside the others is in [`crate::spread`].
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use crate::cases::{CaseRounds, check_cases, log_lead, log_ratios};
 use crate::comparison::{Comparison, check_margin, compare_spread};
 use crate::interval::Moments;
@@ -18,6 +21,8 @@ use crate::{Standard, StatsError};
 /// Cases of one workload and load level, every pair of which is to be judged by one standard.
 #[derive(Debug, Clone)]
 pub struct Family<'a> {
+    /// What [`Family::mean_variance`] has found.
+    variances: RefCell<BTreeMap<u32, Option<f64>>>,
     pub(crate) cases: &'a [CaseRounds],
     pub(crate) standard: Standard,
     /// Mean variance of the log ratios of all pairs; `None` where no pair has two rounds.
@@ -35,7 +40,16 @@ impl<'a> Family<'a> {
             cases,
             standard,
             mean_variance: mean_variance(cases, u32::MAX),
+            variances: RefCell::default(),
         })
+    }
+
+    /// Mean variance of the log ratios of all pairs over rounds up to `until`: the same for every pair that asks.
+    pub(crate) fn mean_variance(&self, until: u32) -> Option<f64> {
+        let mut known = self.variances.borrow_mut();
+        *known
+            .entry(until)
+            .or_insert_with(|| mean_variance(self.cases, until))
     }
 
     /// Case `a` beside case `b`, both indices into the cases, over the rounds that both finished. Without such a round
@@ -57,7 +71,7 @@ impl<'a> Family<'a> {
 
 /// Mean variance of the log ratios of all pairs over rounds up to `until`, each pair weighted by its degrees of
 /// freedom.
-pub(crate) fn mean_variance(cases: &[CaseRounds], until: u32) -> Option<f64> {
+fn mean_variance(cases: &[CaseRounds], until: u32) -> Option<f64> {
     let (mut squares, mut freedom) = (0.0, 0.0);
     for (index, a) in cases.iter().enumerate() {
         for b in &cases[index + 1..] {

@@ -20,6 +20,34 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// A text whose lines are at most `width` characters long, where their last columns leave room for that. What a long line
+/// goes on with stands below its last column, which begins behind two blanks or more, and behind its number.
+pub fn fitted(text: &str, width: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let (before, last) = line.split_at(begin_of_last_column(line));
+        let indentation = before.chars().count();
+        if line.chars().count() <= width || indentation > width * 3 / 4 {
+            lines.push(line.to_owned());
+            continue;
+        }
+        for (number, part) in wrapped(last, width - indentation).iter().enumerate() {
+            lines.push(match number {
+                0 => format!("{before}{part}"),
+                _ => format!("{:indentation$}{part}", ""),
+            });
+        }
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn begin_of_last_column(line: &str) -> usize {
+    let begin = line.rfind("  ").map_or(0, |at| at + 2);
+    let number = line[begin..].split_once(". ").map(|(number, _)| number);
+    let digits = number.filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+    digits.map_or(begin, |digits| begin + digits.len() + 2)
+}
+
 /// Words, a number and its unit as one.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
@@ -49,6 +77,14 @@ mod tests {
         assert_eq!(wrapped("one two  three", 7), ["one two", "three"]);
         assert_eq!(wrapped("unbreakable word", 5), ["unbreakable", "word"]);
         assert_eq!(wrapped("", 5), Vec::<String>::new());
+    }
+
+    #[test]
+    fn long_lines_go_on_below_their_last_column() {
+        let text = "Room  for what is made\n  12. make a file of 256 MiB\none two three four five\na very wide place  x y z";
+        let wanted = "Room  for what is\n      made\n  12. make a file of\n      256 MiB\none two three four\nfive\n\
+                      a very wide place  x y z\n";
+        assert_eq!(fitted(text, 20), wanted);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! known by its comment; nothing else of the server is touched. Each run is written in one transaction, in place of
 //! what was there of the same run. The tables are `spindle_report::export::rows`.
 
-use spindle_engines::EngineError;
 use spindle_engines::sql::{Address, remote_server};
+use spindle_engines::{EngineError, ErrorKind};
 use spindle_report::export::rows::{Rows, SCHEMA, SCHEMA_VERSION};
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Row, SqlConnection, Value};
@@ -86,6 +86,17 @@ pub enum KeepError {
         /// Its own words.
         error: SessionError,
     },
+}
+
+impl KeepError {
+    /// Whether the command line names an address or a schema that cannot be used, whatever is there.
+    pub fn is_of_command_line(&self) -> bool {
+        match self {
+            Self::Name(_) => true,
+            Self::Server(error) => error.kind() == ErrorKind::RefusedSetting,
+            _ => false,
+        }
+    }
 }
 
 /// A connection to where results are kept.

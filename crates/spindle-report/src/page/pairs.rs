@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::{layout_name, scrolling};
 use crate::chart::colour_class;
-use crate::pairs::Matrix;
+use crate::pairs::{Matrix, left_out};
 use crate::sentences::{ALL_PAIRS, compared_by, load_name};
 use spindle_result::RunResult;
 
@@ -31,6 +31,7 @@ pub(super) fn tables(result: &RunResult) -> Markup {
                 p.note { (ALL_PAIRS) " " (compared_by(result)) }
             }
         }
+        @if let Some(left_out) = left_out(result) { p.note { (left_out) } }
     }
 }
 

@@ -54,13 +54,17 @@ impl Room {
         self.parts.iter().map(|part| part.bytes).sum()
     }
 
-    /// `golden copy 1.2 GiB, data 2 GiB (2 times), growth up to 300 MiB`.
+    /// `golden copy 1.2 GiB, data 2 GiB (2 together), growth up to 300 MiB`.
     pub fn parts(&self) -> String {
         let sure = self.parts.iter().filter(|part| part.is_sure);
         let mut said: Vec<String> = sure
             .map(|part| match part.count {
                 1 => format!("{} {}", part.what, size_needed(part.bytes)),
-                times => format!("{} {} ({times} times)", part.what, size_needed(part.bytes)),
+                times => format!(
+                    "{} {} ({times} together)",
+                    part.what,
+                    size_needed(part.bytes)
+                ),
             })
             .collect();
         let unsure = self.parts.iter().filter(|part| !part.is_sure);

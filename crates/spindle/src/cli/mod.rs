@@ -43,6 +43,7 @@ use spindle_run::journal;
 use spindle_run::replay::RunState;
 use spindle_run::trial;
 use spindle_run::trial::load::words::LOAD_COMMAND;
+use spindle_text::paragraph::fitted;
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 the run or a command failed; 2 the experiment file or the command line \
 is wrong, and nothing was created; 3 half of the layouts or more could not be measured; 130 interrupted, go on with `spindle resume`. \
@@ -432,15 +433,19 @@ fn show_plan(mut experiment: Experiment) -> ExitCode {
         Ok(look) => look,
         Err(error) => return no_current_directory(&error),
     };
+    let text = match std::io::stdout().is_terminal() {
+        true => fitted(&look.text, style_of_output().width.into()),
+        false => look.text,
+    };
     let too_few = too_few.err().map(|too_few| too_few.to_string());
     match too_few.or_else(|| look.reckoning.refusal()) {
         Some(refusal) => {
-            let shown = print_then(&look.text, ExitCode::from(2));
+            let shown = print_then(&text, ExitCode::from(2));
             fail(&refusal);
             shown
         }
         None => print_then(
-            &look.text,
+            &text,
             ExitCode::from(if look.can_be_answered { 0 } else { 3 }),
         ),
     }

@@ -150,6 +150,7 @@ fn keep(asked: &Export, url: &str) -> ExitCode {
     let connected = ResultsDatabase::connect(url, schema, asked.password_env.as_deref());
     let mut database = match connected {
         Ok(database) => database,
+        Err(error) if error.is_of_command_line() => return wrong_command_line(&error.to_string()),
         Err(error) => return fail(&error.to_string()),
     };
     let mut text = format!("{}, schema {schema}:\n", database.address());

@@ -448,7 +448,10 @@ const WRONG: [(&[&str], &str); 49] = [
         "simple, normal, advanced, oltp, dss",
     ),
     (&["good", "--num-disks", "2"], "--run"),
-    (&["good", "--run", "simple", "--num-disks", "0"], "1..=128"),
+    (
+        &["good", "--run", "simple", "--num-disks", "0"],
+        "from 1 to 128",
+    ),
     (
         &["good", "--run", "simple", "--type", "seq"],
         "--type needs --run advanced",

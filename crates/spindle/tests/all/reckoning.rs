@@ -158,7 +158,7 @@ fn layouts_that_fit_one_by_one_are_added_up() {
     small.write(&experiment("kernel", "8MiB", &["small/a", "small/b"]));
     both_refuse(
         small.place.path(),
-        &["undo 32 MiB (2 times)", "96 MiB are free"],
+        &["undo 32 MiB (2 together)", "96 MiB are free"],
     );
 }
 

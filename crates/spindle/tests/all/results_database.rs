@@ -219,17 +219,17 @@ fn mistakes_are_told_before_anything_is_done() {
         (&["export", "run", "run", "--format", "csv"], 2, "one run"),
         (
             &["export", "run", "--to", "nonsense"],
-            1,
+            2,
             "it is no address",
         ),
         (
             &["export", "run", "--to", "mysql://lab@127.0.0.1:1/lab"],
-            1,
+            2,
             "PostgreSQL only",
         ),
         (
             &["export", "run", "--to", nowhere, "--schema", "a b"],
-            1,
+            2,
             "lower-case letters",
         ),
         (
@@ -237,7 +237,7 @@ fn mistakes_are_told_before_anything_is_done() {
             1,
             "connecting to 127.0.0.1",
         ),
-        (&["export", "none", "--to", nowhere], 1, "no directory none"),
+        (&["export", "none", "--to", nowhere], 2, "no directory none"),
         (
             &["export", "run", "--format", "csv", "--schema", "lab"],
             2,

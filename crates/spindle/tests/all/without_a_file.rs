@@ -90,7 +90,10 @@ fn what_cannot_be_asked_so_is_refused_before_anything_is_made() {
         (&["try", ".", "."], "twice"),
         (&["try", ".", "./"], "are one place"),
         (&["try", "/proc"], "/proc"),
-        (&["try", ".", "--clients", "0"], "not in 1..=4096"),
+        (
+            &["try", ".", "--clients", "0"],
+            "a whole number from 1 to 4096",
+        ),
         (&["try", ".", "--size", "100TiB"], "to 64TiB"),
         (&["try", ".", "--vary", "method=sync,async"], "command line"),
         (&["try", ".", "--vary", "=a,b"], "names no key"),
