@@ -20,8 +20,8 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A text whose lines are at most `width` characters long, where their last columns leave room for that. What a long line
-/// goes on with stands below its last column, which begins behind two blanks or more, and behind its number.
+/// A text whose lines are at most `width` characters long, where their last columns leave room for that. What a long
+/// line goes on with stands below its last column, which begins behind two blanks or more, and behind its number.
 pub fn fitted(text: &str, width: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {

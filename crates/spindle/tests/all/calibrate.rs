@@ -471,7 +471,7 @@ const WRONG: [(&[&str], &str); 49] = [
     (&["missing", "--out", "new"], "No such file or directory"),
     (&["good", "--out", "."], "a new or an empty directory"),
     (&["good", "--wirte-percent", "50"], "unexpected argument"),
-    (&["good", "--write-percent", "101"], "0..=100"),
+    (&["good", "--write-percent", "101"], "from 0 to 100"),
     (
         &["good", "--write-percent", "50"],
         "an existing file is never written",
