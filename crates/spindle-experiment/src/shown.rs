@@ -199,10 +199,18 @@ fn addresses(lower: &str) -> Vec<Range<usize>> {
                 .find(|character| !is_before_user(character))
                 .unwrap_or(rest.len())
     };
-    starts
-        .into_iter()
-        .map(|start| start..user_at(start))
-        .collect()
+    let mut addresses: Vec<Range<usize>> = Vec::new();
+    for start in starts {
+        // Users are called postgres, too, and a password may hold anything: an address begins with a word.
+        let is_within = addresses.last().is_some_and(|before| {
+            let between = lower.get(before.end..start).unwrap_or_default();
+            !between.contains(ends_word)
+        });
+        if !is_within {
+            addresses.push(start..user_at(start));
+        }
+    }
+    addresses
 }
 
 /// The password of an address without its scheme: what stands between the user and the last `@`. What a person forgot
@@ -340,6 +348,15 @@ mod tests {
             "ann:S€CRET@h",
             ":S€CRET@h",
             "mysql:/ann:S€CRET@h",
+            "postgres://postgres:S€CRET@h:5432/d",
+            "postgres://postgres:S€:CRET@h:5432x/d",
+            "postgres//postgres:S€CRET@h",
+            "postgres:postgres:S€CRET@h",
+            "mysql://mysql:S€CRET@h",
+            "mariadb://mymariadb:S€CRET@h",
+            "postgres://ann:S€postgres:CRET@h",
+            "postgres://ann:S€://CRET@h",
+            "postgrse://postgresql:S€CRET@h",
         ] {
             for text in [
                 format!("url = \"{address}\""),

@@ -26,9 +26,10 @@ pub struct Difference {
 }
 
 /// Words in the path of a machine's setting by which it may differ: moments, loads, names and numbers that a boot or a
-/// run deals out, and places.
-const FREE_OF_MACHINE: [&str; 13] = [
+/// run deals out, places, and what was measured of storage.
+const FREE_OF_MACHINE: [&str; 14] = [
     "captured_at",
+    "calibrated",
     "load",
     "free_bytes",
     "path",
@@ -232,7 +233,7 @@ mod tests {
                 "kernel_release": kernel,
                 "processor": { "model": "x", "turbo": null },
                 "load": { "running_tasks": running },
-                "data_paths": [{ "path": at, "file_system": { "kind": "ext4", "options": options, "free_bytes": running } }],
+                "data_paths": [{ "path": at, "file_system": { "kind": "ext4", "options": options, "free_bytes": running }, "calibrated": { "at": at } }],
             });
             without(&document, &FREE_OF_MACHINE)
         };
