@@ -299,6 +299,8 @@ fn site(ledger: &Ledger, tree: &SystemTree) -> Result<Site, LedgerError> {
         tools: ledger.tools()?,
         boot_id: ledger.heading().boot_id.clone(),
         is_of_living_run: ledger.is_of_living_run(),
+        is_going_on: true,
+        last_touched: ledger.last_touched(),
         drop_schema: None,
     })
 }
@@ -342,11 +344,13 @@ fn carry_out_steps(
     for step in steps {
         let words = step.to_string();
         note(&words);
-        step.carry_out(workshop)
-            .map_err(|source| ProvisionError::Step {
-                step: words,
-                source,
-            })?;
+        let carried_out = step
+            .carry_out(workshop)
+            .and_then(|()| Ok(workshop.ledger.touch()?));
+        carried_out.map_err(|source| ProvisionError::Step {
+            step: words,
+            source,
+        })?;
     }
     Ok(())
 }

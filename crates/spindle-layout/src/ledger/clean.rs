@@ -159,6 +159,8 @@ pub(crate) fn undo_all(
             tools,
             boot_id: ledger.heading().boot_id.clone(),
             is_of_living_run: ledger.is_of_living_run(),
+            is_going_on: not_ours == NotOurs::Forgotten,
+            last_touched: ledger.last_touched(),
             drop_schema,
         },
         Err(error) => {
@@ -181,6 +183,7 @@ pub(crate) fn undo_all(
         }
         match entry.record.undo(&site) {
             Ok(Undone::Removed) => undone.removed.push(what),
+            Ok(Undone::RemovedBut(stays)) => undone.removed.push(format!("{what}; {stays}")),
             Ok(Undone::WasNot) => {}
             Ok(Undone::NotOurs(reason)) => {
                 undone

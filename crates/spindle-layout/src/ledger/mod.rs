@@ -8,6 +8,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
@@ -137,6 +138,8 @@ pub struct Ledger {
     heading: Heading,
     /// A ledger that was taken over is of a dead one.
     is_of_living_run: bool,
+    /// Of a dead run: when it wrote its ledger last, or touched it. Stays the time of the file while others clean up.
+    last_touched: Option<SystemTime>,
     state: Mutex<State>,
 }
 
@@ -216,6 +219,7 @@ impl Ledger {
                 entries: Vec::new(),
             }),
             is_of_living_run: true,
+            last_touched: None,
             heading: heading.clone(),
             path: path.clone(),
         };
@@ -230,8 +234,15 @@ impl Ledger {
         let Some((file, replayed)) = open_of_dead(path)? else {
             return Ok(None);
         };
+        let last_touched = file.metadata().and_then(|found| found.modified());
+        let last_touched = last_touched.map_err(|source| LedgerError::System {
+            action: "examine",
+            path: path.to_owned(),
+            source,
+        })?;
         // A line that broke off would spoil the next one.
         file.set_len(replayed.whole_bytes)
+            .and_then(|()| file.set_modified(last_touched))
             .map_err(|source| LedgerError::System {
                 action: "mend",
                 path: path.to_owned(),
@@ -241,6 +252,7 @@ impl Ledger {
             path: path.to_owned(),
             heading: replayed.heading,
             is_of_living_run: false,
+            last_touched: Some(last_touched),
             state: Mutex::new(State {
                 file,
                 next: replayed.next,
@@ -262,6 +274,17 @@ impl Ledger {
     /// Whether it is kept by the run that began it, and not by another process after that run's death.
     pub(crate) fn is_of_living_run(&self) -> bool {
         self.is_of_living_run
+    }
+
+    /// See [`Site::last_touched`](crate::steps::Site).
+    pub(crate) fn last_touched(&self) -> Option<SystemTime> {
+        self.last_touched
+    }
+
+    /// Says that the run has written to its devices until now.
+    pub(crate) fn touch(&self) -> Result<(), LedgerError> {
+        let touched = self.state().file.set_modified(SystemTime::now());
+        touched.map_err(|source| self.wrong("touch", source))
     }
 
     /// Tools that hold this ledger's lock while they are at work.
@@ -319,6 +342,10 @@ impl Ledger {
         let written = state
             .file
             .write_all(text.as_bytes())
+            .and_then(|()| match self.last_touched {
+                Some(moment) => state.file.set_modified(moment),
+                None => Ok(()),
+            })
             .and_then(|()| state.file.sync_data());
         written.map_err(|source| self.wrong("write", source))
     }

@@ -9,9 +9,10 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +60,15 @@ pub struct ClaimedDevice {
     /// Whether a stamp is put on it, and stays. Records of older runs have none.
     #[serde(default)]
     is_stamped: bool,
+}
+
+/// Whose what lies between the ends of a device is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    /// The run's.
+    Ours,
+    /// Others may have written there since the run died.
+    Unknown,
 }
 
 impl fmt::Display for ClaimDevice {
@@ -117,6 +127,14 @@ impl ClaimDevice {
         workshop.taken.insert(self.device.clone(), taken);
         Ok(())
     }
+}
+
+/// When a device was written to by this node last; `None` where the node is not there, or another device's.
+fn written_at(node: &Path, number: DeviceNumber) -> Option<SystemTime> {
+    let found = std::fs::metadata(node).ok()?;
+    let is_it =
+        found.file_type().is_block_device() && DeviceNumber::of_stat(found.rdev()) == number;
+    is_it.then(|| found.modified().ok()).flatten()
 }
 
 /// Removes every signature that libblkid knows, and zeroes both ends.
@@ -197,27 +215,59 @@ impl ClaimedDevice {
         if let Some(reason) = self.why_not_ours(site, taken.file(), taken.state(), &content) {
             return Ok(Undone::NotOurs(reason));
         }
-        self.empty(&guard, &taken, site)?;
+        let whole = self.whole(site, taken.state(), &content);
+        self.empty(&guard, &taken, site, whole)?;
         drop(taken);
+        let (_, left) = guard.identify(&held)?;
         forget_partitions(&held, site)?;
-        Ok(Undone::Removed)
+        Ok(match left {
+            Content::Empty | Content::Left => Undone::Removed,
+            Content::Signature(_) | Content::Unknown(_) => Undone::RemovedBut(
+                "the data behind its first MiB stay, as nothing says whose they are: to use it again, name it in erase"
+                    .to_owned(),
+            ),
+        })
     }
 
     /// Empties what was claimed of a device. One that has grown since has others' data behind that: nothing there is
-    /// touched, and no mark says of the whole that it is Spindle's.
-    fn empty(&self, guard: &Guard<'_>, taken: &TakenDevice, site: &Site) -> Result<(), StepError> {
+    /// touched. No mark says of the whole that it is Spindle's where others may have written there.
+    fn empty(
+        &self,
+        guard: &Guard<'_>,
+        taken: &TakenDevice,
+        site: &Site,
+        whole: Whole,
+    ) -> Result<(), StepError> {
         let size_bytes = taken.state().size_bytes;
         let claimed_bytes = self.size_bytes.unwrap_or(size_bytes).min(size_bytes);
         zero_ends_but_stamp(taken.file(), claimed_bytes, &self.uuid)
             .map_err(|error| StepError::system("zero the ends of", &self.path, error))?;
-        let marked = match claimed_bytes == size_bytes {
-            true => {
-                wipe_signatures(taken, &site.tools)?;
-                guard.leave_mark(taken.file(), taken.state())
-            }
+        let is_whole = claimed_bytes == size_bytes;
+        if is_whole {
+            wipe_signatures(taken, &site.tools)?;
+        }
+        let marked = match is_whole && whole == Whole::Ours {
+            true => guard.leave_mark(taken.file(), taken.state()),
             false => unstamp(taken.file(), claimed_bytes),
         };
         marked.map_err(|error| StepError::system("mark", &self.path, error))
+    }
+
+    /// The stamp proves that the first MiB was left alone since the run died. That the rest was, too, is told by the time
+    /// of the nodes by which others come to the device: the kernel sets it with each write, and a run has nodes of its
+    /// own.
+    fn whole(&self, site: &Site, state: &DeviceState, content: &Content) -> Whole {
+        let is_bare = matches!(content, Content::Unknown(_));
+        if !is_bare || site.is_of_living_run || site.is_going_on {
+            return Whole::Ours;
+        }
+        let named = site.tree.dev.join(state.name.replace('!', "/"));
+        let times = [&named, &self.path].map(|node| written_at(node, state.number));
+        let last_write = times.into_iter().flatten().max();
+        match (last_write, site.last_touched) {
+            (Some(written), Some(touched)) if written < touched => Whole::Ours,
+            _ => Whole::Unknown,
+        }
     }
 
     /// The very device that was claimed, whatever its path means now; when it has been away since, or the system was

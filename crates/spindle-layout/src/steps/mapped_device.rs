@@ -121,6 +121,8 @@ mod tests {
             tools: Tools::new(),
             boot_id: None,
             is_of_living_run: true,
+            is_going_on: true,
+            last_touched: None,
             drop_schema: None,
         };
         assert_eq!(device.undo(&site).unwrap(), Undone::WasNot);

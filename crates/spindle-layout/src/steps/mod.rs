@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
@@ -213,6 +213,8 @@ impl StepError {
 pub(crate) enum Undone {
     /// It was there, and is gone.
     Removed,
+    /// It was there, and is gone but for this, in words.
+    RemovedBut(String),
     /// It was not there.
     WasNot,
     /// Something else is in its place, for this reason.
@@ -228,6 +230,10 @@ pub(crate) struct Site {
     pub boot_id: Option<String>,
     /// Whether it is the run itself that undoes what it made, and not `clean` after its death.
     pub is_of_living_run: bool,
+    /// Whether the run of the ledger is living, or goes on at once.
+    pub is_going_on: bool,
+    /// Of a dead run: since when it has written to no device by a node that others use.
+    pub last_touched: Option<SystemTime>,
     /// What drops schemas of servers; `None` where there are none to drop.
     pub drop_schema: Option<DropSchema>,
 }

@@ -99,7 +99,7 @@ impl MountFileSystem {
         let (number, sequence) = (number_of(device)?, None);
         let appearance = Appearance { number, sequence };
         match self.mounted(&site.tree, device, appearance).undo(site)? {
-            Undone::Removed | Undone::WasNot => Ok(()),
+            Undone::Removed | Undone::RemovedBut(_) | Undone::WasNot => Ok(()),
             Undone::NotOurs(by) => Err(StepError::Busy {
                 path: self.at.clone(),
                 by,

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use spindle_layout::guard::Refusal;
+use spindle_layout::ledger::clean_run;
 use spindle_layout::spec::LayoutKind;
 use spindle_layout::{Cleaned, clean};
 use spindle_system::SystemTree;
@@ -396,12 +397,49 @@ fn what_a_killed_run_left_on_a_raw_device_goes() {
     let mut spec = layout("it", vec![disk.spec()], LayoutKind::Raw);
     spec.preparation.overwrite_passes = 1;
     abandoned(&scene, &[spec]);
-    let cleaned = cleaned(&scene);
+    // The run goes on: what is on the device counts as its own.
+    let tree = SystemTree::default();
+    let cleaned = clean_run(&scene.ledgers(), "dead", &tree, None).unwrap();
+    let cleaned = cleaned.expect("there is a ledger");
     assert_eq!(cleaned.not_ours, Vec::<String>::new());
     assert_eq!(
         disk.look(&[]).unwrap().permit,
         spindle_layout::guard::Permit::Empty
     );
+}
+
+/// The stamp lies in the first MiB. Whoever used the rest of the device after the kill left no trace there.
+#[test]
+fn what_lies_behind_the_first_mib_after_a_kill_counts_as_a_persons() {
+    if !can_run(
+        "what_lies_behind_the_first_mib_after_a_kill_counts_as_a_persons",
+        &TOOLS,
+    ) {
+        return;
+    }
+    for is_written in [false, true] {
+        let scene = Scene::new();
+        let disk = Disk::new(&scene, "disk", 64 * MIB);
+        let spec = layout("it", vec![disk.spec()], LayoutKind::Raw);
+        abandoned(&scene, &[spec]);
+        let theirs = vec![7; MIB as usize];
+        if is_written {
+            let device = fs::OpenOptions::new().write(true).open(&disk.path).unwrap();
+            device.write_all_at(&theirs, 40 * MIB).unwrap();
+            device.sync_all().unwrap();
+        }
+        let cleaned = cleaned(&scene);
+        let removed = cleaned.removed.last().expect("the device is emptied");
+        let stays = "; the data behind its first MiB stay";
+        assert_eq!(removed.contains(stays), is_written, "{cleaned:?}");
+        let left = fs::read(scene.path().join("disk")).unwrap();
+        let kept = &left[40 * MIB as usize..][..MIB as usize];
+        assert_eq!(kept == theirs, is_written, "a byte of theirs changed");
+        match disk.look(&[]) {
+            Ok(looked) => assert!(!is_written, "{:?}", looked.permit),
+            Err(refusal) => assert!(is_written, "{refusal}"),
+        }
+    }
 }
 
 /// What lies behind the end that a device had is nobody's to empty, nor to mark as Spindle's.
