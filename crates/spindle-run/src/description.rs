@@ -54,7 +54,7 @@ pub fn describe(experiment: &Experiment, index: usize) -> spindle_result::Layout
         path: place,
         caching,
         method,
-        engine: None,
+        engine: engine_of(&database.spec),
         price: layout.price.as_ref().map(|price| {
             Box::new(spindle_result::Price {
                 hundredths_per_month: price.hundredths_per_month,
@@ -70,6 +70,21 @@ pub fn describe(experiment: &Experiment, index: usize) -> spindle_result::Layout
 }
 
 /// The place of its files: what Spindle makes, a directory, or a server that runs already.
+/// What a server is called as long as it has not told its version; `None` for the embedded database.
+fn engine_of(spec: &DatabaseSpec) -> Option<String> {
+    let kind = match spec {
+        DatabaseSpec::Kernel(_) => return None,
+        DatabaseSpec::Server(server) => server.kind,
+        DatabaseSpec::Remote(remote) => remote.address.kind(),
+    };
+    let name = match kind {
+        ServerKind::Postgres => "PostgreSQL",
+        ServerKind::MariaDb => "MariaDB",
+        ServerKind::Sqlite => "SQLite",
+    };
+    Some(name.to_owned())
+}
+
 fn place_of(layout: &Layout, spec: &DatabaseSpec) -> String {
     match (spec, &layout.made) {
         (DatabaseSpec::Remote(remote), _) => remote.address.to_string(),

@@ -61,6 +61,18 @@ pub fn way_of(experiment: &Experiment) -> Way {
     Way::Copy(copying)
 }
 
+/// Why an existing server cannot be measured, in words; `None`: it can, or the layout has none. Changes nothing there.
+pub fn refusal_of(experiment: &Experiment, layout: usize) -> Option<String> {
+    let DatabaseSpec::Remote(remote) = &experiment.database_of(layout).spec else {
+        return None;
+    };
+    let address = &remote.address;
+    let password = address.find_password(remote.password_env.as_deref());
+    let found = password
+        .and_then(|password| remote_server(address.scheme).look(address, password.as_ref()));
+    found.err().map(|error| error.to_string())
+}
+
 /// Whether a server copies databases for this user.
 pub(crate) fn may_copy(remote: &RemoteSpec, copying: Copying) -> Result<(), EngineError> {
     let address = &remote.address;

@@ -18,7 +18,7 @@ use spindle_run::reckoning::{
     Destinations, MachineMemory, ProcessNeeds, Reckoning, Seen, file_system_of, try_out,
 };
 use spindle_run::schedule;
-use spindle_run::schemas::{Way, way_of};
+use spindle_run::schemas::{Way, refusal_of, way_of};
 use spindle_system::machine::DataPath;
 use spindle_text::quantity::{duration_text, size};
 
@@ -38,6 +38,8 @@ struct Known<'a> {
     memory: Option<MachineMemory>,
     try_out: &'a dyn Fn(ProcessNeeds) -> [std::io::Result<()>; 2],
     file_system: &'a dyn Fn(&Path) -> Option<FsFacts>,
+    /// Why the existing server of a layout cannot be measured.
+    refused_by_server: &'a dyn Fn(usize) -> Option<String>,
     /// Where the run's directory is to be.
     results: &'a Path,
 }
@@ -48,6 +50,24 @@ struct Known<'a> {
 /// # Errors
 /// There is no current directory for relative paths.
 pub fn look(experiment: &Experiment, results: &Path) -> std::io::Result<Look> {
+    look_at(experiment, results, &|_| None)
+}
+
+/// The same, and asks existing servers whether they let themselves be measured, as a run does when it has begun.
+///
+/// # Errors
+/// See [`look`].
+pub fn look_at_servers_too(experiment: &Experiment, results: &Path) -> std::io::Result<Look> {
+    look_at(experiment, results, &|layout| {
+        refusal_of(experiment, layout)
+    })
+}
+
+fn look_at(
+    experiment: &Experiment,
+    results: &Path,
+    refused_by_server: &dyn Fn(usize) -> Option<String>,
+) -> std::io::Result<Look> {
     let layouts: Vec<usize> = (0..experiment.layouts.len()).collect();
     let made = specs_of(&experiment.layouts, &layouts)?;
     let facts = Facts::gather(&named(experiment, &made), &SystemTree::default());
@@ -56,6 +76,7 @@ pub fn look(experiment: &Experiment, results: &Path) -> std::io::Result<Look> {
         memory: MachineMemory::look(),
         try_out: &try_out,
         file_system: &file_system_of,
+        refused_by_server,
         results,
     };
     Ok(describe(experiment, &made, &known))
@@ -96,7 +117,8 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
     };
     let is_remote = matches!(experiment.spec(), DatabaseSpec::Remote(_));
     let way = is_remote.then(|| way_of(experiment));
-    let mut unusable = describe_those_there(experiment, way.as_ref(), &mut text);
+    let mut unusable =
+        describe_those_there(experiment, way.as_ref(), known.refused_by_server, &mut text);
     if !specs.is_empty() {
         let _ = writeln!(text, "{plan}");
     }
@@ -161,10 +183,20 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
 fn describe_those_there(
     experiment: &Experiment,
     way: Option<&Way>,
+    refused_by_server: &dyn Fn(usize) -> Option<String>,
     text: &mut String,
 ) -> BTreeSet<usize> {
-    for layout in &experiment.layouts {
-        if let Some(address) = layout.address() {
+    let mut unusable = BTreeSet::new();
+    for (index, layout) in experiment.layouts.iter().enumerate() {
+        let Some(address) = layout.address() else {
+            continue;
+        };
+        if let Some(reason) = refused_by_server(index) {
+            let name = &layout.name;
+            let _ = writeln!(text, "{name}: the existing server at {address}");
+            let _ = writeln!(text, "  cannot be used: {reason}");
+            unusable.insert(index);
+        } else {
             let _ = writeln!(
                 text,
                 "{}: the existing server at {address}: {} made there, and dropped after the run",
@@ -177,7 +209,6 @@ fn describe_those_there(
         }
     }
     let is_server = !delays_itself(experiment);
-    let mut unusable = BTreeSet::new();
     let is_there = |layout: &Layout| layout.made.is_none() && layout.address().is_none();
     let layouts = experiment.layouts.iter().enumerate();
     for (index, layout) in layouts.filter(|(_, layout)| is_there(layout)) {
@@ -409,6 +440,7 @@ mod tests {
                 available_bytes: 12 << 30,
             }),
             file_system: &file_system,
+            refused_by_server: &|_| None,
             results: Path::new("."),
         };
         describe(experiment, made, &known)

@@ -253,9 +253,9 @@ impl ClaimedDevice {
         marked.map_err(|error| StepError::system("mark", &self.path, error))
     }
 
-    /// The stamp proves that the first MiB was left alone since the run died. That the rest was, too, is told by the time
-    /// of the nodes by which others come to the device: the kernel sets it with each write, and a run has nodes of its
-    /// own.
+    /// The stamp proves that the first MiB was left alone since the run died. That the rest was, too, is told by the
+    /// time of the nodes by which others come to the device: the kernel sets it with each write, and a run has nodes of
+    /// its own.
     fn whole(&self, site: &Site, state: &DeviceState, content: &Content) -> Whole {
         let is_bare = matches!(content, Content::Unknown(_));
         if !is_bare || site.is_of_living_run || site.is_going_on {

@@ -280,7 +280,7 @@ impl Measurement<'_> {
         let check = self.engine.check(self.load.acknowledged()).await;
         self.times.check_ms = milliseconds(began);
         let check = check.map_err(|error| match error.kind() {
-            ErrorKind::LostRows => EngineError::failed("the database lost something", error),
+            ErrorKind::LostRows => EngineError::failed("the check failed", error),
             _ => EngineError::failed("whether something was lost is not known", error),
         })?;
         let mut warnings = self.engine.counters().warnings();

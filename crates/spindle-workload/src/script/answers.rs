@@ -96,7 +96,11 @@ pub(super) fn compare(
         let now = ask(question, connection)?;
         if now != *before {
             let what = difference(before, &now);
-            return Err(CheckError::Lost(format!("{}: {what}", question.place)));
+            return Err(CheckError::Lost(format!(
+                "{}: {what}; a transaction was lost, or the scripts change what this asks: write what stays the same \
+                 whatever they do",
+                question.place
+            )));
         }
     }
     Ok(match questions.len() {

@@ -21,10 +21,18 @@ const OF_DATABASE: &str = "this belongs to the whole database, which is not Spin
                            databases (restore = \"copy\"), or leave the statement out";
 const FORGETS: &str = "this drops the prepared statements that a script is carried out with: name what is to be reset, as in reset all";
 const COPIES: &str = "rows of COPY do not go the way of answers, and pgbench does not take them either: write insert or select";
+const CHANGES: &str =
+    "a check asks and changes nothing, so that trials begin with what the load left: write select";
 const LEAVES: &str =
     "later statements would work outside of Spindle's schema, or as another user: leave it out";
 const NAMED: &str = "the name says where it is, and that is not Spindle's: write the name alone";
 
+/// How a question begins.
+const QUESTIONS: [&str; 7] = [
+    "select", "with", "values", "table", "show", "explain", "pragma",
+];
+/// Words of statements that change rows or make tables.
+const CHANGING: [&str; 5] = ["insert", "update", "delete", "merge", "into"];
 /// What makes, changes and drops things.
 const DEFINES: [&str; 4] = ["create", "alter", "drop", "rename"];
 /// What belongs to no schema.
@@ -40,6 +48,8 @@ const DATABASE_WIDE: [&str; 10] = [
     "procedural",
     "trusted",
 ];
+/// What makes large objects, which belong to no schema.
+const LARGE_OBJECTS: [&str; 4] = ["lo_creat", "lo_create", "lo_from_bytea", "lo_import"];
 /// What makes slots and origins of replication.
 const SLOTS: [&str; 4] = [
     "pg_create_physical_replication_slot",
@@ -65,6 +75,18 @@ pub(super) fn reason_anywhere(sql: &str, dialect: Dialect) -> Option<&'static st
     let words = plain_words(sql, dialect);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     never(&words, dialect)
+}
+
+/// Why a statement cannot be in a check; `None`: it can.
+pub(super) fn no_question(sql: &str, dialect: Dialect) -> Option<&'static str> {
+    let words = plain_words(sql, dialect);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let asks = words.first().is_some_and(|first| QUESTIONS.contains(first));
+    let changes = words.iter().any(|word| CHANGING.contains(word));
+    match asks && !changes {
+        true => never(&words, dialect),
+        false => Some(CHANGES),
+    }
 }
 
 fn never(words: &[&str], dialect: Dialect) -> Option<&'static str> {
@@ -164,7 +186,12 @@ fn beyond_postgres(sql: &str, words: &[&str], ours: Ours) -> Option<&'static str
     if ours == Ours::Database {
         return None;
     }
+    let makes_large = words.iter().any(|word| {
+        let name = word.rsplit('.').next();
+        name.is_some_and(|name| LARGE_OBJECTS.contains(&name))
+    });
     let of_database = match words {
+        _ if makes_large => true,
         ["create" | "alter" | "drop", "foreign", "data", ..]
         | ["create" | "alter" | "drop", "access", "method", ..]
         | ["create" | "alter" | "drop", "user", "mapping", ..]
@@ -196,9 +223,10 @@ fn beyond_mariadb(sql: &str, words: &[&str]) -> Option<&'static str> {
                 return Some(OF_SERVER);
             }
         }
+        ["use", ..] => return Some(LEAVES),
         [
-            "use" | "grant" | "revoke" | "install" | "uninstall" | "flush" | "reset" | "purge"
-            | "shutdown" | "kill",
+            "grant" | "revoke" | "install" | "uninstall" | "flush" | "reset" | "purge" | "shutdown"
+            | "kill",
             ..,
         ]
         | ["set", "password" | "role" | "default", ..] => {
@@ -298,6 +326,31 @@ mod tests {
             (Dialect::Sqlite, "VACUUM INTO 'x.db'", "another file"),
         ] {
             assert!(told(sql, dialect, Ours::Server).contains(why), "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_check_asks_and_changes_nothing() {
+        for asks in [
+            "select sum(last_update) from t",
+            "with a as (select 1) select * from a",
+            "values (1)",
+            "(select 'delete from t')",
+        ] {
+            assert_eq!(no_question(asks, Dialect::Postgres), None, "{asks}");
+        }
+        for changes in [
+            "insert into t values (1)",
+            "with gone as (delete from t returning *) select count(*) from gone",
+            "select * into copy from t",
+            "truncate t",
+            "call p()",
+        ] {
+            assert_eq!(
+                no_question(changes, Dialect::Postgres),
+                Some(CHANGES),
+                "{changes}"
+            );
         }
     }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use spindle_text::load_file::{Dump, DumpForm, LoadFile};
 use spindle_text::section::{Refusal, Shown, TextFile};
 
+use super::mistake::Mistake;
 use super::program::{self, FileMistake, Placed};
 use super::{answers, beyond};
 use crate::session::SessionError;
@@ -39,14 +40,20 @@ impl OwnData {
         for file in load {
             match file {
                 LoadFile::Text(file) => {
-                    let statements = program::statements(file, defined, dialect)?;
+                    let unfit = beyond::reason_anywhere;
+                    let statements = program::statements(file, defined, dialect, unfit)?;
                     data.load.extend(statements);
                 }
                 LoadFile::Dump(dump) => data.dumps.push((data.load.len(), dump.clone())),
             }
         }
         for file in check {
-            let statements = program::statements(file, defined, dialect)?;
+            let unfit = beyond::no_question;
+            let statements = program::statements(file, defined, dialect, unfit)?;
+            if statements.is_empty() {
+                let message = "there is no statement in it, so nothing would be checked";
+                return Err((file, Mistake::new(0..0, message)));
+            }
             data.check.extend(statements);
         }
         Ok(data)

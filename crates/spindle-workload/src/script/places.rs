@@ -93,8 +93,31 @@ pub(super) fn leaves_schema(sql: &str, dialect: Dialect) -> bool {
             )
         }
         ["reset", "all" | "search_path" | "role" | "session", ..] | ["discard", "all"] => true,
-        _ => names.contains(&"set_config") && sql.to_lowercase().contains("search_path"),
+        _ => {
+            let calls = names
+                .iter()
+                .any(|name| name.rsplit('.').next() == Some("set_config"));
+            calls && sets_what_leads_elsewhere(&sql.to_lowercase())
+        }
     }
+}
+
+/// Whether a call of `set_config` names a setting that leads elsewhere, or one that only the server works out.
+fn sets_what_leads_elsewhere(lower: &str) -> bool {
+    let mut calls = lower.split("set_config").skip(1);
+    calls.any(|call| {
+        let arguments = call
+            .trim_start()
+            .trim_start_matches(['"', '('])
+            .trim_start();
+        let named = arguments
+            .strip_prefix('\'')
+            .and_then(|name| name.split_once('\''));
+        named.is_none_or(|(name, behind)| {
+            let leads = ["search_path", "role", "session_authorization"];
+            leads.contains(&name.trim()) || !behind.trim_start().starts_with(',')
+        })
+    })
 }
 
 impl Token {
@@ -206,6 +229,10 @@ fn tokens(sql: &str, dialect: Dialect) -> Vec<Token> {
         } else if let Some(tag) = dollar_tag(rest).filter(|_| !is_mariadb) {
             let body = &rest[tag.len()..];
             body.split_once(tag).map_or("", |(_, behind)| behind)
+        } else if !is_mariadb && (rest.starts_with("U&\"") || rest.starts_with("u&\"")) {
+            // A name with escapes may be any name: it counts as one that says where it is.
+            tokens.push(Token::Name("escaped.name".to_owned()));
+            rest[3..].split_once('"').map_or("", |(_, behind)| behind)
         } else if letter == '"' || letter == '`' {
             let (name, behind) = behind.split_once(letter).unwrap_or((behind, ""));
             tokens.push(Token::Name(name.to_lowercase()));
@@ -382,6 +409,23 @@ mod tests {
     }
 
     #[test]
+    fn names_with_escapes_may_be_anywhere() {
+        for sql in [
+            "update U&\"p\\0075blic\".items set a = 1",
+            "insert into u&\"a\" values (1)",
+            "drop table U&\"a\"",
+        ] {
+            assert!(changes_elsewhere(sql, Dialect::Postgres), "{sql}");
+        }
+        for sql in [
+            "update t set a = u & \"b\"",
+            "insert into t values (U&'p.q')",
+        ] {
+            assert!(!changes_elsewhere(sql, Dialect::Postgres), "{sql}");
+        }
+    }
+
+    #[test]
     fn sessions_stay_in_their_schema() {
         for sql in [
             "set search_path to public",
@@ -393,6 +437,9 @@ mod tests {
             "reset search_path",
             "discard all",
             "select set_config('search_path', 'public', false)",
+            "select pg_catalog.set_config('search_' || 'path', 'public', false)",
+            "select set_config(lower('ROLE'), 'ann', true)",
+            "select set_config ( 'work_mem', '1MB', true), set_config('role', 'ann', true)",
         ] {
             assert!(leaves_schema(sql, Dialect::Postgres), "{sql}");
         }
@@ -400,6 +447,7 @@ mod tests {
             "set work_mem = '1GB'",
             "reset work_mem",
             "select 'search_path'",
+            "select pg_catalog.set_config('work_mem', '1MB', true)",
         ] {
             assert!(!leaves_schema(sql, Dialect::Postgres), "{sql}");
         }

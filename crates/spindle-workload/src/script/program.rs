@@ -192,7 +192,8 @@ pub(super) fn read<'a>(
     })
 }
 
-/// Reads a file of statements alone, in which variables are replaced by what they are defined as.
+/// Reads a file of statements alone, in which variables are replaced by what they are defined as. Those are refused for
+/// which `unfit` has a reason.
 ///
 /// # Errors
 /// The first mistake.
@@ -200,6 +201,7 @@ pub(super) fn statements<'a>(
     file: &'a TextFile,
     defined: &BTreeMap<String, String>,
     dialect: Dialect,
+    unfit: fn(&str, Dialect) -> Option<&'static str>,
 ) -> Result<Vec<Placed>, FileMistake<'a>> {
     let in_file = |mistake| (file, mistake);
     let (mut all, mut places) = (Vec::new(), Places::new(file));
@@ -224,7 +226,7 @@ pub(super) fn statements<'a>(
                 }
             }
         }
-        if let Some(reason) = beyond::reason_anywhere(&sql, dialect) {
+        if let Some(reason) = unfit(&sql, dialect) {
             return Err(in_file(Mistake::new(statement.span, reason)));
         }
         let place = places.at(statement.span.start);

@@ -640,7 +640,8 @@ fn places_of_long_files_are_found_in_one_pass() {
         "x.sql:1:999991"
     );
     let file = file(&"select 1;\n".repeat(LINES));
-    let all = super::program::statements(&file, &BTreeMap::new(), Dialect::Sqlite).unwrap();
+    let none = BTreeMap::new();
+    let all = super::program::statements(&file, &none, Dialect::Sqlite, |_, _| None).unwrap();
     assert_eq!(all[LINES - 1].place, "x.sql:100000:1");
 }
 

@@ -429,7 +429,7 @@ fn experiment_to_run(file: &Path, changes: Changes<'_>) -> Result<Experiment, Ex
 
 fn show_plan(mut experiment: Experiment) -> ExitCode {
     let too_few = experiment.leave_out(&refused_combinations(&experiment));
-    let look = match plan::look(&experiment, Path::new(".")) {
+    let look = match plan::look_at_servers_too(&experiment, Path::new(".")) {
         Ok(look) => look,
         Err(error) => return no_current_directory(&error),
     };

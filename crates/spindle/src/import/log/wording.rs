@@ -42,7 +42,7 @@ const CURSOR: Reason = "statements that are cut off, or too long";
 const CONDITIONAL: Reason = "comments that are carried out (/*! ... */)";
 
 /// Statements that are taken, by their first words.
-const TAKEN: [&str; 34] = [
+const TAKEN: [&str; 31] = [
     "select",
     "insert",
     "update",
@@ -70,9 +70,6 @@ const TAKEN: [&str; 34] = [
     "describe",
     "refresh",
     "call",
-    "prepare",
-    "execute",
-    "deallocate",
     "optimize",
     "create",
     "alter",
@@ -283,7 +280,7 @@ fn effect(words: &[String], dialect: Dialect) -> Result<Effect, Reason> {
         ("set", _) => return setting(words, dialect),
         ("create" | "alter" | "drop", _) => return object(words),
         ("prepare", "transaction") => return Err(SERVER),
-        ("prepare" | "execute" | "deallocate", _) if dialect == Dialect::MariaDb => {
+        ("prepare" | "execute" | "deallocate", _) => {
             return Err("statements that are prepared in SQL");
         }
         _ => {}
