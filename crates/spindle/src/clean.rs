@@ -53,6 +53,18 @@ pub fn clean(ledgers: &Path, dry_run: bool) -> Result<Report, LedgerError> {
             ledgers.display()
         );
     }
+    if !dry_run && cleaned.iter().any(|run| !run.not_ours.is_empty()) {
+        let _ = writeln!(
+            report.text,
+            "What was left alone is told again each time. To forget it, delete the file of that run in {}",
+            ledgers.display()
+        );
+    }
+    if dry_run && cleaned.iter().any(|run| !run.removed.is_empty()) {
+        report
+            .text
+            .push_str("What turns out to be no longer the run's would be left alone.\n");
+    }
     if report.text.is_empty() {
         report.text = format!(
             "nothing to clean: no run left anything ({})\n",

@@ -152,12 +152,9 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
         try_out: known.try_out,
         results: known.results,
     });
-    let databases = reckoning.databases.as_ref();
-    let databases = databases.map_or_else(
-        || loaded_there(experiment, way.as_ref()),
-        ToString::to_string,
-    );
-    let _ = writeln!(text, "{databases}");
+    if reckoning.cases > 0 {
+        let _ = writeln!(text, "{}", loaded(experiment, &reckoning, way.as_ref()));
+    }
     let restore = || experiment.plan.restore.to_string();
     let by = way.map_or_else(restore, |way| way.to_string());
     let _ = writeln!(text, "{}", trials(experiment, &reckoning, &by));
@@ -243,6 +240,12 @@ fn cannot_be_put_back(experiment: &Experiment, layout: &Layout) -> Option<String
     let place = DataPath::capture(&SystemTree::default(), &layout.path);
     let reason = by.refusal_on(&place.file_system?.kind)?;
     Some(format!("not to be restored by {by}: {reason}"))
+}
+
+/// What is loaded, here or into existing servers.
+fn loaded(experiment: &Experiment, reckoning: &Reckoning, way: Option<&Way>) -> String {
+    let databases = reckoning.databases.as_ref();
+    databases.map_or_else(|| loaded_there(experiment, way), ToString::to_string)
 }
 
 /// What is loaded into existing servers.

@@ -143,7 +143,8 @@ impl Runner {
     /// Redo is held constant unless the experiment varies it; left beside the data of layouts in several places it is
     /// not.
     pub(super) fn check_redo_place(&mut self) -> Result<(), RunError> {
-        match redo_places(&self.state.experiment) {
+        let skipped: BTreeSet<usize> = self.state.skipped().into_iter().map(|(of, _)| of).collect();
+        match redo_places(&self.state.experiment, &skipped) {
             0 | 1 => Ok(()),
             places => self.warn(format!(
                 "each layout has its redo log beside its data, in {places} places, so the log is part of the comparison. \
@@ -192,8 +193,8 @@ impl Runner {
     }
 }
 
-/// In how many places redo lies only because the data do.
-fn redo_places(experiment: &Experiment) -> usize {
+/// In how many places redo of the layouts that are not skipped lies only because the data do.
+fn redo_places(experiment: &Experiment, skipped: &BTreeSet<usize>) -> usize {
     let beside_data = |index: &usize| {
         let is_placed = experiment.layouts[*index].placement.redo.is_some();
         !is_placed && experiment.database_of(*index).spec.redo_path().is_none()
@@ -205,6 +206,7 @@ fn redo_places(experiment: &Experiment) -> usize {
     };
     let places: BTreeSet<_> = experiment
         .candidates()
+        .filter(|index| !skipped.contains(index))
         .filter(beside_data)
         .map(place_of)
         .collect();
@@ -217,12 +219,15 @@ mod tests {
 
     #[test]
     fn redo_in_several_places_is_seen_unless_it_is_put_somewhere() {
-        let places = |database: &str, second: &str| {
+        let places_without = |database: &str, second: &str, skipped: &[usize]| {
             let text = format!(
                 "[database]\n{database}\n[[layout]]\nname = \"a\"\n[[layout]]\nname = \"b\"\npath = \"{second}\"\n"
             );
-            redo_places(&Experiment::parse("x.toml", &text, &[]).unwrap())
+            let skipped = skipped.iter().copied().collect();
+            redo_places(&Experiment::parse("x.toml", &text, &[]).unwrap(), &skipped)
         };
+        let places = |database: &str, second: &str| places_without(database, second, &[]);
+        assert_eq!(places_without("", "/mnt", &[1]), 1);
         assert_eq!(places("", "."), 1);
         assert_eq!(places("", "/mnt"), 2);
         assert_eq!(places("redo_path = \"/redo\"", "/mnt"), 0);
