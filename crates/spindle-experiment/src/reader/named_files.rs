@@ -66,10 +66,18 @@ impl Reader<'_> {
         path: &Path,
         error: &io::Error,
     ) -> Option<T> {
-        let message = format!("cannot read {}", path.display());
+        // What the system did not refuse was read, and is not what it should be.
+        let (message, help) = match error.raw_os_error() {
+            Some(_) => (
+                format!("cannot read {}", path.display()),
+                "name an existing file; a relative path begins at the experiment file's directory",
+            ),
+            None => (
+                format!("{} cannot be used", path.display()),
+                "docs/how-to/your-own-sql.md says which files are taken",
+            ),
+        };
         let error = self.error(&node.place, key, message, error.to_string());
-        let help =
-            "name an existing file; a relative path begins at the experiment file's directory";
         self.document.note(error.help(help));
         None
     }
