@@ -77,12 +77,7 @@ fn engine_of(spec: &DatabaseSpec) -> Option<String> {
         DatabaseSpec::Server(server) => server.kind,
         DatabaseSpec::Remote(remote) => remote.address.kind(),
     };
-    let name = match kind {
-        ServerKind::Postgres => "PostgreSQL",
-        ServerKind::MariaDb => "MariaDB",
-        ServerKind::Sqlite => "SQLite",
-    };
-    Some(name.to_owned())
+    Some(kind.to_string())
 }
 
 fn place_of(layout: &Layout, spec: &DatabaseSpec) -> String {
