@@ -127,7 +127,8 @@ fn compare(
         let used = trial.cpu_us_per_transaction?;
         Some(used.user + used.system)
     });
-    let (of_p99, of_cpu) = (p99.family(standard)?, cpu.family(standard)?);
+    let of_p99 = p99.family(&order.verdicts, standard)?;
+    let of_cpu = cpu.family(&order.verdicts, standard)?;
     let verdicts = order.verdicts.iter().map(|pair| Comparison {
         p99: p99.ratio(of_p99.as_ref(), pair),
         cpu: cpu.ratio(of_cpu.as_ref(), pair),
@@ -192,10 +193,17 @@ impl OneFigure {
         OneFigure { known, places }
     }
 
-    fn family(&self, standard: Standard) -> Result<Option<Family<'_>>, StatsError> {
-        match self.known.is_empty() {
-            true => Ok(None),
-            false => Family::of(&self.known, standard).map(Some),
+    /// `None` where none of the pairs has the figure of both: then it need not be one that can be compared.
+    fn family(
+        &self,
+        pairs: &[PairVerdict],
+        standard: Standard,
+    ) -> Result<Option<Family<'_>>, StatsError> {
+        let is_known = |case: usize| self.places[case].is_some();
+        let mut pairs = pairs.iter();
+        match pairs.any(|pair| is_known(pair.a) && is_known(pair.b)) {
+            true => Family::of(&self.known, standard).map(Some),
+            false => Ok(None),
         }
     }
 
@@ -276,6 +284,16 @@ mod tests {
         ]);
         record.noise_check = Some((0, 2));
         build(&record).unwrap()
+    }
+
+    #[test]
+    fn a_figure_of_one_case_alone_is_compared_with_nothing() {
+        let mut record = sample::record(&[("a", &[100.0, 101.0, 99.0])]);
+        for trial in record.cases.iter_mut().flat_map(|case| &mut case.trials) {
+            trial.latency_us.p99 = 0.0;
+        }
+        let result = build(&record).unwrap();
+        assert_eq!(result.rankings[0].best, "a");
     }
 
     #[test]

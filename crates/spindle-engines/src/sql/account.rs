@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_a_server_links_to_is_safe_from_root() {
-        if !spindle_harness::is_root_or_skip("root has files of its own") {
+        if !spindle_harness::is_root_or_skip("files of root") {
             return;
         }
         let nobody = Account::of_servers(&["nobody"], "").unwrap().unwrap();

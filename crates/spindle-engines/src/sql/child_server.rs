@@ -45,7 +45,7 @@ pub(crate) struct Habits {
     pub error_mark: Option<&'static str>,
 }
 
-/// What a server says: a file in a directory of its own, which is read with its own rights.
+/// What a server says: a file in its own directory, which is read with its own rights.
 #[derive(Debug, Clone)]
 pub(crate) struct ServerLog {
     /// Where.

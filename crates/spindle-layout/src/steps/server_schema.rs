@@ -44,7 +44,7 @@ impl fmt::Debug for ServerSchema {
 
 impl fmt::Display for ServerSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Ledgers of before version 0.2.0 name it without saying that it is a schema.
+        // Ledgers of version 0.2.0 and older name it without saying that it is a schema.
         let what = if self.title.starts_with("the ") {
             ""
         } else {

@@ -139,7 +139,7 @@ fn a_session_that_the_kernel_killed_for_its_memory_is_told() {
 /// SQL runs programs as the server's user, who may put a link in the place of any of the server's files.
 #[test]
 fn sql_leads_root_to_no_other_file() {
-    if !is_installed() || !spindle_harness::is_root_or_skip("root has files of its own") {
+    if !is_installed() || !spindle_harness::is_root_or_skip("files of root") {
         return;
     }
     let top = tempfile::tempdir().unwrap();
