@@ -158,7 +158,9 @@ impl Reckoning {
         };
         let mut lines: Vec<String> = table.iter().map(line).collect();
         lines.extend(self.memory.as_ref().map(|memory| format!("{memory}.")));
-        lines.push(format!("{}.", self.time));
+        if self.cases > 0 {
+            lines.push(format!("{}.", self.time));
+        }
         lines
     }
 }
