@@ -10,8 +10,8 @@ use super::wording::{
     EACH_SETTING, MOSTLY_CACHED_SHARE, format_ratio, listed, percent, rounds_that_tell,
 };
 use super::{
-    Comparison, FactorAnswer, Measure, Ranking, RunResult, capacity, costs, disturbance,
-    durability, fixed_rate, left_out, levels,
+    Comparison, FactorAnswer, Measure, RankedCase, Ranking, RunResult, capacity, costs,
+    disturbance, durability, fixed_rate, left_out, levels,
 };
 
 /// What is said when reads were answered from memory, so that no device was compared.
@@ -224,15 +224,54 @@ fn has_small_lead(result: &RunResult, ranking: &Ranking) -> bool {
     next.is_some_and(|next| next.ratio < 1.0 + floor)
 }
 
+/// Whether another layout that is no faster or slower than this rival shares its place, at one level or more.
+fn is_tied(levels: &[&Ranking], rival: &[&Comparison]) -> bool {
+    let is_shared = |(ranking, rival): (&&Ranking, &&Comparison)| {
+        let mut places = ranking.places.iter();
+        let own = places.find(|place| place.layout == rival.cases.b);
+        let is_beside = |own: &RankedCase| {
+            let mut places = ranking.places.iter();
+            places.any(|other| {
+                let is_other = other.layout != own.layout;
+                is_other && (other.keeps, other.place) == (own.keeps, own.place)
+            })
+        };
+        own.is_some_and(is_beside)
+    };
+    levels.iter().zip(rival).any(is_shared)
+}
+
+/// Whether all that keep as much as the winner share the second place, at every level.
+fn are_tied_for_second(levels: &[&Ranking]) -> bool {
+    levels.iter().all(|ranking| {
+        let mut others = ranking
+            .places
+            .iter()
+            .filter(|place| place.keeps == ranking.keeps && place.layout != ranking.best);
+        others.all(|place| place.place == 2)
+    })
+}
+
 /// The sentence for a winner at one load level, or at several with one answer.
 fn fastest(result: &RunResult, levels: &[&Ranking], load: &str) -> Answer {
     let best = &levels[0].best;
     let told = match rivals_of(result, levels).as_slice() {
-        [next, slowest] => format!(
-            "{best} is fastest: {}, the next best, and {}, the slowest, {load}",
-            times(next),
-            times(slowest)
-        ),
+        [next, slowest] => {
+            let rank = |rival, alone: &str| match is_tied(levels, rival) {
+                true => format!("one of {alone}"),
+                false => alone.to_owned(),
+            };
+            let (first, last) = (rank(next, "the next best"), rank(slowest, "the slowest"));
+            let (next, slowest) = (times(next), times(slowest));
+            match are_tied_for_second(levels) {
+                true => {
+                    format!("{best} is fastest: {next} to {slowest}, all tied for second, {load}")
+                }
+                false => {
+                    format!("{best} is fastest: {next}, {first}, and {slowest}, {last}, {load}")
+                }
+            }
+        }
         rivals => {
             let told: Vec<String> = rivals.iter().map(|rival| times(rival)).collect();
             format!("{best} is fastest: {}, {load}", told.concat())
@@ -389,6 +428,19 @@ mod tests {
             headline_of(&record),
             "direct, async is fastest: 1.33 x odm (1.29-1.37), the next best, and 2.00 x buffered, sync (1.97-2.04), \
              the slowest, at 8 clients."
+        );
+    }
+
+    #[test]
+    fn of_equal_losers_none_is_called_the_slowest() {
+        let record = sample::record(&[
+            ("a", &[100.0, 104.0, 99.0]),
+            ("b", &[200.0, 203.0, 198.0]),
+            ("c", &[101.0, 100.0, 102.0]),
+        ]);
+        assert_eq!(
+            headline_of(&record),
+            "b is fastest: 1.98 x c (1.85-2.12) to 1.98 x a (1.87-2.10), all tied for second, at 8 clients."
         );
     }
 
