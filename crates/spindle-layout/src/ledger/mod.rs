@@ -151,19 +151,20 @@ struct State {
 }
 
 /// Where ledgers are: for root `/var/lib/spindle/ledger`, else `$XDG_STATE_HOME/spindle/ledger` (XDG Base Directory
-/// Specification), which is below `~/.local/state` when it is not set. `SPINDLE_LEDGER_DIRECTORY` overrides both.
+/// Specification), which is below `~/.local/state` when it is not set. `SPINDLE_LEDGER_DIRECTORY` overrides both. As
+/// that specification wants, paths that are not absolute are ignored: `clean` would look elsewhere than the run wrote.
 pub fn default_directory() -> PathBuf {
-    if let Some(directory) = std::env::var_os("SPINDLE_LEDGER_DIRECTORY") {
-        return directory.into();
-    }
-    if rustix::process::geteuid().is_root() {
-        return "/var/lib/spindle/ledger".into();
-    }
     let absolute = |name: &str| {
         std::env::var_os(name)
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
     };
+    if let Some(directory) = absolute("SPINDLE_LEDGER_DIRECTORY") {
+        return directory;
+    }
+    if rustix::process::geteuid().is_root() {
+        return "/var/lib/spindle/ledger".into();
+    }
     absolute("XDG_STATE_HOME")
         .or_else(|| Some(absolute("HOME")?.join(".local/state")))
         .unwrap_or_else(std::env::temp_dir)

@@ -71,7 +71,7 @@ which is faster, by how much, and how sure it is. The next step:
   spindle init            write an experiment file, by five questions
   spindle examples        experiment files to start from
   spindle doctor          what this machine can do, and what makes it noisy
-  spindle explain WORD    what a word of a report means
+  spindle explain WORD    what a word of a report or a file means
   spindle --help          all commands
 ";
 
@@ -165,7 +165,7 @@ enum Command {
         #[arg(long, value_name = "NAME")]
         copy: Option<String>,
     },
-    /// Say what a word of a report means: a finding, a verdict, a column, a wait event.
+    /// Say what a word of a report or of an experiment file means: a finding, a column, a wait event, a setting.
     #[command(after_help = "Example:\n  spindle explain double buffering")]
     Explain {
         /// The word, or words [default: list them all].

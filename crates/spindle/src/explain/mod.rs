@@ -1,5 +1,7 @@
-//! What a word of a report means: from the glossary of `docs/`, which is in the program, the kinds of findings, and the
-//! columns of the table.
+//! What a word of a report or of an experiment file means: from the glossary of `docs/`, which is in the program, the
+//! kinds of findings, the columns of the table, and the page of the experiment file.
+
+mod experiment_file;
 
 use std::fmt::Write as _;
 
@@ -8,12 +10,12 @@ use spindle_result::kinds_of_findings;
 
 use spindle_text::paragraph::wrapped;
 
-const GLOSSARY: &str = include_str!("../../../docs/glossary.md");
+const GLOSSARY: &str = include_str!("../../../../docs/glossary.md");
 /// Sections of the glossary that are for those who change the code.
 const NOT_FOR_REPORTS: &str = "## The code";
 const WIDTH: usize = 76;
 /// Lower halves of columns' heads that are no words.
-const UNITS: [&str; 4] = ["%", "/s", "ms", "rd/wr"];
+const UNITS: [&str; 3] = ["%", "/s", "ms"];
 
 /// A word, or several for one thing, and what it means.
 struct Entry {
@@ -68,10 +70,14 @@ pub fn near(word: &str) -> Vec<String> {
             || wanted.contains(&other)
             || (beginning.len() > 3 && other.starts_with(&beginning))
     };
-    words
-        .filter(|other| other.len() > 2 && is_near(other))
-        .take(8)
-        .collect()
+    let mut near: Vec<String> = Vec::new();
+    for other in words.filter(|other| other.len() > 2 && is_near(other)) {
+        if !near.contains(&other) {
+            near.push(other);
+        }
+    }
+    near.truncate(8);
+    near
 }
 
 /// Every word, by its section.
@@ -79,9 +85,16 @@ pub fn list() -> String {
     let mut text = String::new();
     let mut sections: Vec<(String, Vec<String>)> = Vec::new();
     for entry in entries() {
-        match sections.last_mut() {
-            Some((section, words)) if *section == entry.section => words.extend(entry.words),
-            _ => sections.push((entry.section, entry.words)),
+        match sections
+            .iter_mut()
+            .find(|(section, _)| *section == entry.section)
+        {
+            Some((_, words)) => {
+                let new = listed(entry.words).into_iter();
+                let new: Vec<String> = new.filter(|word| !words.contains(word)).collect();
+                words.extend(new);
+            }
+            None => sections.push((entry.section, listed(entry.words))),
         }
     }
     for (section, words) in sections {
@@ -91,6 +104,19 @@ pub fn list() -> String {
         });
     }
     text
+}
+
+/// Words without those that another one repeats behind its dot, as `plan.quiet` does `quiet`.
+fn listed(words: Vec<String>) -> Vec<String> {
+    let repeats = |word: &String, other: &String| {
+        other.rsplit_once('.').is_some_and(|(_, last)| last == word)
+    };
+    let is_repeated = |word: &&String| words.iter().any(|other| repeats(word, other));
+    words
+        .iter()
+        .filter(|word| !is_repeated(word))
+        .cloned()
+        .collect()
 }
 
 fn paragraph(entry: &Entry) -> String {
@@ -130,6 +156,7 @@ fn entries() -> Vec<Entry> {
             meaning: format!("A column of the table: {}{legend}.", column.title),
         }
     }));
+    entries.extend(experiment_file::entries());
     entries
 }
 
@@ -196,7 +223,7 @@ mod tests {
 
     /// Oracle's names in the source of the list of wait events.
     fn wait_events() -> Vec<&'static str> {
-        let source = include_str!("../../spindle-kernel/src/wait_event.rs");
+        let source = include_str!("../../../spindle-kernel/src/wait_event.rs");
         let list = source.split("wait_events! {").nth(1).unwrap();
         let list = list.split("\n}").next().unwrap();
         list.lines()
@@ -233,13 +260,13 @@ mod tests {
 
     /// Names of waits in the sources of servers.
     fn waits_of_servers() -> Vec<String> {
-        let postgres = include_str!("../../spindle-engines/src/postgres/waits.rs");
+        let postgres = include_str!("../../../spindle-engines/src/postgres/waits.rs");
         let list = postgres.split("const KNOWN").nth(1).unwrap();
         let list = list.split("];").next().unwrap();
         let quoted: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
         let known = quoted.chunks(3).filter(|known| !known[2].is_empty());
         let of_postgres = known.map(|known| known[1].to_owned());
-        let mariadb = include_str!("../../spindle-engines/src/mariadb/waits.rs");
+        let mariadb = include_str!("../../../spindle-engines/src/mariadb/waits.rs");
         let of_mariadb = mariadb.split('"').filter_map(|text| {
             let (name, nearest) = text.split_once(" (")?;
             nearest.ends_with(')').then(|| name.to_owned())
@@ -278,6 +305,21 @@ mod tests {
             words.dedup();
             assert_eq!(words.len(), entry.words.len(), "{:?}", entry.words);
         }
+    }
+
+    #[test]
+    fn words_of_an_experiment_file_are_explained() {
+        let words = "sync,async,libaio,slaves,odm,buffered,direct,quiet,plan.quiet,precision,rounds,warmup,limit.read_iops,\
+                     buffer_cache,oltp_mix,slob,tpcb,tpcc,tpch,tpcd,junk,dss,script,replay,skipped,best,interval,\
+                     too close to call,hypervisor,rd/wr,mind,why they differ";
+        for word in words.split(',') {
+            assert!(explain(word).is_some(), "{word}");
+        }
+        insta::assert_snapshot!(
+            ["plan.quiet", "async", "junk"]
+                .map(|word| explain(word).unwrap())
+                .join("\n")
+        );
     }
 
     #[test]
