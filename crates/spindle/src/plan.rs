@@ -7,7 +7,7 @@ use std::path::Path;
 
 use spindle_io::real::facts::FsFacts;
 use spindle_layout::plan::{DelayedBy, LayoutPlan};
-use spindle_layout::{Facts, LayoutSpec, ProvisionPlan};
+use spindle_layout::{Facts, LayoutSpec, ProvisionPlan, why_no_file};
 use spindle_stats::ROUNDS_MIN;
 use spindle_system::SystemTree;
 
@@ -216,7 +216,8 @@ fn describe_those_there(
             let _ = writeln!(text, "  delayed in the database, its own I/O only");
         }
         let undelayed = is_undelayed.then(|| not_delayed(experiment));
-        if let Some(reason) = undelayed.or_else(|| cannot_be_put_back(experiment, layout)) {
+        let unfit = || why_no_file(&layout.path).or_else(|| cannot_be_put_back(experiment, layout));
+        if let Some(reason) = undelayed.or_else(unfit) {
             let _ = writeln!(text, "  cannot be used: {reason}");
             unusable.insert(index);
         }

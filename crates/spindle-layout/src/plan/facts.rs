@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::{LEAST_DEVICE_BYTES, Obstacle};
+use crate::directory_rights::why_no_file;
 use crate::guard::{Guard, Looked, Refusal, Survey, Want};
 use crate::spec::{DeviceSpec, LayoutKind, LayoutSpec};
 use crate::tool::{Tools, find};
@@ -18,6 +19,8 @@ pub struct Facts {
     pub devices: BTreeMap<PathBuf, Result<Looked, Refusal>>,
     /// Files that layouts want made, and that are there.
     pub existing_files: BTreeSet<PathBuf>,
+    /// Files that layouts want made, and why nothing can be made in their directories.
+    pub impossible_files: BTreeMap<PathBuf, String>,
     /// What could not be looked at, in words.
     pub unseen: Option<String>,
     /// The tools that are installed.
@@ -66,17 +69,17 @@ impl Facts {
         let looked = devices.values().filter_map(|looked| looked.as_ref().ok());
         let mut unseen = looked.filter_map(|looked| looked.state.unseen.clone());
         let is_there = |path: &&Path| path.symlink_metadata().is_ok();
+        let files = || {
+            let devices = specs.iter().flat_map(|spec| &spec.devices);
+            let is_file = |device: &&DeviceSpec| matches!(device, DeviceSpec::File { .. });
+            devices.filter(is_file).map(DeviceSpec::path)
+        };
+        let impossible = |path: &Path| Some((path.to_owned(), why_no_file(path.parent()?)?));
         Facts {
             is_root: rustix::process::geteuid().is_root(),
             unseen: unseen.next(),
-            existing_files: specs
-                .iter()
-                .flat_map(|spec| &spec.devices)
-                .filter(|device| matches!(device, DeviceSpec::File { .. }))
-                .map(DeviceSpec::path)
-                .filter(is_there)
-                .map(Path::to_owned)
-                .collect(),
+            existing_files: files().filter(is_there).map(Path::to_owned).collect(),
+            impossible_files: files().filter_map(impossible).collect(),
             devices,
             tools: needed_tools(specs)
                 .into_iter()

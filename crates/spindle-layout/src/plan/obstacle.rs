@@ -61,6 +61,14 @@ pub enum Obstacle {
         /// The file.
         path: PathBuf,
     },
+    /// No file can be made where one is to be.
+    #[error("no file can be made where {} is to be: {reason}", path.display())]
+    NoFileThere {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// Layouts that share do not name the same devices.
     #[error(
         "it shares devices with {other:?}, which names other ones: with share = \"fair\" both must name the same devices, \
@@ -138,6 +146,12 @@ pub(super) fn of_spec(spec: &LayoutSpec, facts: &Facts) -> Vec<Obstacle> {
     let there = made.filter(|path| facts.existing_files.contains(*path));
     obstacles.extend(there.map(|path| Obstacle::FileExists {
         path: path.to_owned(),
+    }));
+    let made = spec.devices.iter().map(DeviceSpec::path);
+    let impossible = made.filter_map(|path| facts.impossible_files.get_key_value(path));
+    obstacles.extend(impossible.map(|(path, reason)| Obstacle::NoFileThere {
+        path: path.clone(),
+        reason: reason.clone(),
     }));
     if spec.devices.is_empty() {
         obstacles.push(Obstacle::DeviceCount {

@@ -360,3 +360,33 @@ fn tempfiles_lie_where_they_are_placed() {
     assert!(result.contains("on layout small"), "the report says where");
     assert_eq!(small.used_bytes(), 0, "nothing is left there");
 }
+
+#[test]
+fn a_place_that_takes_no_files_leaves_a_plan_without_an_answer() {
+    if !is_root_or_skip("a file system mounted read-only") {
+        return;
+    }
+    let small = Small::new(16);
+    let mount = small.mount();
+    small.tool("mount", &["-o", "remount,ro"]);
+    let in_missing = r#"devices = [{ file = "/none/such/a.img", size = "1GiB" }]
+filesystem = { type = "ext4" }"#;
+    let places = [
+        (format!("path = {mount:?}"), "mounted read-only"),
+        ("path = \"/sys/kernel\"".to_owned(), "which holds no files"),
+        (
+            in_missing.to_owned(),
+            "where /none/such/a.img is to be: /none/such: No such file",
+        ),
+    ];
+    for (place, expected) in places {
+        small.write(&format!("[[layout]]\nname = \"a\"\n{place}\n"));
+        let plan = small.output(&["plan", "e.toml"]);
+        let told = words(&plan.stdout);
+        assert!(
+            told.contains("  cannot be ") && told.contains(expected),
+            "{told}"
+        );
+        assert_eq!(plan.status.code(), Some(3), "{told}");
+    }
+}
