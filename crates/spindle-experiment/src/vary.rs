@@ -11,6 +11,7 @@ use super::document::{
 };
 use super::error::ExperimentError;
 use super::matrix::{Cell, Factor, Matrix};
+use spindle_text::quantity::{parse_duration_ms, parse_size};
 
 #[cfg(test)]
 mod tests;
@@ -216,7 +217,8 @@ fn check(
     }
     let mut seen = BTreeSet::new();
     for level in &varied.levels {
-        if !seen.insert(text_of(&level.value)) {
+        let is_of_server = is_of_server(&varied.path[..varied.path.len() - 1]);
+        if !seen.insert(meaning_of(&level.value, is_of_server)) {
             return list(&level.place, "this value is there twice".to_owned());
         }
     }
@@ -272,6 +274,30 @@ fn text_of(value: &Value) -> String {
             values.collect::<Vec<_>>().join(" ")
         }
         other => other.found(),
+    }
+}
+
+/// A value such that two spellings of one are the same: `64MiB` and `65536KiB`, `1m` and `60s`, `/mnt/a` and `/mnt/a/`;
+/// of a server's settings also `on` and `true`, `WAL` and `wal`, and sizes as servers write them.
+fn meaning_of(value: &Value, is_of_server: bool) -> String {
+    let text = text_of(value);
+    let size = |text: &str| parse_size(text).map(|bytes| format!("{bytes} B"));
+    let duration = || parse_duration_ms(&text).map(|ms| format!("{ms} ms"));
+    let of_server = || {
+        let lower = text.to_ascii_lowercase();
+        let without_unit = lower.strip_suffix('b').and_then(size);
+        without_unit.unwrap_or_else(|| match lower.as_str() {
+            "true" | "yes" => "on".to_owned(),
+            "false" | "no" => "off".to_owned(),
+            _ => lower,
+        })
+    };
+    let known = size(&text).or_else(duration);
+    match (known, is_of_server) {
+        (Some(known), _) => known,
+        (None, true) => of_server(),
+        (None, false) if text.len() > 1 => text.trim_end_matches('/').to_owned(),
+        (None, false) => text,
     }
 }
 

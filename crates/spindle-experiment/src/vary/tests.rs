@@ -29,6 +29,31 @@ fn names(experiment: &Experiment) -> Vec<&str> {
     layouts.map(|layout| layout.name.as_str()).collect()
 }
 
+#[test]
+fn two_spellings_of_a_value_are_one() {
+    let same = [
+        "database.buffer_cache=64MiB,65536KiB",
+        "path=/a,/a/",
+        "settings.checkpoint_timeout=60s,1min,60000ms",
+        "settings.fsync=on,true",
+        "settings.shared_buffers=64MB,65536kB",
+        "settings.journal_mode=wal,WAL",
+    ];
+    for vary in same {
+        let changes = Changes {
+            vary: &[vary.to_owned()],
+            ..Changes::default()
+        };
+        let text = format!("[database]\nengine = \"postgres\"\n{HERE}path = \"/a\"\n");
+        let read = Experiment::from_text(Path::new("test.toml"), &text, changes, false);
+        let error = read.expect_err(vary).to_string();
+        assert!(error.ends_with("is no choice"), "{vary}: {error}");
+    }
+    let text = format!("{HERE}path = \"/a\"\n");
+    let apart = read(&text, &["database.buffer_cache=64MiB,32MiB"], &[]);
+    assert_eq!(apart.layouts.len(), 2);
+}
+
 const HERE: &str = "[[layout]]\nname = \"here\"\n";
 const TWO: &str =
     "[[layout]]\nname = \"ext4\"\npath = \"/a\"\n[[layout]]\nname = \"xfs\"\npath = \"/b\"\n";
