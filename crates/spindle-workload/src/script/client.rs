@@ -214,10 +214,8 @@ impl<'a> Attempt<'a> {
                 Variable::Scalar(scalar) => scalar.parameter(self.dialect),
                 Variable::Text(text) => Value::text(text),
                 Variable::Bytes(bytes) => Value::bytes(bytes),
-                Variable::Unset => {
-                    let name = self.program.names.name(*variable);
-                    return Err(failed(place, format!("undefined variable \"{name}\"")));
-                }
+                // As `pgbench -M prepared` hands over what only another script has set, or no answer yet.
+                Variable::Unset => Value::Null,
             });
         }
         match (self.pipeline, keep) {
