@@ -64,6 +64,18 @@ pub(crate) fn run(
     let read = said.rewind().and_then(|()| said.read_to_end(&mut bytes));
     read.map_err(|error| failed(dump, error))?;
     let said = String::from_utf8_lossy(&bytes).replace(INPUT, &dump.name);
-    let reason = format!("the tool ended with {status}; {}", last_lines(&said, None));
+    let remedy = remedy_of(&said).unwrap_or_default();
+    let reason = format!(
+        "the tool ended with {status}; {}{remedy}",
+        last_lines(&said, None)
+    );
     Err(failed(dump, reason))
+}
+
+/// What to do about a dump whose owners are not on this server: only `pg_restore` can leave them out.
+fn remedy_of(said: &str) -> Option<&'static str> {
+    let lacks_a_role = |line: &str| line.contains("role \"") && line.contains("does not exist");
+    said.lines().any(lacks_a_role).then_some(
+        ". Make the dump with pg_dump --no-owner --no-privileges, or in the custom form (--format=custom)",
+    )
 }

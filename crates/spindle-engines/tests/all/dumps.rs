@@ -226,6 +226,7 @@ fn postgres_tells_what_fails(server: &dyn Server, dumps: &[Dump], place: &Path, 
     let owned = LoadFile::Dump(dump(&path, DumpForm::PostgresPlain));
     let told = not_loaded(server, vec![owned]).to_string();
     assert!(told.contains("role \"ann\" does not exist"), "{told}");
+    assert!(told.contains("pg_dump --no-owner"), "{told}");
 }
 
 #[test]
