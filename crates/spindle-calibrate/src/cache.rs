@@ -12,7 +12,7 @@ use spindle_io::{Arena, BlockDevice, Request, Submission};
 use crate::error::CalibrateError;
 use crate::point::Bench;
 use crate::result::{CacheFinding, Cached, DeviceShare};
-use crate::unit::{Unit, shared};
+use crate::unit::Unit;
 
 /// Blocks that are read twice.
 const BLOCKS: usize = 200;
@@ -36,11 +36,9 @@ pub(crate) fn repeat_ratio(bench: &Bench<'_>) -> Result<f64, CalibrateError> {
     let devices = bench
         .targets
         .iter()
-        .map(|target| Ok(shared(target.to_read(bench.caching, Queue::sync())?)));
-    let unit = Unit {
-        devices: devices.collect::<Result<_, CalibrateError>>()?,
-        shape: bench.shape.clone(),
-    };
+        .map(|target| target.to_read(bench.caching, Queue::sync()));
+    let devices = devices.collect::<Result<_, CalibrateError>>()?;
+    let unit = Unit::new(devices, bench.shape.clone());
     let places = unit.limits().capacity_bytes / BLOCK_BYTES;
     let mut rng = seeded_rng(u64::from(std::process::id()), 0xcac4e);
     let blocks: Vec<u64> = (0..BLOCKS)

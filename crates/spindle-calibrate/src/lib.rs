@@ -22,6 +22,7 @@ mod open_loop;
 mod orion;
 mod point;
 mod result;
+mod ring_slots;
 mod search;
 mod slots;
 #[doc(hidden)]

@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rand_core::RngCore;
+use spindle_io::Arena;
 use spindle_io::env::seeded_rng;
-use spindle_io::real::{Caching, Method, block_on};
-use spindle_io::{Arena, BlockDevice};
+use spindle_io::real::{Caching, Method};
 
 use crate::error::CalibrateError;
 use crate::observe::{Observed, Tally, Timing, observe};
 use crate::orion::{LargeType, Orion};
 use crate::point::{Bench, Load, Opened, fresh_seed, histogram, writes};
 use crate::result::{DeviceShare, Extreme, MatrixPoint, Point, What, WriteFigures};
-use crate::slots::{Draw, NextRequest, Slots};
+use crate::slots::{Draw, NextRequest};
 use crate::unit::Unit;
 
 /// Samples of a point; between two at least and at most.
@@ -117,7 +117,7 @@ impl Bench<'_> {
         };
         let arena = Arena::new(length_bytes as usize, depth as usize)?;
         Ok(Group {
-            unit: self.open(load, &arena, opened)?,
+            unit: self.open(load, opened)?,
             arena,
             threads,
             tally: Tally::new(),
@@ -210,12 +210,9 @@ fn run<T>(
                 stop,
                 ..
             } = group;
-            let (device, tally, stop): (&dyn BlockDevice, &Tally, &AtomicBool) =
-                (unit, tally, stop);
+            let (way, arena, tally, stop) = (unit.way(), &*arena, &*tally, &*stop);
             for (lane, (depth, draw)) in std::mem::take(threads).into_iter().enumerate() {
-                let slots = Slots::new(device, arena, depth as usize, draw, (tally, lane), stop);
-                let body =
-                    move || block_on(slots).inspect_err(|_| stop.store(true, Ordering::Relaxed));
+                let body = move || way.keep((arena, depth), draw, (tally, lane), stop);
                 spawned.push(std::thread::Builder::new().spawn_scoped(scope, body));
             }
             watched.push((index, tally, stop));

@@ -58,7 +58,7 @@ impl Bench<'_> {
             depth: READERS,
         };
         let arena = Arena::new(what.length_bytes() as usize, READERS as usize)?;
-        let unit = self.open(load, &arena, &vec![None; self.targets.len()])?;
+        let unit = self.open(load, &vec![None; self.targets.len()])?;
         let (tally, stop) = (Tally::new(), AtomicBool::new(false));
         let arrivals = Mutex::new(Arrivals {
             rng: seeded_rng(fresh_seed(), 0),

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rand_core::RngCore;
+use spindle_io::Arena;
 use spindle_io::env::seeded_rng;
-use spindle_io::real::{Caching, FileDevice, Identified, Method, Queue, RingConfig, block_on};
-use spindle_io::{Arena, BlockDevice};
+use spindle_io::real::{Caching, FileDevice, Identified, Method};
 use spindle_stats::LatencyHistogram;
 
 use crate::error::CalibrateError;
 use crate::observe::{Observed, Tally, Timing, observe};
 use crate::result::{DeviceShare, Point, What, WriteFigures};
-use crate::slots::{Draw, NextRequest, Slots};
+use crate::slots::{Draw, NextRequest, Way};
 use crate::target::Made;
-use crate::unit::{Shape, Unit, shared};
+use crate::unit::{Shape, Unit};
 use spindle_system::SystemTree;
 use spindle_system::disk::DiskCounters;
 
@@ -74,15 +74,6 @@ impl Load {
     }
 }
 
-/// A queue of rings that have `arena` registered and are no larger than the load, so that they stay in the
-/// processor's cache.
-pub(crate) fn registered_queue(depth: u32, arena: &Arc<Arena>) -> Queue {
-    let ring = RingConfig::new()
-        .with_entries(depth.clamp(1, RingConfig::DEFAULT_ENTRIES))
-        .with_fixed_buffers(Arc::clone(arena));
-    Queue::uring(Arc::new(ring))
-}
-
 fn processors() -> u32 {
     std::thread::available_parallelism().map_or(1, |count| count.get() as u32)
 }
@@ -112,7 +103,7 @@ impl Bench<'_> {
     ) -> Result<(Observed, Option<DeviceShare>), CalibrateError> {
         let length_bytes = load.what.length_bytes();
         let arena = Arena::new(length_bytes as usize, load.depth as usize)?;
-        let unit = self.open(load, &arena, &self.open_to_write()?)?;
+        let unit = self.open(load, &self.open_to_write()?)?;
         let tally = Tally::new();
         let before = self.counters();
         let how = Holding {
@@ -121,7 +112,7 @@ impl Bench<'_> {
             write_percent: self.write_percent,
             interrupted: self.interrupted,
         };
-        let observed = how.hold(&unit, &arena, &tally)?;
+        let observed = how.hold(unit.way(), &arena, &tally)?;
         let device = before
             .zip(self.counters())
             .map(|(before, after)| DeviceShare {
@@ -152,25 +143,15 @@ impl Bench<'_> {
         self.targets.iter().map(open).collect()
     }
 
-    pub(crate) fn open(
-        &self,
-        load: Load,
-        arena: &Arc<Arena>,
-        opened: &Opened,
-    ) -> Result<Unit, CalibrateError> {
-        let queue = match load.method {
-            Method::Async => registered_queue(load.depth, arena),
-            method => method.open(load.depth as usize)?,
-        };
+    pub(crate) fn open(&self, load: Load, opened: &Opened) -> Result<Unit, CalibrateError> {
+        let queue = load.method.open(load.depth as usize)?;
         let open = |(target, opened): (&Made, &Option<Identified>)| match opened {
-            Some(opened) => Ok(shared(FileDevice::on_identified(opened, queue.clone())?)),
-            None => Ok(shared(target.to_read(self.caching, queue.clone())?)),
+            Some(opened) => Ok(FileDevice::on_identified(opened, queue.clone())?),
+            None => target.to_read(self.caching, queue.clone()),
         };
         let devices = self.targets.iter().zip(opened).map(open);
-        Ok(Unit {
-            devices: devices.collect::<Result<_, CalibrateError>>()?,
-            shape: self.shape.clone(),
-        })
+        let devices = devices.collect::<Result<_, CalibrateError>>()?;
+        Ok(Unit::new(devices, self.shape.clone()))
     }
 
     /// The counters of all devices beneath, each once; `None` unless all are known.
@@ -200,16 +181,16 @@ pub(crate) struct Holding<'a> {
 }
 
 impl Holding<'_> {
-    /// Holds it on a device, with buffers of `arena`.
+    /// Holds it this way, with buffers of `arena`.
     pub(crate) fn hold(
         &self,
-        device: &dyn BlockDevice,
+        way: Way<'_>,
         arena: &Arc<Arena>,
         tally: &Tally,
     ) -> Result<Observed, CalibrateError> {
         let load = self.load;
         let length_bytes = load.what.length_bytes();
-        let places = device.limits().capacity_bytes / length_bytes;
+        let places = way.capacity_bytes() / length_bytes;
         let (stop, cursor) = (AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|scope| {
             let threads = load.threads().into_iter().enumerate();
@@ -226,10 +207,8 @@ impl Holding<'_> {
                         is_write: writes(&mut rng, percent),
                     }
                 });
-                let slots = Slots::new(device, arena, depth as usize, draw, (tally, lane), &stop);
                 let stop = &stop;
-                let body =
-                    move || block_on(slots).inspect_err(|_| stop.store(true, Ordering::Relaxed));
+                let body = move || way.keep((arena, depth), draw, (tally, lane), stop);
                 std::thread::Builder::new().spawn_scoped(scope, body)
             });
             // A thread that is refused stops those that there are.
@@ -355,7 +334,9 @@ mod tests {
             write_percent: 0,
             interrupted: &AtomicBool::new(false),
         };
-        let observed = how.hold(&device, &arena, &Tally::new()).unwrap();
+        let observed = how
+            .hold(Way::Device(&device), &arena, &Tally::new())
+            .unwrap();
         let point = point_of(load, &observed);
         let iops = f64::from(load.depth) / LATENCY.as_secs_f64();
         let mean_us = LATENCY.as_micros() as f64;

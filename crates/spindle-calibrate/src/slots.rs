@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use rand_core::RngCore;
 use spindle_io::env::seeded_rng;
+use spindle_io::real::block_on;
 use spindle_io::{
     Arena, BlockDevice, Completion, Frame, Operation, Request, Submission, WriteHold,
 };
@@ -18,6 +19,8 @@ use spindle_io::{
 use crate::error::CalibrateError;
 use crate::observe::{Ended, Tally};
 use crate::point::fresh_seed;
+use crate::ring_slots;
+use crate::unit::Unit;
 
 /// What is written differs at short intervals from everything else, as storage that keeps equal blocks once does not
 /// measure writes.
@@ -35,8 +38,51 @@ pub(crate) struct NextRequest {
 /// Draws the next request.
 pub(crate) type Draw<'a> = Box<dyn FnMut() -> NextRequest + Send + 'a>;
 
+/// How requests get to what they are held on.
+#[derive(Clone, Copy)]
+pub(crate) enum Way<'a> {
+    /// A device takes them as it does the database's.
+    Device(&'a dyn BlockDevice),
+    /// Each thread has a ring of its own on the files of a unit, and whether its buffers are registered.
+    Rings(&'a Unit, bool),
+}
+
+impl Way<'_> {
+    /// All that can be asked for.
+    pub(crate) fn capacity_bytes(self) -> u64 {
+        match self {
+            Way::Device(device) => device.limits().capacity_bytes,
+            Way::Rings(unit, _) => unit.limits().capacity_bytes,
+        }
+    }
+
+    /// Keeps `depth` requests under way from the calling thread, with buffers of `arena`, counted in lane `lane` of the
+    /// tally, until it is told to stop and all have ended. Tells all others to stop when one fails.
+    ///
+    /// # Errors
+    /// The system refuses a ring, or a request failed.
+    pub(crate) fn keep(
+        self,
+        (arena, depth): (&Arc<Arena>, u32),
+        draw: Draw<'_>,
+        counted: (&Tally, usize),
+        stop: &AtomicBool,
+    ) -> Result<(), CalibrateError> {
+        let kept = match self {
+            Way::Device(device) => {
+                let slots = Slots::new(device, arena, depth as usize, draw, counted, stop);
+                block_on(slots)
+            }
+            Way::Rings(unit, has_fixed) => {
+                ring_slots::keep(unit, has_fixed, (arena, depth), draw, counted, stop)
+            }
+        };
+        kept.inspect_err(|_| stop.store(true, Ordering::Relaxed))
+    }
+}
+
 /// The places of one thread; ends when it is told to stop and every request has been answered.
-pub(crate) struct Slots<'a> {
+struct Slots<'a> {
     device: &'a dyn BlockDevice,
     draw: Draw<'a>,
     tally: &'a Tally,
@@ -98,7 +144,7 @@ impl Ready {
 
 impl<'a> Slots<'a> {
     /// `depth` places with buffers of `arena`, counted in lane `lane` of the tally.
-    pub(crate) fn new(
+    fn new(
         device: &'a dyn BlockDevice,
         arena: &Arc<Arena>,
         depth: usize,
@@ -191,16 +237,18 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// A write of what the buffer holds, made unlike all others by a number of the thread and one of its request.
-fn write(offset: u64, mut buffer: Vec<WriteHold>, stamp: [u64; 2]) -> Request {
-    for piece in buffer
-        .iter_mut()
-        .flat_map(|hold| hold.chunks_mut(STAMP_EVERY_BYTES))
-    {
-        for (bytes, number) in piece.chunks_exact_mut(8).zip(stamp) {
+/// Makes bytes that are to be written unlike all others, by a number of the thread and one of its request.
+pub(crate) fn stamp(buffer: &mut [u8], numbers: [u64; 2]) {
+    for piece in buffer.chunks_mut(STAMP_EVERY_BYTES) {
+        for (bytes, number) in piece.chunks_exact_mut(8).zip(numbers) {
             bytes.copy_from_slice(&number.to_le_bytes());
         }
     }
+}
+
+/// A write of what the buffer holds, made unlike all others by a number of the thread and one of its request.
+fn write(offset: u64, mut buffer: Vec<WriteHold>, numbers: [u64; 2]) -> Request {
+    buffer.iter_mut().for_each(|hold| stamp(hold, numbers));
     let shared = buffer.into_iter().map(|hold| {
         let length = hold.len();
         hold.share(length)

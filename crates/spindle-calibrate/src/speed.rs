@@ -5,15 +5,17 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use spindle_io::Arena;
 use spindle_io::real::facts::ProcessorTime;
 use spindle_io::real::{Caching, Method};
+use spindle_io::{Arena, BlockDevice};
 use spindle_layout::KnownDevice;
 
 use crate::error::CalibrateError;
 use crate::observe::{Tally, Timing};
-use crate::point::{Holding, Load, registered_queue};
+use crate::point::{Holding, Load};
 use crate::result::What;
+use crate::slots::Way;
+use crate::unit::{Shape, Simulate, Unit};
 
 /// Reads to hold.
 #[derive(Debug, Clone, Copy)]
@@ -49,11 +51,14 @@ impl Reads {
             depth: self.depth,
         };
         let arena = Arena::new(self.what.length_bytes() as usize, self.depth as usize)?;
-        let queue = match (self.method, self.has_fixed_buffers) {
-            (Method::Async, true) => registered_queue(self.depth, &arena),
-            _ => self.method.open(self.depth as usize)?,
+        let queue = self.method.open(self.depth as usize)?;
+        let file = KnownDevice::look(path)?.open_to_read(Caching::Direct, queue)?;
+        let shape = Shape::new([file.limits().capacity_bytes].into_iter(), Simulate::Concat);
+        let unit = Unit::new(vec![file], shape);
+        let way = match unit.way() {
+            Way::Rings(unit, _) => Way::Rings(unit, self.has_fixed_buffers),
+            way => way,
         };
-        let device = KnownDevice::look(path)?.open_to_read(Caching::Direct, queue)?;
         let how = Holding {
             load,
             timing: Timing::fixed(time, 100),
@@ -61,7 +66,7 @@ impl Reads {
             interrupted: &AtomicBool::new(false),
         };
         let before = ProcessorTime::now();
-        let observed = how.hold(&device, &arena, &Tally::new())?;
+        let observed = how.hold(way, &arena, &Tally::new())?;
         let cpu = (ProcessorTime::now() - before).total();
         let reads = observed.all_per_s * time.as_secs_f64();
         Ok(Reached {

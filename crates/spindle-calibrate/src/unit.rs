@@ -1,11 +1,11 @@
 //! Several targets as one unit, as ORION's `simulate` has it: one after the other, or in stripes of 1 MiB. Requests
 //! are 8 KiB or 1 MiB and aligned to their length, so that none crosses a stripe.
 
-use std::sync::Arc;
-
-use spindle_io::real::FileDevice;
+use spindle_io::real::{FileDevice, Method};
 use spindle_io::{BlockDevice, Completion, Limits, Request};
 use spindle_text::words;
+
+use crate::slots::Way;
 
 /// Stripes of this length: ORION's default.
 const STRIPE_BYTES: u64 = 1 << 20;
@@ -71,15 +71,34 @@ impl Shape {
     }
 }
 
-/// An opened target as a part of a unit.
-pub(crate) fn shared(device: FileDevice) -> Arc<dyn BlockDevice> {
-    Arc::new(device)
-}
-
 /// Opened targets as one device.
 pub(crate) struct Unit {
-    pub(crate) devices: Vec<Arc<dyn BlockDevice>>,
-    pub(crate) shape: Shape,
+    devices: Vec<FileDevice>,
+    shape: Shape,
+}
+
+impl Unit {
+    pub(crate) fn new(devices: Vec<FileDevice>, shape: Shape) -> Unit {
+        Unit { devices, shape }
+    }
+
+    /// The targets, in order.
+    pub(crate) fn files(&self) -> &[FileDevice] {
+        &self.devices
+    }
+
+    /// The target that holds a byte of the unit, and where there.
+    pub(crate) fn locate(&self, offset: u64) -> (usize, u64) {
+        self.shape.locate(offset)
+    }
+
+    /// How requests under way together get to it: with `async`, in rings that nothing else uses.
+    pub(crate) fn way(&self) -> Way<'_> {
+        match self.devices[0].method() {
+            Method::Async => Way::Rings(self, true),
+            _ => Way::Device(self),
+        }
+    }
 }
 
 impl BlockDevice for Unit {

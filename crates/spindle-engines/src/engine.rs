@@ -65,6 +65,23 @@ pub struct EngineWait {
     pub sampled: SampledWaits,
 }
 
+impl EngineWait {
+    /// Each wait of the second reading that the first has, too, whatever place it has there, with that of the first.
+    pub fn pairs<'a>(
+        before: &'a [EngineWait],
+        after: &'a [EngineWait],
+    ) -> impl Iterator<Item = (&'a EngineWait, &'a EngineWait)> {
+        let in_place = move |place: usize, event: &str| {
+            let there = before.get(place).filter(|other| other.event == event);
+            there.or_else(|| before.iter().find(|other| other.event == event))
+        };
+        let with_first = move |(place, wait): (usize, &'a EngineWait)| {
+            Some((in_place(place, &wait.event)?, wait))
+        };
+        after.iter().enumerate().filter_map(with_first)
+    }
+}
+
 /// What the database did of its own, since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Housekeeping {

@@ -125,6 +125,11 @@ impl FileDevice {
         self.core.counters.read()
     }
 
+    /// What I/O of it needs, for a ring that takes requests by itself.
+    pub(super) fn core(&self) -> Arc<Core> {
+        Arc::clone(&self.core)
+    }
+
     /// How batched requests are carried out.
     pub fn method(&self) -> Method {
         self.queue.method()

@@ -34,6 +34,7 @@ pub use error::FileError;
 pub use file::identify::{Caching, Identified, identify, identify_this};
 pub use file_device::FileDevice;
 pub use memory::MemoryDevice;
+pub use queue::bare_ring::{Asked, BareRing};
 pub use queue::method::{Method, Queue};
 pub use queue::queue_calls::QueueCalls;
 pub use queue::ring_config::{FixedBuffers, RingConfig};

@@ -173,7 +173,6 @@ pub(super) fn waits_between(begin: &[EngineWait], end: &[EngineWait], sampled: b
 }
 
 pub(super) fn waits(begin: &[EngineWait], end: &[EngineWait], sampled: bool) -> Vec<Wait> {
-    let pairs = begin.iter().zip(end);
     // What others set to zero meanwhile is unknown.
     let difference = |(before, after): (&EngineWait, &EngineWait)| {
         let count = after.count.checked_sub(before.count)?;
@@ -191,7 +190,9 @@ pub(super) fn waits(begin: &[EngineWait], end: &[EngineWait], sampled: bool) -> 
             sampled,
         })
     };
-    pairs.filter_map(difference).collect()
+    EngineWait::pairs(begin, end)
+        .filter_map(difference)
+        .collect()
 }
 
 /// How often the cache, of this many bytes, was of use in the measured time, by its counts before there were clients,

@@ -40,7 +40,6 @@ pub struct SessionWait {
 impl SessionWait {
     /// The waits between two looks at the totals, in their order.
     pub fn between(before: &[EngineWait], after: &[EngineWait]) -> Vec<SessionWait> {
-        let pairs = before.iter().zip(after);
         let difference = |(before, after): (&EngineWait, &EngineWait)| SessionWait {
             event: after.event.clone(),
             total_ns: after.total_ns.saturating_sub(before.total_ns),
@@ -50,7 +49,7 @@ impl SessionWait {
                 run_queue_ns: after.sampled.run_queue_ns - before.sampled.run_queue_ns,
             },
         };
-        pairs.map(difference).collect()
+        EngineWait::pairs(before, after).map(difference).collect()
     }
 
     /// Time of it in which sessions were on a processor or waiting for one, as far as the sample tells; none of it when

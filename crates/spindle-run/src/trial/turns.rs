@@ -3,7 +3,7 @@
 
 use spindle_engines::engine::{CacheCounts, EngineCounts, EngineWait};
 use spindle_io::real::QueueCalls;
-use spindle_result::SystemSeries;
+use spindle_result::{SystemColumn, SystemSeries};
 use spindle_system::disk::DiskCounters;
 use spindle_system::sampler::{DiskSample, Sample};
 use spindle_workload::driver::StatementTotal;
@@ -67,7 +67,11 @@ fn counts(sum: EngineCounts, begin: EngineCounts, end: EngineCounts) -> Option<E
 }
 
 fn put_off_waits(sums: &mut [EngineWait], begin: &[EngineWait], end: &[EngineWait]) {
-    for (sum, (begin, end)) in sums.iter_mut().zip(begin.iter().zip(end)) {
+    for (begin, end) in EngineWait::pairs(begin, end) {
+        let mut sums = sums.iter_mut();
+        let Some(sum) = sums.find(|sum| sum.event == end.event) else {
+            continue;
+        };
         sum.count += end.count.saturating_sub(begin.count);
         sum.total_ns += end.total_ns.saturating_sub(begin.total_ns);
         sum.sampled.total_ns += end.sampled.total_ns - begin.sampled.total_ns;
@@ -148,21 +152,32 @@ fn process(sum: ProcessCounts, begin: ProcessCounts, end: ProcessCounts) -> Proc
     }
 }
 
-/// Adds the series of another turn behind that of those before.
+/// Adds the series of another turn behind that of those before. What only some turns know, such as how long writes
+/// took, is unknown in the others.
 pub(super) fn join_series(series: &mut SystemSeries, next: SystemSeries) {
-    if series.columns.is_empty() {
-        *series = next;
-        return;
+    let samples =
+        |columns: &[SystemColumn]| columns.first().map_or(0, |column| column.values.len());
+    let (before, more) = (samples(&series.columns), samples(&next.columns));
+    series.interval_ms = next.interval_ms;
+    for column in &next.columns {
+        if series.column(&column.name).is_none() {
+            series.columns.push(SystemColumn {
+                name: column.name.clone(),
+                values: vec![None; before],
+            });
+        }
     }
-    for (column, more) in series.columns.iter_mut().zip(next.columns) {
-        column.values.extend(more.values);
+    for column in &mut series.columns {
+        match next.column(&column.name) {
+            Some(values) => column.values.extend_from_slice(values),
+            None => column.values.resize(before + more, None),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spindle_result::SystemColumn;
 
     #[test]
     fn what_came_between_two_turns_does_not_count() {
@@ -229,5 +244,30 @@ mod tests {
         join_series(&mut joined, series(&[1.0, 2.0]));
         join_series(&mut joined, series(&[3.0]));
         assert_eq!(joined, series(&[1.0, 2.0, 3.0]));
+    }
+
+    #[test]
+    fn what_only_some_turns_know_stays_in_its_own_column() {
+        let series = |columns: &[(&str, &[f32])]| SystemSeries {
+            interval_ms: 100,
+            columns: Vec::from_iter(columns.iter().map(|(name, values)| SystemColumn {
+                name: (*name).into(),
+                values: values.iter().map(|value| Some(*value)).collect(),
+            })),
+        };
+        let mut joined = SystemSeries::default();
+        join_series(
+            &mut joined,
+            series(&[("dirty_mib", &[1.0, 2.0]), ("tps", &[10.0, 20.0])]),
+        );
+        join_series(
+            &mut joined,
+            series(&[("device_write_time_us", &[7.0]), ("tps", &[30.0])]),
+        );
+        let values = |name: &str| joined.column(&name.into()).unwrap().to_vec();
+        assert_eq!(values("dirty_mib"), [Some(1.0), Some(2.0), None]);
+        assert_eq!(values("tps"), [Some(10.0), Some(20.0), Some(30.0)]);
+        assert_eq!(values("device_write_time_us"), [None, None, Some(7.0)]);
+        assert!(joined.columns.iter().all(|column| column.values.len() == 3));
     }
 }

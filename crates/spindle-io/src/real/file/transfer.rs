@@ -100,20 +100,12 @@ impl Transfer {
         core: &Core,
         answer: Result<usize, Errno>,
     ) -> Option<Result<(), IoError>> {
-        match answer {
-            Ok(bytes) => {
-                self.done += bytes;
-                if self.done >= self.total {
-                    core.counters.count(&self.operation, self.total);
-                    return Some(Ok(()));
-                }
-                // A short direct read that ends off the grid has met the end of the file: it cannot be continued.
-                let grid = core.limits.alignment_bytes as usize;
-                (bytes == 0 || !self.done.is_multiple_of(grid)).then(|| Err(self.ended_early(core)))
-            }
-            Err(Errno::INTR | Errno::AGAIN) => None,
-            Err(error) => Some(Err(self.failed(core, error))),
+        let whole = (&self.operation, self.offset, self.total);
+        let ended = advanced(core, whole, &mut self.done, answer);
+        if let Some(Ok(())) = ended {
+            core.counters.count(&self.operation, self.total);
         }
+        ended
     }
 
     /// Gives the buffers back.
@@ -122,26 +114,6 @@ impl Transfer {
             result,
             operation: self.operation,
         }
-    }
-
-    fn ended_early(&self, core: &Core) -> IoError {
-        let reason = if self.is_read() {
-            format!("unexpected end of file after {} bytes", self.done)
-        } else {
-            format!("the device took only {} bytes", self.done)
-        };
-        core.error(&self.operation, self.offset, self.total, reason)
-    }
-
-    fn failed(&self, core: &Core, error: Errno) -> IoError {
-        let mut reason = io::Error::from(error).to_string();
-        if error == Errno::INVAL && core.file.caching == Caching::Direct {
-            reason += &format!(
-                "; direct I/O here needs offset, length and memory address to be multiples of {} bytes",
-                core.limits.alignment_bytes
-            );
-        }
-        core.error(&self.operation, self.offset, self.total, reason)
     }
 
     /// One blocking call for what is left.
@@ -178,6 +150,52 @@ impl Transfer {
         };
         usize::try_from(answer).map_err(|_| last_error())
     }
+}
+
+/// Takes in the answer of one call for what is left of `whole`: an operation from an offset, and its bytes, of which
+/// `done` were done. `None` means: go on with the rest.
+pub(crate) fn advanced(
+    core: &Core,
+    whole: (&Operation, u64, usize),
+    done: &mut usize,
+    answer: Result<usize, Errno>,
+) -> Option<Result<(), IoError>> {
+    let (operation, offset, total) = whole;
+    let failed = |reason| Some(Err(core.error(operation, offset, total, reason)));
+    match answer {
+        Ok(bytes) => {
+            *done += bytes;
+            if *done >= total {
+                return Some(Ok(()));
+            }
+            // A short direct read that ends off the grid has met the end of the file: it cannot be continued.
+            let grid = core.limits.alignment_bytes as usize;
+            match bytes == 0 || !done.is_multiple_of(grid) {
+                true => failed(ended_early(operation, *done)),
+                false => None,
+            }
+        }
+        Err(Errno::INTR | Errno::AGAIN) => None,
+        Err(error) => failed(words_of(core, error)),
+    }
+}
+
+fn ended_early(operation: &Operation, done: usize) -> String {
+    match operation {
+        Operation::Read(_) => format!("unexpected end of file after {done} bytes"),
+        _ => format!("the device took only {done} bytes"),
+    }
+}
+
+fn words_of(core: &Core, error: Errno) -> String {
+    let mut reason = io::Error::from(error).to_string();
+    if error == Errno::INVAL && core.file.caching == Caching::Direct {
+        reason += &format!(
+            "; direct I/O here needs offset, length and memory address to be multiples of {} bytes",
+            core.limits.alignment_bytes
+        );
+    }
+    reason
 }
 
 /// `preadv2` or `pwritev2` of the kernel: the C library has them from glibc 2.26 only.

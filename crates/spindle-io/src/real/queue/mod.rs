@@ -3,6 +3,7 @@
 
 pub(crate) mod aio;
 mod at_once;
+pub(crate) mod bare_ring;
 mod carrier;
 mod flights;
 mod libaio;

@@ -370,7 +370,7 @@ impl Drop for Ring {
 
 /// Makes a ring with the cheapest way of completing that the kernel has: completions are processed when the owner asks
 /// for them (Linux 6.1), or at its next system call (5.19), or by interrupting it.
-fn build(entries: u32) -> io::Result<IoUring> {
+pub(super) fn build(entries: u32) -> io::Result<IoUring> {
     let builder = || {
         let mut builder = IoUring::builder();
         builder.setup_cqsize(entries.next_power_of_two() * 4);
