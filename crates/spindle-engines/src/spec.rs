@@ -58,7 +58,7 @@ pub struct DatabaseMemory {
 }
 
 settings! {
-    /// The files of the embedded database. The buffer cache, a datafile and a log file hold at least 64 blocks.
+    /// The files of the embedded database. The buffer cache and a datafile hold at least 64 blocks, a log file 97.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     pub struct FileSettings {
         /// Size of a database block.
@@ -66,7 +66,7 @@ settings! {
         /// Number of datafiles, each of at least 64 blocks. Some file systems let only one process write to a file at a
         /// time: more files, more writes at once.
         datafiles: u32 = number("datafiles", 4, 1..=1000),
-        /// Size of one redo log file, at least 64 blocks.
+        /// Size of one redo log file, at least 97 blocks.
         log_file_size_bytes: u64 = size("log_file_size", 64 * MIB, MIB..=TIB),
         /// Redo log files in the ring. A full ring waits for the checkpoint (`log file switch (checkpoint
         /// incomplete)`).

@@ -10,8 +10,10 @@ use super::error::ExperimentError;
 use super::memory::read_memory;
 use super::reader::Reader;
 
-/// Fewest blocks that a buffer cache, a datafile or a log file can work with.
+/// Fewest blocks that a buffer cache or a datafile can work with.
 const BLOCKS_MIN: u64 = 64;
+/// Fewest of a log file: six log buffers of 16 blocks each at least, and its header.
+const LOG_BLOCKS_MIN: u64 = 97;
 
 /// Reads the keys of the embedded database. `memory_bytes` is the budget that a layout has from the experiment.
 pub(super) fn read(
@@ -45,24 +47,26 @@ pub(super) fn check_blocks(
 ) {
     let block = size(spec.files.block_size_bytes);
     let least_bytes = BLOCKS_MIN * spec.files.block_size_bytes;
-    let least = size_text(least_bytes);
-    for (key, what, bytes) in [
+    for (key, what, bytes, blocks_min) in [
         (
             "buffer_cache",
             "a buffer cache",
             spec.memory.buffer_cache_bytes,
+            BLOCKS_MIN,
         ),
         (
             "log_file_size",
             "a log file",
             spec.files.log_file_size_bytes,
+            LOG_BLOCKS_MIN,
         ),
     ] {
-        if bytes < least_bytes {
+        if bytes < blocks_min * spec.files.block_size_bytes {
+            let least = size_text(blocks_min * spec.files.block_size_bytes);
             let size = size_free(bytes);
             reader.refuse(
                 &[key, "block_size"],
-                format!("{what} of {size} holds fewer than {BLOCKS_MIN} blocks of {block}"),
+                format!("{what} of {size} holds fewer than {blocks_min} blocks of {block}"),
                 format!("{key} must be at least {least} with this block_size"),
                 format!("make {key} larger or block_size smaller"),
             );

@@ -12,7 +12,7 @@ use spindle_text::paragraph;
 use spindle_text::quantity::{size, thousands};
 
 use super::comparison::{keeps, milliseconds, ratio, weakness_of_all};
-use super::sentences::{counted, data, engines, load_name};
+use super::sentences::{data, engines, load_name, rounds};
 use super::table::{BOLD, Style, YELLOW, paint};
 
 /// Sentences are no wider, whatever the terminal; the table may use more.
@@ -132,11 +132,6 @@ fn missing(result: &RunResult) -> String {
 
 /// Engines, data, workload, rounds.
 fn tested(result: &RunResult) -> String {
-    let experiment = &result.experiment;
-    let rounds = result.cases.iter().map(|case| case.trials.len()).max();
-    let measured_s = experiment["plan"]["measure_ms"]
-        .as_u64()
-        .map(|ms| ms as f64 / 1e3);
     let load = result
         .cases
         .first()
@@ -145,9 +140,7 @@ fn tested(result: &RunResult) -> String {
         Some(engines(result).join(" and ")),
         data(result),
         load,
-        rounds
-            .zip(measured_s)
-            .map(|(rounds, seconds)| format!("{} x {seconds} s", counted(rounds, "round"))),
+        rounds(result),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }

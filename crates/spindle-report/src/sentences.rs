@@ -34,13 +34,7 @@ pub(crate) fn data(result: &RunResult) -> Option<String> {
 
 /// What was tested, in a line: database, size of the data, layouts, rounds, machine, day.
 pub(crate) fn context(result: &RunResult) -> String {
-    let plan = &result.experiment["plan"];
     let layouts = result.layouts.len();
-    let rounds = result.cases.iter().map(|case| case.trials.len()).max();
-    let seconds = |key: &str| Some(plan[key].as_u64()? as f64 / 1e3);
-    let turns = seconds("interleave_ms").map(|seconds| format!(" by turns of {seconds} s"));
-    let time =
-        seconds("measure_ms").map(|seconds| format!(" x {seconds} s{}", turns.unwrap_or_default()));
     let processors = result.machine["processor"]["logical_processors"].as_u64();
     let host = result.machine["host"].as_str();
     let day = result.machine["captured_at"].as_str();
@@ -48,12 +42,35 @@ pub(crate) fn context(result: &RunResult) -> String {
         Some(engines(result).join(" and ")),
         data(result),
         Some(counted(layouts, "layout")),
-        rounds.map(|rounds| counted(rounds, "round") + &time.unwrap_or_default()),
+        rounds(result),
         processors.map(|processors| counted(processors as usize, "processor")),
         host.map(str::to_owned),
         day.and_then(|day| Some(day.get(..10)?.to_owned())),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// `6 rounds x 3 s`, of trials that are measured for a time.
+pub(crate) fn rounds(result: &RunResult) -> Option<String> {
+    let plan = &result.experiment["plan"];
+    let rounds = result.cases.iter().map(|case| case.trials.len()).max()?;
+    let seconds = |key: &str| Some(plan[key].as_u64()? as f64 / 1e3);
+    let turns = seconds("interleave_ms").map(|seconds| format!(" by turns of {seconds} s"));
+    let time = seconds("measure_ms").filter(|seconds| is_time_of_trials(result, *seconds));
+    let time = time.map(|seconds| format!(" x {seconds} s{}", turns.unwrap_or_default()));
+    Some(counted(rounds, "round") + &time.unwrap_or_default())
+}
+
+/// Whether some trial was measured for about so long, seconds. Those of bulk loads and queries end by themselves.
+fn is_time_of_trials(result: &RunResult, seconds: f64) -> bool {
+    let mut trials = result.cases.iter().flat_map(|case| &case.trials);
+    trials.any(|trial| {
+        let measured_s = trial
+            .conditions
+            .times
+            .map(|times| times.measured_ms as f64 / 1e3);
+        measured_s.is_none_or(|measured_s| (0.9..1.5).contains(&(measured_s / seconds)))
+    })
 }
 
 /// The databases that were measured, in the order of the layouts; all of them where none could be.

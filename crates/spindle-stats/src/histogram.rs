@@ -48,6 +48,11 @@ impl LatencyHistogram {
         LatencyHistogram { counts }
     }
 
+    /// What it takes in memory, bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        (self.counts.distinct_values() * size_of::<u64>()) as u64
+    }
+
     /// Counts one latency, in nanoseconds; one beyond the highest is counted as the highest.
     pub fn record_ns(&mut self, latency_ns: u64) {
         self.counts.saturating_record(latency_ns);

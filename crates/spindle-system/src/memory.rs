@@ -174,6 +174,18 @@ impl MemoryGroup {
         })
     }
 
+    /// Takes the limit away.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn lift_limit(&self) -> Result<(), MemoryError> {
+        let none = match self.version {
+            Version::V1 => "-1",
+            Version::V2 => "max",
+        };
+        write(&self.limit_file(), none)
+    }
+
     /// Keeps the limit from pushing the group's memory to swap: `memory.swap.max` of 0, or in version 1 a swappiness
     /// of 0, which there "really prevents from any swapping" (cgroup-v1/memory.rst, 5.3).
     pub fn forbid_swap(&self) -> Result<(), MemoryError> {

@@ -276,6 +276,11 @@ impl Measurement<'_> {
         let standstill = heartbeat.finish();
         let cached_pages = self.cached_pages();
         let page_cache_bytes = self.page_cache_bytes();
+        // A check remembers more than the database does.
+        say(&Report::Measured);
+        if self.words.recv() != Ok(Word::Check) {
+            return Err(EngineError::new(ErrorKind::Interrupted, "the run ended"));
+        }
         let began = Instant::now();
         let check = self.engine.check(self.load.acknowledged()).await;
         self.times.check_ms = milliseconds(began);

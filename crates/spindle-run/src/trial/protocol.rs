@@ -42,6 +42,8 @@ pub enum Word {
     Turn,
     /// There are no more turns.
     End,
+    /// Memory is no longer limited: the check may begin.
+    Check,
 }
 
 /// What a trial does.
@@ -161,11 +163,16 @@ pub struct Limited {
 #[serde(tag = "report", rename_all = "snake_case")]
 pub enum Report {
     /// The database is open; the worker waits for a word.
-    Opened,
+    Opened {
+        /// What its clients will share, bytes: the instrument's, and not in the budget. 0 where there is none.
+        shared_bytes: u64,
+    },
     /// How it goes.
     Progress(Progress),
     /// Its clients pause; it waits for a word.
     AtRest,
+    /// All is measured, and what clients left is to be checked; it waits for a word.
+    Measured,
     /// The trial is over.
     Done(Box<TrialOutcome>),
     /// What Spindle itself costs is known.

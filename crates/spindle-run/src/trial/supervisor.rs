@@ -152,8 +152,8 @@ fn attend(
     progress: &mut impl FnMut(&Progress),
 ) -> Result<(), EngineError> {
     match report {
-        Report::Opened => {
-            let clients_bytes = u64::from(task.clients) * CLIENT_BYTES;
+        Report::Opened { shared_bytes } => {
+            let clients_bytes = u64::from(task.clients) * CLIENT_BYTES + shared_bytes;
             limit_memory(worker, task, clients_bytes)?;
             send(worker, &Word::Begin)
         }
@@ -164,6 +164,14 @@ fn attend(
             }
             progress(&heard);
             Ok(())
+        }
+        Report::Measured => {
+            if let Some(group) = &worker.group {
+                group
+                    .lift_limit()
+                    .map_err(|error| EngineError::from(error.to_string()))?;
+            }
+            send(worker, &Word::Check)
         }
         other => Err(unexpected(&other)),
     }
@@ -208,10 +216,11 @@ impl TrialByTurns {
     /// Lets it look at what it leaves behind, and end.
     pub fn end(mut self, interrupted: &AtomicBool) -> Result<TrialOutcome, TrialError> {
         self.wake(&Word::End)?;
+        let task = &self.task;
         self.conversation
-            .hear_until(interrupted, |_, report| match report {
+            .hear_until(interrupted, |worker, report| match report {
                 Report::Done(outcome) => Ok(Some(*outcome)),
-                other => Err(unexpected(&other)),
+                other => attend(worker, task, &mut self.at_work, other, &mut |_| {}).map(|()| None),
             })
     }
 

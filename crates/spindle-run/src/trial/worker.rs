@@ -10,7 +10,7 @@ use spindle_engines::sql::said_of_full_disks;
 use spindle_engines::{EngineError, ErrorKind};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on, facts};
-use spindle_workload::Pace;
+use spindle_workload::{Pace, driver};
 
 use super::channel::say;
 use super::heartbeat::Heartbeat;
@@ -84,6 +84,16 @@ fn words_of_run(
     words
 }
 
+/// What clients of the embedded database will share; others have no budget of exactly what is in it.
+fn shared_bytes(task: &Task) -> u64 {
+    let TrialDatabase::Kernel(kernel) = &task.database else {
+        return 0;
+    };
+    let workload = &task.workload;
+    let of_rows = workload.of_rows(task.size_bytes, &kernel.spec, task.data_seed);
+    driver::shared_bytes(&*of_rows, &workload.behaviour(task.clients))
+}
+
 async fn measure(
     task: &Task,
     lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static,
@@ -98,7 +108,9 @@ async fn measure(
         _ => None,
     };
     let start_ms = milliseconds(began);
-    say(&Report::Opened);
+    say(&Report::Opened {
+        shared_bytes: shared_bytes(task),
+    });
     let words = words_of_run(lines);
     if words.recv() != Ok(Word::Begin) {
         return Err(EngineError::new(ErrorKind::Interrupted, "the run ended"));

@@ -69,6 +69,15 @@ pub(super) struct Board {
     pub(super) rest: Rest,
 }
 
+/// What the histograms of so many clients take, bytes: of each of `kinds` kinds of transactions, and of delays where
+/// transactions arrive at a rate.
+pub(super) fn histogram_bytes(clients: usize, kinds: usize, is_open: bool) -> u64 {
+    let shared = clients.clamp(1, HISTOGRAMS_MAX);
+    let of_kinds = (shared + 1) * kinds;
+    let of_delays = if is_open { shared + 1 } else { 0 };
+    LatencyHistogram::new().memory_bytes() * (of_kinds + of_delays) as u64
+}
+
 /// What transactions of one kind have written to temporary files.
 #[derive(Clone, Copy, Default)]
 pub(super) struct TemporarySpace {

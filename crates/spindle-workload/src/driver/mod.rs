@@ -63,6 +63,12 @@ pub fn start<S: Session + 'static>(
     start_work(env, Arc::new(work), behaviour)
 }
 
+/// What clients of this workload share while they run, bytes: histograms above all, for each kind of transaction.
+pub fn shared_bytes(workload: &dyn Workload, behaviour: &Behaviour) -> u64 {
+    let is_open = behaviour.arrivals.is_some();
+    board::histogram_bytes(behaviour.clients, workload.kinds().len(), is_open)
+}
+
 /// Starts the clients; each connects in its own process.
 pub fn start_work<W: Work>(env: &Arc<dyn Env>, work: Arc<W>, behaviour: Behaviour) -> Running {
     let part = behaviour.part();

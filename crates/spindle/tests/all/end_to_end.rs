@@ -545,3 +545,28 @@ fn a_full_disk_is_one_clear_error_and_the_run_goes_on_when_there_is_room() {
     }
     assert_eq!(place.leftovers(), [place.path().join("resumed.json")]);
 }
+
+/// Workloads of the embedded database as a newcomer asks for them, with what their trials must bear: fillers that do
+/// not compress, and as many histograms as there can be beside a small budget of memory.
+#[test]
+fn workloads_run_with_their_own_sizes() {
+    let experiments = [
+        ("tpcb", "", "4"),
+        ("tpcc", "warehouses = 1\nroom_for = 50000\n", "16"),
+        ("tpcc", "warehouses = 1\nroom_for = 1000\n", "1"),
+    ];
+    for (index, (kind, settings, clients)) in experiments.into_iter().enumerate() {
+        let cache = ["16MiB", "16MiB", "1MiB"][index];
+        let place = Place::new(&format!(
+            "[database]\nbuffer_cache = \"{cache}\"\nlog_file_size = \"16MiB\"\n[workload]\nkind = \"{kind}\"\n\
+             {settings}clients = {clients}\n[plan]\nquiet = \"0s\"\nwarmup = \"200ms\"\nmeasure = \"400ms\"\nrounds = 1\n\
+             [[layout]]\nname = \"here\"\n"
+        ));
+        let output = place.output(&["run", "experiment.toml", "--out", "out"]);
+        let (_, stderr) = text(&output);
+        assert!(
+            output.status.success(),
+            "{kind}, {clients} clients: {stderr}"
+        );
+    }
+}
