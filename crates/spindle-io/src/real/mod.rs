@@ -5,6 +5,7 @@
 //! program open files here; the database sees only `Env` and `BlockDevice`.
 
 mod access_path;
+mod bare_ring;
 mod block_on;
 mod counted;
 mod counts;
@@ -25,6 +26,7 @@ mod storage_identity;
 mod timers;
 
 pub use access_path::AccessPath;
+pub use bare_ring::{Asked, BareRing};
 pub use block_on::block_on;
 pub use counted::CountedDevice;
 pub use counts::{IoCounts, WrittenBlocks};
@@ -34,7 +36,6 @@ pub use error::FileError;
 pub use file::identify::{Caching, Identified, identify, identify_this};
 pub use file_device::FileDevice;
 pub use memory::MemoryDevice;
-pub use queue::bare_ring::{Asked, BareRing};
 pub use queue::method::{Method, Queue};
 pub use queue::queue_calls::QueueCalls;
 pub use queue::ring_config::{FixedBuffers, RingConfig};

@@ -221,7 +221,7 @@ fn more_requests_than_a_ring_has_entries_and_than_it_can_complete_at_once() {
     if ring_is_missing() {
         return;
     }
-    const BLOCKS: usize = 600;
+    const BLOCKS: usize = 1200;
     let directory = directory();
     let path = file_of(&directory, BLOCKS);
     let arena = Arena::new(BLOCK, BLOCKS).unwrap();
@@ -229,7 +229,7 @@ fn more_requests_than_a_ring_has_entries_and_than_it_can_complete_at_once() {
         // Each on its own thread: a thread keeps the ring of its first device.
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                let config = Arc::new(RingConfig::new().with_entries(8));
+                let config = Arc::new(RingConfig::new());
                 let method = if odm {
                     Queue::odm(config)
                 } else {
@@ -359,7 +359,8 @@ fn fixed_buffers_are_used_where_locked_memory_suffices() {
         Arena::new(BLOCK, 32).unwrap(),
         Arena::new(BLOCK, 32).unwrap(),
     );
-    let config = Arc::new(RingConfig::new().with_fixed_buffers(Arc::clone(&arena)));
+    let config = Arc::new(RingConfig::new());
+    config.register(Arc::clone(&arena));
     assert_eq!(config.fixed_buffers(), FixedBuffers::NotYet);
     assert_eq!(RingConfig::new().fixed_buffers(), FixedBuffers::NotAsked);
     write_and_read(&path, &arena, &other, &config);
@@ -445,7 +446,8 @@ fn child_with_little_locked_memory() {
     .unwrap();
     assert_eq!(facts::locked_memory_limit_bytes(), Some(4096));
 
-    let config = Arc::new(RingConfig::new().with_fixed_buffers(Arc::clone(&arena)));
+    let config = Arc::new(RingConfig::new());
+    config.register(Arc::clone(&arena));
     write_and_read(&path, &arena, &other, &config);
     let FixedBuffers::Dropped { reason } = config.fixed_buffers() else {
         panic!("{:?}", config.fixed_buffers())

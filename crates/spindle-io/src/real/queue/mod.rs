@@ -3,7 +3,6 @@
 
 pub(crate) mod aio;
 mod at_once;
-pub(crate) mod bare_ring;
 mod carrier;
 mod flights;
 mod libaio;
@@ -12,6 +11,6 @@ pub(crate) mod queue_calls;
 pub(crate) mod ring;
 mod ring_calls;
 pub(crate) mod ring_config;
-mod ring_refusal;
+pub(crate) mod ring_refusal;
 mod ring_tables;
 mod to_slaves;

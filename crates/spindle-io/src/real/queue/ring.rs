@@ -73,7 +73,7 @@ pub(crate) fn submit(
     let (queued, has_finished) = RING.with_borrow_mut(|place| {
         let ring = match place {
             Some(ring) => ring,
-            None => match Ring::new(config.entries()) {
+            None => match Ring::new(RingConfig::ENTRIES) {
                 Ok(ring) => place.insert(ring),
                 Err(error) => {
                     let result = Err(core.error(&operation, offset, total, why_refused(&error)));
@@ -370,7 +370,7 @@ impl Drop for Ring {
 
 /// Makes a ring with the cheapest way of completing that the kernel has: completions are processed when the owner asks
 /// for them (Linux 6.1), or at its next system call (5.19), or by interrupting it.
-pub(super) fn build(entries: u32) -> io::Result<IoUring> {
+pub(in crate::real) fn build(entries: u32) -> io::Result<IoUring> {
     let builder = || {
         let mut builder = IoUring::builder();
         builder.setup_cqsize(entries.next_power_of_two() * 4);

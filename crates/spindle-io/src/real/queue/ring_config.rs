@@ -8,10 +8,9 @@ use crate::real::file::open_files;
 use crate::sync::Latch;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// How the rings of a layout are made: their size, and the memory to register with them. What came of the registering
-/// is recorded here for the report. A thread has one ring, of the size in the first config it met.
+/// How the rings of a layout are made: the memory to register with them. What came of the registering is recorded here
+/// for the report. A thread has one ring.
 pub struct RingConfig {
-    entries: u32,
     arenas: Latch<Vec<Arc<Arena>>>,
     /// Whether there are arenas: asked for each I/O, without the latch.
     has_arenas: AtomicBool,
@@ -41,38 +40,21 @@ pub enum FixedBuffers {
 }
 
 impl RingConfig {
-    /// Entries of a submission queue unless set otherwise; the completion queue has four times as many.
-    pub const DEFAULT_ENTRIES: u32 = 256;
+    /// Entries of a submission queue; the completion queue has four times as many.
+    pub(crate) const ENTRIES: u32 = 256;
 
-    /// Rings of the default size, no fixed buffers.
+    /// Rings without fixed buffers.
     pub fn new() -> RingConfig {
         RingConfig {
-            entries: RingConfig::DEFAULT_ENTRIES,
             arenas: Latch::default(),
             has_arenas: AtomicBool::new(false),
             record: Latch::default(),
         }
     }
 
-    /// The same with `entries` entries, 1 to 4096; the kernel rounds up to a power of two.
-    pub fn with_entries(mut self, entries: u32) -> RingConfig {
-        assert!(
-            (1..=4096).contains(&entries),
-            "a ring has 1 to 4096 entries"
-        );
-        self.entries = entries;
-        self
-    }
-
-    /// The same, registering `arena` as fixed buffers with every ring. Each ring's registration counts towards the
-    /// limit of locked memory, unless the process may exceed it.
-    pub fn with_fixed_buffers(self, arena: Arc<Arena>) -> RingConfig {
-        self.register(arena);
-        self
-    }
-
     /// Registers `arena` as fixed buffers with every ring made from now on: for memory that is allocated after the
-    /// devices were opened.
+    /// devices were opened. Each ring's registration counts towards the limit of locked memory, unless the process may
+    /// exceed it.
     pub fn register(&self, arena: Arc<Arena>) {
         self.arenas.lock().push(arena);
         self.has_arenas.store(true, Ordering::Release);
@@ -93,10 +75,6 @@ impl RingConfig {
     /// Why some identified file is used without being registered with a ring; `None` when all are.
     pub fn unregistered_files(&self) -> Option<String> {
         self.record.lock().unregistered_files.clone()
-    }
-
-    pub(crate) fn entries(&self) -> u32 {
-        self.entries
     }
 
     pub(crate) fn has_arenas(&self) -> bool {
@@ -134,11 +112,6 @@ impl Drop for RingConfig {
 
 impl fmt::Debug for RingConfig {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "RingConfig({} entries, {} arenas)",
-            self.entries,
-            self.arenas.lock().len()
-        )
+        write!(formatter, "RingConfig({} arenas)", self.arenas.lock().len())
     }
 }

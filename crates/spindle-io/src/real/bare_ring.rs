@@ -11,9 +11,9 @@ use io_uring::types::{Fd, Fixed};
 use io_uring::{IoUring, opcode};
 use rustix::io::Errno;
 
-use super::queue_calls::QueueCalls;
-use super::ring::build;
-use super::ring_refusal::why_refused;
+use super::queue::queue_calls::QueueCalls;
+use super::queue::ring::build;
+use super::queue::ring_refusal::why_refused;
 use crate::arena::WriteHold;
 use crate::device::{IoError, Operation};
 use crate::real::file::core::Core;
