@@ -10,7 +10,7 @@ pub struct Attribution {
     /// Load level.
     #[serde(flatten)]
     pub load: Load,
-    /// Name of the layout whose transactions take longer.
+    /// Name of the layout whose transactions take longer on average; at a fixed rate its p99 may be the shorter one.
     pub slower: String,
     /// Name of the other.
     pub faster: String,
