@@ -21,7 +21,7 @@ const HELD_MIN: f64 = 0.10;
 pub(super) const KIND: Kind = Kind {
     name: "double buffering",
     text: "Blocks are kept in memory twice, in the buffer cache and in the page cache.",
-    text_where_layouts_differ: None,
+    words: None,
     remedy: "Give the memory of the page cache to database.buffer_cache, and where the database can, read and write past \
              it (caching = \"direct\").",
     look,
