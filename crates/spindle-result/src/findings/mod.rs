@@ -120,6 +120,11 @@ pub(super) fn is_device_saturated(result: &RunResult, case: &Case) -> bool {
     facts.is_some_and(|facts| (device_saturated::KIND.look)(&facts).is_some())
 }
 
+/// Whether all verdicts at the load level of a case are draws.
+pub(super) fn are_alike(result: &RunResult, case: &Case) -> bool {
+    at_load(result, case) == AtLoad::Alike
+}
+
 /// What the verdicts at the load level of a case say.
 fn at_load(result: &RunResult, case: &Case) -> AtLoad {
     let verdicts = result.verdicts.iter();
