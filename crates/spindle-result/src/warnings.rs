@@ -8,7 +8,7 @@ use super::judge::{is_within_noise, own_noise};
 use super::wording::{MOSTLY_CACHED_SHARE, case_label, format_ratio, rounds_where};
 use super::{
     Case, CaseStatus, Comparison, Drift, PageCache, RunRecord, RunResult, Trial, Warning, capacity,
-    clients, cold_start, costs, disturbance, fixed_rate,
+    clients, cold_start, costs, disturbance, far_out, fixed_rate,
 };
 
 /// Ratios of the program's to the device's byte counts that count as agreement.
@@ -32,8 +32,9 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
     texts.extend(fixed_rate::note(result));
     texts.extend(capacity::note(result));
     texts.extend(costs::note(result));
-    let checks: [fn(&RunResult, &Case) -> Option<String>; 9] = [
+    let checks: [fn(&RunResult, &Case) -> Option<String>; 10] = [
         failed,
+        far_out::warning,
         fixed_rate::fell_behind,
         not_restored,
         not_direct,
