@@ -200,7 +200,8 @@ fn reads_off(result: &RunResult, case: &Case) -> Option<String> {
         return None;
     }
     let is_buffered = is_buffered(result, case);
-    audit_off(result, case, "read", |trial| {
+    let more = "the rest was answered from memory";
+    audit_off(result, case, ("read", more), |trial| {
         trial
             .audit
             .read_ratio
@@ -225,16 +226,18 @@ fn writes_off(result: &RunResult, case: &Case) -> Option<String> {
     if is_servers_own(result, case) {
         return None;
     }
-    audit_off(result, case, "wrote", |trial| trial.audit.write_ratio)
+    let more = "the rest went to files or caches in memory, or is still on its way";
+    audit_off(result, case, ("wrote", more), |trial| {
+        trial.audit.write_ratio
+    })
 }
 
 fn audit_off(
     result: &RunResult,
     case: &Case,
-    verb: &str,
+    (verb, more): (&str, &str),
     ratio_of: impl Fn(&Trial) -> Option<f64>,
 ) -> Option<String> {
-    let more = "the rest was answered by a cache or is still on its way";
     let less = "another program used the device, or the file system added its own I/O";
     let told = [(less, 0.0..1.0), (more, 1.0..f64::INFINITY)];
     let told = told.into_iter().filter_map(|(cause, side)| {
@@ -436,7 +439,7 @@ mod tests {
             [
                 "a: the database wrote 0.50 x the bytes that the device wrote (round 3): another program used the device, or \
                  the file system added its own I/O; the database wrote 1.34 x the bytes that the device wrote (round 2): the \
-                 rest was answered by a cache or is still on its way."
+                 rest went to files or caches in memory, or is still on its way."
             ]
         );
     }
@@ -450,7 +453,7 @@ mod tests {
             }
         };
         assert!(warnings_after(cached)[0].starts_with(
-            "a: the database read 1.60 x the bytes that the device read (every round)"
+            "a: the database read 1.60 x the bytes that the device read (every round): the rest was answered from memory."
         ));
         let buffered = warnings_after(|record| {
             cached(record);
