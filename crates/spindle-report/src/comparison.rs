@@ -44,7 +44,7 @@ pub const COLUMNS: [Column; 11] = [
         title: "95 % interval of tpm, ±%",
         short: ["+-", "%"],
         legend: Some("+-: 95 % interval of tpm"),
-        cell: |summary| optional(summary.tpm_half_width_percent, percent),
+        cell: |summary| optional(summary.tpm_half_width_percent, half_width),
     },
     Column {
         title: "new orders per minute (NOPM)",
@@ -371,6 +371,14 @@ fn known<T>(value: Option<T>, write: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "unknown".to_owned(), write)
 }
 
+/// An interval that is wider than its middle reaches below zero, where no throughput is.
+fn half_width(percent_of_mean: f64) -> String {
+    match percent_of_mean > 100.0 {
+        true => ">100".to_owned(),
+        false => percent(percent_of_mean),
+    }
+}
+
 /// A percentage in two or three figures.
 fn percent(value: f64) -> String {
     if value >= 9.95 {
@@ -476,5 +484,11 @@ mod tests {
         assert_eq!(interval(&comparison), "1.02-1.19");
         comparison.ci95 = None;
         assert_eq!(interval(&comparison), NO_FIGURE);
+    }
+
+    #[test]
+    fn no_interval_is_shown_to_reach_below_zero() {
+        let shown = [4.2, 99.6, 297.0].map(half_width);
+        assert_eq!(shown, ["4.2", "100", ">100"]);
     }
 }

@@ -1,7 +1,7 @@
 //! What the instrument itself takes, in words: processor time of a transaction without storage, and memory. Printed
 //! with every run, because a benchmark that is dear measures itself.
 
-use spindle_result::{Case, Memory, RunResult, SystemFigure};
+use spindle_result::{Case, CaseId, Load, Measure, Memory, RunResult, SystemFigure};
 use spindle_text::quantity::size;
 
 /// What Spindle itself costs, beside the pace of the fastest case; `None` when it was not measured.
@@ -11,18 +11,29 @@ pub fn own_cost(result: &RunResult) -> Option<String> {
     let mut text = format!(
         "Spindle's own cost: {cost_us:.0} us of CPU a transaction (one client, devices of memory)"
     );
-    if let Some((case, pace_us)) = fastest(result) {
-        text += &format!(
-            ", {:.1} % of the {pace_us:.0} us from one commit to the next in the fastest case ({}, {})",
-            100.0 * cost_us / pace_us,
-            case.id.layout,
-            case.id.load
-        );
-    }
+    text += &share_of_processors(result, cost_us).unwrap_or_default();
     if let Some(percent) = sampler_percent(result) {
         text += &format!("; sampling the system took {percent:.2} % of one processor");
     }
     Some(text)
+}
+
+/// Clients work on all processors at once, so it is a share of what all of them have from one commit to the next. At a
+/// fixed rate that time is the rate's, and says nothing.
+fn share_of_processors(result: &RunResult, cost_us: f64) -> Option<String> {
+    let processors = result.machine["processor"]["logical_processors"].as_u64()?;
+    let (case, pace_us) = best_in_closed_loop(result)?;
+    let have_us = pace_us * processors as f64;
+    let have = match processors {
+        1 => "1 processor has".to_owned(),
+        _ => format!("{processors} processors have"),
+    };
+    Some(format!(
+        ", {:.1} % of the {have_us:.0} us that {have} from one commit to the next in the fastest case ({}, {})",
+        100.0 * cost_us / have_us,
+        case.id.layout,
+        case.id.load
+    ))
 }
 
 /// What the sampler took of one processor in the case where it took most.
@@ -32,11 +43,24 @@ fn sampler_percent(result: &RunResult) -> Option<f64> {
     costs.map(|cost| cost.mean).max_by(f64::total_cmp)
 }
 
+/// The case of the highest throughput of those that the answer ranks best at their loads, where these came at no rate;
+/// and the time from one of its commits to the next, in microseconds.
+fn best_in_closed_loop(result: &RunResult) -> Option<(&Case, f64)> {
+    let rankings = result.rankings.iter();
+    let best = rankings
+        .filter(|ranking| ranking.measure == Measure::Throughput)
+        .filter_map(|ranking| result.case(&CaseId::new(&ranking.best, ranking.load)));
+    of_highest_throughput(best)
+}
+
 /// The case of the highest throughput, and the time from one of its commits to the next, in microseconds.
 pub(super) fn fastest(result: &RunResult) -> Option<(&Case, f64)> {
-    let compared = result.cases.iter().filter(|case| case.is_compared());
+    of_highest_throughput(result.cases.iter().filter(|case| case.is_compared()))
+}
+
+fn of_highest_throughput<'a>(cases: impl Iterator<Item = &'a Case>) -> Option<(&'a Case, f64)> {
     let tpm = |case: &Case| case.tpm.map_or(0.0, |tpm| tpm.mean);
-    let case = compared.max_by(|a, b| tpm(a).total_cmp(&tpm(b)))?;
+    let case = cases.max_by(|a, b| tpm(a).total_cmp(&tpm(b)))?;
     (tpm(case) > 0.0).then(|| (case, 60e6 / tpm(case)))
 }
 
@@ -52,8 +76,9 @@ pub fn memory(result: &RunResult) -> Option<String> {
     let of_level = || known.iter().filter(|(level, _)| *level == clients);
     let most = |figure: fn(&Memory) -> u64| of_level().map(|(_, memory)| figure(memory)).max();
     Some(format!(
-        "Its memory with {clients} clients at most: {} of buffer cache as configured, {} for the rest of the instance, \
+        "Its memory with {} at most: {} of buffer cache as configured, {} for the rest of the instance, \
          {} a session",
+        Load::of(clients),
         size(most(|memory| memory.buffer_cache_bytes)?),
         size(most(|memory| memory.instance_bytes)?),
         size(most(|memory| memory.session_bytes)?),
@@ -90,5 +115,43 @@ mod tests {
         });
         let text = own_cost(&result).unwrap();
         assert!(text.ends_with("; sampling the system took 0.12 % of one processor"));
+    }
+
+    #[test]
+    fn it_is_a_share_of_what_all_processors_have_and_not_of_a_rate() {
+        use serde_json::json;
+        use spindle_result::{build, sample};
+
+        let cost = OwnCost {
+            cpu_us_per_transaction: CpuMicroseconds {
+                user: 50.0,
+                system: 25.0,
+            },
+            transactions: 100,
+            measured_s: 1.0,
+            data_bytes: 1,
+            buffer_cache_bytes: 1,
+        };
+        // A round in which the last ran away makes its mean the highest, and not its place.
+        let mut record = sample::record(&[
+            ("a", &[1e6, 1e6, 1e6]),
+            ("b", &[9e5, 9e5, 9e5]),
+            ("c", &[1e5, 4e6, 1e5]),
+        ]);
+        record.own_cost = Some(cost);
+        record.machine = json!({ "processor": { "logical_processors": 4 } });
+        let text = own_cost(&build(&record).unwrap()).unwrap();
+        assert!(
+            text.ends_with(
+                ", 31.2 % of the 240 us that 4 processors have from one commit to the next in the fastest case (a, 8 clients)"
+            ),
+            "{text}"
+        );
+        let mut record = sample::with_rates(&["30%"]);
+        record.cases.retain(|case| case.load.rate.is_some());
+        record.own_cost = Some(cost);
+        record.machine = json!({ "processor": { "logical_processors": 4 } });
+        let text = own_cost(&build(&record).unwrap()).unwrap();
+        assert!(text.ends_with("(one client, devices of memory)"), "{text}");
     }
 }

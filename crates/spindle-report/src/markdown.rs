@@ -340,17 +340,11 @@ fn why(result: &RunResult) -> String {
         );
     }
     for finding in &result.findings {
-        let clients: Vec<String> = finding.clients.iter().map(u32::to_string).collect();
-        let place = format!(
-            "{} at {} clients",
-            finding.layouts.join("; "),
-            clients.join(", ")
-        );
         let _ = write!(
             body,
             "- **{}** ({}): ",
             escaped(&finding.kind),
-            escaped(&place)
+            escaped(&finding.places())
         );
         let _ = write!(
             body,

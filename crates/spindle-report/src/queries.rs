@@ -16,7 +16,8 @@ They are not official TPC results, which are audited.";
 
 /// Stands below temporary space.
 const TEMPORARY_SPACE_NOTE: &str = "\
-What sorts, joins and intermediate results wrote to temporary files for want of memory: counted, not sampled; means over streams and trials. \
+What sorts, joins and intermediate results wrote to temporary files for want of memory: counted, not sampled. \
+A query's figure is of one stream, that of all queries is of all streams together; both are means over trials. \
 Queries that wrote nothing have no row; - is not known.";
 
 /// Stands below where the time of queries went.
@@ -190,7 +191,7 @@ pub fn temporary_space_table(result: &RunResult, group: &[&Case]) -> Option<Side
     let rows = written
         .iter()
         .map(|query| row(query, &|means| of_query(means, query)))
-        .chain([row("all queries", &of_whole)]);
+        .chain([row("all queries, all streams", &of_whole)]);
     Some(SideBySide {
         title: format!("Temporary space: {}", load_of(result, first)),
         header: header(result, "MiB", &cases),
@@ -301,22 +302,28 @@ mod tests {
         let nothing = || run([Some(0.0); 3], Some(0));
         assert_eq!(
             rows_of(nothing(), nothing()).unwrap(),
-            [["all queries", "0", "0"]]
+            [["all queries, all streams", "0", "0"]]
         );
         let unknown = || run([None; 3], None);
         assert_eq!(rows_of(unknown(), unknown()), None);
         let some = run([Some(0.0), Some(15.0 * MIB), None], Some(15 << 20));
         assert_eq!(
             rows_of(some, nothing()).unwrap(),
-            [["Q2", "15.0", "0"], ["all queries", "15.0", "0"]]
+            [
+                ["Q2", "15.0", "0"],
+                ["all queries, all streams", "15.0", "0"]
+            ]
         );
         assert_eq!(
             rows_of(unknown(), run([Some(2048.0), None, None], Some(2048))).unwrap(),
-            [["Q1", "-", "0.002"], ["all queries", "-", "0.002"]]
+            [
+                ["Q1", "-", "0.002"],
+                ["all queries, all streams", "-", "0.002"]
+            ]
         );
         assert_eq!(
             rows_of(unknown(), run([None; 3], Some(3 << 20))).unwrap(),
-            [["all queries", "-", "3.00"]]
+            [["all queries, all streams", "-", "3.00"]]
         );
     }
 

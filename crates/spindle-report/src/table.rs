@@ -151,13 +151,15 @@ pub(crate) fn reasons(result: &RunResult) -> String {
 fn findings(result: &RunResult, style: Style) -> String {
     let label = paint("finding:", CYAN, style);
     let findings = result.findings.iter();
+    let several = result.rankings.len() > 1;
     paragraph(findings.map(|finding| {
+        let places = match several {
+            true => finding.places(),
+            false => finding.layouts.join("; "),
+        };
         format!(
-            "{label} {} ({}): {} What helps: {}",
-            finding.kind,
-            finding.layouts.join("; "),
-            finding.text,
-            finding.remedy
+            "{label} {} ({places}): {} What helps: {}",
+            finding.kind, finding.text, finding.remedy
         )
     }))
 }
@@ -390,5 +392,36 @@ mod tests {
     fn a_terminal_gives_the_width_within_reason() {
         let widths = [0, 40, 80, 132, 200, 500].map(|columns| Style::of_terminal(columns).width);
         assert_eq!(widths, [120, 80, 80, 132, 200, 200]);
+    }
+
+    #[test]
+    fn findings_are_told_with_their_loads_where_there_are_several() {
+        use spindle_result::{CaseId, Finding, build, sample};
+
+        let mut result = build(&sample::record(&[("a", &[100.0; 3]), ("b", &[99.0; 3])])).unwrap();
+        result.findings = vec![Finding {
+            kind: "CPU-bound".to_owned(),
+            layouts: vec!["a".to_owned(), "b".to_owned()],
+            clients: vec![1, 8],
+            cases: vec![
+                CaseId::new("a", 8),
+                CaseId::new("b", 1),
+                CaseId::new("b", 8),
+            ],
+            text: "It is.".to_owned(),
+            evidence: Vec::new(),
+            remedy: "None.".to_owned(),
+        }];
+        let one = findings(&result, Style::default());
+        assert_eq!(
+            one,
+            "finding: CPU-bound (a; b): It is. What helps: None.\n\n"
+        );
+        result.rankings.push(result.rankings[0].clone());
+        let several = findings(&result, Style::default());
+        assert!(
+            several.starts_with("finding: CPU-bound (a at 8 clients; b at 1 and 8 clients): "),
+            "{several}"
+        );
     }
 }

@@ -3,9 +3,10 @@
 
 use spindle_stats::estimate_mean;
 
+use super::fixed_rate::measure_of;
 use super::{
-    Attribution, Case, Comparison, IoCalls, Layout, PageCache, PartDifference, ResponseTime,
-    RunResult, TimeUse, Trial, Verdict,
+    Attribution, Case, Comparison, IoCalls, Layout, Measure, PageCache, PartDifference,
+    ResponseTime, RunResult, TimeUse, Trial, Verdict, format_ratio,
 };
 
 /// Parts below this share of the difference are not worth a place in the sentence.
@@ -73,16 +74,32 @@ fn attribution(result: &RunResult, verdict: &Comparison) -> Option<Attribution> 
         parts,
         sentence: String::new(),
     };
-    let is_as_called = match verdict.verdict {
-        Verdict::Faster => is_b_slower,
-        Verdict::Slower => !is_b_slower,
-        Verdict::Draw | Verdict::Undecided => false,
-    };
-    attribution.sentence = match is_as_called && !attribution.is_clear() {
-        true => only_slower(&attribution),
-        false => sentence(&attribution, pairs.len(), verdict.verdict),
-    };
+    attribution.sentence = said(&attribution, pairs.len(), verdict, measure_of(&[a, b]));
     Some(attribution)
+}
+
+/// The sentence that goes with the verdict. That may be of the p99, while all that is known here is of mean times.
+fn said(it: &Attribution, rounds: usize, verdict: &Comparison, measure: Measure) -> String {
+    let Some((called, other)) = called_slower(verdict) else {
+        return sentence(it, rounds, verdict.verdict, measure);
+    };
+    match (measure, called == it.slower, it.is_clear()) {
+        (Measure::P99, _, false) | (_, false, true) => {
+            unexplained(it, (called, other), verdict, measure)
+        }
+        (Measure::Throughput, true, false) => only_slower(it),
+        _ => sentence(it, rounds, verdict.verdict, measure),
+    }
+}
+
+/// The layout that the verdict calls slower, and the other; `None` where it calls neither so.
+fn called_slower(verdict: &Comparison) -> Option<(&str, &str)> {
+    let (a, b) = (verdict.cases.a.as_str(), verdict.cases.b.as_str());
+    match verdict.verdict {
+        Verdict::Faster => Some((b, a)),
+        Verdict::Slower => Some((a, b)),
+        Verdict::Draw | Verdict::Undecided => None,
+    }
 }
 
 /// Response times of both cases in the rounds that both finished.
@@ -171,9 +188,40 @@ fn only_slower(it: &Attribution) -> String {
     )
 }
 
+/// What mean times have to do with a verdict that they do not explain: the figures of both, and no cause. "With 8
+/// clients stalls is slower than steady: its p99 is 1.95 x as long, though its transactions took 45.4 ms less on
+/// average. What the mean time is made of does not explain the p99".
+fn unexplained(
+    it: &Attribution,
+    (called, other): (&str, &str),
+    verdict: &Comparison,
+    measure: Measure,
+) -> String {
+    let times = format_ratio(verdict.ratio.max(1.0 / verdict.ratio));
+    let by = match measure {
+        Measure::P99 => format!("its p99 is {times} x as long"),
+        Measure::Throughput => format!("{other} did {times} x as much"),
+    };
+    let mean = match (it.is_clear(), called == it.slower) {
+        (true, _) => format!(
+            ", though its transactions took {} less on average",
+            Unit::of(it.difference_us).words(it.difference_us)
+        ),
+        (false, is_longer) => format!(
+            ". That its transactions took {} on average is not clear: by {}",
+            if is_longer { "longer" } else { "less time" },
+            it.difference_with_interval()
+        ),
+    };
+    format!(
+        "With {} {called} is slower than {other}: {by}{mean}. What the mean time is made of does not explain the {measure}",
+        it.load
+    )
+}
+
 /// The whole in words: "With 8 clients buffered is slower than direct by 9.8 ms per transaction: +6.1 ms `db file
-/// sequential read`, ...". It calls no layout slower that the verdict does not.
-fn sentence(it: &Attribution, rounds: usize, verdict: Verdict) -> String {
+/// sequential read`, ...". It is not asked where a verdict calls the other layout slower.
+fn sentence(it: &Attribution, rounds: usize, verdict: Verdict, measure: Measure) -> String {
     let unit = Unit::of(it.difference_us);
     let load = format!("With {}", it.load);
     if !it.is_clear() {
@@ -207,19 +255,24 @@ fn sentence(it: &Attribution, rounds: usize, verdict: Verdict) -> String {
         rounds if rounds < ROUNDS_SURE => format!(", as far as {rounds} rounds can show,"),
         _ => String::new(),
     };
-    let whole = match verdict {
-        Verdict::Faster | Verdict::Slower => {
+    let longer = format!("transactions of {slower} took {by} longer");
+    let whole = match (verdict, measure) {
+        (Verdict::Faster | Verdict::Slower, _) => {
             format!("{hedge} {slower} is slower than {faster} by {by} per transaction")
         }
-        Verdict::Undecided => {
+        (Verdict::Undecided, Measure::Throughput) => {
+            format!(" {longer} than those of {faster}, not settled yet")
+        }
+        (Verdict::Draw, Measure::Throughput) => {
+            format!(" {longer} than those of {faster}, too little to matter")
+        }
+        (Verdict::Undecided, Measure::P99) => {
             format!(
-                " transactions of {slower} took {by} longer than those of {faster}, not settled yet"
+                " {longer} on average than those of {faster} (which has the longer p99 is not settled yet)"
             )
         }
-        Verdict::Draw => {
-            format!(
-                " transactions of {slower} took {by} longer than those of {faster}, too little to matter"
-            )
+        (Verdict::Draw, Measure::P99) => {
+            format!(" {longer} on average than those of {faster} (with p99 alike)")
         }
     };
     format!("{load}{whole}: {}", words.join(", "))
@@ -265,7 +318,7 @@ impl Unit {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Load, RunRecord, TimePart, build, sample};
+    use super::super::{Arrivals, Load, RunRecord, TimePart, build, sample};
     use super::*;
 
     fn time(parts: &[(&str, f64)]) -> ResponseTime {
@@ -494,5 +547,48 @@ mod tests {
         let (verdict, sentence) = said([100.0, 100.0, 100.0, 99.0], 0.3);
         assert_eq!(verdict, Verdict::Draw);
         assert!(sentence.contains(" too little to matter: "), "{sentence}");
+    }
+
+    /// What is said of "stalls" and "steady" at a fixed rate, with these means of "stalls" beside 60 ms of "steady".
+    fn at_a_rate(stalls_p99_us: f64, means_us: [f64; 3]) -> String {
+        let mut record = sample::record(&[("stalls", &[3e4; 3]), ("steady", &[3e4; 3])]);
+        let times = [(stalls_p99_us, means_us), (100e3, [60e3; 3])];
+        for (case, (p99_us, means_us)) in record.cases.iter_mut().zip(times) {
+            for (trial, mean_us) in case.trials.iter_mut().zip(means_us) {
+                trial.latency_us.p99 = p99_us + 100.0 * f64::from(trial.round);
+                trial.arrivals = Some(Arrivals {
+                    rate_per_s: 500.0,
+                    delay_us: trial.latency_us,
+                    backlog: 0,
+                    is_overloaded: false,
+                });
+                trial.response_time = Some(time(&[(READ, mean_us)]));
+            }
+        }
+        build(&record).unwrap().attributions[0].sentence.clone()
+    }
+
+    #[test]
+    fn mean_times_never_contradict_a_verdict_by_the_p99() {
+        assert_eq!(
+            at_a_rate(195e3, [14.6e3, 14.7e3, 14.5e3]),
+            "With 8 clients stalls is slower than steady: its p99 is 1.95 x as long, though its transactions took 45.4 ms \
+             less on average. What the mean time is made of does not explain the p99"
+        );
+        let unclear = at_a_rate(195e3, [30e3, 90e3, 57e3]);
+        assert!(
+            unclear.starts_with(
+                "With 8 clients stalls is slower than steady: its p99 is 1.95 x as long. That its transactions took less \
+                 time on average is not clear: by 1.00 ms ("
+            ),
+            "{unclear}"
+        );
+        let same_way = at_a_rate(195e3, [80e3, 80.1e3, 79.9e3]);
+        assert!(
+            same_way.contains("stalls is slower than steady by 20.0 ms per transaction: +20.0 ms"),
+            "{same_way}"
+        );
+        let alike = at_a_rate(100e3, [80e3, 80.1e3, 79.9e3]);
+        assert!(alike.contains("(with p99 alike): +20.0 ms"), "{alike}");
     }
 }

@@ -2,12 +2,13 @@
 //! limit, trials that stood still, devices that were never at rest, flushes that take a part of the measured time. What
 //! is grave is said first, with its figure; the rest is a warning. The thresholds stand here, and nowhere else.
 
+use std::path::Path;
+
 use super::device_drift;
 use super::doubt::{Doubt, doubt};
-use super::findings::is_device_saturated;
-use super::findings::{PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT};
+use super::findings::{PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT, are_alike, is_device_saturated};
 use super::wording::{case_label, rounds_where};
-use super::{Case, RunResult, SystemFigure, Trial};
+use super::{Case, RunResult, StackKind, SystemFigure, Trial};
 use spindle_text::quantity::about_time;
 
 /// Both together: from here on small differences mean nothing.
@@ -136,31 +137,73 @@ impl std::fmt::Display for Range {
     }
 }
 
-/// Load levels at which the device was at its limit in every case, so that the cases could hardly differ.
+/// Load levels at which the device was at its limit in every case: on one device the cases could hardly differ, and on
+/// several these are what differs.
 fn device_decides(result: &RunResult) -> Option<String> {
-    let is_at_limit = |group: &&Vec<&Case>| {
-        let compared: Vec<&&Case> = group.iter().filter(|case| case.is_compared()).collect();
-        compared.len() > 1
-            && compared
-                .iter()
-                .all(|case| is_device_saturated(result, case))
-    };
-    let groups = result.groups();
-    let at_limit: Vec<&Vec<&Case>> = groups.iter().filter(is_at_limit).collect();
-    if at_limit.is_empty() {
-        return None;
-    }
-    let levels: Vec<String> = at_limit
-        .iter()
-        .map(|group| group[0].id.load.to_string())
+    let groups: Vec<Vec<&Case>> = result
+        .groups()
+        .into_iter()
+        .map(|group| {
+            group
+                .into_iter()
+                .filter(|case| case.is_compared())
+                .collect()
+        })
         .collect();
-    Some(match at_limit.len() == groups.len() {
-        true => "At this load the device decides; below it the layouts may differ more.".to_owned(),
-        false => format!(
+    let at_limit = groups.iter().filter(|group| {
+        let mut cases = group.iter();
+        group.len() > 1 && cases.all(|case| is_device_saturated(result, case))
+    });
+    let (apart, together): (Vec<&Vec<&Case>>, Vec<&Vec<&Case>>) =
+        at_limit.partition(|group| do_devices_differ(result, group));
+    let at = |of: &[&Vec<&Case>]| match of.len() == groups.len() {
+        true => "this load".to_owned(),
+        false => {
+            let levels = of.iter().map(|group| group[0].id.load.to_string());
+            levels.collect::<Vec<_>>().join(" and ")
+        }
+    };
+    let mut sentences: Vec<String> = Vec::new();
+    if !together.is_empty() {
+        sentences.push(format!(
             "At {} the device decides; below that the layouts may differ more.",
-            levels.join(" and ")
-        ),
-    })
+            at(&together)
+        ));
+    }
+    if !apart.is_empty() {
+        sentences.push(format!(
+            "At {} each layout is at the limit of its own device: the devices are what differs.",
+            at(&apart)
+        ));
+    }
+    (!sentences.is_empty()).then(|| sentences.join(" "))
+}
+
+/// Whether cases of a load level lie on different devices, and are not alike all the same.
+fn do_devices_differ(result: &RunResult, group: &[&Case]) -> bool {
+    let devices = group.iter().map(|case| devices_of(result, case));
+    // Where one is not known, nobody knows.
+    let Some(devices) = devices.collect::<Option<Vec<_>>>() else {
+        return false;
+    };
+    devices.windows(2).any(|pair| pair[0] != pair[1]) && !are_alike(result, group[0])
+}
+
+/// The devices of a case's layout, and how they were made slower; `None` when they are not known.
+fn devices_of<'a>(result: &'a RunResult, case: &Case) -> Option<(Vec<&'a str>, &'a [String])> {
+    let layout = result.layout_of(case)?;
+    let parts = layout.stack.iter().flatten();
+    let devices = parts.filter(|part| part.kind == StackKind::Device);
+    let mut names: Vec<&str> = devices.map(|part| part.title.as_str()).collect();
+    if names.is_empty() {
+        let places = result.machine["data_paths"].as_array()?;
+        let place = places.iter().find(|place| {
+            let path = place["path"].as_str();
+            path.is_some_and(|path| Path::new(&layout.path).starts_with(path))
+        })?;
+        names.push(place["device"]["name"].as_str()?);
+    }
+    Some((names, &layout.emulated))
 }
 
 fn set_aside(result: &RunResult, case: &Case) -> Option<String> {
@@ -266,7 +309,7 @@ mod tests {
         Conditions, QuietWait, SetAside, SystemColumn, SystemSeries, build, sample,
     };
     use super::*;
-    use crate::{CaseId, RunRecord, SampledTrial};
+    use crate::{CaseId, ResponseTime, RunRecord, SampledTrial, StackPart, TimePart};
 
     const STEADY: [f64; 4] = [100.0, 101.0, 99.0, 100.5];
     const FAST: [f64; 4] = [200.0, 203.0, 198.0, 201.0];
@@ -428,5 +471,48 @@ mod tests {
             ),
             "{texts:?}"
         );
+    }
+
+    /// What is said of two layouts at their devices' limits, which these devices have.
+    fn saturated(names: [&str; 2], second: [f64; 4]) -> String {
+        let mut record = sample::record(&[("a", &STEADY), ("b", &second)]);
+        let pressed = [
+            ("device_utilisation_percent", 99.0),
+            ("device_queue_requests", 12.0),
+            ("device_reads_per_s", 900.0),
+            ("device_writes_per_s", 100.0),
+        ];
+        for (layout, name) in names.into_iter().enumerate() {
+            system(&mut record, layout, &pressed);
+            record.layouts[layout].stack = vec![vec![StackPart {
+                kind: StackKind::Device,
+                title: name.to_owned(),
+                detail: String::new(),
+            }]];
+            for trial in &mut record.cases[layout].trials {
+                trial.response_time = Some(ResponseTime {
+                    mean_us: 100.0,
+                    parts: vec![TimePart {
+                        part: "db file sequential read".into(),
+                        us: 100.0,
+                    }],
+                    excess_us: 0.0,
+                });
+            }
+        }
+        headline(&record)
+    }
+
+    #[test]
+    fn devices_at_their_limits_decide_where_layouts_share_them_and_differ_where_they_do_not() {
+        let decides = "At this load the device decides; below that the layouts may differ more. ";
+        let differ = "At this load each layout is at the limit of its own device: the devices are what differs. ";
+        for (said, text) in [
+            (decides, saturated(["sda", "sda"], FAST)),
+            (differ, saturated(["sda", "sdb"], FAST)),
+            (decides, saturated(["sda", "sdb"], STEADY)),
+        ] {
+            assert!(text.starts_with(said), "{text}");
+        }
     }
 }

@@ -205,16 +205,17 @@ impl SentenceParts<'_> {
             .max_by(|a, b| lead(a).total_cmp(&lead(b)))
     }
 
-    /// `+20 % (15 to 25)`, `no difference above 3 %`, or that it is not clear.
+    /// `+20 % (15 to 25)`, `no difference above 3 %`, or that it is not clear; and of what, where it is not throughput.
     fn told(&self, turned: &Turned<'_>) -> String {
         let change = change(turned.effect);
-        match turned.verdict {
+        let told = match turned.verdict {
             Verdict::Draw => format!("no difference above {} %", percent(self.margin)),
-            Verdict::Faster | Verdict::Slower if self.measure == Measure::P99 => {
-                format!("{change} in promptness (p99)")
-            }
             Verdict::Faster | Verdict::Slower => change,
             Verdict::Undecided => format!("not clear, {change}"),
+        };
+        match self.measure {
+            Measure::Throughput => told,
+            Measure::P99 => format!("{told} in promptness (p99)"),
         }
     }
 
@@ -365,7 +366,7 @@ fn change(of: RatioEstimate) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Keeps, RunRecord, build, sample};
+    use super::super::{Arrivals, Keeps, RunRecord, build, sample};
     use super::*;
 
     fn record(values: &[(&str, &[f64])]) -> RunRecord {
@@ -529,5 +530,35 @@ mod tests {
             sentences(&record),
             ["method async against sync: +20 % (20 to 20), against slaves: +20 % (20 to 20)"]
         );
+    }
+
+    #[test]
+    fn at_a_rate_effects_say_what_they_are_of_whatever_the_verdict() {
+        let mut record = record(&[
+            ("ext4, on", ON),
+            ("ext4, off", OFF),
+            ("xfs, on", ON_TOO),
+            ("xfs, off", OFF_TOO),
+        ]);
+        let noise = [1.0, 9.0, 2.0, 7.0, 1.5, 5.0];
+        for (number, case) in record.cases.iter_mut().enumerate() {
+            for (round, trial) in case.trials.iter_mut().enumerate() {
+                trial.latency_us.p99 = 1_000.0 * noise[(round + number) % noise.len()];
+                trial.arrivals = Some(Arrivals {
+                    rate_per_s: 1.0,
+                    delay_us: trial.latency_us,
+                    backlog: 0,
+                    is_overloaded: false,
+                });
+            }
+        }
+        let said = sentences(&record);
+        assert_eq!(said.len(), 2);
+        for sentence in said {
+            assert!(
+                sentence.contains(": not clear, ") && sentence.contains(" in promptness (p99)"),
+                "{sentence}"
+            );
+        }
     }
 }

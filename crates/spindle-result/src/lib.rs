@@ -20,6 +20,7 @@ mod doubt;
 mod drift;
 mod durability;
 mod effects;
+mod far_out;
 mod findings;
 mod fixed_rate;
 mod headline;

@@ -8,7 +8,7 @@ use super::judge::{is_within_noise, own_noise};
 use super::wording::{MOSTLY_CACHED_SHARE, case_label, format_ratio, rounds_where};
 use super::{
     Case, CaseStatus, Comparison, Drift, PageCache, RunRecord, RunResult, Trial, Warning, capacity,
-    clients, cold_start, costs, disturbance, fixed_rate,
+    clients, cold_start, costs, disturbance, far_out, fixed_rate,
 };
 
 /// Ratios of the program's to the device's byte counts that count as agreement.
@@ -32,8 +32,9 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
     texts.extend(fixed_rate::note(result));
     texts.extend(capacity::note(result));
     texts.extend(costs::note(result));
-    let checks: [fn(&RunResult, &Case) -> Option<String>; 9] = [
+    let checks: [fn(&RunResult, &Case) -> Option<String>; 10] = [
         failed,
+        far_out::warning,
         fixed_rate::fell_behind,
         not_restored,
         not_direct,
@@ -199,7 +200,8 @@ fn reads_off(result: &RunResult, case: &Case) -> Option<String> {
         return None;
     }
     let is_buffered = is_buffered(result, case);
-    audit_off(result, case, "read", |trial| {
+    let more = "the rest was answered from memory";
+    audit_off(result, case, ("read", more), |trial| {
         trial
             .audit
             .read_ratio
@@ -224,16 +226,18 @@ fn writes_off(result: &RunResult, case: &Case) -> Option<String> {
     if is_servers_own(result, case) {
         return None;
     }
-    audit_off(result, case, "wrote", |trial| trial.audit.write_ratio)
+    let more = "the rest went to files or caches in memory, or is still on its way";
+    audit_off(result, case, ("wrote", more), |trial| {
+        trial.audit.write_ratio
+    })
 }
 
 fn audit_off(
     result: &RunResult,
     case: &Case,
-    verb: &str,
+    (verb, more): (&str, &str),
     ratio_of: impl Fn(&Trial) -> Option<f64>,
 ) -> Option<String> {
-    let more = "the rest was answered by a cache or is still on its way";
     let less = "another program used the device, or the file system added its own I/O";
     let told = [(less, 0.0..1.0), (more, 1.0..f64::INFINITY)];
     let told = told.into_iter().filter_map(|(cause, side)| {
@@ -435,7 +439,7 @@ mod tests {
             [
                 "a: the database wrote 0.50 x the bytes that the device wrote (round 3): another program used the device, or \
                  the file system added its own I/O; the database wrote 1.34 x the bytes that the device wrote (round 2): the \
-                 rest was answered by a cache or is still on its way."
+                 rest went to files or caches in memory, or is still on its way."
             ]
         );
     }
@@ -449,7 +453,7 @@ mod tests {
             }
         };
         assert!(warnings_after(cached)[0].starts_with(
-            "a: the database read 1.60 x the bytes that the device read (every round)"
+            "a: the database read 1.60 x the bytes that the device read (every round): the rest was answered from memory."
         ));
         let buffered = warnings_after(|record| {
             cached(record);

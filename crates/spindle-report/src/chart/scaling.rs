@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::figure::{Figure, Figures};
 use super::{Axis, Frame, Mark, Size, both, colour_class, draw, greatest};
 use crate::comparison::NO_FIGURE;
-use spindle_result::{Case, RunResult, Throughput};
+use spindle_result::{Case, Load, RunResult, Throughput};
 use spindle_text::quantity::thousands;
 
 /// How far intervals are drawn, in highest means.
@@ -49,7 +49,7 @@ pub(crate) fn figure(result: &RunResult, id: &str, heading: &str) -> Option<Mark
     });
     let name = |layout: usize| format!("{} {}", layout + 1, result.layouts[layout].name);
     let mut header = vec!["transactions per minute".to_owned()];
-    header.extend(levels.iter().map(|clients| format!("{clients} clients")));
+    header.extend(levels.iter().map(|clients| Load::of(*clients).to_string()));
     let row = |&layout: &usize| {
         let figures = levels.iter().map(|clients| {
             let mut points = points.iter();
@@ -132,12 +132,31 @@ fn marks(
                 (x(point), point.tpm.mean),
                 4.0,
                 format!(
-                    "{name}, {} clients: {} tpm",
-                    point.clients,
+                    "{name}, {}: {} tpm",
+                    Load::of(point.clients),
                     thousands(point.tpm.mean)
                 ),
             ));
         }
     }
     marks
+}
+
+#[cfg(test)]
+mod tests {
+    use spindle_result::{build, sample};
+
+    use super::*;
+
+    #[test]
+    fn one_client_is_no_clients() {
+        let mut record = sample::record(&[("a", &[100.0; 3])]);
+        let mut single = record.cases[0].clone();
+        single.load = Load::of(1);
+        record.cases.push(single);
+        let drawn = figure(&build(&record).unwrap(), "scaling", "Scaling").expect("two loads");
+        let drawn = drawn.into_string();
+        assert!(drawn.contains("a, 1 client: ") && drawn.contains("a, 8 clients: "));
+        assert!(!drawn.contains("1 clients"));
+    }
 }

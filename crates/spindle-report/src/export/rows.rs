@@ -320,6 +320,7 @@ mod tests {
         stored.result.findings.push(Finding {
             kind: "double buffering".to_owned(),
             layouts: vec!["fast".to_owned()],
+            cases: Vec::new(),
             clients: vec![8],
             text: "blocks lie in two caches".to_owned(),
             evidence: Vec::new(),

@@ -90,7 +90,7 @@ fn findings(result: &RunResult) -> Markup {
 }
 
 fn finding_card(result: &RunResult, finding: &Finding) -> Markup {
-    let clients: Vec<String> = finding.clients.iter().map(u32::to_string).collect();
+    let loads = finding.loads();
     html! {
         article.finding {
             h4 { (finding.kind) }
@@ -98,8 +98,13 @@ fn finding_card(result: &RunResult, finding: &Finding) -> Markup {
             ul.evidence { @for evidence in &finding.evidence { li { (with_names(evidence)) } } }
             p.remedy { strong { "Remedy: " } (with_names(&finding.remedy)) }
             p.where {
-                @for layout in &finding.layouts { span { (layout_name(result, layout)) } " " }
-                span { (result.workload) ", " (clients.join(" and ")) " clients" }
+                @for layout in &finding.layouts {
+                    span {
+                        (layout_name(result, layout))
+                        @if loads.is_none() { ", " (finding.loads_of(layout)) }
+                    } " "
+                }
+                span { (result.workload) @if let Some(loads) = &loads { ", " (loads) } }
             }
         }
     }

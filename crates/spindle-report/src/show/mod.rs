@@ -215,13 +215,11 @@ fn findings(result: &RunResult, style: Style) -> String {
 }
 
 fn one_finding(finding: &Finding, style: Style) -> String {
-    let clients: Vec<String> = finding.clients.iter().map(u32::to_string).collect();
     let mut text = format!(
-        "{} {} ({}; {} clients): {}\n",
+        "{} {} ({}): {}\n",
         paint("finding:", CYAN, style),
         finding.kind,
-        finding.layouts.join("; "),
-        clients.join(", "),
+        finding.places(),
         finding.text
     );
     for evidence in &finding.evidence {

@@ -121,6 +121,28 @@ impl<'a> CaseFacts<'a> {
         self.share(|part| part.is_wait(OracleEvent::is_storage))
     }
 
+    /// The share of the longest wait, processors included, that is not left out; unaccounted time is not a wait.
+    pub(super) fn longest_wait_but(&self, is_left_out: impl Fn(&TimeUse) -> bool) -> f64 {
+        let parts = self.case.response_time.iter().flat_map(|time| &time.parts);
+        let waits = parts.map(|part| &part.part).filter(|part| {
+            let is_none = matches!(
+                part,
+                TimeUse::UserCpu | TimeUse::SystemCpu | TimeUse::Unaccounted
+            );
+            !is_none && !is_left_out(part)
+        });
+        waits
+            .filter_map(|part| self.share(|other| other == part))
+            .chain(self.share_of_reads())
+            .fold(0.0, f64::max)
+    }
+
+    /// The share of the counted time that flushes at the end of trials took.
+    pub(super) fn flush_share(&self) -> f64 {
+        let flushes = self.case.trials.iter().filter_map(|trial| trial.flush_s());
+        flushes.sum::<f64>() / self.measured_s().max(f64::EPSILON)
+    }
+
     /// Time measured in all trials, seconds.
     pub(super) fn measured_s(&self) -> f64 {
         self.case.trials.iter().map(|trial| trial.measured_s).sum()

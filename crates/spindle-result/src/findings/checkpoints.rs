@@ -10,7 +10,7 @@ const WAITS_MIN: f64 = 0.20;
 pub(super) const KIND: Kind = Kind {
     name: "checkpoints hold up the log",
     text: "Transactions wait for checkpoints: the log is full of changes whose blocks are not written yet.",
-    text_where_layouts_differ: None,
+    words: None,
     remedy: "Make the log larger (embedded: database.log_file_size, log_files; PostgreSQL: max_wal_size; MariaDB: \
              innodb_log_file_size), or write blocks faster: more writers (embedded: database.writers), or several writes \
              under way (method = \"slaves\", \"async\", \"odm\").",

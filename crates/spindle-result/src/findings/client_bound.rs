@@ -11,7 +11,7 @@ pub(super) const KIND: Kind = Kind {
     name: "client-bound",
     text: "The clients are the limit: for most of a transaction's time they use the processors of the machine they run \
            on, or wait for them. The database could do more than they ask of it.",
-    text_where_layouts_differ: None,
+    words: None,
     remedy: "Let the clients run on a machine with more free processors, with nothing else beside them, or use fewer \
              clients.",
     look,

@@ -1,7 +1,7 @@
-//! The processors are the limit, so storage hardly matters.
+//! The processors are the limit; where no verdict says otherwise, storage hardly matters.
 
 use super::case_facts::CaseFacts;
-use super::{Kind, Seen, throttled};
+use super::{AtLoad, Kind, Seen, log_writes, throttled};
 use crate::{SystemFigure, TimeUse};
 
 /// Of the processor time that other programs left.
@@ -11,20 +11,38 @@ const PROCESSOR_MIN: f64 = 0.60;
 /// What nothing accounts for is left out of that time: latches whose holders wait for a processor, page faults. Where
 /// it is more than this, it may be anything.
 const OTHER_MAX: f64 = 0.55;
+/// Share of the counted time that the flush at the end takes at the most.
+const FLUSH_MAX: f64 = 0.20;
+
+/// Where nothing says otherwise.
+const ALIKE: &str = "The processors are the limit, so storage hardly matters here: layouts differ by the processor time \
+                     that they cost.";
+const DIFFER: &str = "The processors limit the layouts named here: with more processors they could be further ahead of the others.";
 
 pub(super) const KIND: Kind = Kind {
     name: "CPU-bound",
-    text: "The processors are the limit, so storage hardly matters here: layouts differ by the processor time that they cost.",
-    text_where_layouts_differ: Some(
-        "The processors limit the layouts named here: with more processors they could be further ahead of the others.",
-    ),
+    text: "The processors limit the layouts named here: what they cost in processor time counts more than their storage.",
+    words: Some(words),
     remedy: "To compare storage, use fewer clients, more processors, or more data beside the same buffer cache.",
     look,
 };
 
+fn words(facts: &CaseFacts<'_>, at_load: AtLoad) -> &'static str {
+    match at_load {
+        // A better log would help all layouts alike.
+        AtLoad::Alike if (log_writes::KIND.look)(facts).is_none() => ALIKE,
+        AtLoad::Alike | AtLoad::Open => KIND.text,
+        AtLoad::Differ => DIFFER,
+    }
+}
+
 fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
     // A limit on processor time is not their limit.
     if throttled::processors(facts).is_some() {
+        return None;
+    }
+    // Throughput is over that time, too, in which no processor is the limit.
+    if facts.flush_share() > FLUSH_MAX {
         return None;
     }
     let others_percent = facts.mean(&SystemFigure::OtherProgramsCpuPercent)?;
@@ -94,6 +112,27 @@ mod tests {
         assert_eq!(stage(80.0, 90.0, 30.0).look(&KIND), None);
         let limited = stage(75.0, 1.0, 20.0).system(&[("cpu_throttled_percent", 40.0)]);
         assert_eq!(limited.look(&KIND), None);
+    }
+
+    #[test]
+    fn a_case_whose_time_is_a_flush_is_not_bound_by_processors() {
+        let flushed = |flush_s: f64| {
+            let stage = stage(75.0, 1.0, 20.0);
+            let stage = stage.trials(|trial| trial.audit.flush_at_end_us = Some(flush_s * 1e6));
+            stage.look(&KIND)
+        };
+        assert!(flushed(0.9).is_some());
+        assert_eq!(flushed(3.2), None);
+    }
+
+    #[test]
+    fn that_storage_hardly_matters_is_said_only_where_no_verdict_leaves_it_open() {
+        let stage = stage(75.0, 1.0, 20.0);
+        let says_so = |at_load| stage.said(&KIND, at_load).contains("hardly matters");
+        assert!(says_so(AtLoad::Alike));
+        assert!(!says_so(AtLoad::Open) && !says_so(AtLoad::Differ));
+        let logging = Stage::new().parts(&[("user CPU", 60.0), ("log file sync", 40.0)]);
+        assert_eq!(logging.said(&KIND, AtLoad::Alike), KIND.text);
     }
 
     #[test]

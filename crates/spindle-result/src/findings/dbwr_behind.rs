@@ -12,7 +12,7 @@ const WRITING_MIN: f64 = 0.70;
 pub(super) const KIND: Kind = Kind {
     name: "DBWR cannot keep up",
     text: "Sessions wait for free buffers: the database writers cannot write as fast as blocks are changed.",
-    text_where_layouts_differ: None,
+    words: None,
     remedy: "Write more in parallel: more writers (database.writers), I/O slaves or asynchronous I/O (method = \
              \"slaves\", \"async\", \"odm\"), or a device with faster synchronous writes.",
     look,

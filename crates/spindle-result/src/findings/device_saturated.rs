@@ -17,7 +17,7 @@ const GROWTH_MIN: f64 = 1.10;
 pub(super) const KIND: Kind = Kind {
     name: "device saturated",
     text: "The device is at its limit: it is busy all the time and requests queue for it.",
-    text_where_layouts_differ: None,
+    words: None,
     remedy: "Spread the files over more devices or use a quicker one; a larger buffer cache asks less of it. More clients only \
              wait longer.",
     look,

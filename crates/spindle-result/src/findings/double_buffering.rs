@@ -1,5 +1,5 @@
 //! Blocks are kept twice, in the buffer cache and in the page cache: either the page cache answers reads that the
-//! buffer cache could have answered, or it holds the very same blocks and answers none.
+//! buffer cache could have answered, or it holds blocks beside it and answers none.
 
 use spindle_text::quantity::size;
 
@@ -21,7 +21,7 @@ const HELD_MIN: f64 = 0.10;
 pub(super) const KIND: Kind = Kind {
     name: "double buffering",
     text: "Blocks are kept in memory twice, in the buffer cache and in the page cache.",
-    text_where_layouts_differ: None,
+    words: None,
     remedy: "Give the memory of the page cache to database.buffer_cache, and where the database can, read and write past \
              it (caching = \"direct\").",
     look,
@@ -82,10 +82,11 @@ fn held(facts: &CaseFacts<'_>, reads_per_s: f64) -> Option<Seen> {
         weight: PAGE_CACHE_SHARE_MIN / 4.0,
         evidence: format!(
             "the page cache held {} of the datafiles beside a buffer cache of {}, and answered {:.0} % of the \
-             bytes read, {reads_per_s:.0} reads per second: it holds what the buffer cache holds",
+             bytes read, {reads_per_s:.0} reads per second: up to {} of it may be blocks that the buffer cache holds, too",
             size(held_bytes.round() as u64),
             size(buffer_cache_bytes as u64),
-            100.0 * share
+            100.0 * share,
+            size(held_bytes.min(buffer_cache_bytes).round() as u64)
         ),
     })
 }
@@ -118,9 +119,13 @@ mod tests {
         assert_eq!(
             held(24).look(&KIND).expect("seen").evidence,
             "the page cache held 24 MiB of the datafiles beside a buffer cache of 16 MiB, and answered 0 % of the bytes read, \
-             20 reads per second: it holds what the buffer cache holds"
+             20 reads per second: up to 16 MiB of it may be blocks that the buffer cache holds, too"
         );
-        assert!(held(2).look(&KIND).is_some());
+        let evidence = held(2).look(&KIND).expect("seen").evidence;
+        assert!(
+            evidence.contains(": up to 2 MiB of it may be"),
+            "{evidence}"
+        );
         assert_eq!(held(1).look(&KIND), None);
         let mut direct = held(24);
         direct.layout.caching = PageCache::Direct;

@@ -11,7 +11,7 @@ const WAITING_MIN: f64 = 0.5;
 pub(super) const KIND: Kind = Kind {
     name: "writers serialised on a file",
     text: "Writers wait for each other at the lock of a file.",
-    text_where_layouts_differ: None,
+    words: None,
     remedy: "Spread the data over more files (embedded: database.datafiles), or use a file system and access path that let \
              several writes into a file at once (XFS or raw devices, direct).",
     look,

@@ -3,17 +3,20 @@
 
 use super::case_facts::CaseFacts;
 use super::log_writes;
-use super::{Kind, Seen};
+use super::{AtLoad, Kind, Seen};
 use crate::{OracleEvent, TimeUse};
 
 /// Share of a transaction's time.
 const LOCKS_MIN: f64 = 0.40;
 
+const BESIDE_OTHERS: &str = "Waiting for other transactions' locks is a large part of a transaction's time, though not its longest wait: they \
+     change the same rows, or the database lets only one of them write at a time.";
+
 pub(super) const KIND: Kind = Kind {
     name: "locks dominate",
     text: "Transactions wait for each other's locks more than for anything else: they change the same rows, or the \
            database lets only one of them write at a time.",
-    text_where_layouts_differ: None,
+    words: Some(words),
     remedy: "Spread the changes over more rows (a larger scale), or use fewer clients. What a transaction does while \
              it holds a lock delays all that wait for it.",
     look,
@@ -39,6 +42,15 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
             facts.of_time()
         ),
     })
+}
+
+/// What is true of the case, which may wait longer for something else.
+fn words(facts: &CaseFacts<'_>, _: AtLoad) -> &'static str {
+    let locks = facts.share(is_lock).unwrap_or(0.0);
+    match facts.longest_wait_but(is_lock) > locks {
+        true => BESIDE_OTHERS,
+        false => KIND.text,
+    }
 }
 
 #[cfg(test)]
@@ -70,5 +82,18 @@ mod tests {
     fn less_of_it_or_holders_that_wait_for_the_log_do_not() {
         assert_eq!(stage(39.0, 5.0).look(&KIND), None);
         assert_eq!(stage(62.0, 20.0).look(&KIND), None);
+    }
+
+    #[test]
+    fn a_longer_wait_is_not_left_out_of_the_words() {
+        let lock = "Lock:transactionid (enq: TX - row lock contention)";
+        let read = "DataFileRead (db file sequential read)";
+        let said = |lock_us: f64| {
+            let stage = Stage::new().parts(&[(lock, lock_us), (read, 100.0 - lock_us)]);
+            assert!(stage.look(&KIND).is_some());
+            stage.said(&KIND, AtLoad::Alike)
+        };
+        assert_eq!(said(60.0), KIND.text);
+        assert_eq!(said(42.0), BESIDE_OTHERS);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::case_facts::CaseFacts;
 use super::locks::is_lock;
-use super::{Kind, Seen};
+use super::{AtLoad, Kind, Seen};
 use crate::{OracleEvent, TimeUse};
 
 /// Share of a transaction's time, that in which it waits for others' locks left out: who holds them waits for the log.
@@ -10,10 +10,14 @@ const LOG_MIN: f64 = 0.40;
 /// And of all of its time: where nearly all of it is lock waits, what the holders do is a guess.
 const LOG_OF_ALL_MIN: f64 = 0.10;
 
+const BESIDE_LOCKS: &str = "A transaction waits for the log (redo, WAL) more than for anything but other transactions' \
+                            locks, and those that hold the locks wait for the log, too.";
+const BESIDE_OTHERS: &str = "Waiting for the log (redo, WAL) is a large part of a transaction's time, though not its longest wait.";
+
 pub(super) const KIND: Kind = Kind {
     name: "log writes dominate",
     text: "A transaction waits for the log (redo, WAL) more than for anything else.",
-    text_where_layouts_differ: None,
+    words: Some(words),
     remedy: "Give the log its own device with faster synchronous writes (placement.redo of a layout, or \
              database.redo_path).",
     look,
@@ -56,6 +60,18 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
         weight: share.min(1.0),
         evidence,
     })
+}
+
+/// What is true of the case: its share is of what is left without locks, so it need not be the longest wait.
+fn words(facts: &CaseFacts<'_>, _: AtLoad) -> &'static str {
+    let log = facts.share(is_log).unwrap_or(0.0);
+    let locks = facts.share(is_lock).unwrap_or(0.0);
+    let longest = facts.longest_wait_but(|part| is_log(part) || is_lock(part));
+    match (longest > log, locks > log) {
+        (true, _) => BESIDE_OTHERS,
+        (false, true) => BESIDE_LOCKS,
+        (false, false) => KIND.text,
+    }
 }
 
 #[cfg(test)]
@@ -111,5 +127,21 @@ mod tests {
         let checkpoint = ("log file switch (checkpoint incomplete)", 60.0);
         let stage = Stage::new().parts(&[checkpoint, ("log file sync", 35.0), ("user CPU", 5.0)]);
         assert_eq!(stage.look(&KIND), None);
+    }
+
+    #[test]
+    fn what_is_waited_for_longer_is_not_left_out_of_the_words() {
+        let said = |parts: &[(&str, f64)]| {
+            let stage = Stage::new().parts(parts);
+            assert!(stage.look(&KIND).is_some(), "{parts:?}");
+            stage.said(&KIND, AtLoad::Alike)
+        };
+        let (log, read) = ("log file sync", "db file sequential read");
+        let lock = "enq: TX - row lock contention";
+        assert_eq!(said(&[(log, 60.0), (lock, 40.0)]), KIND.text);
+        assert_eq!(said(&[(log, 20.0), (lock, 80.0)]), BESIDE_LOCKS);
+        assert_eq!(said(&[(log, 41.0), (read, 59.0)]), BESIDE_OTHERS);
+        assert_eq!(said(&[(log, 41.0), ("run queue", 59.0)]), BESIDE_OTHERS);
+        assert_eq!(said(&[(log, 41.0), ("user CPU", 59.0)]), KIND.text);
     }
 }

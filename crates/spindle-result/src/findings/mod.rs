@@ -49,12 +49,26 @@ struct Kind {
     name: &'static str,
     /// What was found, in a sentence.
     text: &'static str,
-    /// The same at a load level where a verdict says that layouts differ, when `text` says that they hardly can.
-    text_where_layouts_differ: Option<&'static str>,
+    /// The same in a case of which `text` is not true, or says too little.
+    words: Option<Words>,
     /// What can be done about it.
     remedy: &'static str,
     /// Looks for it in a case.
     look: fn(&CaseFacts<'_>) -> Option<Seen>,
+}
+
+/// The words of a kind for a case, given what the verdicts at its load level say.
+type Words = fn(&CaseFacts<'_>, AtLoad) -> &'static str;
+
+/// What the verdicts at a load level say together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AtLoad {
+    /// At least one says that layouts differ.
+    Differ,
+    /// None does, and at least one is undecided.
+    Open,
+    /// All are draws, or there is nothing to compare.
+    Alike,
 }
 
 /// That it was found in a case.
@@ -71,20 +85,30 @@ pub fn kinds_of_findings() -> impl Iterator<Item = (&'static str, &'static str, 
     KINDS.iter().map(|kind| (kind.name, kind.text, kind.remedy))
 }
 
-/// Everything found, the weightiest first. A kind is said once, with the evidence of each case; twice,
-/// where its words depend on the verdicts and these differ between load levels.
+/// Everything found, the weightiest first. A kind is said once, with the evidence of each case; oftener, where its
+/// words differ between cases.
 pub(super) fn findings(result: &RunResult) -> Vec<Finding> {
     let cases = || result.cases.iter().filter(|case| case.is_compared());
     let mut findings: Vec<(f64, Finding)> = Vec::new();
     for kind in KINDS {
-        let looks = cases().filter_map(|case| {
-            let facts = CaseFacts::of(case, result)?;
-            Some((case, (kind.look)(&facts)?))
-        });
-        let (apart, alike): (Vec<_>, Vec<_>) =
-            looks.partition(|(case, _)| said(kind, do_layouts_differ(result, case)) != kind.text);
-        findings.extend(finding(kind, said(kind, true), &apart));
-        findings.extend(finding(kind, kind.text, &alike));
+        let mut told: Vec<(&str, Vec<(&Case, Seen)>)> = Vec::new();
+        for case in cases() {
+            let Some(facts) = CaseFacts::of(case, result) else {
+                continue;
+            };
+            let Some(seen) = (kind.look)(&facts) else {
+                continue;
+            };
+            let text = said(kind, &facts, at_load(result, case));
+            match told.iter_mut().find(|(other, _)| *other == text) {
+                Some((_, cases)) => cases.push((case, seen)),
+                None => told.push((text, vec![(case, seen)])),
+            }
+        }
+        findings.extend(
+            told.iter()
+                .filter_map(|(text, seen)| finding(kind, text, seen)),
+        );
     }
     findings.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     findings.into_iter().map(|(_, finding)| finding).collect()
@@ -96,21 +120,27 @@ pub(super) fn is_device_saturated(result: &RunResult, case: &Case) -> bool {
     facts.is_some_and(|facts| (device_saturated::KIND.look)(&facts).is_some())
 }
 
-/// Whether a verdict at the load level of a case says that layouts differ.
-fn do_layouts_differ(result: &RunResult, case: &Case) -> bool {
-    let mut verdicts = result.verdicts.iter();
-    verdicts.any(|verdict| {
-        verdict.cases.load == case.id.load
-            && matches!(verdict.verdict, Verdict::Faster | Verdict::Slower)
+/// Whether all verdicts at the load level of a case are draws.
+pub(super) fn are_alike(result: &RunResult, case: &Case) -> bool {
+    at_load(result, case) == AtLoad::Alike
+}
+
+/// What the verdicts at the load level of a case say.
+fn at_load(result: &RunResult, case: &Case) -> AtLoad {
+    let verdicts = result.verdicts.iter();
+    let of_load = verdicts.filter(|verdict| verdict.cases.load == case.id.load);
+    of_load.fold(AtLoad::Alike, |so_far, verdict| {
+        match (so_far, verdict.verdict) {
+            (AtLoad::Differ, _) | (_, Verdict::Faster | Verdict::Slower) => AtLoad::Differ,
+            (_, Verdict::Undecided) => AtLoad::Open,
+            (so_far, Verdict::Draw) => so_far,
+        }
     })
 }
 
-/// The words for a kind that go with the verdicts. The only place where they are chosen.
-fn said(kind: &Kind, do_layouts_differ: bool) -> &'static str {
-    match kind.text_where_layouts_differ {
-        Some(text) if do_layouts_differ => text,
-        _ => kind.text,
-    }
+/// The words for a kind that go with the case and the verdicts. The only place where they are chosen.
+fn said(kind: &Kind, facts: &CaseFacts<'_>, at_load: AtLoad) -> &'static str {
+    kind.words.map_or(kind.text, |words| words(facts, at_load))
 }
 
 /// One kind in the cases that it was seen in; `None` when it was seen in none.
@@ -135,6 +165,7 @@ fn finding(kind: &Kind, text: &str, seen: &[(&Case, Seen)]) -> Option<(f64, Find
         kind: kind.name.to_owned(),
         layouts,
         clients,
+        cases: seen.iter().map(|(case, _)| case.id.clone()).collect(),
         text: text.to_owned(),
         evidence: evidence.collect(),
         remedy: kind.remedy.to_owned(),
@@ -169,8 +200,9 @@ mod tests {
 
     #[test]
     fn no_kind_says_that_layouts_cannot_differ_where_a_verdict_says_that_they_do() {
+        let stage = stage::Stage::new();
         for kind in KINDS {
-            for text in [said(kind, true), kind.remedy] {
+            for text in [stage.said(kind, AtLoad::Differ), kind.remedy] {
                 let text = text.to_lowercase();
                 assert!(ALIKE.iter().all(|words| !text.contains(words)), "{text}");
             }
@@ -272,6 +304,7 @@ mod tests {
         assert_eq!(finding.kind, "noisy neighbour");
         assert_eq!(finding.layouts, ["a", "b"]);
         assert_eq!(finding.clients, [8]);
+        assert_eq!(finding.cases, ["a", "b"].map(|name| CaseId::new(name, 8)));
         assert_eq!(
             finding.evidence[0],
             "a, 8 clients: other programs took 35 % of the processors"

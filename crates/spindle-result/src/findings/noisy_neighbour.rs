@@ -17,7 +17,7 @@ const FOREIGN_MIB_PER_S_MIN: f64 = 10.0;
 pub(super) const KIND: Kind = Kind {
     name: "noisy neighbour",
     text: "Other programs used the machine during the measurement. Do not trust small differences.",
-    text_where_layouts_differ: None,
+    words: None,
     remedy: "Stop them for the run, or use an idle machine; more rounds reduce their effect.",
     look,
 };

@@ -4,7 +4,7 @@ use super::super::{
     Case, DatabaseFacts, Layout, ResponseTime, SystemMean, TimePart, Trial, Wait, build, sample,
 };
 use super::case_facts::CaseFacts;
-use super::{Kind, Seen};
+use super::{AtLoad, Kind, Seen, said};
 
 /// A case of two trials of 5 seconds on a direct layout, with 2 writers, 4 datafiles and a buffer cache of 16 MiB.
 pub(super) struct Stage {
@@ -76,11 +76,20 @@ impl Stage {
 
     /// What a kind sees.
     pub(super) fn look(&self, kind: &Kind) -> Option<Seen> {
-        (kind.look)(&CaseFacts {
+        (kind.look)(&self.facts())
+    }
+
+    /// How a kind is worded.
+    pub(super) fn said(&self, kind: &Kind, at_load: AtLoad) -> &'static str {
+        said(kind, &self.facts(), at_load)
+    }
+
+    fn facts(&self) -> CaseFacts<'_> {
+        CaseFacts {
             case: &self.case,
             layout: &self.layout,
             database: self.database,
             lower_load: self.lower_load.as_ref(),
-        })
+        }
     }
 }

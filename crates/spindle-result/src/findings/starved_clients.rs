@@ -8,7 +8,7 @@ pub(super) const KIND: Kind = Kind {
     name: "clients starve",
     text: "Some clients wait for their turn while others are served again and again. Percentiles cover only the \
            clients that are served; the mean covers all.",
-    text_where_layouts_differ: None,
+    words: None,
     remedy: "Let fewer clients write at once, or queue them before the database. SQLite lets one connection write at \
              a time; another that finds it busy sleeps and tries again, without a queue.",
     look,

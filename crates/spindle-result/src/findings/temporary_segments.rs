@@ -13,7 +13,7 @@ pub(super) const KIND: Kind = Kind {
     name: "temporary segments",
     text: "Queries lose their time in temporary segments: what sorts and aggregations cannot hold in memory is written \
            there, and read again.",
-    text_where_layouts_differ: None,
+    words: None,
     remedy: "Give sorts more memory (`sort_area` of the embedded database, `work_mem` of PostgreSQL). Or give temporary \
              segments disks that are not busy with tables.",
     look,

@@ -22,7 +22,7 @@ const READS_MIN: u64 = 100;
 pub(super) const KIND: Kind = Kind {
     name: "throttled",
     text: "A limit or a delay holds the database back, not its device or its processors.",
-    text_where_layouts_differ: None,
+    words: None,
     remedy: "Look for a limit on processors or I/O of this control group, those above it (cpu.max, io.max, blkio.throttle), the \
              container or the virtual machine; keep it only if your own hardware will have it, too.",
     look,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Load, TimeUse};
+use super::{CaseId, Load, TimeUse};
 
 /// The difference of two layouts' response times, split into its parts. One for each verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -10,7 +10,7 @@ pub struct Attribution {
     /// Load level.
     #[serde(flatten)]
     pub load: Load,
-    /// Name of the layout whose transactions take longer.
+    /// Name of the layout whose transactions take longer on average; at a fixed rate its p99 may be the shorter one.
     pub slower: String,
     /// Name of the other.
     pub faster: String,
@@ -46,12 +46,105 @@ pub struct Finding {
     pub kind: String,
     /// Names of the layouts that it was found on.
     pub layouts: Vec<String>,
-    /// Load levels that it was found at.
+    /// Load levels that it was found at, on one of them or more.
     pub clients: Vec<u32>,
+    /// Exactly where it was found; empty in the results of older versions.
+    #[serde(default)]
+    pub cases: Vec<CaseId>,
     /// What was found, in a sentence.
     pub text: String,
     /// The figures that show it, each a sentence.
     pub evidence: Vec<String>,
     /// What can be done.
     pub remedy: String,
+}
+
+impl Finding {
+    /// Its layouts and the loads at which it was found on them: `a at 8 clients`, `a; b; at 8 clients`, or
+    /// `a at 1 client; b at 1 and 8 clients`.
+    pub fn places(&self) -> String {
+        if let (Some(loads), [_, _, ..]) = (self.loads(), self.layouts.as_slice()) {
+            return format!("{}; at {loads}", self.layouts.join("; "));
+        }
+        let layouts = self.layouts.iter();
+        let places = layouts.map(|layout| format!("{layout} at {}", self.loads_of(layout)));
+        places.collect::<Vec<_>>().join("; ")
+    }
+
+    /// The loads at which it was found, where these are the same on all of its layouts.
+    pub fn loads(&self) -> Option<String> {
+        let mut layouts = self.layouts.iter().map(|layout| self.loads_of(layout));
+        let loads = layouts.next()?;
+        layouts.all(|other| other == loads).then_some(loads)
+    }
+
+    /// The loads at which it was found on a layout: `1 client`, `1 and 4 clients`, `4 clients at 200/s`.
+    pub fn loads_of(&self, layout: &str) -> String {
+        let cases = self.cases.iter();
+        let mut loads: Vec<Load> = cases
+            .filter(|case| case.layout == layout)
+            .map(|case| case.load)
+            .collect();
+        if self.cases.is_empty() {
+            loads = self.clients.iter().copied().map(Load::of).collect();
+        }
+        let words: Vec<String> = match loads.iter().all(|load| load.rate.is_none()) {
+            // The last one says what they all are.
+            true => match loads.split_last() {
+                None => Vec::new(),
+                Some((last, others)) => {
+                    let others = others.iter().map(Load::in_column);
+                    others.chain([last.to_string()]).collect()
+                }
+            },
+            false => loads.iter().map(Load::to_string).collect(),
+        };
+        match words.as_slice() {
+            [init @ .., before, last] if !init.is_empty() => {
+                format!("{}, {before} and {last}", init.join(", "))
+            }
+            words => words.join(" and "),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_layout_is_told_with_its_own_loads() {
+        let places = |cases: &[(&str, u32)]| {
+            let finding = Finding {
+                kind: String::new(),
+                layouts: vec!["default".to_owned(), "ckpt10".to_owned()],
+                clients: vec![1, 4],
+                cases: cases
+                    .iter()
+                    .map(|&(name, clients)| CaseId::new(name, clients))
+                    .collect(),
+                text: String::new(),
+                evidence: Vec::new(),
+                remedy: String::new(),
+            };
+            finding.places()
+        };
+        let both = [("default", 1), ("ckpt10", 1), ("ckpt10", 4)];
+        assert_eq!(
+            places(&both),
+            "default at 1 client; ckpt10 at 1 and 4 clients"
+        );
+        assert_eq!(places(&both[..2]), "default; ckpt10; at 1 client");
+        assert_eq!(places(&[]), "default; ckpt10; at 1 and 4 clients");
+        let three = [
+            ("default", 1),
+            ("default", 2),
+            ("default", 4),
+            ("ckpt10", 4),
+        ];
+        assert_eq!(
+            places(&three),
+            "default at 1, 2 and 4 clients; ckpt10 at 4 clients"
+        );
+    }
 }

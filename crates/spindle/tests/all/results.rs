@@ -102,6 +102,7 @@ fn full_result() -> RunResult {
         kind: "double buffering".to_owned(),
         layouts: vec![names[0].clone(), names[1].clone()],
         clients: vec![8],
+        cases: Vec::new(),
         text: "the same blocks lie in the buffer cache and in the page cache".to_owned(),
         evidence: vec!["78 % of the bytes read came from the page cache".to_owned()],
         remedy: "direct I/O, and the memory to the buffer cache".to_owned(),

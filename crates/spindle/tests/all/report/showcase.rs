@@ -536,6 +536,7 @@ fn findings(buffered: &str, synchronous: &str, clients: &[u32]) -> Vec<Finding> 
         kind: kind.to_owned(),
         layouts: vec![layout.to_owned()],
         clients: clients.to_vec(),
+        cases: Vec::new(),
         text: text.to_owned(),
         evidence: evidence.iter().map(|&text| text.to_owned()).collect(),
         remedy: remedy.to_owned(),

@@ -1,0 +1,99 @@
+//! Trials whose throughput lies far from the other rounds of their case. One of them decides the case's mean, and with
+//! it the ranking: as when all clients but one stood still, and that one ran away.
+
+use spindle_text::quantity::thousands;
+
+use super::wording::{case_label, format_ratio};
+use super::{Case, RunResult, Trial, median};
+
+/// So many times the median of the rounds, or so small a part of it.
+const FAR: f64 = 5.0;
+/// With fewer rounds nothing says which one is far out.
+const ROUNDS_MIN: usize = 3;
+
+/// That a case has such trials.
+pub(super) fn warning(result: &RunResult, case: &Case) -> Option<String> {
+    if !case.is_compared() || case.trials.len() < ROUNDS_MIN {
+        return None;
+    }
+    let median_tpm = median(case.trials.iter().map(|trial| trial.tpm))?;
+    let is_far = |trial: &&Trial| (trial.tpm / median_tpm).ln().abs() > FAR.ln();
+    let told = case.trials.iter().filter(is_far);
+    let told: Vec<String> = told.map(|trial| one(trial, median_tpm)).collect();
+    (!told.is_empty()).then(|| {
+        format!(
+            "{}: {}. Do not trust the mean of this case, nor its place: measure more rounds.",
+            case_label(result, case),
+            told.join("; ")
+        )
+    })
+}
+
+fn one(trial: &Trial, median_tpm: f64) -> String {
+    let clients = trial.audit.clients;
+    let starved = clients.filter(|audit| audit.got_a_turn < audit.clients);
+    let starved = starved.map_or_else(String::new, |audit| {
+        format!(
+            ", and only {} of {} clients got a turn",
+            audit.got_a_turn, audit.clients
+        )
+    });
+    format!(
+        "round {} had {} transactions per minute, {} x the median of its rounds ({}){starved}",
+        trial.round,
+        thousands(trial.tpm),
+        format_ratio(trial.tpm / median_tpm),
+        thousands(median_tpm)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ClientAudit, build, sample};
+
+    fn warnings(tpm: &[f64]) -> Vec<String> {
+        let mut record = sample::record(&[("shallow", tpm), ("deep", tpm)]);
+        record.cases[1].trials.truncate(2);
+        record.planned_rounds = 2;
+        record.cases[0].trials[0].audit.clients = Some(ClientAudit {
+            clients: 48,
+            in_transactions: 48.0,
+            thinking: 0.0,
+            idle: 0.0,
+            away: 0.0,
+            open_at_end: 47,
+            longest_open_s: 5.0,
+            got_a_turn: 1,
+            fewest: 0,
+            most: 1_600_000,
+        });
+        let result = build(&record).unwrap();
+        let warnings = result.warnings.into_iter().map(|warning| warning.text);
+        warnings
+            .filter(|text| text.contains("the median of its rounds"))
+            .collect()
+    }
+
+    #[test]
+    fn a_trial_that_ran_away_is_told_with_its_clients() {
+        assert_eq!(
+            warnings(&[20e6, 650e3, 640e3]),
+            [
+                "shallow: round 1 had 20,000,000 transactions per minute, 30.8 x the median of its rounds (650,000), and only \
+                 1 of 48 clients got a turn. Do not trust the mean of this case, nor its place: measure more rounds."
+            ]
+        );
+        let stood_still = warnings(&[650e3, 640e3, 100e3]);
+        assert!(
+            stood_still[0]
+                .contains("round 3 had 100,000 transactions per minute, 0.16 x the median"),
+            "{stood_still:?}"
+        );
+    }
+
+    #[test]
+    fn rounds_that_only_spread_and_two_alone_are_not() {
+        assert_eq!(warnings(&[650e3, 2e6, 400e3]), [""; 0]);
+        assert_eq!(warnings(&[20e6, 650e3]), [""; 0]);
+    }
+}
