@@ -155,6 +155,13 @@ fn of_layers(below: &Below) -> Option<(Trust, String)> {
         let says = format!("it is memory ({what}): nothing of it outlives a power cut");
         return Some((Trust::Memory, says));
     }
+    if let Some(part) = &below.memory_part {
+        let says = format!(
+            "a part of it is memory ({part}), which is lost when the power goes: only what a mirror holds besides outlives \
+             that"
+        );
+        return Some((Trust::Memory, says));
+    }
     let set = below.set_to_ignore.as_ref()?;
     Some((
         Trust::Ignored,
@@ -391,6 +398,16 @@ mod tests {
             ..Below::default()
         };
         assert_eq!(trust(&memory, &measured(Some(100), None)), Trust::Memory);
+        let part = Below {
+            memory_part: Some("tmpfs on /m".to_owned()),
+            ..Below::default()
+        };
+        let (trust_of_part, says) = judge(&part, &measured(Some(100), None));
+        assert_eq!(trust_of_part, Trust::Memory);
+        assert!(
+            says.contains("a part of it is memory (tmpfs on /m)"),
+            "{says}"
+        );
         let set = Below {
             set_to_ignore: Some("nobarrier".to_owned()),
             ..Below::default()

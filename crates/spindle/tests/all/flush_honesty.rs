@@ -214,7 +214,7 @@ fn honesty_now(directory: &Path, preload: Option<&Path>) -> Value {
 type Make = fn(&mut Storage) -> Option<PathBuf>;
 
 /// Storage that ignores flushes, whether the short form has it, and what must be said of it.
-const LIARS: [(&str, bool, &str, Make); 20] = [
+const LIARS: [(&str, bool, &str, Make); 22] = [
     ("tmpfs", false, "memory", |s| Some(s.tmpfs())),
     ("ramfs", false, "memory", |s| {
         Some(s.mount("ramfs", "rw", "none"))
@@ -234,6 +234,21 @@ const LIARS: [(&str, bool, &str, Make); 20] = [
     ("overlay on tmpfs", false, "memory", |s| {
         let tmpfs = s.tmpfs();
         Some(s.overlay(&tmpfs, ""))
+    }),
+    ("ext4 with its journal on tmpfs", true, "memory", |s| {
+        let (disk, memory) = disk_and_memory(s);
+        run(
+            "mke2fs",
+            &["-qF", "-O", "journal_dev", "-b", "4096", &memory],
+        );
+        let journal = format!("device={memory}");
+        run("mkfs.ext4", &["-qF", "-b", "4096", "-J", &journal, &disk]);
+        Some(s.mount("ext4", "rw", &disk))
+    }),
+    ("btrfs over a disk and tmpfs", false, "memory", |s| {
+        let (disk, memory) = disk_and_memory(s);
+        run("mkfs.btrfs", &["-qf", "-d", "raid0", &disk, &memory]);
+        Some(s.mount("btrfs", "rw", &disk))
     }),
     ("ext4, nobarrier", true, "ignored", |s| {
         Some(s.on_loop("ext4", "nobarrier"))
@@ -299,6 +314,16 @@ fn loop_on_tmpfs(storage: &mut Storage, kind: &str) -> Option<PathBuf> {
     let tmpfs = storage.tmpfs();
     let device = storage.loop_in(&tmpfs, "off");
     Some(storage.formatted(&device, kind, "rw"))
+}
+
+/// A loop device on the tests' disk, and one in memory.
+fn disk_and_memory(storage: &mut Storage) -> (String, String) {
+    let directory = storage.directory.path().to_owned();
+    let tmpfs = storage.tmpfs();
+    (
+        storage.loop_in(&directory, "on"),
+        storage.loop_in(&tmpfs, "off"),
+    )
 }
 
 fn write_through(storage: &mut Storage, kind: &str) -> Option<PathBuf> {
