@@ -38,7 +38,7 @@ pub(crate) struct Turns {
     pub(crate) flushes: u64,
     /// What the disks counted meanwhile, for whomever.
     pub(crate) counted: Option<u64>,
-    /// Flushes for which they counted nothing, not even somebody else's.
+    /// Flushes for which they counted nothing, not even a flush of another program.
     pub(crate) missed: u64,
     /// What they counted in the times without, which together are as long.
     pub(crate) of_others: u64,
