@@ -295,11 +295,17 @@ fn judge(below: &Below, measured: &Measured) -> (Trust, String) {
         let further = "what a disk or its host does with them cannot be seen from here";
         return (Trust::Arrives, format!("{says}; {further}"));
     }
-    match suspect {
-        Some((control, _)) => not_commits(&format!("it {}, beneath it", control.says)),
-        None => (
+    match (suspect, &measured.control) {
+        (Some((control, _)), _) => not_commits(&format!("it {}, beneath it", control.says)),
+        (None, Some(_)) => (
             Trust::Unknown,
             "the counters of its disks do not tell, and it is not clearly faster than what lies beneath".to_owned(),
+        ),
+        (None, None) => (
+            Trust::Unknown,
+            "the counters of its disks do not tell, and there is nothing to compare it with: name a directory on the disk \
+             beneath by --control"
+                .to_owned(),
         ),
     }
 }
@@ -361,6 +367,9 @@ mod tests {
         assert_eq!(with(Some(3), None), Trust::Ignored);
         assert_eq!(with(None, None), Trust::Unknown);
         assert_eq!(with(None, Some((120.0, false))), Trust::Unknown);
+        let says = |control| judge(&below, &measured(None, control)).1;
+        assert!(says(Some((120.0, false))).contains("not clearly faster"));
+        assert!(says(None).contains("nothing to compare it with"));
         assert_eq!(with(None, Some((1e4, false))), Trust::Ignored);
     }
 
