@@ -17,6 +17,8 @@ pub(crate) struct Below {
     pub(crate) layers: Vec<String>,
     /// What keeps it, where that is memory alone.
     pub(crate) memory: Option<String>,
+    /// The part of it that is memory, where another part is not.
+    pub(crate) memory_part: Option<String>,
     /// A setting with which a flush is not handed down, in words.
     pub(crate) set_to_ignore: Option<String>,
     /// Who answers for flushes and cannot be looked into, such as `fuse.sshfs on /mnt`.
@@ -35,17 +37,21 @@ impl Below {
             .iter()
             .filter(|layer| is_end(layer))
             .collect();
-        let is_all_memory = !ends.is_empty() && ends.iter().all(|layer| is_memory(layer));
+        let in_memory = ends.iter().find(|layer| is_memory(layer));
+        let in_memory = in_memory.map(|layer| name(layer));
+        let is_all_memory = ends.iter().all(|layer| is_memory(layer));
+        let (memory, memory_part) = match is_all_memory {
+            true => (in_memory, None),
+            false => (None, in_memory),
+        };
         let hidden = ends.iter().find(|layer| number_of(layer).is_none());
         let disks = ends
             .iter()
             .map(|layer| Some((name(layer), number_of(layer)?)));
         Below {
             layers: beneath.layers.iter().map(name).collect(),
-            memory: ends
-                .first()
-                .filter(|_| is_all_memory)
-                .map(|layer| name(layer)),
+            memory,
+            memory_part,
             set_to_ignore: set_to_ignore(beneath),
             hidden: hidden.map(|layer| name(layer)),
             may_be_remote: ends.iter().any(|layer| may_be_remote(layer)),
@@ -270,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_called_so_only_where_all_ends_are() {
+    fn memory_is_all_of_it_or_a_part_of_it() {
         use WriteCache::{WriteBack, WriteThrough};
         let top = || file_system("ext4", "rw", false);
         let zram = || device("zram0", WriteThrough, true);
@@ -281,8 +287,13 @@ mod tests {
             file_system("tmpfs", "", true),
         ];
         assert_eq!(below(on_tmpfs).memory.as_deref(), Some("tmpfs on /m"));
-        let mirror = vec![top(), zram(), device("sda", WriteBack, true)];
-        assert_eq!(below(mirror).memory, None);
+        let sda = || device("sda", WriteBack, true);
+        for ends in [[zram(), sda()], [sda(), zram()]] {
+            let found = below([vec![top()], ends.to_vec()].concat());
+            assert_eq!(found.memory, None);
+            assert_eq!(found.memory_part.as_deref(), Some("zram0"));
+        }
+        assert_eq!(below(vec![top(), sda()]).memory_part, None);
     }
 
     #[test]

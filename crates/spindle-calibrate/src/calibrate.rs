@@ -1,6 +1,7 @@
 //! Before anything is measured: what is asked for, whether it fits together, and targets made ready. Every target is
 //! looked at before the first is touched.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,7 +18,7 @@ use crate::error::CalibrateError;
 use crate::need::Need;
 use crate::orion::Orion;
 use crate::result::{Calibration, Kind};
-use crate::target::{Filling, Target};
+use crate::target::{Filling, Made, Target};
 use crate::unit::Simulate;
 use crate::work::Work;
 
@@ -81,8 +82,6 @@ pub fn calibrate(
 ) -> Result<Calibration, CalibrateError> {
     let (began, tree) = (Instant::now(), SystemTree::default());
     let looked = look(settings, &tree)?;
-    let claimed = looked.claims.map(|claims| claims.take(&tree, tell));
-    let claimed = claimed.transpose()?;
     let time = Duration::from_millis(settings.time_ms);
     let filling = Filling {
         bytes: looked.size_bytes,
@@ -90,19 +89,29 @@ pub fn calibrate(
         caching: settings.caching,
         interrupted: &settings.interrupted,
     };
-    let mut made = Vec::new();
-    for target in looked.targets {
-        let device = claimed
-            .as_ref()
-            .and_then(|claimed| claimed.of(target.path()));
-        tell_filling(&target, device.is_some(), looked.size_bytes, tell);
-        made.push(target.make(device, filling)?);
-    }
     let control = looked.control.map(|target| {
         let bytes = FLUSHED_BYTES;
         target.make(None, Filling { bytes, ..filling })
     });
     let control = control.transpose()?;
+    // Taking a device erases it, so whatever may fail in a directory comes before.
+    let targets = looked.targets.into_iter().enumerate();
+    let (harmless, devices): (Vec<_>, Vec<_>) =
+        targets.partition(|(_, target)| looked.claims.is_none() || target.kind() != Kind::Device);
+    let mut made = BTreeMap::new();
+    for (place, target) in harmless {
+        tell_filling(&target, false, looked.size_bytes, tell);
+        made.insert(place, target.make(None, filling)?);
+    }
+    let claimed = looked.claims.map(|claims| claims.take(&tree, tell));
+    let claimed = claimed.transpose()?;
+    for (place, target) in devices {
+        let claimed = claimed.as_ref();
+        let device = claimed.and_then(|claimed| claimed.of(target.path()));
+        tell_filling(&target, device.is_some(), looked.size_bytes, tell);
+        made.insert(place, target.make(device, filling)?);
+    }
+    let made: Vec<Made> = made.into_values().collect();
     let mut found = Work::new(settings, &made, began, tell).all(control.as_ref())?;
     // What is open cannot be given back.
     drop(made);

@@ -18,7 +18,7 @@ pub enum CalibrateError {
         /// Why, and what to do.
         reason: String,
     },
-    /// The guard does not let a target be written to; found before anything was made or measured.
+    /// The guard or the system does not let a target be written to; found before anything was made or measured.
     #[error("{0}")]
     Refused(String),
     /// Settings do not fit each other; found before anything was made or measured.

@@ -1,8 +1,8 @@
-//! Do flushes arrive? Three witnesses: what the kernel shows of the layers beneath, the counters of the disks, and the
-//! time that a flush takes beside one on the storage beneath. Nothing can be faster than the device it writes to.
-//! Flushes are timed in turns, and the slowest turn of the one is compared with the fastest of the other, so that a
-//! load that comes and goes makes no liar of anybody. The kernel is asked directly, and through the C library, where a
-//! preloaded library may stand in between.
+//! Do flushes arrive, in each way that there is? Three witnesses: what the kernel shows of the layers beneath, the
+//! counters of the disks, and the time that a flush takes beside one on the storage beneath. Nothing can be faster than
+//! the device it writes to. Flushes are timed in turns, and the slowest turn of the one is compared with the fastest of
+//! the other, so that a load that comes and goes makes no liar of anybody. The kernel is asked directly, and through
+//! the C library, where a preloaded library may stand in between.
 
 use std::fs::File;
 
@@ -30,9 +30,9 @@ pub(crate) struct Beside<'a> {
 /// All that was measured.
 #[derive(Debug, Default)]
 struct Measured {
-    /// `fdatasync` by calls of the kernel.
-    kernel: Turns,
-    /// In each way, through the C library.
+    /// In each way, by calls of the kernel.
+    kernel: Vec<(Way, Turns)>,
+    /// The same through the C library.
     library: Vec<(Way, Turns)>,
     /// What the library was seen to ignore.
     ignored_by_library: Option<Way>,
@@ -58,31 +58,31 @@ pub(crate) fn examine(
         counted: count().map(|_| 0),
         ..Turns::default()
     };
+    let all = || Way::ALL.map(|way| (way, none())).to_vec();
     let mut measured = Measured {
-        kernel: none(),
-        library: Way::ALL.map(|way| (way, none())).to_vec(),
+        kernel: all(),
+        library: all(),
         ..Measured::default()
     };
     let mut others_us = Vec::new();
     for _ in 0..TURNS {
-        let fdatasync = Way::Fdatasync;
-        measured
-            .kernel
-            .take(file, fdatasync, Caller::Kernel, &count)?;
+        for (way, turns) in &mut measured.kernel {
+            turns.take(file, *way, Caller::Kernel, &count)?;
+        }
         for (way, turns) in &mut measured.library {
             turns.take(file, *way, Caller::Library, &count)?;
         }
         if let Some(beside) = beside {
             let mut other = Turns::default();
-            other.take(beside.file, fdatasync, Caller::Kernel, &|| None)?;
+            other.take(beside.file, Way::Fdatasync, Caller::Kernel, &|| None)?;
             others_us.extend(other.medians_us);
         }
     }
-    for (way, turns) in &measured.library {
+    for ((way, turns), (_, kernel)) in measured.library.iter().zip(&measured.kernel) {
         // What the kernel itself does not do in this way is no fault of the library's.
         let mut by_kernel = none();
         for _ in 0..TURNS {
-            if turns.is_ignored_beside(&measured.kernel) {
+            if turns.is_ignored_beside(kernel) {
                 by_kernel.take(file, *way, Caller::Kernel, &count)?;
             }
         }
@@ -93,7 +93,7 @@ pub(crate) fn examine(
     measured.disks = witness.and_then(|witness| witness.names);
     measured.control = beside.map(|beside| {
         let turns_us = measured
-            .kernel
+            .fdatasync()
             .medians_us
             .iter()
             .copied()
@@ -102,13 +102,15 @@ pub(crate) fn examine(
         (control_of(beside.path.clone(), turns_us), beside.is_given)
     });
     let (trust, because) = judge(below, &measured);
+    let fdatasync = measured.fdatasync();
+    let (flushes, counted_by_disks) = (fdatasync.flushes, fdatasync.counted);
     Ok(Honesty {
         target: target.to_owned(),
         trust,
         because,
         beneath: below.layers.clone(),
-        flushes: measured.kernel.flushes,
-        counted_by_disks: measured.kernel.counted,
+        flushes,
+        counted_by_disks,
         control: measured.control.map(|(control, _)| control),
         control_because: String::new(),
     })
@@ -155,6 +157,13 @@ fn of_layers(below: &Below) -> Option<(Trust, String)> {
         let says = format!("it is memory ({what}): nothing of it outlives a power cut");
         return Some((Trust::Memory, says));
     }
+    if let Some(part) = &below.memory_part {
+        let says = format!(
+            "a part of it is memory ({part}), which is lost when the power goes: only what a mirror holds besides outlives \
+             that"
+        );
+        return Some((Trust::Memory, says));
+    }
     let set = below.set_to_ignore.as_ref()?;
     Some((
         Trust::Ignored,
@@ -163,16 +172,58 @@ fn of_layers(below: &Below) -> Option<(Trust, String)> {
 }
 
 impl Measured {
+    /// The way that databases use most, by calls of the kernel.
+    fn fdatasync(&self) -> &Turns {
+        let mut kernel = self.kernel.iter();
+        let found = kernel.find(|(way, _)| *way == Way::Fdatasync);
+        &found.expect("each way is tried").1
+    }
+
+    /// Whose counters they are.
+    fn disks(&self) -> &str {
+        let all = "the disks of this machine together";
+        self.disks.as_deref().unwrap_or(all)
+    }
+
+    /// What the disks did not count though the kernel was asked, in words; `None` where nothing is missing.
+    fn lost(&self) -> Option<String> {
+        let disks = self.disks();
+        let is_lost = |turns: &Turns| turns.share().is_some_and(|share| share < IGNORED_SHARE);
+        let (lost, rest): (Vec<_>, Vec<_>) =
+            self.kernel.iter().partition(|(_, turns)| is_lost(turns));
+        let says = |turns: &Turns| {
+            let counted = turns.counted.unwrap_or(0);
+            format!("{counted} for {} flushes", turns.flushes)
+        };
+        match (lost.first(), rest.first()) {
+            (Some((_, turns)), None) => Some(format!("{disks} counted {}", says(turns))),
+            (Some((way, turns)), Some((other, others))) => Some(format!(
+                "{disks} counted {} by {}, and {} by {}",
+                says(turns),
+                way.name(),
+                says(others),
+                other.name()
+            )),
+            (None, _) => {
+                let (way, turns) = self.kernel.iter().find(|(_, turns)| turns.has_missed())?;
+                let (missed, flushes, way) = (turns.missed, turns.flushes, way.name());
+                Some(format!(
+                    "{disks} counted nothing for {missed} of {flushes} flushes by {way}"
+                ))
+            }
+        }
+    }
+
     /// What other programs flushed, where these flushes may be hidden among it.
     fn hidden_by(&self) -> Option<u64> {
-        let library = self.library.iter().map(|(_, turns)| turns);
-        let all = std::iter::once(&self.kernel).chain(library.clone());
-        let uncertain = all.filter(|turns| turns.is_uncertain());
-        let others = uncertain.map(|turns| turns.of_others).max()?;
+        let all = self.kernel.iter().chain(&self.library);
+        let mut uncertain = all
+            .map(|(_, turns)| turns)
+            .filter(|turns| turns.is_uncertain());
+        let others = uncertain.clone().map(|turns| turns.of_others).max()?;
         let is_own = |turns: &Turns, least| turns.own_share().is_some_and(|share| share >= least);
-        // A library may ignore in one way what the kernel does in another.
-        let mut uncertain = library.filter(|turns| turns.is_uncertain());
-        let is_told = is_own(&self.kernel, ARRIVED_SHARE)
+        // What is done in one way may be ignored in another.
+        let is_told = is_own(self.fdatasync(), ARRIVED_SHARE)
             && uncertain.all(|turns| is_own(turns, IGNORED_SHARE));
         (!is_told).then_some(others)
     }
@@ -217,19 +268,11 @@ fn judge(below: &Below, measured: &Measured) -> (Trust, String) {
             format!("{says}, do not trust it with commits"),
         );
     }
-    let share = measured.kernel.share();
-    let (flushes, counted) = (
-        measured.kernel.flushes,
-        measured.kernel.counted.unwrap_or(0),
-    );
-    let disks = match &measured.disks {
-        Some(names) => names.clone(),
-        None => "the disks of this machine together".to_owned(),
-    };
-    if share.is_some_and(|share| share < IGNORED_SHARE) {
-        let says = format!("{disks} counted {counted} for {flushes} flushes");
+    if let Some(says) = measured.lost() {
         return of_uncounted(below, &says);
     }
+    let (disks, fdatasync) = (measured.disks(), measured.fdatasync());
+    let (flushes, counted) = (fdatasync.flushes, fdatasync.counted.unwrap_or(0));
     if let Some(way) = measured.ignored_by_library {
         return not_commits(&format!(
             "the kernel carries flushes out, but the C library does not ask it to ({}): a preloaded library (LD_PRELOAD, \
@@ -246,16 +289,23 @@ fn judge(below: &Below, measured: &Measured) -> (Trust, String) {
             ),
         );
     }
-    if share.is_some_and(|share| share >= ARRIVED_SHARE) {
+    let has_arrived = |turns: &Turns| turns.share().is_some_and(|share| share >= ARRIVED_SHARE);
+    if measured.kernel.iter().all(|(_, turns)| has_arrived(turns)) {
         let says = format!("{disks} counted {counted} for {flushes} flushes");
         let further = "what a disk or its host does with them cannot be seen from here";
         return (Trust::Arrives, format!("{says}; {further}"));
     }
-    match suspect {
-        Some((control, _)) => not_commits(&format!("it {}, beneath it", control.says)),
-        None => (
+    match (suspect, &measured.control) {
+        (Some((control, _)), _) => not_commits(&format!("it {}, beneath it", control.says)),
+        (None, Some(_)) => (
             Trust::Unknown,
             "the counters of its disks do not tell, and it is not clearly faster than what lies beneath".to_owned(),
+        ),
+        (None, None) => (
+            Trust::Unknown,
+            "the counters of its disks do not tell, and there is nothing to compare it with: name a directory on the disk \
+             beneath by --control"
+                .to_owned(),
         ),
     }
 }
@@ -287,10 +337,14 @@ mod tests {
         }
     }
 
+    fn by_kernel(turns: Turns) -> Vec<(Way, Turns)> {
+        Way::ALL.map(|way| (way, turns.clone())).to_vec()
+    }
+
     /// What disks counted of them, beside a control.
     fn measured(counted: Option<u64>, control: Option<(f64, bool)>) -> Measured {
         Measured {
-            kernel: turns(counted),
+            kernel: by_kernel(turns(counted)),
             control: control
                 .map(|(us, is_given)| (control_of("c".to_owned(), vec![(100.0, us); 3]), is_given)),
             disks: Some("sda".to_owned()),
@@ -313,6 +367,9 @@ mod tests {
         assert_eq!(with(Some(3), None), Trust::Ignored);
         assert_eq!(with(None, None), Trust::Unknown);
         assert_eq!(with(None, Some((120.0, false))), Trust::Unknown);
+        let says = |control| judge(&below, &measured(None, control)).1;
+        assert!(says(Some((120.0, false))).contains("not clearly faster"));
+        assert!(says(None).contains("nothing to compare it with"));
         assert_eq!(with(None, Some((1e4, false))), Trust::Ignored);
     }
 
@@ -326,14 +383,55 @@ mod tests {
     }
 
     #[test]
+    fn one_way_that_the_kernel_ignores_is_named() {
+        let below = Below::default();
+        for (index, ignored) in Way::ALL.into_iter().enumerate() {
+            let mut found = measured(Some(100), None);
+            found.kernel[index].1 = turns(Some(4));
+            let (trust, says) = judge(&below, &found);
+            assert_eq!(trust, Trust::Ignored, "{says}");
+            let part = format!("counted 4 for 100 flushes by {}", ignored.name());
+            assert!(says.contains(&part), "{says}");
+            // Hidden among what others flush, it is not said to arrive.
+            found.kernel[index].1 = beside_others(1203, 1180, 0.0);
+            assert_eq!(judge(&below, &found).0, Trust::Unknown);
+        }
+    }
+
+    #[test]
+    fn flushes_that_are_ignored_now_and_then_are_named() {
+        let below = Below::default();
+        let with = |flushes, missed| {
+            let mut found = measured(None, None);
+            found.kernel = by_kernel(Turns {
+                flushes,
+                missed,
+                // Two are counted for each that arrives.
+                counted: Some(2 * (flushes - missed)),
+                ..turns(None)
+            });
+            judge(&below, &found)
+        };
+        for (flushes, missed) in [(300, 150), (300, 100), (300, 30), (30, 3)] {
+            let (trust, says) = with(flushes, missed);
+            assert_eq!(trust, Trust::Ignored, "{missed} of {flushes}");
+            let part = format!("nothing for {missed} of {flushes} flushes");
+            assert!(says.contains(&part), "{says}");
+        }
+        for (flushes, missed) in [(300, 0), (300, 4), (30, 2)] {
+            assert_eq!(with(flushes, missed).0, Trust::Arrives, "{missed}");
+        }
+    }
+
+    #[test]
     fn what_others_flush_counts_for_nobody_else() {
         let below = Below::default();
         let mut found = measured(None, Some((1e4, false)));
-        found.kernel = beside_others(1203, 1180, 0.0);
+        found.kernel = by_kernel(beside_others(1203, 1180, 0.0));
         let (trust, says) = judge(&below, &found);
         assert_eq!(trust, Trust::Unknown);
         assert!(says.contains("1180 of other programs"), "{says}");
-        found.kernel = beside_others(300, 200, 1.0);
+        found.kernel = by_kernel(beside_others(300, 200, 1.0));
         assert_eq!(judge(&below, &found).0, Trust::Arrives);
         // A library that ignores them hides behind others as well.
         found.library = vec![(Way::Fsync, beside_others(300, 310, 0.0))];
@@ -341,7 +439,7 @@ mod tests {
         found.library = vec![(Way::Fsync, beside_others(300, 200, 1.0))];
         assert_eq!(judge(&below, &found).0, Trust::Arrives);
         // Fewer than were asked for, others' among them: none of these can be hidden.
-        found.kernel = beside_others(30, 30, 0.0);
+        found.kernel = by_kernel(beside_others(30, 30, 0.0));
         assert_eq!(judge(&below, &found).0, Trust::Ignored);
     }
 
@@ -391,6 +489,16 @@ mod tests {
             ..Below::default()
         };
         assert_eq!(trust(&memory, &measured(Some(100), None)), Trust::Memory);
+        let part = Below {
+            memory_part: Some("tmpfs on /m".to_owned()),
+            ..Below::default()
+        };
+        let (trust_of_part, says) = judge(&part, &measured(Some(100), None));
+        assert_eq!(trust_of_part, Trust::Memory);
+        assert!(
+            says.contains("a part of it is memory (tmpfs on /m)"),
+            "{says}"
+        );
         let set = Below {
             set_to_ignore: Some("nobarrier".to_owned()),
             ..Below::default()

@@ -14,6 +14,8 @@ use crate::result::{Cached, Calibration, Extreme, Honesty, Trust};
 const ALLOWED: &str = "allowed: FIGURE < VALUE or FIGURE > VALUE, where FIGURE is iops, mbps, or fdatasync, dsync or read with \
                        mean, p50, p99 or max, and a time has a unit: 'fdatasync p99 < 10ms', 'iops > 5000', 'read p99 < 500us'";
 
+const NOT_MEASURED: &str = "it was not measured";
+
 /// A demand.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Need {
@@ -66,6 +68,8 @@ pub struct Judged {
     pub answer: Answer,
     /// The figure: per second, millions of bytes per second, or microseconds; `None` when it is not known.
     pub found: Option<f64>,
+    /// Why it is not known, in words; `None` when it is.
+    pub unknown_because: Option<&'static str>,
 }
 
 impl FromStr for Need {
@@ -134,45 +138,48 @@ impl Need {
     pub fn judge(&self, found: &Calibration) -> Judged {
         let figure = self.figure_of(found);
         let answer = match figure {
-            None => Answer::Unknown,
-            Some(figure) if (figure < self.value) == self.is_less => Answer::Met,
-            Some(_) => Answer::Missed,
+            Err(_) => Answer::Unknown,
+            Ok(figure) if (figure < self.value) == self.is_less => Answer::Met,
+            Ok(_) => Answer::Missed,
         };
         Judged {
             need: self.text.clone(),
             answer,
-            found: figure,
+            found: figure.ok(),
+            unknown_because: figure.err(),
         }
     }
 
-    /// `None` when it was not measured, or it is not the device's.
-    fn figure_of(&self, found: &Calibration) -> Option<f64> {
-        let is_device = found.cache.cached != Cached::Yes;
-        let of = |extreme: &Option<Extreme>| {
-            let extreme = extreme.as_ref().filter(|_| is_device)?;
-            Some(extreme.point.clone())
+    /// Or why there is none, in words: it was not measured, or it is not the device's.
+    fn figure_of(&self, found: &Calibration) -> Result<f64, &'static str> {
+        let of = |extreme: &Option<Extreme>| match (extreme, found.cache.cached) {
+            (None, _) => Err(NOT_MEASURED),
+            (Some(_), Cached::Yes) => Err("reads were cached"),
+            (Some(extreme), _) => Ok(extreme.point.clone()),
         };
         match self.figure {
-            Figure::Iops => Some(of(&found.maximum_iops)?.iops),
-            Figure::MbPerS => Some(of(&found.maximum_mb_per_s)?.mb_per_s),
-            // The times of reads and writes are told together.
-            Figure::Read(_) if found.write_percent > 0 => None,
+            Figure::Iops => Ok(of(&found.maximum_iops)?.iops),
+            Figure::MbPerS => Ok(of(&found.maximum_mb_per_s)?.mb_per_s),
+            Figure::Read(_) if found.write_percent > 0 => {
+                Err("the times of reads and writes are told together")
+            }
             Figure::Read(statistic) => {
                 let point = of(&found.minimum_latency)?;
-                Some(statistic.of(point.mean_us, point.p50_us, point.p99_us, point.max_us))
+                Ok(statistic.of(point.mean_us, point.p50_us, point.p99_us, point.max_us))
             }
             Figure::Flush(by, statistic) => {
                 let is_trusted = |of: &Honesty| !matches!(of.trust, Trust::Ignored | Trust::Memory);
-                if !found.honesty.iter().all(is_trusted) {
-                    return None;
-                }
                 let of_each = found
                     .flushes
                     .iter()
                     .filter(|flushed| flushed.by == by && flushed.writers == 1)
                     .map(|one| statistic.of(one.mean_us, one.p50_us, one.p99_us, one.max_us));
                 // The slowest target counts.
-                of_each.max_by(f64::total_cmp)
+                let slowest = of_each.max_by(f64::total_cmp).ok_or(NOT_MEASURED)?;
+                match found.honesty.iter().all(is_trusted) {
+                    true => Ok(slowest),
+                    false => Err("flushes do not reach a disk"),
+                }
             }
         }
     }
@@ -254,9 +261,13 @@ mod tests {
             control: None,
             control_because: String::new(),
         });
-        assert_eq!(need.judge(&ignored).answer, Answer::Unknown);
+        let judged = need.judge(&ignored);
+        assert_eq!(judged.answer, Answer::Unknown);
+        assert_eq!(judged.unknown_because, Some("flushes do not reach a disk"));
         let iops: Need = "iops > 5000".parse().unwrap();
-        assert_eq!(iops.judge(&found(1.0)).answer, Answer::Unknown);
+        let judged = iops.judge(&found(1.0));
+        assert_eq!(judged.answer, Answer::Unknown);
+        assert_eq!(judged.unknown_because, Some(NOT_MEASURED));
     }
 
     #[test]

@@ -270,7 +270,7 @@ pub enum Trust {
     Arrives,
     /// Flushes are acknowledged, and do not reach the disk beneath.
     Ignored,
-    /// There is no disk: memory answers.
+    /// Memory keeps it, or a part of it.
     Memory,
     /// Nothing here tells.
     Unknown,

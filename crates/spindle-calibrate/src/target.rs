@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags, SeekFrom};
 use spindle_io::env::seeded_rng;
 use spindle_io::real::{Caching, FileDevice, Identified, Queue, StorageIdentity, facts};
 use spindle_io::{Arena, Frame};
-use spindle_layout::KnownDevice;
+use spindle_layout::{KnownDevice, why_no_file};
 use spindle_system::machine::DataPath;
 use spindle_system::{DeviceNumber, SystemTree};
 use spindle_text::quantity::{size, size_free};
@@ -45,6 +45,7 @@ impl Target {
     ///
     /// # Errors
     /// [`CalibrateError::Target`]: it is not there, cannot be read, is too small, or has parts that were never written.
+    /// [`CalibrateError::Refused`]: a directory takes no files.
     pub fn look(path: &Path) -> Result<Target, CalibrateError> {
         let wrong = |reason: String| CalibrateError::target(path, reason);
         let metadata = std::fs::metadata(path).map_err(|error| {
@@ -65,7 +66,10 @@ impl Target {
             ));
         };
         let identity = match kind {
-            Kind::Directory => None,
+            Kind::Directory => {
+                let refused = |why| CalibrateError::Refused(format!("{why}; name another one"));
+                why_no_file(path).map_or(Ok(None), |why| Err(refused(why)))?
+            }
             Kind::File | Kind::Device => Some(readable(path, kind)?),
         };
         Ok(Target::at(path, kind, identity))

@@ -58,12 +58,10 @@ pub fn render(found: &Calibration) -> String {
         against(&mut text, beside);
     }
     for judged in &found.needs {
-        let word = match judged.answer {
-            Answer::Met => "met",
-            Answer::Missed => "MISSED",
-            Answer::Unknown => {
-                "not known: it was not measured, reads were cached, or flushes do not reach a disk"
-            }
+        let word = match (judged.answer, judged.unknown_because) {
+            (Answer::Met, _) => "met".to_owned(),
+            (Answer::Missed, _) => "MISSED".to_owned(),
+            (Answer::Unknown, why) => format!("not known: {}", why.unwrap_or_default()),
         };
         let _ = writeln!(text, "Need {}: {word}.", judged.need);
     }
@@ -413,17 +411,25 @@ fn burst_line(burst: &Burst) -> String {
     format!("Burst of direct writes: {went}; the flush after it took {first}, the next {after}")
 }
 
+/// A shorter hold falls by chance when other programs come. That of the usual time is longer.
+const TELLING_HOLD_S: f64 = 5.0;
+
 /// What came of holding the best point.
 pub fn held_line(held: &Held) -> String {
     let (at, depth) = (held.method, held.depth);
     match &held.fell {
-        Some(fell) => format!(
-            "FELL while held ({at}, depth {depth}): {} IOPS for {:.0} s, then {}. Credit that runs out looks like this; \
-             plan with the second",
-            thousands(fell.before),
-            fell.after_s,
-            thousands(fell.after)
-        ),
+        Some(fell) => {
+            let means = match held.lasted_s < TELLING_HOLD_S {
+                true => "So short a hold does not tell why; --hold 1m tells more",
+                false => "Credit that runs out looks like this; plan with the second",
+            };
+            format!(
+                "FELL while held ({at}, depth {depth}): {} IOPS for {:.1} s, then {}. {means}",
+                thousands(fell.before),
+                fell.after_s,
+                thousands(fell.after)
+            )
+        }
         None => format!(
             "Held for {:.0} s ({at}, depth {depth}): {} IOPS, without a fall",
             held.lasted_s,
@@ -530,4 +536,35 @@ pub fn render_fio(found: &FioResults) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::FellTo;
+    use spindle_io::real::Method;
+
+    #[test]
+    fn a_short_hold_speaks_of_no_credit() {
+        let line = |lasted_s| {
+            held_line(&Held {
+                method: Method::Sync,
+                depth: 1,
+                lasted_s,
+                iops: 1.0,
+                fell: Some(FellTo {
+                    after_s: lasted_s / 2.0,
+                    before: 12_343.0,
+                    after: 300.0,
+                }),
+            })
+        };
+        assert!(line(9.6).contains("Credit"), "{}", line(9.6));
+        let short = line(0.8);
+        assert!(
+            short.contains("0.4 s") && short.contains("--hold"),
+            "{short}"
+        );
+        assert!(!short.contains("Credit"), "{short}");
+    }
 }

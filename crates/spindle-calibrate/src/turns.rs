@@ -16,6 +16,11 @@ const TURN_TIME: Duration = Duration::from_millis(100);
 const FLUSHES_OF_A_SPELL: u64 = 5;
 /// The part of the flushes below which disks did not receive them.
 pub(crate) const IGNORED_SHARE: f64 = 0.5;
+/// One writer waits for each flush, and others only add to what is counted: a flush for which nothing is counted was
+/// ignored. From this part of them on, and so many, it is no accident of counting.
+const MISSED: (f64, u64) = (0.05, 3);
+/// How long a disk that counted nothing may still take to count.
+const LATE_COUNT: Duration = Duration::from_micros(500);
 /// A flush that is acknowledged this many times sooner, in every turn, cannot have reached the same disk.
 pub(crate) const SUSPECT_TIMES: f64 = 3.0;
 /// More flushes of others than this part of one's own make the counters of the disks uncertain.
@@ -33,6 +38,8 @@ pub(crate) struct Turns {
     pub(crate) flushes: u64,
     /// What the disks counted meanwhile, for whomever.
     pub(crate) counted: Option<u64>,
+    /// Flushes for which they counted nothing, not even a flush of another program.
+    pub(crate) missed: u64,
     /// What they counted in the times without, which together are as long.
     pub(crate) of_others: u64,
     /// Of each spell: what was counted more than in the time without, over its flushes.
@@ -123,6 +130,7 @@ impl Turns {
         let mut done = 0;
         while done < FLUSHES.1 || (done < FLUSHES.0 && flushing < TURN_TIME) {
             let (before, began) = (count(), Instant::now());
+            let mut so_far = before;
             for _ in 0..FLUSHES_OF_A_SPELL {
                 block[..8].copy_from_slice(&(times_ns.len() as u64 + 1).to_le_bytes());
                 let writing = Instant::now();
@@ -132,10 +140,13 @@ impl Turns {
                 let asked = if way == Way::Dsync { writing } else { flushing };
                 times_ns.push(asked.elapsed().as_nanos() as u64);
                 done += 1;
+                let now = count_after(so_far, count);
+                self.missed += u64::from(now.is_some() && now == so_far);
+                so_far = now;
             }
             let lasted = began.elapsed();
             flushing += lasted;
-            self.count_spell(before.zip(count()), lasted, count);
+            self.count_spell(before.zip(so_far), lasted, count);
         }
         times_ns.sort_unstable();
         self.medians_us
@@ -183,9 +194,18 @@ impl Turns {
         self.counted.is_some() && self.of_others as f64 / flushes > OTHERS_SHARE
     }
 
+    /// Whether some of the flushes are ignored, now and then.
+    pub(crate) fn has_missed(&self) -> bool {
+        let (part, least) = MISSED;
+        self.counted.is_some()
+            && self.missed >= least
+            && self.missed as f64 >= self.flushes as f64 * part
+    }
+
     /// Whether flushes are lost that arrive when the kernel itself is asked.
     pub(crate) fn is_ignored_beside(&self, by_kernel: &Turns) -> bool {
         match (self.share(), by_kernel.own_share()) {
+            (Some(_), Some(_)) if self.has_missed() && !by_kernel.has_missed() => true,
             (Some(own), Some(kernel)) => own < IGNORED_SHARE && kernel >= IGNORED_SHARE,
             _ => {
                 let turns = self.medians_us.iter().copied();
@@ -194,6 +214,16 @@ impl Turns {
             }
         }
     }
+}
+
+/// What is counted after a flush; where that is no more than before, a moment later.
+fn count_after(before: Option<u64>, count: Count<'_>) -> Option<u64> {
+    let now = count();
+    if now.is_some() && now == before {
+        std::thread::sleep(LATE_COUNT);
+        return count();
+    }
+    now
 }
 
 /// The fastest of the second over the slowest of the first.

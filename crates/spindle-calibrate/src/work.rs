@@ -298,7 +298,8 @@ impl<'a> Work<'a> {
             return Ok(honesty::unwritten(&name, &below));
         };
         (self.tell)(&format!("flushes of {name} beside the storage beneath"));
-        let found = match (given, &below.memory) {
+        let memory = below.memory.as_ref().or(below.memory_part.as_ref());
+        let found = match (given, memory) {
             (Some(_), _) => Err(NoControl::Given),
             (None, Some(what)) => Err(NoControl::Memory(what.clone())),
             (None, None) => self.control_beneath(&tree, path, &beneath),

@@ -24,6 +24,8 @@ const POINT_S: u64 = 3;
 const RAMP_S: u64 = 1;
 /// What fio makes in a directory.
 const FILE: &str = "spindle-calibrate.fio";
+/// Bytes of all names; fio reads lines of 4,096 bytes.
+const NAMES_BYTES_MAX: usize = 4000;
 
 /// The job file of what would be measured. Looks at the targets, and changes nothing.
 ///
@@ -44,7 +46,17 @@ pub fn job_file(settings: &Settings) -> Result<String, CalibrateError> {
                 .to_owned(),
         ));
     }
-    let files = FioFiles::of(&targets);
+    for target in &targets {
+        if let Some(why) = why_not_named(target.path()) {
+            return Err(CalibrateError::target(target.path(), why));
+        }
+    }
+    let files = FioFiles::of(&targets, settings.size_bytes)?;
+    if files.joined().len() > NAMES_BYTES_MAX {
+        return Err(CalibrateError::Settings(format!(
+            "the names of the targets are longer together than a line of a job file: {NAMES_BYTES_MAX} bytes"
+        )));
+    }
     let mut text = heading(settings, &files);
     if !settings.only_flushes {
         match &settings.orion {
@@ -61,27 +73,29 @@ pub fn job_file(settings: &Settings) -> Result<String, CalibrateError> {
 /// What fio opens.
 struct FioFiles {
     names: Vec<PathBuf>,
-    are_made: bool,
+    /// How large the files are that fio makes, which all have one size; `None` where it makes none.
+    made_bytes: Option<u64>,
     flushed: Option<PathBuf>,
 }
 
 impl FioFiles {
-    fn of(targets: &[Target]) -> FioFiles {
+    fn of(targets: &[Target], size_bytes: u64) -> Result<FioFiles, CalibrateError> {
         let is_directory = |target: &&Target| target.kind() == Kind::Directory;
         let path = |target: &Target| match target.kind() {
             Kind::Directory => target.path().join(FILE),
             Kind::File | Kind::Device => target.path().to_owned(),
         };
-        FioFiles {
+        let rooms = targets.iter().filter(is_directory);
+        let rooms = rooms.map(|target| target.room(size_bytes));
+        let rooms = rooms.collect::<Result<Vec<u64>, _>>()?;
+        Ok(FioFiles {
             names: targets.iter().map(path).collect(),
-            are_made: targets
-                .iter()
-                .any(|target| target.kind() == Kind::Directory),
+            made_bytes: rooms.into_iter().min(),
             flushed: targets
                 .iter()
                 .find(is_directory)
                 .map(|target| target.path().to_owned()),
-        }
+        })
     }
 
     /// For `filename=`: names between colons, with colons of their own escaped.
@@ -91,13 +105,34 @@ impl FioFiles {
     }
 }
 
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
 fn escaped(path: &Path) -> String {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    absolute.display().to_string().replace(':', "\\:")
+    absolute(path).display().to_string().replace(':', "\\:")
+}
+
+/// Why no job file can say this name, and so fio would open, or write, something else; `None` when it can.
+fn why_not_named(path: &Path) -> Option<String> {
+    let absolute = absolute(path);
+    let what = match absolute.to_str() {
+        None => "bytes that are not UTF-8",
+        Some(name) if name.contains(char::is_control) => {
+            "a line break or another control character"
+        }
+        // A comment begins at either wherever it stands, a dollar begins a variable, a backslash escapes.
+        Some(name) if name.contains([';', '#', '$', '\\']) => "one of ; # $ and \\",
+        Some(name) if name.ends_with(char::is_whitespace) => "a blank at its end",
+        Some(_) => return None,
+    };
+    Some(format!(
+        "its name has {what}, which a job file of fio cannot say: measure it by another name"
+    ))
 }
 
 fn heading(settings: &Settings, files: &FioFiles) -> String {
-    let is_read_only = settings.write_percent == 0 && !files.are_made;
+    let is_read_only = settings.write_percent == 0 && files.made_bytes.is_none();
     let read_only = if is_read_only { "--readonly " } else { "" };
     let mut text = format!(
         "; The points of spindle calibrate, for fio. Have them measured, and compare:\n\
@@ -106,7 +141,7 @@ fn heading(settings: &Settings, files: &FioFiles) -> String {
          ; What differs: fio measures each point for a fixed time. Threads of sync read parts of the file one after the\n\
          ; other, where Spindle's share one place. There is nothing like I/O slaves.\n"
     );
-    if files.are_made {
+    if files.made_bytes.is_some() {
         let _ = writeln!(
             text,
             "; fio makes files called {FILE}* in each directory and leaves them there: remove them in the end."
@@ -127,9 +162,8 @@ fn heading(settings: &Settings, files: &FioFiles) -> String {
          percentile_list=50:99\nunified_rw_reporting=1\n",
         files.joined()
     );
-    if files.are_made {
-        let size_bytes = settings.size_bytes;
-        let _ = writeln!(text, "filesize={size_bytes}");
+    if let Some(bytes) = files.made_bytes {
+        let _ = writeln!(text, "filesize={bytes}");
     }
     if files.names.len() > 1 {
         let _ = writeln!(
@@ -346,5 +380,33 @@ fn flushes(text: &mut String, directory: &Path) {
             "\n[{name}]\nstonewall\nfilename={file}\nfilesize={filesize}\nsize={PART_BYTES}\noffset_increment={PART_BYTES}\n\
              direct=0\nrw=write\nbs={WRITE_BYTES}\nfdatasync=1\nunified_rw_reporting=0\nioengine=psync\nnumjobs={writers}\n"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_fio_reads_as_they_are_come_into_a_job_file() {
+        for name in ["/a b", "/a:b", "/a=b,c[d]", "/\u{fc}"] {
+            assert_eq!(why_not_named(Path::new(name)), None, "{name}");
+        }
+        for (name, part) in [
+            (
+                "/e\n[evil]\nrw=randwrite\nfilename=/tmp/victim\n;x",
+                "line break",
+            ),
+            ("/tab\there", "control character"),
+            ("/${HOME}", "one of"),
+            ("/$jobname", "one of"),
+            ("/a;b", "one of"),
+            ("/a#b", "one of"),
+            ("/a\\", "one of"),
+            ("/a ", "a blank"),
+        ] {
+            let why = why_not_named(Path::new(name)).unwrap();
+            assert!(why.contains(part), "{name:?}: {why}");
+        }
     }
 }

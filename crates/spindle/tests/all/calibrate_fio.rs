@@ -87,6 +87,32 @@ fn fio_takes_every_job_file() {
     assert_eq!(fs::read_dir(at).unwrap().count(), 4);
 }
 
+/// A job file is no way to write to what nobody named, or to fill a disk.
+#[test]
+fn a_job_file_says_the_name_of_its_target_or_there_is_none() {
+    let directory = own_directory();
+    let at = directory.path();
+    let victim = at.join("victim").display().to_string().replace('/', "_");
+    for name in [
+        &format!("e\n[evil]\nrw=randwrite\nfilename={victim}\n;x"),
+        "${HOME}",
+        "a;b",
+        "blank ",
+    ] {
+        fs::create_dir(at.join(name)).unwrap();
+        let ended = calibrate(&[name, "--emulate"], at);
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{name:?}: {said}");
+        assert!(said.contains("job file of fio cannot say"), "{said}");
+        assert!(ended.stdout.is_empty());
+    }
+    let text = emulated(&[".", "--size", "64TiB"], at);
+    let size = text.lines().find_map(|line| line.strip_prefix("filesize="));
+    let free = rustix::fs::statvfs(at).unwrap();
+    let free_bytes = free.f_bfree * free.f_frsize;
+    assert!(size.unwrap().parse::<u64>().unwrap() <= free_bytes / 3);
+}
+
 #[test]
 fn figures_of_the_real_fio_stand_beside_ours() {
     if !has_fio() {

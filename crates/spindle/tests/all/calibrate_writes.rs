@@ -274,6 +274,48 @@ fn a_device_is_erased_only_when_it_is_named() {
     assert_eq!(ends_are_zero(&scene.at("disk")), (true, false));
 }
 
+/// Beside it is named what takes no files, or has no room for one.
+#[test]
+fn a_device_is_not_erased_for_a_target_that_is_wrong() {
+    if !can_run() {
+        return;
+    }
+    let _shared = beside_others();
+    let mut scene = Scene::new();
+    let device = scene.disk("disk", 0x5a);
+    for (name, options) in [("read only", "ro"), ("small", "size=16m")] {
+        let point = scene.at(name).display().to_string();
+        fs::create_dir(&point).unwrap();
+        output("mount", &["-t", "tmpfs", "-o", options, "none", &point]);
+        scene
+            .undo
+            .push(["umount", "--lazy", &point].map(str::to_owned));
+    }
+    fs::create_dir(scene.at("takes files")).unwrap();
+    let before = fs::read(scene.at("disk")).unwrap();
+    let cases: [(&[&str], &str); 4] = [
+        (&["read only"], "mounted read-only"),
+        (&["small"], "are free"),
+        (
+            &["takes files", "--control", "read only"],
+            "mounted read-only",
+        ),
+        (&["takes files", "--control", "small"], "are free"),
+    ];
+    for (more, part) in cases {
+        let how = ["--write-percent", "10", "--erase", &device];
+        let ended = scene.calibrate(&[&device], &[more, &how].concat());
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{more:?}: {said}");
+        assert!(said.contains(part), "{more:?}: {said}");
+    }
+    assert!(
+        fs::read(scene.at("disk")).unwrap() == before,
+        "it was erased"
+    );
+    assert_eq!(scene.ledgers(), 0);
+}
+
 #[test]
 fn an_interrupt_and_spindle_clean_give_a_device_back() {
     if !can_run() {

@@ -15,7 +15,7 @@ use spindle_system::disk::DiskCounters;
 use spindle_system::{Beneath, SystemTree};
 
 use crate::calibrate::alone;
-use crate::fuse_server::FuseServer;
+use crate::fuse_server::{FuseServer, PassesOn};
 use crate::limits::own_directory;
 
 /// What each case is asked for.
@@ -137,9 +137,9 @@ impl Storage {
         self.mount("overlay", &options, "overlay")
     }
 
-    fn fuse(&mut self, passes_flushes_on: bool) -> PathBuf {
+    fn fuse(&mut self, passes_on: PassesOn) -> PathBuf {
         let (place, beneath) = (self.place(), self.place());
-        let server = FuseServer::mount(&place, &beneath, passes_flushes_on);
+        let server = FuseServer::mount(&place, &beneath, passes_on);
         self.undo.push(Undo::Serve(server));
         place
     }
@@ -214,7 +214,7 @@ fn honesty_now(directory: &Path, preload: Option<&Path>) -> Value {
 type Make = fn(&mut Storage) -> Option<PathBuf>;
 
 /// Storage that ignores flushes, whether the short form has it, and what must be said of it.
-const LIARS: [(&str, bool, &str, Make); 20] = [
+const LIARS: [(&str, bool, &str, Make); 27] = [
     ("tmpfs", false, "memory", |s| Some(s.tmpfs())),
     ("ramfs", false, "memory", |s| {
         Some(s.mount("ramfs", "rw", "none"))
@@ -234,6 +234,21 @@ const LIARS: [(&str, bool, &str, Make); 20] = [
     ("overlay on tmpfs", false, "memory", |s| {
         let tmpfs = s.tmpfs();
         Some(s.overlay(&tmpfs, ""))
+    }),
+    ("ext4 with its journal on tmpfs", true, "memory", |s| {
+        let (disk, memory) = disk_and_memory(s);
+        run(
+            "mke2fs",
+            &["-qF", "-O", "journal_dev", "-b", "4096", &memory],
+        );
+        let journal = format!("device={memory}");
+        run("mkfs.ext4", &["-qF", "-b", "4096", "-J", &journal, &disk]);
+        Some(s.mount("ext4", "rw", &disk))
+    }),
+    ("btrfs over a disk and tmpfs", false, "memory", |s| {
+        let (disk, memory) = disk_and_memory(s);
+        run("mkfs.btrfs", &["-qf", "-d", "raid0", &disk, &memory]);
+        Some(s.mount("btrfs", "rw", &disk))
     }),
     ("ext4, nobarrier", true, "ignored", |s| {
         Some(s.on_loop("ext4", "nobarrier"))
@@ -277,7 +292,22 @@ const LIARS: [(&str, bool, &str, Make); 20] = [
             Some(s.formatted(&device, "ext4", "rw"))
         },
     ),
-    ("FUSE", true, "ignored", |s| Some(s.fuse(false))),
+    ("FUSE", false, "ignored", |s| Some(s.fuse(|_, _| false))),
+    ("FUSE that ignores fsync", true, "ignored", |s| {
+        Some(s.fuse(|_, is_of_data| is_of_data))
+    }),
+    ("FUSE that ignores fdatasync", false, "ignored", |s| {
+        Some(s.fuse(|_, is_of_data| !is_of_data))
+    }),
+    ("FUSE that ignores one of two", false, "ignored", |s| {
+        Some(s.fuse(|number, _| number % 2 > 0))
+    }),
+    ("FUSE that ignores one of three", false, "ignored", |s| {
+        Some(s.fuse(|number, _| number % 3 > 0))
+    }),
+    ("FUSE that ignores one of ten", true, "ignored", |s| {
+        Some(s.fuse(|number, _| number % 10 > 0))
+    }),
     (
         "xfs on a loop device on ext4 with barrier=0",
         false,
@@ -299,6 +329,16 @@ fn loop_on_tmpfs(storage: &mut Storage, kind: &str) -> Option<PathBuf> {
     let tmpfs = storage.tmpfs();
     let device = storage.loop_in(&tmpfs, "off");
     Some(storage.formatted(&device, kind, "rw"))
+}
+
+/// A loop device on the tests' disk, and one in memory.
+fn disk_and_memory(storage: &mut Storage) -> (String, String) {
+    let directory = storage.directory.path().to_owned();
+    let tmpfs = storage.tmpfs();
+    (
+        storage.loop_in(&directory, "on"),
+        storage.loop_in(&tmpfs, "off"),
+    )
 }
 
 fn write_through(storage: &mut Storage, kind: &str) -> Option<PathBuf> {
@@ -362,7 +402,7 @@ const HONEST_OTHERS: [(&str, Make); 5] = [
         let place = s.place();
         Some(s.overlay(&place, ""))
     }),
-    ("FUSE that passes flushes on", |s| Some(s.fuse(true))),
+    ("FUSE that passes flushes on", |s| Some(s.fuse(|_, _| true))),
 ];
 
 /// Whether the disk that the tests lie on tells what reaches it.
@@ -410,7 +450,7 @@ fn others_do_not_hide_storage_that_ignores_flushes() {
     }
     let mut storage = Storage::new();
     let busy = File::create(storage.directory.path().join("busy")).unwrap();
-    let directory = storage.fuse(false);
+    let directory = storage.fuse(|_, _| false);
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {

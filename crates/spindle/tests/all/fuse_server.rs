@@ -16,6 +16,9 @@ const MESSAGE_BYTES: usize = 256 << 10;
 const ROOT: u64 = 1;
 const FILE: u64 = 2;
 
+/// Whether a flush is carried out: its number, from 1, and whether it is `fdatasync` and not `fsync`.
+pub(crate) type PassesOn = fn(u64, bool) -> bool;
+
 /// A mounted server; it goes with this.
 pub(crate) struct FuseServer {
     mount_point: PathBuf,
@@ -24,7 +27,7 @@ pub(crate) struct FuseServer {
 
 impl FuseServer {
     /// Mounts it at a directory; its file lies in `beneath`. Needs root.
-    pub(crate) fn mount(mount_point: &Path, beneath: &Path, passes_flushes_on: bool) -> FuseServer {
+    pub(crate) fn mount(mount_point: &Path, beneath: &Path, passes_on: PassesOn) -> FuseServer {
         let device = OpenOptions::new()
             .read(true)
             .write(true)
@@ -51,7 +54,7 @@ impl FuseServer {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create_new(true);
         let kept = options.open(beneath.join("kept")).unwrap();
-        let serves = std::thread::spawn(move || serve(device, &kept, passes_flushes_on));
+        let serves = std::thread::spawn(move || serve(device, &kept, passes_on));
         FuseServer {
             mount_point: mount_point.to_owned(),
             serves: Some(serves),
@@ -72,12 +75,17 @@ impl Drop for FuseServer {
 }
 
 /// Answers until the file system is unmounted.
-fn serve(mut device: File, kept: &File, passes_flushes_on: bool) {
+fn serve(mut device: File, kept: &File, passes_on: PassesOn) {
     let mut message = vec![0; MESSAGE_BYTES];
+    let mut flushes = 0;
+    let mut is_passed_on = |is_of_data: bool| {
+        flushes += 1;
+        passes_on(flushes, is_of_data)
+    };
     loop {
         match device.read(&mut message) {
             Ok(length) => {
-                if let Some(answer) = answer(&message[..length], kept, passes_flushes_on) {
+                if let Some(answer) = answer(&message[..length], kept, &mut is_passed_on) {
                     let _ = device.write_all(&answer);
                 }
             }
@@ -90,7 +98,11 @@ fn serve(mut device: File, kept: &File, passes_flushes_on: bool) {
 }
 
 /// What is sent back; `None` for messages that want no answer.
-fn answer(message: &[u8], kept: &File, passes_flushes_on: bool) -> Option<Vec<u8>> {
+fn answer(
+    message: &[u8],
+    kept: &File,
+    is_passed_on: &mut dyn FnMut(bool) -> bool,
+) -> Option<Vec<u8>> {
     let u32_at = |at: usize| u32::from_ne_bytes(message[at..at + 4].try_into().unwrap());
     let u64_at = |at: usize| u64::from_ne_bytes(message[at..at + 8].try_into().unwrap());
     let (operation, unique, node) = (u32_at(4), u64_at(8), u64_at(16));
@@ -124,7 +136,7 @@ fn answer(message: &[u8], kept: &File, passes_flushes_on: bool) -> Option<Vec<u8
         17 => Ok(space()), // STATFS
         20 => {
             // FSYNC
-            if passes_flushes_on {
+            if is_passed_on(u32_at(48) & 1 != 0) {
                 kept.sync_data().unwrap();
             }
             Ok(Vec::new())
