@@ -3,42 +3,79 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use spindle_calibrate::{Cached, Calibration};
+use spindle_calibrate::{Cached, Calibration, Extreme, PathCurve, TargetFacts, What};
+use spindle_io::real::Method;
 use spindle_run::calibrations::{KeptCalibration, default_path, keep};
 use spindle_system::SystemTree;
 use spindle_system::calibrated::{CalibratedLimits, DeviceIdentity};
 use spindle_system::machine::DataPath;
 
-/// Keeps them; `None` where there is nothing to keep: nothing was read, memory answered, or the targets lie on several
-/// devices or on none that can be known again.
-///
-/// # Errors
-/// The file cannot be written, in words.
-pub fn keep_limits(found: &Calibration) -> Option<Result<PathBuf, String>> {
-    let kept = KeptCalibration {
-        device: only_device(found)?,
-        limits: limits_of(found)?,
-    };
-    let path = default_path();
-    Some(match keep(&path, kept) {
-        Ok(()) => Ok(path),
-        Err(error) => Err(format!("{}: {error}", path.display())),
-    })
+/// What became of the limits.
+pub enum Kept {
+    /// They are in this file.
+    In(PathBuf),
+    /// They are not kept, for this reason.
+    Not(String),
+    /// No limit was looked for, or the targets lie on no single device that can be known again.
+    Nothing,
 }
 
-fn limits_of(found: &Calibration) -> Option<CalibratedLimits> {
-    if found.cache.cached == Cached::Yes {
-        return None;
+/// Keeps them, unless they would mislead a later run: those of a search that found no limit.
+pub fn keep_limits(found: &Calibration) -> Kept {
+    let Some(most) = &found.maximum_iops else {
+        return Kept::Nothing;
+    };
+    if let Some(reason) = why_not(found, most.method) {
+        return Kept::Not(reason.to_owned());
     }
+    let Some(device) = only_device(found) else {
+        return Kept::Nothing;
+    };
+    if let Some(turned) = found.targets.iter().find(|target| !is_still_there(target)) {
+        let path = &turned.path;
+        return Kept::Not(format!(
+            "{path} no longer leads to the device that was measured"
+        ));
+    }
+    let limits = limits_of(found, most);
+    let path = default_path();
+    match keep(&path, KeptCalibration { device, limits }) {
+        Ok(()) => Kept::In(path),
+        Err(error) => Kept::Not(format!("{}: {error}", path.display())),
+    }
+}
+
+/// Why what a calibration found is no limit of the device. The most requests were found by `method`.
+fn why_not(found: &Calibration, method: Method) -> Option<&'static str> {
+    let is_of_most = |curve: &&PathCurve| curve.what == What::SmallRandom && curve.method == method;
+    let mut curves = found.curves.iter().filter(is_of_most);
+    if found.cache.cached == Cached::Yes {
+        Some("a cache answered, and not the device")
+    } else if found.matrix.is_some() {
+        Some("a run type measures the points that it names, and looks for no limit")
+    } else if curves.any(|curve| curve.note.is_some()) {
+        Some("the time ended before the limit was found: give more with --time")
+    } else {
+        None
+    }
+}
+
+/// Whether a target's path leads to the device that was measured.
+fn is_still_there(target: &TargetFacts) -> bool {
+    let place = DataPath::capture(&SystemTree::default(), target.path.as_ref());
+    place.device.map(|device| device.name) == target.device
+}
+
+fn limits_of(found: &Calibration, most: &Extreme) -> CalibratedLimits {
     let most_bytes = found.maximum_mb_per_s.as_ref();
     let least = found.minimum_latency.as_ref();
-    Some(CalibratedLimits {
+    CalibratedLimits {
         at: Timestamp::now(),
-        iops: found.maximum_iops.as_ref()?.point.iops,
+        iops: most.point.iops,
         mb_per_s: most_bytes.map(|extreme| extreme.point.mb_per_s),
         latency_us: least.map(|extreme| extreme.point.mean_us),
         write_percent: found.write_percent,
-    })
+    }
 }
 
 /// The device of all targets.

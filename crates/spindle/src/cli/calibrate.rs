@@ -20,7 +20,7 @@ use spindle_text::quantity::{parse_duration_ms, parse_size};
 use spindle_text::word::Word;
 
 use crate::calibration_sheet::sheet_of;
-use crate::kept_limits::keep_limits;
+use crate::kept_limits::{Kept, keep_limits};
 
 use super::calibrate_layouts::{LayoutsCalibrated, calibrate_layouts};
 use super::number::number;
@@ -348,12 +348,12 @@ fn carry_out_on_targets(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
     let mut found = measured.inspect_err(|_| out.iter().for_each(Directory::remove_if_made))?;
     found.against = against.map(|fio| FioComparison::of(&found, &fio));
     match keep_limits(&found) {
-        None => {}
-        Some(Ok(path)) => tell(&format!(
+        Kept::Nothing => {}
+        Kept::In(path) => tell(&format!(
             "the limits are kept for later runs on this device, in {}",
             path.display()
         )),
-        Some(Err(why)) => say::note(&format!("the limits are not kept for later runs: {why}")),
+        Kept::Not(why) => say::note(&format!("the limits are not kept for later runs: {why}")),
     }
     Ok(report(&found, out, is_json))
 }
