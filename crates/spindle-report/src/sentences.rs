@@ -135,12 +135,18 @@ other case by these intervals.";
 
 /// Whether every case had the same memory.
 pub(super) fn memory_terms(result: &RunResult) -> String {
-    match result.memory_budget_bytes {
-        Some(bytes) => format!(
+    match (result.memory_budget_bytes, result.beyond_budget_bytes()) {
+        (Some(bytes), None) => format!(
             "Buffer cache and page cache together were held to {} in every case.",
             size(bytes)
         ),
-        None => "Memory had no budget: the page cache of buffered layouts could use all free memory. Checks says what share of the reads it answered."
+        (Some(bytes), Some(held)) => format!(
+            "Buffer cache and page cache together were to be held to {} in every case, but up to {} of the datafiles were \
+             in the page cache.",
+            size(bytes),
+            size(held)
+        ),
+        (None, _) => "Memory had no budget: the page cache of buffered layouts could use all free memory. Checks says what share of the reads it answered."
             .to_owned(),
     }
 }

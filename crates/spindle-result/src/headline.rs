@@ -35,7 +35,7 @@ pub(super) fn headline(result: &RunResult) -> String {
                 told = told.with(SMALL_LEAD);
             }
             let is_cached = |ranking: &&Ranking| is_mostly_cached(result, ranking);
-            if result.memory_budget_bytes.is_none() && answer.iter().any(is_cached) {
+            if !result.was_memory_held() && answer.iter().any(is_cached) {
                 told = told.with(&format!("; {COMPARES_CACHES}"));
             }
             format!(
@@ -544,6 +544,13 @@ mod tests {
         );
         record.memory_budget_bytes = Some(1 << 30);
         assert!(!headline_of(&record).contains("caches"));
+        for trial in &mut record.cases[0].trials {
+            trial.audit.page_cache_bytes_at_end = Some(2 << 30);
+        }
+        assert!(
+            headline_of(&record).contains("caches"),
+            "a budget that did not hold"
+        );
         record.memory_budget_bytes = None;
         for trial in &mut record.cases[0].trials {
             trial.audit.page_cache_share = Some(0.5);

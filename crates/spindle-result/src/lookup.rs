@@ -3,6 +3,20 @@
 use super::{Case, CaseId, Comparison, Load, NoiseFloor, Pair, Ranking, RunResult};
 
 impl RunResult {
+    /// The most that the page cache held of the datafiles when a trial ended, bytes, where that alone is more than the
+    /// budget of memory. A server's sessions are allowed more than they take, and the rest becomes page cache.
+    pub fn beyond_budget_bytes(&self) -> Option<u64> {
+        let budget_bytes = self.memory_budget_bytes?;
+        let trials = self.cases.iter().flat_map(|case| &case.trials);
+        let held_bytes = trials.filter_map(|trial| trial.audit.page_cache_bytes_at_end);
+        held_bytes.max().filter(|bytes| *bytes > budget_bytes)
+    }
+
+    /// Whether every case had to do with the same memory.
+    pub fn was_memory_held(&self) -> bool {
+        self.memory_budget_bytes.is_some() && self.beyond_budget_bytes().is_none()
+    }
+
     /// The case of this name.
     pub fn case(&self, id: &CaseId) -> Option<&Case> {
         self.cases.iter().find(|case| case.id == *id)

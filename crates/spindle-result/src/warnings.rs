@@ -50,13 +50,12 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
     texts.extend(disturbance::warnings(result));
     texts.extend(cold_start::warning(result, record));
     texts.extend(not_settled(result));
+    texts.extend(beyond_budget(result));
+    if !result.was_memory_held() {
+        let cases = result.cases.iter();
+        texts.extend(cases.filter_map(|case| mostly_cached(result, case)));
+    }
     if result.memory_budget_bytes.is_none() {
-        texts.extend(
-            result
-                .cases
-                .iter()
-                .filter_map(|case| mostly_cached(result, case)),
-        );
         texts.extend(partly_cached(result));
     }
     texts.extend(
@@ -272,11 +271,27 @@ fn mostly_cached(result: &RunResult, case: &Case) -> Option<String> {
     let share = case
         .page_cache_share()
         .filter(|&share| share > MOSTLY_CACHED_SHARE)?;
+    let remedy = match result.memory_budget_bytes {
+        None => {
+            "Make the database larger than memory, or run as root to hold every case to one memory budget"
+        }
+        Some(_) => "Make database.size several times what the page cache held",
+    };
     Some(format!(
-        "{}: {:.0} % of the bytes it read came from the page cache. Make the database larger than memory, or run as root \
-         to hold every case to one memory budget.",
+        "{}: {:.0} % of the bytes it read came from the page cache. {remedy}.",
         case_label(result, case),
         100.0 * share
+    ))
+}
+
+/// A budget of memory that did not hold the page cache.
+fn beyond_budget(result: &RunResult) -> Option<String> {
+    let held_bytes = result.beyond_budget_bytes()?;
+    Some(format!(
+        "The memory budget of {} did not hold: up to {} of the datafiles were in the page cache. What a server's sessions \
+         do not take of the memory that they are allowed becomes page cache.",
+        size(result.memory_budget_bytes?),
+        size(held_bytes)
     ))
 }
 
@@ -521,6 +536,20 @@ mod tests {
             record.memory_budget_bytes = Some(1 << 30);
         });
         assert_eq!(held, Vec::<String>::new());
+        let beyond = warnings_after(|record| {
+            cached(record);
+            record.memory_budget_bytes = Some(32 << 20);
+            record.cases[0].trials[1].audit.page_cache_bytes_at_end = Some(125 << 20);
+        });
+        assert_eq!(
+            beyond,
+            [
+                "The memory budget of 32 MiB did not hold: up to 125 MiB of the datafiles were in the page cache. What a \
+                 server's sessions do not take of the memory that they are allowed becomes page cache.",
+                "a: 87 % of the bytes it read came from the page cache. Make database.size several times what the page \
+                 cache held.",
+            ]
+        );
     }
 
     #[test]
