@@ -503,6 +503,9 @@ fn known() -> Known {
     }
 }
 
+/// How the name of a section of one kind of workload begins.
+const OF_KIND: &str = "[workload] with kind = ";
+
 /// The sections of the file and the keys they understand.
 fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
     let mut database = None;
@@ -515,7 +518,7 @@ fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
     let database = database.expect("every database setting has a default");
     sections.push(("[plan]".to_owned(), keys_asked_by(Plan::read)));
     for (kind, keys) in workload::keys_by_kind() {
-        sections.push((format!("[workload] with kind = \"{kind}\""), keys));
+        sections.push((format!("{OF_KIND}\"{kind}\""), keys));
     }
     sections.push((
         "[workload]".to_owned(),
@@ -548,10 +551,20 @@ fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
     sections
 }
 
-/// The section that a key belongs to, for a person who wrote it in another.
+/// The section that a key belongs to, for a person who wrote it in another; of workloads, each kind that has it.
 fn home_of(key: &str) -> Option<String> {
-    keys_by_section()
-        .into_iter()
-        .find(|(_, keys)| keys.contains(&key))
-        .map(|(section, _)| section)
+    let sections = keys_by_section().into_iter();
+    let homes = sections.filter(|(_, keys)| keys.contains(&key));
+    let homes: Vec<String> = homes.map(|(section, _)| section).collect();
+    let first = homes.first()?;
+    let kinds: Vec<&str> = homes
+        .iter()
+        .filter_map(|home| home.strip_prefix(OF_KIND))
+        .collect();
+    Some(match kinds.as_slice() {
+        [before @ .., last] if !before.is_empty() && first.starts_with(OF_KIND) => {
+            format!("{OF_KIND}{} or {last}", before.join(", "))
+        }
+        _ => first.clone(),
+    })
 }
