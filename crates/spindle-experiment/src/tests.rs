@@ -796,6 +796,5 @@ fn what_means_nothing_to_queries_is_refused() {
 
 #[test]
 fn a_key_of_several_workloads_is_told_with_all_of_them() {
-    let told = home_of("scale").unwrap();
-    assert_eq!(told, "[workload] with kind = \"tpch\" or \"tpcb\"");
+    assert!(home_of("scale").unwrap().ends_with("\"tpch\" or \"tpcb\""));
 }
