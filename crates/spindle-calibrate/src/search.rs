@@ -66,7 +66,8 @@ fn asynchronous() -> Method {
     }
 }
 
-/// Measures depths 1, 2, 4 and so on to `depth_max`. `measure` answers `None` when there is no time left.
+/// Measures depths 1, 2, 4 and so on to `depth_max`, and again one that did less than those before. `measure` answers
+/// `None` when there is no time left.
 pub(crate) fn knee(
     depth_max: u32,
     max_latency_us: f64,
@@ -76,9 +77,16 @@ pub(crate) fn knee(
     let mut depth = 1;
     while depth <= depth_max {
         let best = points.iter().map(|point| point.iops).fold(0.0, f64::max);
-        let Some(point) = measure(depth)? else {
+        let Some(mut point) = measure(depth)? else {
             return Ok((points, End::Time));
         };
+        // Less than before is more often another program's doing than the device's: it is looked at once more.
+        if point.iops < best
+            && let Some(again) = measure(depth)?
+            && again.iops > point.iops
+        {
+            point = again;
+        }
         let (iops, is_late) = (point.iops, point.mean_us > max_latency_us);
         points.push(point);
         if is_late {
@@ -131,6 +139,22 @@ mod tests {
     #[test]
     fn the_depth_is_doubled_up_to_the_knee() {
         assert_eq!(search(1e9), (vec![1, 2, 4, 8], End::Knee));
+    }
+
+    #[test]
+    fn a_point_that_others_disturbed_is_no_knee() {
+        let mut looks = 0;
+        let (points, end) = knee(256, 1e9, |depth| {
+            looks += 1;
+            let mut point = device(depth);
+            if looks == 2 {
+                point.iops /= 10.0;
+            }
+            Ok(Some(point))
+        })
+        .unwrap();
+        assert_eq!((points.len(), looks, end), (4, 5, End::Knee));
+        assert_eq!(points[1].iops, 20_000.0);
     }
 
     #[test]

@@ -49,6 +49,8 @@ const HELD_SAMPLES: u32 = 60;
 /// The part of the time in which a burst is written, and its most.
 const BURST_PART: f64 = 0.04;
 const BURST_MAX: Duration = Duration::from_secs(60);
+/// Two looks at a point that differ by more than this part are followed by a third.
+const LOOKS_APART: f64 = 0.1;
 /// This many of the best points are measured again at most.
 const CONTENDERS: usize = 3;
 /// Parts of the time after which no more small and no more large requests are begun.
@@ -451,7 +453,16 @@ impl<'a> Work<'a> {
                 method,
                 depth,
             };
-            let point = self.measure(load, SAMPLES_AGAIN)?;
+            let mut looked = self.measure(load, SAMPLES_AGAIN)?;
+            // Where two looks are far apart, something else had a part in one of them.
+            let is_far = (looked.iops / point.iops - 1.0).abs() > LOOKS_APART;
+            if is_far && is_better(point, &looked) && !self.is_past(AGAIN_UNTIL) {
+                let third = self.measure(load, SAMPLES_AGAIN)?;
+                if is_better(&third, &looked) {
+                    looked = third;
+                }
+            }
+            let point = looked;
             if again
                 .as_ref()
                 .is_none_or(|extreme| is_better(&point, &extreme.point))
