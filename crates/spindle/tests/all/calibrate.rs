@@ -413,7 +413,7 @@ const WRONG: [(&[&str], &str); 49] = [
     (&["good", "link"], "it is the same as good"),
     (&["good", "other name"], "it is the same as good"),
     (&[".", "./"], "it is the same as ."),
-    (&["/proc"], "are free"),
+    (&["/proc"], "which holds no files"),
     (&["good", "--time", "5s"], "10s to 24h"),
     (&["good", "--time", "2"], "10s to 24h"),
     (
