@@ -62,12 +62,19 @@ impl Promise {
         reasons.filter(|reason| reason.keeps != Keeps::EveryCommit)
     }
 
+    /// Whether something beneath does not tell what it keeps, beside what makes the promise weak.
+    fn has_unknown(&self) -> bool {
+        let mut reasons = self.reasons.iter();
+        reasons.any(|reason| reason.keeps == Keeps::Unknown)
+    }
+
     /// To follow the name of a case: `may lose the last 0.6 s of commits`.
     pub fn clause(&self) -> String {
         match (self.keeps, self.back_ms) {
             (Keeps::EveryCommit, _) => "keeps every commit".to_owned(),
             (Keeps::AllButTheLast, Some(ms)) => {
-                format!("may lose the last {} of commits", seconds(ms))
+                let more = if self.has_unknown() { ", or more" } else { "" };
+                format!("may lose the last {} of commits{more}", seconds(ms))
             }
             (Keeps::AllButTheLast, None) => "may lose the last commits".to_owned(),
             (Keeps::MayBeDamaged, _) => "may be damaged by a power cut".to_owned(),
@@ -85,7 +92,10 @@ impl fmt::Display for Promise {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.keeps, self.back_ms) {
             (Keeps::EveryCommit, _) => formatter.pad("all commits"),
-            (Keeps::AllButTheLast, Some(ms)) => formatter.pad(&format!("all but {}", seconds(ms))),
+            (Keeps::AllButTheLast, Some(ms)) => {
+                let mark = if self.has_unknown() { "?" } else { "" };
+                formatter.pad(&format!("all but {}{mark}", seconds(ms)))
+            }
             (Keeps::AllButTheLast, None) => formatter.pad("all but the last"),
             (Keeps::MayBeDamaged, _) => formatter.pad("may be damaged"),
             (Keeps::Nothing, _) => formatter.pad("nothing"),
@@ -154,5 +164,17 @@ mod tests {
             last(Some(600)).clause(),
             "may lose the last 0.6 s of commits"
         );
+        let unknown = PromiseReason {
+            what: "ext4 without a journal".to_owned(),
+            keeps: Keeps::Unknown,
+            effect: String::new(),
+            source: String::new(),
+        };
+        let on_unknown = Promise {
+            reasons: vec![unknown],
+            ..last(Some(600))
+        };
+        assert_eq!(on_unknown.to_string(), "all but 0.6 s?");
+        assert!(on_unknown.clause().ends_with("of commits, or more"));
     }
 }
