@@ -67,7 +67,9 @@ impl Target {
         };
         let identity = match kind {
             Kind::Directory => {
-                let refused = |why| CalibrateError::Refused(format!("{why}; name another one"));
+                let refused = |why| {
+                    CalibrateError::Refused(format!("{why}; name a directory that takes files"))
+                };
                 why_no_file(path).map_or(Ok(None), |why| Err(refused(why)))?
             }
             Kind::File | Kind::Device => Some(readable(path, kind)?),

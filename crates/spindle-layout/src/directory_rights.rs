@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use spindle_text::remedy::with_remedy;
+
 use rustix::fs::{Access, AtFlags, CWD, FsWord, StatVfsMountFlags, accessat, statfs, statvfs};
 
 /// File systems of the kernel that hold no files of others, by their magic numbers (`linux/magic.h`).
@@ -23,7 +25,7 @@ const OF_THE_KERNEL: [(FsWord, &str); 10] = [
 pub fn why_no_file(directory: &Path) -> Option<String> {
     match looked_at(directory) {
         Ok(reason) => reason,
-        Err(error) => Some(format!("{}: {error}", directory.display())),
+        Err(error) => Some(format!("{}: {}", directory.display(), with_remedy(&error))),
     }
 }
 
@@ -47,7 +49,10 @@ fn looked_at(directory: &Path) -> io::Result<Option<String>> {
     let rights = Access::WRITE_OK | Access::EXEC_OK;
     match accessat(CWD, directory, rights, AtFlags::EACCESS) {
         Ok(()) => Ok(None),
-        Err(error) => Ok(Some(format!("{shown} may not be written to: {error}"))),
+        Err(error) => {
+            let why = with_remedy(&error.into());
+            Ok(Some(format!("{shown} may not be written to: {why}")))
+        }
     }
 }
 
