@@ -220,7 +220,9 @@ fn a_failure_is_told_by_its_code_where_standard_error_is_full() {
 fn a_closed_terminal_ends_a_run_as_a_signal_to_end_does() {
     for signal in [Signal::HUP, Signal::TERM] {
         let place = Place::new(&long_trial());
-        let child = place.begun("exec \"$0\" run e.toml --out out");
+        // Whoever runs the tests below nohup ignores the signal, and so do all children.
+        let line = "exec env --default-signal=HUP \"$0\" run e.toml --out out";
+        let child = place.begun(line);
         send(&child, signal);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(130), "{output:?}");
