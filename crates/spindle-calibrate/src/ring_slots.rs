@@ -1,4 +1,4 @@
-//! One thread that keeps a number of requests under way in a ring of its own, as `slots` does on any device, at a
+//! One thread that keeps a number of requests under way in its own ring, as `slots` does on any device, at a
 //! fraction of the cost for each.
 
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) fn keep(
     let files: Vec<&FileDevice> = unit.files().iter().collect();
     let buffer = |_| {
         let frame = arena.allocate().expect("a frame for each place");
-        let mut hold = frame.try_write_hold().expect("nobody else has it");
+        let mut hold = frame.try_write_hold().expect("a new frame is free");
         // What is written before anything was read does not compress.
         seeded_rng(fresh_seed(), lane as u64).fill_bytes(&mut hold);
         hold

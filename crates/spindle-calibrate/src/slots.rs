@@ -43,7 +43,7 @@ pub(crate) type Draw<'a> = Box<dyn FnMut() -> NextRequest + Send + 'a>;
 pub(crate) enum Way<'a> {
     /// A device takes them as it does the database's.
     Device(&'a dyn BlockDevice),
-    /// Each thread has a ring of its own on the files of a unit, and whether its buffers are registered.
+    /// Each thread has its own ring on the files of a unit; and whether its buffers are registered.
     Rings(&'a Unit, bool),
 }
 

@@ -140,16 +140,7 @@ impl std::fmt::Display for Range {
 /// Load levels at which the device was at its limit in every case: on one device the cases could hardly differ, and on
 /// several these are what differs.
 fn device_decides(result: &RunResult) -> Option<String> {
-    let groups: Vec<Vec<&Case>> = result
-        .groups()
-        .into_iter()
-        .map(|group| {
-            group
-                .into_iter()
-                .filter(|case| case.is_compared())
-                .collect()
-        })
-        .collect();
+    let groups = result.compared_groups();
     let at_limit = groups.iter().filter(|group| {
         let mut cases = group.iter();
         group.len() > 1 && cases.all(|case| is_device_saturated(result, case))
@@ -182,7 +173,7 @@ fn device_decides(result: &RunResult) -> Option<String> {
 /// Whether cases of a load level lie on different devices, and are not alike all the same.
 fn do_devices_differ(result: &RunResult, group: &[&Case]) -> bool {
     let devices = group.iter().map(|case| devices_of(result, case));
-    // Where one is not known, nobody knows.
+    // With one unknown, the answer is.
     let Some(devices) = devices.collect::<Option<Vec<_>>>() else {
         return false;
     };

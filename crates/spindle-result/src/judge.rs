@@ -35,16 +35,7 @@ pub(super) fn judge(result: &RunResult, record: &RunRecord) -> Result<Vec<Judgem
         .noise_check
         .and_then(|(layout, again)| Some((name(layout)?, name(again)?)));
     let is_again = |case: &Case| noise_check.is_some_and(|(_, again)| case.id.layout == again);
-    let groups: Vec<Vec<&Case>> = result
-        .groups()
-        .into_iter()
-        .map(|group| {
-            group
-                .into_iter()
-                .filter(|case| case.is_compared())
-                .collect()
-        })
-        .collect();
+    let groups = result.compared_groups();
     let competing = |group: &&Vec<&Case>| group.iter().filter(|case| !is_again(case)).count() > 1;
     let tables = groups.iter().filter(competing).count().max(1) as u32;
     let mut judgements = Vec::new();

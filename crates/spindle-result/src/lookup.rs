@@ -60,4 +60,13 @@ impl RunResult {
         let groups = levels.into_iter();
         groups.map(|load| self.cases_at(load).collect()).collect()
     }
+
+    /// The same, of the cases that take part in verdicts; a group may be empty.
+    pub fn compared_groups(&self) -> Vec<Vec<&Case>> {
+        let mut groups = self.groups();
+        for group in &mut groups {
+            group.retain(|case| case.is_compared());
+        }
+        groups
+    }
 }

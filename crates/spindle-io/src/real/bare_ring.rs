@@ -20,7 +20,7 @@ use crate::real::file::core::Core;
 use crate::real::file::transfer;
 use crate::real::file_device::FileDevice;
 
-/// Requests on some files, each from or to a buffer of its own. What they do is not in the counts of the files.
+/// Requests on some files, each with its own buffer. What they do is not in the counts of the files.
 pub struct BareRing {
     uring: IoUring,
     files: Vec<Arc<Core>>,
@@ -263,7 +263,7 @@ impl Drop for BareRing {
         let mut ended = Vec::new();
         while self.under_way > 0 {
             self.hand_over();
-            // What fails now has nobody to tell.
+            // No one is left to tell of a failure.
             let _ = self.reap(&mut ended);
         }
         // The kernel closes a ring some time later; files and locked memory are to be free now. There may be no table.

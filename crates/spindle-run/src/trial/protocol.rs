@@ -1,6 +1,6 @@
 //! What the run and the process of a trial say to each other: lines of JSON. The run sends one [`Order`] and then, when
 //! the worker is [`Report::Opened`], the [`Word`] that measuring may begin; where it is measured by turns, one for each
-//! of them. A worker whose standard input ends has
+//! of them; and one that the check may begin, when all is measured. A worker whose standard input ends has
 //! lost its run, and exits.
 
 use std::collections::BTreeSet;

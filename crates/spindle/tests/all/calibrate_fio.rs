@@ -87,7 +87,7 @@ fn fio_takes_every_job_file() {
     assert_eq!(fs::read_dir(at).unwrap().count(), 4);
 }
 
-/// A job file is no way to write to what nobody named, or to fill a disk.
+/// A job file must not write to a file that no one named, nor fill a disk.
 #[test]
 fn a_job_file_says_the_name_of_its_target_or_there_is_none() {
     let directory = own_directory();

@@ -220,7 +220,7 @@ fn a_failure_is_told_by_its_code_where_standard_error_is_full() {
 fn a_closed_terminal_ends_a_run_as_a_signal_to_end_does() {
     for signal in [Signal::HUP, Signal::TERM] {
         let place = Place::new(&long_trial());
-        // Whoever runs the tests below nohup ignores the signal, and so do all children.
+        // Under nohup the tests, and so their children, ignore the signal.
         let line = "exec env --default-signal=HUP \"$0\" run e.toml --out out";
         let child = place.begun(line);
         send(&child, signal);
