@@ -265,7 +265,9 @@ fn fastest(result: &RunResult, levels: &[&Ranking], load: &str) -> Answer {
             let (next, slowest) = (times(next), times(slowest));
             match are_tied_for_second(levels) {
                 true => {
-                    format!("{best} is fastest: {next} to {slowest}, all tied for second, {load}")
+                    let others = comparisons_of(result, levels[0]).len();
+                    let all = if others == 2 { "both" } else { "all" };
+                    format!("{best} is fastest: {next} to {slowest}, {all} tied for second, {load}")
                 }
                 false => {
                     format!("{best} is fastest: {next}, {first}, and {slowest}, {last}, {load}")
@@ -440,7 +442,7 @@ mod tests {
         ]);
         assert_eq!(
             headline_of(&record),
-            "b is fastest: 1.98 x c (1.85-2.12) to 1.98 x a (1.87-2.10), all tied for second, at 8 clients."
+            "b is fastest: 1.98 x c (1.85-2.12) to 1.98 x a (1.87-2.10), both tied for second, at 8 clients."
         );
     }
 
