@@ -20,6 +20,9 @@ use crate::real::file::core::Core;
 use crate::real::file::transfer;
 use crate::real::file_device::FileDevice;
 
+/// Fewer requests at once cost more calls than the device gains.
+const BUNCH_LEAST: usize = 8;
+
 /// Requests on some files, each with its own buffer. What they do is not in the counts of the files.
 pub struct BareRing {
     uring: IoUring,
@@ -32,6 +35,8 @@ pub struct BareRing {
     /// Numbers of buffers whose requests are to be handed over.
     queued: Vec<u32>,
     under_way: usize,
+    /// Requests that go to the system at once while others are under way.
+    bunch: usize,
     read: Operation,
     write: Operation,
 }
@@ -93,6 +98,7 @@ impl BareRing {
             has_table,
             has_fixed,
             queued: Vec::with_capacity(buffers.len()),
+            bunch: (buffers.len() / 4).max(BUNCH_LEAST),
             buffers: buffers.into_iter().map(idle).collect(),
             under_way: 0,
             read: Operation::Read(Vec::new()),
@@ -119,7 +125,7 @@ impl BareRing {
         &mut buffer.hold
     }
 
-    /// Begins a request, which goes to the system with the next [`BareRing::wait`].
+    /// Begins a request, which goes to the system with the next [`BareRing::wait`], or sooner.
     ///
     /// # Errors
     /// It reaches past the end of the file.
@@ -138,6 +144,10 @@ impl BareRing {
         (buffer.asked, buffer.done, buffer.is_under_way) = (asked, 0, true);
         self.queued.push(number);
         self.under_way += 1;
+        // Else all would end together, begin together, and leave the device idle in between.
+        if self.queued.len() >= self.bunch && self.under_way > self.queued.len() {
+            self.hand_over(0);
+        }
         Ok(())
     }
 
@@ -149,14 +159,14 @@ impl BareRing {
     pub fn wait(&mut self, ended: &mut Vec<u32>) -> Result<(), IoError> {
         ended.clear();
         while ended.is_empty() && self.under_way > 0 {
-            self.hand_over();
+            self.hand_over(1);
             self.reap(ended)?;
         }
         Ok(())
     }
 
-    /// Hands over what has begun, and waits for the end of a request.
-    fn hand_over(&mut self) {
+    /// Hands over what has begun, and waits for the end of so many requests.
+    fn hand_over(&mut self, ends: usize) {
         let mut submission = self.uring.submission();
         for number in self.queued.drain(..) {
             let entry = entry_of(
@@ -169,7 +179,7 @@ impl BareRing {
             unsafe { submission.push(&entry) }.expect("there is an entry for each buffer");
         }
         drop(submission);
-        let answer = self.uring.submit_and_wait(1);
+        let answer = self.uring.submit_and_wait(ends);
         QueueCalls::count(*answer.as_ref().unwrap_or(&0));
         match answer.map_err(|error| Errno::from_io_error(&error)) {
             Ok(_) | Err(Some(Errno::INTR)) => {}
@@ -262,7 +272,7 @@ impl Drop for BareRing {
     fn drop(&mut self) {
         let mut ended = Vec::new();
         while self.under_way > 0 {
-            self.hand_over();
+            self.hand_over(1);
             // No one is left to tell of a failure.
             let _ = self.reap(&mut ended);
         }
