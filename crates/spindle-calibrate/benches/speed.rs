@@ -1,9 +1,9 @@
 //! Are the points of `spindle calibrate` measured at no more cost than by fio? Ours and fio in turn, five pairs (twenty
-//! on a real file), medians of their ratios, on one processor: `cargo bench -p spindle-calibrate` pins itself to the
-//! first that it may use. A file of unwritten extents answers reads without a device: the software's limit. `--check`
-//! ends with 1 when a goal is missed, `--quick` takes moments. Takes 1 GiB in the target directory while it runs. fio's
-//! own `t/io_uring` is in no package: it is compared where the variable `T_IO_URING` names one that was built from
-//! fio's source.
+//! of what differs most), medians of their ratios, on one processor: `cargo bench -p spindle-calibrate` pins itself to
+//! the first that it may use. A file of unwritten extents answers reads without a device: the software's limit.
+//! `--check` ends with 1 when a goal is missed, `--quick` takes moments. Takes 1 GiB in the target directory while it
+//! runs. fio's own `t/io_uring` is in no package: it is compared where the variable `T_IO_URING` names one that was
+//! built from fio's source.
 #![allow(clippy::disallowed_methods, clippy::print_stdout)] // It lives in the real world, and tells its figures.
 
 use std::fs::File;
@@ -21,8 +21,9 @@ use spindle_io::real::Method;
 const UNWRITTEN_BYTES: u64 = 512 << 20;
 const WRITTEN_BYTES: usize = 512 << 20;
 const PAIRS: usize = 5;
-/// Times as many pairs where the device decides: its rate differs by a third from one moment to the next.
-const DEVICE_PAIRS: usize = 4;
+/// Times as many pairs where they differ most: a device's rate changes by a third from one moment to the next, and
+/// `t/io_uring` tells few figures.
+const MORE_PAIRS: usize = 4;
 
 const BEST: &str = "--ioengine=io_uring --iodepth=32 --fixedbufs=1 --registerfiles=1 --iodepth_batch_submit=32 \
                     --iodepth_batch_complete_min=1 --iodepth_batch_complete_max=32";
@@ -103,7 +104,7 @@ fn main() -> ExitCode {
         &turns,
     );
     let turns = in_turn(
-        pairs * DEVICE_PAIRS,
+        pairs * MORE_PAIRS,
         || ours(deep, &written),
         || fio(BEST, &written, time),
     );
@@ -145,7 +146,7 @@ fn main() -> ExitCode {
         Some(program) => {
             let program = Path::new(&program);
             let turns = in_turn(
-                pairs,
+                pairs * MORE_PAIRS,
                 || ours(deep, &unwritten),
                 || t_io_uring(program, &unwritten, time),
             );
