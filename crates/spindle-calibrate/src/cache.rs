@@ -2,16 +2,21 @@
 //! read twice, and what lies in the page cache afterwards. None of them is always available, and what is not known is
 //! said to be unknown.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use rand_core::RngCore;
 use spindle_io::env::seeded_rng;
 use spindle_io::real::{Caching, Queue};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
+use spindle_system::disk::DiskCounters;
+use spindle_system::{Beneath, DeviceNumber, SystemTree};
 
+use crate::below::Below;
 use crate::error::CalibrateError;
 use crate::point::Bench;
 use crate::result::{CacheFinding, Cached, DeviceShare};
+use crate::target::Made;
 use crate::unit::Unit;
 
 /// Blocks that are read twice.
@@ -81,6 +86,48 @@ fn median(mut times_ns: Vec<u64>) -> u64 {
     times_ns[times_ns.len() / 2]
 }
 
+/// Bytes that devices have read since the system began, for whomever.
+pub(crate) struct ReadSoFar {
+    /// Those of the targets, each once.
+    devices_bytes: u64,
+    /// The disks at the bottom; `None` where they are the same, or not all of them are known.
+    disks_bytes: Option<u64>,
+}
+
+impl ReadSoFar {
+    /// `None` unless each device of the targets tells.
+    pub(crate) fn of(targets: &[Made]) -> Option<ReadSoFar> {
+        let tree = SystemTree::default();
+        let devices: Option<BTreeSet<DeviceNumber>> = targets.iter().map(Made::device).collect();
+        let devices = devices?;
+        let read_bytes = |devices: &BTreeSet<DeviceNumber>| {
+            let read = |number: &DeviceNumber| DiskCounters::read(&tree, *number);
+            let counters: Option<Vec<DiskCounters>> = devices.iter().map(read).collect();
+            Some(DiskCounters::total(&counters?).read_bytes)
+        };
+        let disks_of = |target: &Made| Below::of(&Beneath::of(&tree, target.target().path())).disks;
+        let disks: Option<Vec<_>> = targets.iter().map(disks_of).collect();
+        let disks: Option<BTreeSet<DeviceNumber>> =
+            disks.map(|of| of.into_iter().flatten().map(|(_, number)| number).collect());
+        Some(ReadSoFar {
+            devices_bytes: read_bytes(&devices)?,
+            disks_bytes: disks
+                .filter(|disks| *disks != devices)
+                .and_then(|disks| read_bytes(&disks)),
+        })
+    }
+
+    /// What was read since then, beside what was asked for.
+    pub(crate) fn share_since(&self, before: &ReadSoFar, asked_bytes: u64) -> DeviceShare {
+        let disks = self.disks_bytes.zip(before.disks_bytes);
+        DeviceShare {
+            asked_bytes,
+            device_bytes: self.devices_bytes.saturating_sub(before.devices_bytes),
+            disks_bytes: disks.map(|(after, before)| after.saturating_sub(before)),
+        }
+    }
+}
+
 impl CacheFinding {
     /// Nothing was read.
     pub(crate) fn without_reads() -> CacheFinding {
@@ -103,6 +150,7 @@ pub(crate) fn judge(
 ) -> CacheFinding {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let ratio = device.map(|device| device.ratio());
+    let of_disks = device.and_then(|device| device.disks_ratio());
     let is_repeated = repeat_ratio.is_some_and(|ratio| ratio >= REPEAT_RATIO_MIN);
     let resident = resident_share.filter(|share| *share >= RESIDENT_SHARE_MIN);
     let times = repeat_ratio.unwrap_or_default();
@@ -112,6 +160,14 @@ pub(crate) fn judge(
             format!(
                 "the device read {} of the bytes that were asked for; memory answered the rest",
                 percent(ratio)
+            ),
+        ),
+        (Some(_), _) if of_disks.is_some_and(|ratio| ratio < DEVICE_SHARE_MIN) => (
+            Cached::Yes,
+            format!(
+                "the disks beneath read {} of the bytes that were asked for; memory between them and the device answered \
+                 the rest",
+                percent(of_disks.unwrap_or_default())
             ),
         ),
         (None, Some(share)) => (
@@ -168,6 +224,7 @@ mod tests {
         let device = device.map(|device_bytes| DeviceShare {
             asked_bytes: 1000,
             device_bytes,
+            disks_bytes: None,
         });
         judge(device, Some(repeat), resident, Caching::Direct).cached
     }
@@ -177,6 +234,25 @@ mod tests {
         assert_eq!(found(Some(10), 1.0, None), Cached::Yes);
         assert_eq!(found(Some(1000), 1.1, Some(1.0)), Cached::NotSeen);
         assert_eq!(found(Some(1500), 1.1, None), Cached::NotSeen);
+    }
+
+    #[test]
+    fn a_device_that_read_all_may_have_read_it_from_memory() {
+        let found = |disks_bytes| {
+            let device = DeviceShare {
+                asked_bytes: 1000,
+                device_bytes: 1000,
+                disks_bytes,
+            };
+            judge(Some(device), Some(1.0), None, Caching::Direct)
+        };
+        assert_eq!(found(Some(950)).cached, Cached::NotSeen);
+        assert_eq!(found(Some(0)).cached, Cached::Yes);
+        assert_eq!(
+            found(Some(120)).because,
+            "the disks beneath read 12 % of the bytes that were asked for; memory between them and the device answered the \
+             rest"
+        );
     }
 
     #[test]

@@ -64,12 +64,7 @@ impl Bench<'_> {
         let asked = groups
             .iter()
             .map(|group| group.tally.done_reads() * group.length_bytes);
-        let share = before
-            .zip(self.counters())
-            .map(|(before, after)| DeviceShare {
-                asked_bytes: asked.sum(),
-                device_bytes: after.since(&before).read_bytes,
-            });
+        let share = self.share_since(before, asked.sum());
         let of_large = (large > 0).then(|| observed.pop()).flatten();
         let of_small = observed.pop();
         Ok((

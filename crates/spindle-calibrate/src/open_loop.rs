@@ -102,12 +102,7 @@ impl Bench<'_> {
             Ok::<_, CalibrateError>(observed)
         })?;
         self.go_on()?;
-        let share = before
-            .zip(self.counters())
-            .map(|(before, after)| DeviceShare {
-                asked_bytes: tally.done_reads() * what.length_bytes(),
-                device_bytes: after.since(&before).read_bytes,
-            });
+        let share = self.share_since(before, tally.done_reads() * what.length_bytes());
         Ok((RatePoint::of(rate_per_s, &observed), share))
     }
 }

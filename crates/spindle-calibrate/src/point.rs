@@ -12,14 +12,13 @@ use spindle_io::env::seeded_rng;
 use spindle_io::real::{Caching, FileDevice, Identified, Method};
 use spindle_stats::LatencyHistogram;
 
+use crate::cache::ReadSoFar;
 use crate::error::CalibrateError;
 use crate::observe::{Observed, Tally, Timing, observe};
 use crate::result::{DeviceShare, Point, What, WriteFigures};
 use crate::slots::{Draw, NextRequest, Way};
 use crate::target::Made;
 use crate::unit::{Shape, Unit};
-use spindle_system::SystemTree;
-use spindle_system::disk::DiskCounters;
 
 /// Requests of an asynchronous method that one thread keeps under way before there is a second.
 const DEPTH_PER_THREAD: u32 = 16;
@@ -113,12 +112,7 @@ impl Bench<'_> {
             interrupted: self.interrupted,
         };
         let observed = how.hold(unit.way(), &arena, &tally)?;
-        let device = before
-            .zip(self.counters())
-            .map(|(before, after)| DeviceShare {
-                asked_bytes: tally.done_reads() * length_bytes,
-                device_bytes: after.since(&before).read_bytes,
-            });
+        let device = self.share_since(before, tally.done_reads() * length_bytes);
         self.go_on()?;
         Ok((observed, device))
     }
@@ -154,21 +148,18 @@ impl Bench<'_> {
         Ok(Unit::new(devices, self.shape.clone()))
     }
 
-    /// The counters of all devices beneath, each once; `None` unless all are known.
-    pub(crate) fn counters(&self) -> Option<DiskCounters> {
-        let mut numbers: Vec<_> = self
-            .targets
-            .iter()
-            .map(Made::device)
-            .collect::<Option<_>>()?;
-        numbers.sort_unstable();
-        numbers.dedup();
-        let files = SystemTree::default();
-        let counters: Option<Vec<_>> = numbers
-            .into_iter()
-            .map(|number| DiskCounters::read(&files, number))
-            .collect();
-        Some(DiskCounters::total(&counters?))
+    /// What the devices beneath have read so far; `None` unless all of them tell.
+    pub(crate) fn counters(&self) -> Option<ReadSoFar> {
+        ReadSoFar::of(self.targets)
+    }
+
+    /// What they have read since then, beside what was asked for.
+    pub(crate) fn share_since(
+        &self,
+        before: Option<ReadSoFar>,
+        asked_bytes: u64,
+    ) -> Option<DeviceShare> {
+        Some(self.counters()?.share_since(&before?, asked_bytes))
     }
 }
 

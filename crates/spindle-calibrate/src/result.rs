@@ -325,19 +325,28 @@ pub enum Cached {
     Unknown,
 }
 
-/// What the counters of the devices beneath say.
+/// What counters of devices say.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DeviceShare {
     /// Bytes that were asked for.
     pub asked_bytes: u64,
-    /// Bytes that the devices read meanwhile, for whomever.
+    /// Bytes that the devices of the targets read meanwhile, for whomever.
     pub device_bytes: u64,
+    /// The same of the disks at the bottom, where those are others and known: a loop device reads a file, and a volume
+    /// lies on disks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disks_bytes: Option<u64>,
 }
 
 impl DeviceShare {
     /// Device over asked; 1 when every read reached the device and nothing else was read.
     pub fn ratio(&self) -> f64 {
         self.device_bytes as f64 / self.asked_bytes.max(1) as f64
+    }
+
+    /// The same of the disks at the bottom.
+    pub fn disks_ratio(&self) -> Option<f64> {
+        Some(self.disks_bytes? as f64 / self.asked_bytes.max(1) as f64)
     }
 }
 

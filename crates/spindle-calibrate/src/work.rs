@@ -123,6 +123,7 @@ impl<'a> Work<'a> {
             device: Some(DeviceShare {
                 asked_bytes: 0,
                 device_bytes: 0,
+                disks_bytes: None,
             }),
             notes: Vec::new(),
         }
@@ -402,6 +403,9 @@ impl<'a> Work<'a> {
         self.device = self.device.zip(share).map(|(all, share)| DeviceShare {
             asked_bytes: all.asked_bytes + share.asked_bytes,
             device_bytes: all.device_bytes + share.device_bytes,
+            disks_bytes: share
+                .disks_bytes
+                .map(|bytes| all.disks_bytes.unwrap_or(0) + bytes),
         });
     }
 

@@ -18,8 +18,8 @@ pub(super) const KIND: Kind = Kind {
     name: "log writes dominate",
     text: "A transaction waits for the log (redo, WAL) more than for anything else.",
     words: Some(words),
-    remedy: "Give the log its own device with faster synchronous writes (placement.redo of a layout, or \
-             database.redo_path).",
+    remedy: "Put the log on a device with faster synchronous writes: its own, if it shares one (placement.redo of a \
+             layout, or database.redo_path).",
     look,
 };
 

@@ -12,11 +12,18 @@ const TIMES_MIN: f64 = 5.0;
 /// The same where the experiment itself asks for a limit or a delay.
 const TIMES_MIN_EMULATED: f64 = 2.0;
 /// And so long, in microseconds: shorter ones are scheduling.
-const READ_MIN_US: f64 = 1_000.0;
+const WAIT_MIN_US: f64 = 1_000.0;
 /// A busy device has its own queue.
 const UTILISATION_MAX_PERCENT: f64 = 60.0;
 /// Share of a transaction's time.
 const SHARE_MIN: f64 = 0.20;
+/// The same of waits for writes, where a write takes several requests and a file system's journal.
+const WRITES_SHARE_MIN: f64 = 0.40;
+/// A write of the log is several requests with gaps between them, and who waits for it needs a processor again. A device
+/// that is busy for less than this part of the waits does not cause them.
+const IDLE_TIMES_MIN: f64 = 5.0;
+/// Where processors are scarce, those who write wait for them.
+const PROCESSORS_MAX_PERCENT: f64 = 80.0;
 const READS_MIN: u64 = 100;
 
 pub(super) const KIND: Kind = Kind {
@@ -24,12 +31,15 @@ pub(super) const KIND: Kind = Kind {
     text: "A limit or a delay holds the database back, not its device or its processors.",
     words: None,
     remedy: "Look for a limit on processors or I/O of this control group, those above it (cpu.max, io.max, blkio.throttle), the \
-             container or the virtual machine; keep it only if your own hardware will have it, too.",
+             container or the virtual machine, and for a setting that delays commits; keep it only if your own hardware \
+             will have it, too.",
     look,
 };
 
 fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
-    processors(facts).or_else(|| reads(facts))
+    processors(facts)
+        .or_else(|| reads(facts))
+        .or_else(|| writes(facts))
 }
 
 /// A limit on processor time was reached.
@@ -58,23 +68,58 @@ fn reads(facts: &CaseFacts<'_>) -> Option<Seen> {
     };
     let is_seen = count >= READS_MIN
         && share >= SHARE_MIN
-        && session_us >= READ_MIN_US.max(times_min * device_us)
+        && session_us >= WAIT_MIN_US.max(times_min * device_us)
         && utilisation_percent <= UTILISATION_MAX_PERCENT;
-    is_seen.then(|| {
-        let mut evidence = format!(
+    is_seen.then(|| Seen {
+        weight: share,
+        evidence: format!(
             "a single-block read takes the session {:.1} ms and the device {:.2} ms, which is busy {utilisation_percent:.0} % \
-             of the time",
+             of the time{}",
             session_us / 1e3,
-            device_us / 1e3
-        );
-        for emulated in &facts.layout.emulated {
-            evidence += &format!("; the experiment asks for it: {emulated}");
-        }
-        Seen {
-            weight: share,
-            evidence,
-        }
+            device_us / 1e3,
+            asked_for(facts)
+        ),
     })
+}
+
+/// Sessions wait most of the time for writes of the log, or for what those who write must write first, and no device is
+/// at work meanwhile.
+fn writes(facts: &CaseFacts<'_>) -> Option<Seen> {
+    let share = facts.share(|part| part.is_wait(is_write))?;
+    let waited_us = share * facts.own_us()?;
+    let utilisation_percent = facts.mean(&SystemFigure::DeviceUtilisationPercent)?;
+    let is_seen = share >= WRITES_SHARE_MIN
+        && waited_us >= WAIT_MIN_US
+        && utilisation_percent * IDLE_TIMES_MIN <= 100.0 * share
+        && facts.busy_percent()? <= PROCESSORS_MAX_PERCENT;
+    is_seen.then(|| Seen {
+        weight: share,
+        evidence: format!(
+            "a transaction waits {:.0} % of its time for writes, {:.1} ms, and the busiest device has a request for \
+             {utilisation_percent:.0} % of the time{}",
+            100.0 * share,
+            waited_us / 1e3,
+            asked_for(facts)
+        ),
+    })
+}
+
+fn is_write(event: &OracleEvent) -> bool {
+    matches!(
+        event,
+        OracleEvent::LogFileParallelWrite
+            | OracleEvent::LogFileSync
+            | OracleEvent::LogFileSwitchCheckpoint
+            | OracleEvent::FreeBufferWaits
+    )
+}
+
+/// What the experiment itself asks for, as the end of a sentence.
+fn asked_for(facts: &CaseFacts<'_>) -> String {
+    let emulated = facts.layout.emulated.iter();
+    emulated
+        .map(|emulated| format!("; the experiment asks for it: {emulated}"))
+        .collect()
 }
 
 /// Reads of single blocks: as many as there were waits, or, where those were seen in samples, reads of the database,
@@ -125,6 +170,45 @@ mod tests {
         assert!(emulated.look(&KIND).is_some());
         // Scheduling: quick in both eyes.
         assert_eq!(stage(900.0, 100.0, 12.0).look(&KIND), None);
+    }
+
+    /// Of a transaction of 10 ms, while processors are this busy.
+    fn writing(sync_percent: f64, utilisation_percent: f64, processors_percent: f64) -> Stage {
+        Stage::new()
+            .trials(|trial| {
+                let cpu = trial.cpu.as_mut().expect("the sample knows it");
+                (cpu.user, cpu.system) = (processors_percent, 0.0);
+            })
+            .parts(&[
+                ("WALSync (log file sync)", 100.0 * sync_percent),
+                ("user CPU", 100.0 * (100.0 - sync_percent)),
+            ])
+            .system(&[("device_utilisation_percent", utilisation_percent)])
+    }
+
+    #[test]
+    fn waits_for_writes_that_no_device_does_show_it() {
+        let mut stage = writing(90.0, 4.0, 10.0);
+        stage.layout.emulated = vec!["limited by Spindle (120 writes/s)".to_owned()];
+        assert_eq!(
+            stage.look(&KIND).expect("seen").evidence,
+            "a transaction waits 90 % of its time for writes, 9.0 ms, and the busiest device has a request for 4 % of the \
+             time; the experiment asks for it: limited by Spindle (120 writes/s)"
+        );
+    }
+
+    #[test]
+    fn a_device_at_work_or_processors_that_are_scarce_do_not() {
+        assert_eq!(writing(90.0, 19.0, 10.0).look(&KIND), None);
+        assert_eq!(writing(90.0, 4.0, 85.0).look(&KIND), None);
+        assert_eq!(writing(35.0, 1.0, 10.0).look(&KIND), None);
+        // Scheduling: 0.9 of 1 ms.
+        let mut quick = writing(90.0, 4.0, 10.0);
+        quick.case.response_time.as_mut().expect("set").mean_us = 1_000.0;
+        for part in &mut quick.case.response_time.as_mut().expect("set").parts {
+            part.us /= 10.0;
+        }
+        assert_eq!(quick.look(&KIND), None);
     }
 
     #[test]

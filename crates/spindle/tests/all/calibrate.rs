@@ -219,6 +219,25 @@ fn a_cached_file_is_called_cached() {
 }
 
 #[test]
+fn a_loop_device_on_a_cached_file_is_called_cached() {
+    let _alone = alone();
+    if !spindle_harness::is_root_or_skip("a loop device") {
+        return;
+    }
+    let directory = own_directory();
+    let image = directory.path().join("disk.img");
+    written(&image, 32 << 20);
+    fs::read(&image).unwrap();
+    let arguments = ["--find", "--show", "--read-only", image.to_str().unwrap()];
+    let device = output("losetup", &arguments);
+    let device = device.trim();
+    let ended = calibrate(&[device, "--time", "10s"], directory.path());
+    output("losetup", &["--detach", device]);
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(said.contains("CACHED: the disks beneath read"), "{said}");
+}
+
+#[test]
 fn a_directory_is_measured_and_left_as_it_was() {
     let _shared = beside_others();
     let directory = own_directory();
