@@ -21,7 +21,7 @@ const SHARE_MIN: f64 = 0.20;
 const WRITES_SHARE_MIN: f64 = 0.40;
 /// A write of the log is several requests with gaps between them, and who waits for it needs a processor again. A device
 /// that is busy for less than this part of the waits does not cause them.
-const IDLE_TIMES_MIN: f64 = 5.0;
+const IDLE_TIMES_MIN: f64 = 4.0;
 /// Where processors are scarce, those who write wait for them.
 const PROCESSORS_MAX_PERCENT: f64 = 80.0;
 const READS_MIN: u64 = 100;
@@ -163,13 +163,13 @@ mod tests {
 
     #[test]
     fn a_slow_or_busy_device_does_not() {
-        assert_eq!(stage(8_000.0, 2_000.0, 12.0).look(&KIND), None);
+        assert_eq!(stage(8_000.0, 2_000.0, 20.0).look(&KIND), None);
         assert_eq!(stage(8_000.0, 100.0, 70.0).look(&KIND), None);
-        let mut emulated = stage(8_000.0, 2_000.0, 12.0);
+        let mut emulated = stage(8_000.0, 2_000.0, 20.0);
         emulated.layout.emulated = vec!["delayed by Spindle (5000 us a read)".to_owned()];
         assert!(emulated.look(&KIND).is_some());
         // Scheduling: quick in both eyes.
-        assert_eq!(stage(900.0, 100.0, 12.0).look(&KIND), None);
+        assert_eq!(stage(900.0, 100.0, 24.0).look(&KIND), None);
     }
 
     /// Of a transaction of 10 ms, while processors are this busy.
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_device_at_work_or_processors_that_are_scarce_do_not() {
-        assert_eq!(writing(90.0, 19.0, 10.0).look(&KIND), None);
+        assert_eq!(writing(90.0, 23.0, 10.0).look(&KIND), None);
         assert_eq!(writing(90.0, 4.0, 85.0).look(&KIND), None);
         assert_eq!(writing(35.0, 1.0, 10.0).look(&KIND), None);
         // Scheduling: 0.9 of 1 ms.
