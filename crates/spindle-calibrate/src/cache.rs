@@ -141,6 +141,10 @@ impl CacheFinding {
     }
 }
 
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
 /// What the witnesses say together.
 pub(crate) fn judge(
     device: Option<DeviceShare>,
@@ -148,7 +152,6 @@ pub(crate) fn judge(
     resident_share: Option<f64>,
     caching: Caching,
 ) -> CacheFinding {
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let ratio = device.map(|device| device.ratio());
     let of_disks = device.and_then(|device| device.disks_ratio());
     let is_repeated = repeat_ratio.is_some_and(|ratio| ratio >= REPEAT_RATIO_MIN);

@@ -4,8 +4,12 @@
 use spindle_stats::{Verdict, estimate_mean};
 
 use super::answer::{Answer, Opening};
+use super::summary::median;
 use super::wording::format_ratio;
 use super::{Capacity, Case, CaseId, Comparison, Ranking, RateStep, RunResult, Trial};
+
+/// Rates that differ by less than this factor are one place of the curve.
+const SAME_RATE: f64 = 1.05;
 
 /// The rate of a case over its rounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,15 +48,25 @@ impl Case {
             rate_per_s: estimate.mean,
             ci95: estimate.ci95,
             of_closed_loop: parts.sum::<f64>() / rates.len() as f64,
-            knee_per_s: knee(self.capacities().flat_map(|it| &it.steps))?.rate_per_s,
+            knee_per_s: knee(self.capacities().flat_map(|it| &it.steps), estimate.mean)?,
         })
     }
 }
 
-/// The step with the most throughput for its p99.
-fn knee<'a>(steps: impl Iterator<Item = &'a RateStep>) -> Option<&'a RateStep> {
-    let power = |step: &RateStep| step.rate_per_s / step.p99_us.max(1.0);
-    steps.max_by(|a, b| power(a).total_cmp(&power(b)))
+/// The rate with the most throughput for its p99, of those at which the curve stands: tries of about the same rate are
+/// one place, with the middle one of their p99. A try that chance favoured is no knee, nor is any rate beyond what holds.
+fn knee<'a>(steps: impl Iterator<Item = &'a RateStep>, most_per_s: f64) -> Option<f64> {
+    let mut steps: Vec<&RateStep> = steps.filter(|step| step.rate_per_s <= most_per_s).collect();
+    steps.sort_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
+    let places = steps.chunk_by(|a, b| b.rate_per_s <= SAME_RATE * a.rate_per_s);
+    let place = |steps: &[&RateStep]| {
+        let rate_per_s = median(steps.iter().map(|step| step.rate_per_s))?;
+        let p99_us = median(steps.iter().map(|step| step.p99_us))?;
+        Some((rate_per_s, rate_per_s / p99_us.max(1.0)))
+    };
+    let places = places.filter_map(place);
+    let best = places.max_by(|(_, a), (_, b)| a.total_cmp(b));
+    best.map(|(rate_per_s, _)| rate_per_s)
 }
 
 /// The answer for a load level at which rates were searched for and one is surely higher than the others; `None`: as of
@@ -99,11 +113,25 @@ pub(super) fn note(result: &RunResult) -> Option<String> {
         false => "",
     };
     let missed = missed(result).unwrap_or_default();
+    let unsettled = unsettled(result).unwrap_or_default();
     Some(format!(
         "Layouts are compared by the highest rate at which 99 of 100 transactions take no more than {} ms from their \
-         intended begin. Each trial searched it, and its other figures were measured at that rate.{draws}{missed}",
+         intended begin. Each trial searched it, and its other figures were measured at that rate.{draws}{unsettled}{missed}",
         capacity.p99_ms
     ))
+}
+
+/// How many searches ended without an answer on which their tries agreed.
+fn unsettled(result: &RunResult) -> Option<String> {
+    let all = || result.cases.iter().flat_map(Case::capacities);
+    let unsettled = all().filter(|capacity| capacity.is_unsettled).count();
+    (unsettled > 0).then(|| {
+        format!(
+            " In {unsettled} of {} searches tries disagreed to the end, so the rate is an estimate. Use a longer \
+             plan.measure, or a quieter machine.",
+            all().count()
+        )
+    })
 }
 
 /// How often the promise was not kept at the rate that was found: a search is shorter than what follows it.
@@ -141,6 +169,7 @@ mod tests {
             p99_us: 20_000.0,
             rate_per_s,
             closed_loop_per_s: 1.25 * rate_per_s,
+            is_unsettled: false,
             steps: vec![step(0.1, 4_000.0), step(0.6, 6_000.0), step(1.1, 90_000.0)],
         }
     }
@@ -176,10 +205,20 @@ mod tests {
             "{missed}"
         );
         assert!(!said.contains("did not hold"), "{said}");
+        record.cases[1].trials[0]
+            .capacity
+            .as_mut()
+            .unwrap()
+            .is_unsettled = true;
+        let unsettled = build(&record).unwrap().warnings[0].text.clone();
+        assert!(
+            unsettled.contains("In 1 of 6 searches tries disagreed to the end"),
+            "{unsettled}"
+        );
         let small = result.cases.iter().find(|case| case.id.layout == "small");
         let small = small.unwrap().capacity().unwrap();
         assert!((small.of_closed_loop - 0.8).abs() < 1e-9);
         // Not the lowest rate, and not one beyond the limit.
-        assert!((small.knee_per_s - 0.6 * 505.0).abs() < 1e-6, "{small:?}");
+        assert!((small.knee_per_s - 0.6 * 500.0).abs() < 1e-6, "{small:?}");
     }
 }

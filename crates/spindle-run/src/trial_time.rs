@@ -19,7 +19,10 @@ const KERNEL_ENDS_MS: u64 = 500;
 const SERVER_ENDS_MS: u64 = 6_000;
 
 /// Assumed: rates that a search tries, each for a quarter of the measured time, and a quarter of that before it.
-const RATES_TRIED: u64 = 26;
+const RATES_TRIED: u64 = 35;
+/// A try is so many times as long as the promise, and no longer than so many times its usual length.
+const TRY_OF_PROMISE: u64 = 20;
+const TRY_LONGER_MAX: u64 = 10;
 
 /// What a trial takes about, restore included, in milliseconds: before the first has ended.
 pub(crate) fn trial_ms(experiment: &Experiment) -> u64 {
@@ -50,7 +53,11 @@ pub(crate) fn ends_ms(experiment: &Experiment) -> u64 {
 /// What it takes to search the highest rate, where that is asked for.
 pub(crate) fn search_ms(experiment: &Experiment) -> u64 {
     match experiment.workload.promised {
-        Some(_) => RATES_TRIED * (experiment.plan.measure_ms / 4).max(1_000) * 5 / 4,
+        Some(promised) => {
+            let usual_ms = (experiment.plan.measure_ms / 4).max(1_000);
+            let longer_ms = (TRY_OF_PROMISE * promised.p99_ms).min(TRY_LONGER_MAX * usual_ms);
+            RATES_TRIED * (longer_ms.max(usual_ms) + usual_ms / 4)
+        }
         None => 0,
     }
 }

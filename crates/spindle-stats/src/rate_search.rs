@@ -17,6 +17,8 @@ const HOLDS_ON: u32 = 3;
 const AT_LEAST_STEP: usize = 6;
 /// This many tries are enough in any case.
 const TRIES_MAX: usize = 40;
+/// Failures in a row at the lowest rate after which none keeps the promise: one may have been disturbed.
+const AT_LOWEST_MAX: u32 = 3;
 /// Tries at rates within this factor of the last ones are near.
 const NEAR: f64 = 1.15;
 /// Where the fit begins: how fast the share grows with the rate, as a power.
@@ -49,6 +51,8 @@ pub struct RateSearch {
     in_a_row: u32,
     /// Tries at the smallest step, since it was last reached.
     at_least_step: usize,
+    /// Failures in a row at the lowest rate.
+    at_lowest: u32,
     tries: Vec<RateTry>,
 }
 
@@ -57,6 +61,8 @@ pub struct RateSearch {
 pub enum SearchEnd {
     /// The highest rate that keeps the promise, per second.
     Found(f64),
+    /// About where it is, per second: tries disagreed to the end.
+    Unsettled(f64),
     /// Even the lowest rate does not keep it.
     Nowhere,
 }
@@ -74,6 +80,7 @@ impl RateSearch {
             was_kept: None,
             in_a_row: 0,
             at_least_step: 0,
+            at_lowest: 0,
             tries: Vec::new(),
         }
     }
@@ -87,12 +94,21 @@ impl RateSearch {
     pub fn tried(&mut self, tried: RateTry) -> Option<SearchEnd> {
         self.tries.push(tried);
         let is_kept = tried.late_share <= self.late_share;
-        if !is_kept && self.log_rate <= self.bounds.0 {
-            return Some(SearchEnd::Nowhere);
-        }
+        self.at_lowest = match !is_kept && self.log_rate <= self.bounds.0 {
+            true => self.at_lowest + 1,
+            false => 0,
+        };
         self.choose_step(is_kept);
-        if self.at_least_step == AT_LEAST_STEP || self.tries.len() == TRIES_MAX {
-            return Some(SearchEnd::Found(self.found_per_s()));
+        if self.at_lowest == AT_LOWEST_MAX {
+            let limit = self.limit_of_all();
+            return Some(limit.map_or(SearchEnd::Nowhere, |at| SearchEnd::Unsettled(at.exp())));
+        }
+        if self.at_least_step == AT_LEAST_STEP {
+            return Some(SearchEnd::Found(self.found_near(self.last_rates())));
+        }
+        if self.tries.len() == TRIES_MAX {
+            let near = self.limit_of_all().unwrap_or_else(|| self.last_rates());
+            return Some(SearchEnd::Unsettled(self.found_near(near)));
         }
         let next = match is_kept {
             true => self.log_rate + self.step,
@@ -122,11 +138,39 @@ impl RateSearch {
         }
     }
 
-    /// By the fit; by the last tries where there is no line to be fitted.
-    fn found_per_s(&self) -> f64 {
+    /// The middle of the last rates, as a logarithm.
+    fn last_rates(&self) -> f64 {
         let last = &self.tries[self.tries.len().saturating_sub(AT_LEAST_STEP)..];
         let logs = last.iter().map(|tried| tried.rate_per_s.ln());
-        let middle = logs.sum::<f64>() / last.len() as f64;
+        logs.sum::<f64>() / last.len() as f64
+    }
+
+    /// The limit that the fewest tries speak against, as a logarithm: those below it that did not keep the promise, and
+    /// those above it that did. So a few that were disturbed do not move it. `None`: it lies below all of them.
+    fn limit_of_all(&self) -> Option<f64> {
+        let mut tries: Vec<(f64, bool)> = self
+            .tries
+            .iter()
+            .map(|tried| (tried.rate_per_s.ln(), tried.late_share <= self.late_share))
+            .collect();
+        tries.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut against = tries.iter().filter(|(_, is_kept)| *is_kept).count();
+        let (mut least, mut limit) = (against, None);
+        for (number, (at, is_kept)) in tries.iter().enumerate() {
+            match is_kept {
+                true => against -= 1,
+                false => against += 1,
+            }
+            let above = tries.get(number + 1).map_or(*at, |next| next.0);
+            if against < least {
+                (least, limit) = (against, Some((at + above) / 2.0));
+            }
+        }
+        limit
+    }
+
+    /// By the fit of the tries near a rate; that rate where there is no line to be fitted.
+    fn found_near(&self, middle: f64) -> f64 {
         let distance = |tried: &RateTry| tried.rate_per_s.ln() - middle;
         let near: Vec<(f64, &RateTry)> = self
             .tries
@@ -187,11 +231,11 @@ mod tests {
         (0.01 * (rate_per_s / TRUE_PER_S).powi(20)).min(1.0)
     }
 
-    fn search(first_per_s: f64, disturbed: &[usize]) -> SearchEnd {
+    fn search(first_per_s: f64, disturbed: fn(usize) -> bool) -> SearchEnd {
         let mut search = RateSearch::new(0.01, first_per_s, 1.0, 100_000.0);
         for number in 0.. {
             let rate_per_s = search.rate_per_s();
-            let late_share = match disturbed.contains(&number) {
+            let late_share = match disturbed(number) {
                 true => 0.5,
                 false => late_share(rate_per_s),
             };
@@ -210,7 +254,7 @@ mod tests {
     #[test]
     fn a_limit_without_chance_is_found_from_anywhere() {
         for first_per_s in [2.0, 100.0, 700.0, 5_000.0, 90_000.0] {
-            let SearchEnd::Found(found) = search(first_per_s, &[]) else {
+            let SearchEnd::Found(found) = search(first_per_s, |_| false) else {
                 panic!("nowhere from {first_per_s}");
             };
             assert!(
@@ -222,10 +266,33 @@ mod tests {
 
     #[test]
     fn tries_that_were_disturbed_far_from_the_limit_do_not_move_it() {
-        let SearchEnd::Found(found) = search(500.0, &[0, 1]) else {
+        let SearchEnd::Found(found) = search(500.0, |number| number < 2) else {
             panic!("nowhere");
         };
         assert!((found / TRUE_PER_S - 1.0).abs() < 0.01, "{found}");
+    }
+
+    #[test]
+    fn a_search_that_is_disturbed_to_its_end_says_so_and_is_near() {
+        // Stretches of it: without them the limit would be found.
+        let SearchEnd::Unsettled(found) = search(500.0, |number| number / 4 % 3 == 1) else {
+            panic!("it settled");
+        };
+        assert!((found / TRUE_PER_S - 1.0).abs() < 0.1, "{found}");
+    }
+
+    #[test]
+    fn one_failure_at_the_lowest_rate_ends_nothing() {
+        let mut search = RateSearch::new(0.01, 1.1, 1.0, 1_000.0);
+        for late_share in [0.5, 0.5, 0.0, 0.0] {
+            let tried = RateTry {
+                rate_per_s: search.rate_per_s(),
+                transactions: 100,
+                late_share,
+            };
+            assert_eq!(search.tried(tried), None);
+        }
+        assert!(search.rate_per_s() > 1.0);
     }
 
     #[test]

@@ -22,6 +22,8 @@ const LONGER_MAX: f64 = 10.0;
 const SETTLE: u64 = 4;
 /// A promise of more than this part of a try may be kept while a queue grows for ever.
 const LONG_PROMISE: f64 = 0.1;
+/// A rate that is too high by this part of it makes a queue as long as the promise within a try.
+const OVERLOAD_SEEN: f64 = 0.05;
 
 /// What is promised, of load that arrives so.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,6 +56,8 @@ pub struct Capacity {
     pub rate_per_s: f64,
     /// What the same clients did without waiting for arrivals, per second.
     pub closed_loop_per_s: f64,
+    /// Whether the search came to its end; else tries disagreed, and the rate is where most of them point to.
+    pub is_settled: bool,
     /// The rates that were tried, in this order.
     pub steps: Vec<LoadStep>,
 }
@@ -99,7 +103,7 @@ pub async fn find_capacity<E>(
     let [first, least, most] =
         [SEARCH_FROM, SEARCH_LEAST, SEARCH_MOST].map(|part| part * closed_loop_per_s);
     let mut search = RateSearch::new(LATE_SHARE, first, least, most);
-    let rate_per_s = loop {
+    let (rate_per_s, is_settled) = loop {
         let step = try_rate(env, running, goal, search.rate_per_s(), try_ns).await;
         after_step(&step)?;
         steps.push(step);
@@ -110,7 +114,8 @@ pub async fn find_capacity<E>(
         };
         match search.tried(tried) {
             None => {}
-            Some(SearchEnd::Found(rate_per_s)) => break rate_per_s,
+            Some(SearchEnd::Found(rate_per_s)) => break (rate_per_s, true),
+            Some(SearchEnd::Unsettled(rate_per_s)) => break (rate_per_s, false),
             Some(SearchEnd::Nowhere) => return Err(NoCapacity::Nowhere(step)),
         }
     };
@@ -119,6 +124,7 @@ pub async fn find_capacity<E>(
     Ok(Capacity {
         rate_per_s,
         closed_loop_per_s,
+        is_settled,
         steps,
     })
 }
@@ -147,7 +153,8 @@ async fn try_rate(
     try_ns: u64,
 ) -> LoadStep {
     settle(env, running, goal, rate_per_s, try_ns).await;
-    let wanted = TRANSACTIONS_MIN / rate_per_s / (try_ns as f64 / 1e9);
+    let wanted_s = (TRANSACTIONS_MIN / rate_per_s).max(goal.p99_us / 1e6 / OVERLOAD_SEEN);
+    let wanted = wanted_s / (try_ns as f64 / 1e9);
     let length_ns = (try_ns as f64 * wanted.clamp(1.0, LONGER_MAX)) as u64;
     running.forget();
     running.measure(true);

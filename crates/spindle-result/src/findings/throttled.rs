@@ -19,8 +19,8 @@ const UTILISATION_MAX_PERCENT: f64 = 60.0;
 const SHARE_MIN: f64 = 0.20;
 /// The same of waits for writes, where a write takes several requests and a file system's journal.
 const WRITES_SHARE_MIN: f64 = 0.40;
-/// A write of the log is several requests with gaps between them, and who waits for it needs a processor again. A device
-/// that is busy for less than this part of the waits does not cause them.
+/// A write of the log is several requests with gaps between them, and who waits for it needs a processor again. A
+/// device that is busy for less than this part of the waits does not cause them.
 const IDLE_TIMES_MIN: f64 = 4.0;
 /// Where processors are scarce, those who write wait for them.
 const PROCESSORS_MAX_PERCENT: f64 = 80.0;

@@ -11,6 +11,9 @@ pub struct Capacity {
     pub rate_per_s: f64,
     /// What the same clients did in a closed loop, per second.
     pub closed_loop_per_s: f64,
+    /// Whether tries disagreed to the end of the search: the rate is where most of them point to.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unsettled: bool,
     /// The rates that were tried, in this order.
     pub steps: Vec<RateStep>,
 }

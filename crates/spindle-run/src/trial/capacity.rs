@@ -47,6 +47,7 @@ impl Measurement<'_> {
             p99_us: goal.p99_us,
             rate_per_s: found.rate_per_s,
             closed_loop_per_s: found.closed_loop_per_s,
+            is_unsettled: !found.is_settled,
             steps: found.steps.iter().map(step).collect(),
         })
     }

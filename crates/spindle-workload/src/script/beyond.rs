@@ -1,6 +1,7 @@
 //! Statements that do not stay within what is put back before each trial. Some work in the load and are missed by every
 //! trial; others would stay on a server that is not Spindle's.
 
+use super::bodies::held;
 use super::places::{MODIFIERS, changes_elsewhere, leaves_schema};
 use crate::sql::{Dialect, Ours};
 
@@ -19,6 +20,8 @@ const SLOT: &str = "a replication slot belongs to the whole server, which is not
                     it out";
 const OF_DATABASE: &str = "this belongs to the whole database, which is not Spindle's: it has a schema there. Let the server copy \
                            databases (restore = \"copy\"), or leave the statement out";
+const FILES: &str = "this writes a file or starts a program on the server's machine, which is not Spindle's: leave it out";
+const CALLS: &str = "this function works on the whole server or by another connection, and that is not Spindle's: leave it out";
 const FORGETS: &str = "this drops the prepared statements that a script is carried out with: name what is to be reset, as in reset all";
 const COPIES: &str = "rows of COPY do not go the way of answers, and pgbench does not take them either: write insert or select";
 const CHANGES: &str =
@@ -48,6 +51,27 @@ const DATABASE_WIDE: [&str; 10] = [
     "procedural",
     "trusted",
 ];
+/// What belongs to the whole server, or is named so in rights, comments and labels.
+const OF_SERVERS: [&str; 4] = ["role", "database", "tablespace", "parameter"];
+/// Functions that work on the whole server: sessions of others, its files, settings, logs and statistics.
+const CALLS_BEYOND: [&str; 16] = [
+    "lo_export",
+    "pg_backup_start",
+    "pg_backup_stop",
+    "pg_cancel_backend",
+    "pg_create_restore_point",
+    "pg_drop_replication_slot",
+    "pg_file_rename",
+    "pg_file_unlink",
+    "pg_file_write",
+    "pg_promote",
+    "pg_reload_conf",
+    "pg_replication_origin_drop",
+    "pg_rotate_logfile",
+    "pg_switch_wal",
+    "pg_terminate_backend",
+    "pg_wal_replay_pause",
+];
 /// What makes large objects, which belong to no schema.
 const LARGE_OBJECTS: [&str; 4] = ["lo_creat", "lo_create", "lo_from_bytea", "lo_import"];
 /// What makes slots and origins of replication.
@@ -58,8 +82,19 @@ const SLOTS: [&str; 4] = [
     "pg_replication_origin_create",
 ];
 
-/// Why a statement may not be carried out where `ours` is put back; `None`: it may.
+/// Why a statement may not be carried out where `ours` is put back, or one that it holds; `None`: it may.
 pub(super) fn reason(sql: &str, dialect: Dialect, ours: Ours) -> Option<&'static str> {
+    let within = |sql: &str| {
+        let held = held(sql, dialect).into_iter();
+        held.filter_map(|held| reason_alone(held, dialect, ours))
+            .next()
+    };
+    let is_own = ours == Ours::Server;
+    reason_alone(sql, dialect, ours).or_else(|| (!is_own).then(|| within(sql)).flatten())
+}
+
+/// The same, whatever the statement holds.
+fn reason_alone(sql: &str, dialect: Dialect, ours: Ours) -> Option<&'static str> {
     let words = plain_words(sql, dialect);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     never(&words, dialect).or_else(|| match (dialect, ours) {
@@ -176,12 +211,31 @@ fn beyond_postgres(sql: &str, words: &[&str], ours: Ours) -> Option<&'static str
         ]
         | ["reassign" | "drop", "owned", ..] => true,
         // Rights are on something, but for memberships.
-        ["grant" | "revoke", more @ ..] => !more.contains(&"on"),
-        ["comment", "on", "role" | "database" | "tablespace", ..] => true,
+        ["grant" | "revoke", more @ ..] => {
+            let mut behind_on = more.iter().skip_while(|word| **word != "on").skip(1);
+            behind_on
+                .next()
+                .is_none_or(|what| OF_SERVERS.contains(what))
+        }
+        ["comment", "on", what, ..] => OF_SERVERS.contains(what),
+        ["security", "label", more @ ..] => more.iter().any(|word| OF_SERVERS.contains(word)),
         _ => false,
     };
     if of_server {
         return Some(OF_SERVER);
+    }
+    // A file of the server is written, or a program started there.
+    let uses_files = match words {
+        ["copy", more @ ..] => {
+            more.contains(&"program") || more.contains(&"to") && !more.contains(&"stdout")
+        }
+        _ => false,
+    };
+    if uses_files {
+        return Some(FILES);
+    }
+    if words.iter().any(|word| calls_beyond(word)) {
+        return Some(CALLS);
     }
     if ours == Ours::Database {
         return None;
@@ -196,8 +250,9 @@ fn beyond_postgres(sql: &str, words: &[&str], ours: Ours) -> Option<&'static str
         | ["create" | "alter" | "drop", "access", "method", ..]
         | ["create" | "alter" | "drop", "user", "mapping", ..]
         | ["alter", "default", "privileges", ..] => true,
-        // A file of the server is written.
-        ["copy", more @ ..] if more.contains(&"to") && !more.contains(&"stdout") => true,
+        ["grant" | "revoke", more @ ..] if more.iter().any(|word| DATABASE_WIDE.contains(word)) => {
+            true
+        }
         ["alter", more @ ..] if more.windows(2).any(|pair| pair == ["set", "schema"]) => true,
         [first, more @ ..] if DEFINES.contains(first) => {
             let what = more.iter().find(|word| !MODIFIERS.contains(word));
@@ -212,6 +267,12 @@ fn beyond_postgres(sql: &str, words: &[&str], ours: Ours) -> Option<&'static str
     }
 }
 
+/// Whether a name is that of a function that works on the whole server, or by a connection of its own.
+fn calls_beyond(name: &str) -> bool {
+    let name = name.rsplit('.').next().unwrap_or(name);
+    CALLS_BEYOND.contains(&name) || name.starts_with("dblink") || name.starts_with("pg_stat_reset")
+}
+
 fn beyond_mariadb(sql: &str, words: &[&str]) -> Option<&'static str> {
     match words {
         ["create" | "alter" | "drop" | "rename", more @ ..] => {
@@ -224,6 +285,12 @@ fn beyond_mariadb(sql: &str, words: &[&str]) -> Option<&'static str> {
             }
         }
         ["use", ..] => return Some(LEAVES),
+        _ if words
+            .windows(2)
+            .any(|pair| pair[0] == "into" && ["outfile", "dumpfile"].contains(&pair[1])) =>
+        {
+            return Some(FILES);
+        }
         [
             "grant" | "revoke" | "install" | "uninstall" | "flush" | "reset" | "purge" | "shutdown"
             | "kill",
@@ -409,6 +476,12 @@ mod tests {
             "create index i on t (a)",
             "create temp table t as select 1.5",
             "alter table t set (fillfactor = 50)",
+            "grant select on t to public",
+            "do $$ begin create table t (a int); execute 'insert into t values (1)'; end $$",
+            "create trigger c before insert or update or delete on t for each row execute function f()",
+            "create function f() returns int language plpgsql set search_path = app as $$ begin update t set a = 1; return 1; end $$",
+            "copy t from '/tmp/x'",
+            "prepare p as insert into t values ($1)",
         ] {
             assert_eq!(told(sql, Dialect::Postgres, Ours::Schema), "", "{sql}");
         }
@@ -424,6 +497,15 @@ mod tests {
                 "grant ann to bob",
                 "select pg_create_physical_replication_slot('s')",
                 "create tablespace t location '/x'",
+                "revoke all on database shop from public",
+                "grant create on tablespace pg_default to eve",
+                "grant set on parameter work_mem to eve",
+                "do $$ begin create role r; exception when duplicate_object then null; end $$",
+                "copy t to '/tmp/x'",
+                "copy t from program 'touch /tmp/x'",
+                "select dblink_exec('dbname=lab', 'create table public.t (a int)')",
+                "select pg_catalog.pg_terminate_backend(7)",
+                "create function f() returns void language sql as 'alter system set fsync = off'",
             ] {
                 assert_ne!(told(sql, Dialect::Postgres, ours), "", "{sql}");
             }
@@ -435,6 +517,12 @@ mod tests {
                 "insert into other.t values (1)",
                 "create table if not exists `other`.`t` (a int)",
                 "truncate table other.t",
+                "select * from t into outfile '/tmp/x'",
+                "execute immediate 'create table shop.t (a int)'",
+                "prepare s from 'create user u'",
+                "create procedure p() begin create table shop.t (a int); end",
+                "create procedure p() begin set global max_connections = 80; end",
+                "begin not atomic insert into shop.t values (1); end",
             ] {
                 assert_ne!(told(sql, Dialect::MariaDb, ours), "", "{sql}");
             }
@@ -450,6 +538,10 @@ mod tests {
             "drop table if exists public.t",
             "delete from only public.t",
             "update public.t set a = 1",
+            "do $$ begin create table public.t (a int); end $$",
+            "create function f() returns void language sql as 'create table if not exists public.t (a int)'",
+            "grant usage on schema public to bob",
+            "grant select on all tables in schema public to bob",
         ] {
             assert_ne!(told(sql, Dialect::Postgres, Ours::Schema), "", "{sql}");
         }
