@@ -23,13 +23,13 @@ pub(crate) fn rows(result: &RunResult, ranking: &Ranking) -> Vec<Vec<String>> {
     let row = |cost: Cost| {
         let currency = &cost.price.currency;
         vec![
-            cost.layout,
+            cost.layout.clone(),
             format!(
                 "{:.2} {currency}",
                 cost.price.hundredths_per_month as f64 / 100.0
             ),
             thousands(cost.rate_per_s),
-            format!("{:.3} {currency}", cost.per_million),
+            cost.amount(),
             cost.dominated_by.unwrap_or_else(|| NO_FIGURE.to_owned()),
         ]
     };

@@ -25,6 +25,15 @@ pub struct Cost {
     pub dominated_by: Option<String>,
 }
 
+impl Cost {
+    /// What a million transactions cost, with three figures at least that are not 0.
+    pub fn amount(&self) -> String {
+        let figures = 2.0 - self.per_million.log10().floor();
+        let decimals = figures.clamp(3.0, 12.0) as usize;
+        format!("{:.decimals$} {}", self.per_million, self.price.currency)
+    }
+}
+
 /// The costs at a load level, the least first; none unless all that were compared have a price in one currency.
 pub fn costs(result: &RunResult, ranking: &Ranking) -> Vec<Cost> {
     let cases: Vec<&Case> = result
@@ -104,12 +113,11 @@ pub(super) fn sentence(result: &RunResult) -> Option<String> {
     };
     let costs = costs(result, ranking);
     let (cheapest, others) = costs.split_first()?;
-    let told = |cost: &Cost| {
-        format!(
-            "{} {:.3} {}",
-            cost.layout, cost.per_million, cost.price.currency
-        )
-    };
+    let told = |cost: &Cost| format!("{} {}", cost.layout, cost.amount());
+    let pairs: Vec<&Pair> = result.pairs_of(ranking).collect();
+    let is_sure = others
+        .iter()
+        .all(|other| surely_costs_less(cheapest, other, &pairs));
     let others: Vec<String> = others.iter().map(told).collect();
     let dominated = costs.iter().filter_map(|cost| {
         let by = cost.dominated_by.as_ref()?;
@@ -118,12 +126,35 @@ pub(super) fn sentence(result: &RunResult) -> Option<String> {
             cost.layout
         ))
     });
-    Some(format!(
-        "A million transactions cost least on {}; {}.{}",
-        told(cheapest),
-        others.join(", "),
-        dominated.collect::<String>()
-    ))
+    let (cheapest, others) = (told(cheapest), others.join(", "));
+    let costs = match is_sure {
+        true => format!("A million transactions cost least on {cheapest}; {others}."),
+        false => format!(
+            "A million transactions cost about: {cheapest}, {others}. Which costs least is not decided."
+        ),
+    };
+    Some(format!("{costs}{}", dominated.collect::<String>()))
+}
+
+/// Whether transactions cost less on one layout than on another whatever the interval of their ratio leaves open. At
+/// one price that is for the verdict to say.
+fn surely_costs_less(less: &Cost, more: &Cost, pairs: &[&Pair]) -> bool {
+    let ratio_of_prices =
+        more.price.hundredths_per_month as f64 / less.price.hundredths_per_month.max(1) as f64;
+    let is_one_price = less.price.hundredths_per_month == more.price.hundredths_per_month;
+    pairs.iter().any(|pair| {
+        let (faster, least_ratio) = match (&pair.cases.a, &pair.cases.b) {
+            (a, b) if *a == less.layout && *b == more.layout => {
+                (Verdict::Faster, pair.ci95.map(|(low, _)| low))
+            }
+            (a, b) if *a == more.layout && *b == less.layout => {
+                (Verdict::Slower, pair.ci95.map(|(_, high)| 1.0 / high))
+            }
+            _ => return false,
+        };
+        let is_less = least_ratio.is_some_and(|ratio| ratio * ratio_of_prices > 1.0);
+        is_less && (!is_one_price || pair.verdict == faster)
+    })
 }
 
 /// That some layouts have a price and others none, or in another currency.
@@ -213,6 +244,22 @@ mod tests {
             "{}",
             result.headline
         );
+    }
+
+    #[test]
+    fn who_costs_least_is_said_when_it_is_sure_and_small_costs_keep_their_figures() {
+        let cent = Some((1, "USD"));
+        let equal = priced(&[("one", SLOW, cent), ("two", SLOW, cent)]);
+        assert!(
+            equal.headline.ends_with(
+                "A million transactions cost about: one 0.00381 USD, two 0.00381 USD. Which costs least is not decided."
+            ),
+            "{}",
+            equal.headline
+        );
+        let apart = priced(&[("one", SLOW, cent), ("two", QUICK, cent)]);
+        let said = "A million transactions cost least on two 0.00190 USD; one 0.00381 USD.";
+        assert!(apart.headline.contains(said), "{}", apart.headline);
     }
 
     #[test]

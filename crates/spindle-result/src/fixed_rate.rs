@@ -36,8 +36,20 @@ impl Case {
 
     /// Whether it fell behind its load in any round.
     pub fn is_overloaded(&self) -> bool {
-        let mut arrivals = self.trials.iter().filter_map(|trial| trial.arrivals);
-        arrivals.any(|arrivals| arrivals.is_overloaded)
+        self.rounds_behind().next().is_some()
+    }
+
+    /// The trials in which it did.
+    fn rounds_behind(&self) -> impl Iterator<Item = &Trial> {
+        self.trials.iter().filter(|trial| {
+            let arrivals = trial.arrivals;
+            arrivals.is_some_and(|arrivals| arrivals.is_overloaded)
+        })
+    }
+
+    /// Whether it did in each.
+    fn is_always_behind(&self) -> bool {
+        self.rounds_behind().count() == self.trials.len()
     }
 }
 
@@ -67,7 +79,11 @@ pub(super) fn answer(
     let answer = among_those_that_keep_up(result, ranking, comparisons, &behind, &load);
     Some(match behind.as_slice() {
         [] => answer,
-        behind => answer.with(&format!("; {} cannot keep up", listed(behind))),
+        behind => {
+            let mut cases = cases().filter(|case| case.is_overloaded());
+            let fails = fails(cases.all(Case::is_always_behind));
+            answer.with(&format!("; {} {fails}", listed(behind)))
+        }
     })
 }
 
@@ -185,18 +201,30 @@ pub(super) fn note(result: &RunResult) -> Option<String> {
     ))
 }
 
+fn fails(always: bool) -> &'static str {
+    match always {
+        true => "cannot keep up",
+        false => "did not always keep up",
+    }
+}
+
 /// That a case fell behind.
 pub(super) fn fell_behind(result: &RunResult, case: &Case) -> Option<String> {
-    let overloaded = case.trials.iter().filter(|trial| {
-        let arrivals = trial.arrivals;
-        arrivals.is_some_and(|arrivals| arrivals.is_overloaded)
-    });
-    let worst = overloaded.max_by_key(|trial| trial.arrivals.map(|arrivals| arrivals.backlog))?;
+    let worst = case.rounds_behind();
+    let worst = worst.max_by_key(|trial| trial.arrivals.map(|arrivals| arrivals.backlog))?;
     let arrivals = worst.arrivals?;
+    let (behind, all) = (case.rounds_behind().count(), case.trials.len());
+    let place = match (behind, all) {
+        (_, 1) => String::new(),
+        (behind, all) if behind == all => format!("in round {} ", worst.round),
+        (1, all) => format!("in round {}, the only one of {all}, ", worst.round),
+        (behind, all) => format!("in round {}, one of {behind} of {all}, ", worst.round),
+    };
     Some(format!(
-        "{} cannot keep up with {} transactions a second: it did {:.0}, and {} were waiting for a free client in the end. The \
+        "{} {} with {} transactions a second: {place}it did {:.0}, and {} were waiting for a free client in the end. The \
          times of its transactions grow with the length of the trial. A lower rate, or more clients, would show more.",
         case_label(result, case),
+        fails(case.is_always_behind()),
         arrivals.rate_per_s,
         worst.tpm / 60.0,
         arrivals.backlog
@@ -275,7 +303,7 @@ mod tests {
         );
         assert_eq!(
             result.warnings[1].text,
-            "behind cannot keep up with 500 transactions a second: it did 400, and 2000 were waiting for a free client in the \
+            "behind cannot keep up with 500 transactions a second: in round 3 it did 400, and 2000 were waiting for a free client in the \
              end. The times of its transactions grow with the length of the trial. A lower rate, or more clients, would show \
              more."
         );

@@ -151,7 +151,7 @@ fn case(case: &CaseComparison) -> Case<'_> {
             told.measure = Some(*measure);
             (told.before, told.now) = (Some(*before), Some(*after));
             (told.ratio, told.ci95, told.p_value) = (Some(speed.ratio), speed.ci95, speed.p_value);
-            told.sees = sees(speed);
+            told.sees = sees(speed).filter(|_| !case.has_too_few());
             match call {
                 Call::Called {
                     verdict,

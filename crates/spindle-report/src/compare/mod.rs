@@ -237,7 +237,7 @@ impl CaseComparison {
     }
 
     /// Its interval excludes 1, and nothing is called: there were too few rounds or runs for that.
-    fn has_too_few(&self) -> bool {
+    pub(crate) fn has_too_few(&self) -> bool {
         let is_undecided = matches!(
             self.judgement,
             Judgement::Compared {

@@ -206,6 +206,11 @@ fn label(case: &CaseComparison, style: Style) -> String {
                 Verdict::Faster => paint("faster", GREEN, style),
                 Verdict::Slower => paint("slower, within the threshold", YELLOW, style),
                 Verdict::Draw => paint("draw", CYAN, style),
+                Verdict::Undecided if case.has_too_few() => paint(
+                    "undecided: three rounds or runs are needed for a verdict",
+                    YELLOW,
+                    style,
+                ),
                 Verdict::Undecided => {
                     let sees = 100.0 * sees(speed).unwrap_or(1.0);
                     paint(&format!("undecided: sees {sees:.0} %"), YELLOW, style)
@@ -309,6 +314,14 @@ fn no_regression(comparison: &RunComparison, percent: f64) -> String {
             "No regression beyond {percent} %: {judged} of {all} cases were judged, each known well enough to see one."
         );
     };
+    let too_few = comparison.cases.iter().filter(|case| case.has_too_few());
+    let too_few = too_few.count();
+    if too_few == unseen.len() {
+        return format!(
+            "{known} of {all} cases are known well enough to see {percent} %: {too_few} have fewer than three rounds or runs \
+             on a side, so a regression may have been missed. Measure three or more."
+        );
+    }
     let rest = if known == 0 {
         "they see"
     } else {

@@ -267,6 +267,20 @@ pub(super) fn compare(asked: &Compare) -> ExitCode {
         Ok(runs) => runs,
         Err(error) => return wrong_command_line(&error.to_string()),
     };
+    let sides_of = match asked.now.is_empty() {
+        true => Vec::new(),
+        false => vec![
+            &runs[..asked.directories.len()],
+            &runs[asked.directories.len()..],
+        ],
+    };
+    if let Some((run, again)) = sides_of.into_iter().find_map(named_twice) {
+        return wrong_command_line(&format!(
+            "{} and {} are one run: name each run of a side once, as runs tell their noise",
+            run.directory.display(),
+            again.directory.display()
+        ));
+    }
     let names: Vec<String> = runs
         .iter()
         .map(|run| run.directory.display().to_string())
@@ -292,6 +306,14 @@ pub(super) fn compare(asked: &Compare) -> ExitCode {
         }
     }
     tell(before, &comparisons, &options, asked.format)
+}
+
+/// The first run that is there again, perhaps as a copy.
+fn named_twice(runs: &[StoredRun]) -> Option<(&StoredRun, &StoredRun)> {
+    runs.iter().enumerate().find_map(|(number, run)| {
+        let mut others = runs[number + 1..].iter();
+        Some((run, others.find(|other| other.id == run.id)?))
+    })
 }
 
 /// Prints comparisons, and ends with the exit code that they come to.

@@ -657,6 +657,10 @@ fn runs_are_compared_with_exit_codes_for_scripts() {
         Some(0)
     );
     assert_eq!(compare(&["before", "slow"]).0, Some(1));
+    // A run named twice on a side is no second run.
+    let (status, text) = compare(&["before", "before", "--", "slow"]);
+    assert_eq!(status, Some(2), "{text}");
+    assert!(text.contains("before and before are one run"), "{text}");
     assert_eq!(compare(&["before", "same", "slow"]).0, Some(1));
     assert_eq!(
         compare(&["before", "slow", "--threshold", "60%"]).0,
