@@ -206,13 +206,15 @@ pub(crate) fn judge(
             "no device's counters are known, and blocks read again were not faster".to_owned(),
         ),
     };
-    let because = match (cached, caching) {
-        (Cached::Yes, Caching::Buffered) => format!("{because} (the page cache was asked for)"),
-        _ => because,
+    let is_asked_for = cached == Cached::Yes && caching == Caching::Buffered;
+    let asked_for = if is_asked_for {
+        " (the page cache was asked for)"
+    } else {
+        ""
     };
     CacheFinding {
         cached,
-        because,
+        because: format!("{because}{asked_for}"),
         device,
         repeat_ratio,
         resident_share,

@@ -126,6 +126,11 @@ fn rights(
     };
     let mut ask = |sql: &str| Ok::<_, EngineError>(number(look.again()?, sql));
     let is_one = |answer: Option<i64>| answer.map(|answer| answer == 1);
+    let makes_databases = is_one(ask(databases)?);
+    let without_schema = match makes_databases {
+        Some(true) => "a run has the server copy databases, and cannot load again instead",
+        _ => "no run is possible",
+    };
     let mut rights = vec![
         Right::of(
             "keeps sessions",
@@ -138,14 +143,14 @@ fn rights(
         ),
         Right::of(
             "may make a schema in this database",
-            "no run is possible",
+            without_schema,
             is_one(ask(create)?),
             || format!("grant create on database {database} to {user}"),
         ),
         Right::of(
             "may make databases",
             "a run loads its data again before each trial",
-            is_one(ask(databases)?),
+            makes_databases,
             || format!("alter role {user} createdb"),
         ),
         Right::of(
@@ -161,16 +166,18 @@ fn rights(
             || "raise max_connections, and restart the server".to_owned(),
         ),
     ];
-    rights.extend(others.map(|reached| {
-        let remedy = "give the address of the server, or have the pool know all its databases";
-        Right::of(
-            "reaches other databases",
-            "a run loads its data again before each trial",
-            Some(reached.is_ok()),
-            || remedy.to_owned(),
-        )
-    }));
+    rights.extend(others.map(|reached| reaches_others(reached.is_ok())));
     Ok(rights)
+}
+
+fn reaches_others(is_reached: bool) -> Right {
+    let remedy = "give the address of the server, or have the pool know all its databases";
+    Right::of(
+        "reaches other databases",
+        "a run loads its data again before each trial",
+        Some(is_reached),
+        || remedy.to_owned(),
+    )
 }
 
 /// A name as SQL has it.

@@ -232,16 +232,20 @@ fn other_size(
     own_bytes: u64,
 ) -> Option<String> {
     let least_bytes = found_bytes.saturating_sub(own_bytes);
-    let made_bytes = match () {
-        () if least_bytes > 2 * expected_bytes => least_bytes,
-        () if 2 * found_bytes < expected_bytes => found_bytes,
+    let made = match () {
+        () if least_bytes > 2 * expected_bytes => {
+            format!("about {} of data", size_free(least_bytes))
+        }
+        () if 2 * found_bytes < expected_bytes => format!(
+            "less than {} of data, as that is all of the database with what the server makes itself",
+            size_free(found_bytes)
+        ),
         () => return None,
     };
     Some(format!(
-        "{} made about {} of data, and size is {}: caches, memory and room were reckoned by that. Set database.size \
-         (with try: --size) to what is loaded",
+        "{} made {made}, and size is {}: caches, memory and room were reckoned by that. Set database.size (with try: \
+         --size) to what is loaded",
         names_of(loaded_from)?,
-        size_free(made_bytes),
         size(expected_bytes)
     ))
 }

@@ -46,6 +46,10 @@ pub(super) fn made_by(sql: &str) -> Vec<String> {
             is_next = true;
         } else if is_next && !BETWEEN.contains(&word.as_str()) {
             is_next = false;
+            // There is no such schema until something is in it.
+            if word.starts_with("pg_temp.") {
+                names.push("pg_temp".to_owned());
+            }
             names.push(last_part(&word).to_owned());
         }
     }
@@ -79,6 +83,10 @@ mod tests {
         for (sql, names) in [
             ("CREATE TEMP TABLE IF NOT EXISTS s.W (a int)", vec!["w"]),
             ("create table \"w\" as select * from t", vec!["w"]),
+            (
+                "create function pg_temp.f() returns int language sql as 'select 1'",
+                vec!["pg_temp", "f"],
+            ),
             ("create temporary view v as select 1", vec!["v"]),
             (
                 "alter table t add column if not exists c int",

@@ -612,8 +612,18 @@ impl Reader {
                 None => self.is_answer(name),
             };
             if is_set {
+                let sets_any = !self
+                    .names
+                    .known(name)
+                    .is_some_and(|it| self.set.contains(&it));
+                let remedy = match sets_any && self.prefixes.contains("") {
+                    true => {
+                        "; if it is none, give \\gset a prefix, as in \\gset p_: without one an answer may set any name"
+                    }
+                    false => "",
+                };
                 let message = format!(
-                    "a prepared statement has no parameters within quotes: put :{name} outside, as in '...' || :{name}"
+                    "a prepared statement has no parameters within quotes: put :{name} outside, as in '...' || :{name}{remedy}"
                 );
                 return Err((*file, Mistake::new(span.clone(), message)));
             }

@@ -1,5 +1,7 @@
-//! A file of `pg_stat_statements`, as `\copy (select * from pg_stat_statements) to 'FILE' csv header` makes it.
+//! A file of `pg_stat_statements` of one database, as `\copy (select * from pg_stat_statements where dbid = ...) to
+//! 'FILE' csv header` makes it. Counts of one statement by several users are added up.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use spindle_text::files;
@@ -7,6 +9,9 @@ use spindle_text::files;
 use super::error::{BadExport, ImportError};
 use super::mix::Counted;
 
+/// How such a file is written.
+const WRITE: &str = "write the file by \\copy (select * from pg_stat_statements where dbid = (select oid from pg_database \
+                     where datname = current_database())) to 'FILE' csv header";
 /// No larger file is read, bytes.
 const BYTES_MAX: u64 = 256 << 20;
 
@@ -39,10 +44,7 @@ fn of_text(text: &str) -> Result<Vec<Counted>, BadExport> {
     let needed = |names: &[&str]| {
         place(names).ok_or_else(|| BadExport {
             line: 1,
-            what: format!(
-                "there is no column {}: write the file by \\copy (select * from pg_stat_statements) to 'FILE' csv header",
-                names[0]
-            ),
+            what: format!("there is no column {}: {WRITE}", names[0]),
         })
     };
     let (query, calls) = (needed(&["query"])?, needed(&["calls"])?);
@@ -50,8 +52,10 @@ fn of_text(text: &str) -> Result<Vec<Counted>, BadExport> {
         needed(&["total_exec_time", "total_time"])?,
         needed(&["rows"])?,
     );
-    let top = place(&["toplevel"]);
-    let mut found = Vec::new();
+    let (top, database) = (place(&["toplevel"]), place(&["dbid"]));
+    let mut databases = BTreeSet::new();
+    let mut found: Vec<Counted> = Vec::new();
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
     for record in reader.records() {
         let record = record.map_err(broken)?;
         let line = record.position().map_or(0, csv::Position::line);
@@ -65,14 +69,32 @@ fn of_text(text: &str) -> Result<Vec<Counted>, BadExport> {
             })
         };
         let is_top = top.is_none_or(|top| record.get(top) != Some("f"));
-        if is_top {
-            found.push(Counted {
-                text: record.get(query).unwrap_or_default().to_owned(),
-                calls: number(calls)?,
-                time_ms: number(time)?,
-                rows: number(rows)?,
+        if !is_top {
+            continue;
+        }
+        let id = database.and_then(|database| record.get(database));
+        databases.extend(id.map(str::to_owned));
+        if databases.len() > 1 {
+            return Err(BadExport {
+                line,
+                what: format!("statements of several databases are counted here: {WRITE}"),
             });
         }
+        let text = record.get(query).unwrap_or_default();
+        let (calls, time_ms, rows) = (number(calls)?, number(time)?, number(rows)?);
+        let place = *known.entry(text.to_owned()).or_insert_with(|| {
+            found.push(Counted {
+                text: text.to_owned(),
+                calls: 0.0,
+                time_ms: 0.0,
+                rows: 0.0,
+            });
+            found.len() - 1
+        });
+        let counted = &mut found[place];
+        counted.calls += calls;
+        counted.time_ms += time_ms;
+        counted.rows += rows;
     }
     Ok(found)
 }
@@ -91,6 +113,22 @@ mod tests {
             rows: 7.0,
         };
         assert_eq!(of_text(text).unwrap(), [counted]);
+    }
+
+    #[test]
+    fn users_are_added_up_and_databases_are_not() {
+        let head = "userid,dbid,query,calls,total_exec_time,rows\n";
+        let found = of_text(&format!("{head}10,5,a,1,2,3\n11,5,a,10,20,30\n")).unwrap();
+        assert_eq!(
+            (found.len(), found[0].calls, found[0].rows),
+            (1, 11.0, 33.0)
+        );
+        let told = of_text(&format!("{head}10,5,a,1,2,3\n10,6,b,1,1,1\n"));
+        let told = told.unwrap_err().to_string();
+        assert!(
+            told.starts_with(":3: statements of several databases"),
+            "{told}"
+        );
     }
 
     #[test]

@@ -210,7 +210,7 @@ fn experiment(made: &MadeMix, load: &[String], source: &str, size_bytes: Option<
         .max(SIZE_MIN_MIB);
     let why = match size_bytes {
         Some(_) => "as on the server",
-        None => "what load makes, about",
+        None => "a guess: set what load makes",
     };
     draft.set(Section::Database, "size", quoted(&format!("{mib}MiB")), why);
     let cache_mib = (mib / 4).max(8);

@@ -266,7 +266,11 @@ impl Sampler<'_> {
                 given: format!(":{name}"),
             }),
             Role::Limit => Ok(plain(&format!("{:.0}", self.rows.round().max(1.0)))),
-            Role::Offset => Ok(plain("0")),
+            Role::Offset => {
+                let doubt = "OFFSET is 0 in each call: how many rows calls skipped is not counted";
+                self.doubts.insert(doubt.to_owned());
+                Ok(plain("0"))
+            }
             Role::Told => Ok(plain("1")),
         }
     }
