@@ -152,12 +152,33 @@ pub(crate) fn judge(
     resident_share: Option<f64>,
     caching: Caching,
 ) -> CacheFinding {
+    let (cached, because) = weigh(device, repeat_ratio, resident_share);
+    let is_asked_for = cached == Cached::Yes && caching == Caching::Buffered;
+    let asked_for = match is_asked_for {
+        true => " (the page cache was asked for)",
+        false => "",
+    };
+    CacheFinding {
+        cached,
+        because: format!("{because}{asked_for}"),
+        device,
+        repeat_ratio,
+        resident_share,
+    }
+}
+
+/// The answer, and why.
+fn weigh(
+    device: Option<DeviceShare>,
+    repeat_ratio: Option<f64>,
+    resident_share: Option<f64>,
+) -> (Cached, String) {
     let ratio = device.map(|device| device.ratio());
     let of_disks = device.and_then(|device| device.disks_ratio());
     let is_repeated = repeat_ratio.is_some_and(|ratio| ratio >= REPEAT_RATIO_MIN);
     let resident = resident_share.filter(|share| *share >= RESIDENT_SHARE_MIN);
     let times = repeat_ratio.unwrap_or_default();
-    let (cached, because) = match (ratio, resident) {
+    match (ratio, resident) {
         (Some(ratio), _) if ratio < DEVICE_SHARE_MIN => (
             Cached::Yes,
             format!(
@@ -205,19 +226,6 @@ pub(crate) fn judge(
             Cached::Unknown,
             "no device's counters are known, and blocks read again were not faster".to_owned(),
         ),
-    };
-    let is_asked_for = cached == Cached::Yes && caching == Caching::Buffered;
-    let asked_for = if is_asked_for {
-        " (the page cache was asked for)"
-    } else {
-        ""
-    };
-    CacheFinding {
-        cached,
-        because: format!("{because}{asked_for}"),
-        device,
-        repeat_ratio,
-        resident_share,
     }
 }
 

@@ -53,8 +53,8 @@ impl Case {
     }
 }
 
-/// The rate with the most throughput for its p99, of those that the layout holds. Tries of about one rate are one place,
-/// with the middle one of their p99: a try that chance favoured is no knee.
+/// The rate with the most throughput for its p99, of those that the layout holds. Tries of about one rate are one
+/// place, with the middle one of their p99: a try that chance favoured is no knee.
 fn knee<'a>(steps: impl Iterator<Item = &'a RateStep>, most_per_s: f64) -> Option<f64> {
     let mut steps: Vec<&RateStep> = steps.filter(|step| step.rate_per_s <= most_per_s).collect();
     steps.sort_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));

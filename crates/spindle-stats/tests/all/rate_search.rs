@@ -103,7 +103,9 @@ impl Queue {
             let tried = self.tried(search.rate_per_s(), &mut chance);
             match search.tried(tried) {
                 None => {}
-                Some(SearchEnd::Found(found_per_s)) => return found_per_s,
+                Some(SearchEnd::Found(found_per_s) | SearchEnd::Unsettled(found_per_s)) => {
+                    return found_per_s;
+                }
                 Some(SearchEnd::Nowhere) => panic!("there is a rate that keeps the promise"),
             }
         }

@@ -2,8 +2,8 @@
 //! variables, branch, sleep and keep answers. `scanner` cuts a file into pieces, `lexer` and `expression` read
 //! expressions, `function` and `random` calculate as pgbench does, `program` makes steps of it all, `makes` knows what
 //! statements make, `beyond` what they may not touch, also in what `bodies` finds within them, `client` takes the steps
-//! on a connection, `own_data` loads tables, `answers` checks, and `workload` is the kind of workload that the experiment
-//! file names.
+//! on a connection, `own_data` loads tables, `answers` checks, and `workload` is the kind of workload that the
+//! experiment file names.
 
 mod answers;
 mod beyond;
