@@ -629,6 +629,21 @@ fn runs_are_compared_with_exit_codes_for_scripts() {
             ..Run::default()
         },
     );
+    for (slow, same, at) in [
+        ("slow-2", "same-2", "2026-01-03T12:00:00Z"),
+        ("slow-3", "same-3", "2026-01-04T12:00:00Z"),
+    ] {
+        for (name, speed_of_second) in [(slow, 0.8), (same, Run::default().speed_of_second)] {
+            run(
+                name,
+                Run {
+                    at,
+                    speed_of_second,
+                    ..Run::default()
+                },
+            );
+        }
+    }
     run(
         "other",
         Run {
@@ -685,11 +700,11 @@ fn runs_are_compared_with_exit_codes_for_scripts() {
         assert_eq!(told["outcome"], outcome);
         assert_eq!(told["comparisons"][0]["now"]["directory"], other);
     }
-    let (status, text) = compare(&["before", "same", "--", "slow", "slow", "slow"]);
+    let (status, text) = compare(&["before", "same", "--", "slow", "slow-2", "slow-3"]);
     assert_eq!(status, Some(1), "{text}");
     assert!(text.contains("2 runs beside 3 runs"), "{text}");
     assert_eq!(
-        compare(&["before", "--", "same", "same", "same"]).0,
+        compare(&["before", "--", "same", "same-2", "same-3"]).0,
         Some(0)
     );
     assert_eq!(compare(&["--", "before", "same"]).0, Some(2));
