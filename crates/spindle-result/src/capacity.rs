@@ -5,7 +5,7 @@ use spindle_stats::{Verdict, estimate_mean};
 
 use super::answer::{Answer, Opening};
 use super::summary::median;
-use super::wording::format_ratio;
+use super::wording::{case_label, format_ratio};
 use super::{Capacity, Case, CaseId, Comparison, Ranking, RateStep, RunResult, Trial};
 
 /// Rates that differ by less than this factor are one place of the curve.
@@ -114,11 +114,27 @@ pub(super) fn note(result: &RunResult) -> Option<String> {
     };
     let missed = missed(result).unwrap_or_default();
     let unsettled = unsettled(result).unwrap_or_default();
+    let found = found(result).unwrap_or_default();
     Some(format!(
         "Layouts are compared by the highest rate at which 99 of 100 transactions take no more than {} ms from their \
-         intended begin. Each trial searched it, and its other figures were measured at that rate.{draws}{unsettled}{missed}",
+         intended begin. Each trial searched it, and its other figures were measured at that rate.{found}{draws}{unsettled}{missed}",
         capacity.p99_ms
     ))
+}
+
+/// The rates, where no answer has them: nobody is surely ahead.
+fn found(result: &RunResult) -> Option<String> {
+    let rate = |case: &Case| {
+        Some(format!(
+            "{} {}",
+            case_label(result, case),
+            rate_text(&case.capacity()?)
+        ))
+    };
+    let has_winner = |ranking: &Ranking| ranking.winner.is_some();
+    let is_answered = !result.rankings.is_empty() && result.rankings.iter().all(has_winner);
+    let rates: Vec<String> = result.cases.iter().filter_map(rate).collect();
+    (!is_answered).then(|| format!(" Found: {}.", rates.join("; ")))
 }
 
 /// How many searches ended without an answer on which their tries agreed.
@@ -197,6 +213,16 @@ mod tests {
         assert!(
             said.starts_with("Layouts are compared by the highest rate"),
             "{said}"
+        );
+        assert!(!said.contains("Found"), "{said}");
+        let mut equal = record.clone();
+        equal.cases[1].trials = equal.cases[0].trials.clone();
+        let equal = build(&equal).unwrap().warnings[0].text.clone();
+        assert!(
+            equal.contains(
+                "Found: small 500 transactions a second (488-512); large 500 transactions a second (488-512)."
+            ),
+            "{equal}"
         );
         record.cases[0].trials[1].latency_us.p99 = 31_000.0;
         let missed = build(&record).unwrap().warnings[0].text.clone();
