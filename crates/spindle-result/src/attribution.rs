@@ -557,6 +557,7 @@ mod tests {
             for (trial, mean_us) in case.trials.iter_mut().zip(means_us) {
                 trial.latency_us.p99 = p99_us + 100.0 * f64::from(trial.round);
                 trial.arrivals = Some(Arrivals {
+                    is_recorded: false,
                     rate_per_s: 500.0,
                     delay_us: trial.latency_us,
                     backlog: 0,

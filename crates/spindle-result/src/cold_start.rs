@@ -55,8 +55,12 @@ pub(super) fn warning(result: &RunResult, record: &RunRecord) -> Option<String> 
             compared().count()
         ),
     };
+    let remedy = match coldest.is_recorded() {
+        true => "A replay has no warm-up: its figures are of a cache that fills.",
+        false => "Warm up longer (plan.warmup, or \"auto\").",
+    };
     Some(format!(
-        "{place}: {}. Warm up longer (plan.warmup, or \"auto\").",
+        "{place}: {}. {remedy}",
         filling.told(&case_label(result, coldest))
     ))
 }

@@ -545,6 +545,7 @@ mod tests {
             for (round, trial) in case.trials.iter_mut().enumerate() {
                 trial.latency_us.p99 = 1_000.0 * noise[(round + number) % noise.len()];
                 trial.arrivals = Some(Arrivals {
+                    is_recorded: false,
                     rate_per_s: 1.0,
                     delay_us: trial.latency_us,
                     backlog: 0,

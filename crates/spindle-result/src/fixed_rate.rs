@@ -34,6 +34,12 @@ impl Case {
         trials.find_map(|trial| Some(trial.arrivals?.rate_per_s))
     }
 
+    /// Whether its load came when a recording says.
+    pub(super) fn is_recorded(&self) -> bool {
+        let mut arrivals = self.trials.iter().filter_map(|trial| trial.arrivals);
+        arrivals.any(|arrivals| arrivals.is_recorded)
+    }
+
     /// Whether it fell behind its load in any round.
     pub fn is_overloaded(&self) -> bool {
         self.rounds_behind().next().is_some()
@@ -69,7 +75,7 @@ pub(super) fn answer(
         .filter(|case| case.is_overloaded())
         .map(|case| case.id.layout.as_str())
         .collect();
-    let load = load_text(ranking, rate_per_s);
+    let load = load_text(ranking, rate_per_s, cases().any(Case::is_recorded));
     if behind.len() == cases().count() {
         return Some(Answer::new(
             Opening::NoLayout,
@@ -166,13 +172,21 @@ fn p99_ms(result: &RunResult, ranking: &Ranking, layout: &str) -> String {
 }
 
 /// `500 transactions a second by up to 8 clients`, with what the rate is a part of.
-fn load_text(ranking: &Ranking, rate_per_s: f64) -> String {
+fn load_text(ranking: &Ranking, rate_per_s: f64, is_recorded: bool) -> String {
     let clients = Load::of(ranking.load.clients);
     let part = match ranking.load.rate {
         Some(rate) if rate.is_of_slowest() => format!(" ({rate} of the slowest layout's maximum)"),
         _ => String::new(),
     };
-    format!("{rate_per_s} transactions a second{part} by up to {clients}")
+    let recorded = recorded(is_recorded);
+    format!("{recorded}{rate_per_s} transactions a second{part} by up to {clients}")
+}
+
+fn recorded(is_recorded: bool) -> &'static str {
+    match is_recorded {
+        true => "the recorded ",
+        false => "",
+    }
 }
 
 /// What is to be said once of a run with fixed rates.
@@ -184,10 +198,12 @@ pub(super) fn note(result: &RunResult) -> Option<String> {
             rates.push(rate);
         }
     }
+    let is_recorded = result.cases.iter().any(Case::is_recorded);
     let at = match rates.as_slice() {
         [] => return None,
-        [only] => format!("a fixed rate of {only}"),
-        [first @ .., last] => format!("fixed rates of {} and {last}", first.join(", ")),
+        [only] if is_recorded => format!("when they were recorded, on average {only}"),
+        [only] => format!("at a fixed rate of {only}"),
+        [first @ .., last] => format!("at fixed rates of {} and {last}", first.join(", ")),
     };
     let is_closed = |case: &Case| case.is_compared() && case.rate_per_s().is_none();
     let closed = match result.cases.iter().any(is_closed) {
@@ -195,7 +211,7 @@ pub(super) fn note(result: &RunResult) -> Option<String> {
         false => "",
     };
     Some(format!(
-        "Transactions came at {at} a second, so throughput shows only which layouts kept up. They are compared \
+        "Transactions came {at} a second, so throughput shows only which layouts kept up. They are compared \
          by the 99th percentile of the time of a transaction from its intended begin; a ratio above 1 means a faster \
          response.{closed}"
     ))
@@ -221,10 +237,11 @@ pub(super) fn fell_behind(result: &RunResult, case: &Case) -> Option<String> {
         (behind, all) => format!("in round {}, one of {behind} of {all}, ", worst.round),
     };
     Some(format!(
-        "{} {} with {} transactions a second: {place}it did {:.0}, and {} were waiting for a free client in the end. The \
+        "{} {} with {}{} transactions a second: {place}it did {:.0}, and {} were waiting for a free client in the end. The \
          times of its transactions grow with the length of the trial. A lower rate, or more clients, would show more.",
         case_label(result, case),
         fails(case.is_always_behind()),
+        recorded(arrivals.is_recorded),
         arrivals.rate_per_s,
         worst.tpm / 60.0,
         arrivals.backlog
@@ -245,6 +262,7 @@ mod tests {
             for (trial, p99_us) in case.trials.iter_mut().zip(*p99_us) {
                 trial.latency_us.p99 = *p99_us;
                 trial.arrivals = Some(Arrivals {
+                    is_recorded: false,
                     rate_per_s: 500.0,
                     delay_us: trial.latency_us,
                     backlog: 0,
@@ -265,6 +283,32 @@ mod tests {
 
     const QUICK: &[f64] = &[1_000.0, 1_010.0, 990.0];
     const SLOW: &[f64] = &[2_000.0, 2_050.0, 1_980.0];
+
+    #[test]
+    fn a_replay_comes_at_recorded_times_and_has_no_warm_up() {
+        let mut record = record(&[("a", QUICK), ("b", SLOW)]);
+        for case in &mut record.cases {
+            for trial in &mut case.trials {
+                trial.arrivals.as_mut().unwrap().is_recorded = true;
+            }
+        }
+        overload(&mut record, 1);
+        let result = build(&record).unwrap();
+        assert!(
+            result
+                .headline
+                .starts_with("Only a keeps up with the recorded 500 transactions a second"),
+            "{}",
+            result.headline
+        );
+        let said = result.warnings.iter();
+        assert!(
+            said.clone().any(|it| it
+                .text
+                .starts_with("Transactions came when they were recorded, on average 500 a second")),
+            "{said:?}"
+        );
+    }
 
     #[test]
     fn the_sooner_answer_wins_though_throughput_is_the_same() {

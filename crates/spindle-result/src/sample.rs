@@ -58,6 +58,7 @@ pub fn with_rates(parts: &[&str]) -> RunRecord {
                 trial.latency_us.p99 =
                     if is_slow { 2_000.0 } else { 1_000.0 } + f64::from(trial.round);
                 trial.arrivals = Some(Arrivals {
+                    is_recorded: false,
                     rate_per_s,
                     delay_us: trial.latency_us,
                     backlog: 0,

@@ -319,8 +319,11 @@ pub struct WarmUp {
 /// Load that arrives at a fixed rate, whatever the database makes of it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Arrivals {
-    /// Transactions that were to begin each second.
+    /// Transactions that were to begin each second, of a recording on average.
     pub rate_per_s: f64,
+    /// Whether they were to begin when a recording says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_recorded: bool,
     /// Time from the intended begin of a transaction to the begin, for want of a free client.
     pub delay_us: Latency,
     /// Transactions that were due and had not begun when the measured time ended.

@@ -24,6 +24,7 @@ pub(super) fn arrivals(
         let delay_us = delay_us();
         return Some(Arrivals {
             rate_per_s,
+            is_recorded: true,
             delay_us,
             backlog: 0,
             is_overloaded: is_behind(delay_us.p99, transactions as f64 / rate_per_s),
@@ -32,6 +33,7 @@ pub(super) fn arrivals(
     let arrivals = task.workload.arrivals?;
     Some(Arrivals {
         rate_per_s: arrivals.rate_per_s,
+        is_recorded: false,
         delay_us: delay_us(),
         backlog: backlogs.last().copied().unwrap_or(0),
         is_overloaded: is_overloaded(backlogs),

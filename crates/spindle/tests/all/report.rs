@@ -96,6 +96,7 @@ fn at_a_fixed_rate() -> RunResult {
             trial.tpm = 30_000.0;
             trial.latency_us.p99 = 1_000.0 * (1.0 + index as f64 + 0.01 * f64::from(trial.round));
             trial.arrivals = Some(Arrivals {
+                is_recorded: false,
                 rate_per_s: 500.0,
                 delay_us: trial.latency_us,
                 backlog: 0,

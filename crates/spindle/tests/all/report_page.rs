@@ -36,6 +36,7 @@ fn page_at_a_rate() -> String {
     for trial in record.cases.iter_mut().flat_map(|case| &mut case.trials) {
         trial.tpm = 12_000.0;
         trial.arrivals = Some(Arrivals {
+            is_recorded: false,
             rate_per_s: 200.0,
             delay_us: trial.latency_us,
             backlog: 0,

@@ -377,6 +377,7 @@ fn at_a_fixed_rate_the_time_of_transactions_is_compared() {
     for case in &mut before.cases {
         for trial in &mut case.trials {
             trial.arrivals = Some(Arrivals {
+                is_recorded: false,
                 rate_per_s: 500.0,
                 delay_us: trial.latency_us,
                 backlog: 0,
