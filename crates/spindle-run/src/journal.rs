@@ -172,7 +172,7 @@ pub enum JournalError {
     },
     /// The run was stopped before its first line was written.
     #[error(
-        "{path}: the run was stopped before it had begun. Start it again: spindle run FILE --out DIR takes this directory"
+        "{path}: the run was stopped before it had begun. Start it again: spindle run FILE --out DIR takes this directory if nothing else is in it"
     )]
     NotBegun {
         /// The journal.
