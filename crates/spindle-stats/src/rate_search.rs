@@ -21,6 +21,9 @@ const TRIES_MAX: usize = 40;
 const AT_LOWEST_MAX: u32 = 3;
 /// Tries at rates within this factor of the last ones are near.
 const NEAR: f64 = 1.15;
+/// Where the fit lies so far from the place at which shares are seen to cross the promise, it is no line: a device at a
+/// limit goes from none that are late to most of them.
+const APART: f64 = 1.05;
 /// Where the fit begins: how fast the share grows with the rate, as a power.
 const FIRST_POWER: f64 = 10.0;
 /// Turns of the fit there are at most, and how far one goes.
@@ -180,7 +183,13 @@ impl RateSearch {
             .collect();
         let fitted = fitted_distance(&near, self.late_share);
         let fitted = fitted.filter(|distance| distance.abs() <= NEAR.ln());
-        (middle + fitted.unwrap_or(0.0)).exp()
+        let crossing = crossing_distance(&near, self.late_share);
+        let distance = match (fitted, crossing) {
+            (Some(fitted), Some(crossing)) if (fitted - crossing).abs() > APART.ln() => crossing,
+            (Some(fitted), _) => fitted,
+            (None, crossing) => crossing.unwrap_or(0.0),
+        };
+        (middle + distance).exp()
     }
 }
 
@@ -218,6 +227,29 @@ fn fitted_distance(tries: &[(f64, &RateTry)], late_share: f64) -> Option<f64> {
     }
     let distance = (late_share.ln() - level) / power;
     (power > 1.0 && distance.is_finite()).then_some(distance)
+}
+
+/// The distance at which shares cross `late_share` if they only ever grow with the rate: isotonic regression by pooling
+/// adjacent violators (M. Ayer and others: An empirical distribution function for sampling with incomplete information,
+/// Annals of Mathematical Statistics 26, 1955). `None` where they do not cross.
+fn crossing_distance(tries: &[(f64, &RateTry)], late_share: f64) -> Option<f64> {
+    let mut sorted = tries.to_vec();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    // Means of distance and share, and transactions.
+    let mut pools: Vec<(f64, f64, f64)> = Vec::new();
+    for (distance, tried) in sorted {
+        let mut pool = (distance, tried.late_share, tried.transactions.max(1) as f64);
+        while let Some(last) = pools.pop_if(|last| last.1 >= pool.1) {
+            let all = last.2 + pool.2;
+            let mean = |a: f64, b: f64| (a * last.2 + b * pool.2) / all;
+            pool = (mean(last.0, pool.0), mean(last.1, pool.1), all);
+        }
+        pools.push(pool);
+    }
+    let above = pools.iter().position(|pool| pool.1 > late_share)?;
+    let (below, above) = (pools.get(above.checked_sub(1)?)?, pools[above]);
+    let part = (late_share - below.1) / (above.1 - below.1);
+    Some(below.0 + part * (above.0 - below.0))
 }
 
 #[cfg(test)]
@@ -279,6 +311,65 @@ mod tests {
             panic!("it settled");
         };
         assert!((found / TRUE_PER_S - 1.0).abs() < 0.1, "{found}");
+    }
+
+    /// Rates and shares that were tried on a device held to 2,000 reads a second, of which a transaction makes 4.5.
+    const HELD: [(f64, f64); 41] = [
+        (214.0, 0.0),
+        (321.0, 0.0),
+        (402.0, 0.0),
+        (502.0, 0.433),
+        (449.0, 0.182),
+        (402.0, 0.0),
+        (425.0, 0.0),
+        (449.0, 0.0),
+        (502.0, 0.627),
+        (475.0, 0.226),
+        (449.0, 0.105),
+        (402.0, 0.0),
+        (425.0, 0.0),
+        (449.0, 0.0),
+        (502.0, 0.739),
+        (475.0, 0.828),
+        (449.0, 0.008),
+        (462.0, 0.308),
+        (453.0, 0.11),
+        (444.0, 0.061),
+        (427.0, 0.0),
+        (435.0, 0.0),
+        (444.0, 0.0),
+        (462.0, 0.175),
+        (453.0, 0.0),
+        (462.0, 0.124),
+        (453.0, 0.529),
+        (444.0, 0.0),
+        (453.0, 0.004),
+        (462.0, 0.01),
+        (480.0, 0.467),
+        (471.0, 0.608),
+        (462.0, 0.039),
+        (444.0, 0.063),
+        (410.0, 0.0),
+        (427.0, 0.0),
+        (444.0, 0.0),
+        (480.0, 0.167),
+        (462.0, 0.746),
+        (444.0, 0.026),
+        (410.0, 0.0),
+    ];
+
+    #[test]
+    fn a_limit_that_is_a_wall_is_found_where_shares_cross() {
+        let mut search = RateSearch::new(0.01, 321.0, 1.0, 1_000.0);
+        search.tries = HELD
+            .map(|(rate_per_s, late_share)| RateTry {
+                rate_per_s,
+                transactions: 2_000,
+                late_share,
+            })
+            .to_vec();
+        let found = search.found_near(search.limit_of_all().unwrap());
+        assert!((425.0..450.0).contains(&found), "{found}");
     }
 
     #[test]
