@@ -31,6 +31,9 @@ const BEFORE: [&str; 14] = [
     "statement",
 ];
 
+/// What a text stands behind that is carried out. Others are messages and values.
+const BEFORE_TEXTS: [&str; 6] = ["as", "execute", "format", "from", "immediate", "query"];
+
 /// The statements that one holds, each from its first word to its end.
 pub(super) fn held(sql: &str, dialect: Dialect) -> Vec<&str> {
     match has_body(sql, dialect) {
@@ -62,24 +65,47 @@ fn has_body(sql: &str, dialect: Dialect) -> bool {
     }
 }
 
-/// A part of a statement, and whether it is a text.
-type Part<'a> = (&'a str, bool);
+/// A part of a statement, and whether it is code; a text that is carried out; another one.
+type Part<'a> = (&'a str, Kind);
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Code,
+    CarriedOut,
+    Text,
+}
 
 /// What lies between quotes, semicolons and marks of dollars.
 fn parts(sql: &str, dialect: Dialect) -> impl Iterator<Item = Part<'_>> {
     let is_quote =
         move |letter: char| letter == '\'' || letter == '"' && dialect == Dialect::MariaDb;
-    let mut is_text = false;
+    let (mut is_text, mut before) = (false, "");
     sql.split_inclusive(move |letter| is_quote(letter) || letter == ';' || letter == '$')
         .map(move |part| {
-            let found = (part.trim_end_matches(['\'', '"', ';', '$']), is_text);
+            let inner = part.trim_end_matches(['\'', '"', ';', '$']);
+            let kind = match is_text {
+                true if is_before_text(before) => Kind::CarriedOut,
+                true => Kind::Text,
+                false => Kind::Code,
+            };
             is_text ^= part.ends_with(is_quote);
-            found
+            if !inner.trim().is_empty() {
+                before = inner;
+            }
+            (inner, kind)
         })
 }
 
-/// The statements that begin in a part. A text is one as a whole, unless it is a body.
-fn begun_in((part, is_text): Part<'_>) -> Vec<&str> {
+/// Whether a text behind this is carried out, or kept to be so.
+fn is_before_text(before: &str) -> bool {
+    let before = before.trim_end().trim_end_matches('(').trim_end();
+    let last = before.rsplit(|letter: char| !letter.is_alphanumeric());
+    let last = last.map(str::to_lowercase).next().unwrap_or_default();
+    before.ends_with('=') || BEFORE_TEXTS.contains(&last.as_str())
+}
+
+/// The statements that begin in a part. A text that is carried out is one as a whole, unless it is a body.
+fn begun_in((part, kind): Part<'_>) -> Vec<&str> {
     let words = places_of_words(part);
     let first = words.first().map(|(_, word)| word.as_str());
     let is_body = first.is_some_and(|first| ["begin", "declare"].contains(&first));
@@ -89,7 +115,8 @@ fn begun_in((part, is_text): Part<'_>) -> Vec<&str> {
         let may_begin = before.is_none_or(|before| BEFORE.contains(&before));
         let changes = CHANGES.contains(&word.as_str())
             || may_begin && CHANGES_AT_BEGIN.contains(&word.as_str());
-        if changes && (number == 0 || !is_text || is_body) {
+        let is_whole = kind == Kind::CarriedOut && number == 0;
+        if changes && (is_whole || kind == Kind::Code || is_body) {
             begun.push(&part[*at..]);
         }
         before = Some(word);
@@ -143,6 +170,11 @@ mod tests {
                 vec!["grant %I to bob"],
             ),
             (
+                Dialect::Postgres,
+                "do 'declare q text; begin q := ''drop role r''; execute ( ''alter role a superuser''); end'",
+                vec!["drop role r", "alter role a superuser"],
+            ),
+            (
                 Dialect::MariaDb,
                 "prepare s from 'create user u'",
                 vec!["create user u"],
@@ -164,6 +196,7 @@ mod tests {
     fn words_of_messages_and_names_begin_nothing() {
         for sql in [
             "do $$ begin raise notice 'could not create role x'; end $$",
+            "do $$ begin raise exception 'Create role failed'; perform 'drop role x'; end $$",
             "do $$ declare lock int; begin perform 1; end $$",
             "select 'create role x'",
             "insert into t values ('drop table public.t')",
