@@ -4,10 +4,12 @@
 use spindle_text::quantity::thousands;
 
 use super::wording::{case_label, format_ratio};
-use super::{Case, RunResult, Trial, median};
+use super::{Case, CaseId, Comparison, RunResult, Trial, median};
 
 /// So many times the median of the rounds, or so small a part of it.
 const FAR: f64 = 5.0;
+/// Means and ratio that differ by less than this factor may stand in either order.
+const GAP_MIN: f64 = 1.03;
 /// With fewer rounds nothing says which one is far out.
 const ROUNDS_MIN: usize = 3;
 
@@ -27,6 +29,29 @@ pub(super) fn warning(result: &RunResult, case: &Case) -> Option<String> {
             told.join("; ")
         )
     })
+}
+
+/// That the mean throughputs of two layouts stand in the other order than their ratio, with the widest gap.
+pub(super) fn order(result: &RunResult) -> Option<String> {
+    let mean = |layout: &str, comparison: &Comparison| {
+        let case = result.case(&CaseId::new(layout, comparison.cases.load))?;
+        let is_throughput = case.rate_per_s().is_none() && case.capacity().is_none();
+        case.tpm.filter(|_| is_throughput).map(|tpm| tpm.mean)
+    };
+    let against = |comparison: &Comparison| {
+        let (a, b) = (&comparison.cases.a, &comparison.cases.b);
+        let means = mean(a, comparison)? / mean(b, comparison)?;
+        let gap = (means.ln() - comparison.ratio.ln()).abs();
+        let is_other = (means > 1.0) != (comparison.ratio > 1.0) && gap > GAP_MIN.ln();
+        let (ahead, behind) = if means > 1.0 { (a, b) } else { (b, a) };
+        is_other.then(|| (gap, ahead.clone(), behind.clone()))
+    };
+    let found = result.verdicts.iter().filter_map(against);
+    let (_, ahead, behind) = found.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(format!(
+        "{ahead} has the higher mean and the lower ratio beside {behind}: a mean counts all transactions, a ratio compares \
+         round by round. Their rounds differ too much to order them."
+    ))
 }
 
 fn one(trial: &Trial, median_tpm: f64) -> String {
@@ -72,6 +97,22 @@ mod tests {
         warnings
             .filter(|text| text.contains("the median of its rounds"))
             .collect()
+    }
+
+    #[test]
+    fn means_in_another_order_than_the_ratio_are_told() {
+        let said = |a: &[f64], b: &[f64]| {
+            let result = build(&sample::record(&[("a", a), ("b", b)])).unwrap();
+            let mut texts = result.warnings.into_iter().map(|warning| warning.text);
+            texts.find(|text| text.contains("the higher mean"))
+        };
+        let b = [270e3, 240e3, 245e3];
+        let told = said(&[89e3, 393e3, 391e3], &b).expect("told");
+        assert!(
+            told.starts_with("a has the higher mean and the lower ratio beside b:"),
+            "{told}"
+        );
+        assert_eq!(said(&[240e3, 241e3, 242e3], &b), None);
     }
 
     #[test]

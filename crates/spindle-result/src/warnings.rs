@@ -29,6 +29,7 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
     texts.extend(first_look(record));
     let verdicts = result.verdicts.iter();
     texts.extend(verdicts.filter_map(|comparison| within_noise(result, comparison)));
+    texts.extend(far_out::order(result));
     texts.extend(fixed_rate::note(result));
     texts.extend(capacity::note(result));
     texts.extend(costs::note(result));
