@@ -172,7 +172,22 @@ fn scratch_copy() -> PathBuf {
             copy(&from, &copied.join(file));
         }
     }
+    remove_what_is_gone(&copied, &additions);
     copied
+}
+
+/// An older copy may hold sources that the workspace no longer has: a module would have two files.
+fn remove_what_is_gone(copied: &Path, additions: &[Addition]) {
+    let sources = files_below(&copied.join("crates")).into_iter();
+    for file in sources.filter(|file| file.extension().is_some_and(|it| it == "rs")) {
+        let name = file.strip_prefix(copied).expect("below");
+        let is_added = additions
+            .iter()
+            .any(|one| one.new.iter().any(|new| new == name));
+        if !is_added && !root().join(name).exists() {
+            fs::remove_file(&file).expect("a scratch file goes");
+        }
+    }
 }
 
 /// Gives the copy the libraries of others that this workspace was built with, so that only the workspace is compiled.
