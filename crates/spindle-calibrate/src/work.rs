@@ -123,7 +123,7 @@ impl<'a> Work<'a> {
             device: Some(DeviceShare {
                 asked_bytes: 0,
                 device_bytes: 0,
-                disks_bytes: None,
+                disks_bytes: Some(0),
             }),
             notes: Vec::new(),
         }
@@ -403,9 +403,11 @@ impl<'a> Work<'a> {
         self.device = self.device.zip(share).map(|(all, share)| DeviceShare {
             asked_bytes: all.asked_bytes + share.asked_bytes,
             device_bytes: all.device_bytes + share.device_bytes,
-            disks_bytes: share
+            // Unknown once is unknown for all: a part of them beside all that was asked for would look cached.
+            disks_bytes: all
                 .disks_bytes
-                .map(|bytes| all.disks_bytes.unwrap_or(0) + bytes),
+                .zip(share.disks_bytes)
+                .map(|(all, share)| all + share),
         });
     }
 

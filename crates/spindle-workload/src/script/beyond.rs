@@ -267,7 +267,7 @@ fn beyond_postgres(sql: &str, words: &[&str], ours: Ours) -> Option<&'static str
     }
 }
 
-/// Whether a name is that of a function that works on the whole server, or by a connection of its own.
+/// Whether a name is that of a function that works on the whole server, or that opens another connection.
 fn calls_beyond(name: &str) -> bool {
     let name = name.rsplit('.').next().unwrap_or(name);
     CALLS_BEYOND.contains(&name) || name.starts_with("dblink") || name.starts_with("pg_stat_reset")
