@@ -55,6 +55,8 @@ switches! {
     CommitPauses,
     /// A session has the address of a node and is slow to go there.
     SessionPausesOnItsWay,
+    /// A row and its entries are put in one after another, where one record could hold them all.
+    RowInSteps,
 }
 
 /// Out of this many chances a switch that is on fires once.

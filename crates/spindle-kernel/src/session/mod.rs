@@ -4,11 +4,13 @@
 mod change;
 mod check;
 mod check_table;
+mod insert;
 mod last_leaf;
 mod range;
 mod read;
 mod rows;
 mod temporary;
+mod whole_row;
 
 pub use check::IndexShape;
 pub use check_table::TableShape;
@@ -39,7 +41,7 @@ pub struct Session {
     transaction: Option<Transaction>,
     builder: RecordBuilder,
     /// By segment, the block that this session's inserts go to.
-    insert_blocks: FxHashMap<u32, change::InsertBlock>,
+    insert_blocks: FxHashMap<u32, insert::InsertBlock>,
     last_leaves: last_leaf::LastLeaves,
     /// What its queries use.
     usage: Arc<Usage>,

@@ -9,9 +9,12 @@ use std::sync::Arc;
 use rustc_hash::FxHasher;
 
 use super::Session;
+use super::whole_row::can_be_whole;
 use crate::block::heap::RowKind;
-use crate::block::index::{self as node, Place};
+use crate::block::index::{self as node, Holds, Place};
+
 use crate::block::{BlockAddress, RowId};
+use crate::buggify::Switch;
 use crate::change::tree::descend;
 use crate::change::tree::entries::{What, change_entry};
 use crate::error::{KernelError, Result};
@@ -21,17 +24,20 @@ use crate::table::Table;
 use crate::transaction::undo_record::UNDO_RECORD_OVERHEAD_BYTES;
 
 /// An entry to be removed or added.
-struct EntryChange<'a> {
-    index: &'a Index,
-    key: Vec<u8>,
+pub(super) struct EntryChange<'a> {
+    pub(super) index: &'a Index,
+    pub(super) key: Vec<u8>,
     what: What,
-    /// Where the key was looked for, and so most likely the entry's leaf.
-    leaf: Option<BlockAddress>,
+    /// Most likely the entry's leaf.
+    pub(super) leaf: Option<BlockAddress>,
+    /// The key was looked for where it must be unique, and is not there.
+    pub(super) is_free: bool,
 }
 
 impl<'a> EntryChange<'a> {
     fn new(index: &'a Index, key: Vec<u8>, what: What) -> EntryChange<'a> {
         EntryChange {
+            is_free: !(index.is_unique() && what == What::Add),
             index,
             key,
             what,
@@ -53,7 +59,16 @@ impl Session {
         for index in indexes.iter() {
             changes.push(EntryChange::new(index, index.key_of(row_bytes)?, What::Add));
         }
-        self.lock_keys(&mut changes).await?;
+        self.lock_keys(&changes).await?;
+        if can_be_whole(&changes) && !self.sga.buggify.fires(Switch::RowInSteps) {
+            self.find_leaves(&mut changes).await?;
+            let whole = self.insert_whole(table, row_bytes, &changes).await;
+            if let Some(row) = self.done_or_broken(whole)? {
+                self.note_leaves(&changes);
+                return Ok(row);
+            }
+        }
+        self.check_keys(&mut changes).await?;
         let inserted = self.insert_with(table, row_bytes, &changes).await;
         self.whole_or_broken(&changes, inserted)
     }
@@ -139,7 +154,8 @@ impl Session {
                     changes.push(EntryChange::new(index, new, What::Add));
                 }
             }
-            self.lock_keys(&mut changes).await?;
+            self.lock_keys(&changes).await?;
+            self.check_keys(&mut changes).await?;
         }
         match before {
             Some(before) if changes.is_empty() && before.len() == row_bytes.len() => {
@@ -163,7 +179,7 @@ impl Session {
                 let key = index.key_of(&before)?;
                 changes.push(EntryChange::new(index, key, What::Remove));
             }
-            self.lock_keys(&mut changes).await?;
+            self.lock_keys(&changes).await?;
         }
         let deleted = self.delete_with(table, row, &changes).await;
         self.whole_or_broken(&changes, deleted)
@@ -225,23 +241,60 @@ impl Session {
         self.read_row(row, <[u8]>::to_vec).await
     }
 
-    /// Locks the keys of unique indexes that will change. Error when one to be added is there already, and will not be
-    /// removed.
-    async fn lock_keys(&mut self, changes: &mut [EntryChange<'_>]) -> Result<()> {
-        for change in changes.iter().filter(|change| change.index.is_unique()) {
-            if !self.sga.settings.has_planted(PlantedFault::KeyUnlocked) {
-                let key = lock_of(change.index, &change.key);
-                self.prepare(Some(key), 0).await?;
-            }
+    /// Locks the keys of unique indexes that will change.
+    async fn lock_keys(&mut self, changes: &[EntryChange<'_>]) -> Result<()> {
+        if self.sga.settings.has_planted(PlantedFault::KeyUnlocked) {
+            return Ok(());
         }
-        for change in changes {
-            if change.index.is_unique() && change.what == What::Add {
-                let leaf = self.leaf_without(change.index, &change.key).await?;
-                self.last_leaves.note(change.index.root.segment, leaf);
-                change.leaf = Some(leaf);
-            }
+        for change in changes.iter().filter(|change| change.index.is_unique()) {
+            let key = lock_of(change.index, &change.key);
+            self.prepare(Some(key), 0).await?;
         }
         Ok(())
+    }
+
+    /// Error when a key to be added, which is locked, is there already, and will not be removed.
+    async fn check_keys(&mut self, changes: &mut [EntryChange<'_>]) -> Result<()> {
+        for change in changes.iter_mut().filter(|change| !change.is_free) {
+            change.leaf = Some(self.leaf_without(change.index, &change.key).await?);
+            change.is_free = true;
+        }
+        self.note_leaves(changes);
+        Ok(())
+    }
+
+    /// Finds where entries to be added are likely to go: to the leaf of the last one, or else on the way from the root.
+    /// Error as in [`Session::check_keys`], unless that is left to the caller.
+    async fn find_leaves(&mut self, changes: &mut [EntryChange<'_>]) -> Result<()> {
+        for change in changes {
+            let (index, key) = (change.index, &change.key);
+            let likely = self.last_leaves.likely(index.root.segment);
+            change.leaf = match likely {
+                Some(_) => likely,
+                None if change.is_free => {
+                    let place = Place {
+                        key,
+                        ..Place::FIRST
+                    };
+                    let found = descend(&self.sga, &self.waits, index.root, place, 0);
+                    Some(found.await?.pin.address())
+                }
+                None => {
+                    change.is_free = true;
+                    Some(self.leaf_without(index, key).await?)
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Remembers where entries went.
+    fn note_leaves(&mut self, changes: &[EntryChange<'_>]) {
+        for change in changes {
+            if let Some(leaf) = change.leaf {
+                self.last_leaves.note(change.index.root.segment, leaf);
+            }
+        }
     }
 
     /// The leaf in which a key would be. Error when it is there: when there is an entry that is not deleted.
@@ -251,30 +304,20 @@ impl Session {
             key,
             ..Place::FIRST
         };
-        let mut likely = self.last_leaves.likely(index.root.segment);
         loop {
-            let leaf = match likely.take() {
-                Some(address) => sga.cache.get(sga, &self.waits, address).await?,
-                None => descend(sga, &self.waits, index.root, place, 0).await?.pin,
-            };
+            let leaf = descend(sga, &self.waits, index.root, place, 0).await?.pin;
             let block = leaf.read(sga, &self.waits).await?;
             if !crate::change::tree::is_leaf_of(sga, &block, index.root, place) {
                 continue;
             }
-            let from = node::find(&block, place).unwrap_or_else(|position| position);
-            let suffix = &key[node::prefix(&block).len()..];
-            let same = (from..node::count(&block)).map(|position| node::entry(&block, position));
-            if same
-                .take_while(|entry| entry.suffix == suffix)
-                .any(|entry| !entry.is_ghost)
-            {
-                return Err(KernelError::DuplicateKey {
-                    index: index.name().to_string(),
-                });
-            }
-            match node::high(&block) {
-                Some(high) if high.key == key => place = Place { key, row: high.row },
-                _ => return Ok(leaf.address()),
+            match node::holds(&block, place) {
+                Holds::Nothing => return Ok(leaf.address()),
+                Holds::PerhapsRight(row) => place = Place { key, row },
+                Holds::Key => {
+                    return Err(KernelError::DuplicateKey {
+                        index: index.name().to_string(),
+                    });
+                }
             }
         }
     }

@@ -294,17 +294,50 @@ pub fn key_of(block: &[u8], entry: &Entry<'_>) -> Vec<u8> {
 pub fn find(block: &[u8], place: Place<'_>) -> Result<u16, u16> {
     let suffix = &place.key[size(block, 8).min(place.key.len())..];
     let starts = &block[directory(block)..];
+    let order_at = |position: u16| {
+        let stored = &block[usize::from(get_u16(starts, 2 * usize::from(position)))..];
+        stored_order(stored, suffix, place.row)
+    };
     let (mut from, mut to) = (0, count(block));
+    // Rows often come in the order of their keys.
+    if to > 0 && order_at(to - 1) == Ordering::Less {
+        return Err(to);
+    }
     while from < to {
         let middle = from + (to - from) / 2;
-        let stored = &block[usize::from(get_u16(starts, 2 * usize::from(middle)))..];
-        match stored_order(stored, suffix, place.row) {
+        match order_at(middle) {
             Ordering::Less => from = middle + 1,
             Ordering::Equal => return Ok(middle),
             Ordering::Greater => to = middle,
         }
     }
     Err(from)
+}
+
+/// Whether a leaf holds a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// It has an entry of it that is not deleted.
+    Key,
+    /// It has none, and neither has any other leaf.
+    Nothing,
+    /// It has none from the place on that was asked for; its right neighbour may, among rows from this one on.
+    PerhapsRight(RowId),
+}
+
+/// Whether a leaf that covers a place holds its key, from there on.
+pub fn holds(block: &[u8], place: Place<'_>) -> Holds {
+    let from = find(block, place).unwrap_or_else(|position| position);
+    let suffix = &place.key[prefix(block).len()..];
+    let entries = (from..count(block)).map(|position| entry(block, position));
+    let mut same = entries.take_while(|entry| entry.suffix == suffix);
+    if same.any(|entry| !entry.is_ghost) {
+        return Holds::Key;
+    }
+    match high(block) {
+        Some(high) if high.key == place.key => Holds::PerhapsRight(high.row),
+        _ => Holds::Nothing,
+    }
 }
 
 /// How the entry at the beginning of `stored` stands to a place, without reading more of it than that takes.

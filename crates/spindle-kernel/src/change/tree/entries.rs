@@ -2,7 +2,7 @@
 //! index its key, too. A deleted entry stays as a ghost: a roll-back wakes it where it lies, without needing room, and
 //! statements that began before the commit find their rows by it.
 
-use crate::block::index::{self, Entry, Fit, Place};
+use crate::block::index::{self, Entry, Fit, Holds, Place};
 use crate::block::space_map::Fill;
 use crate::block::{BlockAddress, Version};
 use crate::cache::ExclusiveBlock;
@@ -77,13 +77,7 @@ pub(crate) async fn change_entry(
                     push_fill(sga, builder, leaf, Fill::Room);
                 }
                 attempt = Attempt::Done { is_told };
-                let (row, index, key) = (place.row, root.segment, place.key);
-                let record = match what {
-                    What::Add => UndoRecord::NoEntry { row, index, key },
-                    What::Remove => UndoRecord::Entry { row, index, key },
-                };
-                let header = record.header(id, Version::LOADED);
-                builder.push(VectorKind::UndoAppend, undo_address, &[&header, key]);
+                push_undo(builder, (id, undo_address), root, place, what);
             }
             Ok(attempt)
         };
@@ -110,8 +104,70 @@ pub(crate) async fn change_entry(
     ))
 }
 
-/// Adds the vectors that change the entry in its leaf.
+/// Adds the vectors that put a new entry into the leaf that it is likely to be in, and its undo record. Where nobody
+/// `looked` yet whether the key is free, that is looked at, too. False when more is to be done: the entry belongs
+/// elsewhere, the leaf is full, or the key may be there.
+pub(crate) fn plan_new(
+    sga: &Sga,
+    builder: &mut RecordBuilder,
+    (id, undo_address): (u64, BlockAddress),
+    root: Root,
+    leaf: (BlockAddress, &[u8]),
+    (place, looked): (Place<'_>, bool),
+) -> Result<bool> {
+    let first = Place {
+        key: place.key,
+        ..Place::FIRST
+    };
+    let fits = match looked {
+        true => is_leaf_of(sga, leaf.1, root, place),
+        // With the key nowhere the leaf that covers its first place covers all of them.
+        false => {
+            is_leaf_of(sga, leaf.1, root, first) && index::holds(leaf.1, first) == Holds::Nothing
+        }
+    };
+    if !fits {
+        return Ok(false);
+    }
+    let planned = plan_in_leaf(sga, builder, root, leaf, place, (id, What::Add))?;
+    push_undo(builder, (id, undo_address), root, place, What::Add);
+    Ok(matches!(planned, Attempt::Done { .. }))
+}
+
+/// Adds the undo record of a change of an entry.
+fn push_undo(
+    builder: &mut RecordBuilder,
+    (id, undo_address): (u64, BlockAddress),
+    root: Root,
+    place: Place<'_>,
+    what: What,
+) {
+    let (row, index, key) = (place.row, root.segment, place.key);
+    let record = match what {
+        What::Add => UndoRecord::NoEntry { row, index, key },
+        What::Remove => UndoRecord::Entry { row, index, key },
+    };
+    let header = record.header(id, Version::LOADED);
+    builder.push(VectorKind::UndoAppend, undo_address, &[&header, key]);
+}
+
+/// Adds the vectors that change the entry, if the leaf is its own.
 fn plan(
+    sga: &Sga,
+    builder: &mut RecordBuilder,
+    root: Root,
+    leaf: (BlockAddress, &[u8]),
+    place: Place<'_>,
+    (id, what): (u64, What),
+) -> Result<Attempt> {
+    match is_leaf_of(sga, leaf.1, root, place) {
+        true => plan_in_leaf(sga, builder, root, leaf, place, (id, what)),
+        false => Ok(Attempt::Raced),
+    }
+}
+
+/// Adds the vectors that change the entry in its leaf.
+fn plan_in_leaf(
     sga: &Sga,
     builder: &mut RecordBuilder,
     root: Root,
@@ -119,9 +175,6 @@ fn plan(
     place: Place<'_>,
     (id, what): (u64, What),
 ) -> Result<Attempt> {
-    if !is_leaf_of(sga, block, root, place) {
-        return Ok(Attempt::Raced);
-    }
     let found = index::find(block, place);
     let (mut position, before) = match found {
         Ok(position) => (position, Some(index::entry(block, position))),
