@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use spindle_io::Frame;
 use spindle_io::arena::{FrameRead, FrameWrite};
-use spindle_io::sync::atomic::{AtomicU32, Ordering, fence};
+use spindle_io::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use spindle_io::sync::{Latch, Notify, has_planted};
 
 use super::shard::Home;
@@ -62,6 +62,8 @@ pub(crate) struct Buffer {
     home: Arc<Home>,
     pub(super) pins: AtomicU32,
     pub(super) touch: AtomicU32,
+    /// Its phase is [`Phase::Valid`], for those who know its block. Becomes false under its shard's latch only.
+    pub(super) is_valid: AtomicBool,
     pub(super) state: Latch<State>,
     /// Sessions that wait to share it: all of them go on together.
     sharers: Waiters,
@@ -137,6 +139,7 @@ impl Claim {
     pub(super) fn now_valid(mut self) -> Pin {
         let pin = self.0.take().expect("a claim has its pin until it ends");
         pin.buffer.state.lock().phase = Phase::Valid;
+        pin.buffer.is_valid.store(true, Ordering::Release);
         pin.buffer.released();
         pin
     }
@@ -226,6 +229,7 @@ impl Buffer {
             home,
             pins: AtomicU32::new(0),
             touch: AtomicU32::new(0),
+            is_valid: AtomicBool::new(false),
             state: Latch::new(state),
             sharers: Waiters::default(),
             takers: Waiters::default(),
@@ -247,14 +251,14 @@ impl Buffer {
     }
 
     /// Wakes who can go on, if anyone waits: all who share it, and one who wants it to himself when nobody has it.
-    /// Whoever else has it will come here, too. The fence pairs with the one in `wait_until`: either the waiter sees
-    /// the frame free, or we see the waiter.
+    /// Whoever else has it will come here, too. The orders pair with those in `wait_until`: a waiter says so and then
+    /// looks at the frame; here the frame was let go, and then the waiters are looked at. Either the waiter sees the
+    /// frame free, or we see the waiter. Frames are taken and let go in the same order ([`spindle_io::arena`]).
     pub(super) fn released(&self) {
-        fence(Ordering::SeqCst);
-        if self.sharers.count.load(Ordering::Relaxed) > 0 {
+        if self.sharers.count.load(Ordering::SeqCst) > 0 {
             self.sharers.call.notify_waiters();
         }
-        if self.takers.count.load(Ordering::Relaxed) > 0 && self.frame.is_free() {
+        if self.takers.count.load(Ordering::SeqCst) > 0 && self.frame.is_free() {
             self.takers.call.notify_one();
         }
     }
@@ -285,7 +289,6 @@ impl Buffer {
             // One that is called and goes away without having waited hands the call on.
             let mut called = std::pin::pin!(waiters.call.notified());
             called.as_mut().enable();
-            fence(Ordering::SeqCst);
             if let Some(found) = attempt(self) {
                 break Ok(found);
             }

@@ -147,7 +147,7 @@ impl Shard {
     /// The buffer of `address`, if the block is in it.
     pub(super) fn present(&self, address: BlockAddress) -> Option<Pin> {
         let pin = self.inner.lock().present(address)?;
-        let is_valid = pin.buffer.state.lock().phase == Phase::Valid;
+        let is_valid = pin.buffer.is_valid.load(Ordering::Acquire);
         is_valid.then_some(pin)
     }
 
@@ -410,6 +410,7 @@ impl Inner {
             writing: false,
             write_clone: None,
         };
+        buffer.is_valid.store(false, Ordering::Release);
         drop(state);
         buffer.touch.store(0, Ordering::Relaxed);
         Claim::new(Pin::new(buffer, address))

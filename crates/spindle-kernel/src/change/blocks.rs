@@ -3,6 +3,8 @@
 //! record goes into the log buffer, the blocks change: all of it happens or nothing. Which blocks need their image in
 //! the record is said in [`crate::processes::checkpoint`].
 
+use smallvec::SmallVec;
+
 use crate::block::{self, BlockAddress};
 use crate::buggify::Switch;
 use crate::cache::{Begun, ExclusiveBlock, Pin};
@@ -76,12 +78,12 @@ async fn hold_all<'a>(
     sga: &Sga,
     waits: &ProcessWaits,
     pins: &[&'a Pin],
-) -> Result<Vec<ExclusiveBlock<'a>>> {
+) -> Result<SmallVec<[ExclusiveBlock<'a>; BLOCKS_MAX]>> {
     let mut wait_for = 0;
     loop {
         // Which block to wait for is the one that was busy last time; it is let go again unless it is the first.
         let waited = pins[wait_for].write(sga, waits).await?;
-        let mut blocks = Vec::with_capacity(pins.len());
+        let mut blocks = SmallVec::new();
         let mut waited = Some(waited);
         let busy = pins.iter().enumerate().find_map(|(index, pin)| {
             let block = if index == wait_for {

@@ -6,6 +6,8 @@
 //! payload. A position in the redo (an SCN) counts record bytes since the database was created; batch headers and
 //! padding are not counted.
 
+use std::ops::Range;
+
 use crate::block::index::{self, Place};
 use crate::block::space_map::{self, Fill};
 use crate::block::{
@@ -115,22 +117,52 @@ pub struct Vector<'a> {
 #[derive(Default)]
 pub struct RecordBuilder {
     bytes: Vec<u8>,
+    /// Where the vectors are, so that they need not be read again.
+    placed: Vec<Placed>,
+}
+
+/// A vector among the bytes of a record.
+struct Placed {
+    kind: VectorKind,
+    address: BlockAddress,
+    payload: Range<usize>,
 }
 
 impl RecordBuilder {
     /// Forgets all vectors.
     pub fn clear(&mut self) {
         self.bytes.clear();
+        self.placed.clear();
     }
 
     /// Adds a vector whose payload is the given parts, one after the other.
     pub fn push(&mut self, kind: VectorKind, address: BlockAddress, payload: &[&[u8]]) {
-        let length: usize = payload.iter().map(|part| part.len()).sum();
-        self.bytes
-            .extend_from_slice(&vector_header(kind, address, length));
-        for part in payload {
-            self.bytes.extend_from_slice(part);
-        }
+        self.push_written(kind, address, |bytes| {
+            for part in payload {
+                bytes.extend_from_slice(part);
+            }
+        });
+    }
+
+    /// Adds a vector whose payload is what `write` adds to the bytes it gets.
+    pub fn push_written(
+        &mut self,
+        kind: VectorKind,
+        address: BlockAddress,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let header_at = self.bytes.len();
+        let start = header_at + VECTOR_HEADER_BYTES;
+        self.bytes.resize(start, 0);
+        write(&mut self.bytes);
+        let payload = start..self.bytes.len();
+        let header = vector_header(kind, address, payload.len());
+        self.bytes[header_at..start].copy_from_slice(&header);
+        self.placed.push(Placed {
+            kind,
+            address,
+            payload,
+        });
     }
 
     /// The vectors as they stand in the record.
@@ -139,8 +171,12 @@ impl RecordBuilder {
     }
 
     /// The vectors, in order.
-    pub fn vectors(&self) -> Vectors<'_> {
-        Vectors { rest: &self.bytes }
+    pub fn vectors(&self) -> impl Iterator<Item = Vector<'_>> {
+        self.placed.iter().map(|placed| Vector {
+            kind: placed.kind,
+            address: placed.address,
+            payload: &self.bytes[placed.payload.clone()],
+        })
     }
 }
 

@@ -410,10 +410,12 @@ pub(super) fn push_row(
     parts: &[&[u8]],
 ) {
     let head = row_head(place.slot, [kind as u8, 0], version);
-    let payload: Vec<&[u8]> = std::iter::once(&head[..])
-        .chain(parts.iter().copied())
-        .collect();
-    builder.push(VectorKind::SetRow, place.address, &payload);
+    builder.push_written(VectorKind::SetRow, place.address, |bytes| {
+        bytes.extend_from_slice(&head);
+        for part in parts {
+            bytes.extend_from_slice(part);
+        }
+    });
 }
 
 pub(super) fn push_compact(builder: &mut RecordBuilder, place: RowId, cut: &[u16]) {

@@ -2,6 +2,8 @@
 //! after another, and the way from the root can be left out, as PostgreSQL does on the rightmost leaf. Where keys come
 //! at random two in succession rarely meet, and nothing is tried in vain.
 
+use std::collections::hash_map::Entry;
+
 use rustc_hash::FxHashMap;
 
 use crate::block::BlockAddress;
@@ -25,13 +27,20 @@ impl LastLeaves {
 
     /// A row of an index goes to this leaf.
     pub(super) fn note(&mut self, segment: u32, address: BlockAddress) {
-        let before = self.0.get(&segment).map(|last| last.address);
-        let is_repeated = before == Some(address);
-        let last = LastLeaf {
-            address,
-            is_repeated,
-        };
-        self.0.insert(segment, last);
+        match self.0.entry(segment) {
+            Entry::Vacant(free) => {
+                let is_repeated = false;
+                free.insert(LastLeaf {
+                    address,
+                    is_repeated,
+                });
+            }
+            Entry::Occupied(mut last) => {
+                let last = last.get_mut();
+                last.is_repeated = last.address == address;
+                last.address = address;
+            }
+        }
     }
 }
 

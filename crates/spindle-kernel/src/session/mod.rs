@@ -73,6 +73,16 @@ impl Session {
         row: Option<RowId>,
         undo_bytes: usize,
     ) -> Result<(u64, BlockAddress)> {
+        self.lock(row).await?;
+        let sga = &*self.sga;
+        let transaction = self.transaction.as_mut().expect("begun above");
+        transaction::make_room(sga, &self.waits, &mut self.builder, transaction, undo_bytes)
+            .await?;
+        Ok((transaction.id, transaction.undo_block()))
+    }
+
+    /// Begins a transaction if there is none, and locks rows.
+    async fn lock(&mut self, rows: impl IntoIterator<Item = RowId>) -> Result<()> {
         let sga = &*self.sga;
         if self.transaction.is_none() {
             let begun = transaction::begin(sga, &self.waits, &mut self.builder);
@@ -83,17 +93,13 @@ impl Session {
         if sga.settings.has_planted(PlantedFault::RowLockReleasedEarly) {
             sga.locks.release(&std::mem::take(&mut transaction.locks));
         }
-        if let Some(row) = row
-            && sga
-                .locks
-                .lock(sga, &self.waits, row, transaction.id)
-                .await?
-        {
-            transaction.locks.push(row);
+        for row in rows {
+            let locked = sga.locks.lock(sga, &self.waits, row, transaction.id);
+            if locked.await? {
+                transaction.locks.push(row);
+            }
         }
-        transaction::make_room(sga, &self.waits, &mut self.builder, transaction, undo_bytes)
-            .await?;
-        Ok((transaction.id, transaction.undo_block()))
+        Ok(())
     }
 
     /// True while the session has changes that are not committed.

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::FxHasher;
+use smallvec::SmallVec;
 
 use super::Session;
 use super::whole_row::can_be_whole;
@@ -55,7 +56,7 @@ impl Session {
     pub async fn insert_row(&mut self, table: &Table, row_bytes: &[u8]) -> Result<RowId> {
         table.check_row_bytes(row_bytes.len())?;
         let indexes = table.indexes();
-        let mut changes = Vec::with_capacity(indexes.len());
+        let mut changes = SmallVec::<[_; 2]>::new();
         for index in indexes.iter() {
             changes.push(EntryChange::new(index, index.key_of(row_bytes)?, What::Add));
         }
@@ -237,7 +238,7 @@ impl Session {
 
     /// Locks a row, and reads it as it then stays.
     async fn lock_and_read(&mut self, row: RowId) -> Result<Vec<u8>> {
-        self.prepare(Some(row), 0).await?;
+        self.lock(Some(row)).await?;
         self.read_row(row, <[u8]>::to_vec).await
     }
 
@@ -246,11 +247,9 @@ impl Session {
         if self.sga.settings.has_planted(PlantedFault::KeyUnlocked) {
             return Ok(());
         }
-        for change in changes.iter().filter(|change| change.index.is_unique()) {
-            let key = lock_of(change.index, &change.key);
-            self.prepare(Some(key), 0).await?;
-        }
-        Ok(())
+        let unique = changes.iter().filter(|change| change.index.is_unique());
+        let keys = unique.map(|change| lock_of(change.index, &change.key));
+        self.lock(keys).await
     }
 
     /// Error when a key to be added, which is locked, is there already, and will not be removed.

@@ -2,6 +2,8 @@
 //! where a block is full or new, where a leaf was split since it was found, or where the key may be there, nothing is
 //! changed, and the row and its entries are put in one after another.
 
+use smallvec::SmallVec;
+
 use super::Session;
 use super::insert::{Inserted, NewRow};
 use super::rows::EntryChange;
@@ -56,9 +58,13 @@ impl Session {
             tells_map: false,
         };
         let leaf = |change: &EntryChange<'_>| change.leaf.expect("the leaves were found");
-        let mut locked = Vec::new();
+        let leaves = changes.iter().map(leaf);
+        let pins = pins(sga, waits, [address, undo_address], leaves).await?;
+        let pins: SmallVec<[&Pin; BLOCKS_MAX]> = pins.iter().collect();
+        let transaction = self.transaction.as_mut().expect("begun by the change");
+        let locked = &mut transaction.locks;
         let planned = |blocks: &[ExclusiveBlock<'_>], builder: &mut RecordBuilder| {
-            let placed = row.plan(sga, (&blocks[0], &blocks[1]), builder, &mut locked);
+            let placed = row.plan(sga, (&blocks[0], &blocks[1]), builder, locked);
             let Inserted::At { row, .. } = placed else {
                 builder.clear();
                 return Ok(None);
@@ -74,17 +80,7 @@ impl Session {
             }
             Ok(Some(row))
         };
-        let pins = pins(
-            sga,
-            waits,
-            [address, undo_address],
-            changes.iter().map(leaf),
-        )
-        .await?;
-        let pins: Vec<&Pin> = pins.iter().collect();
         let put = change(sga, waits, &mut self.builder, &pins, planned).await;
-        let transaction = self.transaction.as_mut().expect("begun by the change");
-        transaction.locks.extend(locked);
         let row = put?.0;
         if row.is_none() {
             transaction::give_room(transaction, undo::stored_bytes(undo_bytes));
@@ -99,12 +95,14 @@ async fn pins(
     waits: &ProcessWaits,
     [row, undo]: [BlockAddress; 2],
     mut leaves: impl Iterator<Item = BlockAddress>,
-) -> Result<Vec<Pin>> {
+) -> Result<SmallVec<[Pin; BLOCKS_MAX]>> {
     let first = leaves.next().expect("a row with entries");
     let wanted = [row, undo, first].map(Wanted::Present);
     let Some(second) = leaves.next() else {
-        return Ok(sga.cache.get_all(sga, waits, wanted).await?.into());
+        let pins = sga.cache.get_all(sga, waits, wanted).await?;
+        return Ok(pins.into_iter().collect());
     };
     let wanted = [row, undo, first, second].map(Wanted::Present);
-    Ok(sga.cache.get_all(sga, waits, wanted).await?.into())
+    let pins = sga.cache.get_all(sga, waits, wanted).await?;
+    Ok(pins.into())
 }

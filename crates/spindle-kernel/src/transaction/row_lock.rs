@@ -29,20 +29,25 @@ pub(crate) const CHECKS_THEN_QUEUES: &str = "a transaction looks at the health b
 
 struct Entry {
     owner: u64,
-    /// Transactions that wait for the row, in the order in which they shall have it.
-    queue: VecDeque<Place>,
-    /// What those wait for, in the graph of waits, once there are any.
-    holder: Option<Arc<Holder>>,
+    /// Once others have waited for the row. In a box, for nearly no row is waited for.
+    waiters: Option<Box<Waiters>>,
 }
 
 impl Entry {
     fn new(owner: u64) -> Entry {
         Entry {
             owner,
-            queue: VecDeque::new(),
-            holder: None,
+            waiters: None,
         }
     }
+}
+
+/// Who waits for a row.
+struct Waiters {
+    /// Transactions, in the order in which they shall have it.
+    queue: VecDeque<Place>,
+    /// What they wait for, in the graph of waits.
+    holder: Arc<Holder>,
 }
 
 /// A transaction's place in the queue for a row, and what wakes it when the row is its own.
@@ -76,12 +81,12 @@ impl RowLocks {
     /// before.
     pub(crate) fn try_lock(&self, row: RowId, owner: u64) -> Option<bool> {
         let mut shard = self.shard(row).lock();
-        match shard.get(&row) {
-            None => {
-                shard.insert(row, Entry::new(owner));
+        match shard.entry(row) {
+            hash_map::Entry::Vacant(free) => {
+                free.insert(Entry::new(owner));
                 Some(true)
             }
-            Some(entry) => (entry.owner == owner).then_some(false),
+            hash_map::Entry::Occupied(held) => (held.get().owner == owner).then_some(false),
         }
     }
 
@@ -126,8 +131,11 @@ impl RowLocks {
         for shard in &self.shards {
             let sent_away: Vec<_> = {
                 let mut shard = shard.lock();
-                let queues = shard.values_mut().map(|entry| &mut entry.queue);
-                queues.map(std::mem::take).collect()
+                let entries = shard.values_mut();
+                let waiters = entries.filter_map(|entry| entry.waiters.as_mut());
+                waiters
+                    .map(|waiters| std::mem::take(&mut waiters.queue))
+                    .collect()
             };
             drop(sent_away);
         }
@@ -146,22 +154,28 @@ impl RowLocks {
     /// Gives a row to the transaction that has waited longest; what wakes it. `None` when nobody waits.
     fn hand_over(&self, row: RowId) -> Option<oneshot::Sender<()>> {
         if has_planted(LOOKS_THEN_LETS_GO) {
-            let is_awaited = |entry: &Entry| !entry.queue.is_empty();
+            let is_awaited = |entry: &Entry| {
+                let waiters = entry.waiters.as_ref();
+                waiters.is_some_and(|waiters| !waiters.queue.is_empty())
+            };
             if !self.shard(row).lock().get(&row).is_some_and(is_awaited) {
                 self.shard(row).lock().remove(&row);
                 return None;
             }
         }
         let mut shard = self.shard(row).lock();
-        let entry = shard.get_mut(&row)?;
-        let Some(next) = entry.queue.pop_front() else {
-            shard.remove(&row);
+        let hash_map::Entry::Occupied(mut held) = shard.entry(row) else {
+            return None;
+        };
+        let entry = held.get_mut();
+        let waiters = entry.waiters.as_mut();
+        let next = waiters.and_then(|waiters| Some((waiters.queue.pop_front()?, &waiters.holder)));
+        let Some((next, holder)) = next else {
+            held.remove();
             return None;
         };
         entry.owner = next.owner;
-        if let Some(holder) = &entry.holder {
-            self.waiting.hand_over(next.owner, holder);
-        }
+        self.waiting.hand_over(next.owner, holder);
         Some(next.call)
     }
 
@@ -206,11 +220,14 @@ impl RowLocks {
         };
         // Under the latch: whoever stops the instance empties the queues afterwards.
         early.unwrap_or_else(|| fixed.health.check())?;
-        let holder = entry
-            .holder
-            .get_or_insert_with(|| Arc::new(Holder::new(entry.owner)));
+        let (owner_now, waiters) = (entry.owner, &mut entry.waiters);
+        let waiters = waiters.get_or_insert_with(|| {
+            let holder = Arc::new(Holder::new(owner_now));
+            let queue = VecDeque::new();
+            Box::new(Waiters { queue, holder })
+        });
         if !fixed.settings.has_planted(PlantedFault::DeadlockUnseen) {
-            let entered = self.waiting.wait_for(owner, holder);
+            let entered = self.waiting.wait_for(owner, &waiters.holder);
             entered.map_err(|transactions| {
                 probe::hit(Probe::DeadlockBroken);
                 fixed.statistics.add_deadlock();
@@ -218,7 +235,7 @@ impl RowLocks {
             })?;
         }
         let (call, called) = oneshot::channel();
-        entry.queue.push_back(Place { owner, call });
+        waiters.queue.push_back(Place { owner, call });
         let waiter = Waiter {
             locks: self,
             row,
@@ -247,7 +264,9 @@ impl Drop for Waiter<'_> {
         let Some(entry) = shard.get_mut(&self.row) else {
             return;
         };
-        entry.queue.retain(|place| place.owner != self.owner);
+        if let Some(waiters) = &mut entry.waiters {
+            waiters.queue.retain(|place| place.owner != self.owner);
+        }
         let handed_over = entry.owner == self.owner;
         drop(shard);
         // The row came too late.

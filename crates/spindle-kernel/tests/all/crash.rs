@@ -94,19 +94,23 @@ fn nor_with_the_checkpoint_close_behind() {
 
 #[test]
 fn nor_an_entry_of_an_index() {
-    let scenario = Scenario::indexed(20);
     let rare = [
         Probe::NodeSplit,
         Probe::RootGrown,
         Probe::NodeTidied,
         Probe::LeafReclaimed,
     ];
-    let before = rare.map(probe::hits);
-    let points = crash_points(scenario).unwrap();
-    for (rare, before) in rare.into_iter().zip(before) {
-        println!("{rare:?}: {}", probe::hits(rare) - before);
-        assert!(probe::hits(rare) > before, "{rare:?} was not reached");
-    }
+    // Not every story has all of them.
+    let eventful = (20..40).find_map(|seed| {
+        let scenario = Scenario::indexed(seed);
+        let before = rare.map(probe::hits);
+        let points = crash_points(scenario).unwrap();
+        let mut hits = rare.into_iter().zip(before);
+        let has_all = hits.all(|(rare, before)| probe::hits(rare) > before);
+        has_all.then_some((scenario, points))
+    });
+    let (scenario, points) = eventful.expect("one story of twenty has all rare events");
+    println!("seed {}", scenario.seed);
     let points = some_of(points, 5);
     let swept = sweep(scenario, &points, |io| cuts(io, 3));
     println!("{} I/Os, {} recoveries", points.len(), swept.recoveries);

@@ -31,6 +31,10 @@ const HEAD: u8 = 255;
 const GHOST: u16 = 1 << 15;
 const NUMBERED: u16 = 1 << 14;
 const LENGTH: u16 = NUMBERED - 1;
+/// Room that is set aside for the bytes of a node: those of the usual block.
+const LIKELY_NODE_BYTES: usize = 8192;
+/// Room is set aside for as many entries as there would be of this length.
+const LIKELY_ENTRY_BYTES: usize = 20;
 
 /// A place in the order of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,7 +78,7 @@ impl Entry<'_> {
     }
 
     /// Adds it to `bytes` as stored, its key longer by what comes `before`.
-    fn store(&self, before: &[u8], bytes: &mut Vec<u8>) {
+    pub fn store(&self, before: &[u8], bytes: &mut Vec<u8>) {
         let ghost = if self.is_ghost { GHOST } else { 0 };
         let numbered = self.number.map_or(0, |_| NUMBERED);
         let head = (before.len() + self.suffix.len()) as u16 | ghost | numbered;
@@ -384,9 +388,10 @@ pub fn fit(
     let (mut gone, mut bare) = (Vec::new(), Vec::new());
     let mut free = block.len() - directory(block) - 2 * usize::from(count(block)) - used(block);
     if level(block) == 0 {
-        for (position, entry) in (0..).zip(entries(block)) {
-            let Some(number) = entry.number else { continue };
-            if Some(position) == kept || !is_spent(number) {
+        for position in (0..count(block)).filter(|&position| is_numbered(block, position)) {
+            let entry = entry(block, position);
+            let spent = entry.number.is_some_and(&is_spent);
+            if Some(position) == kept || !spent {
                 continue;
             }
             if entry.is_ghost {
@@ -402,6 +407,17 @@ pub fn fit(
         true => Fit::Tidied(gone, bare),
         false => Fit::No,
     }
+}
+
+/// What the entry at a position begins with.
+fn head_at(block: &[u8], position: u16) -> u16 {
+    let at = directory(block) + 2 * usize::from(position);
+    get_u16(block, usize::from(get_u16(block, at)))
+}
+
+/// True when the entry at a position bears a number.
+fn is_numbered(block: &[u8], position: u16) -> bool {
+    head_at(block, position) & NUMBERED != 0
 }
 
 /// True when [`put_entry`] has room for an entry of `bytes`.
@@ -420,8 +436,8 @@ pub fn takes(block: &[u8], position: u16, replaces: bool, bytes: &[u8]) -> bool 
 }
 
 fn stored_at(block: &[u8], position: u16) -> usize {
-    let entry = entry(block, position);
-    stored_bytes(entry.suffix.len(), entry.number.is_some())
+    let head = head_at(block, position);
+    stored_bytes(usize::from(head & LENGTH), head & NUMBERED != 0)
 }
 
 /// Puts an entry, as stored, at a position: in the place of the one there, or before it.
@@ -535,7 +551,8 @@ impl<'a> Node<'a> {
     /// the directory, then the entries.
     pub fn with<'b>(&self, entries: impl Iterator<Item = (&'b [u8], Entry<'b>)>) -> Vec<u8> {
         let high = self.high.unwrap_or(Place::FIRST);
-        let mut bytes = vec![0; FENCES_AT - HEADER_BYTES];
+        let mut bytes = Vec::with_capacity(LIKELY_NODE_BYTES);
+        bytes.resize(FENCES_AT - HEADER_BYTES, 0);
         bytes[0] = self.level;
         bytes[1] = u8::from(self.high.is_some());
         put(&mut bytes, 8, &(self.prefix_bytes() as u16).to_le_bytes());
@@ -574,7 +591,7 @@ fn parse(bytes: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let (prefix, low) = (length(8)?, length(10)?);
     let fixed = FENCES_AT - HEADER_BYTES + low + length(12)?;
     let (before, mut rest) = bytes.split_at_checked(fixed)?;
-    let mut entries = Vec::new();
+    let mut entries = Vec::with_capacity(rest.len() / LIKELY_ENTRY_BYTES);
     while !rest.is_empty() {
         let (entry, after) = rest.split_at(Entry::read(rest)?.1);
         entries.push(entry);
@@ -637,8 +654,8 @@ pub fn split_at(block: &[u8], position: u16) -> u16 {
     let share = if grows { 90 } else { 50 };
     let limit = used(block) * share / 100;
     let (mut bytes, mut keep) = (0, 0);
-    for entry in entries(block) {
-        bytes += stored_bytes(entry.suffix.len(), entry.number.is_some());
+    for position in 0..count(block) {
+        bytes += stored_at(block, position);
         if bytes > limit {
             break;
         }

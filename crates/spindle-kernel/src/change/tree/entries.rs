@@ -207,13 +207,7 @@ fn plan_in_leaf(
             Fit::No => return Ok(Attempt::NoRoom),
         }
     }
-    push_put(
-        builder,
-        address,
-        position,
-        before.is_some(),
-        &entry.to_bytes(),
-    );
+    push_put(builder, address, position, before.is_some(), &entry);
     Ok(Attempt::Done { is_told: false })
 }
 
@@ -255,6 +249,6 @@ pub(crate) fn push_undone(
         is_ghost: what == What::Add,
         ..entry
     };
-    push_put(builder, address, position, true, &undone.to_bytes());
+    push_put(builder, address, position, true, &undone);
     Ok(())
 }

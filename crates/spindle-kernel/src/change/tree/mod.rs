@@ -12,7 +12,7 @@ pub(crate) mod merge;
 pub(crate) mod split;
 
 use crate::block::BlockAddress;
-use crate::block::index::{self, Covers, Place};
+use crate::block::index::{self, Covers, Entry, Place};
 use crate::buggify::Switch;
 use crate::cache::Pin;
 use crate::error::{KernelError, Result};
@@ -135,10 +135,13 @@ fn push_put(
     address: BlockAddress,
     position: u16,
     replaces: bool,
-    entry: &[u8],
+    entry: &Entry<'_>,
 ) {
-    let head = [&position.to_le_bytes()[..], &[u8::from(replaces), 0], entry];
-    builder.push(VectorKind::PutEntry, address, &head);
+    builder.push_written(VectorKind::PutEntry, address, |bytes| {
+        bytes.extend_from_slice(&position.to_le_bytes());
+        bytes.extend_from_slice(&[u8::from(replaces), 0]);
+        entry.store(&[], bytes);
+    });
 }
 
 fn push_tidy(builder: &mut RecordBuilder, address: BlockAddress, gone: &[u16], bare: &[u16]) {

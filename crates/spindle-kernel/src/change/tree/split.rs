@@ -256,11 +256,11 @@ impl Splitting<'_> {
             number: Some(spare.address.to_u64()),
             is_ghost: false,
         };
-        let entry = entry.to_bytes();
-        match index::fit(branch, entry.len(), true, None, |_| false) {
+        let entry_bytes = index::stored_bytes(entry.suffix.len(), true);
+        match index::fit(branch, entry_bytes, true, None, |_| false) {
             Fit::Now => {}
             Fit::Tidied(gone, bare) => push_tidy(builder, branch_address, &gone, &bare),
-            Fit::No => return Ok(Attempt::BranchFull(entry.len())),
+            Fit::No => return Ok(Attempt::BranchFull(entry_bytes)),
         }
         probe::hit(Probe::NodeSplit);
         if !sga.settings.has_planted(PlantedFault::SplitUntold) {
