@@ -525,11 +525,12 @@ impl BufferCache {
 
     fn now_clean(&self, buffer: &Buffer, state: &mut State) {
         state.dirty = false;
-        self.queue_of(buffer)
-            .leave(state.first_change, state.address);
+        // Before it leaves the queue, which wakes who waits until it is written.
         self.shards[buffer.shard]
             .dirty
             .fetch_sub(1, Ordering::Relaxed);
+        self.queue_of(buffer)
+            .leave(state.first_change, state.address);
     }
 
     fn queue_of(&self, buffer: &Buffer) -> &CheckpointQueue {
