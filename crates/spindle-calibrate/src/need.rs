@@ -134,6 +134,21 @@ fn time_us(text: &str) -> Result<f64, NoNeed> {
 }
 
 impl Need {
+    /// Why nothing that is measured can answer it, and what to do: told before anything is measured.
+    pub fn is_in_vain(&self, only_flushes: bool, write_percent: u32) -> Option<String> {
+        let why = match self.figure {
+            Figure::Flush(..) => return None,
+            _ if only_flushes => {
+                "--flushes measures flushes only; leave it out, or need fdatasync or dsync"
+            }
+            Figure::Read(_) if write_percent > 0 => {
+                "with --write-percent the times of reads and writes are told together; leave it out"
+            }
+            _ => return None,
+        };
+        Some(format!("--need '{}' cannot be judged: {why}", self.text))
+    }
+
     /// Whether it is met.
     pub fn judge(&self, found: &Calibration) -> Judged {
         let figure = self.figure_of(found);
@@ -268,6 +283,20 @@ mod tests {
         let judged = iops.judge(&found(1.0));
         assert_eq!(judged.answer, Answer::Unknown);
         assert_eq!(judged.unknown_because, Some(NOT_MEASURED));
+    }
+
+    #[test]
+    fn a_need_that_nothing_measured_can_answer_is_known_before() {
+        let is_in_vain = |text: &str, only_flushes, write_percent| {
+            let need: Need = text.parse().unwrap();
+            need.is_in_vain(only_flushes, write_percent).is_some()
+        };
+        for text in ["iops > 1", "mbps > 1", "read p99 < 1ms"] {
+            assert!(is_in_vain(text, true, 0), "{text}");
+            assert!(!is_in_vain(text, false, 0), "{text}");
+        }
+        assert!(is_in_vain("read p99 < 1ms", false, 50) && !is_in_vain("iops > 1", false, 50));
+        assert!(!is_in_vain("fdatasync p99 < 1ms", true, 0));
     }
 
     #[test]

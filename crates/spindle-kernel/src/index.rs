@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use spindle_io::sync::Semaphore;
+
 use crate::block::BlockAddress;
 use crate::control_file::{IndexOfTable, Segment};
 use crate::error::Result;
@@ -22,6 +24,9 @@ pub struct Index {
     is_unique: bool,
     /// Leaves whose last entry was deleted, to be taken out of the tree when they can be.
     pub(crate) emptied: Arc<FreeSpace>,
+    /// The turn of the session that takes a block for a new node. One that was never used is formatted in the cache,
+    /// unread: were it another session's node meanwhile, written and gone from the cache, that would hide it.
+    pub(crate) new_node_turn: Semaphore,
 }
 
 /// What it takes to find one's way in an index.
@@ -71,6 +76,7 @@ impl Index {
             }),
             is_unique: of.is_unique,
             emptied: sga.free_spaces.of(segment.number, || 0),
+            new_node_turn: Semaphore::new(1),
         }
     }
 

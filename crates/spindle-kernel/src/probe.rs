@@ -36,6 +36,10 @@ probes! {
     RowMigrated,
     /// A migrated row came home.
     RowCameHome,
+    /// A row and its entries were put in by one record.
+    RowInOneRecord,
+    /// A row was planned, and an entry of it did not fit: nothing of the row was put in.
+    RowTakenBack,
     /// A session took a block for its inserts that others had left with room.
     RoomUsedAgain,
     /// A heap block was compacted to make room for a row.

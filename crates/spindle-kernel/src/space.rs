@@ -5,7 +5,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::RngCore;
 use spindle_io::sync::{Latch, SemaphorePermit};
-use spindle_io::{Arena, Completion, Request, Submission};
+use spindle_io::{Arena, Request, Submission};
 
 use crate::block::{self, BlockAddress, BlockKind, space_map};
 use crate::control_file::{Contents, Extent, Segment};
@@ -316,13 +316,12 @@ pub(crate) async fn write_extent(
     mut fill: impl FnMut(u32, BlockAddress, &mut [u8]),
 ) -> Result<()> {
     let block_bytes = sga.settings.block_bytes;
-    // One batch is filled while another is written.
-    let frames = 2 * LOAD_BATCH_BLOCKS;
-    let arena = Arena::new(block_bytes, frames).map_err(|error| KernelError::Memory {
-        what: "loading",
-        reason: error.to_string(),
-    })?;
-    let (mut done, mut under_way) = (0, None);
+    let arena =
+        Arena::new(block_bytes, LOAD_BATCH_BLOCKS).map_err(|error| KernelError::Memory {
+            what: "loading",
+            reason: error.to_string(),
+        })?;
+    let mut done = 0;
     while done < extent.blocks {
         let count = (extent.blocks - done).min(LOAD_BATCH_BLOCKS as u32);
         let mut holds = Vec::with_capacity(count as usize);
@@ -344,24 +343,13 @@ pub(crate) async fn write_extent(
         let offset = u64::from(extent.first_block + done) * block_bytes as u64;
         let request = Request::write(offset, holds, false, Submission::Alone);
         let device = sga.storage.datafile(extent.file);
-        if let Some(before) = under_way.replace(device.submit(request)) {
-            wait_for_write(sga, before).await?;
+        if let Err(error) = device.submit(request).await.result {
+            sga.fail(error.to_string());
+            return Err(error.into());
         }
         done += count;
     }
-    match under_way {
-        Some(last) => wait_for_write(sga, last).await,
-        None => Ok(()),
-    }
-}
-
-/// Waits for a write; one that fails fails the instance.
-async fn wait_for_write(sga: &Sga, write: Completion) -> Result<()> {
-    let written = write.await.result;
-    if let Err(error) = &written {
-        sga.fail(error.to_string());
-    }
-    Ok(written?)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -25,6 +25,11 @@ impl LastLeaves {
         last.is_repeated.then_some(last.address)
     }
 
+    /// Nothing is known of the leaves of an index any longer.
+    pub(super) fn forget(&mut self, segment: u32) {
+        self.0.remove(&segment);
+    }
+
     /// A row of an index goes to this leaf.
     pub(super) fn note(&mut self, segment: u32, address: BlockAddress) {
         match self.0.entry(segment) {
@@ -61,5 +66,9 @@ mod tests {
         assert_eq!(likely_after(2), None);
         assert_eq!(likely_after(1), None);
         assert_eq!(leaves.likely(8), None);
+        leaves.note(7, leaf(1));
+        leaves.forget(7);
+        leaves.note(7, leaf(1));
+        assert_eq!(leaves.likely(7), None);
     }
 }

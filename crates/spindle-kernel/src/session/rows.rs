@@ -68,6 +68,7 @@ impl Session {
                 self.note_leaves(&changes);
                 return Ok(row);
             }
+            self.forget_leaves(&mut changes);
         }
         self.check_keys(&mut changes).await?;
         let inserted = self.insert_with(table, row_bytes, &changes).await;
@@ -271,10 +272,9 @@ impl Session {
             change.leaf = match likely {
                 Some(_) => likely,
                 None if change.is_free => {
-                    let place = Place {
-                        key,
-                        ..Place::FIRST
-                    };
+                    // Behind other rows of the key: a new one is mostly the last in the table, too.
+                    let row = RowId::MAX;
+                    let place = Place { key, row };
                     let found = descend(&self.sga, &self.waits, index.root, place, 0);
                     Some(found.await?.pin.address())
                 }
@@ -293,6 +293,14 @@ impl Session {
             if let Some(leaf) = change.leaf {
                 self.last_leaves.note(change.index.root.segment, leaf);
             }
+        }
+    }
+
+    /// Leaves that may be the wrong ones, or full, are looked for again from the root.
+    fn forget_leaves(&mut self, changes: &mut [EntryChange<'_>]) {
+        for change in changes {
+            self.last_leaves.forget(change.index.root.segment);
+            change.leaf = None;
         }
     }
 

@@ -16,6 +16,7 @@ use crate::change::transaction;
 use crate::change::tree::entries::plan_new;
 use crate::error::Result;
 use crate::log::redo::RecordBuilder;
+use crate::probe::{self, Probe};
 use crate::sga::Sga;
 use crate::table::Table;
 use crate::transaction::undo_record::UNDO_RECORD_OVERHEAD_BYTES;
@@ -74,6 +75,7 @@ impl Session {
                 let place = (Place { key, row }, change.is_free);
                 let (undo, node) = ((id, undo_address), (leaf(change), &**block));
                 if !plan_new(sga, builder, undo, change.index.root, node, place)? {
+                    probe::hit(Probe::RowTakenBack);
                     builder.clear();
                     return Ok(None);
                 }
@@ -82,8 +84,9 @@ impl Session {
         };
         let put = change(sga, waits, &mut self.builder, &pins, planned).await;
         let row = put?.0;
-        if row.is_none() {
-            transaction::give_room(transaction, undo::stored_bytes(undo_bytes));
+        match row {
+            Some(_) => probe::hit(Probe::RowInOneRecord),
+            None => transaction::give_room(transaction, undo::stored_bytes(undo_bytes)),
         }
         Ok(row)
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rand_xoshiro::rand_core::RngCore;
 use spindle_io::env::seeded_rng;
+use spindle_kernel::probe::{self, Probe};
 use spindle_kernel::{
     Index, IndexShape, Instance, KernelError, KeyPart, RowId, Session, Shutdown, Table,
 };
@@ -234,6 +235,45 @@ fn keys_that_only_grow_fill_nine_tenths() {
     );
     let instance = Arc::into_inner(instance).unwrap();
     live.run(instance.shutdown(Shutdown::Normal)).unwrap();
+}
+
+/// How many of 3,000 rows went into one redo record with their entries, by whether keys must be unique; `key` makes the
+/// key of a number.
+fn in_one_record(is_unique: bool, key: fn(u64) -> u64) -> u64 {
+    let mut live = live(9);
+    let instance = Arc::new(live.start().unwrap());
+    let shared = Arc::clone(&instance);
+    let before = probe::hits(Probe::RowInOneRecord);
+    live.run(async move {
+        let (table, index) = table(&shared, is_unique).await;
+        let mut session = shared.session();
+        for number in 0..3000 {
+            let row = key(number).to_be_bytes();
+            session.insert_row(&table, &row).await.unwrap();
+            if number % ROWS_PER_COMMIT == 0 {
+                session.commit().await.unwrap();
+            }
+        }
+        session.commit().await.unwrap();
+        session.check_index(&table, &index).await.unwrap();
+    });
+    let instance = Arc::into_inner(instance).unwrap();
+    live.run(instance.shutdown(Shutdown::Normal)).unwrap();
+    probe::hits(Probe::RowInOneRecord) - before
+}
+
+/// Also after leaves were split, and where a session has met a leaf that it will not meet again.
+#[test]
+fn most_rows_go_into_one_record_with_their_entries() {
+    for is_unique in [true, false] {
+        let in_order = in_one_record(is_unique, |number| number);
+        let in_no_order = in_one_record(is_unique, |number| {
+            number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        });
+        println!("unique {is_unique}: {in_order} in order, {in_no_order} in none");
+        assert!(in_order > 2_700, "{in_order} rows in order");
+        assert!(in_no_order > 2_400, "{in_no_order} rows in no order");
+    }
 }
 
 #[test]

@@ -433,6 +433,11 @@ fn write_layouts(
 
 impl Calibrate {
     fn settings(self) -> Result<Settings, CalibrateError> {
+        let mut needs = self.needs.iter();
+        let in_vain = needs.find_map(|need| need.is_in_vain(self.flushes, self.write_percent));
+        if let Some(why) = in_vain {
+            return Err(CalibrateError::Settings(why));
+        }
         Ok(Settings {
             targets: self.targets,
             simulate: self.simulate,

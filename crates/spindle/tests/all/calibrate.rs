@@ -411,7 +411,7 @@ fn a_run_type_of_orion_writes_its_files() {
 }
 
 /// What is wrong, and a part of what is said.
-const WRONG: [(&[&str], &str); 49] = [
+const WRONG: [(&[&str], &str); 51] = [
     (&[], "<TARGET>"),
     (&["missing"], "No such file or directory"),
     (&["missing/deeper"], "No such file or directory"),
@@ -455,6 +455,14 @@ const WRONG: [(&[&str], &str); 49] = [
     (
         &["good", "--need", "fdatasync < 10ms"],
         "allowed: FIGURE < VALUE",
+    ),
+    (
+        &[".", "--flushes", "--need", "iops > 5"],
+        "--flushes measures flushes only",
+    ),
+    (
+        &[".", "--write-percent", "50", "--need", "read p99 < 1ms"],
+        "the times of reads and writes are told together",
     ),
     (&["good", "--control", "good"], "a control is a directory"),
     (

@@ -694,6 +694,16 @@ pub fn check(block: &[u8]) -> Option<String> {
     if high(block).is_some_and(|high| high <= low(block)) {
         return Some("it ends before it begins".to_string());
     }
+    if high(block).is_some() != right(block).is_some() {
+        return Some("it has an end and no right neighbour, or a neighbour and no end".to_string());
+    }
+    let shared = Node::of(block).prefix_bytes();
+    if size(block, 8) != shared {
+        let prefix = size(block, 8);
+        return Some(format!(
+            "its fences share {shared} bytes, not the {prefix} of its prefix"
+        ));
+    }
     let mut taken = 0;
     for place in block[directory..directory + 2 * count].chunks_exact(2) {
         let at = usize::from(u16::from_le_bytes([place[0], place[1]]));
@@ -701,6 +711,12 @@ pub fn check(block: &[u8]) -> Option<String> {
             Some((_, length)) if at >= start => taken += length,
             _ => return Some(format!("an entry of its {count} begins at byte {at}")),
         }
+    }
+    if taken > block.len() - start {
+        return Some(format!(
+            "its {count} entries take {taken} bytes of the {} that they have",
+            block.len() - start
+        ));
     }
     if taken == used(block) {
         return None;

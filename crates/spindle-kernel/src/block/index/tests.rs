@@ -89,6 +89,46 @@ fn what_the_fences_share_is_stored_once() {
     assert_eq!(content(&narrow)[7].0, b"customer 00017 0007");
 }
 
+/// A block with a right checksum may still be made to break the database.
+#[test]
+fn a_node_that_cannot_be_is_not_read() {
+    let place = |key| Place { key, row: row(0) };
+    let node = leaf(place(b"customer 00017"), Some(place(b"customer 00018")));
+    let mut good = made(&node, 2048);
+    let long = [&b"customer 00017 "[..], &[b'x'; 200]].concat();
+    assert!(put_key(&mut good, &long, 1));
+    for number in 2..30 {
+        let key = format!("customer 00017 {number:04}");
+        assert!(put_key(&mut good, key.as_bytes(), number));
+    }
+    assert_eq!(check(&good), None);
+    let said = |tamper: &dyn Fn(&mut [u8])| {
+        let mut block = good.clone();
+        tamper(&mut block);
+        check(&block).unwrap_or_default()
+    };
+    let no_neighbour = said(&|block| put(block, RIGHT_AT, &[0; 8]));
+    assert!(
+        no_neighbour.contains("no right neighbour"),
+        "{no_neighbour}"
+    );
+    let no_end = said(&|block| block[HEADER_BYTES + 1] = 0);
+    assert!(no_end.contains("a neighbour and no end"), "{no_end}");
+    let prefix = said(&|block| set_size(block, 8, 14));
+    assert!(prefix.contains("share 13 bytes, not the 14"), "{prefix}");
+    // All entries are the long one.
+    let shared = said(&|block| {
+        let (at, last) = (directory(block), count(block) - 1);
+        let start = get_u16(block, at + 2 * usize::from(last));
+        for position in 0..count(block) {
+            put(block, at + 2 * usize::from(position), &start.to_le_bytes());
+        }
+        let taken = stored_at(block, last) * usize::from(count(block));
+        set_size(block, 6, taken);
+    });
+    assert!(shared.contains("bytes of the"), "{shared}");
+}
+
 #[test]
 fn a_node_stands_to_a_place() {
     let (low, high) = (

@@ -27,8 +27,8 @@ use crate::wait_event::ProcessWaits;
 
 use super::transaction::statement_scn;
 
-/// More beginnings at the root than any race takes: the index is damaged.
-const BEGINNINGS_MAX: usize = 100_000;
+/// More steps from node to node than any race takes: the index is damaged, and nodes may lead round in a ring.
+const STEPS_MAX: usize = 1_000_000;
 
 /// A node that was found.
 pub(crate) struct Found {
@@ -47,8 +47,7 @@ pub(crate) async fn descend(
     level: u8,
 ) -> Result<Found> {
     let (mut address, mut parent) = (root.address, None);
-    let mut beginnings = 0;
-    loop {
+    for _ in 0..STEPS_MAX {
         let pin = sga.cache.get(sga, waits, address).await?;
         let block = pin.read(sga, waits).await?;
         let next = match covers(sga, &block, root, place) {
@@ -67,19 +66,11 @@ pub(crate) async fn descend(
         };
         drop(block);
         drop(pin);
-        (address, parent) = match next {
-            Some(next) => next,
-            None if beginnings < BEGINNINGS_MAX => {
-                beginnings += 1;
-                (root.address, None)
-            }
-            None => {
-                let reason = "no way from the root leads to the place of a key";
-                return Err(is_damaged(sga, root, address, reason));
-            }
-        };
+        (address, parent) = next.unwrap_or((root.address, None));
         sga.pause(Switch::SessionPausesOnItsWay).await;
     }
+    let reason = "no way from the root leads to the place of a key";
+    Err(is_damaged(sga, root, address, reason))
 }
 
 /// Where a node stands to a place.

@@ -85,7 +85,8 @@ pub(crate) async fn make_room(
     }
 }
 
-/// A block that is free, or was never used; extends the index when there is none.
+/// A block that is free, or was never used; extends the index when there is none. Whoever asks has the turn until the
+/// block is a node: see [`Index::new_node_turn`].
 async fn spare(sga: &Sga, waits: &ProcessWaits, index: &Index) -> Result<Spare> {
     loop {
         let head = {
@@ -123,6 +124,8 @@ async fn grow(
     level: u8,
 ) -> Result<Attempt> {
     let root = index.root;
+    let turn = index.new_node_turn.acquire().await;
+    let _turn = turn.expect("the semaphore is never closed");
     let spare = spare(sga, waits, index).await?;
     let wanted = [
         Wanted::Present(root.address),
@@ -172,6 +175,8 @@ async fn split(
     (address, parent): (BlockAddress, BlockAddress),
     (level, needed): (u8, usize),
 ) -> Result<Attempt> {
+    let turn = index.new_node_turn.acquire().await;
+    let _turn = turn.expect("the semaphore is never closed");
     let spare = spare(sga, waits, index).await?;
     let wanted = [
         Wanted::Present(parent),
