@@ -31,7 +31,7 @@ pub(super) struct EntryChange<'a> {
     what: What,
     /// Most likely the entry's leaf.
     pub(super) leaf: Option<BlockAddress>,
-    /// The key was looked for where it must be unique, and is not there.
+    /// Nothing stands in its way: the key need not be unique, or was looked for and is not there.
     pub(super) is_free: bool,
 }
 
