@@ -29,6 +29,10 @@ pub trait Env: Send + Sync {
     /// A stream of random numbers: the same seed and stream number always give the same numbers.
     fn rng(&self, stream: u64) -> Xoshiro256PlusPlus;
 
+    /// The calling process is waited for by others and computes little: it is to run soon after it is woken. Means
+    /// nothing where processes need no processors.
+    fn be_prompt(&self) {}
+
     /// What the calling process has had of the processors since it began. `None` where processes need none, as in the
     /// simulated world, or where the system does not tell. It may take some microseconds: ask seldom.
     fn processor_use(&self) -> Option<ProcessorUse> {

@@ -22,6 +22,8 @@ macro_rules! probes {
 probes! {
     /// LGWR began to write a log file that had been written before.
     LogRingWrapped,
+    /// DBWR held writes back that nobody waited for.
+    WritesPaced,
     /// A session found no clean buffer to use.
     FreeBufferWait,
     /// A session waited for a buffer with another one pinned, because it had come away without both too often.

@@ -93,8 +93,18 @@ impl Database {
     }
 
     pub fn start(&self, env: &Arc<dyn Env>, path: IoSettings) -> Arc<KernelEngine> {
+        self.start_as(env, path, path)
+    }
+
+    /// The same with another path for redo.
+    pub fn start_as(
+        &self,
+        env: &Arc<dyn Env>,
+        data: IoSettings,
+        redo: IoSettings,
+    ) -> Arc<KernelEngine> {
         let workload = &*self.workload;
-        let engine = KernelEngine::start(env, &self.files, path, path, &self.settings, workload);
+        let engine = KernelEngine::start(env, &self.files, data, redo, &self.settings, workload);
         Arc::new(block_on(engine).expect("the database starts"))
     }
 

@@ -48,6 +48,10 @@ impl Env for RealEnv {
         Box::pin(Sleep::new(Duration::from_nanos(duration_ns)))
     }
 
+    fn be_prompt(&self) {
+        super::prompt::be_prompt();
+    }
+
     /// A thread of that name. When it has ended, the I/O on its ring has ended too. Panics when the system has no
     /// thread to give, as `std::thread::spawn` does.
     fn spawn(&self, name: &str, start: ProcessStart) -> Join {

@@ -19,6 +19,7 @@ mod file;
 mod file_device;
 mod memory;
 mod parker;
+mod prompt;
 mod queue;
 mod run_path;
 mod slaves;

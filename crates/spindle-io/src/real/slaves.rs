@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::file::core::Core;
 use super::file::transfer::perform;
+use super::prompt;
 use crate::device::{Completer, Completion, IoError, IoFailure, IoOutcome, Operation};
 use crate::sync::{Condvar, Mutex, has_planted, thread};
 
@@ -127,7 +128,10 @@ impl SlavePool {
         for slave in 0..slaves {
             let shared = Arc::clone(&pool.shared);
             let named = thread::Builder::new().name(format!("ioslave{slave}"));
-            pool.threads.push(named.spawn(move || shared.serve(slave))?);
+            pool.threads.push(named.spawn(move || {
+                prompt::be_prompt();
+                shared.serve(slave);
+            })?);
         }
         Ok(Arc::new(pool))
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use spindle_io::sync::Notify;
+use spindle_io::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::Result;
 use crate::fixed_sga::Health;
@@ -17,6 +18,17 @@ pub(crate) struct Writers {
     pub(super) calls: Vec<Arc<Notify>>,
     /// A batch has been written.
     written: Notify,
+    /// How many wait until blocks are written.
+    waiting: AtomicUsize,
+}
+
+/// Someone waits until blocks are written.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Writers {
@@ -25,6 +37,7 @@ impl Writers {
         Writers {
             calls: (0..writers).map(|_| Arc::new(Notify::new())).collect(),
             written: Notify::new(),
+            waiting: AtomicUsize::new(0),
         }
     }
 
@@ -41,6 +54,11 @@ impl Writers {
     /// A batch has been written: who waits for blocks looks again.
     pub(crate) fn batch_written(&self) {
         self.written.notify_waiters();
+    }
+
+    /// True when a full checkpoint waits for the writers.
+    pub(crate) fn are_waited_for(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
     }
 
     /// Wakes the writers, and who waits for them, to learn that the instance has failed or stops.
@@ -77,6 +95,8 @@ impl BufferCache {
 
     /// Has these blocks written, and returns when they are.
     pub(crate) async fn write_before(&self, health: &Health, target: u64) -> Result<()> {
+        self.writers.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waiting = Waiting(&self.writers.waiting);
         self.raise_target(target);
         loop {
             let mut written = std::pin::pin!(self.writers.written.notified());

@@ -25,6 +25,30 @@ const RUN_BLOCKS_MAX: usize = 64;
 /// A writer with nothing to do looks around this often, as Oracle's does.
 const IDLE_NS: u64 = 3_000_000_000;
 
+/// Writes that a writer which nobody waits for has under way, at most. See docs/decisions/0090.
+const PACED_WRITES_MAX: usize = 8;
+
+/// How much of a batch is under way together.
+#[derive(Clone, Copy)]
+enum Pace {
+    /// All of it, as far as the access path goes.
+    Full,
+    /// Few writes, so that LGWR's find the device free; all as soon as anyone waits for this writer.
+    LeavesRoom(usize),
+}
+
+impl Pace {
+    fn is_full(self, sga: &Sga) -> bool {
+        let writers = sga.cache.writers();
+        match self {
+            Pace::Full => true,
+            Pace::LeavesRoom(number) => {
+                writers.are_waited_for() || sga.cache.is_awaited(number, writers.count())
+            }
+        }
+    }
+}
+
 /// One database writer process.
 pub(crate) async fn run(sga: Arc<Sga>, number: usize) {
     let waits = sga.waits.register();
@@ -74,9 +98,9 @@ async fn work(
         // Sessions must not starve while a checkpoint is written.
         if sga.cache.is_awaited(number, writers) {
             let cold = sga.cache.cold_dirty(number, writers, limit);
-            write_batch(sga, waits, area, cold).await?;
+            write_batch(sga, waits, area, (cold, Pace::Full)).await?;
         }
-        write_batch(sga, waits, area, due).await?;
+        write_batch(sga, waits, area, (due, Pace::LeavesRoom(number))).await?;
         return Ok(true);
     }
     let is_due = sga.cache.is_awaited(number, writers)
@@ -85,7 +109,7 @@ async fn work(
     if is_due {
         let batch = sga.cache.cold_dirty(number, writers, limit);
         let any = !batch.is_empty();
-        write_batch(sga, waits, area, batch).await?;
+        write_batch(sga, waits, area, (batch, Pace::Full)).await?;
         return Ok(any);
     }
     Ok(false)
@@ -96,7 +120,7 @@ async fn write_batch(
     sga: &Sga,
     waits: &ProcessWaits,
     area: &mut Option<Area>,
-    mut batch: Vec<Candidate>,
+    (mut batch, pace): (Vec<Candidate>, Pace),
 ) -> Result<()> {
     batch.sort_by_key(|candidate| candidate.address().to_u64());
     let mut result = Ok(());
@@ -104,10 +128,11 @@ async fn write_batch(
         let mut rest = batch;
         while result.is_ok() && !rest.is_empty() {
             let after = rest.split_off(rest.len().min(AREA_BLOCKS));
-            result = write_twice(sga, waits, area, std::mem::replace(&mut rest, after)).await;
+            let part = std::mem::replace(&mut rest, after);
+            result = write_twice(sga, waits, area, (part, pace)).await;
         }
     } else if !batch.is_empty() {
-        result = write_once(sga, waits, batch).await;
+        result = write_once(sga, waits, (batch, pace)).await;
     }
     sga.cache.writers().batch_written();
     result
@@ -115,13 +140,22 @@ async fn write_batch(
 
 /// Seals and submits each run of the batch, then waits for those still under way, whatever happened to others. A block
 /// is unchangeable only from its own sealing to its run's completion, and not at all where a copy of it is written.
-async fn write_once(sga: &Sga, waits: &ProcessWaits, batch: Vec<Candidate>) -> Result<()> {
+async fn write_once(
+    sga: &Sga,
+    waits: &ProcessWaits,
+    (batch, pace): (Vec<Candidate>, Pace),
+) -> Result<()> {
     let wait = waits.begin(&*sga.env);
     let mut under_way = UnderWay::with_capacity(batch.len());
     let mut result = Ok(());
     for run in runs(batch, run_blocks_max(sga), Candidate::address) {
+        // Before blocks are sealed, for sessions may wait for those.
+        result = make_way(sga, pace, &mut under_way).await;
+        if result.is_err() {
+            break;
+        }
         result = match seal_all(sga, waits, run).await {
-            Ok(sealed) => submit_runs(sga, sealed, &mut under_way).await,
+            Ok(sealed) => submit_runs(sga, (sealed, pace), &mut under_way).await,
             Err(error) => Err(error),
         };
         if result.is_err() {
@@ -138,7 +172,7 @@ async fn write_twice(
     sga: &Sga,
     waits: &ProcessWaits,
     area: &mut Area,
-    batch: Vec<Candidate>,
+    (batch, pace): (Vec<Candidate>, Pace),
 ) -> Result<()> {
     let sealed = seal_all(sga, waits, batch).await?;
     let mut result = Ok(());
@@ -151,7 +185,7 @@ async fn write_twice(
     }
     let wait = waits.begin(&*sga.env);
     let mut under_way = UnderWay::with_capacity(sealed.len());
-    result = submit_runs(sga, sealed, &mut under_way).await;
+    result = submit_runs(sga, (sealed, pace), &mut under_way).await;
     result = result.and(finish_all(sga, under_way).await);
     wait.end(WaitEvent::DbFileParallelWrite);
     result
@@ -219,10 +253,25 @@ fn give_up(sga: &Sga, sealed: Vec<Sealed>) {
     }
 }
 
+/// Where few writes may be under way: waits for half of them.
+async fn make_way(sga: &Sga, pace: Pace, under_way: &mut UnderWay) -> Result<()> {
+    if under_way.len() < PACED_WRITES_MAX || pace.is_full(sga) {
+        return Ok(());
+    }
+    probe::hit(Probe::WritesPaced);
+    let oldest = under_way.drain(..PACED_WRITES_MAX / 2).collect();
+    finish_all(sga, oldest).await
+}
+
 /// Starts the writes of blocks to their places, one for each run of them.
-async fn submit_runs(sga: &Sga, sealed: Vec<Sealed>, under_way: &mut UnderWay) -> Result<()> {
+async fn submit_runs(
+    sga: &Sga,
+    (sealed, pace): (Vec<Sealed>, Pace),
+    under_way: &mut UnderWay,
+) -> Result<()> {
     let mut result = Ok(());
     for run in runs(sealed, run_blocks_max(sga), |block| block.address) {
+        result = result.and(make_way(sga, pace, under_way).await);
         sga.pause(Switch::DbwrPausesBeforeWrite).await;
         result = result.and(submit(sga, run, under_way));
     }

@@ -23,6 +23,7 @@ const IDLE_NS: u64 = 3_000_000_000;
 /// The log writer process.
 pub(crate) async fn run(sga: Arc<Sga>) {
     let waits = sga.waits.register();
+    sga.env.be_prompt();
     loop {
         while !sga.log.is_wanted() {
             if sga.health.is_stopping() {

@@ -9,6 +9,7 @@ mod files;
 mod invariants;
 mod isolation;
 mod joins;
+mod pace;
 mod plans;
 mod queries;
 mod random_bytes;

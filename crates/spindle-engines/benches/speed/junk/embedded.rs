@@ -14,7 +14,7 @@ use spindle_workload::sql::Junk;
 use spindle_workload::{MadeFor, Transactions, Workload, WorkloadKind};
 
 use super::COMMIT_EVERY;
-use crate::database::{BLOCK_BYTES, Database};
+use crate::database::{BLOCK_BYTES, DIRECT, Database};
 
 const LOG_FILE_BYTES: u64 = 256 << 20;
 
@@ -36,7 +36,7 @@ pub fn load(directory: &Path, rows: u64, cache_bytes: u64) -> Loaded {
     let before_bytes = memory_bytes("VmRSS:");
     forget_largest_memory();
     let path = IoSettings::of(AccessPath::new(Caching::Direct, Method::Async));
-    let engine = database.start(&env, path);
+    let engine = database.start_as(&env, path, DIRECT);
     let behaviour = Behaviour {
         clients: 1,
         ..Behaviour::default()

@@ -20,7 +20,7 @@ use spindle_workload::sql::{Mix, Tpcc};
 use super::tpcc::{SEED, WAREHOUSES};
 use super::{CACHE_BYTES, Private};
 use crate::Pace;
-use crate::database::Database;
+use crate::database::{DIRECT, Database};
 use crate::figures::{Figure, Figures, Goal};
 
 const USERS: usize = 8;
@@ -102,7 +102,8 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
 fn embedded(database: &Database, warm_up: Duration, measure: Duration) -> Reached {
     let env: Arc<dyn Env> = RealEnv::new(1);
     let path = IoSettings::of(AccessPath::new(Caching::Direct, Method::Async));
-    let engine = Arc::into_inner(database.start(&env, path)).expect("nobody else has it");
+    let engine =
+        Arc::into_inner(database.start_as(&env, path, DIRECT)).expect("nobody else has it");
     let workload = Arc::clone(&database.workload);
     let engine: Arc<dyn RunningEngine> = Arc::new(KernelUnderTest::new(&env, engine, workload));
     let reached = work(&engine, Vec::new(), warm_up, measure);
