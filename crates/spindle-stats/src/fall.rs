@@ -10,6 +10,9 @@ const LEVEL_SAMPLES_MIN: usize = 8;
 const FALL_MAX: f64 = 0.8;
 /// Of each level, a tenth may lie where the other does.
 const TAIL: f64 = 0.1;
+/// So many samples in a row count as one, at most, when the levels are held against each other: what holds requests
+/// back lets them go in bursts, and a busy machine stalls.
+const SAMPLES_TOGETHER_MAX: usize = 4;
 
 /// A throughput that fell.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,7 +30,7 @@ pub fn fall(samples: &[f64]) -> Option<Fall> {
     let at = best_cut(samples)?;
     let (first, second) = samples.split_at(at);
     let (before, after) = (quantile(first, 0.5), quantile(second, 0.5));
-    let is_apart = quantile(second, 1.0 - TAIL) < quantile(first, TAIL);
+    let is_apart = quantile(&together(second), 1.0 - TAIL) < quantile(&together(first), TAIL);
     (after <= FALL_MAX * before && is_apart).then_some(Fall { at, before, after })
 }
 
@@ -48,6 +51,15 @@ fn best_cut(samples: &[f64]) -> Option<usize> {
         }
     }
     best
+}
+
+/// Means of a few samples in a row, and no fewer of them than a level must have.
+fn together(samples: &[f64]) -> Vec<f64> {
+    let together = (samples.len() / LEVEL_SAMPLES_MIN).clamp(1, SAMPLES_TOGETHER_MAX);
+    let groups = samples.chunks_exact(together);
+    groups
+        .map(|group| group.iter().sum::<f64>() / together as f64)
+        .collect()
 }
 
 fn quantile(samples: &[f64], part: f64) -> f64 {
@@ -75,6 +87,16 @@ mod tests {
         assert_eq!(found.at, 60);
         assert!((2900.0..3100.0).contains(&found.before), "{found:?}");
         assert!((480.0..520.0).contains(&found.after), "{found:?}");
+    }
+
+    /// A throttle lets requests go in bursts, and the machine stalls now and then: single samples of the first level
+    /// lie below bursts of the second.
+    #[test]
+    fn bursts_and_stalls_do_not_hide_a_fall() {
+        let first = [33.0, 34.0, 4.0, 61.0, 32.0, 33.0, 35.0, 31.0].repeat(10);
+        let second = [18.0, 0.0, 18.0, 0.0, 9.0].repeat(24);
+        let found = fall(&[first, second].concat()).unwrap();
+        assert_eq!((found.at, found.before, found.after), (80, 33.0, 9.0));
     }
 
     #[test]
