@@ -57,8 +57,6 @@ switches! {
     SessionPausesOnItsWay,
     /// A row and its entries are put in one after another, where one record could hold them all.
     RowInSteps,
-    /// A segment gets its next extent although the last is hardly used, and little room is left.
-    ExtentEarly,
 }
 
 /// Out of this many chances a switch that is on fires once.

@@ -19,7 +19,7 @@ pub use crate::control_file::KeyPart;
 /// An index of an open database.
 pub struct Index {
     pub(crate) root: Root,
-    pub(crate) space: Arc<Space>,
+    pub(crate) space: Space,
     key: Arc<Key>,
     is_unique: bool,
     /// Leaves whose last entry was deleted, to be taken out of the tree when they can be.

@@ -34,8 +34,6 @@ probes! {
     LockTimeout,
     /// The undo segment got an extent of the datafiles.
     UndoGrown,
-    /// A segment got an extent before it lacked one.
-    ExtentAhead,
     /// A row outgrew its block and moved to another.
     RowMigrated,
     /// A migrated row came home.

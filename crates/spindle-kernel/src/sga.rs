@@ -18,7 +18,6 @@ use crate::key::Keys;
 use crate::log::buffer::{FIRST_POSITION, Log};
 use crate::log::files::LogFiles;
 use crate::settings::Settings;
-use crate::space::ExtentsAhead;
 use crate::storage::Storage;
 use crate::temp_space::TempSpace;
 use crate::transaction::abandoned::Abandoned;
@@ -48,8 +47,6 @@ pub(crate) struct Sga {
     pub(crate) sessions: AtomicUsize,
     /// One change of the space map at a time.
     pub(crate) space_turn: Semaphore,
-    /// Extents that segments will soon lack.
-    pub(crate) extents_ahead: ExtentsAhead,
     /// Blocks of a multi-block read, held down where the cache is tiny.
     pub(crate) multiblock_read_blocks: usize,
 }
@@ -91,7 +88,6 @@ impl Waiters for Sga {
         self.cache.wake_all();
         self.checkpoint.wanted.notify_one();
         self.abandoned.wake_all();
-        self.extents_ahead.smco.notify_one();
     }
 }
 
@@ -131,7 +127,6 @@ impl Sga {
             temp: Arc::new(TempSpace::new(storage, settings.block_bytes)),
             sessions: AtomicUsize::new(0),
             space_turn: Semaphore::new(1),
-            extents_ahead: ExtentsAhead::default(),
             multiblock_read_blocks: settings.multiblock_read_blocks.min(buffers / 64).max(1),
         }))
     }

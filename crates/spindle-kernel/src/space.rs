@@ -1,18 +1,13 @@
 //! The space of segments. Tablespaces are sets of datafiles; a segment gets extents from the files of its tablespace in
 //! turn, so that a table lies evenly over all of them. Extents grow with their segment, so that the dictionary stays
-//! small: it is written whole when a segment gets one. Tables and indexes come here, and undo when it grows. A segment
-//! that grows steadily gets its next extent from SMCO, before a session lacks it.
-
-use std::sync::Arc;
+//! small: it is written whole when a segment gets one. Tables and indexes come here, and undo when it grows.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::RngCore;
-use spindle_io::sync::atomic::{AtomicU64, Ordering};
-use spindle_io::sync::{Latch, Notify, SemaphorePermit};
+use spindle_io::sync::{Latch, SemaphorePermit};
 use spindle_io::{Arena, Request, Submission};
 
 use crate::block::{self, BlockAddress, BlockKind, space_map};
-use crate::buggify::Switch;
 use crate::control_file::{Contents, Extent, Segment};
 use crate::error::{KernelError, Result};
 use crate::probe::{self, Probe};
@@ -31,17 +26,10 @@ const GROWTH: u64 = 16;
 /// Blocks written in one I/O while loading.
 const LOAD_BATCH_BLOCKS: usize = 64;
 
-/// A segment with fewer extents gets the next only when it lacks one: it may never grow so far.
-const EXTENTS_AHEAD_FROM: usize = 4;
-/// Segments get extents ahead as long as the datafiles have room for so many more of each.
-const EXTENTS_LEFT_MIN: u64 = 4;
-
 /// The space of a segment.
 pub(crate) struct Space {
     segment: u32,
     extents: Latch<Extents>,
-    /// Blocks that it had when SMCO was last asked for more.
-    asked_at_blocks: AtomicU64,
 }
 
 /// Extents in order, with the number of blocks up to the end of each.
@@ -69,12 +57,11 @@ impl Extents {
 
 impl Space {
     /// What the dictionary says that a segment has.
-    pub(crate) fn new(segment: &Segment) -> Arc<Space> {
-        Arc::new(Space {
+    pub(crate) fn new(segment: &Segment) -> Space {
+        Space {
             segment: segment.number,
             extents: Latch::new(Extents::new(segment.extents.clone())),
-            asked_at_blocks: AtomicU64::new(0),
-        })
+        }
     }
 
     /// Blocks that it has, used or not.
@@ -95,44 +82,13 @@ impl Space {
         Some((address, left))
     }
 
-    /// Block `number` has been taken: asks SMCO for the next extent, once, when half of the last one is used.
-    pub(crate) fn taken(self: &Arc<Self>, sga: &Sga, number: u64) {
-        let is_early = sga.buggify.fires(Switch::ExtentEarly);
-        let (blocks, is_due) = {
-            let extents = self.extents.lock();
-            let last = extents.list.last().map_or(0, |extent| extent.blocks);
-            let is_half_used = number + u64::from(last / 2) >= extents.blocks();
-            let is_large = extents.list.len() >= EXTENTS_AHEAD_FROM;
-            (extents.blocks(), is_large && is_half_used)
-        };
-        let is_asked = is_due || is_early;
-        if is_asked && self.asked_at_blocks.swap(blocks, Ordering::Relaxed) != blocks {
-            sga.extents_ahead.ask(Ahead {
-                space: Arc::clone(self),
-                blocks,
-                extents_left_min: if is_early { 1 } else { EXTENTS_LEFT_MIN },
-            });
-        }
-    }
-
     /// Gives the segment another extent; safe to be asked by several sessions at once, for `number` is the block they
     /// lack. The new blocks are formatted before the control file knows them.
     pub(crate) async fn extend(&self, sga: &Sga, waits: &ProcessWaits, number: u64) -> Result<()> {
-        self.extend_if(sga, waits, number, |_| true).await
-    }
-
-    /// The same where `may` says so of what the control file would say.
-    async fn extend_if(
-        &self,
-        sga: &Sga,
-        waits: &ProcessWaits,
-        number: u64,
-        may: impl FnOnce(&SpacePlan<'_>) -> bool,
-    ) -> Result<()> {
         let wait = waits.begin(&*sga.env);
         let mut plan = SpacePlan::begin(sga).await;
         let index = plan.contents.segment_index(self.segment);
-        if number < plan.contents.segments[index].blocks() || !may(&plan) {
+        if number < plan.contents.segments[index].blocks() {
             wait.end(WaitEvent::SpaceContention);
             return Ok(());
         }
@@ -140,52 +96,10 @@ impl Space {
         let extents = plan.contents.segments[index].extents.clone();
         let added = extents.last().expect("one was added");
         format_extent(sga, *added).await?;
-        let _turn = plan.enter().await?;
-        // Within the turn: who comes next must not find blocks in the control file that it cannot see here.
+        plan.enter().await?;
         *self.extents.lock() = Extents::new(extents);
         wait.end(WaitEvent::DataFileInitWrite);
         Ok(())
-    }
-}
-
-/// Segments that are to get an extent before they lack one, and how SMCO is called to give it.
-#[derive(Default)]
-pub(crate) struct ExtentsAhead {
-    asked: Latch<Vec<Ahead>>,
-    pub(crate) smco: Notify,
-}
-
-/// A segment that had so many blocks when it was asked for more.
-pub(crate) struct Ahead {
-    space: Arc<Space>,
-    blocks: u64,
-    /// The datafiles are to have room for so many extents of every segment.
-    extents_left_min: u64,
-}
-
-impl ExtentsAhead {
-    fn ask(&self, ahead: Ahead) {
-        self.asked.lock().push(ahead);
-        self.smco.notify_one();
-    }
-
-    /// One that has asked.
-    pub(crate) fn next(&self) -> Option<Ahead> {
-        self.asked.lock().pop()
-    }
-}
-
-impl Ahead {
-    /// Gives the segment its next extent, unless it has got one meanwhile or space is short.
-    pub(crate) async fn give(&self, sga: &Sga, waits: &ProcessWaits) -> Result<()> {
-        let may = |plan: &SpacePlan<'_>| {
-            let has_room = plan.has_room_for(self.extents_left_min);
-            if has_room {
-                probe::hit(Probe::ExtentAhead);
-            }
-            has_room
-        };
-        self.space.extend_if(sga, waits, self.blocks, may).await
     }
 }
 
@@ -205,11 +119,9 @@ pub(crate) async fn extend_undo(sga: &Sga, waits: &ProcessWaits) -> Result<()> {
     let extents = &plan.contents.segments[index].extents;
     let added = *extents.last().expect("one was added");
     format_extent(sga, added).await?;
-    let untold = sga.settings.has_planted(PlantedFault::UndoGrownUntold);
-    let _turn = match untold {
-        true => None,
-        false => Some(plan.enter().await?),
-    };
+    if !sga.settings.has_planted(PlantedFault::UndoGrownUntold) {
+        plan.enter().await?;
+    }
     probe::hit(Probe::UndoGrown);
     sga.undo.add_extent(added);
     wait.end(WaitEvent::DataFileInitWrite);
@@ -222,7 +134,7 @@ pub(crate) struct SpacePlan<'a> {
     sga: &'a Sga,
     /// What the control file is to say.
     pub(crate) contents: Contents,
-    turn: SemaphorePermit<'a>,
+    _turn: SemaphorePermit<'a>,
 }
 
 impl<'a> SpacePlan<'a> {
@@ -230,7 +142,7 @@ impl<'a> SpacePlan<'a> {
     pub(crate) async fn begin(sga: &'a Sga) -> SpacePlan<'a> {
         let turn = sga.space_turn.acquire().await;
         SpacePlan {
-            turn: turn.expect("the semaphore is never closed"),
+            _turn: turn.expect("the semaphore is never closed"),
             contents: sga.control.read(Clone::clone),
             sga,
         }
@@ -266,24 +178,12 @@ impl<'a> SpacePlan<'a> {
         add_one(&mut self.contents, segment, blocks, extent_blocks).map(drop)
     }
 
-    /// True while the datafiles have room for so many more extents of every segment.
-    fn has_room_for(&self, extents: u64) -> bool {
-        let contents = &self.contents;
-        let files = contents.file_blocks.iter().zip(&contents.next_free).skip(1);
-        let free: u64 = files.map(|(all, used)| u64::from(all - used)).sum();
-        let next = |segment: &Segment| {
-            u64::from(next_extent_blocks(segment.blocks(), self.extent_blocks()))
-        };
-        let each: u64 = contents.segments.iter().map(next).sum();
-        free >= extents * each
-    }
-
     fn extent_blocks(&self) -> u32 {
         extent_blocks(self.sga.settings.block_bytes)
     }
 
-    /// Enters it in the control file. The turn goes on as long as what is returned.
-    pub(crate) async fn enter(self) -> Result<SemaphorePermit<'a>> {
+    /// Enters it in the control file.
+    pub(crate) async fn enter(self) -> Result<()> {
         let plan = self.contents;
         let enter = |contents: &mut Contents| {
             contents.next_free = plan.next_free;
@@ -291,8 +191,7 @@ impl<'a> SpacePlan<'a> {
             contents.indexes = plan.indexes;
             Ok(())
         };
-        self.sga.control.update_both(self.sga, enter).await?;
-        Ok(self.turn)
+        self.sga.control.update_both(self.sga, enter).await
     }
 }
 

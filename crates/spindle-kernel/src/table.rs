@@ -24,7 +24,7 @@ pub struct Table {
     row_bytes: usize,
     slots_per_block: usize,
     loaded_rows: u64,
-    pub(crate) space: Arc<Space>,
+    pub(crate) space: Space,
     indexes: Latch<Arc<[Arc<Index>]>>,
     /// Where there is room for rows.
     pub(crate) free: Arc<FreeSpace>,
@@ -196,7 +196,7 @@ pub(crate) async fn create(
         first_number += u64::from(extent.blocks);
     }
     sga.flush_datafiles().await?;
-    drop(plan.enter().await?);
+    plan.enter().await?;
     Ok(Arc::new(table))
 }
 

@@ -5,7 +5,6 @@ pub(crate) mod dbwr;
 pub(crate) mod double_write;
 pub(crate) mod lgwr;
 pub(crate) mod pmon;
-pub(crate) mod smco;
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -17,7 +16,7 @@ use spindle_io::env::LocalFuture;
 use crate::settings::{PlantedFault, Settings};
 use crate::sga::Sga;
 
-/// Starts LGWR, CKPT, PMON, SMCO and the DBWRs.
+/// Starts LGWR, CKPT, PMON and the DBWRs.
 pub(crate) fn start_processes(sga: &Arc<Sga>) -> Vec<Join> {
     let start = |name: String, run: Box<dyn FnOnce(Arc<Sga>) -> LocalFuture + Send>| {
         let (for_process, process_name) = (Arc::clone(sga), name.clone());
@@ -35,7 +34,6 @@ pub(crate) fn start_processes(sga: &Arc<Sga>) -> Vec<Join> {
             Box::new(|it| Box::pin(checkpoint::run(it))),
         ),
         start("pmon".to_string(), Box::new(|it| Box::pin(pmon::run(it)))),
-        start("smco".to_string(), Box::new(|it| Box::pin(smco::run(it)))),
     ];
     for number in 0..sga.settings.writers {
         let run = Box::new(move |it| Box::pin(dbwr::run(it, number)) as LocalFuture);

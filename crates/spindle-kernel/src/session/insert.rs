@@ -142,11 +142,7 @@ impl Session {
                 (address, InsertState::Used)
             }
             None => loop {
-                let taken = free.take_next(|number| table.block(number));
-                if let Ok((number, _)) = taken {
-                    table.space.taken(&self.sga, number);
-                }
-                match taken {
+                match free.take_next(|number| table.block(number)) {
                     Ok((_, address)) if !free.is_mapped() => break (address, InsertState::Used),
                     Ok((number, address)) if number < table.loaded_blocks() => {
                         break (address, InsertState::Unused);

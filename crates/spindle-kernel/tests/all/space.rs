@@ -11,7 +11,7 @@ use spindle_kernel::block::heap::{self, RowKind};
 use spindle_kernel::block::{self, BlockAddress, Version};
 use spindle_kernel::{
     CONTROL_FILE_BYTES, Index, IndexShape, Instance, KernelError, KeyPart, PlantedFault, RowId,
-    Session, Settings, Shutdown, Storage, Table, TableShape, WaitEvent, create_database,
+    Session, Settings, Shutdown, Storage, Table, TableShape, create_database,
 };
 
 const BLOCK_BYTES: usize = 2048;
@@ -256,47 +256,6 @@ fn a_new_block_is_not_read_before_its_first_row() {
 }
 
 /// Rows of a queue: a number, the highest byte first, and bytes up to `ROW_BYTES`.
-/// A table of so many rows, of which each fills a block, in datafiles of so many extents: how many it has, and how many
-/// of them sessions waited for while they were made.
-fn grown(rows: usize, extents: usize) -> (usize, u64) {
-    let grown = Arc::new(Latch::new((0, 0)));
-    let seen = Arc::clone(&grown);
-    play(&made(extents), None, move |instance| async move {
-        let table = instance.create_table("log", 1800, 1, |_, _| {}).await?;
-        let mut session = instance.session();
-        for row in 1..rows {
-            session.insert_row(&table, &[7; 1800]).await?;
-            if row % 20 == 0 {
-                session.commit().await?;
-            }
-        }
-        session.commit().await?;
-        let waits = instance.session_wait_events().into_iter();
-        let made = waits.filter(|of| of.event == WaitEvent::DataFileInitWrite);
-        let mut segments = instance.segments().into_iter();
-        let log = segments.find(|segment| segment.name == "log").unwrap();
-        *grown.lock() = (log.extents, made.map(|of| of.count).sum());
-        drop(session);
-        instance.shutdown(Shutdown::Normal).await
-    });
-    *seen.lock()
-}
-
-#[test]
-fn a_table_that_grows_gets_its_extents_before_it_lacks_them() {
-    let blocks = (1 << 20) / BLOCK_BYTES;
-    let (extents, waited_for) = grown(12 * blocks - blocks / 4, 60);
-    // The first is made with the table, and three more when they are lacked.
-    assert_eq!((extents, waited_for), (13, 3));
-}
-
-#[test]
-fn where_space_is_short_a_table_gets_no_extent_before_it_lacks_it() {
-    let blocks = (1 << 20) / BLOCK_BYTES;
-    let (extents, waited_for) = grown(12 * blocks - blocks / 4, 16);
-    assert_eq!((extents, waited_for), (12, 11));
-}
-
 fn numbered(number: u64, length: usize) -> Vec<u8> {
     let mut row = vec![0x3C; length];
     row[..8].copy_from_slice(&number.to_be_bytes());

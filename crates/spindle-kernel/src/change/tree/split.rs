@@ -104,7 +104,6 @@ async fn spare(sga: &Sga, waits: &ProcessWaits, index: &Index) -> Result<Spare> 
         let fresh = u64::from(head.fresh);
         match index.space.run(fresh) {
             Some((address, _)) => {
-                index.space.taken(sga, fresh);
                 return Ok(Spare {
                     wanted: Wanted::New(address),
                     address,

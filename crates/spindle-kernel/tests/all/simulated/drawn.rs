@@ -78,7 +78,7 @@ impl Scenario {
             accounts,
             undo_blocks: 64,
             datafiles,
-            datafile_extents: 18usize.div_ceil(datafiles),
+            datafile_extents: 9usize.div_ceil(datafiles),
             method: draw.method(),
             write_sync: draw.of(&[WriteSync::Dsync, WriteSync::Checkpoint]),
             torn_blocks: draw.of(&[
