@@ -96,7 +96,8 @@ impl Space {
         let extents = plan.contents.segments[index].extents.clone();
         let added = extents.last().expect("one was added");
         format_extent(sga, *added).await?;
-        plan.enter().await?;
+        let _turn = plan.enter().await?;
+        // Within the turn: who comes next must not find blocks in the control file that it cannot see here.
         *self.extents.lock() = Extents::new(extents);
         wait.end(WaitEvent::DataFileInitWrite);
         Ok(())
@@ -119,9 +120,11 @@ pub(crate) async fn extend_undo(sga: &Sga, waits: &ProcessWaits) -> Result<()> {
     let extents = &plan.contents.segments[index].extents;
     let added = *extents.last().expect("one was added");
     format_extent(sga, added).await?;
-    if !sga.settings.has_planted(PlantedFault::UndoGrownUntold) {
-        plan.enter().await?;
-    }
+    let untold = sga.settings.has_planted(PlantedFault::UndoGrownUntold);
+    let _turn = match untold {
+        true => None,
+        false => Some(plan.enter().await?),
+    };
     probe::hit(Probe::UndoGrown);
     sga.undo.add_extent(added);
     wait.end(WaitEvent::DataFileInitWrite);
@@ -134,7 +137,7 @@ pub(crate) struct SpacePlan<'a> {
     sga: &'a Sga,
     /// What the control file is to say.
     pub(crate) contents: Contents,
-    _turn: SemaphorePermit<'a>,
+    turn: SemaphorePermit<'a>,
 }
 
 impl<'a> SpacePlan<'a> {
@@ -142,7 +145,7 @@ impl<'a> SpacePlan<'a> {
     pub(crate) async fn begin(sga: &'a Sga) -> SpacePlan<'a> {
         let turn = sga.space_turn.acquire().await;
         SpacePlan {
-            _turn: turn.expect("the semaphore is never closed"),
+            turn: turn.expect("the semaphore is never closed"),
             contents: sga.control.read(Clone::clone),
             sga,
         }
@@ -182,8 +185,8 @@ impl<'a> SpacePlan<'a> {
         extent_blocks(self.sga.settings.block_bytes)
     }
 
-    /// Enters it in the control file.
-    pub(crate) async fn enter(self) -> Result<()> {
+    /// Enters it in the control file. The turn goes on as long as what is returned.
+    pub(crate) async fn enter(self) -> Result<SemaphorePermit<'a>> {
         let plan = self.contents;
         let enter = |contents: &mut Contents| {
             contents.next_free = plan.next_free;
@@ -191,7 +194,8 @@ impl<'a> SpacePlan<'a> {
             contents.indexes = plan.indexes;
             Ok(())
         };
-        self.sga.control.update_both(self.sga, enter).await
+        self.sga.control.update_both(self.sga, enter).await?;
+        Ok(self.turn)
     }
 }
 

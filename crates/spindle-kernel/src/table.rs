@@ -196,7 +196,7 @@ pub(crate) async fn create(
         first_number += u64::from(extent.blocks);
     }
     sga.flush_datafiles().await?;
-    plan.enter().await?;
+    drop(plan.enter().await?);
     Ok(Arc::new(table))
 }
 

@@ -82,7 +82,7 @@ pub(crate) async fn create(
     };
     let index = Index::new(sga, &plan.contents.segments[number], &entry);
     plan.contents.indexes.push(entry);
-    plan.enter().await?;
+    drop(plan.enter().await?);
     Ok(Arc::new(index))
 }
 

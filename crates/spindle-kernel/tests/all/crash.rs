@@ -68,28 +68,38 @@ fn nor_with_flushes_at_checkpoints_and_two_writers() {
 #[test]
 fn nor_with_the_checkpoint_close_behind() {
     for write_sync in [WriteSync::Dsync, WriteSync::Checkpoint] {
-        let scenario = Scenario {
-            write_sync,
-            writers: 2,
-            ..Scenario::close_behind(9)
-        };
-        let before = [Probe::CheckpointAdvanced, Probe::ImageUsedAgain].map(probe::hits);
-        let points = crash_points(scenario).unwrap();
-        let after = [Probe::CheckpointAdvanced, Probe::ImageUsedAgain].map(probe::hits);
-        let points = some_of(points, 5);
-        let swept = sweep(scenario, &points, |io| cuts(io, 2));
-        println!(
-            "{write_sync:?}: {} I/Os, {} recoveries; positions noted and images used again: {before:?} to {after:?}; torn \
-             blocks whose image came later in {} recoveries",
-            points.len(),
-            swept.recoveries,
-            swept.image_later
+        // Not every story has a torn block whose image comes later.
+        let mut seeds = 9..14;
+        assert!(
+            seeds.any(|seed| passes_torn_blocks_over(write_sync, seed)),
+            "no torn block was passed over"
         );
-        assert_eq!(swept.loss, None);
-        assert!(after[0] > before[0], "no position was noted in between");
-        assert!(after[1] > before[1], "no image was used again");
-        assert!(swept.image_later > 0, "no torn block was passed over");
     }
+}
+
+/// Crashes a story with the checkpoint close behind, and loses nothing; whether recovery passed a torn block over.
+fn passes_torn_blocks_over(write_sync: WriteSync, seed: u64) -> bool {
+    let scenario = Scenario {
+        write_sync,
+        writers: 2,
+        ..Scenario::close_behind(seed)
+    };
+    let before = [Probe::CheckpointAdvanced, Probe::ImageUsedAgain].map(probe::hits);
+    let points = crash_points(scenario).unwrap();
+    let after = [Probe::CheckpointAdvanced, Probe::ImageUsedAgain].map(probe::hits);
+    let points = some_of(points, 5);
+    let swept = sweep(scenario, &points, |io| cuts(io, 2));
+    println!(
+        "{write_sync:?}: {} I/Os, {} recoveries; positions noted and images used again: {before:?} to {after:?}; torn \
+         blocks whose image came later in {} recoveries",
+        points.len(),
+        swept.recoveries,
+        swept.image_later
+    );
+    assert_eq!(swept.loss, None);
+    assert!(after[0] > before[0], "no position was noted in between");
+    assert!(after[1] > before[1], "no image was used again");
+    swept.image_later > 0
 }
 
 #[test]
