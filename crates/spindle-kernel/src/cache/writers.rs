@@ -56,7 +56,7 @@ impl Writers {
         self.written.notify_waiters();
     }
 
-    /// True when a full checkpoint waits for the writers.
+    /// True when a full checkpoint, or recovery, waits for the writers.
     pub(crate) fn are_waited_for(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }

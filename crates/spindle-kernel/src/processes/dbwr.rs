@@ -1,7 +1,7 @@
 //! DBWR: the database writers. Each serves its own shards of the buffer cache. A writer makes buffers clean when a
 //! quarter of them is dirty or a session finds none free, and from the head of its checkpoint queue when recovery would
-//! have to read too far back for them. A batch is handed to the datafiles' devices as one: how much of it is under way
-//! together is the access path's business. Blocks that follow each other in a datafile go out as one
+//! have to read too far back for them. How much of a batch is under way together is the access path's business, but for
+//! writes that nobody waits for: those are few at a time. Blocks that follow each other in a datafile go out as one
 //! write. No block goes out before its redo is on stable storage.
 
 use std::sync::Arc;
