@@ -51,16 +51,29 @@ pub(super) fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     Some(digest::digest(algorithm, certificate).as_ref().to_vec())
 }
 
-/// Whether a certificate holds at this time, since 1970. `None`: it cannot be read.
-pub(super) fn holds_at(certificate: &[u8], now: Duration) -> Option<bool> {
+/// Whether a certificate names itself as who issued it: only such a one is a root (RFC 5280, section 3.2). `None`: it
+/// cannot be read.
+pub(super) fn is_self_issued(certificate: &[u8]) -> Option<bool> {
+    let mut fields = issuer_and_after(certificate)?;
+    let issuer = fields.next()?;
+    let _validity = fields.next()?;
+    Some(issuer == fields.next()?)
+}
+
+/// The fields of a certificate from the issuer on.
+fn issuer_and_after(certificate: &[u8]) -> Option<Reader<'_>> {
     let mut fields = Reader(certificate).inside(SEQUENCE)?.inside(SEQUENCE)?;
     if fields.0.first() == Some(&VERSION) {
         fields.next()?;
     }
-    // Serial number, algorithm, issuer.
-    for _ in 0..3 {
-        fields.next()?;
-    }
+    let (_serial_number, _algorithm) = (fields.next()?, fields.next()?);
+    Some(fields)
+}
+
+/// Whether a certificate holds at this time, since 1970. `None`: it cannot be read.
+pub(super) fn holds_at(certificate: &[u8], now: Duration) -> Option<bool> {
+    let mut fields = issuer_and_after(certificate)?;
+    let _issuer = fields.next()?;
     let mut validity = fields.inside(SEQUENCE)?;
     let (from, until) = (time(validity.next()?)?, time(validity.next()?)?);
     let now = i64::try_from(now.as_secs()).ok()?;

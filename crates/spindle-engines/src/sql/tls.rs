@@ -175,6 +175,7 @@ fn of_certificate(why: &CertificateError, host: &str) -> String {
             )
         }
         CertificateError::NotValidForNameContext { presented, .. } => {
+            let presented: Vec<&str> = presented.iter().map(|name| plain_name(name)).collect();
             format!("it is for {}, and not for {host}", presented.join(", "))
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
@@ -192,6 +193,13 @@ fn of_certificate(why: &CertificateError, host: &str) -> String {
         }
         other => other.to_string(),
     }
+}
+
+/// A name of a certificate without the kind that rustls writes before it, as in `DnsName("db.example")`.
+fn plain_name(presented: &str) -> &str {
+    let inner = presented.split_once('(').map(|(_, inner)| inner);
+    let inner = inner.and_then(|inner| inner.strip_suffix(')'));
+    inner.map_or(presented, |inner| inner.trim_matches('"'))
 }
 
 fn bundle(ca: &Path) -> Option<PathBuf> {
@@ -233,11 +241,16 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, EngineError> {
     PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| wrong(&error))
 }
 
-/// Those of them that can sign others.
+/// The roots among them. As with libpq and OpenSSL, a chain ends at one: an authority between, or the server's own
+/// certificate that another signed, is not trusted by being named.
 fn anchors(trusted: &[CertificateDer<'static>]) -> RootCertStore {
     let mut store = RootCertStore::empty();
-    store.add_parsable_certificates(trusted.iter().cloned());
+    store.add_parsable_certificates(trusted.iter().filter(|one| is_root(one)).cloned());
     store
+}
+
+fn is_root(certificate: &CertificateDer<'_>) -> bool {
+    certificate::is_self_issued(certificate) == Some(true)
 }
 
 /// Judges who a server is.
@@ -289,20 +302,17 @@ impl ServerCertVerifier for Judge {
         };
         let parsed = ParsedCertificate::try_from(certificate)?;
         let is_trusted_itself = self.trusted.iter().any(|trusted| trusted == certificate);
-        if is_trusted_itself {
+        if is_trusted_itself && is_root(certificate) {
             let now = std::time::Duration::from_secs(now.as_secs());
             if certificate::holds_at(certificate, now) != Some(true) {
                 return Err(CertificateError::Expired.into());
             }
         } else {
             let algorithms = self.provider.signature_verification_algorithms.all;
-            verify_server_cert_signed_by_trust_anchor(
-                &parsed,
-                anchors,
-                intermediates,
-                now,
-                algorithms,
-            )?;
+            // What is trusted and no root may lie on the way to one.
+            let known = self.trusted.iter().filter(|one| !is_root(one)).cloned();
+            let between: Vec<_> = known.chain(intermediates.iter().cloned()).collect();
+            verify_server_cert_signed_by_trust_anchor(&parsed, anchors, &between, now, algorithms)?;
         }
         if self.is_for_host {
             verify_server_name(&parsed, host)?;

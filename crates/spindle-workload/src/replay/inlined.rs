@@ -1,5 +1,7 @@
 //! A text with its parameters in their places, for a database that cannot prepare it.
 
+use crate::sql::continued_bytes;
+
 /// The text with each `$n` replaced by the literal of the parameter; `None` when one is missing. What stands in quotes
 /// or comments stays as it is.
 pub fn inlined(text: &str, parameters: &[Option<String>]) -> Option<String> {
@@ -77,13 +79,17 @@ fn passed_over(text: &str) -> usize {
     }
 }
 
-/// Bytes of a text of PostgreSQL that begins with `E'`: a quote behind a backslash is one of its letters.
+/// Bytes of a text of PostgreSQL that begins with `E'`, in all lines in which it goes on: a quote behind a backslash is
+/// one of its letters.
 fn escaped_bytes(text: &str) -> usize {
     let mut letters = text.char_indices().skip(2);
     while let Some((place, letter)) = letters.next() {
         match letter {
             '\\' => drop(letters.next()),
-            '\'' => return place + 1,
+            '\'' => match continued_bytes(&text[place + 1..]) {
+                Some(between) => drop(letters.nth(text[place + 1..][..between].chars().count())),
+                None => return place + 1,
+            },
             _ => {}
         }
     }

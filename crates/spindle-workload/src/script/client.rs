@@ -8,7 +8,7 @@ use std::time::Duration;
 use spindle_io::sync::Latch;
 
 use super::expression::{Expression, Scope};
-use super::lexer::is_name_letter;
+use super::lexer::is_name;
 use super::program::{Control, Keep, Pipeline, Program, Step, Time};
 use super::random::Random;
 use super::value::{Scalar, Variable};
@@ -168,7 +168,7 @@ impl<'a> Attempt<'a> {
             }
             (Pipeline::End, Some(begin)) => {
                 self.pipeline = None;
-                connection.end_pipeline()?;
+                connection.end_pipeline().map_err(|error| error.at(begin))?;
                 self.note_transaction(begin, connection);
             }
         }
@@ -254,13 +254,14 @@ impl<'a> Attempt<'a> {
             kept.clear();
             for column in 0..row.columns() {
                 let name = format!("{}{}", keep.prefix, row.name(column));
-                if let Some(variable) = names.known(&name) {
-                    kept.push((variable, variable_of(row, column)?));
-                } else if name.is_empty() || !name.chars().all(is_name_letter) {
+                if !is_name(&name) {
                     return Err(SessionError::Failed(format!(
                         "error storing into variable {name}: give the column a name that a variable may have, \
                          as in count(*) as rows"
                     )));
+                }
+                if let Some(variable) = names.known(&name) {
+                    kept.push((variable, variable_of(row, column)?));
                 }
             }
             Ok(())

@@ -40,6 +40,15 @@ pub(super) fn is_name_letter(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || letter == '_' || !letter.is_ascii()
 }
 
+/// Whether a variable may be called so.
+pub(super) fn is_name(text: &str) -> bool {
+    let mut letters = text.chars();
+    letters
+        .next()
+        .is_some_and(|first| is_name_letter(first) && !first.is_ascii_digit())
+        && letters.all(is_name_letter)
+}
+
 /// The tokens from `start` to the end of the line, its end last.
 ///
 /// # Errors

@@ -178,10 +178,13 @@ pub(crate) fn refused((file, mistake): FileMistake<'_>, keys: &'static [&'static
         title: format!("{} cannot be carried out", file.name),
         label: mistake.message,
         help: "docs/how-to/your-own-sql.md says what scripts may hold",
-        shown: Some(Box::new(Shown {
-            name: file.name.clone(),
-            text: file.text.clone(),
-            span: mistake.span,
-        })),
+        // Nothing can be shown of an empty one.
+        shown: (!file.text.is_empty()).then(|| {
+            Box::new(Shown {
+                name: file.name.clone(),
+                text: file.text.clone(),
+                span: mistake.span,
+            })
+        }),
     }
 }

@@ -8,7 +8,7 @@ use spindle_text::section::TextFile;
 
 use super::beyond;
 use super::expression::{Expression, Names, parse};
-use super::lexer::tokens;
+use super::lexer::{is_name, tokens};
 use super::makes::{made_by, names_any};
 use super::mistake::{Mistake, Places, shown};
 use super::scanner::{Command, Part, Piece, Statement, pieces};
@@ -480,9 +480,7 @@ impl Reader {
                 "\\set takes a variable and an expression",
             ));
         };
-        let is_name = name.chars().all(super::lexer::is_name_letter)
-            && !name.starts_with(|letter: char| letter.is_ascii_digit());
-        if !is_name {
+        if !is_name(name) {
             return Err(Mistake::new(
                 span,
                 format!("{} is no name of a variable", shown(name)),
@@ -578,6 +576,10 @@ impl Reader {
             return Err(Mistake::new(span.clone(), message));
         }
         let prefix = words.first().map_or("", |(word, _)| *word).to_owned();
+        if let Some((word, span)) = words.first().filter(|(word, _)| !is_name(word)) {
+            let message = format!("{} begins no name of a variable", shown(word));
+            return Err(Mistake::new(span.clone(), message));
+        }
         match body.steps.last_mut() {
             Some(Step::Statement { keep, .. }) if body.may_keep => {
                 self.prefixes.insert(prefix.clone());

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::lexer::is_name_letter;
 use super::mistake::{BYTE_ORDER_MARK, Mistake};
-use crate::sql::Dialect;
+use crate::sql::{Dialect, continued_bytes};
 
 /// A part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -413,8 +413,17 @@ impl<'a> Scanner<'a> {
                 continue;
             }
             kept.push(letter);
-            if letter == closes {
-                break;
+            if letter != closes {
+                continue;
+            }
+            let behind = &rest[length..];
+            let goes_on = escapes && self.dialect == Dialect::Postgres;
+            match goes_on.then(|| continued_bytes(behind)).flatten() {
+                Some(between) => {
+                    kept.push_str(&behind[..=between]);
+                    length += between + 1;
+                }
+                None => break,
             }
         }
         self.note_quoted(self.at..self.at + length);
@@ -588,6 +597,20 @@ mod tests {
             }
         };
         pieces.iter().map(of).collect()
+    }
+
+    #[test]
+    fn a_text_with_escapes_has_them_in_all_its_lines() {
+        let text =
+            "select E'a\\'b' -- c\n, 1;\nselect e'a'\n -- c\n'b\\';', 2;\nselect 'a'\n'b\\', 3;";
+        assert_eq!(
+            short(text, Dialect::Postgres),
+            [
+                "select E'a''b'  \n, 1",
+                "select e'a'\n -- c\n'b'';', 2",
+                "select 'a'\n'b\\', 3"
+            ]
+        );
     }
 
     #[test]

@@ -251,6 +251,12 @@ fn mistakes_are_told_with_their_place() {
             ":x\"",
             "within quotes",
         ),
+        (
+            "select 1 as a \\gset 1x",
+            Dialect::Postgres,
+            "1x",
+            "begins no name of a variable",
+        ),
         ("select $1;", Dialect::Postgres, "$1", OWN),
         ("select a = ?;", Dialect::MariaDb, "?", OWN),
         ("select 1, ?2;", Dialect::Sqlite, "?2", OWN),

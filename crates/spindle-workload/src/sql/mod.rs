@@ -4,6 +4,7 @@
 //! and one line in the list of `kinds`; what differs between dialects stands in [`dialect`] or beside the statement.
 
 pub mod connection;
+mod continued;
 pub mod dialect;
 mod junk;
 pub mod kind;
@@ -18,6 +19,7 @@ pub mod value;
 pub mod work;
 
 pub use connection::{LoadPart, Row, RowSink, SqlConnection, Visit};
+pub use continued::continued_bytes;
 pub use dialect::Dialect;
 pub use junk::Junk;
 pub use rows::RowsInSql;

@@ -10,6 +10,8 @@ use spindle_text::quantity::size;
 use spindle_text::remedy::with_remedy;
 use spindle_workload::SessionError;
 
+use super::told::counted;
+
 /// Why there is no import. Nothing was written then, but for [`ImportError::NotWritten`].
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
@@ -179,9 +181,20 @@ fn of_database(database: &Option<String>) -> String {
 fn skipped(unread: &Option<(u64, u64, String)>) -> String {
     match unread {
         Some((count, line, reason)) => {
-            format!("; {count} lines could not be read, the first is line {line}: {reason}")
+            format!("; {}", unread_lines(*count, *line, reason))
         }
         None => String::new(),
+    }
+}
+
+/// Lines that could not be read: so many, and why the first could not.
+pub fn unread_lines(count: u64, line: u64, reason: &str) -> String {
+    match count {
+        1 => format!("1 line could not be read, line {line}: {reason}"),
+        _ => format!(
+            "{} could not be read; the first is line {line}: {reason}",
+            counted(count, "line")
+        ),
     }
 }
 

@@ -51,9 +51,9 @@ pub fn told(
     dialect: Dialect,
 ) -> String {
     let mut text = format!(
-        "{source}: {} statements, {} calls, {:.1} s in all\n",
-        totals.statements,
-        thousands(totals.calls),
+        "{source}: {}, {}, {:.1} s in all\n",
+        counted(totals.statements as u64, "statement"),
+        counted(totals.calls as u64, "call"),
         totals.time_ms / 1000.0
     );
     let _ = writeln!(text, "The mix covers {}.", shares(mix.covered));
@@ -101,6 +101,12 @@ pub fn paragraph(text: &mut String, sentence: &str) {
     }
 }
 
+/// `1 session`, `1,234 sessions`.
+pub fn counted(count: u64, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", thousands(count as f64))
+}
+
 fn shares(share: Share) -> String {
     format!(
         "{:.1} % of the calls and {:.1} % of the time",
@@ -139,7 +145,8 @@ pub fn left(mix: &Mix) -> String {
         }
     }
     if reasons.len() > REASONS_MAX {
-        let _ = writeln!(text, "  - and {} more reasons", reasons.len() - REASONS_MAX);
+        let more = counted((reasons.len() - REASONS_MAX) as u64, "more reason");
+        let _ = writeln!(text, "  - and {more}");
     }
     text
 }

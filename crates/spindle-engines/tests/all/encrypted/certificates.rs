@@ -17,6 +17,8 @@ use std::process::Command;
 /// | `itself` | for the host, signed by itself |
 /// | `expired` | the same, and its time is over |
 /// | `ann` | a client's, from `ca` |
+/// | `between` | an authority that `ca` signed; `chain` holds both |
+/// | `below` | a server's, signed by `between` |
 /// | `stranger` | a client's, from another authority |
 pub struct Certificates {
     directory: tempfile::TempDir,
@@ -53,6 +55,10 @@ impl Certificates {
         );
         made.signed("untrusted", "other-ca", Some(&for_host));
         made.signed("version-1", "ca", None);
+        made.signed("between", "ca", Some("basicConstraints=critical,CA:TRUE"));
+        made.signed("below", "between", Some(&for_host));
+        let chain = ["between.crt", "ca.crt"].map(|name| fs::read(made.path(name)).unwrap());
+        fs::write(made.path("chain.crt"), chain.concat()).unwrap();
         made.signed("ann", "ca", Some("subjectAltName=DNS:ann"));
         made.signed("stranger", "other-ca", Some("subjectAltName=DNS:ann"));
         Some(made)

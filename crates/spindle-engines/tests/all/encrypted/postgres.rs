@@ -125,7 +125,7 @@ const FROM_NOBODY: &str = "it comes from no authority that is trusted";
 const NOT_BOUND: &str = "does not ask for SCRAM-SHA-256-PLUS";
 
 #[rustfmt::skip]
-const CASES: [Case; 49] = [
+const CASES: [Case; 52] = [
     case("right", "bob", "", NOT_VERIFIED),
     case("right", "bob", "sslmode=disable", "plain"),
     case("right", "bob", "sslmode=allow", "plain"),
@@ -139,7 +139,7 @@ const CASES: [Case; 49] = [
     case("right", "bob", "sslmode=require&sslrootcert=~/ca.crt", CA_VERIFIED),
     case("right", "bob", "sslmode=verify-ca&sslrootcert=~/ca.crt", CA_VERIFIED),
     case("right", "bob", "sslmode=verify-full&sslrootcert=~/ca.crt", VERIFIED),
-    case("right", "bob", "sslmode=verify-full&sslrootcert=~/right.crt", VERIFIED),
+    case("right", "bob", "sslmode=verify-full&sslrootcert=~/right.crt", FROM_NOBODY),
     case("right", "bob", "sslmode=verify-full&sslrootcert=system", FROM_NOBODY),
     case("right", "bob", "sslmode=verify-full&sslrootcert=~/missing.crt", "No such file"),
     case("right", "bob", "sslmode=verify-full&sslrootcert=~/ca.key", "no certificate in it"),
@@ -171,6 +171,9 @@ const CASES: [Case; 49] = [
     case("version-1", "bob", "sslmode=require", NOT_VERIFIED),
     case("version-1", "bob", "sslmode=require&channel_binding=require", "cannot be bound to"),
     case("version-1", "bob", "sslmode=verify-ca&sslrootcert=~/ca.crt", "version 1 of X.509"),
+    case("below", "bob", "sslmode=verify-full&sslrootcert=~/ca.crt", FROM_NOBODY),
+    case("below", "bob", "sslmode=verify-full&sslrootcert=~/between.crt", FROM_NOBODY),
+    case("below", "bob", "sslmode=verify-full&sslrootcert=~/chain.crt", VERIFIED),
     case("itself", "bob", "sslmode=verify-full&sslrootcert=~/itself.crt", VERIFIED),
     case("itself", "bob", "sslmode=verify-ca&sslrootcert=~/ca.crt", "not accepted"),
     case("expired", "bob", "sslmode=verify-full&sslrootcert=~/expired.crt", "it has expired"),
@@ -181,7 +184,7 @@ const CASES: [Case; 49] = [
 ];
 
 /// Certificates that are tried in the long form only.
-const RARE: [&str; 3] = ["version-1", "itself", "expired"];
+const RARE: [&str; 4] = ["version-1", "below", "itself", "expired"];
 
 #[test]
 fn every_mode_against_every_certificate() {

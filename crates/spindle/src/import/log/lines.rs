@@ -67,6 +67,11 @@ impl<R: BufRead> Lines<R> {
             () if bytes.contains(&0) => Err("a zero byte in it"),
             () => String::from_utf8(bytes).map_err(|_| "not UTF-8"),
         };
+        // Some programs that copy a log put a byte order mark before it.
+        let text = match (self.number, text) {
+            (1, Ok(text)) => Ok(text.trim_start_matches('\u{feff}').to_owned()),
+            (_, text) => text,
+        };
         Ok(Some(Line {
             number: self.number,
             text,

@@ -12,6 +12,8 @@ use super::recorder::{Call, Recorder};
 
 /// Columns that every version writes.
 const COLUMNS_MIN: usize = 23;
+/// The end of a parameter that is longer than `log_parameter_max_length`.
+const SHORTENED: &str = "...";
 const CUT: &str = "the file ends within it";
 
 /// What is of interest in an entry.
@@ -55,7 +57,7 @@ pub fn read_csv<R: BufRead>(lines: &mut Lines<R>, recorder: &mut Recorder<'_>) -
         let number = line.number;
         let wrong = match record(line, lines)? {
             Ok(fields) => match entry_of(fields) {
-                Some(entry) => take(&entry, number, &mut begun, recorder).err(),
+                Some(entry) => take(&entry, &mut begun, recorder).err(),
                 None => Some("not as many columns as a csvlog has"),
             },
             Err(reason) => Some(reason),
@@ -87,7 +89,7 @@ pub fn read_json<R: BufRead>(lines: &mut Lines<R>, recorder: &mut Recorder<'_>) 
             };
             entry.map_err(|_| reason)
         });
-        let taken = entry.and_then(|entry| take(&entry, line.number, &mut begun, recorder));
+        let taken = entry.and_then(|entry| take(&entry, &mut begun, recorder));
         if let Err(reason) = taken {
             recorder.skip(line.number, reason);
         }
@@ -118,7 +120,6 @@ fn carry(session: &str, begun: Begun, from_us: u64, to_us: u64, recorder: &mut R
 /// Takes what an entry tells.
 fn take(
     entry: &Entry,
-    line: u64,
     all_begun: &mut AllBegun,
     recorder: &mut Recorder<'_>,
 ) -> std::result::Result<(), &'static str> {
@@ -163,7 +164,6 @@ fn take(
         }
         return Ok(());
     }
-    let _ = line;
     if let Some((text, parameters)) = statement(what, &entry.detail, recorder) {
         let begun = Begun {
             at_us,
@@ -194,7 +194,15 @@ fn statement(
         return None;
     }
     let (_, text) = what.strip_prefix("execute ")?.split_once(": ")?;
-    Some((text.to_owned(), parameters(detail).unwrap_or_default()))
+    let parameters = parameters(detail).unwrap_or_default();
+    let is_shortened = |value: &String| value.ends_with(SHORTENED);
+    if parameters.iter().flatten().any(is_shortened) {
+        recorder.leave(
+            "statements with a parameter that ends in \"...\": it may have been shortened (log_parameter_max_length)",
+        );
+        return None;
+    }
+    Some((text.to_owned(), parameters))
 }
 
 /// `parameters: $1 = '42', $2 = NULL`; newer versions begin with a capital.

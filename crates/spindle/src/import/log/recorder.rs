@@ -11,7 +11,7 @@ use spindle_workload::replay::{clients_at_once, inlined};
 use spindle_workload::sql::Dialect;
 
 use super::super::error::NothingToReplay;
-use super::wording::{Effect, Reason, judge};
+use super::wording::{Effect, Left, Reason, judge};
 
 /// Clients that an experiment can have.
 const CLIENTS_MAX: usize = 4_096;
@@ -50,6 +50,8 @@ struct Session {
 /// A transaction that has begun.
 struct Open {
     at_us: u64,
+    /// The statement that begins another one like it.
+    begin: String,
     steps: Vec<Step>,
     /// Of the texts in its steps.
     bytes: u64,
@@ -65,6 +67,8 @@ pub struct Recorder<'a> {
     /// Sessions that have not ended, by key and database.
     known: BTreeMap<(String, String), usize>,
     texts: BTreeMap<String, usize>,
+    /// Transactions that are prepared, by their names: of which session, and where among its transactions.
+    prepared: BTreeMap<String, (usize, usize)>,
     /// Of transactions that have ended, and of texts.
     bytes: u64,
     /// Of transactions that have not.
@@ -91,6 +95,7 @@ impl<'a> Recorder<'a> {
             sessions: Vec::new(),
             known: BTreeMap::new(),
             texts: BTreeMap::new(),
+            prepared: BTreeMap::new(),
             bytes: 0,
             open_bytes: 0,
             left: BTreeMap::new(),
@@ -140,31 +145,49 @@ impl<'a> Recorder<'a> {
 
     /// A statement.
     pub fn call(&mut self, call: &Call<'_>) {
+        let is_other = |database| database != call.database;
         let taken = match judge(call.text, self.dialect) {
-            Ok(taken) => taken,
-            Err(reason) => return self.leave(reason),
+            Ok(taken) if taken.parameters > call.parameters.len() => Err(NO_PARAMETERS.into()),
+            Ok(_) if self.database.is_some_and(is_other) => Err(OTHER_DATABASE.into()),
+            taken => taken,
         };
-        if taken.parameters > call.parameters.len() {
-            return self.leave(NO_PARAMETERS);
-        }
-        if self
-            .database
-            .is_some_and(|database| database != call.database)
-        {
-            return self.leave(OTHER_DATABASE);
-        }
-        let number = self.session(call);
+        let taken = match taken {
+            Ok(taken) => taken,
+            Err(left) => return self.leave_out(call, left),
+        };
+        let (number, from_us) = self.moment(call);
         let session = &mut self.sessions[number];
-        let from_us = call.from_us.max(session.to_us.min(call.to_us));
-        session.to_us = session.to_us.max(call.to_us).max(from_us);
         if session.statements == 0 {
             session.from_us = from_us;
         }
         session.statements += 1;
-        match taken.effects[..] {
-            [effect] => self.effect(number, effect, call, from_us, taken.parameters),
-            ref effects => self.effects(number, effects, call, from_us),
+        match &taken.effects[..] {
+            [Effect::Statement] => self.statement(number, call, from_us, taken.parameters),
+            [effect] => self.effect(number, effect, call.text, from_us),
+            effects => self.effects(number, effects, call, from_us),
         }
+    }
+
+    /// A statement that is left out begins and ends transactions as it did.
+    fn leave_out(&mut self, call: &Call<'_>, left: Left) {
+        self.leave(left.reason);
+        let is_other = |database| database != call.database;
+        if left.effects.is_empty() || self.database.is_some_and(is_other) {
+            return;
+        }
+        let (number, from_us) = self.moment(call);
+        for effect in &left.effects {
+            self.effect(number, effect, "begin", from_us);
+        }
+    }
+
+    /// The session of a statement, and when the statement began: not before the last one has ended.
+    fn moment(&mut self, call: &Call<'_>) -> (usize, u64) {
+        let number = self.session(call);
+        let session = &mut self.sessions[number];
+        let from_us = call.from_us.max(session.to_us.min(call.to_us));
+        session.to_us = session.to_us.max(call.to_us).max(from_us);
+        (number, from_us)
     }
 
     fn session(&mut self, call: &Call<'_>) -> usize {
@@ -179,40 +202,68 @@ impl<'a> Recorder<'a> {
         })
     }
 
-    fn effect(
-        &mut self,
-        number: usize,
-        effect: Effect,
-        call: &Call<'_>,
-        from_us: u64,
-        parameters: usize,
-    ) {
+    /// What a statement does to the transaction of its session. `begin`: its text, where it begins one.
+    fn effect(&mut self, number: usize, effect: &Effect, begin: &str, from_us: u64) {
         match effect {
             Effect::Begins => {
                 // Who begins one ends the last.
                 self.end_implicitly(number, from_us);
-                self.open(
-                    number,
-                    from_us,
-                    plain_or(call.text, &["begin", "start transaction"], "begin"),
-                );
+                let begin = plain_or(begin, &["begin", "start transaction"], "begin");
+                self.open(number, from_us, begin.clone(), begin);
             }
-            Effect::Commits => self.close(number, from_us, "commit"),
-            Effect::RollsBack => self.close(number, from_us, "rollback"),
+            Effect::Commits { chains } => self.end_one(number, from_us, "commit", *chains),
+            Effect::RollsBack { chains } => self.end_one(number, from_us, "rollback", *chains),
             Effect::Autocommit(is_on) => {
                 self.sessions[number].joins_statements = !is_on;
-                if is_on {
+                if *is_on {
                     self.end_implicitly(number, from_us);
                 }
             }
-            Effect::Statement => {
-                let session = &self.sessions[number];
-                if session.open.is_none() && session.joins_statements {
-                    self.open(number, from_us, "begin".to_owned());
-                }
-                let step = self.step(call, parameters);
-                self.push(number, from_us, step);
-            }
+            Effect::Prepares(name) => self.prepare(number, name, from_us),
+            Effect::EndsPrepared { name, commits } => match self.prepared.remove(name) {
+                Some(place) if !commits => self.undo(place),
+                Some(_) => {}
+                // In one phase: MariaDB's sessions end so what is open.
+                None if *commits => self.close(number, from_us, "commit"),
+                None => self.close(number, from_us, "rollback"),
+            },
+            Effect::Statement => {}
+        }
+    }
+
+    fn statement(&mut self, number: usize, call: &Call<'_>, from_us: u64, parameters: usize) {
+        let session = &self.sessions[number];
+        if session.open.is_none() && session.joins_statements {
+            self.open(number, from_us, "begin".to_owned(), "begin".to_owned());
+        }
+        let step = self.step(call, parameters);
+        self.push(number, from_us, step);
+    }
+
+    /// Ends what is open, and begins another one like it if it `chains`.
+    fn end_one(&mut self, number: usize, from_us: u64, by: &str, chains: bool) {
+        let open = self.sessions[number].open.as_ref();
+        let begin = open.map_or_else(|| "begin".to_owned(), |open| open.begin.clone());
+        self.close(number, from_us, by);
+        if chains {
+            self.open(number, from_us, begin.clone(), begin);
+        }
+    }
+
+    /// What is open is committed here, unless it turns out to be rolled back.
+    fn prepare(&mut self, number: usize, name: &str, from_us: u64) {
+        if self.sessions[number].open.is_some() {
+            self.close(number, from_us, "commit");
+            let last = self.sessions[number].transactions.len() - 1;
+            self.prepared.insert(name.to_owned(), (number, last));
+        }
+    }
+
+    /// A transaction that was prepared is rolled back.
+    fn undo(&mut self, (number, place): (usize, usize)) {
+        let (_, written) = &mut self.sessions[number].transactions[place];
+        if let Some(before) = written.strip_suffix(r#""commit"]]"#) {
+            *written = format!(r#"{before}"rollback"]]"#).into_boxed_str();
         }
     }
 
@@ -223,12 +274,13 @@ impl<'a> Recorder<'a> {
             .iter()
             .fold(session.open.is_some(), |is_open, effect| match effect {
                 Effect::Begins => true,
-                Effect::Commits | Effect::RollsBack => false,
-                Effect::Statement | Effect::Autocommit(_) => is_open,
+                Effect::Commits { chains } | Effect::RollsBack { chains } => *chains,
+                // Those of two-phase commits are left out.
+                _ => is_open,
             });
         let text = call.text.to_owned();
         match (session.open.is_some(), is_open) {
-            (false, true) => self.open(number, from_us, text),
+            (false, true) => self.open(number, from_us, text, "begin".to_owned()),
             (true, false) => self.close_by(number, from_us, text),
             _ => self.push(number, from_us, Step::Text(0, text)),
         }
@@ -253,12 +305,14 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    fn open(&mut self, number: usize, at_us: u64, text: String) {
+    /// A transaction begins with `text`; another one like it would with `begin`.
+    fn open(&mut self, number: usize, at_us: u64, text: String, begin: String) {
         if self.sessions[number].open.is_some() {
             return self.push(number, at_us, Step::Text(0, text));
         }
         self.sessions[number].open = Some(Open {
             at_us,
+            begin,
             steps: vec![Step::Text(0, text)],
             bytes: 0,
             has_failed: false,

@@ -199,6 +199,246 @@ fn what_mariadb_and_mysql_log_becomes_transactions() {
     assert_eq!(made.left.values().sum::<u64>(), 1);
 }
 
+/// Statements of one session, each so many milliseconds after the one before, as a server logs them.
+fn session_of(form: &str, statements: &[&str]) -> Vec<String> {
+    let log: String = match form {
+        "csv" => (0..)
+            .zip(statements)
+            .map(|(ms, text)| {
+                csv(
+                    ms,
+                    "s.1",
+                    "LOG",
+                    &format!("duration: 0.000 ms  statement: {text}"),
+                    "",
+                )
+            })
+            .collect(),
+        _ => statements
+            .iter()
+            .map(|text| format!("261124  9:00:00\t     5 Query\t{text}\n"))
+            .collect(),
+    };
+    let made = read_as(form, log.as_bytes()).unwrap();
+    let lines = lines_of(&made);
+    let transactions = lines.iter().filter(|line| line.starts_with('['));
+    let texts = |line: &String| {
+        let (_, steps): (u64, Vec<(u64, String)>) = serde_json::from_str(line).unwrap();
+        let texts: Vec<String> = steps.into_iter().map(|(_, text)| text).collect();
+        texts.join("; ")
+    };
+    transactions.map(texts).collect()
+}
+
+#[test]
+fn what_ends_a_transaction_is_never_left_out() {
+    for form in ["csv", "general"] {
+        for (statements, transactions) in [
+            (
+                &[
+                    "begin",
+                    "update a",
+                    "commit and chain",
+                    "update b",
+                    "rollback",
+                ][..],
+                &["begin; update a; commit", "begin; update b; rollback"][..],
+            ),
+            (
+                &[
+                    "start transaction read only",
+                    "select 1",
+                    "rollback and chain",
+                    "select 2",
+                    "commit",
+                ],
+                &[
+                    "start transaction read only; select 1; rollback",
+                    "start transaction read only; select 2; commit",
+                ],
+            ),
+            (
+                &["begin", "update a", "commit and no chain", "update b"],
+                &["begin; update a; commit", "update b"],
+            ),
+            // What is left out for another reason ends it, too.
+            (
+                &["begin", "update a", "grant x to y; commit", "update b"],
+                &["begin; update a; commit", "update b"],
+            ),
+        ] {
+            assert_eq!(
+                session_of(form, statements),
+                transactions,
+                "{form}: {statements:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_prepared_is_committed_or_rolled_back_there() {
+    let kept = "begin; update a; commit";
+    let undone = "begin; update a; rollback";
+    let alone = "update b";
+    for (form, statements, transactions) in [
+        (
+            "csv",
+            &[
+                "begin",
+                "update a",
+                "prepare transaction 'x'",
+                "update b",
+                "commit prepared 'x'",
+            ][..],
+            [kept, alone],
+        ),
+        (
+            "csv",
+            &[
+                "begin",
+                "update a",
+                "PREPARE TRANSACTION 'x'",
+                "update b",
+                "ROLLBACK PREPARED 'x'",
+            ],
+            [undone, alone],
+        ),
+        (
+            "csv",
+            &[
+                "begin",
+                "update a",
+                "prepare transaction 'x'",
+                "rollback prepared 'y'",
+                "update b",
+            ],
+            [kept, alone],
+        ),
+        (
+            "general",
+            &[
+                "xa start 'x','y',1",
+                "update a",
+                "xa end 'x','y',1",
+                "xa prepare 'x','y',1",
+                "xa commit 'x','y',1",
+                "update b",
+            ],
+            [kept, alone],
+        ),
+        (
+            "general",
+            &[
+                "xa start 'x'",
+                "update a",
+                "xa end 'x'",
+                "xa prepare 'x'",
+                "xa rollback 'x'",
+                "update b",
+            ],
+            [undone, alone],
+        ),
+        (
+            "general",
+            &[
+                "xa begin 'x'",
+                "update a",
+                "xa end 'x'",
+                "xa commit 'x' one phase",
+                "update b",
+            ],
+            [kept, alone],
+        ),
+        (
+            "general",
+            &[
+                "xa begin 'x'",
+                "update a",
+                "xa end 'x'",
+                "xa rollback 'x'",
+                "update b",
+            ],
+            [undone, alone],
+        ),
+    ] {
+        assert_eq!(
+            session_of(form, statements),
+            transactions,
+            "{form}: {statements:?}"
+        );
+    }
+}
+
+#[test]
+fn autocommit_is_known_however_it_is_set() {
+    for off in [
+        "set autocommit=0",
+        "set session autocommit = off",
+        "SET LOCAL autocommit = FALSE",
+        "set @@session.autocommit=0",
+        "set @@autocommit = 0",
+        "set sql_mode = 'ANSI', autocommit = 0",
+        "set names utf8mb4, session autocommit = 0",
+    ] {
+        assert_eq!(
+            session_of("general", &[off, "update a", "rollback"]),
+            ["begin; update a; rollback"],
+            "{off}"
+        );
+    }
+    for other in [
+        "set global autocommit = 0",
+        "set @@global.autocommit = 0",
+        "set @x = 0",
+    ] {
+        let transactions = session_of("general", &[other, "update a", "rollback"]);
+        assert!(
+            transactions.contains(&"update a".to_owned()),
+            "{other}: {transactions:?}"
+        );
+    }
+}
+
+#[test]
+fn parameters_that_may_be_shortened_are_no_values() {
+    let log = |value: &str| {
+        let detail = format!("parameters: $1 = '{value}', $2 = '7'");
+        let execute = csv(
+            1,
+            "s.1",
+            "LOG",
+            "duration: 0.100 ms  execute x: select $1, $2",
+            &detail,
+        );
+        let other = csv(
+            2,
+            "s.1",
+            "LOG",
+            "duration: 0.100 ms  statement: select 1",
+            "",
+        );
+        read_as("csv", [execute, other].concat().as_bytes()).unwrap()
+    };
+    let whole = log("12345");
+    assert_eq!((whole.head.statements, whole.left.len()), (2, 0));
+    let shortened = log("12345...");
+    assert_eq!((shortened.head.statements, shortened.left.len()), (1, 1));
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_log() {
+    let log = csv(
+        1,
+        "s.1",
+        "LOG",
+        "duration: 0.100 ms  statement: select 1",
+        "",
+    );
+    let made = read_as("csv", format!("\u{feff}{log}").as_bytes()).unwrap();
+    assert_eq!((made.head.statements, made.skipped.count), (1, 0));
+}
+
 #[test]
 fn broken_logs_are_read_as_far_as_they_are_whole() {
     let good = |ms| {
@@ -312,8 +552,8 @@ fn nothing_that_tells_a_password_is_taken() {
         "change master to master_password = 'sesame'",
     ] {
         for dialect in [Dialect::Postgres, Dialect::MariaDb] {
-            let reason = judge(text, dialect).expect_err(text);
-            assert!(!reason.contains("sesame"));
+            let left = judge(text, dialect).expect_err(text);
+            assert!(!left.reason.contains("sesame"));
         }
     }
 }
@@ -373,6 +613,8 @@ fn what_reaches_beyond_the_database_is_left_out() {
             Dialect::Postgres,
         ),
         ("select lo_from_bytea(4242, 'x')", Dialect::Postgres),
+        ("select E'a'\n'\\'', lo_import('/x') --'", Dialect::Postgres),
+        ("select name'\\', lo_import('/x') --'", Dialect::Postgres),
         (
             "select U&\"lo!005fexport\" uescape '!' (1, '/x')",
             Dialect::Postgres,
@@ -390,8 +632,15 @@ fn what_reaches_beyond_the_database_is_left_out() {
         ),
         ("set autocommit = 0", Effect::Autocommit(false)),
         ("create table t (a int) engine = InnoDB", Effect::Statement),
-        ("END", Effect::Commits),
-        ("rollback work", Effect::RollsBack),
+        ("END", Effect::Commits { chains: false }),
+        ("commit and no chain", Effect::Commits { chains: false }),
+        ("end work and chain", Effect::Commits { chains: true }),
+        ("rollback work", Effect::RollsBack { chains: false }),
+        ("abort and chain", Effect::RollsBack { chains: true }),
+        ("select chain from t", Effect::Statement),
+        ("set session autocommit = ON", Effect::Autocommit(true)),
+        ("set @@session.autocommit = 0", Effect::Autocommit(false)),
+        ("SET @@autocommit := false", Effect::Autocommit(false)),
         ("rollback to savepoint a", Effect::Statement),
         (
             "update users set password = 'x' where name = 'a;b'",

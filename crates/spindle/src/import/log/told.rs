@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use spindle_text::plain::one_line;
 use spindle_text::quantity::thousands;
 
-use super::super::told::{EXPERIMENT, paragraph};
+use super::super::error::unread_lines;
+use super::super::told::{EXPERIMENT, counted, paragraph};
 use super::recorder::Made;
 use super::{AskedLog, LogForm, RECORDING};
 
@@ -15,11 +16,11 @@ pub fn told(asked: &AskedLog<'_>, made: &Made) -> String {
     let number = |count: u64| thousands(count as f64);
     let out = asked.out.display();
     let mut text = format!(
-        "{}: {} statements in {} transactions of {} sessions (at most {} at once), {:.1} s, database {}\n",
+        "{}: {} in {} of {} (at most {} at once), {:.1} s, database {}\n",
         asked.file.display(),
-        number(head.statements),
-        number(head.transactions),
-        number(head.sessions as u64),
+        counted(head.statements, "statement"),
+        counted(head.transactions, "transaction"),
+        counted(head.sessions as u64, "session"),
         made.clients,
         head.duration_us as f64 / 1e6,
         one_line(&made.database)
@@ -27,7 +28,7 @@ pub fn told(asked: &AskedLog<'_>, made: &Made) -> String {
     let _ = writeln!(text, "\nWritten to {out}:\n  {RECORDING}\n  {EXPERIMENT}");
     let left: u64 = made.left.values().sum();
     if left > 0 {
-        let _ = writeln!(text, "\nLeft out, {} statements:", number(left));
+        let _ = writeln!(text, "\nLeft out, {}:", counted(left, "statement"));
         let mut reasons: Vec<_> = made.left.iter().collect();
         reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
         for (reason, count) in reasons {
@@ -35,15 +36,16 @@ pub fn told(asked: &AskedLog<'_>, made: &Made) -> String {
         }
     }
     if made.unended > 0 {
-        let said = "transactions are not ended in the log: they are rolled back";
-        let _ = writeln!(text, "\n{} {said}", number(made.unended));
+        let said = match made.unended {
+            1 => "is not ended in the log: it is rolled back",
+            _ => "are not ended in the log: they are rolled back",
+        };
+        let unended = counted(made.unended, "transaction");
+        let _ = writeln!(text, "\n{unended} {said}");
     }
     if let Some((line, reason)) = &made.skipped.first {
-        let count = number(made.skipped.count);
-        let _ = writeln!(
-            text,
-            "\n{count} lines could not be read; the first is line {line}: {reason}"
-        );
+        let unread = unread_lines(made.skipped.count, *line, reason);
+        let _ = writeln!(text, "\n{unread}");
     }
     text.push_str("\nWhat to know:\n");
     paragraph(&mut text, times(asked.form));

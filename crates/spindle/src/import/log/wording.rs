@@ -2,24 +2,28 @@
 //! begins a statement decides. Only what belongs to a database is taken: nothing of users, files, other servers or the
 //! server itself. So no password reaches a recording.
 
-use spindle_workload::sql::Dialect;
+use spindle_workload::sql::{Dialect, continued_bytes};
 
 /// No longer text is taken, bytes.
 pub const TEXT_BYTES_MAX: usize = 8 << 20;
 
-/// What a text does to the transaction of its session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a statement does to the transaction of its session.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing.
     Statement,
     /// It begins one.
     Begins,
-    /// It ends it, and keeps what was changed.
-    Commits,
+    /// It ends it, and keeps what was changed. `chains`: another one like it begins at once.
+    Commits { chains: bool },
     /// It ends it, and undoes what was changed.
-    RollsBack,
+    RollsBack { chains: bool },
     /// From now on each statement is one (`true`), or statements belong together until a commit.
     Autocommit(bool),
+    /// It ends it for the session. By this name it is committed or rolled back later, perhaps by another session.
+    Prepares(String),
+    /// It ends the one that was prepared by this name, and keeps what was changed or undoes it.
+    EndsPrepared { name: String, commits: bool },
 }
 
 /// A text that is replayed.
@@ -34,11 +38,31 @@ pub struct Taken {
 /// Why a text is left out.
 pub type Reason = &'static str;
 
+/// A text that is left out. What it does to the transaction of its session is done all the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// Why. Nothing of the text is in it.
+    pub reason: Reason,
+    /// Its effects but for [`Effect::Statement`], in order.
+    pub effects: Vec<Effect>,
+}
+
+impl From<Reason> for Left {
+    fn from(reason: Reason) -> Left {
+        Left {
+            reason,
+            effects: Vec::new(),
+        }
+    }
+}
+
 const USERS: Reason = "users, roles and rights (they may tell passwords)";
 const SERVER: Reason = "what changes the server, or reaches files and other servers";
 const COPY: Reason = "COPY and LOAD DATA, whose rows are not in the log";
 const UNKNOWN: Reason = "commands that are not known to be harmless";
 const CURSOR: Reason = "statements that are cut off, or too long";
+const SETTINGS: Reason = "settings of sessions that are not known to be harmless";
+const TWO_PHASE: Reason = "two-phase commits, which are replayed as a commit or a rollback where the transaction was prepared";
 const CONDITIONAL: Reason = "comments that are carried out (/*! ... */)";
 
 /// Statements that are taken, by their first words.
@@ -90,8 +114,7 @@ const OBJECTS: [&str; 9] = [
 /// Engines of tables that lie in the server's own files.
 const ENGINES: [&str; 5] = ["innodb", "myisam", "aria", "memory", "heap"];
 /// Words outside of quotes that a statement must not have.
-const WORDS: [(&str, Reason); 73] = [
-    ("chain", UNKNOWN),
+const WORDS: [(&str, Reason); 72] = [
     ("federated", SERVER),
     ("directory", SERVER),
     ("dblink", SERVER),
@@ -201,29 +224,65 @@ const NEIGHBOURS: [(&str, &[&str]); 4] = [
 /// Judges a text.
 ///
 /// # Errors
-/// Why it is left out; nothing of the text is in it.
-pub fn judge(text: &str, dialect: Dialect) -> Result<Taken, Reason> {
+/// It is left out.
+pub fn judge(text: &str, dialect: Dialect) -> Result<Taken, Left> {
     if text.len() > TEXT_BYTES_MAX {
-        return Err(CURSOR);
-    }
-    if tells_of_users(text) {
-        return Err(USERS);
-    }
-    if dialect == Dialect::MariaDb && (text.contains("/*!") || text.contains("/*M!")) {
-        return Err(CONDITIONAL);
+        return Err(CURSOR.into());
     }
     let cut = cut(text, dialect).ok_or(CURSOR)?;
+    let mut reason = None;
+    if tells_of_users(text) {
+        reason = Some(USERS);
+    } else if dialect == Dialect::MariaDb && (text.contains("/*!") || text.contains("/*M!")) {
+        reason = Some(CONDITIONAL);
+    }
     let mut effects = Vec::new();
     for words in cut.statements.iter().filter(|words| !words.is_empty()) {
-        effects.push(effect(words, dialect)?);
+        match two_phase(words, text).map_or_else(|| effect(words, dialect), Err) {
+            Ok(effect) => effects.push(effect),
+            Err(left) => {
+                reason.get_or_insert(left.reason);
+                effects.extend(left.effects);
+            }
+        }
     }
-    match effects.is_empty() {
-        true => Err(UNKNOWN),
-        false => Ok(Taken {
+    if effects.is_empty() {
+        reason.get_or_insert(UNKNOWN);
+    }
+    match reason {
+        Some(reason) => {
+            effects.retain(|effect| *effect != Effect::Statement);
+            Err(Left { reason, effects })
+        }
+        None => Ok(Taken {
             effects,
             parameters: cut.parameters,
         }),
     }
+}
+
+/// A statement of a two-phase commit: `PREPARE TRANSACTION` and what follows it, and MariaDB's `XA`.
+fn two_phase(words: &[String], text: &str) -> Option<Left> {
+    let word = |place: usize| words.get(place).map_or("", String::as_str);
+    // Names are in quotes nearly always.
+    let quoted = text.find('\'').zip(text.rfind('\''));
+    let name = quoted.map_or_else(|| word(2), |(begin, end)| &text[begin..=end]);
+    let ends = |commits| Effect::EndsPrepared {
+        name: name.to_owned(),
+        commits,
+    };
+    let effect = match (word(0), word(1)) {
+        ("prepare", "transaction") | ("xa", "prepare") => Some(Effect::Prepares(name.to_owned())),
+        ("commit", "prepared") | ("xa", "commit") => Some(ends(true)),
+        ("rollback", "prepared") | ("xa", "rollback") => Some(ends(false)),
+        ("xa", "start" | "begin") => Some(Effect::Begins),
+        ("xa", _) => None,
+        _ => return None,
+    };
+    Some(Left {
+        reason: TWO_PHASE,
+        effects: effect.into_iter().collect(),
+    })
 }
 
 /// Whether words of a whole text, quotes or not, are those by which users and passwords are set.
@@ -248,54 +307,40 @@ fn tells_of_users(text: &str) -> bool {
             .any(|pair| is_pair(pair, "set", &["password"]))
 }
 
-fn effect(words: &[String], dialect: Dialect) -> Result<Effect, Reason> {
+fn effect(words: &[String], dialect: Dialect) -> Result<Effect, Left> {
     let word = |place: usize| words.get(place).map_or("", String::as_str);
     if let Some((_, reason)) = WORDS
         .iter()
         .find(|(known, _)| words.iter().any(|it| it == known))
     {
-        return Err(reason);
+        return Err((*reason).into());
     }
+    let chains = words.ends_with(&["and".to_owned(), "chain".to_owned()]);
     match (word(0), word(1)) {
-        ("begin", _) | ("start", "transaction") => return beginning(&words[1..]),
-        ("commit" | "end", second) if second != "prepared" => {
-            return Ok(Effect::Commits);
-        }
-        ("rollback" | "abort", second) if second != "prepared" => {
+        ("begin", _) | ("start", "transaction") => return Ok(beginning(&words[1..])?),
+        ("commit" | "end", _) => return Ok(Effect::Commits { chains }),
+        ("rollback" | "abort", _) => {
             let is_to_savepoint = words.iter().any(|it| it == "to");
             return Ok(if is_to_savepoint {
                 Effect::Statement
             } else {
-                Effect::RollsBack
+                Effect::RollsBack { chains }
             });
         }
-        ("copy" | "load", _) => return Err(COPY),
-        ("grant" | "revoke" | "reassign", _) => return Err(USERS),
-        ("set", "autocommit") if is_one_value(&words[2..]) => {
-            let is_on = words
-                .iter()
-                .any(|it| it == "1" || it == "on" || it == "true");
-            return Ok(Effect::Autocommit(is_on));
-        }
-        ("set", _) => return setting(words, dialect),
-        ("create" | "alter" | "drop", _) => return object(words),
-        ("prepare", "transaction") => return Err(SERVER),
+        ("copy" | "load", _) => return Err(COPY.into()),
+        ("grant" | "revoke" | "reassign", _) => return Err(USERS.into()),
+        ("set", _) => return set(words, dialect),
+        ("create" | "alter" | "drop", _) => return Ok(object(words)?),
         ("prepare" | "execute" | "deallocate", _) => {
-            return Err("statements that are prepared in SQL");
+            return Err("statements that are prepared in SQL".into());
         }
         _ => {}
     }
-    match TAKEN.contains(&word(0)) {
-        true => Ok(Effect::Statement),
-        false
-            if [
-                "do", "use", "kill", "flush", "shutdown", "install", "change", "purge", "handler",
-            ]
-            .contains(&word(0)) =>
-        {
-            Err(SERVER)
-        }
-        false => Err(UNKNOWN),
+    match word(0) {
+        first if TAKEN.contains(&first) => Ok(Effect::Statement),
+        "do" | "use" | "kill" | "flush" | "shutdown" | "install" | "change" | "purge"
+        | "handler" => Err(SERVER.into()),
+        _ => Err(UNKNOWN.into()),
     }
 }
 
@@ -308,11 +353,49 @@ fn beginning(words: &[String]) -> Result<Effect, Reason> {
     }
 }
 
-/// Whether a setting is given one value, and no other setting follows.
-fn is_one_value(words: &[String]) -> bool {
-    let is_value =
-        |word: &String| ["0", "1", "on", "off", "true", "false"].contains(&word.as_str());
-    matches!(words, [value] if is_value(value))
+/// A `SET`. Autocommit that is set among other settings is known, too, though the text is left out.
+fn set(words: &[String], dialect: Dialect) -> Result<Effect, Left> {
+    let autocommit = autocommit(&words[1..]);
+    match (autocommit, setting(words, dialect)) {
+        (Some(Autocommit { is_on, alone: true }), _) => Ok(Effect::Autocommit(is_on)),
+        (Some(Autocommit { is_on, .. }), setting) => Err(Left {
+            reason: setting.err().unwrap_or(SETTINGS),
+            effects: vec![Effect::Autocommit(is_on)],
+        }),
+        (None, setting) => Ok(setting?),
+    }
+}
+
+/// Autocommit of a session is set.
+struct Autocommit {
+    is_on: bool,
+    /// And nothing else is.
+    alone: bool,
+}
+
+/// What the words behind `SET` make of the session's autocommit, if anything.
+fn autocommit(words: &[String]) -> Option<Autocommit> {
+    let is_it = |word: &String| word == "autocommit" || word == "@@autocommit";
+    let place = words.iter().rposition(is_it)?;
+    let is_on = match words.get(place + 1)?.as_str() {
+        "1" | "on" | "true" => true,
+        "0" | "off" | "false" => false,
+        _ => return None,
+    };
+    let before = place.checked_sub(1).map(|before| words[before].as_str());
+    let has_scope = match before {
+        Some(
+            "global" | "@@global" | "persist" | "@@persist" | "persist_only" | "@@persist_only",
+        ) => {
+            return None;
+        }
+        Some("session" | "local" | "@@session" | "@@local") => true,
+        _ => false,
+    };
+    Some(Autocommit {
+        is_on,
+        alone: words.len() == 2 + usize::from(has_scope),
+    })
 }
 
 /// A `SET`: of a session, never of the server or of a user, nor of how texts in quotes are read.
@@ -342,7 +425,7 @@ fn setting(words: &[String], dialect: Dialect) -> Result<Effect, Reason> {
             .is_some_and(|word| word.starts_with('@') && !word.starts_with("@@"));
     match is_of_session {
         true => Ok(Effect::Statement),
-        false => Err("settings of sessions that are not known to be harmless"),
+        false => Err(SETTINGS),
     }
 }
 
@@ -419,7 +502,6 @@ fn cut(text: &str, dialect: Dialect) -> Option<Cut> {
                 1
             }
             _ => {
-                let is_word = |letter: char| letter.is_alphanumeric() || "_$@".contains(letter);
                 let end = rest.find(|letter| !is_word(letter)).unwrap_or(rest.len());
                 if end > 0 {
                     let words = cut.statements.last_mut()?;
@@ -438,15 +520,22 @@ fn until(rest: &str, what: &str) -> Option<usize> {
     rest.find(what).map(|place| place + what.len())
 }
 
+fn is_word(letter: char) -> bool {
+    letter.is_alphanumeric() || "_$@".contains(letter)
+}
+
 /// Bytes of what is quoted; a quote that is doubled does not end it, nor one behind a backslash where that counts.
 fn quoted_bytes(text: &str, start: usize, dialect: Dialect) -> Option<usize> {
     let bytes = text.as_bytes();
     let quote = bytes[start];
-    let before = start.checked_sub(1).map(|place| bytes[place]);
+    let mut before = text[..start].chars().rev();
     let escapes = match dialect {
         Dialect::MariaDb => quote != b'`',
+        // The letter alone: `date'...'` has none.
         Dialect::Postgres | Dialect::Sqlite => {
-            quote == b'\'' && matches!(before, Some(b'e' | b'E'))
+            quote == b'\''
+                && matches!(before.next(), Some('e' | 'E'))
+                && !before.next().is_some_and(is_word)
         }
     };
     let mut place = start + 1;
@@ -454,7 +543,14 @@ fn quoted_bytes(text: &str, start: usize, dialect: Dialect) -> Option<usize> {
         match bytes.get(place)? {
             b'\\' if escapes => place += 2,
             byte if *byte == quote && bytes.get(place + 1) == Some(&quote) => place += 2,
-            byte if *byte == quote => return Some(place + 1 - start),
+            byte if *byte == quote => {
+                place += 1;
+                let goes_on = escapes && dialect == Dialect::Postgres;
+                match goes_on.then(|| continued_bytes(&text[place..])).flatten() {
+                    Some(between) => place += between + 1,
+                    None => return Some(place - start),
+                }
+            }
             _ => place += 1,
         }
     }
