@@ -245,6 +245,7 @@ impl IoLimit {
                 None => own_group::create_in(parent)?,
             },
             is_own: shared.is_none(),
+            limit: self.clone(),
         };
         self.throttle(&group.path)?;
         if group.is_own {
@@ -268,6 +269,22 @@ impl IoLimit {
         }
         Ok(())
     }
+
+    fn lift(&self, group: &Path) -> Result<(), Refused> {
+        for (disk, rates) in &self.disks {
+            if self.version == Version::V2 {
+                let line = format!("{disk} rbps=max wbps=max riops=max wiops=max");
+                own_group::write(&group.join("io.max"), &line)?;
+                continue;
+            }
+            for (file, rate) in rates.version_1() {
+                if rate.is_some() {
+                    own_group::write(&group.join(file), &format!("{disk} 0"))?;
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The disk that a device is, or is a partition of.
@@ -284,6 +301,18 @@ pub fn whole_disk(files: &SystemTree, device: DeviceNumber) -> Option<DeviceNumb
 pub struct IoGroup {
     path: PathBuf,
     is_own: bool,
+    limit: IoLimit,
+}
+
+impl IoGroup {
+    /// Lifts the limit: what the group's processes have asked for and was held back goes to the devices now. A process
+    /// that was killed ends when that is done.
+    ///
+    /// # Errors
+    /// The group does not take it.
+    pub fn lift(&self) -> Result<(), Refused> {
+        self.limit.lift(&self.path)
+    }
 }
 
 impl Drop for IoGroup {

@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use super::SystemTree;
 use super::cgroup::{Hierarchy, has_word};
 
-/// Processes that were just killed leave their group a moment later: removal is tried this often.
-const REMOVE_TRIES: u32 = 25;
+/// Processes that were just killed leave their group when their I/O under way has ended: removal is tried so long.
+const REMOVE_PATIENCE: Duration = Duration::from_secs(30);
 const REMOVE_PAUSE: Duration = Duration::from_millis(20);
 
 /// Controllers that groups of ours use, of both versions.
@@ -78,13 +78,12 @@ pub(super) fn add_process(group: &Path, process_id: u32) -> Result<(), Refused> 
     write(&group.join("cgroup.procs"), &process_id.to_string())
 }
 
-/// Tries something until it succeeds, half a second at most: a group goes when its processes have.
+/// Tries something until it succeeds, half a minute at most: a group goes when its processes have.
 pub(super) fn patiently<E>(mut attempt: impl FnMut() -> Result<(), E>) -> Result<(), E> {
-    let mut tries_left = REMOVE_TRIES;
+    let began = Instant::now();
     loop {
         let outcome = attempt();
-        tries_left -= 1;
-        if outcome.is_ok() || tries_left == 0 {
+        if outcome.is_ok() || began.elapsed() > REMOVE_PATIENCE {
             return outcome;
         }
         thread::sleep(REMOVE_PAUSE);

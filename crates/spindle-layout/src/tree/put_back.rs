@@ -10,12 +10,13 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, ioctl_ficlone, mkdirat,
     openat, statat, unlinkat,
 };
-use spindle_io::real::{RunPath, facts};
+use spindle_io::real::{FileError, RunPath, facts};
 
 use super::TreeDirectories;
 use super::device_node::DeviceNode;
@@ -29,6 +30,10 @@ use crate::place::Place;
 /// Files are compared in pieces of this size, and written back in blocks of the other.
 pub(super) const PIECE_BYTES: usize = 1 << 20;
 const BLOCK_BYTES: usize = 8192;
+
+/// How long a file may still be written to by a server that has ended.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// What tells that a file was written to (inode(7)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,6 +220,7 @@ impl PutBack {
     ) -> Result<(), LayoutError> {
         let wrong = |error: std::io::Error| LayoutError::system("put back", to, error);
         let status = |file: &File| fstat(file).map_err(|error| wrong(error.into()));
+        wait_until_written(image, name, to)?;
         let mut file = open_file(image, name, to)?;
         if self.trusted.get(to) != Some(&Stamp::of(&status(&file)?)) {
             match self.by {
@@ -390,6 +396,26 @@ fn say_where(
 }
 
 /// Opens a file for reading and writing, a new one when there is none.
+/// Waits until nobody writes a file any longer. What a server that was killed had asked of io_uring comes after its end,
+/// and would change what is put back. Errors: [`FileError::InUse`], or the system's.
+fn wait_until_written(directory: &File, name: &CStr, path: &Path) -> Result<(), LayoutError> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = match openat(directory, name, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(rustix::io::Errno::NOENT) => return Ok(()),
+        Err(error) => return Err(LayoutError::system("open", path, error)),
+    };
+    let began = Instant::now();
+    while facts::is_open_to_write(&file) == Some(true) {
+        if began.elapsed() > PATIENCE {
+            let path = path.to_path_buf();
+            return Err(FileError::InUse { path }.into());
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
 fn open_file(directory: &File, name: &CStr, path: &Path) -> Result<File, LayoutError> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = openat(directory, name, flags, Mode::RUSR | Mode::WUSR).map(File::from);

@@ -15,7 +15,7 @@ use crate::error::LayoutError;
 use crate::open_directory::{entries, is_on_mount_of, open_within};
 
 /// How long a server that is being killed may take to end.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Removes what has this name in an open directory, with all that is in it; returns the bytes of its files. Errors: the
 /// system's; a directory on another file system is an error, too.

@@ -177,6 +177,23 @@ fn an_image_that_a_server_still_works_in_is_not_touched() {
     scene.assert_as_golden();
 }
 
+/// As io_uring keeps files of a server that has gone.
+#[test]
+fn an_image_that_is_still_written_to_is_not_touched() {
+    let scene = Scene::new();
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .open(scene.at("data/base/2"));
+    let file = file.unwrap();
+    let late = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::os::unix::fs::FileExt::write_all_at(&file, b"late", 0).unwrap();
+    });
+    scene.image.restore(Verify::Full).unwrap();
+    late.join().unwrap();
+    scene.assert_as_golden();
+}
+
 /// A directory of the same file system may be mounted within, which its device number does not tell.
 #[test]
 fn what_is_mounted_within_a_tree_stays() {

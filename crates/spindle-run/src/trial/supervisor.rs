@@ -122,6 +122,10 @@ impl Drop for Worker {
         self.input = None;
         // It may have ended already.
         let _ = self.child.kill();
+        if let Some(group) = &self.io_group {
+            // Else its servers end when what a limit holds back has been written, which may take minutes.
+            let _ = group.lift();
+        }
         let _ = self.child.wait();
         self.io_group = None;
         self.group = None;

@@ -1,6 +1,5 @@
-//! Texts of PostgreSQL that go on in another line ("Lexical Structure", section 4.1.2.1 of its documentation). What goes
-//! on is read as it began: where `E'` began it, a backslash takes the meaning of the next letter away behind the line's
-//! end, too.
+//! Texts of PostgreSQL that go on in another line ("Lexical Structure", section 4.1.2.1 of its documentation). What
+//! goes on is read as it began: where `E'` began it, a backslash takes the meaning of the next letter away there, too.
 
 /// How many bytes lie between the end of a text and the quote with which it goes on, if it does. `behind` is what
 /// follows the text's last quote.

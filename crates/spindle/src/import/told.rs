@@ -6,9 +6,9 @@ use std::path::Path;
 
 use spindle_text::paragraph::wrapped;
 use spindle_text::plain::{one_line, shortened};
-use spindle_text::quantity::thousands;
 use spindle_workload::sql::Dialect;
 
+use super::counted::counted;
 use super::mix::{Counted, Left, Mix, Share};
 
 /// What the experiment file is called.
@@ -99,12 +99,6 @@ pub fn paragraph(text: &mut String, sentence: &str) {
         let mark = if number == 0 { "-" } else { " " };
         let _ = writeln!(text, "  {mark} {line}");
     }
-}
-
-/// `1 session`, `1,234 sessions`.
-pub fn counted(count: u64, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} {what}{plural}", thousands(count as f64))
 }
 
 fn shares(share: Share) -> String {

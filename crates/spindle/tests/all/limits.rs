@@ -134,6 +134,47 @@ pub(crate) fn can_limit() -> bool {
     }
 }
 
+/// A megabyte is held back for 16 seconds at this rate, and so is the end of who wrote it.
+#[test]
+fn who_is_killed_ends_soon_once_the_limit_is_lifted() {
+    if !can_limit() {
+        return;
+    }
+    let disk = Disk::new(16 << 20);
+    let rates = Rates {
+        write_bps: Some(64 << 10),
+        ..Rates::default()
+    };
+    let limit = IoLimit::available(&SystemTree::default(), rates, &[disk.number()]).unwrap();
+    let device = disk.device.display();
+    let write = format!(
+        "read -r line; exec dd if=/dev/zero of={device} bs=4M count=4 oflag=direct conv=notrunc"
+    );
+    let mut writer = Command::new("sh");
+    let writer = writer
+        .args(["-c", &write])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut writer = writer.spawn().unwrap();
+    let group = limit.hold(writer.id(), None).unwrap();
+    writeln!(writer.stdin.take().unwrap()).unwrap();
+    thread::sleep(Duration::from_secs(1));
+    writer.kill().unwrap();
+    thread::sleep(Duration::from_millis(500));
+    assert!(
+        writer.try_wait().unwrap().is_none(),
+        "nothing was held back"
+    );
+    let began = Instant::now();
+    group.lift().unwrap();
+    writer.wait().unwrap();
+    assert!(
+        began.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
 /// Has a process that is limited on `limited` work as fast as it can, and returns what it says.
 fn probe(probe: LimitProbe, limited: DeviceNumber) -> Option<String> {
     let limit = IoLimit::available(&SystemTree::default(), probe.rates, &[limited]).unwrap();

@@ -22,8 +22,8 @@ pub use loop_device::{LoopTarget, loop_target};
 pub use mount_table::{MountLine, unescaped};
 pub use page_cache::{CacheState, cached, drop_cache, resident_pages};
 pub use process::{
-    ProcessorTime, anonymous_bytes, monotonic_ns, preemptions, processor_time_of_thread,
-    processor_use_of_thread, share_open_files, sleeps,
+    ProcessorTime, anonymous_bytes, is_open_to_write, monotonic_ns, preemptions,
+    processor_time_of_thread, processor_use_of_thread, share_open_files, sleeps,
 };
 
 /// Bytes of memory this process may lock (RLIMIT_MEMLOCK, `ulimit -l`), which io_uring's fixed buffers count as;

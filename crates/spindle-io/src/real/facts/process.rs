@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use crate::env::ProcessorUse;
@@ -137,9 +138,38 @@ pub fn share_open_files(one: u32, other: u32) -> std::io::Result<bool> {
     }
 }
 
+/// Whether anyone has a file open to write, the kernel included: a request of io_uring keeps its file open when its
+/// process has gone. `file` is open for reading only. `None`: the file system does not tell, or there is no right to
+/// ask. A lease for reading is had where nobody writes (fcntl(2), F_SETLEASE); it is given back at once.
+pub fn is_open_to_write(file: &File) -> Option<bool> {
+    let set = |lease: libc::c_int| {
+        // SAFETY: the call takes a descriptor, which is open, and numbers.
+        match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, lease) } {
+            -1 => Err(std::io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    };
+    match set(libc::F_RDLCK) {
+        Ok(()) => set(libc::F_UNLCK).ok().map(|()| false),
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Some(true),
+        Err(_) => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_writes_a_file_is_seen_until_it_is_closed() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let read = File::open(file.path()).unwrap();
+        assert_eq!(is_open_to_write(&read), Some(true));
+        let path = file.into_temp_path();
+        assert_eq!(is_open_to_write(&read), Some(false));
+        let _other_reader = File::open(&path).unwrap();
+        assert_eq!(is_open_to_write(&read), Some(false));
+    }
 
     #[test]
     fn work_takes_processor_time() {

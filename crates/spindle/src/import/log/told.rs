@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use spindle_text::plain::one_line;
 use spindle_text::quantity::thousands;
 
-use super::super::error::unread_lines;
-use super::super::told::{EXPERIMENT, counted, paragraph};
+use super::super::counted::{counted, unread_lines};
+use super::super::told::{EXPERIMENT, paragraph};
 use super::recorder::Made;
 use super::{AskedLog, LogForm, RECORDING};
 
