@@ -1,6 +1,7 @@
 //! What this machine can do for a candidate. What a layout asks for and cannot have makes its cases skipped, with the
 //! reason; nothing is ever put in its place silently.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
@@ -133,6 +134,12 @@ pub fn refused_combinations(experiment: &Experiment) -> Vec<(usize, String)> {
     of_matrix
         .filter_map(|index| Some((index, refusal(experiment, index)?)))
         .collect()
+}
+
+/// The same of all candidates, whether they are of a matrix or not.
+pub fn refused_candidates(experiment: &Experiment) -> BTreeMap<usize, String> {
+    let refused = |index| Some((index, refusal(experiment, index)?));
+    experiment.candidates().filter_map(refused).collect()
 }
 
 /// Why the method or the settings of a candidate cannot be used here.

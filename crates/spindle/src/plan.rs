@@ -1,7 +1,7 @@
 //! `spindle plan`: what an experiment would make, write and take, before anything is touched. `run` looks at the same
 //! first.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -14,6 +14,7 @@ use spindle_system::SystemTree;
 use spindle_experiment::specs_of;
 use spindle_experiment::{DatabaseSpec, Experiment, Layout, Matrix, deal, listed};
 use spindle_report::sentences::counted;
+use spindle_run::examine::refused_candidates;
 use spindle_run::reckoning::{
     Destinations, MachineMemory, ProcessNeeds, Reckoning, Seen, file_system_of, try_out,
 };
@@ -40,6 +41,8 @@ struct Known<'a> {
     file_system: &'a dyn Fn(&Path) -> Option<FsFacts>,
     /// Why the existing server of a layout cannot be measured.
     refused_by_server: &'a dyn Fn(usize) -> Option<String>,
+    /// Layouts whose method or settings the engine refuses, as it is installed here, and why.
+    refused_by_engine: &'a BTreeMap<usize, String>,
     /// Where the run's directory is to be.
     results: &'a Path,
 }
@@ -77,6 +80,7 @@ fn look_at(
         try_out: &try_out,
         file_system: &file_system_of,
         refused_by_server,
+        refused_by_engine: &refused_candidates(experiment),
         results,
     };
     Ok(describe(experiment, &made, &known))
@@ -117,8 +121,7 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
     };
     let is_remote = matches!(experiment.spec(), DatabaseSpec::Remote(_));
     let way = is_remote.then(|| way_of(experiment));
-    let mut unusable =
-        describe_those_there(experiment, way.as_ref(), known.refused_by_server, &mut text);
+    let mut unusable = describe_those_there(experiment, way.as_ref(), known, &mut text);
     if !specs.is_empty() {
         let _ = writeln!(text, "{plan}");
     }
@@ -131,6 +134,14 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
             unusable.extend(standing);
         }
     }
+    let is_made = |layout: &usize| experiment.layouts[*layout].made.is_some();
+    let refused = || {
+        known
+            .refused_by_engine
+            .iter()
+            .filter(|(layout, _)| is_made(layout))
+    };
+    unusable.extend(refused().map(|(layout, _)| layout));
     let can_be_used = |layout: usize| {
         let placement = &experiment.layouts[layout].placement;
         let is_named = |name: &str| {
@@ -166,6 +177,14 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
         let why = not_delayed(experiment);
         let _ = writeln!(text, "{} cannot be used: {why}.", layout.name);
     }
+    for (layout, why) in refused() {
+        let name = &experiment.layouts[*layout].name;
+        let _ = writeln!(
+            text,
+            "{name} cannot be used: {}.",
+            why.trim_end_matches('.')
+        );
+    }
     let (usable, others): (Vec<usize>, Vec<usize>) = experiment
         .candidates()
         .partition(|layout| can_be_used(*layout));
@@ -180,7 +199,7 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
 fn describe_those_there(
     experiment: &Experiment,
     way: Option<&Way>,
-    refused_by_server: &dyn Fn(usize) -> Option<String>,
+    known: &Known<'_>,
     text: &mut String,
 ) -> BTreeSet<usize> {
     let mut unusable = BTreeSet::new();
@@ -188,7 +207,7 @@ fn describe_those_there(
         let Some(address) = layout.address() else {
             continue;
         };
-        if let Some(reason) = refused_by_server(index) {
+        if let Some(reason) = (known.refused_by_server)(index) {
             let name = &layout.name;
             let _ = writeln!(text, "{name}: the existing server at {address}");
             let _ = writeln!(text, "  cannot be used: {reason}");
@@ -217,7 +236,8 @@ fn describe_those_there(
         }
         let undelayed = is_undelayed.then(|| not_delayed(experiment));
         let unfit = || why_no_file(&layout.path).or_else(|| cannot_be_put_back(experiment, layout));
-        if let Some(reason) = undelayed.or_else(unfit) {
+        let refused = || known.refused_by_engine.get(&index).cloned();
+        if let Some(reason) = undelayed.or_else(unfit).or_else(refused) {
             let _ = writeln!(text, "  cannot be used: {reason}");
             unusable.insert(index);
         }
@@ -445,6 +465,7 @@ mod tests {
             }),
             file_system: &file_system,
             refused_by_server: &|_| None,
+            refused_by_engine: &BTreeMap::new(),
             results: Path::new("."),
         };
         describe(experiment, made, &known)

@@ -47,13 +47,17 @@ fn data_of(major: u32) -> &'static str {
     }
 }
 
-/// Writes, bytes written.
+/// Writes, bytes written. Before version 18 the server counts what is new in its log, and not what it writes: whole pages,
+/// the last of which is written again when more has come. A write of so many bytes, wherever it begins, touches one page
+/// more than they fill, on average.
 fn redo_of(major: u32) -> &'static str {
     match major {
         18.. => {
             "select sum(writes)::int8, sum(write_bytes)::int8 from pg_stat_io where object = 'wal'"
         }
-        14..18 => "select wal_write, wal_bytes::int8 from pg_stat_wal",
+        14..18 => {
+            "select wal_write, (wal_bytes + wal_write * current_setting('wal_block_size')::int8)::int8 from pg_stat_wal"
+        }
         // It counts no writes; what it has written it knows.
         _ => "select 0::int8, (pg_current_wal_lsn() - '0/0')::int8",
     }

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -21,8 +22,12 @@ const NAMED_MAX: usize = 12;
 /// The exit code of a run that was interrupted.
 pub(super) const INTERRUPTED: u8 = 130;
 
-/// Set by the first Ctrl-C, SIGTERM or SIGHUP. The second ends the program at once, the terminal as it was, and says
-/// what is left behind and how it goes away.
+/// What ends a program by `timeout -s INT` sends the signal twice at once: to it and to its group. No person is so quick.
+const TWICE_AT_ONCE: Duration = Duration::from_millis(20);
+
+/// Set by the first Ctrl-C, SIGTERM or SIGHUP. A second Ctrl-C ends the program at once, the terminal as it was, and
+/// says what is left behind and how it goes away. The others may come again: a shell that loses its terminal and
+/// `timeout` send them twice, and mean no more by it.
 ///
 /// # Errors
 /// The system gives no thread that waits for them.
@@ -37,13 +42,16 @@ pub(super) fn interrupts(at_once: AtOnce) -> io::Result<Arc<AtomicBool>> {
     let interrupted = Arc::clone(&flag);
     let thread = std::thread::Builder::new();
     thread.spawn(move || {
-        for _ in signals.forever() {
-            if interrupted.swap(true, Ordering::Relaxed) {
+        let mut last: Option<Instant> = None;
+        for signal in signals.forever() {
+            let before = last.replace(Instant::now());
+            let is_again = before.is_some_and(|before| before.elapsed() > TWICE_AT_ONCE);
+            if signal == SIGINT && is_again {
                 terminal::give_back();
                 tell(&at_once.left_behind());
                 std::process::exit(INTERRUPTED.into());
             }
-            if !terminal::is_taken() {
+            if !interrupted.swap(true, Ordering::Relaxed) && !terminal::is_taken() {
                 tell(at_once.first());
             }
         }

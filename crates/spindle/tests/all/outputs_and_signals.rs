@@ -282,11 +282,13 @@ fn an_interrupt_while_databases_are_made_waits_for_one_and_not_for_all() {
 #[test]
 fn a_second_interrupt_says_what_stays_and_how_it_goes() {
     let place = Place::new(&long_trial());
-    // A child that does not end at once: the first interrupt has to wait for it.
     let child = place.begun("exec \"$0\" run e.toml --out out");
-    send(&child, Signal::STOP);
+    // It stands still before it can have ended.
     send(&child, Signal::INT);
-    send(&child, Signal::TERM);
+    std::thread::sleep(Duration::from_millis(10));
+    send(&child, Signal::STOP);
+    std::thread::sleep(Duration::from_millis(50));
+    send(&child, Signal::INT);
     send(&child, Signal::CONT);
     let output = child.wait_with_output().unwrap();
     let told = said(&output);
@@ -299,6 +301,29 @@ fn a_second_interrupt_says_what_stays_and_how_it_goes() {
     let cleaned = place.shell("exec \"$0\" clean").output().unwrap();
     assert!(cleaned.status.success(), "{cleaned:?}");
     assert_eq!(place.leftovers(), 0);
+}
+
+/// As a shell does whose terminal has gone, and `timeout`.
+#[test]
+fn what_is_sent_twice_takes_away_what_was_made() {
+    let signals = [
+        (Signal::TERM, 0),
+        (Signal::TERM, 30),
+        (Signal::HUP, 30),
+        (Signal::INT, 0),
+    ];
+    for (signal, after_ms) in signals {
+        let place = Place::new(&long_trial());
+        let child = place.begun("exec \"$0\" run e.toml --out out");
+        send(&child, signal);
+        std::thread::sleep(Duration::from_millis(after_ms));
+        send(&child, signal);
+        let output = child.wait_with_output().unwrap();
+        let told = said(&output);
+        assert_eq!(output.status.code(), Some(130), "{told}");
+        assert!(!told.contains("ended at once"), "{signal:?}: {told}");
+        assert_eq!(place.leftovers(), 0, "{signal:?}");
+    }
 }
 
 #[test]

@@ -390,3 +390,41 @@ filesystem = { type = "ext4" }"#;
         assert_eq!(plan.status.code(), Some(3), "{told}");
     }
 }
+
+/// What the server that is installed refuses is told by `plan`, in whatever way a layout comes to be.
+#[test]
+fn settings_that_the_server_refuses_are_told_before_anything_is_made() {
+    if Command::new("mariadbd").arg("--version").output().is_err() {
+        spindle_harness::skip("MariaDB is not installed");
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let refused = "database = { settings = { innodb_flush_log_at_trx_commit = 7 } }\n";
+    let whole = experiment("mariadb", "8MiB", &["."]);
+    let made = format!(
+        "[[layout]]\nname = \"made\"\ndevices = [{{ file = \"x.img\", size = \"1GiB\" }}]\nfilesystem = \"ext4\"\n"
+    );
+    for (layouts, name) in [
+        (format!("{whole}{refused}"), "."),
+        (
+            format!("{}{made}{refused}", experiment("mariadb", "8MiB", &[])),
+            "made",
+        ),
+    ] {
+        fs::write(place.path().join("e.toml"), layouts).unwrap();
+        let output = spindle(place.path(), &["plan", "e.toml"]).output().unwrap();
+        let told = words(&output.stdout);
+        assert_eq!(
+            output.status.code(),
+            Some(3),
+            "{told}{}",
+            words(&output.stderr)
+        );
+        assert!(
+            told.contains("innodb-flush-log-at-trx-commit"),
+            "{name}: {told}"
+        );
+        assert!(told.contains("cannot be used: "), "{name}: {told}");
+    }
+    assert!(!place.path().join("x.img").exists());
+}

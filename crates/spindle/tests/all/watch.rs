@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 use spindle::watch::{CaseView, Dashboard, RunView, UnderWay};
@@ -289,7 +290,12 @@ fn a_second_ctrl_c_gives_the_terminal_back_at_once() {
     let (place, mut child) = watched_run(&mut terminal);
     terminal.press(INTERRUPT);
     std::thread::sleep(Duration::from_millis(5));
+    // It stands still, before it can have ended, for longer than two signals of one cause are apart.
+    let process = Pid::from_child(&child);
+    kill_process(process, Signal::STOP).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
     terminal.press(INTERRUPT);
+    kill_process(process, Signal::CONT).unwrap();
     assert_eq!(terminal.wait(&mut child).code(), Some(130));
     assert_eq!(terminal.faults(SHOW), Vec::<&str>::new());
     // What a run leaves that ends at once.
