@@ -71,14 +71,17 @@ pub fn pg_stat_statements(asked: &Asked<'_>) -> Result<String, ImportError> {
             _ => exported::statements(Path::new(asked.source))?,
         };
         let mut size_bytes = None;
-        let made = match &mut server {
+        let mut search_path = None;
+        let mut made = match &mut server {
             Some((_, connection)) => {
                 size_bytes = postgres::size_bytes(&mut **connection);
+                search_path = postgres::search_path(&mut **connection)?;
                 let mut tables = PostgresTables::new(&mut **connection);
                 made(counted, Dialect::Postgres, &source, &mut tables)?
             }
             None => made(counted, Dialect::Postgres, &source, &mut NoTables)?,
         };
+        made.search_path = search_path;
         finish(&made, asked, &source, size_bytes)
     })
 }
@@ -105,6 +108,8 @@ struct MadeMix {
     mix: Mix,
     totals: Totals,
     dialect: Dialect,
+    /// Where the server looks for names without a schema, if that is to be set.
+    search_path: Option<String>,
 }
 
 fn made(
@@ -127,6 +132,7 @@ fn made(
             mix,
             totals,
             dialect,
+            search_path: None,
         }),
     }
 }
@@ -222,6 +228,10 @@ fn experiment(made: &MadeMix, load: &[String], source: &str, size_bytes: Option<
         quoted(&format!("{cache_mib}MiB")),
         why,
     );
+    if let Some(path) = &made.search_path {
+        let settings = format!("{{ search_path = {} }}", quoted(path));
+        draft.set(Section::Database, "settings", settings, "as on the server");
+    }
     draft.set(Section::Workload, "kind", quoted("script"), "");
     let scripts = made.mix.scripts.iter();
     let scripts: Vec<String> = scripts

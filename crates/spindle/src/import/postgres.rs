@@ -78,6 +78,16 @@ pub fn size_bytes(connection: &mut dyn Reader) -> Option<u64> {
     told.ok().and(found)
 }
 
+/// Where names without a schema are looked for, if it is not where PostgreSQL looks for them by default.
+///
+/// # Errors
+/// See [`SessionError`].
+pub fn search_path(connection: &mut dyn Reader) -> Result<Option<String>, SessionError> {
+    let asked =
+        "select setting::text from pg_settings where name = 'search_path' and setting <> boot_val";
+    Ok(texts(connection, asked)?.pop())
+}
+
 /// Its tables.
 pub struct PostgresTables<'a> {
     connection: &'a mut dyn Reader,
@@ -116,8 +126,10 @@ impl<'a> PostgresTables<'a> {
         let mut numbers = Vec::new();
         let mut columns = Vec::new();
         let asked = format!(
-            "select a.attnum::int8, a.attname::text, format_type(a.atttypid, -1), t.typcategory::text, a.atttypid::int8 \
-             from pg_attribute a join pg_type t on t.oid = a.atttypid \
+            "select a.attnum::int8, a.attname::text, case t.typnamespace when 'pg_catalog'::regnamespace \
+             then format_type(a.atttypid, -1) else quote_ident(n.nspname) || '.' || quote_ident(t.typname) end, \
+             t.typcategory::text, a.atttypid::int8 from pg_attribute a join pg_type t on t.oid = a.atttypid \
+             join pg_namespace n on n.oid = t.typnamespace \
              where a.attrelid = {oid} and a.attnum > 0 and not a.attisdropped order by a.attnum"
         );
         self.connection.ask(&asked, &mut |row| {

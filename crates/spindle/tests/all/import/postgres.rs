@@ -204,9 +204,38 @@ fn a_mix_comes_near_to_the_load_that_was_counted() {
     let mixed = taken(&scene, &from);
     assert!(planted.is_near(&mixed), "{planted:?} and {mixed:?}");
     of_file(&scene, &url);
+    in_a_schema(&scene, &url);
     if spindle_harness::is_thorough() {
         wrong_weights_show(&scene, &experiment, &planted);
     }
+}
+
+/// Names without a schema are found where the database looks for them, and types wherever they are.
+fn in_a_schema(scene: &Scene, url: &str) {
+    for statement in [
+        "create schema app",
+        "create type app.mood as enum ('glad', 'sad')",
+        "create table app.things (id integer primary key, v integer, m app.mood)",
+        "insert into app.things select n, n % 10, case n % 2 when 0 then 'glad' else 'sad' end::app.mood \
+         from generate_series(1, 1000) as n",
+        "analyze app.things",
+        "alter database postgres set search_path = app, public",
+        "select pg_stat_statements_reset()",
+        "select v from things where id = 5",
+        "select count(*) from things where m = 'glad' and v = 3",
+    ] {
+        scene.run(statement);
+    }
+    let command = ["import", "pg_stat_statements", url, "--out", "in-schema"];
+    let imported = scene.spindle(&command);
+    assert!(imported.status.success(), "{}", told(&imported));
+    let files = all_of(&scene.place.path().join("in-schema"));
+    assert!(files.contains("search_path = \"app, public\""), "{files}");
+    assert!(
+        files.contains("app.mood") && !files.contains("::mood"),
+        "{files}"
+    );
+    scene.run("alter database postgres reset search_path");
 }
 
 /// The comparison finds a mix whose transactions are too many.
