@@ -22,6 +22,9 @@ const ROOMY_WIDTH: u16 = 130;
 /// Widths of terminals that a table is drawn for: the figures need the least, the eye loses the line beyond the most.
 const TERMINAL_WIDTHS: RangeInclusive<u16> = 80..=200;
 
+/// Between rows, "record separator" of ASCII: no name holds it.
+const ROW_END: char = '\u{1e}';
+
 /// How to draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
@@ -287,7 +290,10 @@ fn verdicts(result: &RunResult, ranking: &Ranking, style: Style) -> String {
         return String::new();
     }
     let mut table = plain_table(style.width);
+    let mut words = Vec::new();
     for comparison in &comparisons {
+        let verdict = comparison::verdict(result, comparison);
+        words.push((verdict, colour_of(comparison.verdict)));
         table.add_row([
             format!("  {}", number(result, &comparison.cases.b)),
             comparison.cases.b.clone(),
@@ -298,21 +304,42 @@ fn verdicts(result: &RunResult, ranking: &Ranking, style: Style) -> String {
         ]);
     }
     align_right(&mut table, 2);
-    let mut text = format!(
+    let title = format!(
         "{} against ({}; ratio of {} and its 95 % interval):\n",
         ranking.best,
         sentences::load_name(result, ranking.load),
         comparison::ratio_of(ranking.measure)
     );
-    for (line, comparison) in lines(&table).lines().zip(&comparisons) {
-        let verdict = comparison::verdict(result, comparison);
-        let _ = writeln!(
-            text,
-            "{line}  {}",
-            paint(&verdict, colour_of(comparison.verdict), style)
-        );
+    format!("{title}{}\n", with_words(table, 1, &words, style))
+}
+
+/// A table with words behind each row, each with its code of colour; a line feed at its end. Only column `names` is
+/// broken into lines where the style's width asks for it: a row's first line tells all that its words are about.
+pub(crate) fn with_words(
+    mut table: Table,
+    names: usize,
+    words: &[(String, &str)],
+    style: Style,
+) -> String {
+    for column in (0..table.column_count()).filter(|column| *column != names) {
+        if let Some(column) = table.column_mut(column) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
     }
-    text.push('\n');
+    // A line between rows tells where each of them ends.
+    table.set_style(TableComponent::HorizontalLines, ROW_END);
+    let drawn = lines(&table);
+    let mut drawn = drawn.lines();
+    let mut text = String::new();
+    for (words, code) in words {
+        let row = drawn.by_ref().take_while(|line| !line.contains(ROW_END));
+        for (index, line) in row.enumerate() {
+            let _ = match index {
+                0 => writeln!(text, "{line}  {}", paint(words, code, style)),
+                _ => writeln!(text, "{line}"),
+            };
+        }
+    }
     text
 }
 
@@ -351,6 +378,8 @@ pub(crate) fn lines(table: &Table) -> String {
 pub const BOLD: &str = "1";
 /// The code of red text.
 pub const RED: &str = "31";
+/// Text as it is.
+pub(crate) const PLAIN: &str = "0";
 pub(crate) const GREEN: &str = "32";
 /// The code of yellow text.
 pub const YELLOW: &str = "33";
@@ -367,7 +396,7 @@ fn colour_of(verdict: Verdict) -> &'static str {
 
 /// The text between the code and its end, where the style has colours.
 pub fn paint(text: &str, code: &str, style: Style) -> String {
-    if style.colour {
+    if style.colour && code != PLAIN {
         format!("\x1b[{code}m{text}\x1b[0m")
     } else {
         text.to_owned()
@@ -392,6 +421,41 @@ mod tests {
     fn a_terminal_gives_the_width_within_reason() {
         let widths = [0, 40, 80, 132, 200, 500].map(|columns| Style::of_terminal(columns).width);
         assert_eq!(widths, [120, 80, 80, 132, 200, 200]);
+    }
+
+    #[test]
+    fn words_stay_with_their_rows_however_long_names_are() {
+        use spindle_result::{build, sample};
+
+        let name = |of: &str| format!("{of}: {}", ["filesystem ext4"; 6].join(", "));
+        let names = ["quick", "alike", "half", "slow"].map(name);
+        let tpm: [&[f64]; 4] = [
+            &[1_000.0, 1_001.0, 999.0],
+            &[1_001.0, 999.0, 1_000.0],
+            &[500.0, 501.0, 499.0],
+            &[100.0, 101.0, 99.0],
+        ];
+        let cases: Vec<(&str, &[f64])> = names.iter().map(String::as_str).zip(tpm).collect();
+        let result = build(&sample::record(&cases)).unwrap();
+        for width in [80, 120] {
+            let style = Style {
+                width,
+                ..Style::default()
+            };
+            let text = pairs(&result, style);
+            for comparison in result.verdicts_of(&result.rankings[0]) {
+                let (of, _) = comparison.cases.b.split_once(':').unwrap();
+                let begins = format!("  {of}:");
+                let line = text.lines().find(|line| line.contains(&begins)).unwrap();
+                let ratio = format!("{} x", comparison::ratio(comparison.ratio));
+                assert!(line.contains(&ratio), "{text}");
+                let verdict = comparison::verdict(&result, comparison);
+                assert!(line.ends_with(&format!("  {verdict}")), "{text}");
+            }
+            assert_eq!(text.matches("faster").count(), 2, "{text}");
+            assert_eq!(text.matches("ext4").count(), 6 * 4, "{text}");
+            assert!(!text.contains(ROW_END), "{text}");
+        }
     }
 
     #[test]

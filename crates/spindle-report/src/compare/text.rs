@@ -7,7 +7,10 @@ use super::{
     sees,
 };
 use crate::comparison::{milliseconds, ratio};
-use crate::table::{BOLD, CYAN, GREEN, RED, Style, YELLOW, align_right, lines, paint, plain_table};
+use crate::table::{
+    BOLD, CYAN, GREEN, PLAIN, RED, Style, YELLOW, align_right, lines, paint, plain_table,
+    with_words,
+};
 use spindle_result::{Measure, RatioEstimate, Verdict};
 use spindle_stats::MAX_ROUNDS;
 use spindle_text::quantity::thousands;
@@ -148,18 +151,19 @@ fn cases(comparison: &RunComparison, style: Style) -> String {
     for column in [1, 2, 3, 5] {
         align_right(&mut table, column);
     }
-    let mut text = String::from(
-        "\nlayout, clients; before, now; ratio of speed, and its interval (95 % for all cases together):\n",
-    );
-    for (line, case) in lines(&table).lines().zip(&comparison.cases) {
-        let _ = writeln!(text, "{line}  {}", label(case, style));
+    // Blanks of its own would go where a name is broken into lines.
+    if let Some(column) = table.column_mut(0) {
+        column.set_padding((3, 1));
     }
-    text.push('\n');
-    text
+    let labels: Vec<_> = comparison.cases.iter().map(label).collect();
+    format!(
+        "\nlayout, clients; before, now; ratio of speed, and its interval (95 % for all cases together):\n{}\n",
+        with_words(table, 0, &labels, style)
+    )
 }
 
 fn row(case: &CaseComparison) -> Vec<String> {
-    let mut row = vec![format!("  {}", case.id.layout), case.id.load.in_column()];
+    let mut row = vec![case.id.layout.clone(), case.id.load.in_column()];
     let Judgement::Compared {
         measure,
         before,
@@ -185,39 +189,38 @@ fn row(case: &CaseComparison) -> Vec<String> {
     row
 }
 
-/// What may be said of a case, in a word or two.
-fn label(case: &CaseComparison, style: Style) -> String {
-    match &case.judgement {
+/// What may be said of a case, in a word or two, and the code of its colour.
+fn label(case: &CaseComparison) -> (String, &'static str) {
+    let (words, code) = match &case.judgement {
         Judgement::Missing {
             reason,
-            is_regression: true,
-        } => paint(reason, RED, style),
-        Judgement::Missing { reason, .. } => reason.clone(),
+            is_regression,
+        } => (reason.as_str(), if *is_regression { RED } else { PLAIN }),
         Judgement::Compared { speed, .. } if speed.ci95.is_none() => {
-            "two rounds or more are needed in each run".to_owned()
+            ("two rounds or more are needed in each run", PLAIN)
         }
         Judgement::Compared { call, speed, .. } => match call {
-            Call::Refused => paint("not called", YELLOW, style),
+            Call::Refused => ("not called", YELLOW),
             Call::Called {
                 is_regression: true,
                 ..
-            } => paint("slower: a regression", RED, style),
+            } => ("slower: a regression", RED),
             Call::Called { verdict, .. } => match verdict {
-                Verdict::Faster => paint("faster", GREEN, style),
-                Verdict::Slower => paint("slower, within the threshold", YELLOW, style),
-                Verdict::Draw => paint("draw", CYAN, style),
-                Verdict::Undecided if case.has_too_few() => paint(
+                Verdict::Faster => ("faster", GREEN),
+                Verdict::Slower => ("slower, within the threshold", YELLOW),
+                Verdict::Draw => ("draw", CYAN),
+                Verdict::Undecided if case.has_too_few() => (
                     "undecided: three rounds or runs are needed for a verdict",
                     YELLOW,
-                    style,
                 ),
                 Verdict::Undecided => {
                     let sees = 100.0 * sees(speed).unwrap_or(1.0);
-                    paint(&format!("undecided: sees {sees:.0} %"), YELLOW, style)
+                    return (format!("undecided: sees {sees:.0} %"), YELLOW);
                 }
             },
         },
-    }
+    };
+    (words.to_owned(), code)
 }
 
 /// The settings of single layouts that differ; where they are not to, they keep these from being called.
@@ -359,5 +362,41 @@ fn what_to_do(comparison: &RunComparison, options: &Options) -> &'static str {
             ": the settings differ, and the difference may be theirs. If that is the question, say --across-settings"
         }
         (false, _) => ": there is no case that both runs measured in two rounds or more",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spindle_result::CaseId;
+
+    #[test]
+    fn what_is_said_of_a_case_stands_on_its_line_however_long_its_name_is() {
+        let case = |name: &str| CaseComparison {
+            id: CaseId::new(&format!("{name}: {}", ["filesystem ext4"; 6].join(", ")), 8),
+            workload: "oltp_mix".to_owned(),
+            judgement: Judgement::Missing {
+                reason: format!("{name} is gone"),
+                is_regression: false,
+            },
+        };
+        let names = ["first", "second", "third"];
+        let comparison = RunComparison {
+            threshold: 0.03,
+            machines: Vec::new(),
+            experiments: Vec::new(),
+            cases: names.map(case).into(),
+            orderings: Vec::new(),
+        };
+        for width in [80, 120] {
+            let colour = false;
+            let text = cases(&comparison, Style { width, colour });
+            for name in names {
+                let begins = format!("   {name}:");
+                let line = text.lines().find(|line| line.starts_with(&begins));
+                let ends = format!("  {name} is gone");
+                assert!(line.is_some_and(|line| line.ends_with(&ends)), "{text}");
+            }
+        }
     }
 }
