@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use spindle_result::{
     CaseId, CaseStatus, EACH_SETTING, RankedCase, Ranking, RatioEstimate, RunResult,
-    SAME_EVERYWHERE,
+    SAME_EVERYWHERE, format_range,
 };
 use spindle_text::paragraph;
 use spindle_text::quantity::{size, thousands};
@@ -335,8 +335,8 @@ fn row(
 
 /// `0.56 x (0.53 to 0.59)`.
 fn share(of_best: RatioEstimate) -> String {
-    let interval = of_best.ci95.map_or_else(String::new, |(low, high)| {
-        format!(" ({} to {})", ratio(low), ratio(high))
+    let interval = of_best.ci95.map_or_else(String::new, |interval| {
+        format!(" ({})", format_range(interval))
     });
     format!("{} x{interval}", ratio(of_best.ratio))
 }

@@ -5,7 +5,7 @@ use spindle_stats::ROUNDS_TO_JUDGE;
 
 use spindle_result::{
     Case, ClientAudit, Comparison, IoCounts, Keeps, Measure, RunResult, Summary, Trial, Verdict,
-    rounds_that_tell, unit,
+    format_interval, rounds_that_tell, unit,
 };
 use spindle_text::quantity::{size, thousands};
 
@@ -342,9 +342,7 @@ pub fn ratio_title(measure: Option<Measure>) -> &'static str {
 
 /// The interval of a ratio: `1.85-1.99`, or nothing known.
 pub fn interval(comparison: &Comparison) -> String {
-    optional(comparison.ci95, |(low, high)| {
-        format!("{}-{}", ratio(low), ratio(high))
-    })
+    optional(comparison.ci95, format_interval)
 }
 
 /// The verdict in words, with what it lacks to be certain.

@@ -2,7 +2,7 @@
 //! other. Both reports show them.
 
 use crate::comparison::ratio;
-use spindle_result::{Effect, Interaction, RatioEstimate, RunResult};
+use spindle_result::{Effect, Interaction, RatioEstimate, RunResult, format_interval};
 
 /// Heads of the columns of [`EffectTable::effects`].
 pub const HEADER: [&str; 8] = [
@@ -81,8 +81,6 @@ fn interaction(of: &Interaction) -> Vec<String> {
 }
 
 fn interval(of: RatioEstimate) -> String {
-    of.ci95.map_or_else(
-        || "two rounds are needed".to_owned(),
-        |(low, high)| format!("{}-{}", ratio(low), ratio(high)),
-    )
+    of.ci95
+        .map_or_else(|| "two rounds are needed".to_owned(), format_interval)
 }

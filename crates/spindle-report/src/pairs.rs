@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::comparison::ratio;
-use spindle_result::{Pair, Ranking, RunResult, Verdict};
+use spindle_result::{Pair, Ranking, RunResult, Verdict, format_interval};
 
 /// Fewer layouts have no pair beside that of the verdict.
 const LAYOUTS_MIN: usize = 3;
@@ -64,9 +64,7 @@ impl Matrix<'_> {
         let pair = forth.or_else(back)?;
         Some(Cell {
             ratio: ratio(pair.ratio),
-            interval: pair.ci95.map_or_else(String::new, |(low, high)| {
-                format!("{}-{}", ratio(low), ratio(high))
-            }),
+            interval: pair.ci95.map_or_else(String::new, format_interval),
             verdict: pair.verdict.to_string(),
         })
     }

@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::comparison::ratio;
 use super::{cost, device_limits};
 use spindle_result::{
-    CaseStatus, Drift, Layout, Load, Measure, NoiseFloor, RunResult, Stopping, percent,
+    CaseStatus, Drift, Layout, Load, Measure, NoiseFloor, RunResult, Stopping, format_interval,
+    percent,
 };
 use spindle_text::quantity::size;
 
@@ -204,8 +205,8 @@ pub(super) fn measure_of(result: &RunResult) -> Option<Measure> {
 
 /// The machine's own noise.
 pub(crate) fn noise(noise: &NoiseFloor) -> String {
-    let interval = noise.ratio.ci95.map_or_else(String::new, |(low, high)| {
-        format!(" ({}-{})", ratio(low), ratio(high))
+    let interval = noise.ratio.ci95.map_or_else(String::new, |interval| {
+        format!(" ({})", format_interval(interval))
     });
     format!(
         "Noise floor: {} run twice under two names differed by a ratio of {}{interval} at {}, so no difference below \

@@ -5,7 +5,7 @@ use spindle_stats::{Verdict, estimate_mean};
 
 use super::answer::{Answer, Opening};
 use super::summary::median;
-use super::wording::{case_label, format_ratio};
+use super::wording::{case_label, format_interval, format_ratio};
 use super::{Capacity, Case, CaseId, Comparison, Ranking, RateStep, RunResult, Trial};
 
 /// Rates that differ by less than this factor are one place of the curve.
@@ -79,8 +79,8 @@ pub(super) fn answer(
     let best = result.case(&CaseId::new(&ranking.best, ranking.load))?;
     let capacity = best.capacity()?;
     let next = comparisons.first().filter(|_| ranking.winner.is_some())?;
-    let interval = next.ci95.map_or_else(String::new, |(low, high)| {
-        format!(" ({}-{})", format_ratio(low), format_ratio(high))
+    let interval = next.ci95.map_or_else(String::new, |interval| {
+        format!(" ({})", format_interval(interval))
     });
     Some(Answer::new(
         Opening::Name,

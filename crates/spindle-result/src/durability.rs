@@ -4,7 +4,9 @@
 use spindle_stats::Verdict;
 
 use super::answer::Answer;
-use super::{CasePair, Comparison, Measure, Promise, Ranking, RunResult, format_ratio};
+use super::{
+    CasePair, Comparison, Measure, Promise, Ranking, RunResult, format_interval, format_ratio,
+};
 
 /// The answer, with the cases named that it is of.
 pub(super) fn group(ranking: &Ranking, answer: &Answer) -> String {
@@ -36,8 +38,7 @@ fn sentence(verdict: &Comparison, ranking: &Ranking, promise: &Promise) -> Strin
     let clause = promise.clause();
     let mut ratio = format!("{} x {a}", format_ratio(1.0 / verdict.ratio));
     if let Some((low, high)) = verdict.ci95 {
-        let (low, high) = (format_ratio(1.0 / high), format_ratio(1.0 / low));
-        ratio += &format!(" ({low}-{high})");
+        ratio += &format!(" ({})", format_interval((1.0 / high, 1.0 / low)));
     }
     match (verdict.verdict, ranking.measure) {
         (Verdict::Slower, Measure::Throughput) => {

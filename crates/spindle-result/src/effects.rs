@@ -10,11 +10,14 @@ use super::record::MatrixRecord;
 use super::wording::percent;
 use super::{
     Case, Effect, FactorAnswer, FactorName, Interaction, Measure, Ranking, RatioEstimate,
-    RunResult, format_ratio,
+    RunResult, format_range, format_ratio,
 };
 
 /// A ratio up to this, or from its inverse on, is told in per cent; others as a multiple.
 const PERCENT_RATIO_MAX: f64 = 1.8;
+
+/// Nor is an interval with such an end told in per cent: two rounds leave open any number of digits.
+const PERCENT_END_MAX: f64 = 100.0;
 
 /// What is said of an effect that depends on no other setting.
 pub const SAME_EVERYWHERE: &str = "the same whatever else is set";
@@ -344,9 +347,10 @@ fn turned<'a>(effect: &'a Effect, level: &str) -> Option<Turned<'a>> {
 /// `+20 % (15 to 25)`, or `2.31 x (2.10 to 2.54)` where it is more than some per cent.
 fn change(of: RatioEstimate) -> String {
     let is_small = |ratio: f64| (1.0 / PERCENT_RATIO_MAX..=PERCENT_RATIO_MAX).contains(&ratio);
-    if !is_small(of.ratio) {
-        let interval = of.ci95.map_or_else(String::new, |(low, high)| {
-            format!(" ({} to {})", format_ratio(low), format_ratio(high))
+    let is_wide = of.ci95.is_some_and(|(_, high)| high > PERCENT_END_MAX);
+    if !is_small(of.ratio) || is_wide {
+        let interval = of.ci95.map_or_else(String::new, |interval| {
+            format!(" ({})", format_range(interval))
         });
         return format!("{} x{interval}", format_ratio(of.ratio));
     }

@@ -6,7 +6,7 @@
 use spindle_stats::Verdict;
 
 use super::answer::{Answer, Opening};
-use super::wording::{case_label, format_ratio, listed};
+use super::wording::{case_label, format_interval, format_ratio, listed};
 use super::{Case, CaseId, Comparison, Load, Measure, Ranking, RunResult, Trial};
 
 /// What cases are compared by, the greater the better: throughput; the highest rate that keeps a promise, per minute,
@@ -154,8 +154,8 @@ fn among_those_that_keep_up(
 
 /// `slow, the next, takes 2.01 x as long (1.97-2.05)`.
 fn takes_longer(next: &Comparison) -> String {
-    let interval = next.ci95.map_or_else(String::new, |(low, high)| {
-        format!(", {}-{}", format_ratio(low), format_ratio(high))
+    let interval = next.ci95.map_or_else(String::new, |interval| {
+        format!(", {}", format_interval(interval))
     });
     let ratio = format_ratio(next.ratio);
     format!(

@@ -70,4 +70,6 @@ pub use spindle_stats::Verdict;
 pub use statements::StatementMeans;
 pub use stored::StoredRun;
 pub use summary::{Summary, median};
-pub use wording::{EACH_SETTING, format_ratio, percent, rounds_that_tell};
+pub use wording::{
+    EACH_SETTING, format_interval, format_range, format_ratio, percent, rounds_that_tell,
+};

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use spindle_text::quantity::thousands;
+
 use super::{Case, RunResult, Trial};
 
 /// What stands before the effects of settings.
@@ -10,12 +12,45 @@ pub const EACH_SETTING: &str = "Each setting over all others:";
 /// From this share of reads answered by the page cache, the comparison is one of caches.
 pub(super) const MOSTLY_CACHED_SHARE: f64 = 0.5;
 
+/// Beyond this a ratio says no more than that it is large.
+const RATIO_MAX: f64 = 1e6;
+
+/// Beyond this, and below one over it, an end of an interval says no more than that it is far.
+const END_MAX: f64 = 1e3;
+
 /// A ratio as it is written everywhere: three figures or two decimals.
 pub fn format_ratio(value: f64) -> String {
     match value {
-        value if value >= 99.95 => format!("{value:.0}"),
+        value if value > RATIO_MAX => format!("over {}", thousands(RATIO_MAX)),
+        value if value >= 99.95 => thousands(value),
         value if value >= 9.995 => format!("{value:.1}"),
         value => format!("{value:.2}"),
+    }
+}
+
+/// The interval of a ratio, to stand in brackets: `1.85-1.99`. Beyond what could be told apart its ends say so.
+pub fn format_interval((low, high): (f64, f64)) -> String {
+    match is_told(low) && is_told(high) {
+        true => format!("{}-{}", end(low), end(high)),
+        false => format_range((low, high)),
+    }
+}
+
+/// The same in a sentence: `1.85 to 1.99`.
+pub fn format_range((low, high): (f64, f64)) -> String {
+    format!("{} to {}", end(low), end(high))
+}
+
+fn is_told(ratio: f64) -> bool {
+    (1.0 / END_MAX..=END_MAX).contains(&ratio)
+}
+
+/// An end of an interval. What rounds that are too few leave open has any number of digits.
+fn end(ratio: f64) -> String {
+    match ratio {
+        ratio if is_told(ratio) => format_ratio(ratio),
+        ratio if ratio > 1.0 => format!("over {}", thousands(END_MAX)),
+        _ => format!("under {}", 1.0 / END_MAX),
     }
 }
 
@@ -70,5 +105,43 @@ pub(super) fn rounds_where(case: &Case, condition: impl Fn(&Trial) -> bool) -> O
         [round] => Some(format!("round {round}")),
         rounds if rounds.len() == case.trials.len() => Some("every round".to_owned()),
         rounds => Some(format!("rounds {}", rounds.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_keep_three_figures() {
+        let written = [0.333, 1.0, 9.99, 9.996, 99.94, 99.96, 1234.5, 2e38].map(format_ratio);
+        assert_eq!(
+            written,
+            [
+                "0.33",
+                "1.00",
+                "9.99",
+                "10.0",
+                "99.9",
+                "100",
+                "1,234",
+                "over 1,000,000"
+            ]
+        );
+    }
+
+    #[test]
+    fn ends_of_intervals_stay_short() {
+        let written = [(0.9, 999.4), (0.0, 2e38), (0.7, 3_218_927.0), (0.0002, 1.5)];
+        assert_eq!(
+            written.map(format_interval),
+            [
+                "0.90-999",
+                "under 0.001 to over 1,000",
+                "0.70 to over 1,000",
+                "under 0.001 to 1.50"
+            ]
+        );
+        assert_eq!(format_range((0.9, 1.1)), "0.90 to 1.10");
     }
 }

@@ -11,7 +11,7 @@ use crate::table::{
     BOLD, CYAN, GREEN, PLAIN, RED, Style, YELLOW, align_right, lines, paint, plain_table,
     with_words,
 };
-use spindle_result::{Measure, RatioEstimate, Verdict};
+use spindle_result::{Measure, RatioEstimate, Verdict, format_interval};
 use spindle_stats::MAX_ROUNDS;
 use spindle_text::quantity::thousands;
 
@@ -178,7 +178,7 @@ fn row(case: &CaseComparison) -> Vec<String> {
         Measure::Throughput => (thousands, "tpm"),
         Measure::P99 => (|us| milliseconds(us / 1e3), "ms (p99)"),
     };
-    let interval = |(low, high)| format!("({}-{})", ratio(low), ratio(high));
+    let interval = |interval| format!("({})", format_interval(interval));
     row.extend([
         write(*before),
         write(*after),
@@ -279,7 +279,7 @@ fn side_by_side(orderings: &Orderings, style: Style) -> String {
 }
 
 fn of_best(estimate: RatioEstimate) -> String {
-    let interval = |(low, high)| format!(" ({}-{})", ratio(low), ratio(high));
+    let interval = |interval| format!(" ({})", format_interval(interval));
     let interval = estimate.ci95.map_or_else(String::new, interval);
     format!("{} x{interval}", ratio(estimate.ratio))
 }

@@ -8,7 +8,7 @@ use crate::comparison::{self, Column, NO_FIGURE, milliseconds, ratio_title};
 use crate::sentences::{compared_by, load_name, measure_of};
 use spindle_result::{
     Case, CaseId, CaseStatus, Comparison, Keeps, Measure, Ranking, RatioEstimate, RunResult,
-    Verdict, percent,
+    Verdict, format_interval, percent,
 };
 use spindle_text::quantity::thousands;
 
@@ -170,10 +170,9 @@ fn beside_best(speed: RelativeSpeed, measure: Measure) -> String {
         (Measure::Throughput, _) => share(speed),
         (Measure::P99, None) => format!("{} x", comparison::ratio(1.0 / speed.share)),
         (Measure::P99, Some((low, high))) => format!(
-            "{} x ({}-{})",
+            "{} x ({})",
             comparison::ratio(1.0 / speed.share),
-            comparison::ratio(1.0 / high),
-            comparison::ratio(1.0 / low)
+            format_interval((1.0 / high, 1.0 / low))
         ),
     }
 }
@@ -183,21 +182,20 @@ const PERCENT_TO: f64 = 10.0;
 
 fn share(speed: RelativeSpeed) -> String {
     let most = speed.ci95.map_or(speed.share, |(_, high)| high);
-    let (write, unit): (fn(f64) -> String, _) = match most.max(speed.share) >= PERCENT_TO {
-        true => (comparison::ratio, "x"),
-        false => (|share| format!("{:.0}", 100.0 * share), "%"),
+    let percent = |share: f64| format!("{:.0}", 100.0 * share);
+    let (share, interval) = match most.max(speed.share) >= PERCENT_TO {
+        true => (
+            format!("{} x", comparison::ratio(speed.share)),
+            speed.ci95.map(format_interval),
+        ),
+        false => (
+            format!("{} %", percent(speed.share)),
+            speed
+                .ci95
+                .map(|(low, high)| format!("{}-{}", percent(low), percent(high))),
+        ),
     };
-    match speed.ci95 {
-        Some((low, high)) => {
-            format!(
-                "{} {unit} ({}-{})",
-                write(speed.share),
-                write(low),
-                write(high)
-            )
-        }
-        None => format!("{} {unit}", write(speed.share)),
-    }
+    interval.map_or_else(|| share.clone(), |interval| format!("{share} ({interval})"))
 }
 
 /// What the comparison says of the other case, which is the reverse of what it says of the best.
@@ -284,11 +282,7 @@ fn estimate(estimate: Option<RatioEstimate>) -> String {
     };
     let ratio = comparison::ratio(estimate.ratio);
     match estimate.ci95 {
-        Some((low, high)) => format!(
-            "{ratio} ({}-{})",
-            comparison::ratio(low),
-            comparison::ratio(high)
-        ),
+        Some(interval) => format!("{ratio} ({})", format_interval(interval)),
         None => ratio,
     }
 }

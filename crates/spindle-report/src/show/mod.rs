@@ -10,7 +10,9 @@ use crate::comparison::{milliseconds, ratio};
 use crate::sentences;
 use crate::table::{self, BOLD, CYAN, Style, align_right, lines, number, paint, plain_table};
 use spindle_result::StoredRun;
-use spindle_result::{Case, Finding, Load, Ranking, ResponseTime, RunRecord, RunResult, TimePart};
+use spindle_result::{
+    Case, Finding, Load, Ranking, ResponseTime, RunRecord, RunResult, TimePart, format_interval,
+};
 use spindle_text::quantity::thousands;
 
 pub use sparkline::sparkline;
@@ -97,8 +99,8 @@ fn places(result: &RunResult, ranking: &Ranking, style: Style) -> String {
             place.layout.clone(),
             format!("#{}", number(result, &place.layout)),
             of_best,
-            interval.map_or_else(String::new, |(low, high)| {
-                format!("({}-{})", ratio(low), ratio(high))
+            interval.map_or_else(String::new, |interval| {
+                format!("({})", format_interval(interval))
             }),
         ]);
     }
