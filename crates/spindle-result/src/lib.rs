@@ -31,6 +31,7 @@ mod levels;
 mod lookup;
 mod mean;
 mod model;
+mod possible;
 mod queries;
 mod record;
 #[cfg(any(test, feature = "sample"))]
@@ -64,6 +65,7 @@ pub use model::{
     Stopping, SystemColumn, SystemFigure, SystemMean, SystemSeries, Throughput, TimePart, TimeUse,
     Trial, TrialFigures, TrialTimes, Variance, Wait, WaitEvent, WarmUp, Warning, is_refresh,
 };
+pub use possible::{impossible_figure, impossible_series, impossible_trial, is_rate};
 pub use queries::{QueryMean, QueryMeans};
 pub use record::{AutoPlan, CaseRecord, MatrixRecord, RunRecord, SampledTrial};
 pub use spindle_stats::Verdict;

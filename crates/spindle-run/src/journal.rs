@@ -14,7 +14,10 @@ use serde_json::Value;
 
 use spindle_experiment::Experiment;
 use spindle_layout::RecordedDevice;
-use spindle_result::{Layout, Load, OwnCost, Phase, SystemSeries, Trial};
+use spindle_result::{
+    Layout, Load, OwnCost, Phase, SystemSeries, Trial, impossible_figure, impossible_series,
+    impossible_trial, is_rate,
+};
 use spindle_system::machine::Machine;
 use spindle_text::files::{self, Directory};
 use spindle_text::plain::make_plain;
@@ -367,7 +370,9 @@ fn parse(path: &Path, text: &[u8]) -> Result<(Vec<Event>, Whole), JournalError> 
         }
         if !content.is_empty() {
             let event = event_of(content).map_err(|error| damaged(error.to_string()))?;
-            possible(&event).map_err(|reason| damaged(reason.to_owned()))?;
+            if let Some(reason) = impossible(&event) {
+                return Err(damaged(reason));
+            }
             events.push(event);
         }
         whole.bytes += line.len() as u64;
@@ -416,36 +421,32 @@ fn event_of(content: &[u8]) -> serde_json::Result<Event> {
     serde_json::from_value(value)
 }
 
-/// More than any machine does: transactions in a second.
-const PER_SECOND_MAX: f64 = 1e12;
-
 /// More than the names of all layouts of an experiment have, bytes. Every pair of layouts names both.
 const NAMES_BYTES_MAX: usize = 512 << 10;
 
-/// Whether a run can have noted this. Whoever draws the figures need not ask again.
-fn possible(event: &Event) -> Result<(), &'static str> {
-    let is_rate = |per_s: f64| (0.0..=PER_SECOND_MAX).contains(&per_s);
-    let has_rate = |trial: &Trial| is_rate(trial.tpm / 60.0);
+/// Why no run can have noted this; `None` where one can. Whoever draws the figures need not ask again.
+fn impossible(event: &Event) -> Option<String> {
     match event {
         Event::RunStarted { experiment, .. } => {
             let names = experiment.layouts.iter().map(|layout| layout.name.len());
-            match names.sum::<usize>() > NAMES_BYTES_MAX {
-                true => Err("the names of the layouts are longer than any experiment's"),
-                false => Ok(()),
-            }
+            let are_long = names.sum::<usize>() > NAMES_BYTES_MAX;
+            are_long.then(|| "the names of the layouts are longer than any experiment's".to_owned())
         }
-        Event::LayoutExamined { layout, .. } if layout.stack.iter().any(Vec::is_empty) => {
-            Err("a row of the layout's parts is empty")
+        Event::LayoutExamined { layout, .. } => {
+            let has_empty_row = layout.stack.iter().any(Vec::is_empty);
+            has_empty_row.then(|| "a row of the layout's parts is empty".to_owned())
         }
-        Event::TrialFinished { trial, samples, .. }
-            if !has_rate(trial) || !samples.iter().all(|per_s| is_rate(*per_s)) =>
-        {
-            Err("no run has such a throughput")
+        Event::TrialFinished { samples, .. } if !samples.iter().all(|per_s| is_rate(*per_s)) => {
+            Some("no run has such a throughput".to_owned())
         }
-        Event::TrialSetAside { trial, .. } if !has_rate(trial) => {
-            Err("no run has such a throughput")
+        Event::TrialFinished { trial, system, .. } => {
+            impossible_trial(trial).or_else(|| impossible_series(system))
         }
-        _ => Ok(()),
+        Event::TrialSetAside { trial, .. } => impossible_trial(trial),
+        Event::OwnCost { own_cost } => impossible_figure(own_cost),
+        Event::SlowestKnown { per_s, .. } => impossible_figure(per_s),
+        Event::PhaseDone { phase } => impossible_figure(phase),
+        _ => None,
     }
 }
 
@@ -673,6 +674,18 @@ mod tests {
                 "{told}"
             );
         }
+        let mut trial = sample::trial(1, 600.0);
+        trial.latency_us.mean = -1e308;
+        let told = refused(Event::TrialSetAside {
+            layout: 0,
+            load: Load::default(),
+            trial: Box::new(trial),
+            reason: String::new(),
+        });
+        assert!(
+            told.contains("line 2: latency_us.mean cannot be -1e308"),
+            "{told}"
+        );
         let text = "[[layout]]\nname = \"a\"\n";
         let experiment = Experiment::parse("x.toml", text, &[]).unwrap();
         let mut long = experiment.clone();

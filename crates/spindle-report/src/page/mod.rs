@@ -162,3 +162,104 @@ fn facts_table(label: &str, facts: Vec<Fact>) -> Markup {
 fn scrolling(label: &str, table: Markup) -> Markup {
     html! { div.scroll role="region" aria-label=(label) tabindex="0" { (table) } }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use spindle_result::{RunRecord, Trial, build, impossible_trial, sample};
+
+    use super::html;
+    use crate::markdown;
+    use crate::table::{self, Style};
+
+    /// A trial of which as much is known as can be.
+    fn trial() -> Value {
+        let mut trial = serde_json::to_value(sample::trial(2, 600.0)).unwrap();
+        let latency = trial["latency_us"].clone();
+        trial["response_time"] = json!({
+            "mean_us": 900.0,
+            "parts": [{ "part": "user CPU", "us": 600.0 }, { "part": "log file sync", "us": 300.0 }],
+            "excess_us": 0.0,
+        });
+        trial["audit"]["clients"] = json!({
+            "clients": 8, "in_transactions": 7.9, "thinking": 0.0, "idle": 0.1, "away": 0.0, "open_at_end": 8,
+            "longest_open_s": 0.5, "got_a_turn": 8, "fewest": 9, "most": 11,
+        });
+        trial["audit"]["client_processors"] = json!({ "running": 0.5, "waiting": 0.1 });
+        trial["memory"] =
+            json!({ "buffer_cache_bytes": 1, "instance_bytes": 1, "session_bytes": 1 });
+        trial["kinds"] =
+            json!([{ "kind": "new_order", "transactions": 20, "latency_us": latency }]);
+        trial["statements"] = json!([{ "statement": "commit", "count": 9, "mean_us": 3.0 }]);
+        trial["waits"] =
+            json!([{ "event": "log file sync", "count": 9, "total_us": 27.0, "mean_us": 3.0 }]);
+        trial["cache"] = json!({ "wanted": 9, "missed": 1, "filled_at_end": 0.5 });
+        trial["warm_up"] = json!({ "duration_s": 3.0, "is_settled": true });
+        trial["io"] = json!({
+            "reads": 1.0, "writes": 1.0, "read_bytes": 9.0, "written_bytes": 9.0, "device_read_bytes": 9.0,
+            "device_written_bytes": 9.0, "write_amplification": 1.0,
+        });
+        trial
+    }
+
+    /// Where the numbers of a value stand, as JSON pointers.
+    fn numbers(value: &Value, at: &str, found: &mut Vec<String>) {
+        match value {
+            Value::Number(_) => found.push(at.to_owned()),
+            Value::Array(values) => {
+                for (index, value) in values.iter().enumerate() {
+                    numbers(value, &format!("{at}/{index}"), found);
+                }
+            }
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    numbers(value, &format!("{at}/{key}"), found);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn told(record: &RunRecord) -> String {
+        let result = build(record).unwrap();
+        let table = table::render(&result, Style::default());
+        [html(&result, &[]), markdown(&result, &[]), table].concat()
+    }
+
+    fn is_absurd(text: &str) -> bool {
+        let mut words = text.split(|byte: char| !byte.is_alphanumeric());
+        words.any(|word| {
+            let is_long = word.len() > 20 && word.bytes().all(|byte| byte.is_ascii_digit());
+            is_long || word == "inf" || word == "NaN"
+        })
+    }
+
+    #[test]
+    fn a_number_that_no_trial_has_is_refused_or_harmless() {
+        let good = trial();
+        let mut record = sample::record(&[("a", &[600.0; 3]), ("b", &[500.0; 3])]);
+        let mut places = Vec::new();
+        numbers(&good, "", &mut places);
+        assert!(places.len() > 70, "{places:?}");
+        let mut refused = 0;
+        for (place, number) in places
+            .iter()
+            .flat_map(|at| [1e300, -1e308, 1e16, 0.0_f64].map(|n| (at, n)))
+        {
+            let mut changed = good.clone();
+            *changed.pointer_mut(place).unwrap() = json!(number);
+            // What counts is no fraction: that alone is an error of its line.
+            let Ok(trial) = serde_json::from_value::<Trial>(changed) else {
+                continue;
+            };
+            if impossible_trial(&trial).is_some() {
+                refused += 1;
+                continue;
+            }
+            record.cases[0].trials[1] = trial;
+            let told = told(&record);
+            assert!(!is_absurd(&told), "{place} is {number}: {told}");
+        }
+        assert!(refused > 60, "{refused}");
+    }
+}
