@@ -8,6 +8,9 @@ use super::{
     CasePair, Comparison, Measure, Promise, Ranking, RunResult, format_interval, format_ratio,
 };
 
+/// Cases that keep less are told one by one up to here.
+const TOLD_MAX: usize = 3;
+
 /// The answer, with the cases named that it is of.
 pub(super) fn group(ranking: &Ranking, answer: &Answer) -> String {
     match ranking.has_weaker() {
@@ -19,17 +22,60 @@ pub(super) fn group(ranking: &Ranking, answer: &Answer) -> String {
     }
 }
 
-/// A sentence for each case that keeps less, those first that are faster still; with a blank before it.
+/// Cases that keep less and may be worth it, each in a sentence; the others are counted. With a blank before it.
 pub(super) fn weaker(result: &RunResult, ranking: &Ranking) -> String {
     let keeps_less = |verdict: &&Comparison| ranking.keeps_of(&verdict.cases.b) != ranking.keeps;
     let mut weaker: Vec<&Comparison> = result.verdicts_of(ranking).filter(keeps_less).collect();
+    // Those come first that are faster for sure.
     weaker.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
-    let sentences = weaker.iter().map(|verdict| {
+    weaker.sort_by_key(|verdict| verdict.verdict != Verdict::Slower);
+    let may_be_faster = |verdict: &&&Comparison| match verdict.verdict {
+        Verdict::Slower => true,
+        Verdict::Undecided => verdict.ratio < 1.0,
+        Verdict::Draw | Verdict::Faster => false,
+    };
+    let told: Vec<&Comparison> = weaker
+        .iter()
+        .filter(may_be_faster)
+        .copied()
+        .take(TOLD_MAX)
+        .collect();
+    let is_told = |verdict: &&Comparison| told.iter().any(|told| told.cases == verdict.cases);
+    let rest = weaker.iter().copied().filter(|verdict| !is_told(verdict));
+    let sentences = told.iter().map(|verdict| {
         let case = result.case(&verdict.cases.second());
         let promise = case.map(|case| case.promise.clone()).unwrap_or_default();
         format!(" {}.", sentence(verdict, ranking, &promise))
     });
-    sentences.collect()
+    sentences.chain(counted(rest)).collect()
+}
+
+/// ` Of others that keep less, 1 is not known to be faster and 14 are no faster.`; `None` without any.
+fn counted<'a>(rest: impl Iterator<Item = &'a Comparison>) -> Option<String> {
+    let (mut faster, mut open, mut no_faster) = (0, 0, 0);
+    for verdict in rest {
+        match verdict.verdict {
+            Verdict::Slower => faster += 1,
+            Verdict::Undecided => open += 1,
+            Verdict::Draw | Verdict::Faster => no_faster += 1,
+        }
+    }
+    let counts = [
+        (faster, "faster as well"),
+        (open, "not known to be faster"),
+        (no_faster, "no faster"),
+    ];
+    let is_or_are = |count: usize| if count == 1 { "is" } else { "are" };
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts
+        .map(|(count, what)| format!("{count} {} {what}", is_or_are(count)))
+        .collect();
+    let counts = match counts.as_slice() {
+        [] => return None,
+        [first, second, third] => format!("{first}, {second}, and {third}"),
+        one_or_two => one_or_two.join(" and "),
+    };
+    Some(format!(" Of others that keep less, {counts}."))
 }
 
 /// `WAL normal is faster still, 10.2 x WAL (9.10-11.4), but may lose the last 40 s of commits`.
@@ -47,10 +93,10 @@ fn sentence(verdict: &Comparison, ranking: &Ranking, promise: &Promise) -> Strin
         (Verdict::Slower, Measure::P99) => {
             format!("{b} responds faster still, {ratio}, but {clause}")
         }
-        (Verdict::Undecided, _) => {
+        // Those that are slower are counted, see `weaker`.
+        (Verdict::Undecided | Verdict::Draw | Verdict::Faster, _) => {
             format!("{b}: {clause}, and not known to be faster: {ratio}")
         }
-        (Verdict::Draw | Verdict::Faster, _) => format!("{b}: {clause}, and no faster: {ratio}"),
     }
 }
 
@@ -168,8 +214,31 @@ mod tests {
             "{headline}"
         );
         assert!(
-            headline
-                .contains("as it is: may be damaged by a power cut, and no faster: 0.71 x safe ("),
+            headline.ends_with(" Of others that keep less, 1 is no faster."),
+            "{headline}"
+        );
+    }
+
+    #[test]
+    fn many_that_keep_less_are_counted() {
+        let mut cases = vec![("safe", Keeps::EveryCommit, MIDDLE)];
+        for fast in ["f1", "f2", "f3", "f4", "f5"] {
+            cases.push((fast, Keeps::MayBeDamaged, FAST));
+        }
+        for slow in ["s1", "s2", "s3"] {
+            cases.push((slow, Keeps::MayBeDamaged, SLOW));
+        }
+        cases.push((
+            "open",
+            Keeps::MayBeDamaged,
+            &[20.0, 300.0, 10.0, 150.0, 60.0],
+        ));
+        let headline = result(&cases).headline;
+        assert_eq!(headline.matches("is faster still").count(), 3, "{headline}");
+        assert!(
+            headline.ends_with(
+                " Of others that keep less, 2 are faster as well, 1 is not known to be faster, and 3 are no faster."
+            ),
             "{headline}"
         );
     }
