@@ -266,9 +266,13 @@ pub fn keeps(case: &Case) -> String {
 /// What is said of a case of which nothing is known.
 const NOT_KNOWN: &str = "is not known to keep every commit";
 
+/// The same of several.
+const SEVERAL_NOT_KNOWN: &str = "are not known to keep every commit";
+
 /// What weakens what cases keep, a line each; one line for all when all are alike, and none when all keep every commit.
 pub fn weaknesses(result: &RunResult) -> Vec<String> {
-    let mut lines: Vec<(Vec<&str>, String)> = Vec::new();
+    // Layouts of one line with the clause of one, that of several, and the reasons.
+    let mut lines: Vec<(Vec<&str>, [String; 3])> = Vec::new();
     let measured: Vec<&Case> = result
         .cases
         .iter()
@@ -282,12 +286,12 @@ pub fn weaknesses(result: &RunResult) -> Vec<String> {
         if reasons.is_empty() {
             continue;
         }
-        let clause = match case.promise.keeps {
+        let [of_one, of_several] = match case.promise.keeps {
             // What is unknown stands among the reasons.
-            Keeps::Unknown => NOT_KNOWN.to_owned(),
-            _ => case.promise.clause(),
+            Keeps::Unknown => [NOT_KNOWN, SEVERAL_NOT_KNOWN].map(str::to_owned),
+            _ => [case.promise.clause(), case.promise.clause_of_several()],
         };
-        let text = format!("{clause} ({})", reasons.join("; "));
+        let text = [of_one, of_several, reasons.join("; ")];
         match lines.iter_mut().find(|(_, known)| *known == text) {
             Some((layouts, _)) if layouts.contains(&&*case.id.layout) => {}
             Some((layouts, _)) => layouts.push(&case.id.layout),
@@ -300,16 +304,22 @@ pub fn weaknesses(result: &RunResult) -> Vec<String> {
         .collect();
     layouts.sort_unstable();
     layouts.dedup();
-    let line = |(of, text): (Vec<&str>, String)| match of.as_slice() {
+    let line = |(of, [of_one, of_several, reasons]): (Vec<&str>, [String; 3])| match of.as_slice() {
         // A name may end with any word.
-        [only] => format!("{only}: {text}"),
-        all if all.len() == layouts.len() => match text.strip_prefix(NOT_KNOWN) {
-            Some(reasons) => format!("No layout is known to keep every commit{reasons}"),
-            None => format!("Every layout {text}"),
+        [only] => format!("{only}: {of_one} ({reasons})"),
+        all if all.len() == layouts.len() => match of_one.as_str() {
+            NOT_KNOWN => format!("No layout is known to keep every commit ({reasons})"),
+            _ => format!("Every layout {of_one} ({reasons})"),
         },
-        some => format!("{}: {text}", some.join(", ")),
+        some => format!("{}: {of_several} ({reasons})", names(some)),
     };
     lines.into_iter().map(line).collect()
+}
+
+/// `a, b`, or `a, b; c` where a name holds a comma.
+fn names(of: &[&str]) -> String {
+    let holds_comma = of.iter().any(|name| name.contains(','));
+    of.join(if holds_comma { "; " } else { ", " })
 }
 
 /// What weakens what cases keep, where that is the same of all.
@@ -420,6 +430,34 @@ mod tests {
             p99: None,
             cpu: None,
         }
+    }
+
+    #[test]
+    fn several_layouts_are_told_in_the_plural_and_apart() {
+        use spindle_result::PromiseReason;
+
+        let record = sample::record(&[("wal, full", &[100.0]), ("b", &[100.0]), ("c", &[100.0])]);
+        let mut result = build(&record).unwrap();
+        for case in &mut result.cases[..2] {
+            case.promise.reasons = vec![PromiseReason {
+                what: "md0".to_owned(),
+                keeps: Keeps::Unknown,
+                effect: "does not tell".to_owned(),
+                source: String::new(),
+            }];
+        }
+        let line = "wal, full; b: are not known to keep every commit (md0: does not tell)";
+        assert_eq!(weaknesses(&result), [line]);
+        assert_eq!(names(&["a", "b"]), "a, b");
+    }
+
+    #[test]
+    fn where_nothing_was_measured_there_is_no_column_of_one_workload() {
+        let mut result = build(&sample::record(&[("a", &[100.0])])).unwrap();
+        result.cases.clear();
+        let shown = columns(&result);
+        assert_eq!(shown.len(), COLUMNS.len() - 1);
+        assert!(shown.iter().all(|column| column.short[1] != "NOPM"));
     }
 
     #[test]

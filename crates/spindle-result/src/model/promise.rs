@@ -50,6 +50,9 @@ pub struct PromiseReason {
     pub source: String,
 }
 
+/// In the effects of storage that is memory as a whole.
+const LOST_WHOLE: &str = "a power cut loses all of";
+
 impl Promise {
     /// What it follows from, in the first place.
     pub fn weakest(&self) -> Option<&PromiseReason> {
@@ -68,6 +71,22 @@ impl Promise {
         reasons.any(|reason| reason.keeps == Keeps::Unknown)
     }
 
+    /// Whether what lies in memory are the files, and not some tables alone.
+    fn is_in_memory(&self) -> bool {
+        let mut reasons = self.reasons.iter();
+        reasons.any(|reason| reason.effect.contains(LOST_WHOLE))
+    }
+
+    /// To follow the names of several cases: [`Promise::clause`] in the plural.
+    pub fn clause_of_several(&self) -> String {
+        let clause = self.clause();
+        let singular = [("is ", "are "), ("keeps ", "keep "), ("loses ", "lose ")];
+        let mut plurals = singular
+            .iter()
+            .filter_map(|(one, several)| Some(format!("{several}{}", clause.strip_prefix(one)?)));
+        plurals.next().unwrap_or(clause)
+    }
+
     /// To follow the name of a case: `may lose the last 0.6 s of commits`.
     pub fn clause(&self) -> String {
         match (self.keeps, self.back_ms) {
@@ -78,6 +97,9 @@ impl Promise {
             }
             (Keeps::AllButTheLast, None) => "may lose the last commits".to_owned(),
             (Keeps::MayBeDamaged, _) => "may be damaged by a power cut".to_owned(),
+            (Keeps::Nothing, _) if self.is_in_memory() => {
+                "loses all files in a power cut".to_owned()
+            }
             (Keeps::Nothing, _) => "loses whole tables in a power cut".to_owned(),
             (Keeps::Unknown, _) => match self.weakest() {
                 Some(reason) => format!("is not known to keep every commit ({})", reason.what),
@@ -176,5 +198,29 @@ mod tests {
         };
         assert_eq!(on_unknown.to_string(), "all but 0.6 s?");
         assert!(on_unknown.clause().ends_with("of commits, or more"));
+    }
+
+    #[test]
+    fn files_in_memory_are_lost_as_a_whole() {
+        let with = |effect: &str| Promise {
+            keeps: Keeps::Nothing,
+            back_ms: None,
+            reasons: vec![PromiseReason {
+                what: "tmpfs on /dev/shm".to_owned(),
+                keeps: Keeps::Nothing,
+                effect: effect.to_owned(),
+                source: String::new(),
+            }],
+        };
+        let in_memory = with("files are in memory: a power cut loses all of them");
+        assert_eq!(in_memory.clause(), "loses all files in a power cut");
+        assert_eq!(
+            in_memory.clause_of_several(),
+            "lose all files in a power cut"
+        );
+        let unlogged = with("recovery empties what is unlogged, after any crash");
+        assert_eq!(unlogged.clause(), "loses whole tables in a power cut");
+        let unknown = Promise::default().clause_of_several();
+        assert_eq!(unknown, "are not known to keep every commit");
     }
 }
