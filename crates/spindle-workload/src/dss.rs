@@ -72,6 +72,10 @@ impl Kind for DssSettings {
         }))
     }
 
+    fn only_reads(&self) -> bool {
+        true
+    }
+
     fn processes(&self) -> u32 {
         self.slaves
     }

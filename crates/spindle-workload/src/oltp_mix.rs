@@ -40,6 +40,10 @@ impl Kind for OltpMixSettings {
         }))
     }
 
+    fn only_reads(&self) -> bool {
+        self.read_percent == 100
+    }
+
     fn locked_rows(&self) -> u32 {
         self.row_operations
     }

@@ -106,6 +106,10 @@ impl Kind for SlobSettings {
         Ok(())
     }
 
+    fn only_reads(&self) -> bool {
+        self.update_percent == 0
+    }
+
     fn locked_rows(&self) -> u32 {
         self.work_unit
     }

@@ -195,6 +195,9 @@ impl Runner {
 
 /// In how many places redo of the layouts that are not skipped lies only because the data do.
 fn redo_places(experiment: &Experiment, skipped: &BTreeSet<usize>) -> usize {
+    if experiment.workload.transactions.settings().only_reads() {
+        return 0;
+    }
     let beside_data = |index: &usize| {
         let is_placed = experiment.layouts[*index].placement.redo.is_some();
         !is_placed && experiment.database_of(*index).spec.redo_path().is_none()
@@ -231,5 +234,12 @@ mod tests {
         assert_eq!(places("", "."), 1);
         assert_eq!(places("", "/mnt"), 2);
         assert_eq!(places("redo_path = \"/redo\"", "/mnt"), 0);
+        for reads in [
+            "kind = \"oltp_mix\"\nread_percent = 100",
+            "kind = \"slob\"\nupdate_percent = 0",
+        ] {
+            let workload = format!("[workload]\n{reads}");
+            assert_eq!(places(&workload, "/mnt"), 0, "{reads} writes no redo");
+        }
     }
 }

@@ -113,6 +113,11 @@ pub trait Kind {
         Ok(())
     }
 
+    /// Whether its transactions change nothing, and so write no redo.
+    fn only_reads(&self) -> bool {
+        false
+    }
+
     /// Transactions that are due in a second by what was recorded; `None` where they follow each other.
     fn recorded_rate_per_s(&self) -> Option<f64> {
         None
