@@ -17,6 +17,15 @@ const WIDTH: usize = 76;
 /// Lower halves of columns' heads that are no words.
 const UNITS: [&str; 3] = ["%", "/s", "ms"];
 
+/// Units of the times in [`ALL_BUT_THE_LAST`].
+const TIME_UNITS: [&str; 2] = ["s", "ms"];
+/// The beginning of what a table says of a promise that may lose the last commits: a time follows.
+const ALL_BUT: &str = "all but ";
+/// Under which the glossary has it.
+const ALL_BUT_THE_LAST: &str = "all but the last";
+/// Under which waits of PostgreSQL are counted together that have no separate figure; their type follows.
+const OTHER_WAITS: &str = "other waits";
+
 /// A word, or several for one thing, and what it means.
 struct Entry {
     words: Vec<String>,
@@ -29,23 +38,44 @@ struct Entry {
 pub fn explain(word: &str) -> Option<String> {
     of_one(word)
         .or_else(|| of_two(word))
-        .or_else(|| of_one(without_what_surrounds_it(word)?))
+        .or_else(|| of_its_kind(word.trim()))
 }
 
 fn of_two(word: &str) -> Option<String> {
     let (name, nearest) = word.trim().strip_suffix(')')?.split_once(" (")?;
-    let both = [name, nearest].into_iter().filter_map(of_one);
-    Some(both.collect::<Vec<_>>().join("\n")).filter(|text| !text.is_empty())
+    let known = |word: &str| of_one(word).or_else(|| of_its_kind(word));
+    both(known(name), known(nearest))
 }
 
-/// `p99 ms` without its unit, and `LWLock:WALWrite` without the class that PostgreSQL's views name.
-fn without_what_surrounds_it(word: &str) -> Option<&str> {
-    let word = word.trim();
+fn both(first: Option<String>, second: Option<String>) -> Option<String> {
+    let told: Vec<String> = first.into_iter().chain(second).collect();
+    (!told.is_empty()).then(|| told.join("\n"))
+}
+
+/// A word with something in it that differs from run to run: a number, a unit, or the type of a wait of PostgreSQL.
+fn of_its_kind(word: &str) -> Option<String> {
+    if let Some(number) = word.strip_prefix('#') {
+        return of_one("#").filter(|_| is_number(number));
+    }
+    if let Some(time) = word.strip_prefix(ALL_BUT) {
+        let (number, unit) = time.trim_end_matches('?').split_once(' ')?;
+        let is_time = is_number(number) && TIME_UNITS.contains(&unit);
+        return of_one(ALL_BUT_THE_LAST).filter(|_| is_time);
+    }
     let without_unit = |unit: &&str| word.strip_suffix(unit)?.strip_suffix(' ');
-    UNITS
-        .iter()
-        .find_map(without_unit)
-        .or_else(|| word.split_once(':').map(|(_, name)| name))
+    if let Some(word) = UNITS.iter().find_map(without_unit) {
+        return of_one(word);
+    }
+    let (of_type, name) = word.split_once(':')?;
+    if of_type == OTHER_WAITS {
+        return both(of_one(OTHER_WAITS), of_one(&format!("{}:", name.trim())));
+    }
+    // Names that the glossary lacks are told by their type.
+    of_one(name).or_else(|| of_one(&format!("{of_type}:")))
+}
+
+fn is_number(text: &str) -> bool {
+    text.parse::<f64>().is_ok()
 }
 
 fn of_one(word: &str) -> Option<String> {
@@ -298,6 +328,19 @@ mod tests {
                      log wr,DB/dev,+-,power cut,failed,nothing,p99 ms,own cost,busy: another writes (enq: TX - contention)";
         for word in words.split(',') {
             assert!(explain(word).is_some(), "{word}");
+        }
+        let filled_in = "all but 70 s?;all but 1 s?;all but 0.6 s;all but 5 ms;every commit;in smaller parts;other call;\
+                         other waits;other waits: Timeout;LWLock:LockManager;Lock:advisory;IPC:MessageQueueSend;p50;p95;CPU;#1;\
+                         Client:ClientRead (SQL*Net more data from client);#24";
+        for word in filled_in.split(';') {
+            assert!(explain(word).is_some(), "{word}");
+        }
+        let of_the_last = explain("all but the last");
+        assert_eq!(explain("all but 70 s?"), of_the_last);
+        let of_timeouts = explain("other waits: Timeout").unwrap();
+        assert!(of_timeouts.contains("\nTimeout:"), "{of_timeouts}");
+        for word in ["all but me", "all but 3 x", "#x", "Strange:Wait"] {
+            assert_eq!(explain(word), None, "{word}");
         }
         for entry in entries() {
             let mut words = entry.words.clone();
