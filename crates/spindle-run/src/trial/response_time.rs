@@ -9,7 +9,8 @@
 //! So processor time and run queue are taken whole, and each wait event less its own share of both, which sessions look
 //! up in a sample of their waits; all shares together are no more than there was. What is left of an event is time in
 //! which the session was blocked. The rest of the mean response time is `other`: latches, page faults, time that the
-//! hypervisor took, and the error of the sample.
+//! hypervisor took, and the error of the sample. Some waits for room a server counts and does not time. Where one of
+//! them was counted, and most of the time is left, that time is its.
 //!
 //! Waits may come to more than the room that is left for them: they come from samples, and one that began before the
 //! measured time counts whole when it ends. Then they are scaled to that room, all alike, and by how much is kept.
@@ -20,17 +21,24 @@ use std::borrow::Cow;
 use spindle_engines::engine::EngineWait;
 use spindle_engines::kernel::SampledWaits;
 
-use spindle_result::{ResponseTime, TimePart, TimeUse};
+use spindle_result::{OracleEvent, ResponseTime, TimePart, TimeUse, WaitEvent};
 use spindle_system::threads::ThreadTimes;
 
 /// The name that the threads of clients begin with.
 pub const CLIENT_THREADS: &str = "client";
+
+/// Waits that servers count and do not time.
+const UNTIMED: [OracleEvent; 2] = [OracleEvent::FreeBufferWaits, OracleEvent::LogBufferSpace];
+/// Share of a transaction's time that must be left for one of them to be what it went to.
+const UNTIMED_SHARE_MIN: f64 = 0.5;
 
 /// What sessions waited for under one event in the measured time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionWait {
     /// Its name.
     pub event: Cow<'static, str>,
+    /// How often.
+    pub count: u64,
     /// All of it, nanoseconds.
     pub total_ns: u64,
     /// The sample of it.
@@ -42,6 +50,7 @@ impl SessionWait {
     pub fn between(before: &[EngineWait], after: &[EngineWait]) -> Vec<SessionWait> {
         let difference = |(before, after): (&EngineWait, &EngineWait)| SessionWait {
             event: after.event.clone(),
+            count: after.count.saturating_sub(before.count),
             total_ns: after.total_ns.saturating_sub(before.total_ns),
             sampled: SampledWaits {
                 total_ns: after.sampled.total_ns - before.sampled.total_ns,
@@ -101,13 +110,34 @@ pub fn response_time(
     let believed = (had_ns / told_ns.max(1.0)).min(1.0);
     let blocked_ns = |wait: &SessionWait| wait.total_ns as f64 - believed * wait.on_processors_ns();
     let waited = waits.iter().filter(|wait| wait.total_ns > 0);
-    let waits = waited.map(|wait| {
+    let timed = waited.map(|wait| {
         part(
             TimeUse::Wait((&*wait.event).into()),
             each(blocked_ns(wait) / 1e3),
         )
     });
-    Some(fitted(mean.whole_us, exact, waits.collect()))
+    let mut time = fitted(mean.whole_us, exact, timed.collect());
+    if let Some(untimed) = only_untimed(waits) {
+        let whole_us = time.mean_us;
+        let mut parts = time.parts.iter_mut();
+        let other = parts.find(|part| part.part == TimeUse::Unaccounted);
+        if let Some(other) = other.filter(|other| other.us >= UNTIMED_SHARE_MIN * whole_us) {
+            other.part = TimeUse::Wait(untimed);
+            time.parts.push(part(TimeUse::Unaccounted, 0.0));
+        }
+    }
+    Some(time)
+}
+
+/// The wait for room that was counted and not timed, if there is one and no other.
+fn only_untimed(waits: &[SessionWait]) -> Option<WaitEvent> {
+    let counted = waits
+        .iter()
+        .filter(|wait| wait.count > 0 && wait.total_ns == 0);
+    let events = counted.map(|wait| WaitEvent::from(&*wait.event));
+    let mut untimed = events.filter(|event| UNTIMED.contains(event.nearest()));
+    let first = untimed.next()?;
+    untimed.next().is_none().then_some(first)
 }
 
 /// Parts that add up to the whole. What is known exactly goes first; the rest is `other`.
@@ -161,6 +191,7 @@ mod tests {
         let (total, running, run_queue) = sampled;
         SessionWait {
             event: event.into(),
+            count: u64::from(total_ns > 0),
             total_ns,
             sampled: SampledWaits {
                 total_ns: total,
@@ -204,6 +235,35 @@ mod tests {
         );
         let sum: f64 = time.parts.iter().map(|part| part.us).sum();
         assert_eq!(sum, time.mean_us);
+    }
+
+    #[test]
+    fn what_is_counted_and_not_timed_has_what_is_left_where_that_is_most() {
+        let clients = ThreadTimes {
+            user_ticks_us: 10_000,
+            system_ticks_us: 0,
+            running_ns: 1_000_000,
+            run_queue_ns: 0,
+        };
+        let counted = |event| SessionWait {
+            count: 4,
+            ..wait(event, 0, (0, 0, 0))
+        };
+        let free = "innodb_buffer_pool_wait_free (free buffer waits)";
+        let of = |mean_us, more: &[SessionWait]| {
+            let read = wait("db file sequential read", 4_000_000, (0, 0, 0));
+            let waits = [&[read], more].concat();
+            let time = response_time(mean(mean_us), 10, &clients, &waits).expect("transactions");
+            (time.part_us(&free.into()), time.part_us(&"other".into()))
+        };
+        assert_eq!(of(2_000.0, &[counted(free)]), (1_500.0, 0.0));
+        assert_eq!(of(900.0, &[counted(free)]), (0.0, 400.0));
+        assert_eq!(of(2_000.0, &[]), (0.0, 1_500.0));
+        // Which of two it was is not known; a row lock is timed.
+        let log = "innodb_log_waits (log buffer space)";
+        assert_eq!(of(2_000.0, &[counted(free), counted(log)]), (0.0, 1_500.0));
+        let row_lock = "innodb_row_lock (enq: TX - row lock contention)";
+        assert_eq!(of(2_000.0, &[counted(row_lock)]), (0.0, 1_500.0));
     }
 
     #[test]
