@@ -125,23 +125,12 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
     if !specs.is_empty() {
         let _ = writeln!(text, "{plan}");
     }
-    let is_server = !delays_itself(experiment);
-    let is_undelayed = |layout: &LayoutPlan| {
-        is_server && matches!(layout.delayed_by, Some(DelayedBy::Database { .. }))
-    };
     for (layout, (_, standing)) in plan.layouts.iter().zip(made) {
-        if !layout.obstacles.is_empty() || is_undelayed(layout) {
+        if !layout.obstacles.is_empty() || is_undelayed(experiment, layout) {
             unusable.extend(standing);
         }
     }
-    let is_made = |layout: &usize| experiment.layouts[*layout].made.is_some();
-    let refused = || {
-        known
-            .refused_by_engine
-            .iter()
-            .filter(|(layout, _)| is_made(layout))
-    };
-    unusable.extend(refused().map(|(layout, _)| layout));
+    unusable.extend(known.refused_by_engine.keys());
     let can_be_used = |layout: usize| {
         let placement = &experiment.layouts[layout].placement;
         let is_named = |name: &str| {
@@ -173,12 +162,7 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
     if let Some(price) = experiment.plan.restore.price() {
         let _ = writeln!(text, "Warning: {price}.");
     }
-    for layout in plan.layouts.iter().filter(|layout| is_undelayed(layout)) {
-        let why = not_delayed(experiment);
-        let _ = writeln!(text, "{} cannot be used: {why}.", layout.name);
-    }
-    for (layout, why) in refused() {
-        let name = &experiment.layouts[*layout].name;
+    for (name, why) in made_and_refused(experiment, &plan, known) {
         let _ = writeln!(
             text,
             "{name} cannot be used: {}.",
@@ -193,6 +177,31 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
         reckoning,
         can_be_answered: usable.len() > others.len(),
     }
+}
+
+/// Whether a layout that Spindle makes is to be delayed, and nothing can do so.
+fn is_undelayed(experiment: &Experiment, layout: &LayoutPlan) -> bool {
+    let is_left_to_it = matches!(layout.delayed_by, Some(DelayedBy::Database { .. }));
+    is_left_to_it && !delays_itself(experiment)
+}
+
+/// Layouts that Spindle could make, and the database refuses: their names, and why.
+fn made_and_refused<'a>(
+    experiment: &'a Experiment,
+    plan: &'a ProvisionPlan,
+    known: &'a Known<'_>,
+) -> impl Iterator<Item = (&'a str, String)> {
+    let undelayed = plan
+        .layouts
+        .iter()
+        .filter(|layout| is_undelayed(experiment, layout));
+    let undelayed = undelayed.map(|layout| (layout.name.as_str(), not_delayed(experiment)));
+    let refused = known
+        .refused_by_engine
+        .iter()
+        .map(|(layout, why)| (&experiment.layouts[*layout], why));
+    let made = refused.filter(|(layout, _)| layout.made.is_some());
+    undelayed.chain(made.map(|(layout, why)| (layout.name.as_str(), why.clone())))
 }
 
 /// Tells of layouts that Spindle does not make. Returns those that cannot be used.

@@ -396,8 +396,8 @@ fn say_where(
 }
 
 /// Opens a file for reading and writing, a new one when there is none.
-/// Waits until nobody writes a file any longer. What a server that was killed had asked of io_uring comes after its end,
-/// and would change what is put back. Errors: [`FileError::InUse`], or the system's.
+/// Waits until nobody writes a file any longer. What a server that was killed had asked of io_uring comes after its
+/// end, and would change what is put back. Errors: [`FileError::InUse`], or the system's.
 fn wait_until_written(directory: &File, name: &CStr, path: &Path) -> Result<(), LayoutError> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = match openat(directory, name, flags, Mode::empty()) {

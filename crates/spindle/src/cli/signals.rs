@@ -22,7 +22,7 @@ const NAMED_MAX: usize = 12;
 /// The exit code of a run that was interrupted.
 pub(super) const INTERRUPTED: u8 = 130;
 
-/// What ends a program by `timeout -s INT` sends the signal twice at once: to it and to its group. No person is so quick.
+/// `timeout -s INT` sends the signal twice at once: to its program and to its group. No person is so quick.
 const TWICE_AT_ONCE: Duration = Duration::from_millis(20);
 
 /// Set by the first Ctrl-C, SIGTERM or SIGHUP. A second Ctrl-C ends the program at once, the terminal as it was, and
