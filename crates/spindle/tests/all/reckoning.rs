@@ -401,9 +401,7 @@ fn settings_that_the_server_refuses_are_told_before_anything_is_made() {
     let place = tempfile::tempdir().unwrap();
     let refused = "database = { settings = { innodb_flush_log_at_trx_commit = 7 } }\n";
     let whole = experiment("mariadb", "8MiB", &["."]);
-    let made = format!(
-        "[[layout]]\nname = \"made\"\ndevices = [{{ file = \"x.img\", size = \"1GiB\" }}]\nfilesystem = \"ext4\"\n"
-    );
+    let made = "[[layout]]\nname = \"made\"\ndevices = [{ file = \"x.img\", size = \"1GiB\" }]\nfilesystem = \"ext4\"\n";
     for (layouts, name) in [
         (format!("{whole}{refused}"), "."),
         (
