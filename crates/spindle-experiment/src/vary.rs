@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::aliases;
+use super::database::SAME_IN_EVERY_CASE;
 use super::document::{
     Document, Entry, NAME_LENGTH_MAX, Node, SourcePlace, Table, Value, keys_of, name_of, set,
     value_of,
@@ -192,6 +193,15 @@ fn check(
             label.to_owned(),
         ))
     };
+    let of_database = match &varied.path[..] {
+        [database, of, ..] if database == "database" => of,
+        _ => &varied.path[0],
+    };
+    let mut same = SAME_IN_EVERY_CASE.iter();
+    if let Some((_, compared)) = same.find(|(same, _)| same == of_database) {
+        let label = format!("layouts that differ would compare {compared}: set it in [database]");
+        return refused(&label);
+    }
     match first {
         "settings" if varied.path.len() == 1 => return refused("name a setting: settings.NAME"),
         "plan" => return refused("the plan is the same for every layout"),

@@ -15,7 +15,8 @@ pub(super) const MOSTLY_CACHED_SHARE: f64 = 0.5;
 /// Beyond this a ratio says no more than that it is large.
 const RATIO_MAX: f64 = 1e6;
 
-/// Beyond this, and below one over it, an end of an interval says no more than that it is far.
+/// Where the ends of an interval are further apart than by this factor, an end beyond it, or below one over it, says no
+/// more than that it is far.
 const END_MAX: f64 = 1e3;
 
 /// A ratio as it is written everywhere: three figures or two decimals.
@@ -30,25 +31,28 @@ pub fn format_ratio(value: f64) -> String {
 
 /// The interval of a ratio, to stand in brackets: `1.85-1.99`. Beyond what could be told apart its ends say so.
 pub fn format_interval((low, high): (f64, f64)) -> String {
-    match is_told(low) && is_told(high) {
-        true => format!("{}-{}", end(low), end(high)),
-        false => format_range((low, high)),
+    match is_far(low, high) {
+        false => format!("{}-{}", format_ratio(low), format_ratio(high)),
+        true => format_range((low, high)),
     }
 }
 
 /// The same in a sentence: `1.85 to 1.99`.
 pub fn format_range((low, high): (f64, f64)) -> String {
+    let end = if is_far(low, high) { end } else { format_ratio };
     format!("{} to {}", end(low), end(high))
 }
 
-fn is_told(ratio: f64) -> bool {
-    (1.0 / END_MAX..=END_MAX).contains(&ratio)
+/// Whether rounds that are too few leave open what the ratio is: its ends have any number of digits.
+fn is_far(low: f64, high: f64) -> bool {
+    let apart = high / low;
+    !(apart <= END_MAX && high <= RATIO_MAX && low >= 1.0 / RATIO_MAX)
 }
 
-/// An end of an interval. What rounds that are too few leave open has any number of digits.
+/// An end of an interval whose ends are far apart.
 fn end(ratio: f64) -> String {
     match ratio {
-        ratio if is_told(ratio) => format_ratio(ratio),
+        ratio if (1.0 / END_MAX..=END_MAX).contains(&ratio) => format_ratio(ratio),
         ratio if ratio > 1.0 => format!("over {}", thousands(END_MAX)),
         _ => format!("under {}", 1.0 / END_MAX),
     }
@@ -132,11 +136,18 @@ mod tests {
 
     #[test]
     fn ends_of_intervals_stay_short() {
-        let written = [(0.9, 999.4), (0.0, 2e38), (0.7, 3_218_927.0), (0.0002, 1.5)];
+        let written = [
+            (0.9, 899.4),
+            (1_480.0, 1_520.0),
+            (0.0, 2e38),
+            (0.7, 3_218_927.0),
+            (0.0002, 1.5),
+        ];
         assert_eq!(
             written.map(format_interval),
             [
-                "0.90-999",
+                "0.90-899",
+                "1,480-1,520",
                 "under 0.001 to over 1,000",
                 "0.70 to over 1,000",
                 "under 0.001 to 1.50"

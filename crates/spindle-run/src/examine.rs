@@ -8,7 +8,7 @@ use std::path::Path;
 use spindle_engines::EngineError;
 use spindle_engines::database::RemoteDatabase;
 use spindle_engines::engine::Engine;
-use spindle_engines::sql::{Copying, FoundServer, ServerKind, server};
+use spindle_engines::sql::{Copying, FoundServer, ServerKind, ServerRequest, server};
 use spindle_io::real::facts::{self, DirectProbe};
 use spindle_layout::plan::DelayedBy;
 use spindle_layout::{Placement, Target, reflink_refusal};
@@ -138,8 +138,35 @@ pub fn refused_combinations(experiment: &Experiment) -> Vec<(usize, String)> {
 
 /// The same of all candidates, whether they are of a matrix or not.
 pub fn refused_candidates(experiment: &Experiment) -> BTreeMap<usize, String> {
-    let refused = |index| Some((index, refusal(experiment, index)?));
-    experiment.candidates().filter_map(refused).collect()
+    let mut asked: Vec<(Option<ServerRequest>, Option<String>)> = Vec::new();
+    let mut refused = BTreeMap::new();
+    for index in experiment.candidates() {
+        let request = request_to_server(experiment, index);
+        let known = asked
+            .iter()
+            .find(|(of, _)| request.is_some() && *of == request);
+        let why = match known {
+            Some((_, why)) => why.clone(),
+            None => {
+                let why = refusal(experiment, index);
+                asked.push((request, why.clone()));
+                why
+            }
+        };
+        refused.extend(why.map(|why| (index, why)));
+    }
+    refused
+}
+
+/// What a layout asks of a server that is installed here, which takes its time to answer.
+fn request_to_server(experiment: &Experiment, index: usize) -> Option<ServerRequest> {
+    let layout = &experiment.layouts[index];
+    match &experiment.database_of(index).spec {
+        DatabaseSpec::Server(spec) if !layout.made.as_ref().is_some_and(Made::is_raw) => {
+            Some(request_of(spec, experiment, index))
+        }
+        _ => None,
+    }
 }
 
 /// Why the method or the settings of a candidate cannot be used here.

@@ -270,20 +270,23 @@ impl IoLimit {
         Ok(())
     }
 
+    /// Of each disk, whatever became of the others; the first error.
     fn lift(&self, group: &Path) -> Result<(), Refused> {
+        let mut lifted = Ok(());
         for (disk, rates) in &self.disks {
             if self.version == Version::V2 {
                 let line = format!("{disk} rbps=max wbps=max riops=max wiops=max");
-                own_group::write(&group.join("io.max"), &line)?;
+                lifted = lifted.and(own_group::write(&group.join("io.max"), &line));
                 continue;
             }
             for (file, rate) in rates.version_1() {
                 if rate.is_some() {
-                    own_group::write(&group.join(file), &format!("{disk} 0"))?;
+                    let line = format!("{disk} 0");
+                    lifted = lifted.and(own_group::write(&group.join(file), &line));
                 }
             }
         }
-        Ok(())
+        lifted
     }
 }
 
@@ -312,6 +315,11 @@ impl IoGroup {
     /// The group does not take it.
     pub fn lift(&self) -> Result<(), Refused> {
         self.limit.lift(&self.path)
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 }
 

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::SystemTree;
 use super::cgroup::{Hierarchy, has_word};
+use super::{SystemTree, text};
 
-/// Processes that were just killed leave their group when their I/O under way has ended: removal is tried so long.
-const REMOVE_PATIENCE: Duration = Duration::from_secs(30);
+/// Processes that were just killed leave their group a moment later: removal is tried this often.
+const REMOVE_TRIES: u32 = 25;
 const REMOVE_PAUSE: Duration = Duration::from_millis(20);
 
 /// Controllers that groups of ours use, of both versions.
@@ -78,12 +78,22 @@ pub(super) fn add_process(group: &Path, process_id: u32) -> Result<(), Refused> 
     write(&group.join("cgroup.procs"), &process_id.to_string())
 }
 
-/// Tries something until it succeeds, half a minute at most: a group goes when its processes have.
-pub(super) fn patiently<E>(mut attempt: impl FnMut() -> Result<(), E>) -> Result<(), E> {
+/// Waits until no process is in a group, so long at most: one that was killed leaves it when its I/O under way has
+/// ended. A group that cannot be looked at has none.
+pub fn wait_until_left(group: &Path, limit: Duration) {
     let began = Instant::now();
+    while text(&group.join("cgroup.procs")).is_some() && began.elapsed() < limit {
+        thread::sleep(REMOVE_PAUSE);
+    }
+}
+
+/// Tries something until it succeeds, half a second at most: a group goes when its processes have.
+pub(super) fn patiently<E>(mut attempt: impl FnMut() -> Result<(), E>) -> Result<(), E> {
+    let mut tries_left = REMOVE_TRIES;
     loop {
         let outcome = attempt();
-        if outcome.is_ok() || began.elapsed() > REMOVE_PATIENCE {
+        tries_left -= 1;
+        if outcome.is_ok() || tries_left == 0 {
             return outcome;
         }
         thread::sleep(REMOVE_PAUSE);

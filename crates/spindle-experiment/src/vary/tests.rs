@@ -54,6 +54,19 @@ fn two_spellings_of_a_value_are_one() {
     assert_eq!(apart.layouts.len(), 2);
 }
 
+#[test]
+fn what_is_the_same_in_every_layout_is_said_at_once() {
+    for key in ["size", "database.size", "engine", "database.commit"] {
+        let changes = Changes {
+            vary: &[format!("{key}=1,2")],
+            ..Changes::default()
+        };
+        let read = Experiment::from_text(Path::new("test.toml"), HERE, changes, false);
+        let error = read.expect_err(key).to_string();
+        assert_eq!(error, format!("{key} cannot be varied"));
+    }
+}
+
 const HERE: &str = "[[layout]]\nname = \"here\"\n";
 const TWO: &str =
     "[[layout]]\nname = \"ext4\"\npath = \"/a\"\n[[layout]]\nname = \"xfs\"\npath = \"/b\"\n";

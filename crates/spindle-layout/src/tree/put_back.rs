@@ -210,6 +210,32 @@ impl PutBack {
         }
     }
 
+    /// Waits until nobody writes a file any longer. What a server that was killed had asked of io_uring comes after its
+    /// end, and would change what is put back. Errors: [`FileError::InUse`], interrupted, or the system's.
+    fn wait_until_written(
+        &self,
+        directory: &File,
+        name: &CStr,
+        path: &Path,
+    ) -> Result<(), LayoutError> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = match openat(directory, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(rustix::io::Errno::NOENT) => return Ok(()),
+            Err(error) => return Err(LayoutError::system("open", path, error)),
+        };
+        let began = Instant::now();
+        while facts::is_open_to_write(&file) == Some(true) {
+            go_on_unless(&self.interrupted)?;
+            if began.elapsed() > PATIENCE {
+                let path = path.to_path_buf();
+                return Err(FileError::InUse { path }.into());
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
     fn file(
         &mut self,
         golden: &File,
@@ -220,7 +246,7 @@ impl PutBack {
     ) -> Result<(), LayoutError> {
         let wrong = |error: std::io::Error| LayoutError::system("put back", to, error);
         let status = |file: &File| fstat(file).map_err(|error| wrong(error.into()));
-        wait_until_written(image, name, to)?;
+        self.wait_until_written(image, name, to)?;
         let mut file = open_file(image, name, to)?;
         if self.trusted.get(to) != Some(&Stamp::of(&status(&file)?)) {
             match self.by {
@@ -396,26 +422,6 @@ fn say_where(
 }
 
 /// Opens a file for reading and writing, a new one when there is none.
-/// Waits until nobody writes a file any longer. What a server that was killed had asked of io_uring comes after its
-/// end, and would change what is put back. Errors: [`FileError::InUse`], or the system's.
-fn wait_until_written(directory: &File, name: &CStr, path: &Path) -> Result<(), LayoutError> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = match openat(directory, name, flags, Mode::empty()) {
-        Ok(file) => File::from(file),
-        Err(rustix::io::Errno::NOENT) => return Ok(()),
-        Err(error) => return Err(LayoutError::system("open", path, error)),
-    };
-    let began = Instant::now();
-    while facts::is_open_to_write(&file) == Some(true) {
-        if began.elapsed() > PATIENCE {
-            let path = path.to_path_buf();
-            return Err(FileError::InUse { path }.into());
-        }
-        std::thread::sleep(LOOK);
-    }
-    Ok(())
-}
-
 fn open_file(directory: &File, name: &CStr, path: &Path) -> Result<File, LayoutError> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = openat(directory, name, flags, Mode::RUSR | Mode::WUSR).map(File::from);

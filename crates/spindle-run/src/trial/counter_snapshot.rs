@@ -232,10 +232,11 @@ pub(super) fn response_time_between(
     end: &CounterSnapshot,
     mean: MeanTime,
     transactions: u64,
+    longest_us: f64,
 ) -> Option<ResponseTime> {
     let clients = end.clients?.since(&begin.clients?);
     let waits = SessionWait::between(&begin.session_waits, &end.session_waits);
-    response_time(mean, transactions, &clients, &waits)
+    response_time(mean, transactions, &clients, &waits, longest_us)
 }
 
 /// What clients took of the processors in so much time in transactions.

@@ -372,6 +372,7 @@ impl Measurement<'_> {
         let is_sampled = self.engine.counters().waits_are_sampled();
         let (cpu, _) = cpu_shares(&begin.system, &end.system);
         let delay_us = || latency(&record.delay_times(), mean.before_begin_us);
+        let latency_us = latency(&record.times(), mean.whole_us);
         let mut warnings = aftermath.warnings.clone();
         warnings.extend_from_slice(self.load.warnings());
         warnings.extend(failed_for_good(errors, self.load.first_error()));
@@ -391,7 +392,7 @@ impl Measurement<'_> {
             read_iops: tool.map(|tool| per_second(tool.reads)),
             write_iops: tool.map(|tool| per_second(tool.writes)),
             kib_per_s: tool.map(|tool| per_second(tool.read_bytes + tool.write_bytes) / 1024.0),
-            latency_us: latency(&record.times(), mean.whole_us),
+            latency_us,
             waits: waits(&begin.waits, &end.waits, is_sampled),
             cpu,
             cpu_us_per_transaction: cpu_per_transaction(&begin.system, &end.system, transactions),
@@ -413,7 +414,13 @@ impl Measurement<'_> {
                 delay_us,
             ),
             capacity: seen.capacity.clone(),
-            response_time: response_time_between(begin, end, mean, transactions * self.processes()),
+            response_time: response_time_between(
+                begin,
+                end,
+                mean,
+                transactions * self.processes(),
+                latency_us.max,
+            ),
             io: IoPerTransaction::of(transactions, tool, device),
             io_calls: self.is_embedded().then(|| io_calls(begin, end)).flatten(),
         }

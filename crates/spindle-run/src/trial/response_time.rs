@@ -83,13 +83,17 @@ pub struct MeanTime {
     pub before_begin_us: f64,
 }
 
+/// A wait is no longer than the longest transaction, about: those that were under way at either end count in part.
+const UNTIMED_TOLERANCE: f64 = 2.0;
+
 /// The mean response time in its parts; `None` when there was no transaction. One that several processes carry out side
-/// by side counts as often.
+/// by side counts as often. `longest_us`: the longest of them.
 pub fn response_time(
     mean: MeanTime,
     transactions: u64,
     clients: &ThreadTimes,
     waits: &[SessionWait],
+    longest_us: f64,
 ) -> Option<ResponseTime> {
     if transactions == 0 {
         return None;
@@ -117,25 +121,26 @@ pub fn response_time(
         )
     });
     let mut time = fitted(mean.whole_us, exact, timed.collect());
-    if let Some(untimed) = only_untimed(waits) {
-        let whole_us = time.mean_us;
+    if let Some((event, count)) = only_untimed(waits) {
+        let least_us = UNTIMED_SHARE_MIN * time.mean_us;
+        let most_us = each(UNTIMED_TOLERANCE * longest_us * count as f64);
         let mut parts = time.parts.iter_mut();
         let other = parts.find(|part| part.part == TimeUse::Unaccounted);
-        if let Some(other) = other.filter(|other| other.us >= UNTIMED_SHARE_MIN * whole_us) {
-            other.part = TimeUse::Wait(untimed);
+        if let Some(other) = other.filter(|other| (least_us..=most_us).contains(&other.us)) {
+            other.part = TimeUse::Wait(event);
             time.parts.push(part(TimeUse::Unaccounted, 0.0));
         }
     }
     Some(time)
 }
 
-/// The wait for room that was counted and not timed, if there is one and no other.
-fn only_untimed(waits: &[SessionWait]) -> Option<WaitEvent> {
+/// The wait for room that was counted and not timed, if there is one and no other; and how often.
+fn only_untimed(waits: &[SessionWait]) -> Option<(WaitEvent, u64)> {
     let counted = waits
         .iter()
         .filter(|wait| wait.count > 0 && wait.total_ns == 0);
-    let events = counted.map(|wait| WaitEvent::from(&*wait.event));
-    let mut untimed = events.filter(|event| UNTIMED.contains(event.nearest()));
+    let events = counted.map(|wait| (WaitEvent::from(&*wait.event), wait.count));
+    let mut untimed = events.filter(|(event, _)| UNTIMED.contains(event.nearest()));
     let first = untimed.next()?;
     untimed.next().is_none().then_some(first)
 }
@@ -180,6 +185,8 @@ mod tests {
 
     use super::*;
 
+    const LONGEST_US: f64 = 2_000.0;
+
     fn mean(whole_us: f64) -> MeanTime {
         MeanTime {
             whole_us,
@@ -220,7 +227,8 @@ mod tests {
             wait("log file sync", 4_000_000, (0, 0, 0)),
             wait("free buffer waits", 0, (0, 0, 0)),
         ];
-        let time = response_time(mean(1_600.0), 10, &clients, &waits).expect("transactions");
+        let time =
+            response_time(mean(1_600.0), 10, &clients, &waits, LONGEST_US).expect("transactions");
         let parts: Vec<(&str, f64)> = time.parts.iter().map(|p| (p.part.name(), p.us)).collect();
         assert_eq!(
             parts,
@@ -253,12 +261,19 @@ mod tests {
         let of = |mean_us, more: &[SessionWait]| {
             let read = wait("db file sequential read", 4_000_000, (0, 0, 0));
             let waits = [&[read], more].concat();
-            let time = response_time(mean(mean_us), 10, &clients, &waits).expect("transactions");
+            let time = response_time(mean(mean_us), 10, &clients, &waits, LONGEST_US)
+                .expect("transactions");
             (time.part_us(&free.into()), time.part_us(&"other".into()))
         };
         assert_eq!(of(2_000.0, &[counted(free)]), (1_500.0, 0.0));
         assert_eq!(of(900.0, &[counted(free)]), (0.0, 400.0));
         assert_eq!(of(2_000.0, &[]), (0.0, 1_500.0));
+        // Three waits of 2 ms at most are not 15 ms.
+        let few = SessionWait {
+            count: 3,
+            ..counted(free)
+        };
+        assert_eq!(of(2_000.0, &[few]), (0.0, 1_500.0));
         // Which of two it was is not known; a row lock is timed.
         let log = "innodb_log_waits (log buffer space)";
         assert_eq!(of(2_000.0, &[counted(free), counted(log)]), (0.0, 1_500.0));
@@ -278,7 +293,8 @@ mod tests {
             wait("busy", 30_000_000, (0, 0, 0)),
             wait("sync", 10_000_000, (0, 0, 0)),
         ];
-        let time = response_time(mean(900.0), 10, &clients, &waits).expect("transactions");
+        let time =
+            response_time(mean(900.0), 10, &clients, &waits, LONGEST_US).expect("transactions");
         assert_eq!(time.part_us(&"user CPU".into()), 100.0);
         assert_eq!(
             (time.part_us(&"busy".into()), time.part_us(&"sync".into())),
@@ -289,7 +305,8 @@ mod tests {
             (0.0, 3_200.0)
         );
         // Processor time alone is beyond it.
-        let time = response_time(mean(50.0), 10, &clients, &waits).expect("transactions");
+        let time =
+            response_time(mean(50.0), 10, &clients, &waits, LONGEST_US).expect("transactions");
         assert_eq!(
             (
                 time.part_us(&"user CPU".into()),
@@ -324,7 +341,8 @@ mod tests {
                 whole_us,
                 before_begin_us: draw(2) as f64 * whole_us * draw(100) as f64 / 100.0,
             };
-            let time = response_time(mean, 1 + draw(1_000), &clients, &waits).expect("some");
+            let time =
+                response_time(mean, 1 + draw(1_000), &clients, &waits, LONGEST_US).expect("some");
             let sum_us = sum_us(&time.parts);
             assert!((sum_us - whole_us).abs() <= 1e-9 * whole_us, "{time:?}");
             assert!(time.parts.iter().all(|part| part.us >= 0.0), "{time:?}");
@@ -348,7 +366,8 @@ mod tests {
             run_queue_ns: 1_000_000,
         };
         let read = wait("db file sequential read", 8_000_000, (400_000, 0, 300_000));
-        let time = response_time(mean(800.0), 10, &clients, &[read]).expect("transactions");
+        let time =
+            response_time(mean(800.0), 10, &clients, &[read], LONGEST_US).expect("transactions");
         assert_eq!(time.part_us(&"run queue".into()), 100.0);
         assert_eq!(time.part_us(&"db file sequential read".into()), 700.0);
         assert_eq!(time.part_us(&"other".into()), 0.0);
@@ -357,7 +376,7 @@ mod tests {
     #[test]
     fn without_transactions_there_is_no_mean() {
         assert_eq!(
-            response_time(mean(0.0), 0, &ThreadTimes::default(), &[]),
+            response_time(mean(0.0), 0, &ThreadTimes::default(), &[], LONGEST_US),
             None
         );
     }

@@ -20,6 +20,7 @@ use spindle_result::OwnCost;
 use spindle_system::disk::DiskCounters;
 use spindle_system::io_limit::{IoGroup, IoLimit};
 use spindle_system::memory::{MemoryBudget, MemoryGroup, MemoryUsage};
+use spindle_system::own_group;
 use spindle_system::{DeviceNumber, SystemTree};
 
 /// The hidden command that turns the program into a worker.
@@ -42,6 +43,8 @@ const ROW_COPIES: u64 = 4;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What a process that stands still had asked of its devices is waited for so long, and looked for as often.
 const DEVICES_WAIT_MAX: Duration = Duration::from_millis(50);
+/// So long servers may take to end that were killed with their trial.
+const SERVERS_LIMIT: Duration = Duration::from_secs(30);
 const DEVICES_LOOK: Duration = Duration::from_micros(500);
 
 /// Page cache that is left when the kernel has killed a process for its memory: where it is more, the kernel could have
@@ -127,6 +130,9 @@ impl Drop for Worker {
             let _ = group.lift();
         }
         let _ = self.child.wait();
+        let io_group = self.io_group.iter().map(IoGroup::path);
+        let groups = io_group.chain(self.group.iter().map(MemoryGroup::path));
+        groups.for_each(|group| own_group::wait_until_left(group, SERVERS_LIMIT));
         self.io_group = None;
         self.group = None;
     }

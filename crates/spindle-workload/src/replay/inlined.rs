@@ -1,6 +1,6 @@
 //! A text with its parameters in their places, for a database that cannot prepare it.
 
-use crate::sql::continued_bytes;
+use crate::sql::{continued_bytes, is_identifier_letter};
 
 /// The text with each `$n` replaced by the literal of the parameter; `None` when one is missing. What stands in quotes
 /// or comments stays as it is.
@@ -72,9 +72,9 @@ fn passed_over(text: &str) -> usize {
         };
     }
     // A word may end with a dollar and digits.
-    let is_word = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '$');
-    match text.starts_with(|letter: char| letter.is_alphanumeric() || letter == '_') {
-        true => text.find(|letter| !is_word(letter)).unwrap_or(text.len()),
+    let ends = |letter| !is_identifier_letter(letter);
+    match text.starts_with(is_identifier_letter) {
+        true => text.find(ends).unwrap_or(text.len()),
         false => 0,
     }
 }

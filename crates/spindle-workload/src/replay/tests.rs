@@ -156,8 +156,8 @@ fn parameters_are_put_in_their_places_outside_of_quotes() {
             r"select E'it\'s $1', e'\\', 'it''s', name'$1', E'\",
         ),
         (
-            "select E'a' -- b\n'\\'$1, E'a'\n -- b\n'\\' $1', $1",
-            "select E'a' -- b\n'\\''it''s', E'a'\n -- b\n'\\' $1', 'it''s'",
+            "select E'a' -- b\n'\\' $1', E'a', '\\'$1, E'a'\n -- b\n'\\' $1', $1",
+            "select E'a' -- b\n'\\' $1', E'a', '\\''it''s', E'a'\n -- b\n'\\' $1', 'it''s'",
         ),
     ] {
         assert_eq!(inlined(text, &values).as_deref(), Some(made));

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::lexer::is_name_letter;
 use super::mistake::{BYTE_ORDER_MARK, Mistake};
-use crate::sql::{Dialect, continued_bytes};
+use crate::sql::{Dialect, continued_bytes, has_escapes_behind};
 
 /// A part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -455,11 +455,7 @@ impl<'a> Scanner<'a> {
     fn has_escapes(&self, quote: char) -> bool {
         match (self.dialect, quote) {
             (Dialect::MariaDb, '\'' | '"') => true,
-            (Dialect::Postgres, '\'') => {
-                let mut before = self.text[..self.at].chars().rev();
-                matches!(before.next(), Some('e' | 'E'))
-                    && !before.next().is_some_and(is_name_letter)
-            }
+            (Dialect::Postgres, '\'') => has_escapes_behind(&self.text[..self.at]),
             _ => false,
         }
     }

@@ -4,10 +4,10 @@
 //! and one line in the list of `kinds`; what differs between dialects stands in [`dialect`] or beside the statement.
 
 pub mod connection;
-mod continued;
 pub mod dialect;
 mod junk;
 pub mod kind;
+mod literals;
 mod numbered;
 pub mod pause;
 pub mod rows;
@@ -19,9 +19,9 @@ pub mod value;
 pub mod work;
 
 pub use connection::{LoadPart, Row, RowSink, SqlConnection, Visit};
-pub use continued::continued_bytes;
 pub use dialect::Dialect;
 pub use junk::Junk;
+pub use literals::{continued_bytes, has_escapes_behind, is_identifier_letter};
 pub use rows::RowsInSql;
 pub use tpcb::Tpcb;
 pub use tpcc::{Mix, Sizes, Tpcc};

@@ -23,7 +23,7 @@ const NAMED_MAX: usize = 12;
 pub(super) const INTERRUPTED: u8 = 130;
 
 /// `timeout -s INT` sends the signal twice at once: to its program and to its group. No person is so quick.
-const TWICE_AT_ONCE: Duration = Duration::from_millis(20);
+const TWICE_AT_ONCE: Duration = Duration::from_millis(200);
 
 /// Set by the first Ctrl-C, SIGTERM or SIGHUP. A second Ctrl-C ends the program at once, the terminal as it was, and
 /// says what is left behind and how it goes away. The others may come again: a shell that loses its terminal and
@@ -44,8 +44,7 @@ pub(super) fn interrupts(at_once: AtOnce) -> io::Result<Arc<AtomicBool>> {
     thread.spawn(move || {
         let mut last: Option<Instant> = None;
         for signal in signals.forever() {
-            let before = last.replace(Instant::now());
-            let is_again = before.is_some_and(|before| before.elapsed() > TWICE_AT_ONCE);
+            let is_again = last.is_some_and(|last| last.elapsed() > TWICE_AT_ONCE);
             if signal == SIGINT && is_again {
                 terminal::give_back();
                 tell(&at_once.left_behind());
@@ -53,6 +52,10 @@ pub(super) fn interrupts(at_once: AtOnce) -> io::Result<Arc<AtomicBool>> {
             }
             if !interrupted.swap(true, Ordering::Relaxed) && !terminal::is_taken() {
                 tell(at_once.first());
+            }
+            // One that came meanwhile is looked at now.
+            if signal == SIGINT {
+                last = Some(Instant::now());
             }
         }
     })?;

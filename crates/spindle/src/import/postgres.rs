@@ -78,14 +78,16 @@ pub fn size_bytes(connection: &mut dyn Reader) -> Option<u64> {
     told.ok().and(found)
 }
 
-/// Where names without a schema are looked for, if it is not where PostgreSQL looks for them by default.
+/// Where names without a schema are looked for, if it is not in `public` alone: the schemas there are, for a server of
+/// another user has another `"$user"`.
 ///
 /// # Errors
 /// See [`SessionError`].
 pub fn search_path(connection: &mut dyn Reader) -> Result<Option<String>, SessionError> {
-    let asked =
-        "select setting::text from pg_settings where name = 'search_path' and setting <> boot_val";
-    Ok(texts(connection, asked)?.pop())
+    let asked = "select coalesce(string_agg(quote_ident(name), ', '), '') \
+                 from unnest(current_schemas(false)) as path (name)";
+    let path = texts(connection, asked)?.pop();
+    Ok(path.filter(|path| !path.is_empty() && path != "public"))
 }
 
 /// Its tables.

@@ -287,7 +287,7 @@ fn a_second_interrupt_says_what_stays_and_how_it_goes() {
     send(&child, Signal::INT);
     std::thread::sleep(Duration::from_millis(10));
     send(&child, Signal::STOP);
-    std::thread::sleep(Duration::from_millis(50));
+    std::thread::sleep(Duration::from_millis(300));
     send(&child, Signal::INT);
     send(&child, Signal::CONT);
     let output = child.wait_with_output().unwrap();

@@ -293,7 +293,7 @@ fn a_second_ctrl_c_gives_the_terminal_back_at_once() {
     // It stands still, before it can have ended, for longer than two signals of one cause are apart.
     let process = Pid::from_child(&child);
     kill_process(process, Signal::STOP).unwrap();
-    std::thread::sleep(Duration::from_millis(50));
+    std::thread::sleep(Duration::from_millis(300));
     terminal.press(INTERRUPT);
     kill_process(process, Signal::CONT).unwrap();
     assert_eq!(terminal.wait(&mut child).code(), Some(130));

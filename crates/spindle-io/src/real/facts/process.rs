@@ -140,17 +140,21 @@ pub fn share_open_files(one: u32, other: u32) -> std::io::Result<bool> {
 
 /// Whether anyone has a file open to write, the kernel included: a request of io_uring keeps its file open when its
 /// process has gone. `file` is open for reading only. `None`: the file system does not tell, or there is no right to
-/// ask. A lease for reading is had where nobody writes (fcntl(2), F_SETLEASE); it is given back at once.
+/// ask. A lease for reading is had where nobody writes (fcntl(2), F_SETLEASE); it is given back at once. Should anyone
+/// want to write in that moment, the kernel says so by a signal: one that ends no program.
 pub fn is_open_to_write(file: &File) -> Option<bool> {
-    let set = |lease: libc::c_int| {
+    /// asm-generic/fcntl.h.
+    const F_SETSIG: libc::c_int = 10;
+    let set = |command: libc::c_int, argument: libc::c_int| {
         // SAFETY: the call takes a descriptor, which is open, and numbers.
-        match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, lease) } {
+        match unsafe { libc::fcntl(file.as_raw_fd(), command, argument) } {
             -1 => Err(std::io::Error::last_os_error()),
             _ => Ok(()),
         }
     };
-    match set(libc::F_RDLCK) {
-        Ok(()) => set(libc::F_UNLCK).ok().map(|()| false),
+    set(F_SETSIG, libc::SIGURG).ok()?;
+    match set(libc::F_SETLEASE, libc::F_RDLCK) {
+        Ok(()) => set(libc::F_SETLEASE, libc::F_UNLCK).ok().map(|()| false),
         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Some(true),
         Err(_) => None,
     }

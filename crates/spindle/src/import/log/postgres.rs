@@ -31,6 +31,9 @@ struct Entry {
     message: String,
     #[serde(default)]
     detail: String,
+    /// That failed.
+    #[serde(default)]
+    statement: String,
 }
 
 /// A statement that was told when it began.
@@ -126,8 +129,9 @@ fn take(
     let at_us = moment_us(&entry.time).ok_or("no time of an entry")?;
     let session = &entry.session;
     if matches!(&*entry.severity, "ERROR" | "FATAL" | "PANIC") {
-        all_begun.remove(session);
-        recorder.failed(session, &entry.database);
+        let begun = all_begun.remove(session).map(|begun| begun.text);
+        let text = begun.as_ref().unwrap_or(&entry.statement);
+        recorder.failed(session, &entry.database, text);
         return Ok(());
     }
     let message = &entry.message;
@@ -259,6 +263,7 @@ fn entry_of(mut fields: Vec<String>) -> Option<Entry> {
         severity: field(11),
         message: field(13),
         detail: field(14),
+        statement: field(19),
     })
 }
 

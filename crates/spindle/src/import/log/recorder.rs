@@ -16,6 +16,8 @@ use super::wording::{Effect, Left, Reason, judge};
 /// Clients that an experiment can have.
 const CLIENTS_MAX: usize = 4_096;
 const NO_PARAMETERS: Reason = "statements whose parameters are not in the log";
+const MIXED: Reason =
+    "texts that end a transaction and have more statements, where autocommit is off";
 pub const OTHER_DATABASE: Reason = "statements of other databases";
 pub const FAILED: Reason = "statements that failed when they were recorded";
 
@@ -120,12 +122,20 @@ impl<'a> Recorder<'a> {
         *self.left.entry(reason).or_default() += 1;
     }
 
-    /// A statement of a session has failed.
-    pub fn failed(&mut self, session: &str, database: &str) {
+    /// A statement of a session has failed. One that would have ended a transaction has undone it.
+    pub fn failed(&mut self, session: &str, database: &str, text: &str) {
         self.leave(FAILED);
         let number = self.known.get(&(session.to_owned(), database.to_owned()));
-        if let Some(open) = number.and_then(|number| self.sessions[*number].open.as_mut()) {
-            open.has_failed = true;
+        let Some(&number) = number else { return };
+        let at_us = self.sessions[number].to_us;
+        let Some(open) = &mut self.sessions[number].open else {
+            return;
+        };
+        let judged = judge(text, self.dialect);
+        let effects = judged.map_or_else(|left| left.effects, |taken| taken.effects);
+        open.has_failed = true;
+        if matches!(&effects[..], [effect] if effect.ends_one()) {
+            self.close(number, at_us, "rollback");
         }
     }
 
@@ -163,6 +173,11 @@ impl<'a> Recorder<'a> {
         session.statements += 1;
         match &taken.effects[..] {
             [Effect::Statement] => self.statement(number, call, from_us, taken.parameters),
+            [Effect::StandsAlone] => {
+                self.end_implicitly(number, from_us);
+                let step = self.step(call, taken.parameters);
+                self.push(number, from_us, step);
+            }
             [effect] => self.effect(number, effect, call.text, from_us),
             effects => self.effects(number, effects, call, from_us),
         }
@@ -214,8 +229,9 @@ impl<'a> Recorder<'a> {
             Effect::Commits { chains } => self.end_one(number, from_us, "commit", *chains),
             Effect::RollsBack { chains } => self.end_one(number, from_us, "rollback", *chains),
             Effect::Autocommit(is_on) => {
-                self.sessions[number].joins_statements = !is_on;
-                if *is_on {
+                let session = &mut self.sessions[number];
+                let joined = std::mem::replace(&mut session.joins_statements, !is_on);
+                if *is_on && joined {
                     self.end_implicitly(number, from_us);
                 }
             }
@@ -227,6 +243,7 @@ impl<'a> Recorder<'a> {
                 None if *commits => self.close(number, from_us, "commit"),
                 None => self.close(number, from_us, "rollback"),
             },
+            Effect::StandsAlone => self.end_implicitly(number, from_us),
             Effect::Statement => {}
         }
     }
@@ -269,17 +286,35 @@ impl<'a> Recorder<'a> {
 
     /// A text of several statements is carried out as one.
     fn effects(&mut self, number: usize, effects: &[Effect], call: &Call<'_>, from_us: u64) {
-        let session = &mut self.sessions[number];
+        let session = &self.sessions[number];
+        let (joins, has_failed) = (
+            session.joins_statements,
+            session.open.as_ref().is_some_and(|open| open.has_failed),
+        );
+        let has_ended = effects.iter().any(Effect::ends_one);
+        // A begin that a replay makes would come within it; and what has failed cannot be committed.
+        if has_ended && (joins || has_failed) {
+            self.leave(if joins { MIXED } else { FAILED });
+            for effect in effects {
+                self.effect(number, effect, "begin", from_us);
+            }
+            return;
+        }
+        if joins && session.open.is_none() {
+            self.open(number, from_us, "begin".to_owned(), "begin".to_owned());
+        }
+        let was_open = self.sessions[number].open.is_some();
         let is_open = effects
             .iter()
-            .fold(session.open.is_some(), |is_open, effect| match effect {
+            .fold(was_open, |is_open, effect| match effect {
                 Effect::Begins => true,
                 Effect::Commits { chains } | Effect::RollsBack { chains } => *chains,
-                // Those of two-phase commits are left out.
+                Effect::StandsAlone => false,
+                // Those of two-phase commits and of autocommit are left out.
                 _ => is_open,
             });
         let text = call.text.to_owned();
-        match (session.open.is_some(), is_open) {
+        match (was_open, is_open) {
             (false, true) => self.open(number, from_us, text, "begin".to_owned()),
             (true, false) => self.close_by(number, from_us, text),
             _ => self.push(number, from_us, Step::Text(0, text)),

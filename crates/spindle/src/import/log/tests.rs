@@ -371,6 +371,120 @@ fn what_is_prepared_is_committed_or_rolled_back_there() {
 }
 
 #[test]
+fn names_of_prepared_transactions_have_all_their_parts() {
+    let two = [
+        "xa start 0x61,0x01,0x1",
+        "update a",
+        "xa end 0x61,0x01,0x1",
+        "xa prepare 0x61,0x01,0x1",
+        "xa start 0x61,0x02,0x1",
+        "update b",
+        "xa end 0x61,0x02,0x1",
+        "xa prepare 0x61,0x02,0x1",
+        "xa rollback 0x61,0x02,0x1",
+        "xa commit 0x61,0x01,0x1",
+    ];
+    let transactions = ["begin; update a; commit", "begin; update b; rollback"];
+    assert_eq!(session_of("general", &two), transactions);
+    let marked = [
+        "begin",
+        "update a",
+        "prepare transaction 'x' /* trace='1' */",
+        "rollback prepared 'x' /* trace='2' */",
+    ];
+    assert_eq!(session_of("csv", &marked), ["begin; update a; rollback"]);
+}
+
+#[test]
+fn a_commit_that_failed_has_undone_its_transaction() {
+    let log = |ms, text: &str| {
+        csv(
+            ms,
+            "s.1",
+            "LOG",
+            &format!("duration: 0.000 ms  statement: {text}"),
+            "",
+        )
+    };
+    let failed = csv(3, "s.1", "ERROR", "could not serialize access", "")
+        .replace(",,,,,,,,\"psql\"", ",,,,,\"commit\",,,\"psql\"");
+    let log = [
+        log(1, "begin"),
+        log(2, "update a"),
+        failed,
+        log(4, "begin"),
+        log(5, "update b"),
+        log(6, "commit"),
+    ];
+    let made = read_as("csv", log.concat().as_bytes()).unwrap();
+    let lines = lines_of(&made).join("\n");
+    assert!(
+        lines.contains(r#""update a"],[1000,"rollback"]"#),
+        "{lines}"
+    );
+    assert!(lines.contains(r#""update b"],[2000,"commit"]"#), "{lines}");
+}
+
+#[test]
+fn what_mariadb_commits_implicitly_is_committed() {
+    for (statements, transactions) in [
+        (
+            &[
+                "begin",
+                "update a",
+                "grant x on y to z",
+                "update b",
+                "rollback",
+            ][..],
+            &["begin; update a; commit", "update b"][..],
+        ),
+        (
+            &["begin", "update a", "truncate c", "update b", "rollback"],
+            &["begin; update a; commit", "truncate c", "update b"],
+        ),
+        (
+            &["begin", "create temporary table t (a int)", "rollback"],
+            &["begin; create temporary table t (a int); rollback"],
+        ),
+        (
+            &[
+                "begin",
+                "update a",
+                "commit and chain no release",
+                "update b",
+                "commit",
+            ],
+            &["begin; update a; commit", "begin; update b; commit"],
+        ),
+        // It was on already.
+        (
+            &["begin", "update a", "set autocommit = 1", "rollback"],
+            &["begin; update a; rollback"],
+        ),
+        (
+            &["set autocommit = 0", "update a; update b", "rollback"],
+            &["begin; update a; update b; rollback"],
+        ),
+        (
+            &[
+                "set autocommit = 0",
+                "update a",
+                "commit; update b",
+                "update c",
+                "rollback",
+            ],
+            &["begin; update a; commit", "begin; update c; rollback"],
+        ),
+    ] {
+        assert_eq!(
+            session_of("general", statements),
+            transactions,
+            "{statements:?}"
+        );
+    }
+}
+
+#[test]
 fn autocommit_is_known_however_it_is_set() {
     for off in [
         "set autocommit=0",
@@ -380,6 +494,7 @@ fn autocommit_is_known_however_it_is_set() {
         "set @@autocommit = 0",
         "set sql_mode = 'ANSI', autocommit = 0",
         "set names utf8mb4, session autocommit = 0",
+        "set autocommit = 0; select 1",
     ] {
         assert_eq!(
             session_of("general", &[off, "update a", "rollback"]),
@@ -614,6 +729,14 @@ fn what_reaches_beyond_the_database_is_left_out() {
         ),
         ("select lo_from_bytea(4242, 'x')", Dialect::Postgres),
         ("select E'a'\n'\\'', lo_import('/x') --'", Dialect::Postgres),
+        (
+            "select E'a' -- x\n'\\'', lo_import('/x') --'",
+            Dialect::Postgres,
+        ),
+        (
+            "select 'a'::text @@E'\\'', pg_read_file($$/x$$), 'a'::text @@E'\\''",
+            Dialect::Postgres,
+        ),
         ("select name'\\', lo_import('/x') --'", Dialect::Postgres),
         (
             "select U&\"lo!005fexport\" uescape '!' (1, '/x')",

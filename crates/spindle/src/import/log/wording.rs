@@ -2,7 +2,7 @@
 //! begins a statement decides. Only what belongs to a database is taken: nothing of users, files, other servers or the
 //! server itself. So no password reaches a recording.
 
-use spindle_workload::sql::{Dialect, continued_bytes};
+use spindle_workload::sql::{Dialect, continued_bytes, has_escapes_behind};
 
 /// No longer text is taken, bytes.
 pub const TEXT_BYTES_MAX: usize = 8 << 20;
@@ -12,6 +12,9 @@ pub const TEXT_BYTES_MAX: usize = 8 << 20;
 pub enum Effect {
     /// Nothing.
     Statement,
+    /// It ends it, keeps what was changed, and is a transaction by itself: MariaDB and MySQL commit before and after
+    /// what changes tables, users or databases ("SQL statements that cause an implicit commit").
+    StandsAlone,
     /// It begins one.
     Begins,
     /// It ends it, and keeps what was changed. `chains`: another one like it begins at once.
@@ -24,6 +27,22 @@ pub enum Effect {
     Prepares(String),
     /// It ends the one that was prepared by this name, and keeps what was changed or undoes it.
     EndsPrepared { name: String, commits: bool },
+}
+
+impl Effect {
+    /// Whether it ends the transaction of its session.
+    pub fn ends_one(&self) -> bool {
+        match self {
+            Effect::Commits { .. }
+            | Effect::RollsBack { .. }
+            | Effect::Prepares(_)
+            | Effect::StandsAlone => true,
+            Effect::Statement
+            | Effect::Begins
+            | Effect::Autocommit(_)
+            | Effect::EndsPrepared { .. } => false,
+        }
+    }
 }
 
 /// A text that is replayed.
@@ -98,6 +117,27 @@ const TAKEN: [&str; 31] = [
     "create",
     "alter",
     "drop",
+];
+/// Before and after what begins so MariaDB and MySQL commit, beside `CREATE`, `DROP`, `SET PASSWORD` and `START SLAVE`.
+const COMMITTING: [&str; 18] = [
+    "alter",
+    "analyze",
+    "cache",
+    "change",
+    "check",
+    "flush",
+    "grant",
+    "install",
+    "lock",
+    "optimize",
+    "rename",
+    "repair",
+    "reset",
+    "revoke",
+    "shutdown",
+    "stop",
+    "truncate",
+    "uninstall",
 ];
 /// What may be created, altered and dropped.
 const OBJECTS: [&str; 9] = [
@@ -237,14 +277,21 @@ pub fn judge(text: &str, dialect: Dialect) -> Result<Taken, Left> {
         reason = Some(CONDITIONAL);
     }
     let mut effects = Vec::new();
-    for words in cut.statements.iter().filter(|words| !words.is_empty()) {
-        match two_phase(words, text).map_or_else(|| effect(words, dialect), Err) {
+    let statements = cut.statements.iter().zip(&cut.literals);
+    for (words, literals) in statements.filter(|(words, _)| !words.is_empty()) {
+        let left = two_phase(words, literals);
+        match left.map_or_else(|| effect_of(words, dialect), Err) {
             Ok(effect) => effects.push(effect),
             Err(left) => {
                 reason.get_or_insert(left.reason);
                 effects.extend(left.effects);
             }
         }
+    }
+    // A replay makes begins and ends of it, and the server is not to know of it besides.
+    let sets_autocommit = |effect: &Effect| matches!(effect, Effect::Autocommit(_));
+    if effects.len() > 1 && effects.iter().any(sets_autocommit) {
+        reason.get_or_insert(SETTINGS);
     }
     if effects.is_empty() {
         reason.get_or_insert(UNKNOWN);
@@ -262,17 +309,18 @@ pub fn judge(text: &str, dialect: Dialect) -> Result<Taken, Left> {
 }
 
 /// A statement of a two-phase commit: `PREPARE TRANSACTION` and what follows it, and MariaDB's `XA`.
-fn two_phase(words: &[String], text: &str) -> Option<Left> {
+fn two_phase(words: &[String], literals: &[String]) -> Option<Left> {
     let word = |place: usize| words.get(place).map_or("", String::as_str);
-    // Names are in quotes nearly always.
-    let quoted = text.find('\'').zip(text.rfind('\''));
-    let name = quoted.map_or_else(|| word(2), |(begin, end)| &text[begin..=end]);
+    // A name has up to three parts, some of which may be numbers: XA PREPARE 0x6162,'b',1.
+    let is_part = |word: &&String| !["one", "phase"].contains(&word.as_str());
+    let parts = literals.iter().chain(words.iter().skip(2).filter(is_part));
+    let name = parts.map(String::as_str).collect::<Vec<_>>().join(",");
     let ends = |commits| Effect::EndsPrepared {
-        name: name.to_owned(),
+        name: name.clone(),
         commits,
     };
     let effect = match (word(0), word(1)) {
-        ("prepare", "transaction") | ("xa", "prepare") => Some(Effect::Prepares(name.to_owned())),
+        ("prepare", "transaction") | ("xa", "prepare") => Some(Effect::Prepares(name.clone())),
         ("commit", "prepared") | ("xa", "commit") => Some(ends(true)),
         ("rollback", "prepared") | ("xa", "rollback") => Some(ends(false)),
         ("xa", "start" | "begin") => Some(Effect::Begins),
@@ -307,6 +355,33 @@ fn tells_of_users(text: &str) -> bool {
             .any(|pair| is_pair(pair, "set", &["password"]))
 }
 
+/// What a statement does. One that is left out commits what is open as it did.
+fn effect_of(words: &[String], dialect: Dialect) -> Result<Effect, Left> {
+    let effect = effect(words, dialect);
+    if dialect != Dialect::MariaDb || !commits_implicitly(words) {
+        return effect;
+    }
+    match effect {
+        Ok(Effect::Statement) => Ok(Effect::StandsAlone),
+        Ok(other) => Ok(other),
+        Err(mut left) => {
+            left.effects.push(Effect::StandsAlone);
+            Err(left)
+        }
+    }
+}
+
+/// Whether MariaDB and MySQL commit what is open when such a statement comes.
+fn commits_implicitly(words: &[String]) -> bool {
+    let word = |place: usize| words.get(place).map_or("", String::as_str);
+    match word(0) {
+        "create" | "drop" => !words.iter().take(4).any(|word| word == "temporary"),
+        "set" => word(1) == "password",
+        "start" => word(1) != "transaction",
+        first => COMMITTING.contains(&first),
+    }
+}
+
 fn effect(words: &[String], dialect: Dialect) -> Result<Effect, Left> {
     let word = |place: usize| words.get(place).map_or("", String::as_str);
     if let Some((_, reason)) = WORDS
@@ -315,7 +390,7 @@ fn effect(words: &[String], dialect: Dialect) -> Result<Effect, Left> {
     {
         return Err((*reason).into());
     }
-    let chains = words.ends_with(&["and".to_owned(), "chain".to_owned()]);
+    let chains = words.windows(2).any(|pair| pair == ["and", "chain"]);
     match (word(0), word(1)) {
         ("begin", _) | ("start", "transaction") => return Ok(beginning(&words[1..])?),
         ("commit" | "end", _) => return Ok(Effect::Commits { chains }),
@@ -455,6 +530,8 @@ fn object(words: &[String]) -> Result<Effect, Reason> {
 /// A text in words.
 struct Cut {
     statements: Vec<Vec<String>>,
+    /// Texts in quotes of each statement that may tell a name of a transaction.
+    literals: Vec<Vec<String>>,
     parameters: usize,
 }
 
@@ -465,7 +542,19 @@ impl Cut {
         words.push(name.to_ascii_lowercase());
         (!name.contains('\\')).then_some(())
     }
+
+    fn literal(&mut self, text: &str) {
+        let first = self.statements.last().and_then(|words| words.first());
+        if first.is_some_and(|first| NAMING.contains(&first.as_str()))
+            && let Some(literals) = self.literals.last_mut()
+        {
+            literals.push(text.to_owned());
+        }
+    }
 }
+
+/// Words that begin a statement with the name of a transaction.
+const NAMING: [&str; 4] = ["prepare", "commit", "rollback", "xa"];
 
 /// Whether two dashes begin a comment: in MariaDB and MySQL a space must follow.
 fn is_comment(rest: &str, dialect: Dialect) -> bool {
@@ -478,6 +567,7 @@ fn is_comment(rest: &str, dialect: Dialect) -> bool {
 fn cut(text: &str, dialect: Dialect) -> Option<Cut> {
     let mut cut = Cut {
         statements: vec![Vec::new()],
+        literals: vec![Vec::new()],
         parameters: 0,
     };
     let bytes = text.as_bytes();
@@ -488,8 +578,9 @@ fn cut(text: &str, dialect: Dialect) -> Option<Cut> {
             b'\'' | b'"' | b'`' => {
                 let length = quoted_bytes(text, place, dialect)?;
                 let is_name = *byte == b'`' || *byte == b'"' && dialect == Dialect::Postgres;
-                if is_name {
-                    cut.name(&rest[1..length - 1])?;
+                match is_name {
+                    true => cut.name(&rest[1..length - 1])?,
+                    false => cut.literal(&rest[1..length - 1]),
                 }
                 length
             }
@@ -499,6 +590,7 @@ fn cut(text: &str, dialect: Dialect) -> Option<Cut> {
             b'$' if dialect == Dialect::Postgres => dollar_bytes(rest, &mut cut.parameters)?,
             b';' => {
                 cut.statements.push(Vec::new());
+                cut.literals.push(Vec::new());
                 1
             }
             _ => {
@@ -528,15 +620,9 @@ fn is_word(letter: char) -> bool {
 fn quoted_bytes(text: &str, start: usize, dialect: Dialect) -> Option<usize> {
     let bytes = text.as_bytes();
     let quote = bytes[start];
-    let mut before = text[..start].chars().rev();
     let escapes = match dialect {
         Dialect::MariaDb => quote != b'`',
-        // The letter alone: `date'...'` has none.
-        Dialect::Postgres | Dialect::Sqlite => {
-            quote == b'\''
-                && matches!(before.next(), Some('e' | 'E'))
-                && !before.next().is_some_and(is_word)
-        }
+        Dialect::Postgres | Dialect::Sqlite => quote == b'\'' && has_escapes_behind(&text[..start]),
     };
     let mut place = start + 1;
     loop {

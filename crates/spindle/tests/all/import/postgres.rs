@@ -223,6 +223,7 @@ fn in_a_schema(scene: &Scene, url: &str) {
         "select pg_stat_statements_reset()",
         "select v from things where id = 5",
         "select count(*) from things where m = 'glad' and v = 3",
+        "select m from app.things where id = 7",
     ] {
         scene.run(statement);
     }
@@ -236,6 +237,17 @@ fn in_a_schema(scene: &Scene, url: &str) {
         "{files}"
     );
     scene.run("alter database postgres reset search_path");
+    // As PostgreSQL's documentation has it: a schema for each user.
+    scene.run("create schema lab authorization lab");
+    let command = ["import", "pg_stat_statements", url, "--out", "of-user"];
+    let imported = scene.spindle(&command);
+    assert!(imported.status.success(), "{}", told(&imported));
+    let files = all_of(&scene.place.path().join("of-user"));
+    assert!(
+        files.contains("search_path = \"lab, public\""),
+        "{}",
+        told(&imported)
+    );
 }
 
 /// The comparison finds a mix whose transactions are too many.
