@@ -114,7 +114,10 @@ impl ChildServer {
         let (keeper, end) = channel::<()>();
         let thread = std::thread::Builder::new().name("server".to_owned());
         let thread = thread.spawn(move || {
-            if started.send(command.spawn()).is_ok() {
+            let spawned = command.spawn();
+            // Its log is the server's alone: whoever puts files back waits until nobody has them open to write.
+            drop(command);
+            if started.send(spawned).is_ok() {
                 // Returns when the other end is gone.
                 let _ = end.recv();
             }
