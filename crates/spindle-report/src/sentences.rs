@@ -10,7 +10,7 @@ use spindle_result::{
     CaseStatus, Drift, Layout, Load, Measure, NoiseFloor, RunResult, Stopping, format_interval,
     percent,
 };
-use spindle_text::quantity::size;
+use spindle_text::quantity::{size, thousands};
 
 /// Name of the experiment, or a plain word for one without.
 pub(super) fn experiment_name(result: &RunResult) -> &str {
@@ -94,11 +94,11 @@ pub(crate) fn engines(result: &RunResult) -> Vec<&str> {
     engines
 }
 
-/// `1 client`, `8 clients`.
+/// `1 client`, `8 clients`, `1,234 transactions`.
 pub fn counted(number: usize, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),
-        _ => format!("{number} {what}s"),
+        _ => format!("{} {what}s", thousands(number as f64)),
     }
 }
 

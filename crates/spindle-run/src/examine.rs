@@ -158,7 +158,8 @@ pub fn refused_candidates(experiment: &Experiment) -> BTreeMap<usize, String> {
     refused
 }
 
-/// What a layout asks of a server that is installed here, which takes its time to answer.
+/// What a layout asks of a server that is installed here, which takes its time to answer. `None`: nothing; datafiles on
+/// devices have settings of their own.
 fn request_to_server(experiment: &Experiment, index: usize) -> Option<ServerRequest> {
     let layout = &experiment.layouts[index];
     match &experiment.database_of(index).spec {
@@ -171,16 +172,13 @@ fn request_to_server(experiment: &Experiment, index: usize) -> Option<ServerRequ
 
 /// Why the method or the settings of a candidate cannot be used here.
 fn refusal(experiment: &Experiment, index: usize) -> Option<String> {
-    let layout = &experiment.layouts[index];
     match &experiment.database_of(index).spec {
         DatabaseSpec::Kernel(kernel) => {
             let refused = blocks::engine(experiment, index, kernel).examine();
             refused.err().map(|error| error.to_string())
         }
-        // Datafiles on devices have settings of their own.
-        DatabaseSpec::Server(_) if layout.made.as_ref().is_some_and(Made::is_raw) => None,
         DatabaseSpec::Server(spec) => {
-            let request = request_of(spec, experiment, index);
+            let request = request_to_server(experiment, index)?;
             let refused = server(spec.kind).examine(&request).err()?;
             Some(refused.to_string().trim_end_matches('.').to_owned())
         }

@@ -151,7 +151,7 @@ fn cases(comparison: &RunComparison, style: Style) -> String {
     for column in [1, 2, 3, 5] {
         align_right(&mut table, column);
     }
-    // Blanks of its own would go where a name is broken into lines.
+    // Blanks in the cell would be lost where a name is broken into lines.
     if let Some(column) = table.column_mut(0) {
         column.set_padding((3, 1));
     }

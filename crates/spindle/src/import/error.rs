@@ -6,11 +6,10 @@ use std::path::PathBuf;
 
 use spindle_engines::EngineError;
 use spindle_engines::sql::Address;
+use spindle_report::sentences::counted;
 use spindle_text::quantity::size;
 use spindle_text::remedy::with_remedy;
 use spindle_workload::SessionError;
-
-use super::counted::unread_lines;
 
 /// Why there is no import. Nothing was written then, but for [`ImportError::NotWritten`].
 #[derive(Debug, thiserror::Error)]
@@ -184,6 +183,17 @@ fn skipped(unread: &Option<(u64, u64, String)>) -> String {
             format!("; {}", unread_lines(*count, *line, reason))
         }
         None => String::new(),
+    }
+}
+
+/// Lines that could not be read: so many, and why the first could not.
+pub fn unread_lines(count: u64, line: u64, reason: &str) -> String {
+    match count {
+        1 => format!("1 line could not be read, line {line}: {reason}"),
+        _ => format!(
+            "{} could not be read; the first is line {line}: {reason}",
+            counted(count as usize, "line")
+        ),
     }
 }
 

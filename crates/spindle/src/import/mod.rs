@@ -4,7 +4,6 @@
 //! it, and `told` says what is covered and what is not. A server is only read. `log` makes recordings of logs.
 
 mod column;
-mod counted;
 pub mod error;
 mod exported;
 mod harmless;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use spindle_report::sentences::counted;
 use spindle_text::paragraph::wrapped;
 use spindle_text::plain::{one_line, shortened};
 use spindle_workload::sql::Dialect;
 
-use super::counted::counted;
 use super::mix::{Counted, Left, Mix, Share};
 
 /// What the experiment file is called.
@@ -52,8 +52,8 @@ pub fn told(
 ) -> String {
     let mut text = format!(
         "{source}: {}, {}, {:.1} s in all\n",
-        counted(totals.statements as u64, "statement"),
-        counted(totals.calls as u64, "call"),
+        counted(totals.statements, "statement"),
+        counted(totals.calls as usize, "call"),
         totals.time_ms / 1000.0
     );
     let _ = writeln!(text, "The mix covers {}.", shares(mix.covered));
@@ -139,7 +139,7 @@ pub fn left(mix: &Mix) -> String {
         }
     }
     if reasons.len() > REASONS_MAX {
-        let more = counted((reasons.len() - REASONS_MAX) as u64, "more reason");
+        let more = counted(reasons.len() - REASONS_MAX, "more reason");
         let _ = writeln!(text, "  - and {more}");
     }
     text

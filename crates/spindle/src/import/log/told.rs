@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
+use spindle_report::sentences::counted;
 use spindle_text::plain::one_line;
 use spindle_text::quantity::thousands;
 
-use super::super::counted::{counted, unread_lines};
+use super::super::error::unread_lines;
 use super::super::told::{EXPERIMENT, paragraph};
 use super::recorder::Made;
 use super::{AskedLog, LogForm, RECORDING};
@@ -18,9 +19,9 @@ pub fn told(asked: &AskedLog<'_>, made: &Made) -> String {
     let mut text = format!(
         "{}: {} in {} of {} (at most {} at once), {:.1} s, database {}\n",
         asked.file.display(),
-        counted(head.statements, "statement"),
-        counted(head.transactions, "transaction"),
-        counted(head.sessions as u64, "session"),
+        counted(head.statements as usize, "statement"),
+        counted(head.transactions as usize, "transaction"),
+        counted(head.sessions, "session"),
         made.clients,
         head.duration_us as f64 / 1e6,
         one_line(&made.database)
@@ -28,7 +29,7 @@ pub fn told(asked: &AskedLog<'_>, made: &Made) -> String {
     let _ = writeln!(text, "\nWritten to {out}:\n  {RECORDING}\n  {EXPERIMENT}");
     let left: u64 = made.left.values().sum();
     if left > 0 {
-        let _ = writeln!(text, "\nLeft out, {}:", counted(left, "statement"));
+        let _ = writeln!(text, "\nLeft out, {}:", counted(left as usize, "statement"));
         let mut reasons: Vec<_> = made.left.iter().collect();
         reasons.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
         for (reason, count) in reasons {
@@ -40,7 +41,7 @@ pub fn told(asked: &AskedLog<'_>, made: &Made) -> String {
             1 => "is not ended in the log: it is rolled back",
             _ => "are not ended in the log: they are rolled back",
         };
-        let unended = counted(made.unended, "transaction");
+        let unended = counted(made.unended as usize, "transaction");
         let _ = writeln!(text, "\n{unended} {said}");
     }
     if let Some((line, reason)) = &made.skipped.first {
