@@ -1,4 +1,6 @@
-//! Which file uses which: read from `use` lines and from paths that begin with `crate`, `self` or `super`.
+//! Which file uses which: read from `use` lines and from paths that begin with `crate`, `self`, `super` or a module of
+//! the file's own. A `mod.rs` that only declares its children and hands on their names (`pub use`) uses none of them,
+//! so it is in no circle. One that defines what its children use, and calls them, is.
 
 use std::collections::BTreeSet;
 
@@ -18,11 +20,49 @@ impl Module {
     /// The module at a path, of this text.
     pub fn new(path: Vec<String>, text: &str) -> Module {
         let code = code(text);
+        let place = Place {
+            path: &path,
+            children: declared(&code),
+        };
+        let (uses, hands_on) = (paths(&code, &place), handed_on(&code, &place));
         Module {
-            uses: paths(&code, &path),
-            hands_on: handed_on(&code, &path),
             path,
+            uses,
+            hands_on,
         }
+    }
+}
+
+/// Where a path stands: in the module at this path, which declares these children.
+struct Place<'a> {
+    path: &'a [String],
+    children: Vec<&'a str>,
+}
+
+impl Place<'_> {
+    /// True for paths that begin within the crate.
+    fn is_start(&self, name: &str) -> bool {
+        ["crate", "self", "super"].contains(&name) || self.children.contains(&name)
+    }
+
+    /// A path from the root of the crate; `None` when it leads to another crate.
+    fn absolute(&self, path: &[String]) -> Option<Vec<String>> {
+        let (first, rest) = path.split_first()?;
+        let mut base = match first.as_str() {
+            "crate" => Vec::new(),
+            "self" => self.path.to_vec(),
+            "super" => self.path[..self.path.len().checked_sub(1)?].to_vec(),
+            child if self.children.contains(&child) => [self.path, &path[..1]].concat(),
+            _ => return None,
+        };
+        for name in rest {
+            if name == "super" {
+                base.pop()?;
+            } else {
+                base.push(name.clone());
+            }
+        }
+        Some(base)
     }
 }
 
@@ -68,7 +108,7 @@ fn resolve(path: &[String], modules: &[Module]) -> Option<usize> {
 }
 
 /// Absolute paths of all that the code names in its crate, without what it hands on.
-fn paths(code: &str, module: &[String]) -> Vec<Vec<String>> {
+fn paths(code: &str, place: &Place) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut rest = String::with_capacity(code.len());
     for (is_public, tree, other) in statements(code) {
@@ -77,33 +117,31 @@ fn paths(code: &str, module: &[String]) -> Vec<Vec<String>> {
             found.extend(expand(tree));
         }
     }
-    found.extend(inline(&rest));
+    found.extend(inline(&rest, place));
     found
         .into_iter()
-        .filter_map(|path| absolute(&path, module))
+        .filter_map(|path| place.absolute(&path))
         .collect()
 }
 
-/// Absolute paths of what the code hands on from its own children.
-fn handed_on(code: &str, module: &[String]) -> Vec<Vec<String>> {
-    let mut found = Vec::new();
-    for (is_public, tree, _) in statements(code) {
-        if !is_public {
-            continue;
-        }
-        for path in expand(tree) {
-            let is_rooted = path
-                .first()
-                .is_some_and(|first| ["crate", "self", "super"].contains(&first.as_str()));
-            let below = [module, &path].concat();
-            found.extend(if is_rooted {
-                absolute(&path, module)
-            } else {
-                Some(below)
-            });
-        }
-    }
-    found
+/// Absolute paths of what the code hands on.
+fn handed_on(code: &str, place: &Place) -> Vec<Vec<String>> {
+    let statements = statements(code).into_iter();
+    let public = statements.filter(|(is_public, ..)| *is_public);
+    let named = public.flat_map(|(_, tree, _)| expand(tree));
+    named.filter_map(|path| place.absolute(&path)).collect()
+}
+
+/// The modules of other files that the code declares.
+fn declared(code: &str) -> Vec<&str> {
+    let lines = code.lines().map(|line| line.trim_start());
+    let declarations = lines.filter_map(|line| {
+        let (before, name) = line.split_once("mod ")?;
+        let is_public = before.starts_with("pub") && before.ends_with(' ');
+        (before.is_empty() || is_public).then_some(name)
+    });
+    let named = declarations.map(|name| name.strip_suffix(';'));
+    named.flatten().collect()
 }
 
 /// The `use` statements: whether each hands on, its tree, and the code before it.
@@ -178,40 +216,30 @@ fn branches(inside: &str) -> Vec<&str> {
     found
 }
 
-/// Paths outside of `use` statements.
-fn inline(code: &str) -> Vec<Vec<String>> {
-    let is_name = |each: char| each.is_alphanumeric() || each == '_' || each == ':';
-    code.split(|each: char| !is_name(each))
-        .filter(|word| {
-            ["crate::", "super::", "self::"]
-                .iter()
-                .any(|start| word.starts_with(start))
-        })
-        .map(|word| {
-            word.split("::")
-                .filter(|name| !name.is_empty())
-                .map(str::to_owned)
-                .collect()
-        })
-        .collect()
+/// The code without the modules that `pub(in module)` shows a name to: it uses none of them.
+fn without_audience(code: &str) -> String {
+    let (before, shown) = code.split_once("(in ").unwrap_or((code, ""));
+    let behind = shown
+        .split("(in ")
+        .filter_map(|part| part.split_once(')'))
+        .map(|(_, behind)| behind);
+    [before].into_iter().chain(behind).collect()
 }
 
-/// A path from the root of the crate; `None` when it leads to another crate.
-fn absolute(path: &[String], module: &[String]) -> Option<Vec<String>> {
-    let mut base = match path.first()?.as_str() {
-        "crate" => Vec::new(),
-        "self" => module.to_vec(),
-        "super" => module[..module.len().checked_sub(1)?].to_vec(),
-        _ => return None,
-    };
-    for name in &path[1..] {
-        if name == "super" {
-            base.pop()?;
-        } else {
-            base.push(name.clone());
-        }
-    }
-    Some(base)
+/// Paths outside of `use` statements.
+fn inline(code: &str, place: &Place) -> Vec<Vec<String>> {
+    let is_name = |each: char| each.is_alphanumeric() || each == '_' || each == ':';
+    let code = without_audience(code);
+    let words = code.split(|each: char| !is_name(each));
+    let paths = words.filter(|word| {
+        // A method with its type behind it, such as `parse::<u64>`, is no path.
+        let is_path = |(start, rest): &(&str, &str)| !rest.is_empty() && place.is_start(start);
+        word.split_once("::").as_ref().is_some_and(is_path)
+    });
+    let names = |path: &str| path.split("::").map(str::to_owned).collect::<Vec<_>>();
+    paths
+        .map(|path| names(path.trim_end_matches(':')))
+        .collect()
 }
 
 #[test]
@@ -220,15 +248,20 @@ fn uses_are_resolved_through_what_is_handed_on() {
         Module::new(path.iter().map(|&name| name.to_owned()).collect(), text)
     };
     let modules = [
-        module(&[], "mod a;\nmod b;\n"),
+        module(
+            &[],
+            "mod a;\nmod b;\nmod d;\nuse b::f;\nfn g() { a::c::g() }\n",
+        ),
         module(&["a"], "mod c;\npub use c::{C, D};\n"),
         module(&["a", "c"], "use super::E;\nuse std::fs;\n"),
         module(
             &["b"],
-            "use crate::a::{self as other, C};\nfn f() { super::a::c::g() }\n",
+            "use crate::a::{self as other, C};\npub(in crate::d) fn f() { super::a::c::g() }\n",
         ),
+        module(&["d"], ""),
     ];
     let of = |index: usize| uses_of(&modules[index], &modules);
+    assert_eq!(of(0), [2, 3].into());
     assert_eq!(of(1), BTreeSet::new());
     assert_eq!(of(2), [1].into());
     assert_eq!(of(3), [1, 2].into());
