@@ -2,21 +2,17 @@
 //! read twice, and what lies in the page cache afterwards. None of them is always available, and what is not known is
 //! said to be unknown.
 
-use std::collections::BTreeSet;
 use std::time::Instant;
 
 use rand_core::RngCore;
 use spindle_io::env::seeded_rng;
 use spindle_io::real::{Caching, Queue};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
-use spindle_system::disk::DiskCounters;
-use spindle_system::{Beneath, DeviceNumber, SystemTree};
 
-use crate::below::Below;
 use crate::error::CalibrateError;
+use crate::figures::{Cached, DeviceShare};
 use crate::point::Bench;
-use crate::result::{CacheFinding, Cached, DeviceShare};
-use crate::target::Made;
+use crate::result::CacheFinding;
 use crate::unit::Unit;
 
 /// Blocks that are read twice.
@@ -84,48 +80,6 @@ fn read(unit: &Unit, blocks: &[u64], times_ns: &mut Vec<u64>) -> Result<(), Cali
 fn median(mut times_ns: Vec<u64>) -> u64 {
     times_ns.sort_unstable();
     times_ns[times_ns.len() / 2]
-}
-
-/// Bytes that devices have read since the system began, for whomever.
-pub(crate) struct ReadSoFar {
-    /// Those of the targets, each once.
-    devices_bytes: u64,
-    /// The disks at the bottom; `None` where they are the same, or not all of them are known.
-    disks_bytes: Option<u64>,
-}
-
-impl ReadSoFar {
-    /// `None` unless each device of the targets tells.
-    pub(crate) fn of(targets: &[Made]) -> Option<ReadSoFar> {
-        let tree = SystemTree::default();
-        let devices: Option<BTreeSet<DeviceNumber>> = targets.iter().map(Made::device).collect();
-        let devices = devices?;
-        let read_bytes = |devices: &BTreeSet<DeviceNumber>| {
-            let read = |number: &DeviceNumber| DiskCounters::read(&tree, *number);
-            let counters: Option<Vec<DiskCounters>> = devices.iter().map(read).collect();
-            Some(DiskCounters::total(&counters?).read_bytes)
-        };
-        let disks_of = |target: &Made| Below::of(&Beneath::of(&tree, target.target().path())).disks;
-        let disks: Option<Vec<_>> = targets.iter().map(disks_of).collect();
-        let disks: Option<BTreeSet<DeviceNumber>> =
-            disks.map(|of| of.into_iter().flatten().map(|(_, number)| number).collect());
-        Some(ReadSoFar {
-            devices_bytes: read_bytes(&devices)?,
-            disks_bytes: disks
-                .filter(|disks| *disks != devices)
-                .and_then(|disks| read_bytes(&disks)),
-        })
-    }
-
-    /// What was read since then, beside what was asked for.
-    pub(crate) fn share_since(&self, before: &ReadSoFar, asked_bytes: u64) -> DeviceShare {
-        let disks = self.disks_bytes.zip(before.disks_bytes);
-        DeviceShare {
-            asked_bytes,
-            device_bytes: self.devices_bytes.saturating_sub(before.devices_bytes),
-            disks_bytes: disks.map(|(after, before)| after.saturating_sub(before)),
-        }
-    }
 }
 
 impl CacheFinding {

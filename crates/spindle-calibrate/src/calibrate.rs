@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use spindle_io::real::Caching;
@@ -13,56 +11,13 @@ use spindle_system::SystemTree;
 use spindle_text::quantity::size;
 
 use crate::claims::{ClaimedDevices, DeviceClaims};
-use crate::cloud::Bought;
 use crate::error::CalibrateError;
-use crate::need::Need;
+use crate::figures::Kind;
 use crate::orion::Orion;
-use crate::result::{Calibration, Kind};
+use crate::result::Calibration;
+use crate::settings::{FILLED_AT, FLUSHED_BYTES, Settings};
 use crate::target::{Filling, Made, Target};
-use crate::unit::Simulate;
 use crate::work::Work;
-
-/// Size of a file that is only flushed, such as the control's: each of the writers has its part of it.
-pub(crate) const FLUSHED_BYTES: u64 = 8 << 20;
-/// The part of the time in which files are filled.
-pub(crate) const FILLED_AT: f64 = 0.25;
-
-/// What is asked for.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// What is measured, as one unit.
-    pub targets: Vec<PathBuf>,
-    /// How several targets make one unit.
-    pub simulate: Simulate,
-    /// Whether reads pass through the page cache.
-    pub caching: Caching,
-    /// Size of a file that is made in a directory, bytes.
-    pub size_bytes: u64,
-    /// Of 100 requests, how many write; 0 for none.
-    pub write_percent: u32,
-    /// Identities of devices whose content may be lost, as `erase` of a layout names them.
-    pub erase: Vec<String>,
-    /// How long it may take, about, milliseconds.
-    pub time_ms: u64,
-    /// How long the best point is held beyond that; `None` for a part of that time.
-    pub hold: Option<Duration>,
-    /// Points with a longer mean time do not count for the most requests, microseconds.
-    pub max_latency_us: f64,
-    /// A run type of ORION's instead of the search for the knee.
-    pub orion: Option<Orion>,
-    /// Only flushes are measured: how long they take, and whether they arrive.
-    pub only_flushes: bool,
-    /// A directory on the disk beneath, with whose flushes those of the target are compared.
-    pub control: Option<PathBuf>,
-    /// What was bought, as far as a person says.
-    pub bought: Bought,
-    /// Whether the metadata service of a cloud is asked, where the machine is one's.
-    pub may_ask_cloud: bool,
-    /// What is demanded.
-    pub needs: Vec<Need>,
-    /// Set from outside when it is to end.
-    pub interrupted: Arc<AtomicBool>,
-}
 
 /// Targets that were looked at, and may be measured as asked.
 pub(crate) struct LookedTargets {

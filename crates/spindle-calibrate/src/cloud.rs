@@ -12,8 +12,6 @@ use serde_json::Value;
 use spindle_system::{SystemTree, text};
 use spindle_text::words;
 
-use crate::result::Calibration;
-
 /// The same in all clouds.
 pub(crate) const SERVICE: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), 80);
@@ -251,23 +249,9 @@ impl Bought {
         }
     }
 
-    /// What was found beside what was bought, a sentence for each figure.
-    pub fn lines(&self, found: &Calibration) -> Vec<String> {
-        let figures = [
-            (
-                "IOPS",
-                self.iops,
-                found.maximum_iops.as_ref().map(|most| most.point.iops),
-            ),
-            (
-                "MB/s",
-                self.mb_per_s,
-                found
-                    .maximum_mb_per_s
-                    .as_ref()
-                    .map(|most| most.point.mb_per_s),
-            ),
-        ];
+    /// What was reached beside what was bought, a sentence for each figure.
+    pub(crate) fn lines(&self, iops: Option<f64>, mb_per_s: Option<f64>) -> Vec<String> {
+        let figures = [("IOPS", self.iops, iops), ("MB/s", self.mb_per_s, mb_per_s)];
         let line = |(unit, bought, reached): (&str, Option<f64>, Option<f64>)| {
             Some(bought_line(unit, bought?, reached?))
         };

@@ -17,10 +17,10 @@ use spindle_system::{Beneath, SystemTree};
 
 use crate::below::Below;
 use crate::error::CalibrateError;
-use crate::flush::{self, DurableBy, WRITE_BYTES, WRITERS, Writers};
+use crate::figures::{DurableBy, FellTo, Flushed, Kind, What};
+use crate::flush::{self, WRITE_BYTES, WRITERS, Writers};
 use crate::observe::Timing;
 use crate::point::{Bench, Load};
-use crate::result::{FellTo, Flushed, Kind, What};
 use crate::target::{Made, nameless};
 use crate::unit::{Shape, Simulate};
 

@@ -3,7 +3,8 @@
 
 use std::fmt::Write as _;
 
-use crate::result::{Calibration, MatrixPoint, PathCurve, Point, What};
+use crate::figures::{Point, What};
+use crate::result::{Calibration, MatrixPoint, PathCurve};
 use crate::text;
 
 /// Ends of the files' names, and their content. What ORION puts before them is the name of the test and the time.

@@ -10,11 +10,10 @@ use std::time::Instant;
 use spindle_io::real::{Caching, FileDevice, FileError};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 use spindle_layout::LayoutError;
-use spindle_text::words;
 
 use crate::error::CalibrateError;
+use crate::figures::{DurableBy, Flushed};
 use crate::observe::{Observed, Tally, Timing, observe};
-use crate::result::Flushed;
 use crate::target::Made;
 
 /// Writers at once: one, and many.
@@ -22,19 +21,6 @@ pub(crate) const WRITERS: [u32; 2] = [1, 16];
 pub(crate) const WRITE_BYTES: usize = 8 << 10;
 /// The part that a writer goes through.
 pub(crate) const PART_BYTES: u64 = 512 << 10;
-
-words! {
-    /// How a write becomes durable.
-    pub enum DurableBy {
-        /// `fdatasync` after a write through the page cache.
-        Fdatasync = "fdatasync",
-        /// `fdatasync` after a direct write.
-        DirectFdatasync = "direct_fdatasync",
-        /// A direct write that is durable when it ends (RWF_DSYNC): one with FUA, where the device has that, else a
-        /// write and a flush.
-        DirectDsync = "direct_dsync",
-    }
-}
 
 impl DurableBy {
     fn caching(self) -> Caching {

@@ -10,7 +10,8 @@ use spindle_system::SystemTree;
 
 use crate::below::Below;
 use crate::error::CalibrateError;
-use crate::result::{Control, Honesty, Trust};
+use crate::figures::Trust;
+use crate::result::{Control, Honesty};
 use crate::turns::{Caller, IGNORED_SHARE, SUSPECT_TIMES, Turns, Way, times_sooner};
 use crate::witness::Witness;
 

@@ -10,7 +10,9 @@ mod calibrate;
 mod claims;
 mod cloud;
 mod commits;
+mod draw;
 mod error;
+mod figures;
 mod files;
 pub mod fio;
 mod flush;
@@ -21,9 +23,11 @@ mod observe;
 mod open_loop;
 mod orion;
 mod point;
+mod read_so_far;
 mod result;
 mod ring_slots;
 mod search;
+mod settings;
 mod slots;
 #[doc(hidden)]
 pub mod speed;
@@ -34,19 +38,22 @@ mod unit;
 mod witness;
 mod work;
 
-pub use calibrate::{Settings, calibrate, calibrate_devices};
+pub use calibrate::{calibrate, calibrate_devices};
 pub use claims::run_name;
 pub use cloud::{Bought, Cloud, CloudFacts, CloudVolume};
 pub use commits::{Burst, Commits, GroupCommits};
 pub use error::CalibrateError;
+pub use figures::{
+    Cached, DeviceShare, DurableBy, Extreme, FellTo, Flushed, Kind, Point, Trust, What,
+    WriteFigures,
+};
 pub use files::files;
-pub use flush::DurableBy;
-pub use need::{Answer, Judged, Need, NoNeed};
+pub use need::{Need, NoNeed};
 pub use orion::{LargeType, Matrix, Orion, Run};
 pub use result::{
-    CacheFinding, Cached, Calibration, Control, DeviceShare, Extreme, FellTo, Flushed, Held,
-    Honesty, Kind, MatrixPoint, MatrixResult, PathCurve, Point, RatePoint, TargetFacts, Trust,
-    What, WriteFigures,
+    Answer, CacheFinding, Calibration, Control, FioComparison, FioComparisonRow, Held, Honesty,
+    Judged, MatrixPoint, MatrixResult, PathCurve, RatePoint, TargetFacts,
 };
+pub use settings::Settings;
 pub use target::{Made, Target};
 pub use unit::Simulate;

@@ -9,12 +9,14 @@ use spindle_io::Arena;
 use spindle_io::env::seeded_rng;
 use spindle_io::real::{Caching, Method};
 
+use crate::draw::{Draw, NextRequest, fresh_seed};
 use crate::error::CalibrateError;
+use crate::figures::{DeviceShare, Extreme, Point, What, WriteFigures};
 use crate::observe::{Observed, Tally, Timing, observe};
 use crate::orion::{LargeType, Orion};
-use crate::point::{Bench, Load, Opened, fresh_seed, histogram, writes};
-use crate::result::{DeviceShare, Extreme, MatrixPoint, Point, What, WriteFigures};
-use crate::slots::{Draw, NextRequest};
+use crate::point::{Bench, Load, Opened, histogram, writes};
+use crate::result::MatrixPoint;
+use crate::slots::Way;
 use crate::unit::Unit;
 
 /// Samples of a point; between two at least and at most.
@@ -205,7 +207,7 @@ fn run<T>(
                 stop,
                 ..
             } = group;
-            let (way, arena, tally, stop) = (unit.way(), &*arena, &*tally, &*stop);
+            let (way, arena, tally, stop) = (Way::to(unit), &*arena, &*tally, &*stop);
             for (lane, (depth, draw)) in std::mem::take(threads).into_iter().enumerate() {
                 let body = move || way.keep((arena, depth), draw, (tally, lane), stop);
                 spawned.push(std::thread::Builder::new().spawn_scoped(scope, body));

@@ -5,10 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
-
-use crate::flush::DurableBy;
-use crate::result::{Cached, Calibration, Extreme, Honesty, Trust};
+use crate::figures::{Cached, DurableBy, Extreme, Trust};
+use crate::result::{Answer, Calibration, Honesty, Judged};
 
 /// What is allowed, for messages about anything else.
 const ALLOWED: &str = "allowed: FIGURE < VALUE or FIGURE > VALUE, where FIGURE is iops, mbps, or fdatasync, dsync or read with \
@@ -46,31 +44,6 @@ enum Statistic {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{ALLOWED}")]
 pub struct NoNeed;
-
-/// What came of a demand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// The figure is as demanded.
-    Met,
-    /// It is not.
-    Missed,
-    /// It was not measured, or it is memory's and not the device's.
-    Unknown,
-}
-
-/// A demand and its answer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Judged {
-    /// As written.
-    pub need: String,
-    /// The answer.
-    pub answer: Answer,
-    /// The figure: per second, millions of bytes per second, or microseconds; `None` when it is not known.
-    pub found: Option<f64>,
-    /// Why it is not known, in words; `None` when it is.
-    pub unknown_because: Option<&'static str>,
-}
 
 impl FromStr for Need {
     type Err = NoNeed;
@@ -215,7 +188,8 @@ impl Statistic {
 mod tests {
     use super::*;
     use crate::cloud::Bought;
-    use crate::result::{CacheFinding, Flushed};
+    use crate::figures::Flushed;
+    use crate::result::CacheFinding;
 
     fn found(p99_us: f64) -> Calibration {
         Calibration {

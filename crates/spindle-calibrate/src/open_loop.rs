@@ -11,10 +11,12 @@ use spindle_io::env::seeded_rng;
 use spindle_io::real::Method;
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 
+use crate::draw::fresh_seed;
 use crate::error::CalibrateError;
+use crate::figures::{DeviceShare, What};
 use crate::observe::{Observed, Tally, Timing, observe};
-use crate::point::{Bench, Load, fresh_seed};
-use crate::result::{DeviceShare, RatePoint, What};
+use crate::point::{Bench, Load};
+use crate::result::RatePoint;
 use crate::unit::Unit;
 
 /// Parts of the most requests per second at which latency is looked at.

@@ -12,11 +12,12 @@ use spindle_io::env::seeded_rng;
 use spindle_io::real::{Caching, FileDevice, Identified, Method};
 use spindle_stats::LatencyHistogram;
 
-use crate::cache::ReadSoFar;
+use crate::draw::{Draw, NextRequest, fresh_seed};
 use crate::error::CalibrateError;
+use crate::figures::{DeviceShare, Point, What, WriteFigures};
 use crate::observe::{Observed, Tally, Timing, observe};
-use crate::result::{DeviceShare, Point, What, WriteFigures};
-use crate::slots::{Draw, NextRequest, Way};
+use crate::read_so_far::ReadSoFar;
+use crate::slots::Way;
 use crate::target::Made;
 use crate::unit::{Shape, Unit};
 
@@ -111,7 +112,7 @@ impl Bench<'_> {
             write_percent: self.write_percent,
             interrupted: self.interrupted,
         };
-        let observed = how.hold(unit.way(), &arena, &tally)?;
+        let observed = how.hold(Way::to(&unit), &arena, &tally)?;
         let device = self.share_since(before, tally.done_reads() * length_bytes);
         self.go_on()?;
         Ok((observed, device))
@@ -219,12 +220,6 @@ impl Holding<'_> {
 /// Draws whether a request writes.
 pub(crate) fn writes(rng: &mut impl RngCore, percent: u32) -> bool {
     percent > 0 && rng.next_u64() % 100 < u64::from(percent)
-}
-
-/// A seed that differs from point to point: the same places again would be answered by caches.
-pub(crate) fn fresh_seed() -> u64 {
-    static POINTS: AtomicU64 = AtomicU64::new(0);
-    POINTS.fetch_add(1, Ordering::Relaxed) ^ (u64::from(std::process::id()) << 32)
 }
 
 fn point_of(load: Load, observed: &Observed) -> Point {

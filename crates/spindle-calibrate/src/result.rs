@@ -2,28 +2,13 @@
 
 use serde::Serialize;
 use spindle_io::real::{Caching, Method};
-use spindle_stats::Fall;
-
-use std::time::Duration;
 
 use crate::cloud::{Bought, CloudFacts};
 use crate::commits::Commits;
-use crate::fio::FioComparison;
-use crate::flush::DurableBy;
-use crate::need::Judged;
+use crate::figures::{
+    Cached, DeviceShare, Extreme, FellTo, Flushed, Kind, Point, Trust, What, WriteFigures,
+};
 use crate::orion::{LargeType, Run};
-
-/// What a target is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// A file without a name is made in it, and goes again.
-    Directory,
-    /// An existing file, which is only read.
-    File,
-    /// A block device.
-    Device,
-}
 
 /// A target, and what was measured of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -42,61 +27,6 @@ pub struct TargetFacts {
     pub device_unknown_because: Option<String>,
     /// Requests wrote to it, not only its flushes.
     pub is_written: bool,
-}
-
-/// What the requests of a point are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum What {
-    /// 8 KiB at random places.
-    SmallRandom,
-    /// 1 MiB, one after the other.
-    LargeSequential,
-}
-
-/// Writes among the requests of a point. They are not flushed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct WriteFigures {
-    /// Writes completed per second.
-    pub per_s: f64,
-    /// Mean time of a write, microseconds.
-    pub mean_us: f64,
-    /// Half of the writes took no longer, microseconds.
-    pub p50_us: f64,
-    /// 99 of 100 took no longer, microseconds.
-    pub p99_us: f64,
-    /// The longest, microseconds.
-    pub max_us: f64,
-}
-
-/// A load, and what came of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Point {
-    /// Requests that are kept under way.
-    pub depth: u32,
-    /// Requests completed per second.
-    pub iops: f64,
-    /// Bytes moved per second, in millions.
-    pub mb_per_s: f64,
-    /// Mean time of a request, microseconds.
-    pub mean_us: f64,
-    /// Half of the requests took no longer, microseconds.
-    pub p50_us: f64,
-    /// 99 of 100 took no longer, microseconds.
-    pub p99_us: f64,
-    /// The longest, microseconds.
-    pub max_us: f64,
-    /// The throughput had come to a steady state (MSER-5), and its mean is known to 2 %.
-    pub is_steady: bool,
-    /// Seconds that the figures are of.
-    pub measured_s: f64,
-    /// Requests in these seconds.
-    pub requests: u64,
-    /// Those that wrote; `None` without any.
-    pub writes: Option<WriteFigures>,
-    /// Of the best points: upper edge of a bucket, microseconds, and requests in it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub histogram: Vec<(f64, u64)>,
 }
 
 /// The points of one access path, in rising depth.
@@ -186,41 +116,6 @@ pub struct MatrixResult {
     pub points: Vec<MatrixPoint>,
 }
 
-/// One of ORION's three figures, and the point where it was reached.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Extreme {
-    /// How requests were handed over.
-    pub method: Method,
-    /// Whether they passed through the page cache.
-    pub caching: Caching,
-    /// The point, measured once more and for longer where time allowed.
-    pub point: Point,
-    /// It was measured a second time, so that the best of many is not best by chance.
-    pub is_confirmed: bool,
-}
-
-/// A throughput that fell for good while a load was held: credit that ran out, or a cache that was full.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct FellTo {
-    /// So long after the begin, seconds.
-    pub after_s: f64,
-    /// Median before it, in the unit of the throughput.
-    pub before: f64,
-    /// Median after it.
-    pub after: f64,
-}
-
-impl FellTo {
-    /// A fall in samples of so long, each counted `factor` times.
-    pub(crate) fn of(fall: Fall, sample: Duration, factor: f64) -> FellTo {
-        FellTo {
-            after_s: sample.as_secs_f64() * fall.at as f64,
-            before: fall.before * factor,
-            after: fall.after * factor,
-        }
-    }
-}
-
 /// The point of the most requests per second, held for longer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Held {
@@ -234,46 +129,6 @@ pub struct Held {
     pub iops: f64,
     /// Where it fell for good.
     pub fell: Option<FellTo>,
-}
-
-/// Writes of 8 KiB made durable one by one, in a file that was made or on a device that is written. Times are those of
-/// the flush alone; where there is none (`direct_dsync`), of the write.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Flushed {
-    /// The target, as written.
-    pub target: String,
-    /// How writes became durable.
-    pub by: DurableBy,
-    /// Threads that write and flush.
-    pub writers: u32,
-    /// Flushes per second, of all together.
-    pub flushes_per_s: f64,
-    /// Mean time of a flush, microseconds.
-    pub mean_us: f64,
-    /// Half took no longer, microseconds.
-    pub p50_us: f64,
-    /// 99 of 100 took no longer, microseconds.
-    pub p99_us: f64,
-    /// The longest, microseconds.
-    pub max_us: f64,
-    /// See [`Point::is_steady`].
-    pub is_steady: bool,
-    /// Flushes measured.
-    pub flushes: u64,
-}
-
-/// What a flush of a target is worth.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Trust {
-    /// Flushes reach a disk.
-    Arrives,
-    /// Flushes are acknowledged, and do not reach the disk beneath.
-    Ignored,
-    /// Memory keeps it, or a part of it.
-    Memory,
-    /// Nothing here tells.
-    Unknown,
 }
 
 /// Whether the flushes of a target arrive, and what speaks for it.
@@ -313,43 +168,6 @@ pub struct Control {
     pub turns_us: Vec<(f64, f64)>,
 }
 
-/// Whether reads were answered by memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Cached {
-    /// They were, in whole or in part: the figures are not the device's.
-    Yes,
-    /// The device read what was asked for, and no quicker the second time.
-    NotSeen,
-    /// Nothing here tells.
-    Unknown,
-}
-
-/// What counters of devices say.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct DeviceShare {
-    /// Bytes that were asked for.
-    pub asked_bytes: u64,
-    /// Bytes that the devices of the targets read meanwhile, for whomever.
-    pub device_bytes: u64,
-    /// The same of the disks at the bottom, where those are others and known: a loop device reads a file, and a volume
-    /// lies on disks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub disks_bytes: Option<u64>,
-}
-
-impl DeviceShare {
-    /// Device over asked; 1 when every read reached the device and nothing else was read.
-    pub fn ratio(&self) -> f64 {
-        self.device_bytes as f64 / self.asked_bytes.max(1) as f64
-    }
-
-    /// The same of the disks at the bottom.
-    pub fn disks_ratio(&self) -> Option<f64> {
-        Some(self.disks_bytes? as f64 / self.asked_bytes.max(1) as f64)
-    }
-}
-
 /// A cache in the path of reads, and what speaks for it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CacheFinding {
@@ -363,6 +181,59 @@ pub struct CacheFinding {
     pub repeat_ratio: Option<f64>,
     /// Share of what was measured that lies in the page cache afterwards, 0 to 1.
     pub resident_share: Option<f64>,
+}
+
+/// What came of a demand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// The figure is as demanded.
+    Met,
+    /// It is not.
+    Missed,
+    /// It was not measured, or it is memory's and not the device's.
+    Unknown,
+}
+
+/// A demand and its answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Judged {
+    /// As written.
+    pub need: String,
+    /// The answer.
+    pub answer: Answer,
+    /// The figure: per second, millions of bytes per second, or microseconds; `None` when it is not known.
+    pub found: Option<f64>,
+    /// Why it is not known, in words; `None` when it is.
+    pub unknown_because: Option<&'static str>,
+}
+
+/// A point that both measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FioComparisonRow {
+    /// Its name, which is that of fio's job.
+    pub name: String,
+    /// Requests, or flushes, per second: ours and fio's.
+    pub iops: (f64, f64),
+    /// Ours over fio's.
+    pub iops_ratio: f64,
+    /// Mean time, microseconds: ours, which large requests of a matrix do not have, and fio's.
+    pub mean_us: (Option<f64>, f64),
+    /// Ours over fio's.
+    pub mean_ratio: Option<f64>,
+    /// 99 of 100 took no longer, microseconds: ours and fio's, where they are kept.
+    pub p99_us: (Option<f64>, Option<f64>),
+}
+
+/// All points that both measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FioComparison {
+    /// Of fio.
+    pub version: String,
+    /// The points.
+    pub rows: Vec<FioComparisonRow>,
+    /// Jobs of fio that are none of the points that were measured.
+    pub not_compared: Vec<String>,
 }
 
 /// All that was found.

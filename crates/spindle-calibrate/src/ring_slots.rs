@@ -11,10 +11,9 @@ use spindle_io::real::{Asked, BareRing, FileDevice};
 
 use rand_core::RngCore;
 
+use crate::draw::{Draw, fresh_seed, stamp};
 use crate::error::CalibrateError;
 use crate::observe::{Ended, Tally};
-use crate::point::fresh_seed;
-use crate::slots::{Draw, stamp};
 use crate::unit::Unit;
 
 /// Keeps `depth` requests under way with buffers of `arena`, counted in lane `lane` of the tally, until it is told to

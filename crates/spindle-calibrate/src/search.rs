@@ -3,7 +3,7 @@
 use spindle_io::real::Method;
 
 use crate::error::CalibrateError;
-use crate::result::{Point, What};
+use crate::figures::{Point, What};
 
 /// The access paths, in the order in which they are measured.
 const METHODS: [Method; 4] = [Method::Sync, Method::Slaves, Method::Libaio, Method::Async];

@@ -11,32 +11,16 @@ use std::time::Instant;
 
 use rand_core::RngCore;
 use spindle_io::env::seeded_rng;
-use spindle_io::real::block_on;
+use spindle_io::real::{Method, block_on};
 use spindle_io::{
     Arena, BlockDevice, Completion, Frame, Operation, Request, Submission, WriteHold,
 };
 
+use crate::draw::{Draw, fresh_seed, stamp};
 use crate::error::CalibrateError;
 use crate::observe::{Ended, Tally};
-use crate::point::fresh_seed;
 use crate::ring_slots;
 use crate::unit::Unit;
-
-/// What is written differs at short intervals from everything else, as storage that keeps equal blocks once does not
-/// measure writes.
-const STAMP_EVERY_BYTES: usize = 4096;
-
-/// The next request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NextRequest {
-    /// Its first byte.
-    pub(crate) offset: u64,
-    /// Whether it writes.
-    pub(crate) is_write: bool,
-}
-
-/// Draws the next request.
-pub(crate) type Draw<'a> = Box<dyn FnMut() -> NextRequest + Send + 'a>;
 
 /// How requests get to what they are held on.
 #[derive(Clone, Copy)]
@@ -47,7 +31,15 @@ pub(crate) enum Way<'a> {
     Rings(&'a Unit, bool),
 }
 
-impl Way<'_> {
+impl<'a> Way<'a> {
+    /// How requests under way together get to a unit: with `async`, in rings that nothing else uses.
+    pub(crate) fn to(unit: &'a Unit) -> Way<'a> {
+        match unit.files()[0].method() {
+            Method::Async => Way::Rings(unit, true),
+            _ => Way::Device(unit),
+        }
+    }
+
     /// All that can be asked for.
     pub(crate) fn capacity_bytes(self) -> u64 {
         match self {
@@ -233,15 +225,6 @@ impl<'a> Slots<'a> {
             place.request = Some((self.device.submit(request), *now));
             self.under_way += 1;
             has_waited = false;
-        }
-    }
-}
-
-/// Makes bytes that are to be written unlike all others, by a number of the thread and one of its request.
-pub(crate) fn stamp(buffer: &mut [u8], numbers: [u64; 2]) {
-    for piece in buffer.chunks_mut(STAMP_EVERY_BYTES) {
-        for (bytes, number) in piece.chunks_exact_mut(8).zip(numbers) {
-            bytes.copy_from_slice(&number.to_le_bytes());
         }
     }
 }

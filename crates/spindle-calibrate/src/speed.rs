@@ -11,9 +11,9 @@ use spindle_io::{Arena, BlockDevice};
 use spindle_layout::KnownDevice;
 
 use crate::error::CalibrateError;
+use crate::figures::What;
 use crate::observe::{Tally, Timing};
 use crate::point::{Holding, Load};
-use crate::result::What;
 use crate::slots::Way;
 use crate::unit::{Shape, Simulate, Unit};
 
@@ -55,7 +55,7 @@ impl Reads {
         let file = KnownDevice::look(path)?.open_to_read(Caching::Direct, queue)?;
         let shape = Shape::new([file.limits().capacity_bytes].into_iter(), Simulate::Concat);
         let unit = Unit::new(vec![file], shape);
-        let way = match unit.way() {
+        let way = match Way::to(&unit) {
             Way::Rings(unit, _) => Way::Rings(unit, self.has_fixed_buffers),
             way => way,
         };

@@ -22,7 +22,7 @@ use spindle_text::quantity::{size, size_free};
 use spindle_text::remedy::with_remedy;
 
 use crate::error::CalibrateError;
-use crate::result::Kind;
+use crate::figures::Kind;
 
 /// Less than this tells more of caches than of storage.
 const BYTES_MIN: u64 = 8 << 20;

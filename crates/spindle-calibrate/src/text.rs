@@ -7,12 +7,10 @@ use spindle_text::plain;
 use spindle_text::quantity::{size, thousands, time};
 
 use crate::commits::{Burst, Commits};
-use crate::fio::{FioComparison, FioResults};
-use crate::flush::DurableBy;
-use crate::need::Answer;
+use crate::figures::{Cached, DurableBy, Extreme, Kind, Point, Trust, What, WriteFigures};
+use crate::fio::FioResults;
 use crate::result::{
-    Cached, Calibration, Extreme, Held, Honesty, Kind, MatrixResult, PathCurve, Point, TargetFacts,
-    Trust, What, WriteFigures,
+    Answer, Calibration, FioComparison, Held, Honesty, MatrixResult, PathCurve, TargetFacts,
 };
 
 /// The whole text, with a line feed at its end.
@@ -353,7 +351,10 @@ pub fn cloud_lines(found: &Calibration) -> Vec<String> {
             ));
         }
     }
-    lines.extend(found.bought.lines(found));
+    let most = |of: &Option<Extreme>, figure: fn(&Point) -> f64| Some(figure(&of.as_ref()?.point));
+    let iops = most(&found.maximum_iops, |point| point.iops);
+    let mb_per_s = most(&found.maximum_mb_per_s, |point| point.mb_per_s);
+    lines.extend(found.bought.lines(iops, mb_per_s));
     lines
 }
 
@@ -541,7 +542,7 @@ pub fn render_fio(found: &FioResults) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::FellTo;
+    use crate::figures::FellTo;
     use spindle_io::real::Method;
 
     #[test]

@@ -1,11 +1,9 @@
 //! Several targets as one unit, as ORION's `simulate` has it: one after the other, or in stripes of 1 MiB. Requests
 //! are 8 KiB or 1 MiB and aligned to their length, so that none crosses a stripe.
 
-use spindle_io::real::{FileDevice, Method};
+use spindle_io::real::FileDevice;
 use spindle_io::{BlockDevice, Completion, Limits, Request};
 use spindle_text::words;
-
-use crate::slots::Way;
 
 /// Stripes of this length: ORION's default.
 const STRIPE_BYTES: u64 = 1 << 20;
@@ -90,14 +88,6 @@ impl Unit {
     /// The target that holds a byte of the unit, and where there.
     pub(crate) fn locate(&self, offset: u64) -> (usize, u64) {
         self.shape.locate(offset)
-    }
-
-    /// How requests under way together get to it: with `async`, in rings that nothing else uses.
-    pub(crate) fn way(&self) -> Way<'_> {
-        match self.devices[0].method() {
-            Method::Async => Way::Rings(self, true),
-            _ => Way::Device(self),
-        }
     }
 }
 

@@ -10,10 +10,10 @@ use spindle_system::{Beneath, SystemTree};
 use spindle_text::quantity::{MIB, size};
 
 use crate::below::{Below, NoControl, place_beneath};
-use crate::calibrate::{FILLED_AT, FLUSHED_BYTES, Settings};
 use crate::cloud::{Bought, Cloud, CloudFacts};
 use crate::commits::{Commits, Watch};
 use crate::error::CalibrateError;
+use crate::figures::{DeviceShare, Extreme, FellTo, Flushed, Point, What};
 use crate::honesty::Beside;
 use crate::mix::extreme_of;
 use crate::observe::Timing;
@@ -21,10 +21,11 @@ use crate::open_loop::SHARES;
 use crate::orion::Orion;
 use crate::point::{Bench, Load};
 use crate::result::{
-    CacheFinding, Calibration, DeviceShare, Extreme, FellTo, Flushed, Held, Honesty, MatrixPoint,
-    MatrixResult, PathCurve, Point, RatePoint, TargetFacts, What,
+    CacheFinding, Calibration, Held, Honesty, MatrixPoint, MatrixResult, PathCurve, RatePoint,
+    TargetFacts,
 };
 use crate::search::{End, best, knee, matrix_method, paths};
+use crate::settings::{FILLED_AT, FLUSHED_BYTES, Settings};
 use crate::target::{Filling, Made, Target};
 use crate::unit::Shape;
 use crate::{cache, cloud, commits, honesty};

@@ -61,7 +61,7 @@ pub fn sheet_of(found: &Calibration, day: &str) -> CalibrationSheet {
             false => String::new(),
         },
         beside: found.against.as_ref().map(|fio| {
-            let row = |row: &spindle_calibrate::fio::FioComparisonRow| BesideLine {
+            let row = |row: &spindle_calibrate::FioComparisonRow| BesideLine {
                 name: row.name.clone(),
                 iops: row.iops,
                 mean_us: row.mean_us,

@@ -1,38 +1,9 @@
 //! Figures of fio beside our own, of the points that both have.
 
-use serde::Serialize;
-
-use super::{FioPoint, FioResults, PointName};
-use crate::flush::DurableBy;
-use crate::result::{Calibration, Flushed, MatrixPoint};
-
-/// A point that both measured.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FioComparisonRow {
-    /// Its name, which is that of fio's job.
-    pub name: String,
-    /// Requests, or flushes, per second: ours and fio's.
-    pub iops: (f64, f64),
-    /// Ours over fio's.
-    pub iops_ratio: f64,
-    /// Mean time, microseconds: ours, which large requests of a matrix do not have, and fio's.
-    pub mean_us: (Option<f64>, f64),
-    /// Ours over fio's.
-    pub mean_ratio: Option<f64>,
-    /// 99 of 100 took no longer, microseconds: ours and fio's, where they are kept.
-    pub p99_us: (Option<f64>, Option<f64>),
-}
-
-/// All points that both measured.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FioComparison {
-    /// Of fio.
-    pub version: String,
-    /// The points.
-    pub rows: Vec<FioComparisonRow>,
-    /// Jobs of fio that are none of the points that were measured.
-    pub not_compared: Vec<String>,
-}
+use super::point::PointName;
+use super::results::{FioPoint, FioResults};
+use crate::figures::{DurableBy, Flushed};
+use crate::result::{Calibration, FioComparison, FioComparisonRow, MatrixPoint};
 
 /// What is compared of a point of ours.
 struct Own {

@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 
 use spindle_io::real::{Caching, Method};
 
-use super::PointName;
-use crate::calibrate::{Settings, look};
+use super::point::PointName;
+use crate::calibrate::look;
 use crate::error::CalibrateError;
+use crate::figures::{Kind, What};
 use crate::flush::{PART_BYTES, WRITE_BYTES, WRITERS};
 use crate::mix::stream_writes;
 use crate::orion::{LargeType, Orion};
 use crate::point::Load;
-use crate::result::{Kind, What};
 use crate::search::{matrix_method, paths};
+use crate::settings::Settings;
 use crate::target::Target;
 use crate::unit::Simulate;
 use spindle_system::SystemTree;

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::PointName;
+use super::point::PointName;
 
 /// Why a file is no result of fio's.
 #[derive(Debug, thiserror::Error)]

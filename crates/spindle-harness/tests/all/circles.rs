@@ -8,9 +8,8 @@ use crate::sources::{Source, product};
 use crate::uses::{Module, modules, uses_of};
 
 /// The largest circle of files in each crate that has one. Smaller is better: lower the number with the circle.
-const LARGEST: [(&str, usize); 11] = [
+const LARGEST: [(&str, usize); 10] = [
     ("spindle", 10),
-    ("spindle-calibrate", 14),
     ("spindle-engines", 5),
     ("spindle-experiment", 21),
     ("spindle-io", 3),
@@ -53,13 +52,7 @@ fn crates(sources: &[Source]) -> BTreeSet<&str> {
 
 /// The circles of folders as they are: the crate, the folder they lie in, and who is in them. Fewer is better: shorten
 /// the list with the circle.
-const OF_FOLDERS: [(&str, &str, &str); 5] = [
-    (
-        "spindle-calibrate",
-        "",
-        "cache calibrate cloud commits fio flush honesty mix need open_loop point result ring_slots search slots target \
-         unit work",
-    ),
+const OF_FOLDERS: [(&str, &str, &str); 4] = [
     (
         "spindle-experiment",
         "",

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::TypedValueParser;
-use spindle_calibrate::fio::{FioComparison, FioResults, job_file};
+use spindle_calibrate::fio::{FioResults, job_file};
 use spindle_calibrate::{
-    Answer, Bought, CalibrateError, Calibration, Judged, LargeType, Matrix, Need, NoNeed, Orion,
-    Run, Settings, Simulate, calibrate, files, text,
+    Answer, Bought, CalibrateError, Calibration, FioComparison, Judged, LargeType, Matrix, Need,
+    NoNeed, Orion, Run, Settings, Simulate, calibrate, files, text,
 };
 use spindle_experiment::{Changes, Experiment};
 use spindle_io::real::Caching;
