@@ -11,6 +11,7 @@ pub use spindle_engines::kernel::{Commit, TornBlocks, WriteSync};
 pub use spindle_engines::spec::{DatabaseMemory, DatabaseSpec, KernelSpec, RemoteSpec, ServerSpec};
 use spindle_engines::sql::{Address, ServerKind};
 
+use super::document::Table;
 use super::error::ExperimentError;
 use super::kernel::{self, check_blocks};
 use super::memory::check_memory;
@@ -102,6 +103,16 @@ pub(super) struct Inherited {
     pub data: Option<Data>,
     /// Whether the layouts say that it is a server that runs already.
     pub is_remote: bool,
+}
+
+/// The database section of the experiment, for layouts to change.
+pub(super) struct SharedDatabase<'a> {
+    /// As it was read.
+    pub database: &'a Database,
+    /// As it is written.
+    pub table: &'a Table,
+    /// What a layout's own does not say itself.
+    pub inherited: Inherited,
 }
 
 /// The keys of each kind of database, as what reads them asks for them.

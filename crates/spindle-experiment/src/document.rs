@@ -160,6 +160,8 @@ pub(super) struct Document {
     pub root: Node,
     /// Whether directories named by the experiment are looked for while it is read.
     pub directories_must_exist: bool,
+    /// Tells the section that a key belongs to, for a person who wrote it in another.
+    pub home_of: fn(&str) -> Option<String>,
     /// What was varied, if the layouts are those of a matrix.
     pub matrix: Option<Matrix>,
     /// Whether the plan was cut down to a first look.
@@ -196,6 +198,7 @@ impl Document {
                 place: end,
             },
             directories_must_exist: false,
+            home_of: |_| None,
             matrix: None,
             is_quick: false,
             mistakes: RefCell::default(),

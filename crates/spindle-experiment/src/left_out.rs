@@ -2,9 +2,9 @@
 //! engine, or by this machine. They are left out with the reason. It is an error only if fewer than two combinations
 //! remain. Used while layouts are read, and by whoever looks at the machine before a run.
 
-use super::Experiment;
 use super::document::Document;
 use super::error::ExperimentError;
+use super::experiment::Experiment;
 use super::layout::Layout;
 use super::matrix::{LeftOut, Matrix, listed};
 

@@ -5,7 +5,8 @@
 //! experiment is kept as JSON in the journal of its run. Every key is described in `docs/experiment-file.md`.
 //!
 //! `document` turns TOML and `--set` arguments into one tree with places, `reader` takes typed settings out of it, and
-//! each section has its own file in which a setting is one line.
+//! each section has its own file in which a setting is one line. This file reads them all, in their order, into what
+//! `experiment` holds; `sections` knows the keys of each.
 
 // Tests make files as they like.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
@@ -17,6 +18,7 @@ mod changes;
 mod database;
 mod document;
 mod error;
+mod experiment;
 mod file;
 mod kept;
 mod kernel;
@@ -33,6 +35,7 @@ mod reader;
 #[cfg(test)]
 mod reference;
 mod restore;
+mod sections;
 mod server;
 mod shown;
 #[cfg(test)]
@@ -40,9 +43,8 @@ mod tests;
 mod vary;
 mod workload;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use serde::{Deserialize, Serialize};
 use spindle_layout::LayoutSpec;
 use spindle_layout::plan::mistakes_of;
 
@@ -55,6 +57,7 @@ pub use database::{
 };
 pub use document::is_value;
 pub use error::ExperimentError;
+pub use experiment::Experiment;
 pub use layout::specs_of;
 pub use layout::{
     DiskGroup, Layout, Made, PlacedOn, Placement, Price, Redundancy, Striping, StripingByKind,
@@ -69,53 +72,15 @@ pub use spindle_layout::Verify;
 pub use vary::parts;
 pub use workload::{Transactions, Workload, WorkloadKind};
 
-use access_path::read_access_path;
-use changes::Known;
-use database::Inherited;
-use document::{Document, Table};
+use database::{Inherited, SharedDatabase};
+use document::Document;
 use left_out::Refused;
-use reader::{Reader, keys_asked_by};
+use reader::Reader;
 
 use spindle_text::plain::is_invisible;
 
 /// More layouts than this are a slip of whatever wrote the file.
 const LAYOUTS_MAX: usize = 1000;
-
-/// How people know the section of the database.
-const DATABASE_SECTION: &str = "[database]";
-/// How people know the section of a layout.
-const LAYOUT_SECTION: &str = "[[layout]]";
-
-/// A whole experiment, complete and checked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Experiment {
-    /// What it is called; part of the name of its run directory.
-    pub name: String,
-    /// Where everything random starts from: data, transactions, the order of trials.
-    pub seed: u64,
-    /// The database, before any layout's own settings; [`Experiment::spec`] tells which it is, for layouts may name a
-    /// server that runs already.
-    pub database: Database,
-    /// What the clients do.
-    pub workload: Workload,
-    /// How the trials are run and judged.
-    pub plan: Plan,
-    /// The candidates, at least one, each with its own name.
-    pub layouts: Vec<Layout>,
-    /// Machines on which clients run; none: all run on this one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub load: Vec<LoadMachine>,
-    /// What was varied, if the candidates are combinations of settings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub matrix: Option<Matrix>,
-    /// Whether the plan was cut down to a first look.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub is_quick: bool,
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
-}
 
 impl Experiment {
     /// Reads the experiment file at `path`, the `--set` arguments `sets` (each `key=value`) applied in their order.
@@ -152,7 +117,8 @@ impl Experiment {
     ) -> Result<Experiment, ExperimentError> {
         let mut document = Document::parse(&path.display().to_string(), text, changes.sets)?;
         document.directories_must_exist = must_exist;
-        changes::make(&mut document, changes, &known())?;
+        document.home_of = sections::home_of;
+        changes::make(&mut document, changes, &sections::known())?;
         Experiment::from_document(&document, path)
     }
 
@@ -166,74 +132,6 @@ impl Experiment {
             ..Changes::default()
         };
         Experiment::from_text(Path::new(name), text, changes, false)
-    }
-
-    /// Numbers of the layouts that are measured, in order.
-    pub fn candidates(&self) -> impl Iterator<Item = usize> + '_ {
-        let layouts = self.layouts.iter().enumerate();
-        layouts.filter_map(|(index, layout)| layout.candidate.then_some(index))
-    }
-
-    /// The database of a layout's cases: the shared settings with that layout's own in place.
-    ///
-    /// # Panics
-    /// When there is no such layout.
-    pub fn database_of(&self, layout: usize) -> &Database {
-        &self.layouts[layout].database
-    }
-
-    /// Which database it is, as the first layout has it: in all of them it is of one kind, and has the same memory.
-    pub fn spec(&self) -> &DatabaseSpec {
-        &self.layouts[0].database.spec
-    }
-
-    /// What is done to put the database of a layout back before a trial.
-    ///
-    /// # Panics
-    /// When there is no such layout.
-    pub fn put_back(&self, layout: usize) -> PutBack {
-        self.plan.restore.of(&self.layouts[layout])
-    }
-
-    /// The directory that a layout's redo lies in, if that is one of its own: it lies on no other layout, and belongs
-    /// to this one.
-    ///
-    /// # Panics
-    /// When there is no such layout.
-    pub fn redo_apart(&self, layout: usize) -> Option<PathBuf> {
-        let of = &self.layouts[layout];
-        let is_placed = of.placement.redo.is_some();
-        let path = of.database.spec.redo_path().filter(|_| !is_placed);
-        path.map(Path::to_path_buf)
-    }
-
-    /// How much longer the database is to make the I/O of a layout's datafiles, and that of its redo: each by the
-    /// layout that it lies on, unless that `is_slow` already. Nothing beneath a layout delays redo in a directory of
-    /// its own.
-    ///
-    /// # Panics
-    /// When there is no such layout.
-    pub fn delays_of(
-        &self,
-        layout: usize,
-        is_slow: impl Fn(usize) -> bool,
-    ) -> (Option<Delay>, Option<Delay>) {
-        let of = &self.layouts[layout];
-        let on = |placed: &Option<PlacedOn>| {
-            let beneath = match placed {
-                Some(PlacedOn::Layout(name)) => {
-                    let mut layouts = self.layouts.iter();
-                    layouts.position(|other| other.name == *name)?
-                }
-                _ => layout,
-            };
-            self.layouts[beneath].delay.filter(|_| !is_slow(beneath))
-        };
-        let redo = match self.redo_apart(layout) {
-            Some(_) => of.delay,
-            None => on(&of.placement.redo),
-        };
-        (on(&of.placement.data), redo)
     }
 
     fn from_document(document: &Document, path: &Path) -> Result<Experiment, ExperimentError> {
@@ -330,16 +228,6 @@ fn read_name(root: &mut Reader<'_>, path: &Path) -> String {
         );
     }
     name.to_owned()
-}
-
-/// The database section of the experiment, for layouts to change.
-struct SharedDatabase<'a> {
-    /// As it was read.
-    database: &'a Database,
-    /// As it is written.
-    table: &'a Table,
-    /// What a layout's own does not say itself.
-    inherited: Inherited,
 }
 
 fn read_layouts(
@@ -487,84 +375,4 @@ fn name_from(path: &Path) -> String {
         "" => "experiment".to_owned(),
         name => name.to_owned(),
     }
-}
-
-/// What those need to know who change a file before it is read.
-fn known() -> Known {
-    let sections = keys_by_section();
-    let keys_of = |wanted: &str| {
-        let of_section = sections.iter().filter(|(section, _)| section == wanted);
-        of_section.flat_map(|(_, keys)| keys).copied().collect()
-    };
-    Known {
-        layout_keys: keys_of(LAYOUT_SECTION),
-        database_keys: keys_of(DATABASE_SECTION),
-        counted: workload::kinds_that(Transactions::are_counted),
-    }
-}
-
-/// How the name of a section of one kind of workload begins.
-const OF_KIND: &str = "[workload] with kind = ";
-
-/// The sections of the file and the keys they understand.
-fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
-    let mut database = None;
-    let mut sections = vec![(
-        DATABASE_SECTION.to_owned(),
-        keys_asked_by(|reader| {
-            database = Database::read(reader, Inherited::default()).ok();
-        }),
-    )];
-    let database = database.expect("every database setting has a default");
-    sections.push(("[plan]".to_owned(), keys_asked_by(Plan::read)));
-    for (kind, keys) in workload::keys_by_kind() {
-        sections.push((format!("{OF_KIND}\"{kind}\""), keys));
-    }
-    sections.push((
-        "[workload]".to_owned(),
-        keys_asked_by(|reader| Workload::read(reader, &database)),
-    ));
-    let shared = SharedDatabase {
-        database: &database,
-        table: &Table::EMPTY,
-        inherited: Inherited::default(),
-    };
-    sections.push((
-        LAYOUT_SECTION.to_owned(),
-        keys_asked_by(|reader| Layout::read(reader, &shared)),
-    ));
-    let io = AccessPath::new(Caching::Buffered, Method::Sync);
-    sections.push((
-        "the io table of a [[layout]]".to_owned(),
-        keys_asked_by(|reader| read_access_path(reader, io)),
-    ));
-    sections.extend(layout::keys_of_tables());
-    sections.push(("[[load]]".to_owned(), keys_asked_by(LoadMachine::read)));
-    sections.push((
-        "the limit table of a [[layout]]".to_owned(),
-        keys_asked_by(Limit::read_table),
-    ));
-    sections.push((
-        "the delay table of a [[layout]]".to_owned(),
-        keys_asked_by(limit::read_delay_table),
-    ));
-    sections
-}
-
-/// The section that a key belongs to, for a person who wrote it in another; of workloads, each kind that has it.
-fn home_of(key: &str) -> Option<String> {
-    let sections = keys_by_section().into_iter();
-    let homes = sections.filter(|(_, keys)| keys.contains(&key));
-    let homes: Vec<String> = homes.map(|(section, _)| section).collect();
-    let first = homes.first()?;
-    let kinds: Vec<&str> = homes
-        .iter()
-        .filter_map(|home| home.strip_prefix(OF_KIND))
-        .collect();
-    Some(match kinds.as_slice() {
-        [before @ .., last] if !before.is_empty() && first.starts_with(OF_KIND) => {
-            format!("{OF_KIND}{} or {last}", before.join(", "))
-        }
-        _ => first.clone(),
-    })
 }

@@ -676,7 +676,7 @@ impl<'a> Reader<'a> {
 
     fn unknown(&self, entry: &Entry) -> ExperimentError {
         let key = entry.key.as_str();
-        let label = if let Some(home) = super::home_of(key) {
+        let label = if let Some(home) = (self.document.home_of)(key) {
             format!("it belongs to {home}")
         } else if let Some(right) = nearest(key, self.known.iter().copied()) {
             format!("did you mean {right:?}?")

@@ -19,9 +19,7 @@ pub use price::Price;
 pub(super) use made::keys_of_tables;
 
 use super::access_path::{AccessPath, Caching, Method, read_access_path};
-use super::database::{Database, DatabaseSpec, Engine, SAME_IN_EVERY_CASE};
-
-use super::SharedDatabase;
+use super::database::{Database, DatabaseSpec, Engine, SAME_IN_EVERY_CASE, SharedDatabase};
 use super::error::ExperimentError;
 use super::reader::Reader;
 use super::server::server_io;
