@@ -1,6 +1,6 @@
 //! Which file uses which: read from `use` lines and from paths that begin with `crate`, `self`, `super` or a module of
 //! the file's own. A `mod.rs` that only declares its children and hands on their names (`pub use`) uses none of them,
-//! so it is in no circle. One that defines what its children use, and calls them, is.
+//! so it is in no circle. One that defines what its children use, and calls them by names it hands on or not, is.
 
 use std::collections::BTreeSet;
 
@@ -107,17 +107,25 @@ fn resolve(path: &[String], modules: &[Module]) -> Option<usize> {
     }
 }
 
-/// Absolute paths of all that the code names in its crate, without what it hands on.
+/// Absolute paths of all that the code names in its crate, without what it only hands on.
 fn paths(code: &str, place: &Place) -> Vec<Vec<String>> {
-    let mut found = Vec::new();
-    let mut rest = String::with_capacity(code.len());
-    for (is_public, tree, other) in statements(code) {
-        rest.push_str(other);
-        if !is_public {
-            found.extend(expand(tree));
-        }
+    let statements = statements(code);
+    let rest: String = statements.iter().map(|(_, _, before)| *before).collect();
+    let is_word = |each: char| each.is_alphanumeric() || each == '_';
+    let lines = rest.lines().filter(|line| declared(line).is_empty());
+    let words: BTreeSet<&str> = lines
+        .flat_map(|line| line.split(|each: char| !is_word(each)))
+        .collect();
+    let mut found = inline(&rest, place);
+    for (is_public, tree, _) in statements {
+        let named = expand(tree).into_iter().filter(|path| {
+            let is_used = path
+                .last()
+                .is_some_and(|name| words.contains(name.as_str()));
+            !is_public || is_used
+        });
+        found.extend(named);
     }
-    found.extend(inline(&rest, place));
     found
         .into_iter()
         .filter_map(|path| place.absolute(&path))
@@ -258,11 +266,13 @@ fn uses_are_resolved_through_what_is_handed_on() {
             &["b"],
             "use crate::a::{self as other, C};\npub(in crate::d) fn f() { super::a::c::g() }\n",
         ),
-        module(&["d"], ""),
+        module(&["d"], "mod e;\npub use e::E;\nfn f(e: E) {}\n"),
+        module(&["d", "e"], ""),
     ];
     let of = |index: usize| uses_of(&modules[index], &modules);
     assert_eq!(of(0), [2, 3].into());
     assert_eq!(of(1), BTreeSet::new());
     assert_eq!(of(2), [1].into());
     assert_eq!(of(3), [1, 2].into());
+    assert_eq!(of(4), [5].into());
 }
