@@ -13,7 +13,7 @@ use spindle_layout::{
     KnownDevice, LayoutError, Place, Placement, Shape, check_space,
 };
 
-use super::{Kept, MadeDatabase, Making, Recipe, Store, devices_beneath};
+use super::recipe::{Making, Recipe, Store, devices_beneath};
 use crate::layout_targets::LayoutTargets;
 use crate::observe::device_probe::Probed;
 use crate::restored::DatabaseError;
@@ -219,17 +219,6 @@ impl Recipe for BlockFiles {
             })
             .collect();
         devices_beneath(places)
-    }
-
-    fn kept(made: &MadeDatabase) -> Option<&Kept<BlockFiles>> {
-        match made {
-            MadeDatabase::Kernel(kept) => Some(kept),
-            MadeDatabase::Server(_) | MadeDatabase::Remote(_) => None,
-        }
-    }
-
-    fn made(kept: Kept<BlockFiles>) -> MadeDatabase {
-        MadeDatabase::Kernel(kept)
     }
 }
 

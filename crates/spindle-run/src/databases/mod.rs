@@ -7,6 +7,7 @@
 //! database), `tree` (whatever files a server makes) and `remote` (schemas on existing servers).
 
 pub(crate) mod blocks;
+mod recipe;
 pub(crate) mod remote;
 mod tree;
 
@@ -18,69 +19,23 @@ use std::time::{Duration, Instant};
 
 use spindle_engines::engine::{Engine, PutBackBy};
 use spindle_engines::spec::ByKind;
-use spindle_layout::{Golden, GoldenTree, RawSpace, Verify};
+use spindle_layout::Verify;
 
 use super::layout_targets::LayoutTargets;
-use super::own_directories::OwnDirectories;
 use super::replay::RunState;
 use super::restored::{DatabaseError, Restored};
 use super::schedule::order_of_making;
-use super::schemas::{NotedSchemas, Way, way_of};
+use super::schemas::{Way, way_of};
 use super::volumes;
 use crate::observe::device_probe::Probed;
 use crate::trial::protocol::{KernelTrial, ServerTrial, TrialDatabase, WrittenRuns};
 use blocks::BlockFiles;
+use recipe::{HomeOf, ImageOf, Making, Recipe, Store};
 use remote::ServerSchema;
 use spindle_experiment::{DatabaseSpec, Experiment, PutBack};
 use spindle_result::Restore;
 use spindle_system::DeviceNumber;
-use spindle_system::SystemTree;
-use spindle_system::machine::DataPath;
-use tree::{FileShape, ServerTree};
-
-/// What a layout needs of a database of one kind, and how that is made. Layouts whose recipes are equal share an image.
-trait Recipe: PartialEq + Sized {
-    /// The kind.
-    type Engine: Engine;
-
-    /// Refuses what databases made before leave no room for.
-    fn check(&self, _made: &[Made]) -> Result<(), DatabaseError> {
-        Ok(())
-    }
-
-    /// The golden copy, made by `engine` if there is none yet.
-    fn golden(
-        &self,
-        engine: &Self::Engine,
-        making: &mut Making<'_>,
-        store: &mut Store,
-    ) -> Result<Arc<GoldenOf<Self>>, DatabaseError>;
-
-    /// Where the next image goes, with what it lies in.
-    fn site(
-        &self,
-        golden: &GoldenOf<Self>,
-        making: &mut Making<'_>,
-        store: &mut Store,
-    ) -> Result<SiteOf<Self>, DatabaseError>;
-
-    /// What an image lies in.
-    fn home(image: &ImageOf<Self>) -> HomeOf<Self>;
-
-    /// The devices beneath an image, where known.
-    fn devices(&self, home: &HomeOf<Self>) -> Vec<DeviceNumber>;
-
-    /// The database, if it is of this kind.
-    fn kept(made: &MadeDatabase) -> Option<&Kept<Self>>;
-
-    /// A database of this kind among all.
-    fn made(kept: Kept<Self>) -> MadeDatabase;
-}
-
-type HomeOf<R> = <<R as Recipe>::Engine as Engine>::Home;
-type GoldenOf<R> = <<R as Recipe>::Engine as Engine>::Golden;
-type SiteOf<R> = <<R as Recipe>::Engine as Engine>::Site;
-type ImageOf<R> = <<R as Recipe>::Engine as Engine>::Image;
+use tree::ServerTree;
 
 /// An image, with what made it.
 struct Kept<R: Recipe> {
@@ -108,6 +63,54 @@ impl<R: Recipe> Kept<R> {
 /// What is put back before a trial, with what it was made of.
 type MadeDatabase = ByKind<Kept<BlockFiles>, Kept<ServerTree>, Kept<ServerSchema>>;
 
+/// A recipe whose databases are kept beside those of all kinds.
+trait AmongAll: Recipe {
+    /// The database, if it is of this kind.
+    fn kept(made: &MadeDatabase) -> Option<&Kept<Self>>;
+
+    /// A database of this kind among all.
+    fn made(kept: Kept<Self>) -> MadeDatabase;
+}
+
+impl AmongAll for BlockFiles {
+    fn kept(made: &MadeDatabase) -> Option<&Kept<BlockFiles>> {
+        match made {
+            MadeDatabase::Kernel(kept) => Some(kept),
+            MadeDatabase::Server(_) | MadeDatabase::Remote(_) => None,
+        }
+    }
+
+    fn made(kept: Kept<BlockFiles>) -> MadeDatabase {
+        MadeDatabase::Kernel(kept)
+    }
+}
+
+impl AmongAll for ServerTree {
+    fn kept(made: &MadeDatabase) -> Option<&Kept<ServerTree>> {
+        match made {
+            MadeDatabase::Server(kept) => Some(kept),
+            MadeDatabase::Kernel(_) | MadeDatabase::Remote(_) => None,
+        }
+    }
+
+    fn made(kept: Kept<ServerTree>) -> MadeDatabase {
+        MadeDatabase::Server(kept)
+    }
+}
+
+impl AmongAll for ServerSchema {
+    fn kept(made: &MadeDatabase) -> Option<&Kept<ServerSchema>> {
+        match made {
+            MadeDatabase::Remote(kept) => Some(kept),
+            MadeDatabase::Kernel(_) | MadeDatabase::Server(_) => None,
+        }
+    }
+
+    fn made(kept: Kept<ServerSchema>) -> MadeDatabase {
+        MadeDatabase::Remote(kept)
+    }
+}
+
 /// A database of the run. Layouts that need the same share one.
 struct Made {
     database: MadeDatabase,
@@ -134,73 +137,6 @@ struct OfLayout {
     made: usize,
     /// Its database, as trials use it.
     trial: TrialDatabase,
-}
-
-/// What the database of a layout is made for, and on.
-struct Making<'a> {
-    state: &'a RunState,
-    targets: &'a LayoutTargets,
-    /// The layout.
-    layout: usize,
-    /// How it is put back.
-    put_back: PutBack,
-    /// Where golden copies go; nowhere, when there are existing servers only.
-    golden_place: &'a Path,
-    /// How existing servers put their tables back.
-    way: &'a Way,
-    /// Hears what is being done.
-    note: &'a mut dyn FnMut(&str),
-}
-
-impl<'a> Making<'a> {
-    fn experiment(&self) -> &'a Experiment {
-        &self.state.experiment
-    }
-
-    fn name(&self) -> &'a str {
-        &self.experiment().layouts[self.layout].name
-    }
-
-    /// The layout's name, when what is made for it is for it alone.
-    fn owner(&self) -> Option<&'a str> {
-        self.targets.is_made(self.layout).then_some(self.name())
-    }
-}
-
-/// What the run has of its own for its databases.
-struct Store {
-    directories: OwnDirectories,
-    space: RawSpace,
-    goldens: Vec<Arc<Golden>>,
-    golden_trees: Vec<(FileShape, Arc<GoldenTree>)>,
-    schemas: NotedSchemas,
-    /// Number of the next image.
-    next_image: u32,
-    /// Directories made for it so far.
-    of_image: Vec<PathBuf>,
-    /// Directories of servers made so far.
-    server_directories: u32,
-    /// What people are to be told of the databases made.
-    warnings: Vec<String>,
-    /// Ends loading.
-    interrupted: Arc<AtomicBool>,
-}
-
-impl Store {
-    fn new(state: &RunState, targets: &LayoutTargets, interrupted: &Arc<AtomicBool>) -> Store {
-        Store {
-            directories: OwnDirectories::new(&state.run, targets.ledger()),
-            space: RawSpace::default(),
-            goldens: Vec::new(),
-            golden_trees: Vec::new(),
-            schemas: NotedSchemas::new(targets.ledger()),
-            next_image: 1,
-            of_image: Vec::new(),
-            server_directories: 0,
-            warnings: Vec::new(),
-            interrupted: Arc::clone(interrupted),
-        }
-    }
 }
 
 /// The databases of a run.
@@ -325,7 +261,7 @@ impl Databases {
 
     /// The image that a layout needs, made if there is none yet or none to be shared: its place among those made, and
     /// what it lies in.
-    fn image_for<R: Recipe>(
+    fn image_for<R: AmongAll>(
         &mut self,
         making: &mut Making<'_>,
         recipe: R,
@@ -342,7 +278,9 @@ impl Databases {
             return Ok(there);
         }
         drop(serving);
-        recipe.check(&self.made)?;
+        let kept = self.made.iter().map(|made| R::kept(&made.database));
+        let alike: Vec<&R> = kept.flatten().map(|kept| &kept.recipe).collect();
+        recipe.check(&alike)?;
         let (began, store) = (Instant::now(), &mut self.store);
         let golden = recipe.golden(&engine, making, store);
         self.loading += began.elapsed();
@@ -543,16 +481,4 @@ fn golden_place(
         path: path.to_path_buf(),
         error,
     })
-}
-
-/// The block devices beneath some places, where known.
-fn devices_beneath<'a>(places: impl IntoIterator<Item = &'a Path>) -> Vec<DeviceNumber> {
-    let system = SystemTree::default();
-    let places: BTreeSet<&Path> = places.into_iter().collect();
-    let device = |place: &Path| {
-        let device = DataPath::capture(&system, place).device;
-        device.map(|device| device.number)
-    };
-    let devices: BTreeSet<DeviceNumber> = places.into_iter().filter_map(device).collect();
-    devices.into_iter().collect()
 }

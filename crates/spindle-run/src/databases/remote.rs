@@ -10,7 +10,7 @@ use spindle_engines::sql::{Address, Schema, SchemaKind, remote_server};
 use spindle_experiment::{Experiment, RemoteSpec};
 use spindle_system::{DeviceNumber, SystemTree};
 
-use super::{Kept, MadeDatabase, Making, Recipe, Store};
+use super::recipe::{Making, Recipe, Store};
 use crate::restored::DatabaseError;
 use crate::schemas::{Way, name_of};
 
@@ -123,17 +123,6 @@ impl Recipe for ServerSchema {
 
     fn devices(&self, _: &Schema) -> Vec<DeviceNumber> {
         Vec::new()
-    }
-
-    fn kept(made: &MadeDatabase) -> Option<&Kept<ServerSchema>> {
-        match made {
-            MadeDatabase::Remote(kept) => Some(kept),
-            MadeDatabase::Kernel(_) | MadeDatabase::Server(_) => None,
-        }
-    }
-
-    fn made(kept: Kept<ServerSchema>) -> MadeDatabase {
-        MadeDatabase::Remote(kept)
     }
 }
 

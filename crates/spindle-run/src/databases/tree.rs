@@ -15,7 +15,7 @@ use spindle_layout::{
     check_space,
 };
 
-use super::{Kept, Made, MadeDatabase, Making, Recipe, Store, devices_beneath};
+use super::recipe::{FileShape, Making, Recipe, Store, devices_beneath};
 use crate::layout_targets::LayoutTargets;
 use crate::observe::device_probe::Probed;
 use crate::restored::DatabaseError;
@@ -24,9 +24,6 @@ use spindle_experiment::{Experiment, PutBack, ServerSpec};
 use spindle_system::DeviceNumber;
 use spindle_text::load_file::LoadFile;
 use spindle_text::quantity::{size, size_free};
-
-/// The settings that a database is made with: what takes part in how its files are.
-pub(super) type FileShape = BTreeMap<String, String>;
 
 /// What a layout's database is made of.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,11 +99,8 @@ impl Recipe for ServerTree {
     type Engine = ServerDatabase;
 
     /// A raw device holds one database only.
-    fn check(&self, made: &[Made]) -> Result<(), DatabaseError> {
-        let kept = made
-            .iter()
-            .filter_map(|made| ServerTree::kept(&made.database));
-        let taken = kept.flat_map(|kept| &kept.recipe.raw);
+    fn check(&self, made: &[&ServerTree]) -> Result<(), DatabaseError> {
+        let taken = made.iter().flat_map(|made| &made.raw);
         let taken: BTreeSet<&Path> = taken.map(|file| file.device.path()).collect();
         let mut devices = self.raw.iter().map(|file| &file.device);
         match devices.find(|device| taken.contains(device.path())) {
@@ -187,17 +181,6 @@ impl Recipe for ServerTree {
         let disks = self.grouped.iter().flat_map(|file| &file.disks);
         let places = self.places.values().map(PathBuf::as_path).chain(raw);
         devices_beneath(places.chain(disks.map(KnownDevice::path)))
-    }
-
-    fn kept(made: &MadeDatabase) -> Option<&Kept<ServerTree>> {
-        match made {
-            MadeDatabase::Server(kept) => Some(kept),
-            MadeDatabase::Kernel(_) | MadeDatabase::Remote(_) => None,
-        }
-    }
-
-    fn made(kept: Kept<ServerTree>) -> MadeDatabase {
-        MadeDatabase::Server(kept)
     }
 }
 
