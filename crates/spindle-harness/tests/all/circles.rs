@@ -18,7 +18,7 @@ const LARGEST: [(&str, usize); 10] = [
     ("spindle-report", 10),
     ("spindle-result", 14),
     ("spindle-run", 4),
-    ("spindle-workload", 12),
+    ("spindle-workload", 3),
 ];
 
 #[test]
@@ -52,15 +52,7 @@ fn crates(sources: &[Source]) -> BTreeSet<&str> {
 
 /// The circles of folders as they are: the crate, the folder they lie in, and who is in them. Fewer is better: shorten
 /// the list with the circle.
-const OF_FOLDERS: [(&str, &str, &str); 3] = [
-    ("spindle-layout", "", "ledger steps"),
-    (
-        "spindle-workload",
-        "sql/tpcc",
-        "customer delivery in_rows load mod new_order order_status payment statements stock_level",
-    ),
-    ("spindle-workload", "sql/tpch", "in_plans mod parameters"),
-];
+const OF_FOLDERS: [(&str, &str, &str); 1] = [("spindle-layout", "", "ledger steps")];
 
 #[test]
 fn no_further_folder_is_in_a_circle() {

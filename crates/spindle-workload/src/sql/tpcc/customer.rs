@@ -1,7 +1,7 @@
 //! The customer whom a payment or a question is about: by number, or in 60 of 100 cases by last name.
 
 use super::random::{self, happens};
-use super::{Tpcc, int};
+use super::terms::{Tpcc, int};
 use crate::session::SessionError;
 use crate::sql::connection::{Row, SqlConnection};
 use crate::sql::value::Value;

@@ -6,7 +6,7 @@ use super::statements::{
     AMOUNTS, CREDIT_CUSTOMERS, CUSTOMERS_OF_ORDERS, DISTRICTS_ASKED, OLDEST_ORDERS,
     REMOVE_NEW_ORDERS, SET_CARRIER, SET_DELIVERED,
 };
-use super::{DELIVERY, Tpcc, int, padded};
+use super::terms::{DELIVERY, Tpcc, int, padded};
 use crate::session::SessionError;
 use crate::sql::SqlTransaction;
 use crate::sql::connection::{Row, SqlConnection};

@@ -6,7 +6,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use spindle_io::env::seeded_rng;
 
 use super::random::{self, Constants, LAST_NAMES, uniform};
-use super::{DISTRICTS, LINES_MAX, LINES_MIN, Sizes, Tpcc};
+use super::terms::{DISTRICTS, LINES_MAX, LINES_MIN, Sizes, Tpcc};
 use crate::session::SessionError;
 use crate::sql::connection::{LoadPart, RowSink};
 use crate::sql::dialect::Dialect;

@@ -6,7 +6,7 @@ use super::statements::{
     CHANGE_STOCK, CUSTOMER_AND_WAREHOUSE, INSERT_LINES, INSERT_NEW_ORDER, INSERT_ORDER, ITEMS,
     LINES_ASKED, READ_DISTRICT, STOCK, TAKE_ORDER_NUMBER,
 };
-use super::{DISTRICTS, LINES_MAX, LINES_MIN, NEW_ORDER, Tpcc, int, numbered, padded};
+use super::terms::{DISTRICTS, LINES_MAX, LINES_MIN, NEW_ORDER, Tpcc, int, numbered, padded};
 use crate::session::SessionError;
 use crate::sql::SqlTransaction;
 use crate::sql::connection::SqlConnection;

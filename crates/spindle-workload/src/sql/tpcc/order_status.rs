@@ -3,7 +3,7 @@
 use super::customer::{Statements, Who};
 use super::random::uniform;
 use super::statements::{LAST_ORDER, LINES, STATUS_BY_ID, STATUS_BY_NAME};
-use super::{DISTRICTS, ORDER_STATUS, Tpcc, int};
+use super::terms::{DISTRICTS, ORDER_STATUS, Tpcc, int};
 use crate::session::SessionError;
 use crate::sql::SqlTransaction;
 use crate::sql::connection::SqlConnection;

@@ -7,7 +7,7 @@ use super::statements::{
     CUSTOMER_BY_ID, CUSTOMERS_BY_NAME, INSERT_HISTORY, PAY, PAY_BAD_CREDIT, PAY_DISTRICT,
     PAY_WAREHOUSE, READ_DISTRICT_NAME, READ_WAREHOUSE_NAME,
 };
-use super::{DISTRICTS, PAYMENT, Tpcc, int, numbered};
+use super::terms::{DISTRICTS, PAYMENT, Tpcc, int, numbered};
 use crate::session::SessionError;
 use crate::sql::SqlTransaction;
 use crate::sql::connection::SqlConnection;

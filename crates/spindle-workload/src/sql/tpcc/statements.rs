@@ -2,7 +2,7 @@
 //! transaction needs several rows it asks for all of them at once; a statement for fewer rows than it has parameters
 //! for is given the last of them again, which changes nothing.
 
-use super::{DISTRICTS, LINES_MAX};
+use super::terms::{DISTRICTS, LINES_MAX};
 use crate::sql::dialect::Dialect;
 
 /// New order.

@@ -3,7 +3,7 @@
 
 use super::random::uniform;
 use super::statements::LOW_STOCK;
-use super::{DISTRICTS, STOCK_LEVEL, Tpcc, int};
+use super::terms::{DISTRICTS, STOCK_LEVEL, Tpcc, int};
 use crate::session::SessionError;
 use crate::sql::SqlTransaction;
 use crate::sql::connection::SqlConnection;

@@ -95,7 +95,7 @@ macro_rules! columns {
     ($($(#[doc = $says:literal])* $table:ident { $($column:ident $bytes:literal,)+ })+) => {
         $($(#[doc = $says])*
         pub mod $table {
-            use super::Column;
+            use crate::sql::tpcc::in_rows::columns::Column;
             /// Every column, in order.
             pub const ALL: &[Column] = &[$($column),+];
             /// Bytes of a row.

@@ -5,7 +5,13 @@ mod check;
 mod columns;
 mod transactions;
 
-use super::{DISTRICTS, Tpcc, load};
+use super::delivery::Delivery;
+use super::load;
+use super::new_order::NewOrder;
+use super::order_status::OrderStatus;
+use super::payment::Payment;
+use super::stock_level::StockLevel;
+use super::terms::{self, DISTRICTS, Tpcc};
 use crate::keyed::IndexOf;
 use crate::session::Txn;
 use crate::sql::dialect::Dialect;
@@ -147,13 +153,13 @@ impl Workload for TpccInRows {
                 ORDER_LINE,
                 ordered * LINES_ABOUT,
                 order_line::BYTES,
-                super::LINES_MAX,
+                terms::LINES_MAX,
             ),
         ]
     }
 
     fn kinds(&self) -> Vec<String> {
-        super::KINDS.map(str::to_owned).to_vec()
+        terms::KINDS.map(str::to_owned).to_vec()
     }
 
     fn fill(&self, _: usize, _: u64, _: &mut [u8]) {}
@@ -184,21 +190,19 @@ impl Workload for TpccInRows {
     fn next(&self, client: &mut Client, _: &[Table]) -> Txn {
         let tpcc = &self.tpcc;
         match tpcc.kind(client) {
-            super::NEW_ORDER => {
-                let order = super::new_order::NewOrder::draw(tpcc, client);
+            terms::NEW_ORDER => {
+                let order = NewOrder::draw(tpcc, client);
                 let number = order.number;
                 Txn::call(order, number)
             }
-            super::PAYMENT => {
-                let payment = super::payment::Payment::draw(tpcc, client);
+            terms::PAYMENT => {
+                let payment = Payment::draw(tpcc, client);
                 let number = payment.number;
                 Txn::call(payment, number)
             }
-            super::ORDER_STATUS => {
-                Txn::call(super::order_status::OrderStatus::draw(tpcc, client), 0)
-            }
-            super::DELIVERY => Txn::call(super::delivery::Delivery::draw(tpcc, client), 0),
-            _ => Txn::call(super::stock_level::StockLevel::draw(tpcc, client), 0),
+            terms::ORDER_STATUS => Txn::call(OrderStatus::draw(tpcc, client), 0),
+            terms::DELIVERY => Txn::call(Delivery::draw(tpcc, client), 0),
+            _ => Txn::call(StockLevel::draw(tpcc, client), 0),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::sql::tpcc::new_order::{Line, NewOrder, STOCK_KEPT, STOCK_REFILL};
 use crate::sql::tpcc::order_status::OrderStatus;
 use crate::sql::tpcc::payment::{BAD_CREDIT, Payment};
 use crate::sql::tpcc::stock_level::StockLevel;
-use crate::sql::tpcc::{self, DISTRICTS};
+use crate::sql::tpcc::terms::{self, DISTRICTS};
 
 /// The last orders of a district that a question about its stock looks at (clause 2.8.2.2).
 const ORDERS_LOOKED_AT: u64 = 20;
@@ -49,7 +49,7 @@ fn missing(table: usize, key: &[u8]) -> SessionError {
 
 impl Procedure for NewOrder {
     fn kind(&self) -> usize {
-        tpcc::NEW_ORDER
+        terms::NEW_ORDER
     }
 
     fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> Step<'a, Ended> {
@@ -176,7 +176,7 @@ impl NewOrder {
 
 impl Procedure for Payment {
     fn kind(&self) -> usize {
-        tpcc::PAYMENT
+        terms::PAYMENT
     }
 
     fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> Step<'a, Ended> {
@@ -269,7 +269,7 @@ impl Who {
 
 impl Procedure for OrderStatus {
     fn kind(&self) -> usize {
-        tpcc::ORDER_STATUS
+        terms::ORDER_STATUS
     }
 
     fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> Step<'a, Ended> {
@@ -298,7 +298,7 @@ impl Procedure for OrderStatus {
 
 impl Procedure for Delivery {
     fn kind(&self) -> usize {
-        tpcc::DELIVERY
+        terms::DELIVERY
     }
 
     fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> Step<'a, Ended> {
@@ -370,7 +370,7 @@ impl Delivery {
 
 impl Procedure for StockLevel {
     fn kind(&self) -> usize {
-        tpcc::STOCK_LEVEL
+        terms::STOCK_LEVEL
     }
 
     fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> Step<'a, Ended> {

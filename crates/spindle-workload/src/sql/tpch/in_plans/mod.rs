@@ -16,7 +16,7 @@ use spindle_query::{Cell, Columns, Query};
 
 use super::answers::KeptAnswer;
 use super::refresh::{loaded_key, loaded_orders, orders_of, set_orders};
-use super::{KINDS, Keeps, RF1, Tpch, Values};
+use super::terms::{KINDS, Keeps, RF1, Tpch, Values};
 use crate::keyed::{Ended, Keyed, Procedure, Step};
 use crate::session::Txn;
 use crate::sql::value::{date_text, decimal_text};
@@ -25,14 +25,12 @@ use crate::workload::{
     TableSize, TableSpec, Workload,
 };
 use refresh::RefreshInRows;
-use tables::{LINEITEM, ORDERS, relations};
+use tables::{LINEITEM, LINES_MAX, ORDERS, relations};
 
 /// Temporary space of a stream for a unit of scale: the larger joins keep both sides. Bytes.
 const TEMP_PER_SCALE: f64 = 1.5e9;
 /// Besides that, of each slave: extents of its runs that are not full.
 const SLAVE_TEMP_BYTES: u64 = 64 << 20;
-/// Lines of an order, at most.
-const LINES_MAX: u64 = 7;
 
 /// A query as the embedded database carries it out.
 pub fn plan(query: u8, values: &[String]) -> Query {

@@ -1,10 +1,10 @@
 //! The refresh functions, row by row: RF1 puts orders and their lines in, RF2 takes old ones away by their keys.
 
-use super::tables::{LINEITEM, ORDERS, encode, order_key, relations};
+use super::tables::{LINEITEM, LINES_MAX, ORDERS, encode, order_key, relations};
 use crate::keyed::{Ended, IndexOf, Keyed, Procedure, Step, is_missing};
 use crate::sql::Value;
-use crate::sql::tpch::RF1;
 use crate::sql::tpch::refresh::{loaded_key, new_orders, orders_of};
+use crate::sql::tpch::terms::RF1;
 
 /// The place of a table's primary key among its indexes.
 const PRIMARY: usize = 0;
@@ -54,7 +54,7 @@ impl RefreshInRows {
         };
         for order in orders_of(self.set, self.scale) {
             let key = order_key(loaded_key(order));
-            for line in 1..=super::LINES_MAX as u32 {
+            for line in 1..=LINES_MAX as u32 {
                 // As columns of type integer are written.
                 let number = (line ^ 1 << 31).to_be_bytes();
                 let line = [&key[..], &number[..]].concat();

@@ -18,6 +18,9 @@ use crate::workload::{IndexSpec, Loader};
 pub(super) const ORDERS: usize = 6;
 pub(super) const LINEITEM: usize = 7;
 
+/// Lines of an order, at most.
+pub(super) const LINES_MAX: u64 = 7;
+
 /// Rows of the first two tables at any scale (TPC-H, clause 4.2.5). Their generators are not asked: they would make the
 /// text of all comments, 300 MB.
 const REGIONS: i64 = 5;

@@ -1,0 +1,220 @@
+//! The words of TPC-C that its transactions and both ways to carry it out share: the mix, sizes, kinds, and the
+//! workload itself, as far as it only draws.
+
+use serde::{Deserialize, Serialize};
+use spindle_text::section::{Key, Keys, Section};
+
+use super::random::{Constants, LAST_NAMES, uniform};
+use crate::sql::value::Value;
+use crate::workload::Client;
+
+/// Districts of a warehouse.
+pub(super) const DISTRICTS: u64 = 10;
+/// Lines of an order.
+pub(super) const LINES_MIN: u64 = 5;
+pub(super) const LINES_MAX: u64 = 15;
+/// Bytes of a loaded warehouse with its indexes, about.
+pub(super) const WAREHOUSE_BYTES: u64 = 100 << 20;
+
+/// What the kinds of transactions are called.
+pub(super) const KINDS: [&str; 5] = [
+    "new_order",
+    "payment",
+    "order_status",
+    "delivery",
+    "stock_level",
+];
+/// Kinds of transactions, by [`SqlTransaction::kind`].
+pub(super) const NEW_ORDER: usize = 0;
+pub(super) const PAYMENT: usize = 1;
+pub(super) const ORDER_STATUS: usize = 2;
+pub(super) const DELIVERY: usize = 3;
+pub(super) const STOCK_LEVEL: usize = 4;
+
+/// Shares of the five kinds, percent; 100 in sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mix {
+    /// Orders entered.
+    pub new_order: u32,
+    /// Payments by customers.
+    pub payment: u32,
+    /// Questions about a customer's last order.
+    pub order_status: u32,
+    /// The oldest order of every district delivered.
+    pub delivery: u32,
+    /// Questions about items that run short.
+    pub stock_level: u32,
+}
+
+impl Mix {
+    /// The standard's (clause 5.2.3), with as many new orders as it allows.
+    pub const STANDARD: Mix = Mix {
+        new_order: 45,
+        payment: 43,
+        order_status: 4,
+        delivery: 4,
+        stock_level: 4,
+    };
+
+    fn shares(&self) -> [u32; 5] {
+        [
+            self.new_order,
+            self.payment,
+            self.order_status,
+            self.delivery,
+            self.stock_level,
+        ]
+    }
+
+    /// Their sum, percent.
+    pub fn sum(&self) -> u32 {
+        self.shares().iter().sum()
+    }
+}
+
+impl Section for Mix {
+    fn read<K: Keys>(keys: &mut K) -> Mix {
+        let is_given = keys.is_given();
+        let mut share = |name, says, standard: u32| {
+            // A kind that is left out of a mix does not take place.
+            let default = if is_given { 0 } else { standard };
+            keys.number(Key { name, says }, default, 0..=100)
+        };
+        Mix {
+            new_order: share("new_order", "orders entered", Mix::STANDARD.new_order),
+            payment: share("payment", "payments by customers", Mix::STANDARD.payment),
+            order_status: share(
+                "order_status",
+                "questions about a customer's last order",
+                Mix::STANDARD.order_status,
+            ),
+            delivery: share(
+                "delivery",
+                "the oldest order of every district delivered",
+                Mix::STANDARD.delivery,
+            ),
+            stock_level: share(
+                "stock_level",
+                "questions about items that run short",
+                Mix::STANDARD.stock_level,
+            ),
+        }
+    }
+}
+
+/// How many rows there are for each warehouse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// Items, and rows of stock in a warehouse.
+    pub items: u64,
+    /// Customers of a district, and orders that it begins with.
+    pub customers: u64,
+}
+
+impl Sizes {
+    /// The standard's (clause 1.2.1).
+    pub const STANDARD: Sizes = Sizes {
+        items: 100_000,
+        customers: 3000,
+    };
+
+    /// The oldest orders, 2100 of 3000, have been delivered when a district begins.
+    pub(super) fn delivered(&self) -> u64 {
+        self.customers * 7 / 10
+    }
+
+    /// Every customer has paid 10.00.
+    pub(super) fn district_ytd_cents(&self) -> i64 {
+        self.customers as i64 * 1000
+    }
+
+    /// Last names that customers have.
+    pub(super) fn last_names(&self) -> u64 {
+        self.customers.min(LAST_NAMES)
+    }
+}
+
+/// The workload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tpcc {
+    pub(super) warehouses: u32,
+    pub(super) sizes: Sizes,
+    pub(super) mix: Mix,
+    pub(super) procedures: bool,
+    pub(super) seed: u64,
+    pub(super) constants: Constants,
+}
+
+impl Tpcc {
+    /// This many warehouses, their rows drawn from `seed`; with `procedures` a transaction is one call of a procedure.
+    pub fn new(warehouses: u32, mix: Mix, procedures: bool, seed: u64) -> Tpcc {
+        Tpcc {
+            warehouses,
+            sizes: Sizes::STANDARD,
+            mix,
+            procedures,
+            seed,
+            constants: Constants::of(seed).1,
+        }
+    }
+
+    /// The same with other numbers of rows: fewer than the standard's are for tests.
+    pub fn with_sizes(self, sizes: Sizes) -> Tpcc {
+        Tpcc { sizes, ..self }
+    }
+
+    /// Bytes that this many warehouses take when they are loaded, about.
+    pub fn loaded_bytes(warehouses: u32) -> u64 {
+        u64::from(warehouses) * WAREHOUSE_BYTES
+    }
+
+    pub(super) fn kind(&self, client: &mut Client) -> usize {
+        let mut left = uniform(&mut client.rng, 0, u64::from(self.mix.sum()) - 1) as u32;
+        for (kind, share) in self.mix.shares().into_iter().enumerate() {
+            if left < share {
+                return kind;
+            }
+            left -= share;
+        }
+        unreachable!("what is drawn is below the sum of the shares")
+    }
+
+    /// The client's own warehouse.
+    pub(super) fn home(&self, client: &Client) -> u64 {
+        client.number as u64 % u64::from(self.warehouses) + 1
+    }
+
+    /// Any warehouse but `home`; `home` when there is no other.
+    pub(super) fn elsewhere(&self, client: &mut Client, home: u64) -> u64 {
+        let warehouses = u64::from(self.warehouses);
+        if warehouses == 1 {
+            return home;
+        }
+        let other = uniform(&mut client.rng, 1, warehouses - 1);
+        if other < home { other } else { other + 1 }
+    }
+}
+
+/// The transaction that the client makes next, and its number among those that the check looks for.
+pub(super) fn numbered(client: &mut Client) -> u64 {
+    client.changes += 1;
+    client.changes
+}
+
+/// A number of a table on its way into a parameter.
+pub(super) fn int(number: u64) -> Value<'static> {
+    Value::Int(number as i64)
+}
+
+/// The values of rows, the last row again until there are `rows`.
+pub(super) fn padded<const N: usize>(
+    values: impl Iterator<Item = [Value<'static>; N]>,
+    rows: usize,
+) -> Vec<Value<'static>> {
+    let mut all = Vec::with_capacity(rows * N);
+    values.for_each(|row| all.extend(row));
+    while all.len() < rows * N {
+        all.extend_from_within(all.len() - N..);
+    }
+    all
+}
