@@ -9,8 +9,10 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use spindle_text::quantity::{about_time, parse_duration_ms, parse_size};
 
+use super::ending::{wrong_command_line, wrong_experiment};
 use super::number::number_or;
-use super::{Show, Watch, run, wrong_command_line, wrong_experiment};
+use super::options::{Show, Watch};
+use super::run;
 use crate::ask::engines::engine_of;
 use crate::ask::error::AskError;
 use crate::ask::question::{Question, ROUNDS_MAX, SIZE_BYTES, found_percent};

@@ -23,9 +23,9 @@ use crate::calibration_sheet::sheet_of;
 use crate::kept_limits::{Kept, keep_limits};
 
 use super::calibrate_layouts::{LayoutsCalibrated, calibrate_layouts};
+use super::ending::{fail, print, print_then, wrong_experiment};
 use super::number::number;
 use super::signals::{self, AtOnce, INTERRUPTED};
-use super::{fail, print, print_then, wrong_experiment};
 use crate::say;
 
 pub(super) const CALIBRATE_HELP: &str = "Examples:

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use super::{Arguments, Command};
+use super::arguments::{Arguments, Command};
 use crate::{examples, explain};
 
 /// A command as a document has it.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::{fail, print, wrong_command_line};
+use super::ending::{fail, print, wrong_command_line};
 use crate::import::error::ImportError;
 use crate::import::log::{self, AskedLog, LogForm};
 use crate::import::{self, Asked};

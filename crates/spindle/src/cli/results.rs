@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use super::{RUNS, fail, no_run, style_of_output, wrong_command_line};
+use super::ending::{fail, no_run, print, print_then, style_of_output, wrong_command_line};
+use super::options::RUNS;
 use crate::list::{self, FoundRun};
 use crate::results_database::ResultsDatabase;
 use crate::say;
@@ -84,7 +85,7 @@ fn threshold(text: &str) -> Result<f64, String> {
 /// A run for people.
 pub(super) fn show(directory: &Path) -> ExitCode {
     match directory::read(directory) {
-        Ok(run) => super::print(&show::render(&run, style_of_output())),
+        Ok(run) => print(&show::render(&run, style_of_output())),
         Err(error) => no_run(&error),
     }
 }
@@ -161,10 +162,10 @@ fn keep(asked: &Export, url: &str) -> ExitCode {
         match database.keep(&rows(run, &place)) {
             Ok(true) => text.push_str(&format!("  {named}: written again\n")),
             Ok(false) => text.push_str(&format!("  {named}: new\n")),
-            Err(error) => return super::print_then(&text, fail(&error.to_string())),
+            Err(error) => return print_then(&text, fail(&error.to_string())),
         }
     }
-    super::print(&text)
+    print(&text)
 }
 
 /// A run for programs.
@@ -175,7 +176,7 @@ fn print_as(directory: &Path, format: Format) -> ExitCode {
         Format::OpenMetrics => export::openmetrics(&run.result, &run.started_at),
     };
     match directory::read(directory) {
-        Ok(run) => super::print(&text(&run)),
+        Ok(run) => print(&text(&run)),
         Err(error) => no_run(&error),
     }
 }
@@ -183,7 +184,7 @@ fn print_as(directory: &Path, format: Format) -> ExitCode {
 /// The runs there are.
 pub(super) fn list(below: &Path) -> ExitCode {
     match find(below) {
-        Ok(found) => super::print(&list::render(&found, below, style_of_output())),
+        Ok(found) => print(&list::render(&found, below, style_of_output())),
         Err(code) => code,
     }
 }
@@ -242,8 +243,8 @@ pub(super) fn history(below: &Path, format: TellFormat) -> ExitCode {
         TellFormat::Text => history::render(&histories, &below, style_of_output()),
     };
     match histories.histories.is_empty() {
-        true => super::print_then(&text, ExitCode::from(3)),
-        false => super::print(&text),
+        true => print_then(&text, ExitCode::from(3)),
+        false => print(&text),
     }
 }
 

@@ -8,8 +8,9 @@ use std::sync::atomic::AtomicBool;
 
 use jiff::Zoned;
 
+use super::ending::{fail, no_current_directory, no_run, style_of_output, wrong_command_line};
+use super::options::{RUNS, Show};
 use super::signals::{self, AtOnce, INTERRUPTED};
-use super::{RUNS, Show, fail, no_current_directory, no_run, style_of_output, wrong_command_line};
 use crate::progress::{Progress, Shown};
 use crate::watch::terminal;
 use crate::{plan, reports, say};

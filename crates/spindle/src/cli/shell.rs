@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::{Arguments, fail, print};
+use super::arguments::Arguments;
+use super::ending::{fail, print};
 
 /// Prints a shell's completions.
 pub(super) fn completions(shell: Shell) -> ExitCode {

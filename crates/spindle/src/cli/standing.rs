@@ -4,7 +4,8 @@
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
-use super::{Command, fail};
+use super::arguments::Command;
+use super::ending::fail;
 
 /// Refuses a command that names places, where the shell stands in a directory that was removed.
 pub(super) fn check(command: &Command) -> Result<(), ExitCode> {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::ask::save;
-use super::{print, wrong_command_line};
+use super::ending::{print, wrong_command_line};
 use crate::ask::error::AskError;
 use crate::{examples, explain};
 use spindle_text::files;
