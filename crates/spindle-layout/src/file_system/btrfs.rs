@@ -1,6 +1,6 @@
 //! btrfs. Figures were read off `df` after mkfs.btrfs 6.2 on devices of 300 MiB to 100 GiB.
 
-use super::{Kind, upper_u};
+use super::kind::{Kind, upper_u};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;

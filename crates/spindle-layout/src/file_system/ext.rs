@@ -1,6 +1,6 @@
 //! ext2, ext3 and ext4. Figures were read off `df` after mke2fs 1.47 on devices of 16 MiB to 100 GiB.
 
-use super::{Kind, upper_u};
+use super::kind::{Kind, upper_u};
 
 const MIB: u64 = 1 << 20;
 

@@ -1,6 +1,6 @@
 //! XFS. Figures were read off `df` after mkfs.xfs 6.1 on devices of 300 MiB to 100 GiB.
 
-use super::Kind;
+use super::kind::Kind;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;

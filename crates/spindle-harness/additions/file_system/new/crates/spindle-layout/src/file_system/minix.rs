@@ -1,6 +1,6 @@
 //! The file system of Minix, version 3.
 
-use super::Kind;
+use super::kind::Kind;
 
 pub(super) const KIND: Kind = Kind {
     name: "minix",

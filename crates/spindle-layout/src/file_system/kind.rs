@@ -1,0 +1,34 @@
+//! What a kind of file system is. Its own file says it of each; the list beside them is for all others.
+
+/// One kind of file system.
+#[derive(Debug)]
+pub struct Kind {
+    /// As `mkfs.NAME` and the mount table write it.
+    pub name: &'static str,
+    /// The package that its `mkfs` comes with.
+    pub package: &'static str,
+    /// Arguments of its `mkfs`, before the person's own: what would go on in the background during trials is done at
+    /// once, and nothing is discarded.
+    pub(crate) mkfs: &'static [&'static str],
+    /// The arguments that give it an identity of our choice; `None` where it takes none.
+    pub(crate) identity: Option<fn(&str) -> [String; 2]>,
+    /// How much of a device of this many bytes is not for files, by the figures of `df`; leans to the small side.
+    pub(crate) taken_bytes: fn(u64) -> u64,
+    /// Its `mkfs` writes about one byte of this many of the device.
+    pub(crate) written_share: u64,
+    /// It can be made over several devices without a volume manager.
+    pub spans_devices: bool,
+    /// Files can share blocks (reflink, `FICLONE`).
+    pub shares_blocks: bool,
+    /// It has snapshots.
+    pub has_snapshots: bool,
+    /// It wants devices of some hundred MiB.
+    pub is_for_large_devices: bool,
+    /// The program, with its options, that looks for damage and changes nothing; the device follows.
+    pub check: Option<(&'static str, &'static str)>,
+}
+
+/// As most kinds take their identity.
+pub(super) fn upper_u(uuid: &str) -> [String; 2] {
+    ["-U".to_owned(), uuid.to_owned()]
+}
