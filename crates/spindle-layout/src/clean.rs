@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{ENDING, Entry, Ledger, LedgerError};
+use crate::ledger::{self, ENDING, Entry, Ledger, LedgerError};
 use crate::steps::{DropSchema, Site, Undone};
 use spindle_system::SystemTree;
 
@@ -61,7 +61,7 @@ pub fn clean_run(
     tree: &SystemTree,
     drop_schema: Option<DropSchema>,
 ) -> Result<Option<Cleaned>, LedgerError> {
-    let path = super::path_of(directory, run)?;
+    let path = ledger::path_of(directory, run)?;
     let clean = || clean_one(&path, tree, false, drop_schema, NotOurs::Forgotten);
     Ok(path.exists().then(clean))
 }
@@ -73,8 +73,8 @@ pub fn made_by(directory: &Path, pid: u32) -> Vec<String> {
     let ledgers = entries.map(|entry| entry.path());
     let ledgers = ledgers.filter(|path| path.extension().is_some_and(|ending| ending == ENDING));
     let replayed = ledgers.filter_map(|path| {
-        let file = super::open_own(&path, std::fs::OpenOptions::new().read(true)).ok()?;
-        super::replay(&path, &file).ok()
+        let file = ledger::open_own(&path, std::fs::OpenOptions::new().read(true)).ok()?;
+        ledger::replay(&path, &file).ok()
     });
     replayed
         .filter(|replayed| replayed.heading.pid == pid)
@@ -91,7 +91,7 @@ fn clean_one(
     not_ours: NotOurs,
 ) -> Cleaned {
     let mut cleaned = Cleaned {
-        run: super::run_of(path),
+        run: ledger::run_of(path),
         ledger: path.to_owned(),
         ..Cleaned::default()
     };

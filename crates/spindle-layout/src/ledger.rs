@@ -15,17 +15,12 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use spindle_text::remedy::with_remedy;
 
-use crate::steps::Record;
+use crate::record::Record;
 use crate::tool::Tools;
 use spindle_system::SystemTree;
 
-mod clean;
-
-pub use clean::{Cleaned, clean, clean_run, made_by, undo_everything};
-pub(crate) use clean::{NotOurs, undo_all};
-
 /// The ending of a ledger's name.
-const ENDING: &str = "jsonl";
+pub(crate) const ENDING: &str = "jsonl";
 
 /// Version of the format of a line.
 const FORMAT: u32 = 1;
@@ -378,7 +373,7 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn path_of(directory: &Path, run: &str) -> Result<PathBuf, LedgerError> {
+pub(crate) fn path_of(directory: &Path, run: &str) -> Result<PathBuf, LedgerError> {
     if !crate::data_directory::is_run_id(run) {
         return Err(LedgerError::BadRunId {
             run: run.to_owned(),
@@ -388,18 +383,18 @@ fn path_of(directory: &Path, run: &str) -> Result<PathBuf, LedgerError> {
 }
 
 /// What a ledger says.
-struct Replayed {
-    heading: Heading,
+pub(crate) struct Replayed {
+    pub(crate) heading: Heading,
     /// What is still there.
-    entries: Vec<Entry>,
-    next: u32,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) next: u32,
     /// Length of the whole lines.
-    whole_bytes: u64,
+    pub(crate) whole_bytes: u64,
 }
 
 /// Opens a ledger: what it says is removed, so it must be a file of this user. No link is followed, and a pipe makes
 /// nobody wait.
-fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+pub(crate) fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = match options.custom_flags(flags.bits() as i32).open(path) {
         Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
@@ -455,7 +450,7 @@ fn open_of_dead(path: &Path) -> Result<Option<(File, Replayed)>, LedgerError> {
 const BYTES_MAX: u64 = 64 << 20;
 
 /// Reads a ledger. A last line without an end was being written when the run died: its step was never begun.
-fn replay(path: &Path, file: &File) -> Result<Replayed, LedgerError> {
+pub(crate) fn replay(path: &Path, file: &File) -> Result<Replayed, LedgerError> {
     let wrong = |source| LedgerError::System {
         action: "read",
         path: path.to_owned(),
@@ -520,7 +515,7 @@ fn replay(path: &Path, file: &File) -> Result<Replayed, LedgerError> {
     })
 }
 
-fn run_of(path: &Path) -> String {
+pub(crate) fn run_of(path: &Path) -> String {
     let name = path.file_stem().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }

@@ -7,6 +7,7 @@
 
 mod block_files;
 mod changed;
+pub mod clean;
 mod creation;
 mod data_directory;
 mod directory_rights;
@@ -24,6 +25,7 @@ mod placement;
 pub mod plan;
 pub mod power_cut;
 mod provision;
+pub mod record;
 mod recorded_device;
 mod reflink;
 mod removal;
@@ -36,6 +38,7 @@ mod tree;
 mod turned_paths;
 
 pub use changed::{ChangedBlocks, ranges};
+pub use clean::{Cleaned, clean};
 pub use creation::create_file;
 pub use data_directory::{DataDirectory, check_space};
 pub use directory_rights::why_no_file;
@@ -43,7 +46,7 @@ pub use error::LayoutError;
 pub use golden::{Golden, Kept, LoadingGolden};
 pub use image::{Image, ImageSpec, RestoreMethod, RestoreReport, Verify};
 pub use known_device::KnownDevice;
-pub use ledger::{Cleaned, Ledger, LedgerError, clean};
+pub use ledger::{Ledger, LedgerError};
 pub use place::{OpenedFile, Opening, Place};
 pub use placement::{DiskGroupTarget, GroupStripes, Placement, RawDevice, RawSpace, Target};
 pub use plan::{Facts, ProvisionPlan};

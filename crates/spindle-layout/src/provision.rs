@@ -8,12 +8,14 @@ use std::io::{Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::clean::{NotOurs, undo_all};
 use crate::guard::{Refusal, TakenDevice};
 use crate::known_device::KnownDevice;
-use crate::ledger::{Ledger, LedgerError, NotOurs, undo_all};
+use crate::ledger::{Ledger, LedgerError};
 use crate::placement::{RawDevice, Target};
 use crate::plan::{DelayedBy, LayoutPlan, Obstacle, PlannedTarget, ProvisionPlan};
-use crate::steps::{DeviceName, ReadyDevice, Record, Site, Step, StepError, ThinVolume, Workshop};
+use crate::record::Record;
+use crate::steps::{DeviceName, ReadyDevice, Site, Step, StepError, ThinVolume, Workshop};
 use spindle_system::{BlockDeviceNode, SystemTree};
 
 /// Why a layout was not made.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use spindle_layout::ledger::EntryNumber;
-use spindle_layout::steps::RunDirectory;
+use spindle_layout::record::RunDirectory;
 use spindle_layout::{DataDirectory, LayoutError, Ledger, LedgerError};
 
 /// Why a directory cannot be made.

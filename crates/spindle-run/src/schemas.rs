@@ -10,7 +10,8 @@ use spindle_engines::{EngineError, ErrorKind};
 use spindle_experiment::{DatabaseSpec, Experiment, RemoteSpec, RestoreBy};
 use spindle_layout::Ledger;
 use spindle_layout::ledger::EntryNumber;
-use spindle_layout::steps::{ServerSchema, StepError};
+use spindle_layout::record::ServerSchema;
+use spindle_layout::steps::StepError;
 
 use crate::restored::DatabaseError;
 

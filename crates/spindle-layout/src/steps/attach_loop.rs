@@ -6,10 +6,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use super::{DeviceName, ReadyDevice, Site, StepError, Undone, Workshop, new_uuid, wait_until};
+use super::error::{DeviceName, StepError};
+use super::site::{Site, Undone, wait_until};
+use super::workshop::{ReadyDevice, Workshop, new_uuid};
 use crate::guard::HeldDevice;
+use crate::record::{AttachedLoop, Inode};
 use crate::tool::argument;
 use spindle_system::node::{BlockDeviceNode, LoopBacking};
 use spindle_system::{DeviceNumber, SystemTree};
@@ -29,27 +30,6 @@ pub struct AttachLoop {
     pub offset_bytes: u64,
     /// Its length.
     pub size_bytes: u64,
-}
-
-/// A loop device that was attached.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AttachedLoop {
-    device: PathBuf,
-    file: PathBuf,
-    offset_bytes: u64,
-    size_bytes: u64,
-    /// Which file that is; `None` in ledgers of earlier versions.
-    #[serde(default)]
-    inode: Option<Inode>,
-}
-
-/// A file, whatever its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Inode {
-    /// The number of its file system's device, as `stat` tells it.
-    file_system: DeviceNumber,
-    /// Its number there.
-    number: u64,
 }
 
 impl fmt::Display for AttachLoop {

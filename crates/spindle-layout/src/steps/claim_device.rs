@@ -14,15 +14,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use serde::{Deserialize, Serialize};
-
+use super::error::{DeviceName, StepError};
 use super::make_volume_group::physical_volume_uuid;
-use super::{DeviceName, Site, StepError, Undone, Workshop, new_uuid, wait_until};
+use super::site::{Site, Undone, wait_until};
+use super::workshop::{Workshop, new_uuid};
 use crate::guard::stamp::{bears_stamp, stamp, unstamp, zero_ends_but_stamp};
 use crate::guard::{
     Appearance, Content, DeviceState, EDGE_BYTES, Guard, HeldDevice, Permit, Refusal, TakenDevice,
     Want,
 };
+use crate::record::ClaimedDevice;
 use crate::tool::Tools;
 use spindle_system::{BlockDeviceNode, DeviceNumber};
 
@@ -43,23 +44,6 @@ pub struct ClaimDevice {
     pub file_system_type: Option<String>,
     /// The device that was looked at when the plan was made.
     pub looked_at: Appearance,
-}
-
-/// A block device that was taken.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ClaimedDevice {
-    path: PathBuf,
-    number: DeviceNumber,
-    sequence: Option<u64>,
-    identities: Vec<String>,
-    uuid: String,
-    file_system_type: Option<String>,
-    /// Its size when it was claimed. Records of older runs have none.
-    #[serde(default)]
-    size_bytes: Option<u64>,
-    /// Whether a stamp is put on it, and stays. Records of older runs have none.
-    #[serde(default)]
-    is_stamped: bool,
 }
 
 /// Whose what lies between the ends of a device is.

@@ -6,7 +6,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::claim_device::zero_ends;
-use super::{DeviceName, StepError, Workshop, new_uuid, run_on_devices, wait_until};
+use super::error::{DeviceName, StepError};
+use super::site::wait_until;
+use super::workshop::{Workshop, new_uuid, run_on_devices};
 use crate::guard::{EDGE_BYTES, HeldDevice};
 use crate::tool::argument;
 use spindle_system::node::BlockDeviceNode;

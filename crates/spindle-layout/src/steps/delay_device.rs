@@ -4,7 +4,9 @@
 use std::fmt;
 use std::path::Path;
 
-use super::{DeviceName, MappedDevice, StepError, Workshop, run_on_devices};
+use super::error::{DeviceName, StepError};
+use super::workshop::{Workshop, run_on_devices};
+use crate::record::MappedDevice;
 use crate::spec::Delay;
 
 /// What tables of device-mapper count in.

@@ -2,30 +2,14 @@
 //! The program makes them itself.
 
 use std::fmt;
-use std::path::PathBuf;
 
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
-use super::{Site, StepError, Undone, wait_until};
+use super::error::StepError;
+use super::site::{Site, Undone, wait_until};
 use crate::data_directory::DataDirectory;
 use crate::error::LayoutError;
-
-/// The data directory of a run in a place: see [`DataDirectory`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunDirectory {
-    /// The place.
-    pub parent: PathBuf,
-    /// The run.
-    pub run: String,
-}
-
-/// A control group that a run has made for its trials.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ControlGroup {
-    /// Its directory.
-    pub path: PathBuf,
-}
+use crate::record::{ControlGroup, RunDirectory};
 
 impl fmt::Display for RunDirectory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

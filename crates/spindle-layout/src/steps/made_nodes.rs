@@ -5,17 +5,10 @@ use std::fmt;
 use std::fs::DirEntry;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
-use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
-
-use super::{Site, StepError, Undone};
-
-/// A directory of device nodes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MadeNodes {
-    pub(super) directory: PathBuf,
-}
+use super::error::StepError;
+use super::site::{Site, Undone};
+use crate::record::MadeNodes;
 
 impl fmt::Display for MadeNodes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,21 +6,17 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
-use super::{Site, StepError, Undone, Workshop};
+use super::error::StepError;
+use super::site::{Site, Undone};
+use super::workshop::Workshop;
+use crate::record::MadeDirectory;
 
 /// Makes a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MakeDirectory {
     /// Where.
     pub path: PathBuf,
-}
-
-/// A directory that was made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MadeDirectory {
-    path: PathBuf,
 }
 
 impl fmt::Display for MakeDirectory {

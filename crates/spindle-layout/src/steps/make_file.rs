@@ -10,10 +10,12 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, FallocateFlags, OFlags};
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 use spindle_text::quantity::size;
 
-use super::{DeviceName, Site, StepError, Undone, Workshop, new_uuid};
+use super::error::{DeviceName, StepError};
+use super::site::{Site, Undone};
+use super::workshop::{Workshop, new_uuid};
+use crate::record::MadeFile;
 
 /// Makes a file of a given size, its space allocated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,15 +26,6 @@ pub struct MakeFile {
     pub path: PathBuf,
     /// Its size.
     pub size_bytes: u64,
-}
-
-/// A file that was made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MadeFile {
-    path: PathBuf,
-    /// `st_dev` of its file system.
-    file_system: u64,
-    inode: u64,
 }
 
 impl fmt::Display for MakeFile {

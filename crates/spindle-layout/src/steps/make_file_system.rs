@@ -4,7 +4,8 @@
 
 use std::fmt;
 
-use super::{DeviceName, StepError, Workshop, run_on_devices};
+use super::error::{DeviceName, StepError};
+use super::workshop::{Workshop, run_on_devices};
 use crate::file_system;
 use crate::spec::FileSystemSpec;
 use crate::tool::argument;

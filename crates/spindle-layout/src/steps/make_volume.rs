@@ -4,8 +4,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::error::{DeviceName, StepError};
 use super::make_volume_group::{LVM_SETTINGS, device_list};
-use super::{DeviceName, Site, StepError, Workshop, new_uuid};
+use super::site::Site;
+use super::workshop::{Workshop, new_uuid};
 use crate::guard::{HeldDevice, Refusal};
 use crate::spec::VolumeSpec;
 

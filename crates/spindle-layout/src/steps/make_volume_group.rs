@@ -5,10 +5,11 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
-
-use super::{DeviceName, Site, StepError, Undone, Workshop, run_on_devices};
-use crate::guard::{Appearance, HeldDevice, Refusal};
+use super::error::{DeviceName, StepError};
+use super::site::{Site, Undone};
+use super::workshop::{Workshop, run_on_devices};
+use crate::guard::{HeldDevice, Refusal};
+use crate::record::MadeVolumeGroup;
 use crate::tool::{ToolError, argument};
 
 /// Metadata are kept on the devices only, and no daemon watches the volumes, which would go on after the run:
@@ -22,19 +23,6 @@ pub struct MakeVolumeGroup {
     pub devices: Vec<DeviceName>,
     /// The group's name.
     pub group: String,
-}
-
-/// A volume group that was made, with the volumes in it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MadeVolumeGroup {
-    group: String,
-    tag: String,
-    devices: Vec<PathBuf>,
-    /// Of each device, the identity it got as a part of the group.
-    uuids: Vec<String>,
-    /// Which device each was; none in ledgers of earlier versions.
-    #[serde(default)]
-    appearances: Vec<Appearance>,
 }
 
 /// An identity in LVM's own form: 32 letters and digits, 6-4-4-4-4-4-6 of them.

@@ -5,20 +5,14 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use super::{Site, StepError, Undone, new_uuid};
+use super::error::StepError;
+use super::site::{Site, Undone};
+use super::workshop::new_uuid;
 use crate::guard::{HeldDevice, Refusal};
 use crate::ledger::Ledger;
+use crate::record::MappedDevice;
 use crate::tool::{ToolError, Tools};
 use spindle_system::{BlockDeviceNode, SystemTree, names, text};
-
-/// A device that was made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MappedDevice {
-    name: String,
-    uuid: String,
-}
 
 impl MappedDevice {
     /// Makes the device called `name` with a table as `dmsetup` takes it, the ledger first. Returns its path. Errors:

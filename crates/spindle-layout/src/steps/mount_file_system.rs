@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
-use serde::{Deserialize, Serialize};
 
+use super::error::{DeviceName, StepError};
 use super::make_file_system::options_stay_here;
-use super::{DeviceName, Site, StepError, Undone, Workshop, wait_until};
+use super::site::{Site, Undone, wait_until};
+use super::workshop::Workshop;
 use crate::guard::Appearance;
+use crate::record::Mounted;
 use crate::spec::FileSystemSpec;
 use crate::tool::argument;
 use spindle_system::mounts::{Mount, mounts};
@@ -26,17 +28,6 @@ pub struct MountFileSystem {
     pub at: PathBuf,
     /// Type and options.
     pub spec: FileSystemSpec,
-}
-
-/// A file system that was mounted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mounted {
-    at: PathBuf,
-    device: PathBuf,
-    number: DeviceNumber,
-    /// `None`: it is not known, or may change; also in ledgers of earlier versions.
-    #[serde(default)]
-    sequence: Option<u64>,
 }
 
 impl fmt::Display for MountFileSystem {

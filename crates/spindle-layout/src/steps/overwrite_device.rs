@@ -12,7 +12,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use spindle_system::DeviceNumber;
 
-use super::{DeviceName, StepError, Workshop};
+use super::error::{DeviceName, StepError};
+use super::workshop::Workshop;
 use crate::guard::stamp::is_stamped;
 use crate::guard::{EDGE_BYTES, TakenDevice};
 

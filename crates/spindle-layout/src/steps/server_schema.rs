@@ -3,36 +3,9 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
-use super::{Site, StepError, Undone};
-
-/// A schema that a run has made.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerSchema {
-    /// Which, and where, in words.
-    pub title: String,
-    /// All that the program needs to come to it, in the program's words. There may be a password in it: it is for the
-    /// ledger, which this user alone can read, and shown nowhere.
-    pub access: String,
-}
-
-/// Drops a schema, if it is there and the run's.
-///
-/// # Errors
-/// [`StepError::Schema`].
-pub type DropSchema = fn(&ServerSchema) -> Result<SchemaGone, StepError>;
-
-/// What became of a schema that was to be dropped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SchemaGone {
-    /// It is gone.
-    Dropped,
-    /// There was none.
-    WasNot,
-    /// There is another one of the name.
-    NotOurs,
-}
+use super::error::StepError;
+use super::site::{SchemaGone, Site, Undone};
+use crate::record::ServerSchema;
 
 impl fmt::Debug for ServerSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -72,7 +45,9 @@ impl ServerSchema {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::{Cleaned, Ledger, clean};
+    use crate::clean::{Cleaned, clean};
+    use crate::ledger::Ledger;
+    use crate::steps::DropSchema;
     use spindle_system::SystemTree;
 
     #[test]

@@ -4,10 +4,14 @@
 
 use std::path::{Path, PathBuf};
 
+use super::Step;
+use super::error::{DeviceName, StepError};
 use super::make_volume::{POOL, VOLUME};
 use super::make_volume_group::{LVM_SETTINGS, device_list};
+use super::mount_file_system::MountFileSystem;
 use super::mount_file_system::number_of;
-use super::{DeviceName, MountFileSystem, Site, Step, StepError, Workshop};
+use super::site::Site;
+use super::workshop::Workshop;
 use crate::tool::ToolError;
 
 /// The name of what is kept.

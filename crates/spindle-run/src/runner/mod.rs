@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use agents::Agents;
 use jiff::Timestamp;
 use spindle_experiment::Experiment;
-use spindle_layout::ledger;
 use spindle_layout::plan::LookedAt;
+use spindle_layout::{clean, ledger};
 use spindle_result::{Load, Phase};
 use spindle_system::SystemTree;
 use spindle_system::memory::MemoryBudget;
@@ -263,7 +263,7 @@ impl Runner {
     /// has let go of everything by now.
     fn take_away_again(&mut self) {
         let (ledgers, tree) = (ledger::default_directory(), SystemTree::default());
-        match ledger::clean_run(&ledgers, &self.state.run, &tree, Some(drop_recorded)) {
+        match clean::clean_run(&ledgers, &self.state.run, &tree, Some(drop_recorded)) {
             Ok(None) => {}
             Ok(Some(cleaned)) => {
                 let left = cleaned.not_ours.iter().chain(&cleaned.left);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, getrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
-use spindle_layout::ledger;
+use spindle_layout::{clean, ledger};
 use spindle_system::SystemTree;
 use spindle_system::processes::ignores_signal;
 
@@ -140,7 +140,7 @@ impl AtOnce {
 
 /// What the ledger says that this process has made, and what takes it away.
 fn still_there() -> String {
-    let made = ledger::made_by(&ledger::default_directory(), std::process::id());
+    let made = clean::made_by(&ledger::default_directory(), std::process::id());
     let mut text = String::from("spindle: ended at once, and took nothing away.");
     if !made.is_empty() {
         text.push_str(" Still there:\n");

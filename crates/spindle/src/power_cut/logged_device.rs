@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use spindle_layout::Ledger;
-use spindle_layout::ledger::undo_everything;
+use spindle_layout::clean::undo_everything;
 use spindle_layout::power_cut::{AddressMap, DeviceTables};
-use spindle_layout::steps::MappedDevice;
+use spindle_layout::record::MappedDevice;
 use spindle_layout::tool::Tools;
 use spindle_system::SystemTree;
 

@@ -13,8 +13,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use spindle_harness::stride;
 use spindle_layout::guard::Permit;
+use spindle_layout::record::RunDirectory;
 use spindle_layout::spec::{DeviceSpec, LayoutKind, Share};
-use spindle_layout::steps::RunDirectory;
 use spindle_layout::{DataDirectory, LayoutSpec, Target, clean};
 use spindle_system::SystemTree;
 

@@ -6,8 +6,8 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use spindle_layout::clean::clean_run;
 use spindle_layout::guard::Refusal;
-use spindle_layout::ledger::clean_run;
 use spindle_layout::spec::LayoutKind;
 use spindle_layout::{Cleaned, clean};
 use spindle_system::SystemTree;

@@ -1,0 +1,99 @@
+//! Where what was made is undone, and what that came to. The steps and [`clean`](crate::clean()) use it.
+
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+use spindle_system::SystemTree;
+
+use super::error::StepError;
+use crate::guard::{Appearance, HeldDevice, Refusal};
+use crate::record::ServerSchema;
+use crate::tool::Tools;
+
+/// How long something that is just being let go may take: a mount whose last process is ending, a loop device.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What undoing found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Undone {
+    /// It was there, and is gone.
+    Removed,
+    /// It was there, and is gone but for this, in words.
+    RemovedBut(String),
+    /// It was not there.
+    WasNot,
+    /// Something else is in its place, for this reason.
+    NotOurs(String),
+}
+
+/// Drops a schema, if it is there and the run's.
+///
+/// # Errors
+/// [`StepError::Schema`].
+pub type DropSchema = fn(&ServerSchema) -> Result<SchemaGone, StepError>;
+
+/// What became of a schema that was to be dropped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SchemaGone {
+    /// It is gone.
+    Dropped,
+    /// There was none.
+    WasNot,
+    /// There is another one of the name.
+    NotOurs,
+}
+
+/// Where steps are undone.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub tree: SystemTree,
+    pub tools: Tools,
+    /// The start of the system during which the run lived.
+    pub boot_id: Option<String>,
+    /// Whether it is the run itself that undoes what it made, and not `clean` after its death.
+    pub is_of_living_run: bool,
+    /// Whether the run of the ledger is living, or goes on at once.
+    pub is_going_on: bool,
+    /// Of a dead run: since when it has written to no device by a node that others use.
+    pub last_touched: Option<SystemTime>,
+    /// What drops schemas of servers; `None` where there are none to drop.
+    pub drop_schema: Option<DropSchema>,
+}
+
+impl Site {
+    /// Whether the system has not been started again since the run.
+    pub fn boot_is_the_same(&self) -> bool {
+        self.boot_id.is_some() && self.boot_id == self.tree.boot_id()
+    }
+
+    /// The device that appeared so, whatever its path means now; when it has been away since, what its path means now.
+    /// Errors: see [`HeldDevice::at`].
+    pub fn find(&self, noted: Appearance, called: &Path) -> Result<HeldDevice, Refusal> {
+        let stayed = noted.sequence.is_some()
+            && self.boot_is_the_same()
+            && Appearance::now(&self.tree, noted.number) == Some(noted);
+        if stayed {
+            let found = HeldDevice::of_number(&self.tree, noted.number, called);
+            if let Ok(held) = found
+                && held.appearance() == noted
+            {
+                return Ok(held);
+            }
+        }
+        HeldDevice::at(&self.tree, called)
+    }
+}
+
+/// Waits until `done` says so, for a little while; whether it did.
+pub(crate) fn wait_until(mut done: impl FnMut() -> bool) -> bool {
+    let began = Instant::now();
+    loop {
+        if done() {
+            return true;
+        }
+        if began.elapsed() > PATIENCE {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
