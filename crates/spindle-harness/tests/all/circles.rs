@@ -15,7 +15,7 @@ const LARGEST: [(&str, usize); 10] = [
     ("spindle-io", 3),
     ("spindle-kernel", 4),
     ("spindle-layout", 5),
-    ("spindle-report", 10),
+    ("spindle-report", 2),
     ("spindle-result", 14),
     ("spindle-run", 4),
     ("spindle-workload", 3),

@@ -2,7 +2,8 @@
 
 use maud::{Markup, html};
 
-use super::{layout_name, pairs, scrolling, unnumbered};
+use super::pairs;
+use super::parts::{layout_name, scrolling, unnumbered};
 use crate::chart::ranking::{RelativeSpeed, bar, scale};
 use crate::comparison::{self, Column, NO_FIGURE, milliseconds, ratio_title};
 use crate::sentences::{compared_by, load_name, measure_of};

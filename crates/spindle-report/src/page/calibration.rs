@@ -4,7 +4,8 @@
 use maud::{Markup, html};
 use spindle_text::quantity::{thousands, time};
 
-use super::{document, scrolling};
+use super::document::document;
+use super::parts::scrolling;
 use crate::calibration_sheet::{CalibrationSheet, LimitCurve, LoadCell, LoadMatrix};
 use crate::chart::{histogram, limits, rates};
 

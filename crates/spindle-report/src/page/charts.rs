@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
+use super::parts::{layout_name, scrolling};
 use super::why::{bar_name, events_of};
-use super::{layout_name, scrolling};
 use crate::bulk_load;
 use crate::chart::load::{figure as latency_over_load, figure_of_levels};
 use crate::chart::stacked::{self, Bar};

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::scrolling;
+use super::parts::scrolling;
 use crate::effects::{EffectTable, HEADER, INTERACTIONS_HEADER};
 use crate::sentences::{EFFECTS, of_half};
 use spindle_result::RunResult;

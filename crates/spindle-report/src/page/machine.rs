@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::{facts_table, scrolling};
+use super::parts::{facts_table, scrolling};
 use crate::facts::facts;
 use crate::sentences::counted;
 use spindle_result::RunResult;

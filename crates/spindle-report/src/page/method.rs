@@ -2,8 +2,9 @@
 
 use maud::{Markup, html};
 
+use super::parts::{facts_table, layout_name, scrolling};
 use super::why::with_names;
-use super::{facts_table, layout_name, machine, scrolling, times};
+use super::{machine, times};
 use crate::comparison::{CHECKS, CHECKS_NOTE};
 use crate::diagram;
 use crate::facts::experiment_facts;

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{layout_name, scrolling};
+use super::parts::{layout_name, scrolling};
 use crate::chart::colour_class;
 use crate::pairs::{Matrix, left_out};
 use crate::sentences::{ALL_PAIRS, compared_by, load_name};

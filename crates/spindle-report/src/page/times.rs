@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::scrolling;
+use super::parts::scrolling;
 use spindle_result::{RunResult, Trial, TrialTimes};
 
 /// What a part is called, and its milliseconds.

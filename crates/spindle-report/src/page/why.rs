@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use super::{layout_name, scrolling};
+use super::parts::{layout_name, scrolling};
 use crate::chart::stacked::{self, Bar};
 use crate::comparison::{self, NO_FIGURE};
 use crate::kinds::{self, Kind, kinds_of};
