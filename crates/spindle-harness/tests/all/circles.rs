@@ -16,7 +16,7 @@ const LARGEST: [(&str, usize); 10] = [
     ("spindle-kernel", 4),
     ("spindle-layout", 5),
     ("spindle-report", 2),
-    ("spindle-result", 14),
+    ("spindle-result", 2),
     ("spindle-run", 4),
     ("spindle-workload", 3),
 ];

@@ -1,7 +1,7 @@
 //! The log has gone round and waits for a checkpoint: blocks that it still protects are not written yet.
 
 use super::case_facts::CaseFacts;
-use super::{Kind, Seen};
+use super::kind::{Kind, Seen};
 use crate::{OracleEvent, TimeUse};
 
 /// Share of a transaction's time.

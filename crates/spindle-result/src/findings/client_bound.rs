@@ -2,7 +2,8 @@
 
 use super::super::ClientProcessors;
 use super::case_facts::CaseFacts;
-use super::{Kind, Seen, cpu_bound};
+use super::cpu_bound;
+use super::kind::{Kind, Seen};
 
 /// Share of a transaction's time that its client is on a processor or waits for one.
 const SHARE_MIN: f64 = 0.5;

@@ -1,7 +1,8 @@
 //! The processors are the limit; where no verdict says otherwise, storage hardly matters.
 
 use super::case_facts::CaseFacts;
-use super::{AtLoad, Kind, Seen, log_writes, throttled};
+use super::kind::{AtLoad, Kind, Seen};
+use super::{log_writes, throttled};
 use crate::{SystemFigure, TimeUse};
 
 /// Of the processor time that other programs left.

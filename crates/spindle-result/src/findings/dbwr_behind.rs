@@ -1,7 +1,7 @@
 //! Sessions wait for free buffers while the database writers write all the time.
 
 use super::case_facts::CaseFacts;
-use super::{Kind, Seen};
+use super::kind::{Kind, Seen};
 use crate::OracleEvent;
 
 /// Share of a transaction's time.

@@ -3,7 +3,7 @@
 
 use super::super::{Case, SystemFigure};
 use super::case_facts::{CaseFacts, mean_of};
-use super::{Kind, Seen};
+use super::kind::{Kind, Seen};
 
 /// How busy it is, percent, and how many requests are under way at the least: a device that is busy all the time and
 /// has few of them is one that nobody presses. With many it may rest at moments in which processors are busy with

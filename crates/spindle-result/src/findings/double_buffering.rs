@@ -6,7 +6,7 @@ use spindle_text::quantity::size;
 use super::super::PageCache;
 use super::super::mean::mean_of as average_of;
 use super::case_facts::CaseFacts;
-use super::{Kind, Seen};
+use super::kind::{Kind, Seen};
 
 /// From this share of the bytes read on: below it, the page cache's hits are those of blocks just written.
 const PAGE_CACHE_SHARE_MIN: f64 = 0.10;

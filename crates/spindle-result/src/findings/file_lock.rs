@@ -2,7 +2,7 @@
 //! file, and some direct ones.
 
 use super::case_facts::CaseFacts;
-use super::{Kind, Seen};
+use super::kind::{Kind, Seen};
 use crate::SystemFigure;
 
 /// Threads that wait at any moment, on average: fewer are a chance meeting.

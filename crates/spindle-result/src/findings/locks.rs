@@ -2,8 +2,8 @@
 //! a time.
 
 use super::case_facts::CaseFacts;
+use super::kind::{AtLoad, Kind, Seen};
 use super::log_writes;
-use super::{AtLoad, Kind, Seen};
 use crate::{OracleEvent, TimeUse};
 
 /// Share of a transaction's time.

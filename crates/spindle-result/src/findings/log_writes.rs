@@ -1,8 +1,8 @@
 //! Most of a transaction's time is waiting for the log: redo, the write-ahead log, a rollback journal.
 
 use super::case_facts::CaseFacts;
+use super::kind::{AtLoad, Kind, Seen};
 use super::locks::is_lock;
-use super::{AtLoad, Kind, Seen};
 use crate::{OracleEvent, TimeUse};
 
 /// Share of a transaction's time, that in which it waits for others' locks left out: who holds them waits for the log.

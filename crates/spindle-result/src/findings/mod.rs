@@ -11,6 +11,7 @@ mod dbwr_behind;
 mod device_saturated;
 mod double_buffering;
 mod file_lock;
+mod kind;
 mod locks;
 mod log_writes;
 #[cfg(test)]
@@ -23,6 +24,7 @@ mod temporary_segments;
 mod throttled;
 
 use self::case_facts::CaseFacts;
+use self::kind::{AtLoad, Kind, Seen};
 pub(super) use self::noisy_neighbour::{PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT};
 use super::{Case, Finding, RunResult, Verdict};
 
@@ -42,43 +44,6 @@ const KINDS: &[Kind] = &[
     temporary_segments::KIND,
     starved_clients::KIND,
 ];
-
-/// One kind of finding.
-struct Kind {
-    /// What it is called, the same in every run.
-    name: &'static str,
-    /// What was found, in a sentence.
-    text: &'static str,
-    /// The same in a case of which `text` is not true, or says too little.
-    words: Option<Words>,
-    /// What can be done about it.
-    remedy: &'static str,
-    /// Looks for it in a case.
-    look: fn(&CaseFacts<'_>) -> Option<Seen>,
-}
-
-/// The words of a kind for a case, given what the verdicts at its load level say.
-type Words = fn(&CaseFacts<'_>, AtLoad) -> &'static str;
-
-/// What the verdicts at a load level say together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AtLoad {
-    /// At least one says that layouts differ.
-    Differ,
-    /// None does, and at least one is undecided.
-    Open,
-    /// All are draws, or there is nothing to compare.
-    Alike,
-}
-
-/// That it was found in a case.
-#[derive(Debug, Clone, PartialEq)]
-struct Seen {
-    /// How much it matters, 0 to 1: about the share of a transaction's time that it explains.
-    weight: f64,
-    /// The figures that show it, in words.
-    evidence: String,
-}
 
 /// Name, sentence and remedy of each kind.
 pub fn kinds_of_findings() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {

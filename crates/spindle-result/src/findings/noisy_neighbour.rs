@@ -2,7 +2,7 @@
 
 use super::super::{PageCache, SystemFigure};
 use super::case_facts::CaseFacts;
-use super::{Kind, Seen};
+use super::kind::{Kind, Seen};
 
 /// Other programs are told of from here on, percent of all processors.
 pub(crate) const PROGRAMS_MIN_PERCENT: f64 = 10.0;

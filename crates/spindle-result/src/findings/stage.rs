@@ -4,7 +4,8 @@ use super::super::{
     Case, DatabaseFacts, Layout, ResponseTime, SystemMean, TimePart, Trial, Wait, build, sample,
 };
 use super::case_facts::CaseFacts;
-use super::{AtLoad, Kind, Seen, said};
+use super::kind::{AtLoad, Kind, Seen};
+use super::said;
 
 /// A case of two trials of 5 seconds on a direct layout, with 2 writers, 4 datafiles and a buffer cache of 16 MiB.
 pub(super) struct Stage {

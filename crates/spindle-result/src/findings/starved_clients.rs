@@ -2,7 +2,7 @@
 
 use super::super::ClientAudit;
 use super::case_facts::CaseFacts;
-use super::{Kind, Seen};
+use super::kind::{Kind, Seen};
 
 pub(super) const KIND: Kind = Kind {
     name: "clients starve",

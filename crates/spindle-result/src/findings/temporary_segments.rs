@@ -3,7 +3,7 @@
 use spindle_text::quantity::size;
 
 use super::case_facts::CaseFacts;
-use super::{Kind, Seen};
+use super::kind::{Kind, Seen};
 use crate::{OracleEvent, TimeUse};
 
 /// Share of a query's time.

@@ -1,7 +1,7 @@
 //! The machine could do more than it is allowed to: a control group's limit, or a delay, holds processors or I/O back.
 
 use super::case_facts::CaseFacts;
-use super::{Kind, Seen};
+use super::kind::{Kind, Seen};
 use crate::{OracleEvent, SystemFigure};
 
 /// Of the measured time, all processors together.
