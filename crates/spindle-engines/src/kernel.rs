@@ -1,5 +1,6 @@
 //! The embedded database as a database under test: opens its files on an access path, loads a workload's tables, and
-//! gives the workload its sessions.
+//! gives the workload its sessions. What others wait for here is boxed: crates above would compile the whole database
+//! again for each future of it that they poll.
 
 mod counters;
 mod files;
@@ -21,9 +22,11 @@ use spindle_kernel::{
     Instance, KernelError, KeyPart, RecoveryReport, StatisticsSnapshot, create_database,
 };
 use spindle_layout::{DatabaseFiles, OpenedFile, Opening, Place, Shape};
+use spindle_workload::driver::{self, Behaviour, Running};
 use spindle_workload::{IndexSpec, Table, Workload};
 
 use crate::EngineError;
+use crate::engine::{Answer, Written};
 pub use files::files_of;
 use files::row_shape;
 pub(crate) use on_devices::datafiles;
@@ -206,15 +209,17 @@ pub struct Load<'a> {
 
 /// Makes the database in files that exist, loads the workload's tables and shuts it down: the state every trial starts
 /// from.
-pub async fn create_and_load(
-    env: &Arc<dyn Env>,
-    places: &DatabaseFiles,
+pub fn create_and_load<'a>(
+    env: &'a Arc<dyn Env>,
+    places: &'a DatabaseFiles,
     path: IoSettings,
-    settings: &Settings,
-    load: Load<'_>,
-) -> Result<(), EngineError> {
-    let opened = open(places, path, path, settings.block_bytes).await?;
-    create_and_load_on(env, &opened.storage, settings, load).await
+    settings: &'a Settings,
+    load: Load<'a>,
+) -> Answer<'a, Result<(), EngineError>> {
+    Box::pin(async move {
+        let opened = open(places, path, path, settings.block_bytes).await?;
+        create_and_load_on(env, &opened.storage, settings, load).await
+    })
 }
 
 /// Makes an empty database on its devices.
@@ -280,59 +285,63 @@ fn memory_storage(shape: &Shape) -> Storage {
 
 impl KernelEngine {
     /// Starts the database on its files, recovering it if need be.
-    pub async fn start(
-        env: &Arc<dyn Env>,
-        places: &DatabaseFiles,
+    pub fn start<'a>(
+        env: &'a Arc<dyn Env>,
+        places: &'a DatabaseFiles,
         data: IoSettings,
         redo: IoSettings,
-        settings: &Settings,
-        workload: &dyn Workload,
-    ) -> Result<KernelEngine, EngineError> {
-        let Opened {
-            storage,
-            files,
-            rings,
-        } = open(places, data, redo, settings.block_bytes).await?;
-        let instance = Instance::startup(env, &storage, settings).await?;
-        for ring in &rings {
-            instance
-                .arenas()
-                .into_iter()
-                .for_each(|arena| ring.register(arena));
-        }
-        Ok(KernelEngine {
-            tables: tables_of(&instance, workload)?,
-            instance,
-            files,
-            redo_files: places.redo.len(),
-            rings,
-            settings: settings.clone(),
-            checkers: match data.path.caching {
-                Caching::Direct => DIRECT_CHECKERS,
-                Caching::Buffered => 1,
-            },
+        settings: &'a Settings,
+        workload: &'a dyn Workload,
+    ) -> Answer<'a, Result<KernelEngine, EngineError>> {
+        Box::pin(async move {
+            let Opened {
+                storage,
+                files,
+                rings,
+            } = open(places, data, redo, settings.block_bytes).await?;
+            let instance = Instance::startup(env, &storage, settings).await?;
+            for ring in &rings {
+                instance
+                    .arenas()
+                    .into_iter()
+                    .for_each(|arena| ring.register(arena));
+            }
+            Ok(KernelEngine {
+                tables: tables_of(&instance, workload)?,
+                instance,
+                files,
+                redo_files: places.redo.len(),
+                rings,
+                settings: settings.clone(),
+                checkers: match data.path.caching {
+                    Caching::Direct => DIRECT_CHECKERS,
+                    Caching::Buffered => 1,
+                },
+            })
         })
     }
 
     /// Makes and starts a database on devices of memory, to find what it costs without storage. It has no files: there
     /// are no I/O counts, and nothing is listed as written. Its end is its shutdown.
-    pub async fn in_memory(
-        env: &Arc<dyn Env>,
-        shape: &Shape,
-        settings: &Settings,
-        workload: &dyn Workload,
+    pub fn in_memory<'a>(
+        env: &'a Arc<dyn Env>,
+        shape: &'a Shape,
+        settings: &'a Settings,
+        workload: &'a dyn Workload,
         clients: usize,
-    ) -> Result<KernelEngine, EngineError> {
-        let storage = memory_storage(shape);
-        let of = Load {
-            workload,
-            database: 1,
-            clients,
-            interrupted: &AtomicBool::new(false),
-        };
-        create(env, &storage, settings, of).await?;
-        let instance = load(env, &storage, settings, of).await?;
-        KernelEngine::of_instance(instance, settings, workload)
+    ) -> Answer<'a, Result<KernelEngine, EngineError>> {
+        Box::pin(async move {
+            let storage = memory_storage(shape);
+            let of = Load {
+                workload,
+                database: 1,
+                clients,
+                interrupted: &AtomicBool::new(false),
+            };
+            create(env, &storage, settings, of).await?;
+            let instance = load(env, &storage, settings, of).await?;
+            KernelEngine::of_instance(instance, settings, workload)
+        })
     }
 
     /// The tables as the workload wants to know them.
@@ -356,6 +365,16 @@ impl KernelEngine {
         move || KernelSession::new(engine.instance.session(), engine.tables.clone())
     }
 
+    /// Starts clients that carry the workload's transactions out.
+    pub fn start_clients(
+        self: &Arc<Self>,
+        env: &Arc<dyn Env>,
+        workload: &Arc<dyn Workload>,
+        behaviour: Behaviour,
+    ) -> Running {
+        driver::start(env, workload, &self.tables(), behaviour, self.connector())
+    }
+
     /// Database counters so far.
     pub fn statistics(&self) -> StatisticsSnapshot {
         self.instance.statistics()
@@ -367,27 +386,31 @@ impl KernelEngine {
     }
 
     /// Flushes every datafile: what `write_sync = "checkpoint"` leaves for later.
-    pub async fn flush(&self) -> Result<(), EngineError> {
-        for file in &self.files.list {
-            let flushed = file.device.submit(spindle_io::Request::flush()).await;
-            flushed.result.map_err(KernelError::from)?;
-        }
-        Ok(())
+    pub fn flush(&self) -> Answer<'_, Result<(), EngineError>> {
+        Box::pin(async {
+            for file in &self.files.list {
+                let flushed = file.device.submit(spindle_io::Request::flush()).await;
+                flushed.result.map_err(KernelError::from)?;
+            }
+            Ok(())
+        })
     }
 
     /// Stops the database. Returns, for each file, the numbers of the blocks written since the start.
-    pub async fn stop(self, how: Shutdown) -> Result<Vec<(Place, Vec<u64>)>, EngineError> {
-        self.instance.shutdown(how).await?;
-        let OpenFiles { list, opening, .. } = self.files;
-        let written = |open: &OpenFile| {
-            let blocks = open.file.written.iter().flat_map(|of| of.written());
-            (open.place.clone(), blocks.collect())
-        };
-        let written = list.iter().map(written).collect();
-        drop(list);
-        // What a dismount leaves undone, because something still holds a file, the next mount does.
-        let _ = opening.close().await;
-        Ok(written)
+    pub fn stop(self, how: Shutdown) -> Answer<'static, Result<Written, EngineError>> {
+        Box::pin(async move {
+            self.instance.shutdown(how).await?;
+            let OpenFiles { list, opening, .. } = self.files;
+            let written = |open: &OpenFile| {
+                let blocks = open.file.written.iter().flat_map(|of| of.written());
+                (open.place.clone(), blocks.collect())
+            };
+            let written = list.iter().map(written).collect();
+            drop(list);
+            // What a dismount leaves undone, because something still holds a file, the next mount does.
+            let _ = opening.close().await;
+            Ok(written)
+        })
     }
 }
 

@@ -1,15 +1,17 @@
 //! The embedded database through a power cut. While it runs, [`AcknowledgedCommits`] hear of every commit before the
-//! client does anything else ([`Noted`] sessions); after the cut, [`survey`] says what became of what was promised. The
+//! client does anything else ([`start_noted_clients`]); after the cut, [`survey`] says what became of what was promised. The
 //! program records with the one and judges with the other; so do tests, on devices of their own.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use spindle_io::{Arena, BlockDevice, Env, Operation, Request, Submission};
 use spindle_kernel::{BlockAddress, block};
+use spindle_workload::driver::{Behaviour, Running};
 use spindle_workload::{
     Acknowledged, Operation as Step, Session, SessionError, Share, Workload, driver,
 };
 
+use crate::engine::Answer;
 use crate::kernel::{KernelEngine, Settings, Shutdown, Storage, datafiles};
 use crate::{EngineError, ErrorKind};
 
@@ -54,7 +56,7 @@ impl AcknowledgedCommits {
 }
 
 /// A session whose commits are noted.
-pub struct Noted<S> {
+struct Noted<S> {
     session: S,
     ledger: Arc<AcknowledgedCommits>,
     ledger_table: usize,
@@ -64,7 +66,7 @@ pub struct Noted<S> {
 
 impl<S> Noted<S> {
     /// Notes the commits of `session`; `workload` says which table its ledger is.
-    pub fn new(session: S, ledger: &Arc<AcknowledgedCommits>, workload: &dyn Workload) -> Noted<S> {
+    fn new(session: S, ledger: &Arc<AcknowledgedCommits>, workload: &dyn Workload) -> Noted<S> {
         Noted {
             session,
             ledger: Arc::clone(ledger),
@@ -72,6 +74,20 @@ impl<S> Noted<S> {
             client: None,
         }
     }
+}
+
+/// Starts clients whose commits are noted.
+pub fn start_noted_clients(
+    engine: &Arc<KernelEngine>,
+    env: &Arc<dyn Env>,
+    workload: &Arc<dyn Workload>,
+    behaviour: Behaviour,
+    promised: Arc<AcknowledgedCommits>,
+) -> Running {
+    let (connect, of) = (engine.connector(), Arc::clone(workload));
+    driver::start(env, workload, &engine.tables(), behaviour, move || {
+        Noted::new(connect(), &promised, &*of)
+    })
 }
 
 /// Which of a workload's tables is its ledger.
@@ -153,36 +169,38 @@ pub enum Broken {
 
 /// Recovers the database on `storage` after a power cut, compares it with what was promised, and shuts it down.
 /// Errors: it did not survive.
-pub async fn survey(
-    env: &Arc<dyn Env>,
-    storage: &Storage,
-    settings: &Settings,
-    workload: &dyn Workload,
-    promises: Promises<'_>,
-) -> Result<Survey, Broken> {
-    let not_recovered = |error: EngineError| Broken::NotRecovered(error.to_string());
-    let torn_blocks = torn_blocks(storage, settings.block_bytes)
-        .await
-        .map_err(not_recovered)?;
-    let engine = KernelEngine::start_on(env, storage, settings, workload)
-        .await
-        .map_err(not_recovered)?;
-    let engine = Arc::new(engine);
-    let compared = compare(&engine, workload, promises).await;
-    let recovery = engine.recovery();
-    let how = match compared {
-        Ok(_) => Shutdown::Normal,
-        Err(_) => Shutdown::Abort,
-    };
-    let engine = Arc::into_inner(engine).expect("its only session has ended");
-    let stopped = engine.stop(how).await;
-    let lost = compared.map_err(|error| Broken::Wrong(error.to_string()))?;
-    stopped.map_err(|error| Broken::Wrong(error.to_string()))?;
-    Ok(Survey {
-        lost,
-        torn_blocks,
-        redo_bytes: recovery.redo_bytes,
-        rolled_back: recovery.rolled_back as u64,
+pub fn survey<'a>(
+    env: &'a Arc<dyn Env>,
+    storage: &'a Storage,
+    settings: &'a Settings,
+    workload: &'a dyn Workload,
+    promises: Promises<'a>,
+) -> Answer<'a, Result<Survey, Broken>> {
+    Box::pin(async move {
+        let not_recovered = |error: EngineError| Broken::NotRecovered(error.to_string());
+        let torn_blocks = torn_blocks(storage, settings.block_bytes)
+            .await
+            .map_err(not_recovered)?;
+        let engine = KernelEngine::start_on(env, storage, settings, workload)
+            .await
+            .map_err(not_recovered)?;
+        let engine = Arc::new(engine);
+        let compared = compare(&engine, workload, promises).await;
+        let recovery = engine.recovery();
+        let how = match compared {
+            Ok(_) => Shutdown::Normal,
+            Err(_) => Shutdown::Abort,
+        };
+        let engine = Arc::into_inner(engine).expect("its only session has ended");
+        let stopped = engine.stop(how).await;
+        let lost = compared.map_err(|error| Broken::Wrong(error.to_string()))?;
+        stopped.map_err(|error| Broken::Wrong(error.to_string()))?;
+        Ok(Survey {
+            lost,
+            torn_blocks,
+            redo_bytes: recovery.redo_bytes,
+            rolled_back: recovery.rolled_back as u64,
+        })
     })
 }
 

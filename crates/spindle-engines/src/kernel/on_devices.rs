@@ -10,6 +10,7 @@ use spindle_workload::Workload;
 
 use super::{IoSettings, KernelEngine, Load, OpenFiles, Settings, create, load, open, tables_of};
 use crate::EngineError;
+use crate::engine::Answer;
 
 /// The files of a database, open as its devices.
 pub struct OpenStorage {
@@ -20,15 +21,17 @@ pub struct OpenStorage {
 
 impl OpenStorage {
     /// Opens the files of a database, all on one access path.
-    pub async fn open(
+    pub fn open(
         places: &DatabaseFiles,
         path: IoSettings,
         block_bytes: usize,
-    ) -> Result<OpenStorage, EngineError> {
-        let opened = open(places, path, path, block_bytes).await?;
-        Ok(OpenStorage {
-            storage: opened.storage,
-            opening: opened.files.opening,
+    ) -> Answer<'_, Result<OpenStorage, EngineError>> {
+        Box::pin(async move {
+            let opened = open(places, path, path, block_bytes).await?;
+            Ok(OpenStorage {
+                storage: opened.storage,
+                opening: opened.files.opening,
+            })
         })
     }
 
@@ -42,27 +45,31 @@ impl OpenStorage {
 
 /// Makes the database on its devices, loads the workload's tables and shuts it down, as [`super::create_and_load`]
 /// does.
-pub async fn create_and_load_on(
-    env: &Arc<dyn Env>,
-    storage: &Storage,
-    settings: &Settings,
-    of: Load<'_>,
-) -> Result<(), EngineError> {
-    create(env, storage, settings, of).await?;
-    let instance = load(env, storage, settings, of).await?;
-    Ok(instance.shutdown(Shutdown::Normal).await?)
+pub fn create_and_load_on<'a>(
+    env: &'a Arc<dyn Env>,
+    storage: &'a Storage,
+    settings: &'a Settings,
+    of: Load<'a>,
+) -> Answer<'a, Result<(), EngineError>> {
+    Box::pin(async move {
+        create(env, storage, settings, of).await?;
+        let instance = load(env, storage, settings, of).await?;
+        Ok(instance.shutdown(Shutdown::Normal).await?)
+    })
 }
 
 impl KernelEngine {
     /// Starts the database on its devices, recovering it if need be.
-    pub async fn start_on(
-        env: &Arc<dyn Env>,
-        storage: &Storage,
-        settings: &Settings,
-        workload: &dyn Workload,
-    ) -> Result<KernelEngine, EngineError> {
-        let instance = Instance::startup(env, storage, settings).await?;
-        KernelEngine::of_instance(instance, settings, workload)
+    pub fn start_on<'a>(
+        env: &'a Arc<dyn Env>,
+        storage: &'a Storage,
+        settings: &'a Settings,
+        workload: &'a dyn Workload,
+    ) -> Answer<'a, Result<KernelEngine, EngineError>> {
+        Box::pin(async move {
+            let instance = Instance::startup(env, storage, settings).await?;
+            KernelEngine::of_instance(instance, settings, workload)
+        })
     }
 
     /// A running instance that has no files to count or to list.

@@ -39,9 +39,7 @@ impl RunningEngine for KernelUnderTest {
     }
 
     fn start_clients(&self, env: &Arc<dyn Env>, behaviour: Behaviour) -> Running {
-        let connect = self.engine.connector();
-        let tables = self.engine.tables();
-        driver::start(env, &self.workload, &tables, behaviour, connect)
+        self.engine.start_clients(env, &self.workload, behaviour)
     }
 
     fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, EngineError>> {
@@ -59,7 +57,7 @@ impl RunningEngine for KernelUnderTest {
     }
 
     fn flush(&self) -> Answer<'_, Result<(), EngineError>> {
-        Box::pin(async { self.engine.flush().await })
+        self.engine.flush()
     }
 
     fn stop(self: Arc<Self>) -> Answer<'static, Result<Written, EngineError>> {

@@ -10,7 +10,9 @@ use spindle_engines::kernel::{
     Commit, KernelEngine, Load, Settings, Shutdown, Storage, WriteSync, create_and_load_on,
     files_of,
 };
-use spindle_engines::power_cut::{AcknowledgedCommits, Broken, Noted, Promises, Survey, survey};
+use spindle_engines::power_cut::{
+    AcknowledgedCommits, Broken, Promises, Survey, start_noted_clients, survey,
+};
 use spindle_io::real::{RealEnv, block_on};
 use spindle_io::sim::DiskImage;
 use spindle_io::{BlockDevice, Completion, Env, IoOutcome, Limits, Operation, Request};
@@ -18,7 +20,7 @@ use spindle_layout::Shape;
 use spindle_layout::power_cut::{
     AddressMap, Content, Cut, Entry, Kind, Notes, Replay, WriteLog, draw_cuts, mark,
 };
-use spindle_workload::driver::{self, Behaviour};
+use spindle_workload::driver::Behaviour;
 use spindle_workload::{OltpMix, OltpMixSettings, Workload};
 
 const CLIENTS: usize = 3;
@@ -239,18 +241,11 @@ fn record(settings: &Settings, has_fua: bool) -> WriteLog {
             Ok(())
         });
         ledger.note().unwrap();
-        let (connect, noting, of) = (
-            engine.connector(),
-            Arc::clone(&ledger),
-            Arc::clone(&workload),
-        );
         let behaviour = Behaviour {
             clients: CLIENTS,
             ..Behaviour::default()
         };
-        let mut running = driver::start(&env, &workload, &engine.tables(), behaviour, move || {
-            Noted::new(connect(), &noting, &*of)
-        });
+        let mut running = start_noted_clients(&engine, &env, &workload, behaviour, ledger);
         while running.committed() < TRANSACTIONS && running.failure().is_none() {
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -12,7 +12,7 @@ use spindle_engines::kernel::KernelEngine;
 use spindle_io::Env;
 use spindle_io::real::RealEnv;
 use spindle_io::real::facts::ProcessorTime;
-use spindle_workload::driver::{self, Behaviour, Running};
+use spindle_workload::driver::{Behaviour, Running};
 
 use spindle_experiment::{DatabaseSpec, Experiment, KernelSpec, Workload};
 use spindle_result::{CpuMicroseconds, OwnCost};
@@ -87,10 +87,9 @@ pub async fn measure(task: &OwnCostTask) -> Result<OwnCost, EngineError> {
         clients: 1,
         ..Behaviour::default()
     };
-    let tables = engine.tables();
     let is_counted = task.workload.transactions.are_counted();
     let mut begun = (env.now(), ProcessorTime::now(), 0);
-    let mut running = driver::start(&env, &workload, &tables, behaviour, engine.connector());
+    let mut running = engine.start_clients(&env, &workload, behaviour);
     if !is_counted {
         env.sleep(WARM_UP.as_nanos() as u64).await;
         begun = (env.now(), ProcessorTime::now(), running.committed());

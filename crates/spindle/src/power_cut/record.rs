@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use spindle_engines::EngineError;
 use spindle_engines::kernel::{KernelEngine, Load, Shutdown, create_and_load};
-use spindle_engines::power_cut::{AcknowledgedCommits, Noted};
+use spindle_engines::power_cut::{AcknowledgedCommits, start_noted_clients};
 use spindle_io::Env;
 use spindle_io::real::device_mapper::DeviceMapper;
 use spindle_io::real::{RealEnv, block_on, facts};
@@ -22,7 +22,7 @@ use spindle_layout::{
 use spindle_system::DeviceNumber;
 use spindle_system::SystemTree;
 use spindle_workload::Workload;
-use spindle_workload::driver::{self, Behaviour};
+use spindle_workload::driver::Behaviour;
 
 use super::PowerCutError;
 use super::case::{CLIENTS, Case};
@@ -176,10 +176,7 @@ async fn run_database(
         clients: CLIENTS,
         ..Behaviour::default()
     };
-    let (connect, of) = (engine.connector(), Arc::clone(&workload));
-    let mut running = driver::start(&env, &workload, &engine.tables(), behaviour, move || {
-        Noted::new(connect(), &promised, &*of)
-    });
+    let mut running = start_noted_clients(&engine, &env, &workload, behaviour, promised);
     let began = Instant::now();
     while running.committed() < TRANSACTIONS
         && began.elapsed() < TIME_MAX
