@@ -125,7 +125,7 @@ pub(crate) fn look(
 ) -> Result<LookedTargets, CalibrateError> {
     let targets = settings.targets.iter().map(|path| Target::look(path));
     let targets: Vec<Target> = targets.collect::<Result<_, _>>()?;
-    apart(&targets)?;
+    apart(&targets, tree)?;
     settings.orion.as_ref().map(Orion::loads).transpose()?;
     let size_bytes = match settings.only_flushes {
         true => FLUSHED_BYTES,
@@ -215,15 +215,25 @@ fn all_written(targets: &[Target]) -> Result<(), CalibrateError> {
     })
 }
 
-/// Refuses one file, device or directory under two names.
-fn apart(targets: &[Target]) -> Result<(), CalibrateError> {
+/// Refuses one file, device or directory under two names, and one that lies on another.
+fn apart(targets: &[Target], tree: &SystemTree) -> Result<(), CalibrateError> {
     for (index, target) in targets.iter().enumerate() {
-        if let Some(other) = targets[..index].iter().find(|other| other.is_same(target)) {
-            let reason = format!(
-                "it is the same as {}; name each once",
-                other.path().display()
-            );
-            return Err(CalibrateError::target(target.path(), reason));
+        for other in &targets[..index] {
+            let (name, others) = (target.path().display(), other.path().display());
+            let wrong = if other.is_same(target) {
+                let reason = format!("it is the same as {others}; name each once");
+                (target, reason)
+            } else if target.lies_on(other, tree) {
+                let reason =
+                    format!("it lies on {others}, which is a target, too; name one of them");
+                (target, reason)
+            } else if other.lies_on(target, tree) {
+                let reason = format!("it lies on {name}, which is a target, too; name one of them");
+                (other, reason)
+            } else {
+                continue;
+            };
+            return Err(CalibrateError::target(wrong.0.path(), wrong.1));
         }
     }
     Ok(())

@@ -50,7 +50,12 @@ pub enum CalibrateError {
     /// It was asked to end.
     #[error("interrupted; nothing was kept")]
     Interrupted,
-    /// Memory or threads were refused.
+    /// A thread was refused.
+    #[error(
+        "the system refuses a thread ({0}): allow more by `ulimit -u`, or by the pids limit of the control group"
+    )]
+    Thread(std::io::Error),
+    /// Memory or files were refused.
     #[error("the system refuses what the measurement needs: {0}")]
     System(#[from] std::io::Error),
 }

@@ -84,8 +84,16 @@ pub struct Extreme {
     pub caching: Caching,
     /// The point, measured once more and for longer where time allowed.
     pub point: Point,
+    /// Requests of the other size that were kept under way meanwhile, by a run type of ORION's.
+    #[serde(skip_serializing_if = "is_none")]
+    pub beside: u32,
     /// It was measured a second time, so that the best of many is not best by chance.
     pub is_confirmed: bool,
+}
+
+/// Whether there are none.
+fn is_none(requests: &u32) -> bool {
+    *requests == 0
 }
 
 /// A throughput that fell for good while a load was held: credit that ran out, or a cache that was full.

@@ -91,7 +91,8 @@ pub(crate) fn measure(
         }
         let observed = observe(tally, timing, stop, interrupted);
         for thread in spawned {
-            thread?.join().expect("a writer does not panic")?;
+            let thread = thread.map_err(CalibrateError::Thread)?;
+            thread.join().expect("a writer does not panic")?;
         }
         Ok::<_, CalibrateError>(observed)
     })?;

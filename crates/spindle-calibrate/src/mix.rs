@@ -221,7 +221,8 @@ fn run<T>(
         }
         let seen = watch(&watched);
         for thread in spawned {
-            thread?.join().expect("a reader does not panic")?;
+            let thread = thread.map_err(CalibrateError::Thread)?;
+            thread.join().expect("a reader does not panic")?;
         }
         Ok(seen)
     })
@@ -237,6 +238,7 @@ fn hold(
         sample: (duration / SAMPLES).clamp(SAMPLE.0, SAMPLE.1),
         least: duration,
         most: duration,
+        requests: 0,
     };
     run(groups, |watched| {
         std::thread::scope(|scope| {
@@ -313,6 +315,7 @@ pub(crate) fn extreme_of(
                 false => Vec::new(),
             },
         },
+        beside: if is_small { best.large } else { best.small },
         is_confirmed: false,
     })
 }

@@ -14,6 +14,11 @@ const SAMPLES_PER_EPOCH: usize = 10;
 /// The mean throughput is known well enough when half its 95 % interval is no wider than this part of it.
 const PRECISION: f64 = 0.02;
 
+/// The beginning, which is left out however steady it looks, and the part of the time that it takes at most: a limit by
+/// the kernel is kept in slices of 100 ms (block/blk-throttle.c), and what an idle time saved comes on top of it.
+const BEGIN_S: f64 = 0.15;
+const BEGIN_PART_MAX: f64 = 0.2;
+
 /// How long to watch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timing {
@@ -21,8 +26,10 @@ pub(crate) struct Timing {
     pub(crate) sample: Duration,
     /// At least so long: a hundred samples, or more.
     pub(crate) least: Duration,
-    /// At most so long, steady or not.
+    /// At most so long, steady or not,
     pub(crate) most: Duration,
+    /// and up to twice that until so many requests were done.
+    pub(crate) requests: u64,
 }
 
 impl Timing {
@@ -33,6 +40,7 @@ impl Timing {
             sample,
             least: time,
             most: time,
+            requests: 0,
         }
     }
 }
@@ -143,6 +151,10 @@ pub(crate) struct Observed {
     /// Of writes alone.
     pub(crate) write_latencies: LatencyHistogram,
     pub(crate) is_steady: bool,
+    /// When the watch began.
+    pub(crate) began: Instant,
+    /// Seconds at the beginning that are left out.
+    pub(crate) left_out_s: f64,
     pub(crate) measured_s: f64,
     pub(crate) count: u64,
 }
@@ -167,8 +179,9 @@ pub(crate) fn observe(
             continue;
         }
         epochs.push((tally.reads.take(), tally.writes.take()));
-        let is_over = began.elapsed() >= timing.most;
-        if began.elapsed() < timing.least && !is_over {
+        let has_enough = tally.done() - marks[0].1 >= timing.requests;
+        let is_over = began.elapsed() >= timing.most * if has_enough { 1 } else { 2 };
+        if (began.elapsed() < timing.least || !has_enough) && !is_over {
             continue;
         }
         answer = judge(&rates(&marks));
@@ -179,6 +192,10 @@ pub(crate) fn observe(
     }
     stop.store(true, Ordering::Relaxed);
     let (cut_epochs, is_steady) = answer;
+    let passed = marks[marks.len() - 1].0;
+    let begin_s = BEGIN_S.min(BEGIN_PART_MAX * passed);
+    let of_begin = marks.iter().take_while(|(at_s, _)| *at_s < begin_s).count();
+    let cut_epochs = cut_epochs.max(of_begin.div_ceil(SAMPLES_PER_EPOCH));
     let first = (cut_epochs * SAMPLES_PER_EPOCH).min(marks.len() - 1);
     let (last, from) = (marks[marks.len() - 1], marks[first]);
     let measured_s = last.0 - from.0;
@@ -196,6 +213,8 @@ pub(crate) fn observe(
         latencies: LatencyHistogram::from_buckets(&[reads.concat(), writes.clone()].concat()),
         write_latencies: LatencyHistogram::from_buckets(&writes),
         is_steady,
+        began,
+        left_out_s: from.0,
         measured_s,
         count,
     }
@@ -265,10 +284,25 @@ mod tests {
             sample,
             least: sample * 100,
             most: sample * 120,
+            requests: 0,
         };
         let observed = observe(&tally, timing, &stop, &AtomicBool::new(false));
         assert_eq!((observed.count, observed.latencies.count()), (0, 0));
         assert!(stop.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn few_requests_are_watched_for_twice_as_long() {
+        let (tally, stop) = (Tally::new(), AtomicBool::new(false));
+        let sample = Duration::from_millis(1);
+        let timing = Timing {
+            sample,
+            least: sample * 100,
+            most: sample * 100,
+            requests: 10,
+        };
+        let observed = observe(&tally, timing, &stop, &AtomicBool::new(false));
+        assert!(observed.began.elapsed() >= timing.most * 2);
     }
 
     #[test]
@@ -279,6 +313,7 @@ mod tests {
             sample,
             least: sample,
             most: sample,
+            requests: 0,
         };
         observe(&tally, timing, &stop, &AtomicBool::new(true));
         assert!(stop.load(Ordering::Relaxed), "its threads are told");

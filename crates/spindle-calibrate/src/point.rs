@@ -210,7 +210,8 @@ impl Holding<'_> {
             }
             let observed = observe(tally, self.timing, &stop, self.interrupted);
             for thread in spawned {
-                thread?.join().expect("a reader does not panic")?;
+                let thread = thread.map_err(CalibrateError::Thread)?;
+                thread.join().expect("a reader does not panic")?;
             }
             Ok(observed)
         })

@@ -42,23 +42,27 @@ pub struct PathCurve {
     pub points: Vec<Point>,
     /// Why there are none, or fewer than there should be.
     pub note: Option<String>,
+    /// The time was over before its knee was found: more may be possible.
+    pub is_cut_short: bool,
 }
 
 /// Random reads of 8 KiB that came at a rate, answered or not; times count from when each was due.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RatePoint {
-    /// Reads due per second, with exponential gaps.
+    /// Reads asked for per second, with exponential gaps.
     pub rate_per_s: f64,
+    /// Reads that were due per second while it was measured; chance makes few reads more or fewer than asked for.
+    pub due_per_s: f64,
     /// Reads completed per second.
     pub iops: f64,
-    /// At least 95 % of the rate were completed.
+    /// At least 95 % of the reads that were due were completed.
     pub is_kept_up: bool,
     /// Mean time of a read, microseconds.
     pub mean_us: f64,
     /// Half of the reads took no longer, microseconds.
     pub p50_us: f64,
-    /// 99 of 100 took no longer, microseconds.
-    pub p99_us: f64,
+    /// 99 of 100 took no longer, microseconds; `None` of fewer than 100 reads.
+    pub p99_us: Option<f64>,
     /// The longest, microseconds.
     pub max_us: f64,
     /// Reads measured.

@@ -1,4 +1,4 @@
-//! The knee of a curve: the depth is doubled until throughput gains too little, or requests take too long.
+//! The knee of a curve: the depth grows until throughput gains too little, or requests take too long.
 
 use spindle_io::real::Method;
 
@@ -14,7 +14,7 @@ const THREADS_MAX: u32 = 128;
 /// Large requests under way at most: a buffer of 1 MiB for each.
 const LARGE_DEPTH_MAX: u32 = 32;
 
-/// Doubling the depth must gain as much, or the knee is reached.
+/// A deeper point must gain as much, or the knee is reached.
 const GAIN_MIN: f64 = 0.05;
 
 /// Why a search ended.
@@ -66,10 +66,11 @@ fn asynchronous() -> Method {
     }
 }
 
-/// Measures depths 1, 2, 4 and so on to `depth_max`, and again one that did less than those before. `measure` answers
-/// `None` when there is no time left.
+/// Measures depths from 1 to `depth_max`, each `step` times as deep as the one before, and again one that did less than
+/// those before. `measure` answers `None` when there is no time left.
 pub(crate) fn knee(
     depth_max: u32,
+    step: u32,
     max_latency_us: f64,
     mut measure: impl FnMut(u32) -> Result<Option<Point>, CalibrateError>,
 ) -> Result<(Vec<Point>, End), CalibrateError> {
@@ -95,7 +96,7 @@ pub(crate) fn knee(
         if iops < best * (1.0 + GAIN_MIN) {
             return Ok((points, End::Knee));
         }
-        depth *= 2;
+        depth *= step;
     }
     Ok((points, End::Deepest))
 }
@@ -132,19 +133,21 @@ mod tests {
     }
 
     fn search(max_latency_us: f64) -> (Vec<u32>, End) {
-        let (points, end) = knee(256, max_latency_us, |depth| Ok(Some(device(depth)))).unwrap();
+        let (points, end) = knee(256, 2, max_latency_us, |depth| Ok(Some(device(depth)))).unwrap();
         (points.iter().map(|point| point.depth).collect(), end)
     }
 
     #[test]
     fn the_depth_is_doubled_up_to_the_knee() {
         assert_eq!(search(1e9), (vec![1, 2, 4, 8], End::Knee));
+        let (points, _) = knee(256, 4, 1e9, |depth| Ok(Some(device(depth)))).unwrap();
+        assert_eq!(points.len(), 3, "1, 4, and 16, which gains nothing");
     }
 
     #[test]
     fn a_point_that_others_disturbed_is_no_knee() {
         let mut looks = 0;
-        let (points, end) = knee(256, 1e9, |depth| {
+        let (points, end) = knee(256, 2, 1e9, |depth| {
             looks += 1;
             let mut point = device(depth);
             if looks == 2 {
@@ -160,16 +163,17 @@ mod tests {
     #[test]
     fn the_limit_of_latency_ends_the_search() {
         assert_eq!(search(110.0), (vec![1, 2, 4], End::Latency));
-        let (points, _) = knee(256, 110.0, |depth| Ok(Some(device(depth)))).unwrap();
+        let (points, _) = knee(256, 2, 110.0, |depth| Ok(Some(device(depth)))).unwrap();
         assert_eq!(best(&points, 110.0).unwrap().depth, 2);
         assert_eq!(best(&points, 1.0).unwrap().depth, 4);
     }
 
     #[test]
     fn depth_and_time_end_it_too() {
-        let (points, end) = knee(2, 1e9, |depth| Ok(Some(device(depth)))).unwrap();
+        let (points, end) = knee(2, 2, 1e9, |depth| Ok(Some(device(depth)))).unwrap();
         assert_eq!((points.len(), end), (2, End::Deepest));
-        let (points, end) = knee(256, 1e9, |depth| Ok((depth < 2).then(|| device(depth)))).unwrap();
+        let (points, end) =
+            knee(256, 2, 1e9, |depth| Ok((depth < 2).then(|| device(depth)))).unwrap();
         assert_eq!((points.len(), end), (1, End::Time));
     }
 }

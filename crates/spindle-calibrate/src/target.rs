@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use spindle_io::real::{Caching, FileDevice, Identified, Queue, StorageIdentity, 
 use spindle_io::{Arena, Frame};
 use spindle_layout::{KnownDevice, why_no_file};
 use spindle_system::machine::DataPath;
-use spindle_system::{DeviceNumber, SystemTree};
+use spindle_system::{Beneath, DeviceNumber, SystemTree};
 use spindle_text::quantity::{size, size_free};
 use spindle_text::remedy::with_remedy;
 
@@ -28,6 +28,10 @@ use crate::figures::Kind;
 const BYTES_MIN: u64 = 8 << 20;
 /// Pieces in which a file is filled: as long as the large reads.
 const PIECE_BYTES: usize = 1 << 20;
+/// What `st_blocks` counts in (stat(3type)).
+const STAT_BLOCK_BYTES: u64 = 512;
+/// Types of file systems that answer how much space a file has, and not where: FUSE and NFS (linux/magic.h).
+const SPACE_ALONE: [u64; 2] = [0x6573_5546, 0x6969];
 /// A file that is made takes at most this part of what is free.
 const FREE_PART: u64 = 4;
 
@@ -62,7 +66,8 @@ impl Target {
             Kind::Device
         } else {
             return Err(wrong(
-                "it is neither a block device nor a file nor a directory".to_owned(),
+                "it is neither a block device nor a file nor a directory; name one of these"
+                    .to_owned(),
             ));
         };
         let identity = match kind {
@@ -119,6 +124,29 @@ impl Target {
                 real(&self.path) == real(&other.path)
             }
             _ => false,
+        }
+    }
+
+    /// Whether its bytes are those of the other one, or lie on it: a partition, a loop device on a file, a file of a
+    /// file system that is on the device.
+    pub(crate) fn lies_on(&self, other: &Target, tree: &SystemTree) -> bool {
+        let Some(others) = std::fs::metadata(&other.path).ok() else {
+            return false;
+        };
+        let beneath = Beneath::of(tree, &self.path);
+        let mut devices = beneath.devices();
+        match other.kind {
+            Kind::Directory => false,
+            Kind::Device => {
+                let number = Some(DeviceNumber::of_stat(others.rdev()));
+                devices.any(|device| device.number == number)
+            }
+            Kind::File => devices.any(|device| {
+                let backing = device.backing_file.as_ref();
+                let found = backing.and_then(|path| std::fs::metadata(path).ok());
+                found
+                    .is_some_and(|found| (found.dev(), found.ino()) == (others.dev(), others.ino()))
+            }),
         }
     }
 
@@ -345,16 +373,27 @@ fn readable(path: &Path, kind: Kind) -> Result<StorageIdentity, CalibrateError> 
     // What was written a moment ago has no place on the device yet.
     let _ = file.sync_all();
     if kind == Kind::File
-        && let Ok(extents) = facts::extents(&file)
-        && extents.unwritten_bytes > 0
+        && let Some(unwritten_bytes) = unwritten(&file, bytes)
     {
         return Err(wrong(format!(
-            "{} of its bytes were never written, and reads of these reach no device; write it as a whole, or name its \
+            "{} of it were never written, and reads of these reach no device; write it as a whole, or name its \
              directory, and a file is made there",
-            extents.unwritten_bytes
+            size(unwritten_bytes)
         )));
     }
     Ok(identity)
+}
+
+/// How much of a file was never written; `None` when all of it was, as far as the file system tells. FUSE and NFS do not
+/// tell where: there, what has no space has no content.
+fn unwritten(file: &File, bytes: u64) -> Option<u64> {
+    let found = rustix::fs::fstatfs(file).ok()?;
+    let tells_where = !SPACE_ALONE.contains(&(found.f_type as u64));
+    let unwritten_bytes = match facts::extents(file) {
+        Ok(extents) if tells_where => extents.unwritten_bytes,
+        _ => bytes.saturating_sub(file.metadata().ok()?.blocks() * STAT_BLOCK_BYTES),
+    };
+    (unwritten_bytes > 0).then_some(unwritten_bytes)
 }
 
 /// A file without a name, or one that loses its name at once where the file system has no other.

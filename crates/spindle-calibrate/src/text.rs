@@ -41,8 +41,10 @@ pub fn render(found: &Calibration) -> String {
     if let Some(held) = &found.held {
         let _ = writeln!(text, "{}.\n", held_line(held));
     }
-    flushes(&mut text, found);
-    let _ = writeln!(text);
+    if !found.commits.is_empty() {
+        flushes(&mut text, found);
+        let _ = writeln!(text);
+    }
     if has_reads {
         cached(&mut text, found);
     }
@@ -101,11 +103,12 @@ fn extremes(text: &mut String, found: &Calibration) {
     let mut line = |name: &str, extreme: &Option<Extreme>, figure: &dyn Fn(&Point) -> String| {
         let told = match extreme {
             Some(extreme) => format!(
-                "{:>12}   {}, {}, depth {}{}",
+                "{:>12}   {}, {}, depth {}{}{}",
                 figure(&extreme.point),
                 extreme.caching,
                 extreme.method,
                 extreme.point.depth,
+                beside(extreme),
                 doubt(extreme)
             ),
             None => format!("{:>12}", "not measured"),
@@ -116,11 +119,27 @@ fn extremes(text: &mut String, found: &Calibration) {
         thousands(point.iops)
     });
     line("Maximum large MB/s", &found.maximum_mb_per_s, &|point| {
-        format!("{:.0}", point.mb_per_s)
+        megabytes(point.mb_per_s)
     });
     line("Minimum small latency", &found.minimum_latency, &|point| {
         time(point.mean_us)
     });
+}
+
+/// What was under way beside it, after its point.
+pub fn beside(extreme: &Extreme) -> String {
+    match extreme.beside {
+        0 => String::new(),
+        count => format!(", beside {count} of the other size"),
+    }
+}
+
+/// Millions of bytes per second, with a decimal where there are few.
+pub fn megabytes(per_s: f64) -> String {
+    match per_s < 10.0 {
+        true => format!("{per_s:.1}"),
+        false => thousands(per_s),
+    }
 }
 
 /// What weakens it, after its point.
@@ -151,10 +170,10 @@ fn table(text: &mut String, found: &Calibration) {
             let unsteady = if point.is_steady { "" } else { " ~" };
             let _ = writeln!(
                 text,
-                "{name:<22}{:>6}{:>10}{:>8.0}{:>11}{:>11}{:>11}{}{unsteady}",
+                "{name:<22}{:>6}{:>10}{:>8}{:>11}{:>11}{:>11}{}{unsteady}",
                 point.depth,
                 thousands(point.iops),
-                point.mb_per_s,
+                megabytes(point.mb_per_s),
                 time(point.mean_us),
                 time(point.p50_us),
                 time(point.p99_us),
@@ -230,7 +249,7 @@ fn matrix(text: &mut String, found: &MatrixResult, write_percent: u32) {
             point.small,
             point.large,
             told(point.iops, &thousands),
-            told(point.mb_per_s, &|figure| format!("{figure:.0}")),
+            told(point.mb_per_s, &megabytes),
             told(point.mean_us, &time),
             told(point.p50_us, &time),
             told(point.p99_us, &time),
@@ -267,12 +286,12 @@ fn at_rates(text: &mut String, found: &Calibration) {
         let _ = writeln!(
             text,
             "{:>28}{:>10}{:>8}{:>11}{:>11}{:>11}{}",
-            format!("{} due", thousands(point.rate_per_s)),
+            format!("{} due", thousands(point.due_per_s)),
             thousands(point.iops),
             "",
             time(point.mean_us),
             time(point.p50_us),
-            time(point.p99_us),
+            point.p99_us.map_or("-".to_owned(), time),
             if point.is_kept_up { "" } else { " not kept up" },
         );
     }

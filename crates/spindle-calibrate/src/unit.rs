@@ -3,6 +3,7 @@
 
 use spindle_io::real::FileDevice;
 use spindle_io::{BlockDevice, Completion, Limits, Request};
+use spindle_text::quantity::size;
 use spindle_text::words;
 
 /// Stripes of this length: ORION's default.
@@ -44,6 +45,13 @@ impl Shape {
                 least * self.bytes.len() as u64
             }
         }
+    }
+
+    /// What a unit of stripes leaves out of targets that are larger than its smallest, in words.
+    pub(crate) fn left_out(&self) -> Option<String> {
+        let all: u64 = self.bytes.iter().sum();
+        let measured = self.capacity_bytes();
+        (measured < all).then(|| format!("{} of {} are measured", size(measured), size(all)))
     }
 
     /// The target that holds a byte of the unit, and where there.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use spindle_io::real::Method;
 use spindle_stats::fall;
 use spindle_system::{Beneath, SystemTree};
-use spindle_text::quantity::{MIB, size};
+use spindle_text::quantity::{MIB, size, time};
 
 use crate::below::{Below, NoControl, place_beneath};
 use crate::cloud::{Bought, Cloud, CloudFacts};
@@ -32,14 +32,16 @@ use crate::{cache, cloud, commits, honesty};
 
 /// Of [`Calibration::format`].
 const FORMAT: u32 = 1;
-/// A point of the usual budget is sampled every 10 ms, and so lasts a second at least.
-const SAMPLES_PER_BUDGET: u32 = 12_000;
-const SAMPLE_MIN: Duration = Duration::from_millis(5);
+/// Points of a minute and more are sampled every 10 ms, and so last a second at least.
+const SAMPLES_PER_BUDGET: u32 = 6_000;
+const SAMPLE_MIN: Duration = Duration::from_millis(2);
 const SAMPLE_MAX: Duration = Duration::from_millis(10);
-/// Samples of a point at a rate.
-const SAMPLES_AT_RATE: (u32, u32) = (100, 100);
+/// A point of a slow device lasts up to twice as long, until it has as many requests.
+const REQUESTS_WANTED: u64 = 200;
+/// Samples of a point at a rate: so many until enough reads came.
+const SAMPLES_AT_RATE: (u32, u32) = (100, 400);
 /// The least number of samples of a point, and of one that is measured again, and the most of both.
-const SAMPLES: (u32, u32) = (100, 250);
+const SAMPLES: (u32, u32) = (100, 150);
 const SAMPLES_AGAIN: (u32, u32) = (300, 800);
 /// What is looked at briefly: samples of half the usual length.
 const SAMPLES_BRIEF: (u32, u32) = (100, 150);
@@ -52,19 +54,30 @@ const BURST_PART: f64 = 0.04;
 const BURST_MAX: Duration = Duration::from_secs(60);
 /// Two looks at a point that differ by more than this part are followed by a third.
 const LOOKS_APART: f64 = 0.1;
+/// Points that differ by no more than this part count as equal.
+const EQUAL_PART: f64 = 0.05;
 /// This many of the best points are measured again at most.
 const CONTENDERS: usize = 3;
 /// Parts of the time after which no more small and no more large requests are begun.
-const SMALL_UNTIL: f64 = 0.55;
-const LARGE_UNTIL: f64 = 0.65;
-/// After this part no point is measured again, and none at a rate: commits take the rest.
-const AGAIN_UNTIL: f64 = 0.85;
+const SMALL_UNTIL: f64 = 0.45;
+const LARGE_UNTIL: f64 = 0.55;
+/// After this part no point is measured again.
+const AGAIN_UNTIL: f64 = 0.70;
+/// After this part none is measured at a rate. The best one is held then.
+const RATES_UNTIL: f64 = 0.90;
+/// With less time than this, each depth of a search is four times the one before, and otherwise twice.
+const DOUBLED_FROM: Duration = Duration::from_secs(60);
+/// What flushes and commits of a target take: about so long, and this part of the time.
+const COMMITS_TAKE: (Duration, f64) = (Duration::from_secs(6), 0.11);
+/// Requests have this part of the time at least.
+const REQUESTS_PART_MIN: f64 = 0.4;
 
 /// A calibration under way.
 pub(crate) struct Work<'a> {
     bench: Bench<'a>,
     settings: &'a Settings,
     began: Instant,
+    /// Of requests; what is left of the time that was asked for is for commits.
     time: Duration,
     tell: &'a mut dyn FnMut(&str),
     sample: Duration,
@@ -107,7 +120,9 @@ impl<'a> Work<'a> {
         began: Instant,
         tell: &'a mut dyn FnMut(&str),
     ) -> Work<'a> {
-        let time = Duration::from_millis(settings.time_ms);
+        let asked = Duration::from_millis(settings.time_ms);
+        let written = made.iter().filter(|made| made.is_writable()).count();
+        let time = time_of_requests(asked, written);
         Work {
             bench: Bench {
                 shape: Shape::new(made.iter().map(Made::bytes), settings.simulate),
@@ -120,7 +135,7 @@ impl<'a> Work<'a> {
             began,
             time,
             tell,
-            sample: (time / SAMPLES_PER_BUDGET).clamp(SAMPLE_MIN, SAMPLE_MAX),
+            sample: (asked / SAMPLES_PER_BUDGET).clamp(SAMPLE_MIN, SAMPLE_MAX),
             device: Some(DeviceShare {
                 asked_bytes: 0,
                 device_bytes: 0,
@@ -188,15 +203,20 @@ impl<'a> Work<'a> {
             (What::SmallRandom, SMALL_UNTIL),
             (What::LargeSequential, LARGE_UNTIL),
         ] {
-            for (method, depth_max) in paths(what) {
+            let paths = paths(what);
+            // Each path has its share of the time, and what those before it left of theirs.
+            let (from, count) = (self.part_passed(), paths.len() as f64);
+            for (index, (method, depth_max)) in paths.into_iter().enumerate() {
+                let share = (index + 1) as f64 / count;
+                let until = from + (until - from).max(0.0) * share;
                 curves.push(self.curve(what, method, depth_max, until)?);
             }
         }
-        let maximum_iops = self.extreme(&curves, What::SmallRandom, |a, b| a.iops > b.iops)?;
-        let maximum_mb_per_s =
-            self.extreme(&curves, What::LargeSequential, |a, b| a.iops > b.iops)?;
-        let minimum_latency =
-            self.extreme(&curves, What::SmallRandom, |a, b| a.mean_us < b.mean_us)?;
+        let maximum_iops = self.extreme(&curves, What::SmallRandom, |point| point.iops)?;
+        let maximum_mb_per_s = self.extreme(&curves, What::LargeSequential, |point| point.iops)?;
+        let minimum_latency = self.extreme(&curves, What::SmallRandom, |point| {
+            1.0 / point.mean_us.max(1e-3)
+        })?;
         Ok(MeasuredRequests {
             at_rates: self.at_rates(maximum_iops.as_ref())?,
             held: self.held(maximum_iops.as_ref())?,
@@ -217,7 +237,12 @@ impl<'a> Work<'a> {
         };
         for share in SHARES {
             // A first point, however little time there is.
-            if self.is_past(AGAIN_UNTIL) && !points.is_empty() {
+            if self.is_past(RATES_UNTIL) && !points.is_empty() {
+                self.notes.push(format!(
+                    "the time was over after {} of {} fixed rates: --time gives more",
+                    points.len(),
+                    SHARES.len()
+                ));
                 break;
             }
             let rate_per_s = most.point.iops * share;
@@ -226,8 +251,11 @@ impl<'a> Work<'a> {
                 .bench
                 .at_rate(rate_per_s, self.timing(SAMPLES_AT_RATE))?;
             self.note_share(device);
-            points.push(point);
+            if point.requests > 0 {
+                points.push(point);
+            }
         }
+        points.sort_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
         Ok(points)
     }
 
@@ -360,6 +388,7 @@ impl<'a> Work<'a> {
             what,
             points: Vec::new(),
             note: method.available().err(),
+            is_cut_short: false,
         };
         if curve.note.is_some() {
             return Ok(curve);
@@ -372,7 +401,12 @@ impl<'a> Work<'a> {
             What::SmallRandom => format!("random {requests} of 8 KiB, {method}"),
             What::LargeSequential => format!("sequential {requests} of 1 MiB, {method}"),
         });
-        let (points, end) = knee(depth_max, self.settings.max_latency_us, |depth| {
+        let step = match self.time < DOUBLED_FROM {
+            true => 4,
+            false => 2,
+        };
+        let limit_us = self.limit_us(what);
+        let (points, end) = knee(depth_max, step, limit_us, |depth| {
             // A first point of each, however little time there is.
             if depth > 1 && self.is_past(until) {
                 return Ok(None);
@@ -387,11 +421,28 @@ impl<'a> Work<'a> {
             point.histogram.clear();
             Ok(Some(point))
         })?;
+        curve.note = match end {
+            End::Knee | End::Deepest => None,
+            End::Time => Some("the time was over before its knee was reached".to_owned()),
+            End::Latency => points.last().map(|last| {
+                format!(
+                    "ended here: requests take {}, and --max-latency is {}",
+                    time(last.mean_us),
+                    time(limit_us)
+                )
+            }),
+        };
+        curve.is_cut_short = end == End::Time;
         curve.points = points;
-        if end == End::Time {
-            curve.note = Some("the time was over before its knee was reached".to_owned());
-        }
         Ok(curve)
+    }
+
+    /// The mean time that ends a search: it is about small requests.
+    fn limit_us(&self, what: What) -> f64 {
+        match what {
+            What::SmallRandom => self.settings.max_latency_us,
+            What::LargeSequential => f64::INFINITY,
+        }
     }
 
     fn measure(&mut self, load: Load, samples: (u32, u32)) -> Result<Point, CalibrateError> {
@@ -417,77 +468,90 @@ impl<'a> Work<'a> {
             sample: self.sample,
             least: self.sample * least,
             most: self.sample * most,
+            requests: REQUESTS_WANTED,
         }
     }
 
     fn is_past(&self, part: f64) -> bool {
-        self.began.elapsed() > self.time.mul_f64(part)
+        self.part_passed() > part
     }
 
-    /// The best point of all curves, measured once more where there is time; the next best, too, when that one was only
-    /// lucky.
+    fn part_passed(&self) -> f64 {
+        self.began.elapsed().as_secs_f64() / self.time.as_secs_f64()
+    }
+
+    /// The point of the largest figure of all curves, measured once more where there is time; the next ones, too, when
+    /// that one was only lucky.
     fn extreme(
         &mut self,
         curves: &[PathCurve],
         what: What,
-        is_better: fn(&Point, &Point) -> bool,
+        figure: fn(&Point) -> f64,
     ) -> Result<Option<Extreme>, CalibrateError> {
-        let limit_us = match what {
-            What::SmallRandom => self.settings.max_latency_us,
-            What::LargeSequential => f64::INFINITY,
-        };
+        let limit_us = self.limit_us(what);
         let mut contenders: Vec<(&PathCurve, &Point)> = Vec::new();
         for curve in curves.iter().filter(|curve| curve.what == what) {
             let points = [best(&curve.points, limit_us), curve.points.first()];
             contenders.extend(points.into_iter().flatten().map(|point| (curve, point)));
         }
-        contenders.sort_by(|a, b| is_better(b.1, a.1).cmp(&is_better(a.1, b.1)));
-        let Some((first, once)) = contenders.first() else {
-            return Ok(None);
+        contenders.sort_by(|a, b| figure(b.1).total_cmp(&figure(a.1)));
+        let found = |curve: &PathCurve, point: Point, is_confirmed| Extreme {
+            method: curve.method,
+            caching: curve.caching,
+            point,
+            beside: 0,
+            is_confirmed,
+        };
+        // The best of several looks at equal points would be more than any of them can do.
+        let is_settled = |again: &Option<Extreme>, next: &Point| {
+            let again = again.as_ref().map(|extreme| figure(&extreme.point));
+            again.is_some_and(|again| figure(next) <= again * (1.0 + EQUAL_PART))
         };
         let mut again: Option<Extreme> = None;
-        for (curve, point) in contenders.iter().take(CONTENDERS) {
-            let is_settled = again
-                .as_ref()
-                .is_some_and(|extreme| !is_better(point, &extreme.point));
-            if is_settled || self.is_past(AGAIN_UNTIL) {
-                break;
+        let mut contenders = contenders.into_iter();
+        for (curve, point) in contenders.by_ref().take(CONTENDERS) {
+            if is_settled(&again, point) {
+                return Ok(again);
             }
-            let (method, depth) = (curve.method, point.depth);
-            (self.tell)(&format!("the best point again: {method}, depth {depth}"));
-            let load = Load {
-                what,
-                method,
-                depth,
-            };
-            let mut looked = self.measure(load, SAMPLES_AGAIN)?;
-            // Where two looks are far apart, something else had a part in one of them.
-            let is_far = (looked.iops / point.iops - 1.0).abs() > LOOKS_APART;
-            if is_far && is_better(point, &looked) && !self.is_past(AGAIN_UNTIL) {
-                let third = self.measure(load, SAMPLES_AGAIN)?;
-                if is_better(&third, &looked) {
-                    looked = third;
-                }
+            if self.is_past(AGAIN_UNTIL) {
+                // It stands, though measured once: what was looked at again came to less.
+                return Ok(Some(found(curve, point.clone(), false)));
             }
-            let point = looked;
-            if again
-                .as_ref()
-                .is_none_or(|extreme| is_better(&point, &extreme.point))
-            {
-                again = Some(Extreme {
-                    method,
-                    caching: curve.caching,
-                    point,
-                    is_confirmed: true,
-                });
+            let looked = self.look_again(what, curve.method, point, figure)?;
+            let best = again.as_ref().map(|extreme| figure(&extreme.point));
+            if best.is_none_or(|best| figure(&looked) > best) {
+                again = Some(found(curve, looked, true));
             }
         }
-        Ok(Some(again.unwrap_or_else(|| Extreme {
-            method: first.method,
-            caching: first.caching,
-            point: (*once).clone(),
-            is_confirmed: false,
-        })))
+        Ok(again)
+    }
+
+    /// Measures a point once more; a third time where the two looks are far apart, as something else had a part in one
+    /// of them.
+    fn look_again(
+        &mut self,
+        what: What,
+        method: Method,
+        point: &Point,
+        figure: fn(&Point) -> f64,
+    ) -> Result<Point, CalibrateError> {
+        let depth = point.depth;
+        (self.tell)(&format!("the best point again: {method}, depth {depth}"));
+        let load = Load {
+            what,
+            method,
+            depth,
+        };
+        let looked = self.measure(load, SAMPLES_AGAIN)?;
+        let is_worse = figure(&looked) < figure(point) * (1.0 - LOOKS_APART);
+        if !is_worse || self.is_past(AGAIN_UNTIL) {
+            return Ok(looked);
+        }
+        let third = self.measure(load, SAMPLES_AGAIN)?;
+        Ok(match figure(&third) > figure(&looked) {
+            true => third,
+            false => looked,
+        })
     }
 
     /// Flushes of each target that may be written, and what else commits meet there.
@@ -502,6 +566,7 @@ impl<'a> Work<'a> {
                 sample,
                 least: sample * least,
                 most: sample * most,
+                requests: 0,
             },
             burst: (!self.settings.only_flushes).then_some(burst),
             interrupted: self.bench.interrupted,
@@ -542,17 +607,27 @@ impl<'a> Work<'a> {
         let timing = Timing::fixed(time, HELD_SAMPLES);
         let (observed, device) = self.bench.hold(load, timing)?;
         self.note_share(device);
+        let fell = fall(&observed.rates).map(|fall| FellTo::of(fall, timing.sample, 1.0));
         Ok(Some(Held {
             method: load.method,
             depth: load.depth,
             lasted_s: seconds,
-            iops: observed.all_per_s,
-            fell: fall(&observed.rates).map(|fall| FellTo::of(fall, timing.sample, 1.0)),
+            iops: match fell {
+                Some(_) => observed.all_per_s,
+                // An allowance that was saved up before is no part of it.
+                None => observed.per_s,
+            },
+            fell,
         }))
     }
 
     fn all_notes(&mut self) -> Vec<String> {
         let mut notes = std::mem::take(&mut self.notes);
+        notes.extend(
+            self.bench.shape.left_out().map(|part| {
+                format!("raid0 uses as much of each target as the smallest has: {part}")
+            }),
+        );
         for target in self.bench.targets {
             let name = target.target().path().display();
             if let Some(reason) = target.device_unknown_because() {
@@ -583,4 +658,12 @@ impl<'a> Work<'a> {
             is_written: self.settings.write_percent > 0 || target.is_writable(),
         }
     }
+}
+
+/// What requests have of the time when so many targets meet commits, too.
+fn time_of_requests(asked: Duration, written: usize) -> Duration {
+    let (fixed, part) = COMMITS_TAKE;
+    let commits = (fixed + asked.mul_f64(part)) * written as u32;
+    let least = asked.mul_f64(REQUESTS_PART_MIN);
+    asked.saturating_sub(commits).max(least)
 }

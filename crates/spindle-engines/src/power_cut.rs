@@ -1,6 +1,6 @@
 //! The embedded database through a power cut. While it runs, [`AcknowledgedCommits`] hear of every commit before the
-//! client does anything else ([`start_noted_clients`]); after the cut, [`survey`] says what became of what was promised. The
-//! program records with the one and judges with the other; so do tests, on devices of their own.
+//! client does anything else ([`start_noted_clients`]); after the cut, [`survey`] says what became of what was
+//! promised. The program records with the one and judges with the other; so do tests, on devices of their own.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 

@@ -84,8 +84,8 @@ pub struct RateLine {
     pub rate_per_s: f64,
     /// Half took no longer.
     pub p50_us: f64,
-    /// 99 of 100 took no longer.
-    pub p99_us: f64,
+    /// 99 of 100 took no longer; `None` of fewer than 100 reads.
+    pub p99_us: Option<f64>,
     /// The rate was kept up.
     pub is_kept_up: bool,
 }

@@ -333,7 +333,7 @@ fn read_up_to(file: &File, bytes_max: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::new(
             ErrorKind::FileTooLarge,
             format!(
-                "it has more than {} MiB, which is no file of Spindle's",
+                "it has more than {} MiB, the most that is read",
                 bytes_max >> 20
             ),
         ));

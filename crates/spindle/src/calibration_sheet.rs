@@ -28,7 +28,7 @@ pub fn sheet_of(found: &Calibration, day: &str) -> CalibrationSheet {
             .at_rates
             .iter()
             .map(|point| RateLine {
-                rate_per_s: point.rate_per_s,
+                rate_per_s: point.due_per_s,
                 p50_us: point.p50_us,
                 p99_us: point.p99_us,
                 is_kept_up: point.is_kept_up,

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use spindle_calibrate::{Cached, Calibration, Extreme, PathCurve, TargetFacts, What};
-use spindle_io::real::Method;
+use spindle_calibrate::{Cached, Calibration, Extreme, TargetFacts, What};
 use spindle_run::calibrations::{KeptCalibration, default_path, keep};
 use spindle_system::SystemTree;
 use spindle_system::calibrated::{CalibratedLimits, DeviceIdentity};
@@ -25,7 +24,7 @@ pub fn keep_limits(found: &Calibration) -> Kept {
     let Some(most) = &found.maximum_iops else {
         return Kept::Nothing;
     };
-    if let Some(reason) = why_not(found, most.method) {
+    if let Some(reason) = why_not(found) {
         return Kept::Not(reason.to_owned());
     }
     let Some(device) = only_device(found) else {
@@ -45,19 +44,23 @@ pub fn keep_limits(found: &Calibration) -> Kept {
     }
 }
 
-/// Why what a calibration found is no limit of the device. The most requests were found by `method`.
-fn why_not(found: &Calibration, method: Method) -> Option<&'static str> {
-    let is_of_most = |curve: &&PathCurve| curve.what == What::SmallRandom && curve.method == method;
-    let mut curves = found.curves.iter().filter(is_of_most);
+/// Why what a calibration found is no limit of the device.
+fn why_not(found: &Calibration) -> Option<&'static str> {
     if found.cache.cached == Cached::Yes {
         Some("a cache answered, and not the device")
     } else if found.matrix.is_some() {
         Some("a run type measures the points that it names, and looks for no limit")
-    } else if curves.any(|curve| curve.note.is_some()) {
+    } else if is_cut_short(found, What::SmallRandom) {
         Some("the time ended before the limit was found: give more with --time")
     } else {
         None
     }
+}
+
+/// Whether the time ended a search of such requests: any of its access paths may come to more.
+fn is_cut_short(found: &Calibration, what: What) -> bool {
+    let mut curves = found.curves.iter();
+    curves.any(|curve| curve.what == what && curve.is_cut_short)
 }
 
 /// Whether a target's path leads to the device that was measured.
@@ -67,7 +70,8 @@ fn is_still_there(target: &TargetFacts) -> bool {
 }
 
 fn limits_of(found: &Calibration, most: &Extreme) -> CalibratedLimits {
-    let most_bytes = found.maximum_mb_per_s.as_ref();
+    let is_found = !is_cut_short(found, What::LargeSequential);
+    let most_bytes = found.maximum_mb_per_s.as_ref().filter(|_| is_found);
     let least = found.minimum_latency.as_ref();
     CalibratedLimits {
         at: Timestamp::now(),

@@ -8,8 +8,11 @@ use super::{Axis, Frame, Mark, Size, both, colour_class, draw, greatest};
 use crate::calibration_sheet::RateLine;
 
 /// A percentile, as a line of the chart.
-type Percentile = (&'static str, fn(&RateLine) -> f64);
-const PERCENTILES: [Percentile; 2] = [("p50", |line| line.p50_us), ("p99", |line| line.p99_us)];
+type Percentile = (&'static str, fn(&RateLine) -> Option<f64>);
+const PERCENTILES: [Percentile; 2] = [
+    ("p50", |line| Some(line.p50_us)),
+    ("p99", |line| line.p99_us),
+];
 
 /// The chart; empty without any rate.
 pub(crate) fn figure(lines: &[RateLine], id: &str, heading: &str) -> Markup {
@@ -18,7 +21,8 @@ pub(crate) fn figure(lines: &[RateLine], id: &str, heading: &str) -> Markup {
     }
     let times = lines
         .iter()
-        .flat_map(|line| PERCENTILES.map(|(_, of)| of(line)));
+        .flat_map(|line| PERCENTILES.map(|(_, of)| of(line)))
+        .flatten();
     let y = Axis::for_all(times);
     let y_title = match y.is_logarithmic() {
         true => "time since it was due, us, logarithmic",
@@ -47,8 +51,8 @@ pub(crate) fn figure(lines: &[RateLine], id: &str, heading: &str) -> Markup {
             .map(|(index, (name, _))| (colour_class(index), (*name).to_owned()))
             .collect(),
         drawing,
-        note: "Reads come at 10 to 95 % of the maximum, in bunches as from many clients. The time of each counts from when \
-               it was due."
+        note: "Reads come at parts of the maximum, from 10 to 95 % where the time allowed, in bunches as from many clients. \
+               The time of each counts from when it was due."
             .to_owned(),
         controls: html! {},
         figures: Figures::Table {
@@ -64,7 +68,7 @@ fn row(line: &RateLine) -> Vec<String> {
     vec![
         thousands(line.rate_per_s),
         time(line.p50_us),
-        time(line.p99_us),
+        line.p99_us.map_or("-".to_owned(), time),
         is_kept_up.to_owned(),
     ]
 }
@@ -73,16 +77,17 @@ fn marks(lines: &[RateLine]) -> Vec<Mark> {
     let mut marks = Vec::new();
     for (index, (name, of)) in PERCENTILES.iter().enumerate() {
         let class = colour_class(index);
-        let at = |line: &RateLine| (line.rate_per_s, of(line));
-        let line = lines.iter().map(at).collect();
-        marks.push(Mark::line(format!("average {class}"), line));
-        marks.extend(lines.iter().map(|line| {
-            let says = format!(
-                "{} per second: {name} {}",
-                thousands(line.rate_per_s),
-                time(of(line))
-            );
-            Mark::dot(format!("dot {class}"), at(line), 4.0, says)
+        let known = lines
+            .iter()
+            .filter_map(|line| Some((line.rate_per_s, of(line)?)));
+        marks.push(Mark::line(
+            format!("average {class}"),
+            known.clone().collect(),
+        ));
+        marks.extend(known.map(|(rate_per_s, time_us)| {
+            let (rate, taken) = (thousands(rate_per_s), time(time_us));
+            let says = format!("{rate} per second: {name} {taken}");
+            Mark::dot(format!("dot {class}"), (rate_per_s, time_us), 4.0, says)
         }));
     }
     marks

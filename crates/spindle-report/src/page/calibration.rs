@@ -237,7 +237,7 @@ mod tests {
             at_rates: vec![RateLine {
                 rate_per_s: 1_900.0,
                 p50_us: 90.0,
-                p99_us: 200.0,
+                p99_us: Some(200.0),
                 is_kept_up: true,
             }],
             flushes: vec![FlushLine {

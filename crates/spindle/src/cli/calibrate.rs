@@ -94,7 +94,8 @@ pub(super) struct Calibrate {
     /// twelfth of --time, as part of it].
     #[arg(long, value_name = "TIME", value_parser = hold, conflicts_with_all = ["flushes", "run"])]
     hold: Option<u64>,
-    /// A point counts for the maximum of IOPS only if its mean latency is no longer.
+    /// A point counts for the maximum of IOPS only if its mean latency is no longer. It ends the search of small
+    /// requests.
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = latency)]
     max_latency: u64,
     /// A new or empty directory for report.html (curves, matrix, latencies), result.json and files under ORION's names:
@@ -279,9 +280,14 @@ fn hold(text: &str) -> Result<u64, String> {
     time_ms.ok_or_else(|| "allowed: a duration from 1s to 24h, such as 30m".to_owned())
 }
 
+/// Microseconds.
 fn latency(text: &str) -> Result<u64, String> {
-    let time_ms = parse_duration_ms(text).filter(|ms| (1..=10_000).contains(ms));
-    time_ms.ok_or_else(|| "allowed: a duration from 1ms to 10s, such as 20ms".to_owned())
+    let time_us = match text.strip_suffix("us") {
+        Some(number) => number.trim_end().parse().ok(),
+        None => parse_duration_ms(text).and_then(|ms| ms.checked_mul(1000)),
+    };
+    let time_us = time_us.filter(|us| (10..=10_000_000).contains(us));
+    time_us.ok_or_else(|| "allowed: a duration from 10us to 10s, such as 500us or 20ms".to_owned())
 }
 
 /// No result of fio's is larger, bytes.
@@ -445,7 +451,7 @@ impl Calibrate {
             size_bytes: self.size,
             time_ms: self.time,
             hold: self.hold.map(Duration::from_millis),
-            max_latency_us: self.max_latency as f64 * 1000.0,
+            max_latency_us: self.max_latency as f64,
             orion: self.orion.complete().map_err(CalibrateError::Settings)?,
             write_percent: self.write_percent,
             erase: self.erase,

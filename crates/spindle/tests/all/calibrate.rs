@@ -232,9 +232,16 @@ fn a_loop_device_on_a_cached_file_is_called_cached() {
     let device = output("losetup", &arguments);
     let device = device.trim();
     let ended = calibrate(&[device, "--time", "10s"], directory.path());
+    let both = [[device, "disk.img"], ["disk.img", device]]
+        .map(|targets| calibrate(&targets, directory.path()));
     output("losetup", &["--detach", device]);
     let said = String::from_utf8_lossy(&ended.stdout);
     assert!(said.contains("CACHED: the disks beneath read"), "{said}");
+    for refused in both {
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(said.contains("it lies on disk.img"), "{said}");
+    }
 }
 
 #[test]
@@ -448,8 +455,8 @@ const WRONG: [(&[&str], &str); 51] = [
     (&["good", "--bought-mbps", "0"], "such as 3000"),
     (&["good", "--size", "1KiB"], "16MiB to 64TiB"),
     (&["good", "--size", "1GB"], "16MiB to 64TiB"),
-    (&["good", "--max-latency", "0ms"], "1ms to 10s"),
-    (&["good", "--max-latency", "20"], "1ms to 10s"),
+    (&["good", "--max-latency", "0ms"], "10us to 10s"),
+    (&["good", "--max-latency", "20"], "10us to 10s"),
     (&["good", "--simulate", "raid5"], "concat, raid0"),
     (&["good", "--caching", "none"], "direct, buffered"),
     (

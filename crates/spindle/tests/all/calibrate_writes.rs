@@ -185,7 +185,7 @@ fn what_may_not_be_written_keeps_every_byte() {
         (&[&full], &["--erase", "loop"], "it is not empty"),
         (&[&other, &full], &[], "it is not empty"),
         (&[&stacked], &["--erase", &stacked], "is in use"),
-        (&[&above, &stacked], &[], "is in use"),
+        (&[&above, &stacked], &[], "it lies on"),
         (&[&twice], &["--erase", &twice], "is in use"),
         (&[&twice, &again], &[], "is in use"),
         (&[&only_read], &[], "is read-only"),
