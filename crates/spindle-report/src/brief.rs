@@ -5,8 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 use spindle_result::{
-    CaseId, CaseStatus, EACH_SETTING, RankedCase, Ranking, RatioEstimate, RunResult,
-    SAME_EVERYWHERE, format_range,
+    CaseId, CaseStatus, EACH_SETTING, RankedCase, Ranking, RatioEstimate, RunResult, format_range,
 };
 use spindle_text::paragraph;
 use spindle_text::quantity::{size, thousands};
@@ -15,6 +14,8 @@ use super::comparison::{keeps, milliseconds, ratio, weakness_of_all};
 use super::sentences::{data, engines, load_name, rounds};
 use super::table::{BOLD, Style, YELLOW, paint};
 
+/// What stands before the gravest warning.
+const MIND: &str = "Mind: ";
 /// Sentences are no wider, whatever the terminal; the table may use more.
 const WIDTH: usize = 80;
 /// The table is no wider than this.
@@ -59,8 +60,9 @@ pub fn render(result: &RunResult, report: &str, style: Style) -> String {
             more => format!(" ({more} more in the report)"),
         };
         let note = numbers.instead(&gravest.text);
-        let note = wrapped(&format!("Mind: {note}{more}"), "");
-        text += &note.replacen("Mind:", &paint("Mind:", YELLOW, style), 1);
+        let note = wrapped(&format!("{MIND}{note}{more}"), "");
+        text += &paint(MIND.trim_end(), YELLOW, style);
+        text += &note[MIND.trim_end().len()..];
     }
     text += &format!("Report: {report}\n");
     for line in answer(result, &numbers).lines() {
@@ -71,8 +73,8 @@ pub fn render(result: &RunResult, report: &str, style: Style) -> String {
 
 /// The headline; what each setting does has its own line.
 fn answer(result: &RunResult, numbers: &Numbers<'_>) -> String {
-    let (before, settings) = match result.headline.split_once(EACH_SETTING) {
-        Some((before, _)) => (before, result.factor_answers.as_slice()),
+    let (before, settings) = match &result.headline_without_settings {
+        Some(without) => (without.as_str(), result.factor_answers.as_slice()),
         None => (result.headline.as_str(), &[][..]),
     };
     let mut text = wrapped(&numbers.instead(before), "");
@@ -86,19 +88,17 @@ fn answer(result: &RunResult, numbers: &Numbers<'_>) -> String {
     for setting in settings {
         text += &match is_large {
             true => wrapped(&shortened(&setting.sentence), "  "),
-            false => wrapped(&setting.sentence, "  "),
+            false => wrapped(&setting.told(), "  "),
         };
     }
     text
 }
 
-/// As many whole clauses of a sentence as [`EFFECT_LINES_MAX`] lines hold, one at least; without the one that is told
-/// of most settings.
+/// As many whole clauses of a sentence as [`EFFECT_LINES_MAX`] lines hold, one at least.
 fn shortened(sentence: &str) -> String {
-    let sentence = sentence.replace(&format!("; {SAME_EVERYWHERE}"), "");
     let room = EFFECT_LINES_MAX * (WIDTH - 8);
     if sentence.chars().count() <= room {
-        return sentence;
+        return sentence.to_owned();
     }
     let mut kept = String::new();
     for clause in sentence.split_inclusive([';', ',']) {

@@ -9,12 +9,6 @@ use spindle_result::{
 };
 use spindle_text::quantity::{size, thousands};
 
-/// Columns of throughput, which stand there even when a figure is missing.
-const ALWAYS_SHOWN: usize = 2;
-
-/// A column of TPC-C alone.
-const NOPM: &str = "new orders per minute (NOPM)";
-
 /// Shown where the system does not tell.
 const UNKNOWN: &str = "unknown";
 
@@ -30,8 +24,39 @@ pub struct Column {
     pub short: [&'static str; 2],
     /// What the short title stands for, where it does not say so itself.
     pub legend: Option<&'static str>,
+    /// Where it stands.
+    shown: Shown,
+    /// What stands there when a figure is missing.
+    missing: &'static str,
     /// The figure of one case.
-    pub cell: fn(&Summary) -> String,
+    figure: fn(&Summary) -> Option<String>,
+}
+
+/// When a column stands in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// Even when every figure is missing.
+    Always,
+    /// When a case has its figure, or when nothing was measured at all.
+    UnlessMissing,
+    /// Only when a case has its figure: most workloads have none.
+    WithFigure,
+}
+
+impl Column {
+    /// What stands in it for one case.
+    pub fn cell(&self, summary: &Summary) -> String {
+        (self.figure)(summary).unwrap_or_else(|| self.missing.to_owned())
+    }
+
+    fn stands_among(&self, summaries: &[Summary]) -> bool {
+        let has_figure = summaries.iter().any(|of| (self.figure)(of).is_some());
+        match self.shown {
+            Shown::Always => true,
+            Shown::UnlessMissing => summaries.is_empty() || has_figure,
+            Shown::WithFigure => has_figure,
+        }
+    }
 }
 
 /// The columns of figures, from left to right; number, layout and clients stand before them. They are those of the
@@ -41,84 +66,99 @@ pub const COLUMNS: [Column; 11] = [
         title: "transactions per minute",
         short: ["", "tpm"],
         legend: None,
-        cell: |summary| thousands(summary.tpm),
+        shown: Shown::Always,
+        missing: NO_FIGURE,
+        figure: |summary| Some(thousands(summary.tpm)),
     },
     Column {
         title: "95 % interval of tpm, ±%",
         short: ["+-", "%"],
         legend: Some("+-: 95 % interval of tpm"),
-        cell: |summary| optional(summary.tpm_half_width_percent, half_width),
+        shown: Shown::Always,
+        missing: NO_FIGURE,
+        figure: |summary| summary.tpm_half_width_percent.map(half_width),
     },
     Column {
-        title: NOPM,
+        title: "new orders per minute (NOPM)",
         short: ["", "NOPM"],
         legend: Some("NOPM: new orders per minute"),
-        cell: |summary| optional(summary.nopm, thousands),
+        shown: Shown::WithFigure,
+        missing: NO_FIGURE,
+        figure: |summary| summary.nopm.map(thousands),
     },
     Column {
         title: "reads per second",
         short: ["reads", "/s"],
         legend: None,
-        cell: |summary| known(summary.read_iops, thousands),
+        shown: Shown::UnlessMissing,
+        missing: UNKNOWN,
+        figure: |summary| summary.read_iops.map(thousands),
     },
     Column {
         title: "writes per second",
         short: ["writes", "/s"],
         legend: None,
-        cell: |summary| known(summary.write_iops, thousands),
+        shown: Shown::UnlessMissing,
+        missing: UNKNOWN,
+        figure: |summary| summary.write_iops.map(thousands),
     },
     Column {
         title: "KB per second",
         short: ["KB", "/s"],
         legend: None,
-        cell: |summary| known(summary.kib_per_s, thousands),
+        shown: Shown::UnlessMissing,
+        missing: UNKNOWN,
+        figure: |summary| summary.kib_per_s.map(thousands),
     },
     Column {
         title: "log file parallel write, ms",
         short: ["log wr", "ms"],
         legend: Some("log wr: log file parallel write"),
-        cell: |summary| optional(summary.log_file_parallel_write_ms, milliseconds),
+        shown: Shown::UnlessMissing,
+        missing: NO_FIGURE,
+        figure: |summary| summary.log_file_parallel_write_ms.map(milliseconds),
     },
     Column {
         title: "db file sequential read, ms",
         short: ["blk rd", "ms"],
         legend: Some("blk rd: db file sequential read"),
-        cell: |summary| optional(summary.db_file_sequential_read_ms, milliseconds),
+        shown: Shown::UnlessMissing,
+        missing: NO_FIGURE,
+        figure: |summary| summary.db_file_sequential_read_ms.map(milliseconds),
     },
     Column {
         title: "CPU %, user / system / iowait",
         short: ["CPU %", "us/sy/wa"],
         legend: Some("CPU: user/system/iowait"),
-        cell: |summary| {
-            let shares = (
-                summary.cpu_user_percent,
-                summary.cpu_system_percent,
-                summary.cpu_iowait_percent,
-            );
-            match shares {
-                (Some(user), Some(system), Some(iowait)) => {
-                    format!("{user:.0}/{system:.0}/{iowait:.0}")
-                }
-                _ => UNKNOWN.to_owned(),
-            }
+        shown: Shown::UnlessMissing,
+        missing: UNKNOWN,
+        figure: |summary| {
+            let (user, system) = (summary.cpu_user_percent?, summary.cpu_system_percent?);
+            let iowait = summary.cpu_iowait_percent?;
+            Some(format!("{user:.0}/{system:.0}/{iowait:.0}"))
         },
     },
     Column {
         title: "transaction ms, p50 / p95 / p99",
         short: ["transaction ms", "p50/p95/p99"],
         legend: None,
-        cell: |summary| {
+        shown: Shown::UnlessMissing,
+        missing: NO_FIGURE,
+        figure: |summary| {
             let percentiles = [summary.p50_ms, summary.p95_ms, summary.p99_ms];
-            percentiles.map(milliseconds).join("/")
+            Some(percentiles.map(milliseconds).join("/"))
         },
     },
     Column {
         title: "database / device bytes, read / written",
         short: ["DB/dev", "rd/wr"],
         legend: Some("DB/dev: bytes that the database counted over bytes that the device counted"),
-        cell: |summary| match (summary.read_ratio, summary.write_ratio) {
-            (None, None) => UNKNOWN.to_owned(),
-            (read, write) => format!("{}/{}", optional(read, ratio), optional(write, ratio)),
+        shown: Shown::UnlessMissing,
+        missing: UNKNOWN,
+        figure: |summary| {
+            let (read, write) = (summary.read_ratio, summary.write_ratio);
+            let is_known = read.is_some() || write.is_some();
+            is_known.then(|| format!("{}/{}", optional(read, ratio), optional(write, ratio)))
         },
     },
 ];
@@ -126,18 +166,10 @@ pub const COLUMNS: [Column; 11] = [
 /// The columns that a figure of a case stands in, the first ones always.
 pub fn columns(result: &RunResult) -> Vec<Column> {
     let summaries: Vec<Summary> = result.cases.iter().filter_map(Case::summary).collect();
-    let has_figure = |column: &Column| {
-        let cells = summaries.iter().map(|summary| (column.cell)(summary));
-        let is_figure = |cell: String| cell != NO_FIGURE && cell != UNKNOWN;
-        match summaries.is_empty() {
-            // Without figures nothing tells whether the workload has new orders; most have none.
-            true => column.title != NOPM,
-            false => cells.into_iter().any(is_figure),
-        }
-    };
-    let numbered = COLUMNS.into_iter().enumerate();
-    let shown = numbered.filter(|(at, column)| *at < ALWAYS_SHOWN || has_figure(column));
-    shown.map(|(_, column)| column).collect()
+    let shown = COLUMNS.into_iter();
+    shown
+        .filter(|column| column.stands_among(&summaries))
+        .collect()
 }
 
 /// What the abbreviations of [`Column::short`] stand for, for below a terminal's table.
@@ -263,57 +295,77 @@ pub fn keeps(case: &Case) -> String {
     }
 }
 
-/// What is said of a case of which nothing is known.
-const NOT_KNOWN: &str = "is not known to keep every commit";
+/// What is said of a case of which nothing is known, and of several.
+const NOT_KNOWN: [&str; 2] = [
+    "is not known to keep every commit",
+    "are not known to keep every commit",
+];
 
-/// The same of several.
-const SEVERAL_NOT_KNOWN: &str = "are not known to keep every commit";
+/// What weakens what some layouts keep.
+#[derive(PartialEq)]
+struct Weakness {
+    keeps: Keeps,
+    /// The clauses of one layout, and of several.
+    clauses: [String; 2],
+    reasons: String,
+}
+
+impl Weakness {
+    /// `None`: nothing weakens what it keeps.
+    fn of(case: &Case) -> Option<Weakness> {
+        let promise = &case.promise;
+        let reasons: Vec<String> = promise
+            .weaknesses()
+            .map(|reason| format!("{}: {}", reason.what, reason.effect))
+            .collect();
+        (!reasons.is_empty()).then(|| Weakness {
+            keeps: promise.keeps,
+            clauses: match promise.keeps {
+                // What is unknown stands among the reasons.
+                Keeps::Unknown => NOT_KNOWN.map(str::to_owned),
+                _ => [promise.clause(), promise.clause_of_several()],
+            },
+            reasons: reasons.join("; "),
+        })
+    }
+
+    /// The line of some layouts, which may be all that there are.
+    fn line(&self, of: &[&str], are_all: bool) -> String {
+        let ([one, several], reasons) = (&self.clauses, &self.reasons);
+        match of {
+            // A name may end with any word.
+            [only] => format!("{only}: {one} ({reasons})"),
+            _ if are_all && self.keeps == Keeps::Unknown => {
+                format!("No layout is known to keep every commit ({reasons})")
+            }
+            _ if are_all => format!("Every layout {one} ({reasons})"),
+            some => format!("{}: {several} ({reasons})", names(some)),
+        }
+    }
+}
 
 /// What weakens what cases keep, a line each; one line for all when all are alike, and none when all keep every commit.
 pub fn weaknesses(result: &RunResult) -> Vec<String> {
-    // Layouts of one line with the clause of one, that of several, and the reasons.
-    let mut lines: Vec<(Vec<&str>, [String; 3])> = Vec::new();
-    let measured: Vec<&Case> = result
-        .cases
-        .iter()
-        .filter(|case| case.is_compared())
-        .collect();
-    for case in &measured {
-        let reasons = case.promise.weaknesses();
-        let reasons: Vec<String> = reasons
-            .map(|reason| format!("{}: {}", reason.what, reason.effect))
-            .collect();
-        if reasons.is_empty() {
+    let mut lines: Vec<(Vec<&str>, Weakness)> = Vec::new();
+    let mut layouts: Vec<&str> = Vec::new();
+    for case in result.cases.iter().filter(|case| case.is_compared()) {
+        let layout = case.id.layout.as_str();
+        layouts.push(layout);
+        let Some(weakness) = Weakness::of(case) else {
             continue;
-        }
-        let [of_one, of_several] = match case.promise.keeps {
-            // What is unknown stands among the reasons.
-            Keeps::Unknown => [NOT_KNOWN, SEVERAL_NOT_KNOWN].map(str::to_owned),
-            _ => [case.promise.clause(), case.promise.clause_of_several()],
         };
-        let text = [of_one, of_several, reasons.join("; ")];
-        match lines.iter_mut().find(|(_, known)| *known == text) {
-            Some((layouts, _)) if layouts.contains(&&*case.id.layout) => {}
-            Some((layouts, _)) => layouts.push(&case.id.layout),
-            None => lines.push((vec![&case.id.layout], text)),
+        match lines.iter_mut().find(|(_, known)| *known == weakness) {
+            Some((of, _)) if of.contains(&layout) => {}
+            Some((of, _)) => of.push(layout),
+            None => lines.push((vec![layout], weakness)),
         }
     }
-    let mut layouts: Vec<&str> = measured
-        .iter()
-        .map(|case| case.id.layout.as_str())
-        .collect();
     layouts.sort_unstable();
     layouts.dedup();
-    let line = |(of, [of_one, of_several, reasons]): (Vec<&str>, [String; 3])| match of.as_slice() {
-        // A name may end with any word.
-        [only] => format!("{only}: {of_one} ({reasons})"),
-        all if all.len() == layouts.len() => match of_one.as_str() {
-            NOT_KNOWN => format!("No layout is known to keep every commit ({reasons})"),
-            _ => format!("Every layout {of_one} ({reasons})"),
-        },
-        some => format!("{}: {of_several} ({reasons})", names(some)),
-    };
-    lines.into_iter().map(line).collect()
+    lines
+        .iter()
+        .map(|(of, weakness)| weakness.line(of, of.len() == layouts.len()))
+        .collect()
 }
 
 /// `a, b`, or `a, b; c` where a name holds a comma.
@@ -383,7 +435,7 @@ fn optional<T>(value: Option<T>, write: impl FnOnce(T) -> String) -> String {
 }
 
 fn known<T>(value: Option<T>, write: impl FnOnce(T) -> String) -> String {
-    value.map_or_else(|| "unknown".to_owned(), write)
+    value.map_or_else(|| UNKNOWN.to_owned(), write)
 }
 
 /// An interval that is wider than its middle reaches below zero, where no throughput is.
@@ -442,6 +494,7 @@ mod tests {
             case.promise.reasons = vec![PromiseReason {
                 what: "md0".to_owned(),
                 keeps: Keeps::Unknown,
+                loses: None,
                 effect: "does not tell".to_owned(),
                 source: String::new(),
             }];

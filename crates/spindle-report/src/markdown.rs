@@ -11,7 +11,7 @@ use super::capacity;
 use super::comparison::{self, CHECKS, CHECKS_NOTE, NO_FIGURE};
 use super::costs;
 use super::effects;
-use super::facts::{Fact, experiment_facts, facts};
+use super::facts::{Fact, facts};
 use super::io_calls;
 use super::kinds::{self, kinds_of};
 use super::load_curve;
@@ -149,7 +149,7 @@ fn comparison_table(result: &RunResult) -> String {
         let cell = |column: &comparison::Column| {
             summary
                 .as_ref()
-                .map_or_else(|| NO_FIGURE.to_owned(), column.cell)
+                .map_or_else(|| NO_FIGURE.to_owned(), |summary| column.cell(summary))
         };
         row.extend(columns.iter().map(cell));
         row.push(
@@ -239,7 +239,7 @@ fn effects(result: &RunResult) -> String {
         .iter()
         .map(|answer| {
             let load = answer.load;
-            format!("- {} ({load})\n", escaped(&answer.sentence))
+            format!("- {} ({load})\n", escaped(&answer.told()))
         })
         .collect();
     if sentences.is_empty() {
@@ -496,10 +496,7 @@ fn method(result: &RunResult) -> String {
             "To repeat it",
             &format!("{REPEAT}\n\n```\n{REPEAT_COMMAND}\n```\n"),
         ),
-        section(
-            "Experiment",
-            &facts_table(experiment_facts(&result.experiment)),
-        ),
+        section("Experiment", &facts_table(facts(&result.experiment))),
         section("Machine", &facts_table(facts(&result.machine))),
     ]
     .concat()

@@ -133,8 +133,8 @@ pub(crate) fn effects(result: &RunResult) -> String {
     }
     let several = result.rankings.len() > 1;
     let line = |answer: &FactorAnswer| match several {
-        true => format!("  {} ({})", answer.sentence, answer.load),
-        false => format!("  {}", answer.sentence),
+        true => format!("  {} ({})", answer.told(), answer.load),
+        false => format!("  {}", answer.told()),
     };
     let title = std::iter::once(format!("{}:", sentences::EFFECTS));
     paragraph(title.chain(result.factor_answers.iter().map(line)))
@@ -246,7 +246,7 @@ fn row(result: &RunResult, case: &Case, columns: &[Column]) -> Vec<String> {
     ];
     match (&case.outcome, case.summary()) {
         (CaseStatus::Measured, Some(summary)) => {
-            row.extend(columns.iter().map(|column| (column.cell)(&summary)))
+            row.extend(columns.iter().map(|column| column.cell(&summary)))
         }
         (outcome, _) => {
             row.push(outcome.status().to_owned());
@@ -313,12 +313,12 @@ fn verdicts(result: &RunResult, ranking: &Ranking, style: Style) -> String {
     format!("{title}{}\n", with_words(table, 1, &words, style))
 }
 
-/// A table with words behind each row, each with its code of colour; a line feed at its end. Only column `names` is
+/// A table with words behind each row, each with its ink; a line feed at its end. Only column `names` is
 /// broken into lines where the style's width asks for it: a row's first line tells all that its words are about.
 pub(crate) fn with_words(
     mut table: Table,
     names: usize,
-    words: &[(String, &str)],
+    words: &[(String, Ink)],
     style: Style,
 ) -> String {
     for column in (0..table.column_count()).filter(|column| *column != names) {
@@ -331,11 +331,11 @@ pub(crate) fn with_words(
     let drawn = lines(&table);
     let mut drawn = drawn.lines();
     let mut text = String::new();
-    for (words, code) in words {
+    for (words, ink) in words {
         let row = drawn.by_ref().take_while(|line| !line.contains(ROW_END));
         for (index, line) in row.enumerate() {
             let _ = match index {
-                0 => writeln!(text, "{line}  {}", paint(words, code, style)),
+                0 => writeln!(text, "{line}  {}", paint(words, *ink, style)),
                 _ => writeln!(text, "{line}"),
             };
         }
@@ -373,19 +373,22 @@ pub(crate) fn lines(table: &Table) -> String {
     lines.join("\n")
 }
 
-// "Select Graphic Rendition" codes of ECMA-48, section 8.3.117.
-/// The code of bold text.
-pub const BOLD: &str = "1";
-/// The code of red text.
-pub const RED: &str = "31";
-/// Text as it is.
-pub(crate) const PLAIN: &str = "0";
-pub(crate) const GREEN: &str = "32";
-/// The code of yellow text.
-pub const YELLOW: &str = "33";
-pub(crate) const CYAN: &str = "36";
+/// A code of "Select Graphic Rendition", ECMA-48, section 8.3.117; `None`: text as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ink(Option<&'static str>);
 
-fn colour_of(verdict: Verdict) -> &'static str {
+/// Bold text.
+pub const BOLD: Ink = Ink(Some("1"));
+/// Red text.
+pub const RED: Ink = Ink(Some("31"));
+/// Text as it is.
+pub(crate) const PLAIN: Ink = Ink(None);
+pub(crate) const GREEN: Ink = Ink(Some("32"));
+/// Yellow text.
+pub const YELLOW: Ink = Ink(Some("33"));
+pub(crate) const CYAN: Ink = Ink(Some("36"));
+
+fn colour_of(verdict: Verdict) -> Ink {
     match verdict {
         Verdict::Faster => GREEN,
         Verdict::Slower => RED,
@@ -394,12 +397,11 @@ fn colour_of(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The text between the code and its end, where the style has colours.
-pub fn paint(text: &str, code: &str, style: Style) -> String {
-    if style.colour && code != PLAIN {
-        format!("\x1b[{code}m{text}\x1b[0m")
-    } else {
-        text.to_owned()
+/// The text between the code of an ink and its end, where the style has colours.
+pub fn paint(text: &str, ink: Ink, style: Style) -> String {
+    match ink.0.filter(|_| style.colour) {
+        Some(code) => format!("\x1b[{code}m{text}\x1b[0m"),
+        None => text.to_owned(),
     }
 }
 

@@ -47,6 +47,7 @@ pub fn build(record: &RunRecord) -> Result<RunResult, RecordError> {
         format: FORMAT_VERSION,
         workload: record.workload.clone(),
         headline: String::new(),
+        headline_without_settings: None,
         experiment: record.experiment.clone(),
         machine: record.machine.clone(),
         margin: record.margin,
@@ -86,7 +87,7 @@ pub fn build(record: &RunRecord) -> Result<RunResult, RecordError> {
     result.stopping = stopping::stopping(record, &result.verdicts);
     result.attributions = attribution::attributions(&result);
     result.findings = findings::findings(&result);
-    result.headline = headline::headline(&result);
+    (result.headline, result.headline_without_settings) = headline::headline(&result);
     result.warnings = warnings::warnings(&result, record);
     Ok(result)
 }

@@ -19,9 +19,6 @@ const PERCENT_RATIO_MAX: f64 = 1.8;
 /// Nor is an interval with such an end told in per cent: two rounds leave open any number of digits.
 const PERCENT_END_MAX: f64 = 100.0;
 
-/// What is said of an effect that depends on no other setting.
-pub const SAME_EVERYWHERE: &str = "the same whatever else is set";
-
 /// What is said of the factors at one load level.
 #[derive(Debug, Default)]
 pub(super) struct Told {
@@ -74,6 +71,7 @@ pub(super) fn of_load(
             load: ranking.load,
             factor: factor.clone(),
             sentence: scene.sentence(factor)?,
+            is_same_everywhere: scene.is_same_everywhere(factor),
         })
     });
     let answers = answers.collect();
@@ -258,10 +256,21 @@ impl SentenceParts<'_> {
         (!weaker.is_empty()).then(|| weaker.join(", "))
     }
 
-    /// Whether the effect depends on other factors: where it surely does, on which; where it surely does not, so.
-    fn dependence(&self, factor: &FactorName) -> Option<String> {
+    /// Its interactions with the others.
+    fn interactions_of(&self, factor: &FactorName) -> Vec<&Interaction> {
         let of_factor = |both: &&Interaction| both.factor == *factor || both.other == *factor;
-        let all: Vec<&Interaction> = self.interactions.iter().filter(of_factor).collect();
+        self.interactions.iter().filter(of_factor).collect()
+    }
+
+    /// Whether the effect surely depends on no other factor.
+    fn is_same_everywhere(&self, factor: &FactorName) -> bool {
+        let all = self.interactions_of(factor);
+        !all.is_empty() && all.iter().all(|both| both.verdict == Verdict::Draw)
+    }
+
+    /// On which other factors the effect surely depends.
+    fn dependence(&self, factor: &FactorName) -> Option<String> {
+        let all = self.interactions_of(factor);
         let is_decided =
             |both: &&&Interaction| matches!(both.verdict, Verdict::Faster | Verdict::Slower);
         let size = |both: &Interaction| both.interaction.ratio.ln().abs();
@@ -280,11 +289,7 @@ impl SentenceParts<'_> {
                 .max_by(|a, b| size(a).total_cmp(&size(b)));
             told.extend(strongest.map(|both| depends(both, factor)));
         }
-        if !told.is_empty() {
-            return Some(told.join(", and "));
-        }
-        let is_same = !all.is_empty() && all.iter().all(|both| both.verdict == Verdict::Draw);
-        is_same.then(|| SAME_EVERYWHERE.to_owned())
+        (!told.is_empty()).then(|| told.join(", and "))
     }
 }
 
@@ -406,7 +411,7 @@ mod tests {
         result
             .factor_answers
             .iter()
-            .map(|answer| answer.sentence.clone())
+            .map(FactorAnswer::told)
             .collect()
     }
 

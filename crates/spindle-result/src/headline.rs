@@ -21,8 +21,9 @@ const COMPARES_CACHES: &str = "the data fits in memory: this compares caches, no
 /// What is said of a winner whose lead is no larger than what other load on the machine may make.
 const SMALL_LEAD: &str = "; the other load on the machine may explain so small a lead";
 
-/// One sentence for each load level, or for several levels with the same answer; each ends in a full stop.
-pub(super) fn headline(result: &RunResult) -> String {
+/// One sentence for each load level, or for several levels with the same answer; each ends in a full stop. The second
+/// text leaves out what the settings do, where the first tells it.
+pub(super) fn headline(result: &RunResult) -> (String, Option<String>) {
     let sentences: Vec<String> = answers(result)
         .iter()
         .map(|answer| {
@@ -49,27 +50,28 @@ pub(super) fn headline(result: &RunResult) -> String {
     let missing = left_out::sentence(result);
     let settings = settings(&result.factor_answers);
     if sentences.is_empty() {
-        return missing.unwrap_or_else(|| "Nothing was measured: there is no case.".to_owned());
+        let nothing = || "Nothing was measured: there is no case.".to_owned();
+        return (missing.unwrap_or_else(nothing), None);
     }
     let disturbed = Some(disturbance::said_first(result)).filter(|text| !text.is_empty());
     let before = [missing, disturbed].into_iter().flatten();
     let combinations = left_out::combinations(result);
-    let answer = before.chain(sentences).chain(combinations);
-    let all: Vec<String> = answer
-        .chain(settings)
-        .chain(costs::sentence(result))
-        .collect();
-    all.join(" ")
+    let answer: Vec<String> = before.chain(sentences).chain(combinations).collect();
+    let costs = costs::sentence(result);
+    let with = |settings: &Option<String>| {
+        let behind = settings.iter().chain(&costs);
+        let all: Vec<&str> = answer.iter().chain(behind).map(String::as_str).collect();
+        all.join(" ")
+    };
+    let without = settings.is_some().then(|| with(&None));
+    (with(&settings), without)
 }
 
 /// What each setting of a matrix does, where the run has no more than one load level.
 fn settings(answers: &[FactorAnswer]) -> Option<String> {
     let first = answers.first()?;
     let is_one = |answer: &FactorAnswer| answer.load == first.load;
-    let sentences: Vec<&str> = answers
-        .iter()
-        .map(|answer| answer.sentence.as_str())
-        .collect();
+    let sentences: Vec<String> = answers.iter().map(FactorAnswer::told).collect();
     let told = format!("{EACH_SETTING} {}.", sentences.join(". "));
     answers.iter().all(is_one).then_some(told)
 }

@@ -48,22 +48,21 @@ pub use build::{RecordError, build};
 pub use capacity::CaseCapacity;
 pub use costs::{Cost, costs};
 pub use doubt::{Doubt, TRIES_MAX, doubt};
-pub use effects::SAME_EVERYWHERE;
 pub use findings::kinds_of_findings;
 pub use fixed_rate::speed;
 pub use kinds::KindMeans;
 pub use levels::unit;
 pub use model::{
-    Arrivals, Attribution, Audit, BulkLoad, CacheUse, Capacity, Case, CaseId, CasePair, CaseStatus,
-    ClientAudit, ClientProcessors, Comparison, Conditions, CpuMicroseconds, CpuShares,
-    DatabaseFacts, DeviceProbe, Drift, Effect, FORMAT_VERSION, FactorAnswer, FactorName, Finding,
-    Interaction, IoCalls, IoCounts, IoPerTransaction, Keeps, KindOfTransaction, Latency, Layout,
-    Load, LoadStep, Measure, Memory, NOT_DIRECT_HERE, NoiseFloor, OF_THE_SERVER, OracleEvent,
-    OwnCost, PageCache, Pair, PartDifference, Phase, Price, ProbedTimes, Promise, PromiseReason,
-    QueryRun, QueryTime, QuietWait, RankedCase, Ranking, RateStep, RatioEstimate, ResponseTime,
-    Restore, RunResult, SegmentSpace, SetAside, StackKind, StackPart, Standstill, StatementTime,
-    Stopping, SystemColumn, SystemFigure, SystemMean, SystemSeries, Throughput, TimePart, TimeUse,
-    Trial, TrialFigures, TrialTimes, Variance, Wait, WaitEvent, WarmUp, Warning, is_refresh,
+    AccessMethod, Arrivals, Attribution, Audit, BulkLoad, CacheUse, Capacity, Case, CaseId,
+    CasePair, CaseStatus, ClientAudit, ClientProcessors, Comparison, Conditions, CpuMicroseconds,
+    CpuShares, DatabaseFacts, DeviceProbe, Drift, Effect, FORMAT_VERSION, FactorAnswer, FactorName,
+    Finding, Interaction, IoCalls, IoCounts, IoPerTransaction, Keeps, KindOfTransaction, Latency,
+    Layout, Load, LoadStep, Measure, Memory, NOT_DIRECT_HERE, NoiseFloor, OracleEvent, OwnCost,
+    PageCache, Pair, PartDifference, Phase, Price, ProbedTimes, Promise, PromiseReason, QueryRun,
+    QueryTime, QuietWait, RankedCase, Ranking, RateStep, RatioEstimate, ResponseTime, Restore,
+    RunResult, SegmentSpace, SetAside, StackKind, StackPart, Standstill, StatementTime, Stopping,
+    SystemColumn, SystemFigure, SystemMean, SystemSeries, Throughput, TimePart, TimeUse, Trial,
+    TrialFigures, TrialTimes, Variance, Wait, WaitEvent, WarmUp, Warning, is_refresh,
 };
 pub use possible::{impossible_figure, impossible_series, impossible_trial, is_rate};
 pub use queries::{QueryMean, QueryMeans};

@@ -76,7 +76,7 @@ fn layout(name: &str) -> Layout {
         name: name.to_owned(),
         path: ".".to_owned(),
         caching: PageCache::Direct,
-        method: "sync".to_owned(),
+        method: "sync".into(),
         engine: None,
         price: None,
         description: "files on ext4, direct, one by one".to_owned(),

@@ -4,23 +4,28 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use spindle_layout::plan::DelayedBy;
 use spindle_layout::spec::{DeviceSpec, LayoutKind};
 
 use spindle_engines::sql::{ServerKind, server};
-use spindle_experiment::{Caching, DatabaseSpec, Delay, Experiment, Layout, Made, PlacedOn};
-use spindle_result::{DatabaseFacts, OF_THE_SERVER, PageCache, StackKind, StackPart};
+use spindle_experiment::{Caching, DatabaseSpec, Experiment, Layout, Made, PlacedOn};
+use spindle_result::{AccessMethod, DatabaseFacts, PageCache, StackKind, StackPart};
 use spindle_text::quantity::size;
 
 /// Devices that are named one by one.
 const DEVICES_MAX: usize = 4;
 
-/// What is said of a layout whose I/O takes longer.
-pub fn delayed(delay: Delay) -> String {
-    format!("delayed by Spindle ({delay})")
-}
-
 /// A candidate in words, before anything was found out about it.
 pub fn describe(experiment: &Experiment, index: usize) -> spindle_result::Layout {
+    describe_delayed(experiment, index, None)
+}
+
+/// The same when it is known what delays its I/O, if that was asked for.
+pub(super) fn describe_delayed(
+    experiment: &Experiment,
+    index: usize,
+    by: Option<DelayedBy>,
+) -> spindle_result::Layout {
     let layout = &experiment.layouts[index];
     let database = experiment.database_of(index);
     let (caching, method) = asked_of(layout, &database.spec);
@@ -37,7 +42,10 @@ pub fn describe(experiment: &Experiment, index: usize) -> spindle_result::Layout
         DatabaseSpec::Remote(_) => format!("{place}, an existing server"),
     };
     let limited = layout.limit.map(|limit| limit.to_string());
-    let delayed = layout.delay.map(delayed);
+    let by = by.map_or_else(String::new, |by| format!(" {by}"));
+    let delayed = layout
+        .delay
+        .map(|delay| format!("delayed by Spindle ({delay}){by}"));
     let emulated: Vec<String> = limited.into_iter().chain(delayed).collect();
     if let Some(first) = &layout.repeats {
         description.push_str(&format!(
@@ -89,7 +97,7 @@ fn place_of(layout: &Layout, spec: &DatabaseSpec) -> String {
 }
 
 /// The caching and the method of a layout; a server does as it likes where nothing is asked of it.
-fn asked_of(layout: &Layout, spec: &DatabaseSpec) -> (PageCache, String) {
+fn asked_of(layout: &Layout, spec: &DatabaseSpec) -> (PageCache, AccessMethod) {
     let asks = layout.server_io;
     let (asks_caching, asks_method) = match spec {
         DatabaseSpec::Kernel(_) => (true, true),
@@ -104,10 +112,10 @@ fn asked_of(layout: &Layout, spec: &DatabaseSpec) -> (PageCache, String) {
         (false, _) => PageCache::OfTheServer,
     };
     let method = match asks_method {
-        true => layout.io.method.as_str(),
-        false => OF_THE_SERVER,
+        true => AccessMethod::from(layout.io.method.as_str()),
+        false => AccessMethod::OfTheServer,
     };
-    (caching, method.to_owned())
+    (caching, method)
 }
 
 /// The settings that findings weigh; `None`: they are not known.

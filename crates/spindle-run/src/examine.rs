@@ -14,7 +14,7 @@ use spindle_layout::plan::DelayedBy;
 use spindle_layout::{Placement, Target, reflink_refusal};
 
 use super::databases::{blocks, remote};
-use super::description::{delayed, describe};
+use super::description::describe_delayed;
 use super::layout_targets::LayoutTargets;
 use super::schemas::may_copy;
 use super::server_files::{ServerFiles, request_of};
@@ -37,18 +37,18 @@ pub struct Examined {
 
 /// Looks at a candidate on what it stands on; leaves nothing behind there.
 pub fn examine(experiment: &Experiment, targets: &LayoutTargets, index: usize) -> Examined {
-    let mut layout = describe(experiment, index);
+    let mut layout = describe_delayed(experiment, index, targets.delayed_by(index));
     let placement = || {
         let found = targets.placement(experiment, index);
         found.map_err(|error| error.to_string())
     };
     let skip = match &experiment.database_of(index).spec {
         DatabaseSpec::Kernel(kernel) => placement().map_or_else(Some, |placement| {
-            tell_beneath(experiment, targets, &placement, index, &mut layout);
+            tell_beneath(targets, &placement, index, &mut layout);
             examine_kernel(kernel, experiment, &placement, index, &mut layout)
         }),
         DatabaseSpec::Server(server) => placement().map_or_else(Some, |placement| {
-            tell_beneath(experiment, targets, &placement, index, &mut layout);
+            tell_beneath(targets, &placement, index, &mut layout);
             examine_server(server, experiment, targets, index, &mut layout)
         }),
         DatabaseSpec::Remote(spec) => {
@@ -61,13 +61,7 @@ pub fn examine(experiment: &Experiment, targets: &LayoutTargets, index: usize) -
 }
 
 /// Adds what lies beneath the files of a candidate to what is told of the layout.
-fn tell_beneath(
-    experiment: &Experiment,
-    targets: &LayoutTargets,
-    placement: &Placement,
-    index: usize,
-    layout: &mut Layout,
-) {
+fn tell_beneath(targets: &LayoutTargets, placement: &Placement, index: usize, layout: &mut Layout) {
     if let Some(on) = on_plain_files(&placement.data) {
         layout.name = format!("{} ({on})", layout.name);
     }
@@ -81,12 +75,6 @@ fn tell_beneath(
     }
     if let Some(description) = targets.description(index) {
         layout.description = format!("{}; {description}", layout.description);
-    }
-    if let (Some(delay), Some(by)) = (experiment.layouts[index].delay, targets.delayed_by(index)) {
-        let said = delayed(delay);
-        let emulated = layout.emulated.iter_mut().filter(|text| **text == said);
-        emulated.for_each(|text| *text = format!("{said} {by}"));
-        layout.description = layout.description.replace(&said, &format!("{said} {by}"));
     }
 }
 

@@ -2,14 +2,15 @@
 //! how sizes, durations and percentages ([`quantity`]) and rates ([`rate`]) are spelled, how paragraphs are broken into
 //! lines ([`paragraph`]), how settings are declared ([`mod@section`], [`mod@word`]), what files they name
 //! ([`mod@load_file`]), what makes a text a harmless cell of a CSV file ([`cell`]), how files of run directories are
-//! opened and made ([`mod@files`]), and what a person can do when the system refuses one ([`remedy`]). Any crate may
-//! call them.
+//! opened and made ([`mod@files`]), what a person can do when the system refuses one ([`remedy`]), and the words for
+//! what a database keeps when the power goes ([`keeps`]). Any crate may call them.
 
 // Tests make files as they like.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub mod cell;
 pub mod files;
+pub mod keeps;
 pub mod load_file;
 pub mod paragraph;
 pub mod plain;

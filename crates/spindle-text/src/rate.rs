@@ -40,6 +40,14 @@ impl Rate {
         }
     }
 
+    /// As it stands in names of files: `200ps`, `30pc`.
+    pub fn in_file_names(self) -> String {
+        match self {
+            Rate::PerSecond(thousandths) => format!("{}ps", thousandths as f64 / THOUSAND),
+            Rate::OfSlowest(thousandths) => format!("{}pc", thousandths as f64 / THOUSAND),
+        }
+    }
+
     /// Whether it is a part of a maximum.
     pub fn is_of_slowest(self) -> bool {
         matches!(self, Rate::OfSlowest(_))

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use spindle_text::keeps::{Keeps, Loses};
 pub use storage::Storage;
 pub use table::{Line, Subject, TABLE};
 
@@ -23,22 +24,6 @@ pub type Settings = BTreeMap<String, String>;
 
 /// Tables that a reason names.
 const NAMED: usize = 3;
-
-/// What is kept when the power goes, the strongest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Keeps {
-    /// Every commit that was acknowledged.
-    EveryCommit,
-    /// Nothing is known to be lost, and not all is known.
-    Unknown,
-    /// All but the last commits; the database is whole.
-    AllButTheLast,
-    /// The database may be damaged.
-    MayBeDamaged,
-    /// Nothing: it was in memory, or recovery empties it.
-    Nothing,
-}
 
 /// What a case keeps when the power goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +44,9 @@ pub struct Reason {
     pub what: String,
     /// What it keeps.
     pub keeps: Keeps,
+    /// As in [`Line::loses`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loses: Option<Loses>,
     /// As in [`Promise::back_ms`].
     pub back_ms: Option<u64>,
     /// What that means, in words: a clause.
@@ -73,6 +61,7 @@ impl Reason {
         Reason {
             what: what.into(),
             keeps: line.keeps,
+            loses: line.loses,
             back_ms: None,
             effect: line.effect.to_owned(),
             source: line.source.to_owned(),

@@ -3,6 +3,7 @@
 //! fails a test.
 
 use super::Keeps::{self, AllButTheLast, EveryCommit, MayBeDamaged, Nothing, Unknown};
+use super::Loses::{self, Files, Tables};
 
 /// What a line speaks of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,6 +45,8 @@ pub struct Line {
     pub when: &'static str,
     /// What is kept then.
     pub keeps: Keeps,
+    /// For [`Keeps::Nothing`]: what is gone.
+    pub loses: Option<Loses>,
     /// What that means: a clause.
     pub effect: &'static str,
     /// Where it is written.
@@ -51,12 +54,15 @@ pub struct Line {
 }
 
 macro_rules! table {
-    ($($subject:ident { $($name:ident: $when:literal => $keeps:ident, $effect:literal, $source:expr;)* })*) => {
+    ($($subject:ident {
+        $($name:ident: $when:literal => $keeps:ident $(of $loses:ident)?, $effect:literal, $source:expr;)*
+    })*) => {
         $($(
             pub(crate) static $name: Line = Line {
                 subject: Subject::$subject,
                 when: $when,
                 keeps: $keeps,
+                loses: [$(Some($loses),)? None][0],
                 effect: $effect,
                 source: $source,
             };
@@ -145,7 +151,7 @@ table! {
             "ZFS writes no partial pages", PG_RELIABILITY;
         POSTGRES_WAL_SYNC: "`wal_sync_method = fdatasync`, `fsync`, `open_datasync` or `open_sync`" => EveryCommit,
             "each of them flushes the WAL", PG_WAL;
-        POSTGRES_UNLOGGED: "an unlogged table, materialized view or sequence" => Nothing,
+        POSTGRES_UNLOGGED: "an unlogged table, materialized view or sequence" => Nothing of Tables,
             "recovery empties what is unlogged, after any crash", PG_UNLOGGED;
         POSTGRES_UNKNOWN: "any other value, or one that the server does not tell" => Unknown,
             "Spindle does not know what this value keeps", PG_WAL;
@@ -179,7 +185,7 @@ table! {
             "a server that stops unexpectedly does not start again", MYSQL_REDO;
         INNODB_OTHER_ENGINE: "`default_storage_engine` other than InnoDB" => MayBeDamaged,
             "tables are not InnoDB's, and need not survive a power cut", MARIADB_INNODB;
-        INNODB_IN_MEMORY: "a table in `MEMORY` or `BLACKHOLE`" => Nothing,
+        INNODB_IN_MEMORY: "a table in `MEMORY` or `BLACKHOLE`" => Nothing of Tables,
             "its rows are gone when the server ends", MYSQL_MEMORY;
         INNODB_TABLES_UNSAFE: "a table in `MyISAM`, `MERGE`, `CSV`, `ARCHIVE` or `Aria`, also with `transactional=1`" => MayBeDamaged,
             "it takes no part in transactions: a power cut can leave a part of one, or a table to be repaired", MARIADB_ENGINES;
@@ -206,7 +212,7 @@ table! {
         F2FS_DEFAULT: "F2FS" => EveryCommit, "what was flushed is kept", F2FS;
         F2FS_NO_BARRIER: "F2FS, `nobarrier` or `fsync_mode=nobarrier`" => MayBeDamaged,
             "flushes do not reach the device: its cache is lost, and with it the order of writes", F2FS;
-        IN_MEMORY: "tmpfs, ramfs and hugetlbfs" => Nothing, "files are in memory: a power cut loses all of them", TMPFS;
+        IN_MEMORY: "tmpfs, ramfs and hugetlbfs" => Nothing of Files, "files are in memory: a power cut loses all of them", TMPFS;
         OVERLAY_DEFAULT: "overlay" => EveryCommit, "flushes go to the upper file system: see its line", OVERLAY;
         OVERLAY_VOLATILE: "overlay, `volatile`" => MayBeDamaged, "flushes are left out: a power cut can damage the files", OVERLAY;
         NETWORK: "NFS, CIFS, 9p, virtiofs and FUSE" => Unknown,
@@ -223,7 +229,7 @@ table! {
             "flushes stop above it: its cache is lost, and with it the order of writes", CACHE;
         DEVICE_HARDWARE_CACHE: "a SCSI disk whose `cache_type` is `write back` while `queue/write_cache` is `write through`" => MayBeDamaged,
             "the kernel sends no flushes to a disk that has a volatile cache", SCSI;
-        DEVICE_MEMORY: "zram, ram disks and null_blk" => Nothing, "the device is memory: a power cut loses all of it", ZRAM;
+        DEVICE_MEMORY: "zram, ram disks and null_blk" => Nothing of Files, "the device is memory: a power cut loses all of it", ZRAM;
         DEVICE_NETWORK: "nbd without a write cache" => Unknown,
             "its server takes no flushes, and what it keeps is not seen from here", SYSFS_BLOCK;
         DEVICE_UNKNOWN: "a device or directory that cannot be looked at" => Unknown,

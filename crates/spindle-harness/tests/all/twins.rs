@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::sources::{code, product};
 
 /// Enums that have the same words and mean different things.
-const NO_TWINS: [(&str, &str, &str); 4] = [
+const NO_TWINS: [(&str, &str, &str); 3] = [
     (
         "ServerKind",
         "Dialect",
@@ -21,11 +21,6 @@ const NO_TWINS: [(&str, &str, &str); 4] = [
         "Engine",
         "Files",
         "the database that is asked for, and what its files come to",
-    ),
-    (
-        "Keeps",
-        "Keeps",
-        "a result is read without engines: the word of its format",
     ),
 ];
 

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::comparison::{milliseconds, ratio};
 use crate::table::{
-    BOLD, CYAN, GREEN, PLAIN, RED, Style, YELLOW, align_right, lines, paint, plain_table,
+    BOLD, CYAN, GREEN, Ink, PLAIN, RED, Style, YELLOW, align_right, lines, paint, plain_table,
     with_words,
 };
 use spindle_result::{Measure, RatioEstimate, Verdict, format_interval};
@@ -189,9 +189,9 @@ fn row(case: &CaseComparison) -> Vec<String> {
     row
 }
 
-/// What may be said of a case, in a word or two, and the code of its colour.
-fn label(case: &CaseComparison) -> (String, &'static str) {
-    let (words, code) = match &case.judgement {
+/// What may be said of a case, in a word or two, and its ink.
+fn label(case: &CaseComparison) -> (String, Ink) {
+    let (words, ink) = match &case.judgement {
         Judgement::Missing {
             reason,
             is_regression,
@@ -220,7 +220,7 @@ fn label(case: &CaseComparison) -> (String, &'static str) {
             },
         },
     };
-    (words.to_owned(), code)
+    (words.to_owned(), ink)
 }
 
 /// The settings of single layouts that differ; where they are not to, they keep these from being called.

@@ -223,7 +223,7 @@ fn comparison_row(result: &RunResult, case: &Case, columns: &[Column]) -> Markup
             td { (comparison::keeps(case)) }
             td.figure { (case.id.load.in_column()) }
             @match summary {
-                Some(summary) => { @for column in columns { td.figure { ((column.cell)(&summary)) } } }
+                Some(summary) => { @for column in columns { td.figure { (column.cell(&summary)) } } }
                 None => { td.words colspan=(columns.len()) { (remark.as_deref().unwrap_or(case.outcome.status())) } }
             }
         }

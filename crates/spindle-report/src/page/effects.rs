@@ -16,7 +16,7 @@ pub(super) fn section(result: &RunResult) -> Markup {
                 h2 id="effects" { "Effects" }
                 p { (EFFECTS) ":" }
                 ul { @for answer in &result.factor_answers {
-                    li { (answer.sentence) " (" (answer.load) ")" }
+                    li { (answer.told()) " (" (answer.load) ")" }
                 } }
                 @if let Some(half) = of_half(result) { p.note { (half) } }
                 (table("Effects", &HEADER, &rows.effects))

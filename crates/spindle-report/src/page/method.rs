@@ -7,7 +7,7 @@ use super::why::with_names;
 use super::{machine, times};
 use crate::comparison::{CHECKS, CHECKS_NOTE};
 use crate::diagram;
-use crate::facts::experiment_facts;
+use crate::facts::facts;
 use crate::io_calls;
 use crate::sentences::{METHOD, REPEAT, REPEAT_COMMAND, costs, emulation_terms, memory_terms};
 use spindle_result::{Case, RunResult, Trial};
@@ -31,7 +31,7 @@ pub(super) fn section(result: &RunResult) -> Markup {
             pre { code { (REPEAT_COMMAND) } }
             details.on-screen {
                 summary { "The experiment, with every default" }
-                (facts_table("Experiment", experiment_facts(&result.experiment)))
+                (facts_table("Experiment", facts(&result.experiment)))
             }
             details.on-screen {
                 summary { "Order of trials" }

@@ -77,4 +77,17 @@ pub struct FactorAnswer {
     pub factor: FactorName,
     /// For people, without a full stop.
     pub sentence: String,
+    /// Whether its effect depends on no other setting. In results of older versions the sentence says so itself.
+    #[serde(default)]
+    pub is_same_everywhere: bool,
+}
+
+impl FactorAnswer {
+    /// The sentence, and that the effect depends on no other setting.
+    pub fn told(&self) -> String {
+        match self.is_same_everywhere {
+            true => format!("{}; the same whatever else is set", self.sentence),
+            false => self.sentence.clone(),
+        }
+    }
 }

@@ -5,11 +5,17 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::words::open_words;
+
 /// How it is said that direct I/O was asked for and the file system buffered it all the same.
 pub const NOT_DIRECT_HERE: &str = "not direct here";
 
-/// What stands for the method when a server chooses it itself.
-pub const OF_THE_SERVER: &str = "server's";
+open_words! {
+    /// How blocks are read and written: `sync`, `slaves`, `async`, `libaio` or `odm`.
+    AccessMethod:
+    /// The server chooses it itself.
+    OfTheServer => "server's",
+}
 
 /// Whether blocks pass through the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +35,7 @@ impl fmt::Display for PageCache {
         formatter.pad(match self {
             PageCache::Buffered => "buffered",
             PageCache::Direct => "direct",
-            PageCache::OfTheServer => OF_THE_SERVER,
+            PageCache::OfTheServer => "server's",
         })
     }
 }
@@ -52,8 +58,8 @@ pub struct Layout {
     pub path: String,
     /// Whether blocks passed through the page cache.
     pub caching: PageCache,
-    /// `sync`, `slaves`, `async`, `libaio`, `odm`, or [`OF_THE_SERVER`].
-    pub method: String,
+    /// How they were read and written.
+    pub method: AccessMethod,
     /// What it costs; `None`: the experiment does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Box<Price>>,

@@ -36,11 +36,10 @@ impl Load {
     /// As it stands in names of files: `clients8`, `clients8-200ps`, `clients8-30pc`.
     pub fn in_file_names(&self) -> String {
         let clients = format!("clients{}", self.clients);
-        let Some(rate) = self.rate else {
-            return clients;
-        };
-        let rate = rate.to_string().replace("/s", "ps").replace('%', "pc");
-        format!("{clients}-{rate}")
+        match self.rate {
+            None => clients,
+            Some(rate) => format!("{clients}-{}", rate.in_file_names()),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The shape of `result.json`: every type here is written to it and read from it as it stands.
 
+mod any_reason;
 mod audit;
 mod bulk_load;
 mod capacity;
@@ -38,10 +39,11 @@ pub use judgement::{
     Comparison, Drift, Measure, NoiseFloor, Pair, RankedCase, Ranking, RatioEstimate, Stopping,
 };
 pub use layout::{
-    DatabaseFacts, Layout, NOT_DIRECT_HERE, OF_THE_SERVER, PageCache, Price, StackKind, StackPart,
+    AccessMethod, DatabaseFacts, Layout, NOT_DIRECT_HERE, PageCache, Price, StackKind, StackPart,
 };
 pub use load::Load;
-pub use promise::{Keeps, Promise, PromiseReason};
+pub use promise::{Promise, PromiseReason};
+pub use spindle_text::keeps::Keeps;
 pub use system::{SystemColumn, SystemFigure, SystemMean, SystemSeries};
 pub use trial::{
     Arrivals, CacheUse, CpuMicroseconds, CpuShares, IoPerTransaction, KindOfTransaction, Latency,
@@ -64,6 +66,10 @@ pub struct RunResult {
     pub workload: String,
     /// The answer in one sentence per load level.
     pub headline: String,
+    /// The same without what the settings of a matrix do, for readers that give each of [`RunResult::factor_answers`] a
+    /// line of its own; `None` where the headline does not tell them, and in the results of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headline_without_settings: Option<String>,
     /// The experiment as it was read, defaults filled in.
     pub experiment: Value,
     /// The machine, its software and the settings that move results.

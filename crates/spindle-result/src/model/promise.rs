@@ -3,25 +3,9 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use spindle_text::keeps::{Keeps, Loses};
 
-/// What is kept when the power goes, the strongest first.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Keeps {
-    /// Every commit that was acknowledged.
-    EveryCommit,
-    /// Nothing is known to be lost, and not all is known.
-    #[default]
-    Unknown,
-    /// All but the last commits; the database is whole.
-    AllButTheLast,
-    /// The database may be damaged.
-    MayBeDamaged,
-    /// Nothing: it was in memory.
-    Nothing,
-}
+use super::any_reason::AnyReason;
 
 /// What a case keeps when the power goes, and why.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,19 +23,40 @@ pub struct Promise {
 
 /// A setting, mount option or device that a promise follows from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "AnyReason")]
 pub struct PromiseReason {
     /// As it stands: `synchronous_commit = off`.
     pub what: String,
     /// What it keeps.
     pub keeps: Keeps,
+    /// For [`Keeps::Nothing`]: what is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loses: Option<Loses>,
     /// What that means, in words: a clause.
     pub effect: String,
     /// Where it is written.
     pub source: String,
 }
 
-/// In the effects of storage that is memory as a whole.
-const LOST_WHOLE: &str = "a power cut loses all of";
+impl From<AnyReason> for PromiseReason {
+    fn from(of: AnyReason) -> PromiseReason {
+        PromiseReason {
+            keeps: of.keeps,
+            loses: of.loses(),
+            what: of.what,
+            effect: of.effect,
+            source: of.source,
+        }
+    }
+}
+
+/// The verb of a clause: of one case, and of several.
+type Verb = [&'static str; 2];
+
+const IS: Verb = ["is", "are"];
+const KEEPS: Verb = ["keeps", "keep"];
+const LOSES: Verb = ["loses", "lose"];
+const MAY: Verb = ["may", "may"];
 
 impl Promise {
     /// What it follows from, in the first place.
@@ -74,37 +79,41 @@ impl Promise {
     /// Whether what lies in memory are the files, and not some tables alone.
     fn is_in_memory(&self) -> bool {
         let mut reasons = self.reasons.iter();
-        reasons.any(|reason| reason.effect.contains(LOST_WHOLE))
+        reasons.any(|reason| reason.loses == Some(Loses::Files))
     }
 
     /// To follow the names of several cases: [`Promise::clause`] in the plural.
     pub fn clause_of_several(&self) -> String {
-        let clause = self.clause();
-        let singular = [("is ", "are "), ("keeps ", "keep "), ("loses ", "lose ")];
-        let mut plurals = singular
-            .iter()
-            .filter_map(|(one, several)| Some(format!("{several}{}", clause.strip_prefix(one)?)));
-        plurals.next().unwrap_or(clause)
+        let ([_, verb], rest) = self.told();
+        format!("{verb} {rest}")
     }
 
     /// To follow the name of a case: `may lose the last 0.6 s of commits`.
     pub fn clause(&self) -> String {
+        let ([verb, _], rest) = self.told();
+        format!("{verb} {rest}")
+    }
+
+    /// What it keeps: a verb, and what follows it.
+    fn told(&self) -> (Verb, String) {
         match (self.keeps, self.back_ms) {
-            (Keeps::EveryCommit, _) => "keeps every commit".to_owned(),
+            (Keeps::EveryCommit, _) => (KEEPS, "every commit".to_owned()),
             (Keeps::AllButTheLast, Some(ms)) => {
                 let more = if self.has_unknown() { ", or more" } else { "" };
-                format!("may lose the last {} of commits{more}", seconds(ms))
+                let lost = format!("lose the last {} of commits{more}", seconds(ms));
+                (MAY, lost)
             }
-            (Keeps::AllButTheLast, None) => "may lose the last commits".to_owned(),
-            (Keeps::MayBeDamaged, _) => "may be damaged by a power cut".to_owned(),
+            (Keeps::AllButTheLast, None) => (MAY, "lose the last commits".to_owned()),
+            (Keeps::MayBeDamaged, _) => (MAY, "be damaged by a power cut".to_owned()),
             (Keeps::Nothing, _) if self.is_in_memory() => {
-                "loses all files in a power cut".to_owned()
+                (LOSES, "all files in a power cut".to_owned())
             }
-            (Keeps::Nothing, _) => "loses whole tables in a power cut".to_owned(),
-            (Keeps::Unknown, _) => match self.weakest() {
-                Some(reason) => format!("is not known to keep every commit ({})", reason.what),
-                None => "is not known to keep every commit".to_owned(),
-            },
+            (Keeps::Nothing, _) => (LOSES, "whole tables in a power cut".to_owned()),
+            (Keeps::Unknown, _) => {
+                let why = self.weakest().map(|reason| format!(" ({})", reason.what));
+                let why = why.unwrap_or_default();
+                (IS, format!("not known to keep every commit{why}"))
+            }
         }
     }
 }
@@ -122,30 +131,6 @@ impl fmt::Display for Promise {
             (Keeps::MayBeDamaged, _) => formatter.pad("may be damaged"),
             (Keeps::Nothing, _) => formatter.pad("nothing"),
             (Keeps::Unknown, _) => formatter.pad("unknown"),
-        }
-    }
-}
-
-impl Keeps {
-    /// As in `result.json`.
-    pub fn word(self) -> &'static str {
-        match self {
-            Keeps::EveryCommit => "every_commit",
-            Keeps::Unknown => "unknown",
-            Keeps::AllButTheLast => "all_but_the_last",
-            Keeps::MayBeDamaged => "may_be_damaged",
-            Keeps::Nothing => "nothing",
-        }
-    }
-
-    /// To follow "among layouts that": a group of cases.
-    pub fn of_group(self) -> &'static str {
-        match self {
-            Keeps::EveryCommit => "keep every commit",
-            Keeps::Unknown => "are not known to lose commits",
-            Keeps::AllButTheLast => "may lose the last commits only",
-            Keeps::MayBeDamaged => "a power cut may damage",
-            Keeps::Nothing => "a power cut empties",
         }
     }
 }
@@ -189,6 +174,7 @@ mod tests {
         let unknown = PromiseReason {
             what: "ext4 without a journal".to_owned(),
             keeps: Keeps::Unknown,
+            loses: None,
             effect: String::new(),
             source: String::new(),
         };
@@ -202,25 +188,42 @@ mod tests {
 
     #[test]
     fn files_in_memory_are_lost_as_a_whole() {
-        let with = |effect: &str| Promise {
+        let with = |loses, effect: &str| Promise {
             keeps: Keeps::Nothing,
             back_ms: None,
             reasons: vec![PromiseReason {
                 what: "tmpfs on /dev/shm".to_owned(),
                 keeps: Keeps::Nothing,
+                loses,
                 effect: effect.to_owned(),
                 source: String::new(),
             }],
         };
-        let in_memory = with("files are in memory: a power cut loses all of them");
+        let in_memory = with(Some(Loses::Files), "in whatever words");
         assert_eq!(in_memory.clause(), "loses all files in a power cut");
         assert_eq!(
             in_memory.clause_of_several(),
             "lose all files in a power cut"
         );
-        let unlogged = with("recovery empties what is unlogged, after any crash");
+        let unlogged = with(Some(Loses::Tables), "in whatever words");
         assert_eq!(unlogged.clause(), "loses whole tables in a power cut");
         let unknown = Promise::default().clause_of_several();
         assert_eq!(unknown, "are not known to keep every commit");
+    }
+
+    #[test]
+    fn what_older_versions_said_in_words_alone_is_read() {
+        let read = |effect: &str| -> PromiseReason {
+            let old = serde_json::json!({
+                "what": "tmpfs on /dev/shm", "keeps": "nothing", "effect": effect, "source": "",
+            });
+            serde_json::from_value(old).unwrap()
+        };
+        let in_memory = read("files are in memory: a power cut loses all of them");
+        assert_eq!(in_memory.loses, Some(Loses::Files));
+        let device = read("the device is memory: a power cut loses all of it");
+        assert_eq!(device.loses, Some(Loses::Files));
+        let unlogged = read("recovery empties what is unlogged, after any crash");
+        assert_eq!(unlogged.loses, Some(Loses::Tables));
     }
 }

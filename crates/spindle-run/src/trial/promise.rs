@@ -6,37 +6,28 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use spindle_engines::engine::RunningEngine;
-use spindle_engines::promise::{self, Storage};
+use spindle_engines::promise::Storage;
 use spindle_layout::place_of;
 use spindle_system::Beneath;
 use spindle_system::SystemTree;
 
 use super::protocol::{TrialDatabase, file_paths};
-use spindle_result::{Keeps, Promise, PromiseReason};
+use spindle_result::{Promise, PromiseReason};
 
 /// The promise of the database of a trial, which runs.
 pub(super) fn promise_of(engine: &dyn RunningEngine, database: &TrialDatabase) -> Promise {
     let promise = engine.promise(&storage_of(database, &SystemTree::default()));
     let reasons = promise.reasons.into_iter().map(|reason| PromiseReason {
         what: reason.what,
-        keeps: keeps_of(reason.keeps),
+        keeps: reason.keeps,
+        loses: reason.loses,
         effect: reason.effect,
         source: reason.source,
     });
     Promise {
-        keeps: keeps_of(promise.keeps),
+        keeps: promise.keeps,
         back_ms: promise.back_ms,
         reasons: reasons.collect(),
-    }
-}
-
-fn keeps_of(keeps: promise::Keeps) -> Keeps {
-    match keeps {
-        promise::Keeps::EveryCommit => Keeps::EveryCommit,
-        promise::Keeps::Unknown => Keeps::Unknown,
-        promise::Keeps::AllButTheLast => Keeps::AllButTheLast,
-        promise::Keeps::MayBeDamaged => Keeps::MayBeDamaged,
-        promise::Keeps::Nothing => Keeps::Nothing,
     }
 }
 

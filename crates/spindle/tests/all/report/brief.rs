@@ -180,6 +180,7 @@ fn what_weakens_all_candidates_alike_stands_below_them() {
     let weakness = PromiseReason {
         what: "ext4 without a journal on /".to_owned(),
         keeps: Keeps::Unknown,
+        loses: None,
         effect: "what is left is up to e2fsck".to_owned(),
         source: String::new(),
     };

@@ -177,7 +177,7 @@ fn layout(path: &Path) -> Layout {
         name: path.name.to_owned(),
         path: "/srv/spindle".to_owned(),
         caching: path.caching,
-        method: path.method.to_owned(),
+        method: path.method.into(),
         engine: None,
         price: None,
         description: path.description.to_owned(),

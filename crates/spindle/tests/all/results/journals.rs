@@ -105,7 +105,7 @@ fn layout(name: &str) -> Layout {
             "buffered" => PageCache::Buffered,
             _ => PageCache::Direct,
         },
-        method: "sync".to_owned(),
+        method: "sync".into(),
         engine: None,
         price: None,
         description: format!("files on ext4, {name}"),
