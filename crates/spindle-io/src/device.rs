@@ -12,6 +12,14 @@ use std::task::{Context, Poll, Waker};
 use crate::arena::{ReadHold, WriteHold};
 use crate::sync::{Latch, has_planted};
 
+/// The kernel's block layer counts in sectors of this size, whatever the device's own (Linux
+/// Documentation/block/stat.rst): sizes in `/sys/block`, block statistics, tables of device-mapper.
+pub const LINUX_SECTOR_BYTES: u64 = 512;
+
+/// What every disk writes whole at the least, and the alignment assumed where the system names none. Larger units are
+/// for direct writes that ask for atomicity (RWF_ATOMIC), where the system says that the device keeps the promise.
+pub const WHOLE_SECTOR_BYTES: u32 = 512;
+
 /// What a device can do, fixed for its life.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
@@ -20,7 +28,7 @@ pub struct Limits {
     /// Offsets, lengths and memory addresses must be multiples of this (1 for a buffered file).
     pub alignment_bytes: u32,
     /// A write of at most this many bytes, a power of two and aligned to its size, that asks for it
-    /// ([`Request::atomic`]) is never torn by a power cut. At least a sector of 512 bytes, which no write tears.
+    /// ([`Request::atomic`]) is never torn by a power cut. At least [`WHOLE_SECTOR_BYTES`].
     pub atomic_write_bytes: u32,
 }
 

@@ -1,16 +1,13 @@
 //! A block device as `/sys` describes it: the settings that move results, what a partition is cut from, what a stacked
 //! device stands on, what a loop device is backed by.
 
+use spindle_io::LINUX_SECTOR_BYTES;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::{DeviceNumber, SystemTree, flag, number, text};
-
-/// Sizes in `/sys/block` are in units of 512 bytes whatever the device's own sector (Linux
-/// Documentation/ABI/stable/sysfs-block).
-const SYSFS_SECTOR_BYTES: u64 = 512;
 
 /// A tower of stacked devices is followed this far down; deeper ones are of no use to a reader.
 const DEEPEST_STACK: u32 = 8;
@@ -91,7 +88,7 @@ impl BlockDevice {
             vendor: text(&disk.join("device/vendor")),
             model: text(&disk.join("device/model")),
             size_bytes: number::<u64>(&directory.join("size"))
-                .map(|sectors| sectors.saturating_mul(SYSFS_SECTOR_BYTES)),
+                .map(|sectors| sectors.saturating_mul(LINUX_SECTOR_BYTES)),
             rotational: flag(&queue("rotational")),
             scheduler: text(&queue("scheduler")).map(|all| chosen(&all).to_owned()),
             read_ahead_kib: number(&queue("read_ahead_kb")),

@@ -1,5 +1,6 @@
 //! What a device did, and what a process asked of the system: one side of every trial's audit.
 
+use spindle_io::LINUX_SECTOR_BYTES;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -7,9 +8,6 @@ use serde::{Deserialize, Serialize};
 use super::DeviceNumber;
 use super::block_device::directory_of;
 use super::{SystemTree, names, number, text};
-
-/// Sectors in block statistics are 512 bytes whatever the device's own (Linux Documentation/block/stat.rst).
-const STAT_SECTOR_BYTES: u64 = 512;
 
 /// A block device's own counters since boot (Linux Documentation/block/stat.rst).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,11 +93,11 @@ impl DiskCounters {
             reads: fields[0],
             read_ms: fields[3],
             merged_reads: fields[1],
-            read_bytes: fields[2].saturating_mul(STAT_SECTOR_BYTES),
+            read_bytes: fields[2].saturating_mul(LINUX_SECTOR_BYTES),
             writes: fields[4],
             write_ms: fields[7],
             merged_writes: fields[5],
-            written_bytes: fields[6].saturating_mul(STAT_SECTOR_BYTES),
+            written_bytes: fields[6].saturating_mul(LINUX_SECTOR_BYTES),
             flushes: fields.get(15).copied(),
             in_flight: fields[8],
             busy_ms: fields[9],

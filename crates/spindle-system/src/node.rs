@@ -1,14 +1,12 @@
 //! One block device as `/sys` shows it: its size, its partitions, what is stacked on it, by which names people know it.
 //! Sources: Linux Documentation/ABI/stable/sysfs-block, Documentation/ABI/testing/sysfs-block.
 
+use spindle_io::LINUX_SECTOR_BYTES;
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::{DeviceNumber, SystemTree, names, text};
-
-/// Sizes in `/sys/block` are in units of 512 bytes whatever the device's own sector.
-const SYSFS_SECTOR_BYTES: u64 = 512;
 
 impl SystemTree {
     /// The kernel's name (`sdb1`, `dm-0`) of what a path means, links followed; what its path says when there is
@@ -85,7 +83,7 @@ impl BlockDeviceNode {
     /// Its size; `None` when the kernel does not tell.
     pub fn size_bytes(&self) -> Option<u64> {
         let sectors: u64 = self.says("size")?.parse().ok()?;
-        sectors.checked_mul(SYSFS_SECTOR_BYTES)
+        sectors.checked_mul(LINUX_SECTOR_BYTES)
     }
 
     /// Whether it takes no writes; also when the kernel does not tell.
@@ -145,7 +143,7 @@ impl BlockDeviceNode {
     /// Where a partition begins on its disk.
     pub fn start_bytes(&self) -> Option<u64> {
         let sectors: u64 = self.says("start")?.parse().ok()?;
-        sectors.checked_mul(SYSFS_SECTOR_BYTES)
+        sectors.checked_mul(LINUX_SECTOR_BYTES)
     }
 
     /// The name that device-mapper gave it; `None` when it is not device-mapper's.

@@ -3,6 +3,7 @@
 //! in every database, and a flush is always `fdatasync` in the caller's thread. A durable write is the same with every
 //! method: RWF_DSYNC, which gives that one write the semantics of O_DSYNC.
 
+use crate::device::WHOLE_SECTOR_BYTES;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -190,10 +191,6 @@ impl fmt::Debug for FileDevice {
     }
 }
 
-/// What every disk writes whole at the least, and the alignment assumed where the system names none. Larger units are
-/// for direct writes that ask for atomicity (RWF_ATOMIC), where the system says that the device keeps the promise.
-const SECTOR_BYTES: u32 = 512;
-
 fn limits(file: &OpenFile) -> Result<Limits, FileError> {
     let capacity_bytes = file
         .capacity_bytes()
@@ -207,14 +204,14 @@ fn limits(file: &OpenFile) -> Result<Limits, FileError> {
                 memory_alignment_bytes,
             },
         ) => offset_alignment_bytes.max(memory_alignment_bytes),
-        (Caching::Direct, _) => SECTOR_BYTES,
+        (Caching::Direct, _) => WHOLE_SECTOR_BYTES,
     };
     Ok(Limits {
         capacity_bytes,
         alignment_bytes,
         atomic_write_bytes: match file.caching {
-            Caching::Direct => facts::atomic_write_bytes(&file.path)?.max(SECTOR_BYTES),
-            Caching::Buffered => SECTOR_BYTES,
+            Caching::Direct => facts::atomic_write_bytes(&file.path)?.max(WHOLE_SECTOR_BYTES),
+            Caching::Buffered => WHOLE_SECTOR_BYTES,
         },
     })
 }

@@ -1,6 +1,7 @@
 //! What a simulated disk holds: the bytes that reads see, the bytes that a power cut cannot take, and the writes
 //! between the two. The rules are those of the fault model at the head of [`super::disk`].
 
+use crate::device::WHOLE_SECTOR_BYTES;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::device::Operation;
 use crate::env::seeded_rng;
 
 /// Failed reads end after a whole number of these, and no write is torn within one.
-const SECTOR_BYTES: usize = 512;
+const SECTOR_BYTES: usize = WHOLE_SECTOR_BYTES as usize;
 
 /// Bytes on their way to stable storage.
 #[derive(Clone)]

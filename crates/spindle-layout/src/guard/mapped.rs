@@ -3,12 +3,11 @@
 //! A target that is not known here leads to no mapping, and is taken to lie anywhere on what `/sys` shows beneath it.
 //! Source: Linux Documentation/admin-guide/device-mapper.
 
+use spindle_io::LINUX_SECTOR_BYTES;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use spindle_system::DeviceNumber;
-
-const SECTOR_BYTES: u64 = 512;
 
 /// A line of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +104,7 @@ fn striped(arguments: &[&str], length: u64) -> Option<Vec<Mapping>> {
 }
 
 fn bytes(sectors: &str) -> Option<u64> {
-    sectors.parse::<u64>().ok()?.checked_mul(SECTOR_BYTES)
+    sectors.parse::<u64>().ok()?.checked_mul(LINUX_SECTOR_BYTES)
 }
 
 #[cfg(test)]

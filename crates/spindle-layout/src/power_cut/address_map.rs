@@ -1,12 +1,10 @@
 //! Where the bytes of a volume lie on the device whose writes are logged: worked out from the tables of device-mapper
 //! between the two (`dmsetup table`), so that a power cut can be replayed where there is no device-mapper.
 
+use spindle_io::LINUX_SECTOR_BYTES;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-
-/// Sectors of device-mapper's tables, whatever the device's own.
-const SECTOR_BYTES: u64 = 512;
 
 /// How deep volumes may lie above each other.
 const DEPTH_MAX: u32 = 16;
@@ -197,12 +195,14 @@ impl Segment {
         let words: Vec<&str> = line.split_whitespace().collect();
         let sectors = |at: usize| {
             let number: Option<u64> = words.get(at).and_then(|word| word.parse().ok());
-            number.map(|sectors| sectors * SECTOR_BYTES).ok_or_else(bad)
+            number
+                .map(|sectors| sectors * LINUX_SECTOR_BYTES)
+                .ok_or_else(bad)
         };
         let (first_byte, bytes) = (sectors(0)?, sectors(1)?);
         let (chunk_bytes, devices_at, count) = match words.get(2) {
             Some(&"linear") => (bytes, 3, 1),
-            Some(&"striped") => (sectors(4)?, 5, sectors(3)? / SECTOR_BYTES),
+            Some(&"striped") => (sectors(4)?, 5, sectors(3)? / LINUX_SECTOR_BYTES),
             kind => {
                 return Err(MapError::Unsupported {
                     device: device.to_owned(),

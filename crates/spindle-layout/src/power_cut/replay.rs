@@ -19,7 +19,7 @@ use super::address_map::AddressMap;
 use super::log::{Content, Entry, WriteLog};
 
 /// No disk tears within a sector.
-const SECTOR_BYTES: u64 = 512;
+const SECTOR_BYTES: u64 = spindle_io::WHOLE_SECTOR_BYTES as u64;
 
 /// Writes that the cache of a device holds that ignores flushes.
 const IGNORED_WRITES: usize = 128;

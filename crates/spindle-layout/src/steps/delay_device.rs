@@ -1,6 +1,7 @@
 //! A device made slower: dm-delay takes its place, and whatever is made of it (volume, file system with its journal,
 //! disk group) waits as on a slower disk.
 
+use spindle_io::LINUX_SECTOR_BYTES;
 use std::fmt;
 use std::path::Path;
 
@@ -8,9 +9,6 @@ use super::error::{DeviceName, StepError};
 use super::workshop::{Workshop, run_on_devices};
 use crate::record::MappedDevice;
 use crate::spec::Delay;
-
-/// What tables of device-mapper count in.
-const SECTOR_BYTES: u64 = 512;
 
 /// Puts a dm-delay in the place of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +57,11 @@ impl DelayDevice {
         let below = below.display();
         let times = [read_us, write_us, flush_us].map(|time_us| time_us / 1000);
         let kinds = times.map(|time_ms| format!("{below} 0 {time_ms}"));
-        format!("0 {} delay {}", size_bytes / SECTOR_BYTES, kinds.join(" "))
+        format!(
+            "0 {} delay {}",
+            size_bytes / LINUX_SECTOR_BYTES,
+            kinds.join(" ")
+        )
     }
 }
 

@@ -2,6 +2,7 @@
 //! log in one order, and linear parts of it that stand in for a layout's devices. They are in the ledger of their run,
 //! and are removed with the layout.
 
+use spindle_io::LINUX_SECTOR_BYTES;
 use std::path::{Path, PathBuf};
 
 use spindle_layout::Ledger;
@@ -12,8 +13,6 @@ use spindle_layout::tool::Tools;
 use spindle_system::SystemTree;
 
 use super::PowerCutError;
-
-const SECTOR_BYTES: u64 = 512;
 
 /// A part of a block device.
 #[derive(Debug, Clone)]
@@ -68,7 +67,7 @@ impl<'a> LoggedDevice<'a> {
         let origin = device.linear("origin", &origin.device, origin.first_byte, bytes)?;
         let log = device.linear("log", &log.device, log.first_byte, log.bytes)?;
         let (origin, log) = (origin.display(), log.display());
-        let sectors = bytes / SECTOR_BYTES;
+        let sectors = bytes / LINUX_SECTOR_BYTES;
         let logged = device.one("logged", &format!("0 {sectors} log-writes {origin} {log}"))?;
         for part in 0..parts {
             let first_byte = part as u64 * part_bytes;
@@ -84,7 +83,7 @@ impl<'a> LoggedDevice<'a> {
         first_byte: u64,
         bytes: u64,
     ) -> Result<PathBuf, PowerCutError> {
-        let (first, sectors) = (first_byte / SECTOR_BYTES, bytes / SECTOR_BYTES);
+        let (first, sectors) = (first_byte / LINUX_SECTOR_BYTES, bytes / LINUX_SECTOR_BYTES);
         self.one(
             part,
             &format!("0 {sectors} linear {} {first}", below.display()),
