@@ -8,6 +8,7 @@ use rand_core::RngCore;
 use spindle_io::env::seeded_rng;
 use spindle_io::real::{Caching, Queue};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
+use spindle_stats::median;
 
 use crate::error::CalibrateError;
 use crate::figures::{Cached, DeviceShare};
@@ -57,7 +58,9 @@ pub(crate) fn repeat_ratio(bench: &Bench<'_>) -> Result<f64, CalibrateError> {
         read(&unit, some, &mut again_ns)?;
         left = rest;
     }
-    Ok(median(first_ns) as f64 / median(again_ns).max(1) as f64)
+    let middle =
+        |times_ns: Vec<u64>| median(times_ns.into_iter().map(|ns| ns as f64)).unwrap_or(1.0);
+    Ok(middle(first_ns) / middle(again_ns).max(1.0))
 }
 
 /// Reads blocks one by one and adds the time that each took.
@@ -75,11 +78,6 @@ fn read(unit: &Unit, blocks: &[u64], times_ns: &mut Vec<u64>) -> Result<(), Cali
         outcome.result.map_err(CalibrateError::Request)?;
     }
     Ok(())
-}
-
-fn median(mut times_ns: Vec<u64>) -> u64 {
-    times_ns.sort_unstable();
-    times_ns[times_ns.len() / 2]
 }
 
 impl CacheFinding {

@@ -2,6 +2,7 @@
 //! what the page cache gains, what the first write to allocated space costs, how many commits one flush can serve, and
 //! what a burst of writes leaves behind. For each target that may be written.
 
+use spindle_stats::median;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -217,7 +218,11 @@ fn first_write_ratio(directory: &Path, written: &File) -> Result<Option<f64>, Ca
         first_us.extend(flush_each(&fresh, first..first + FIRST_WRITES)?);
         again_us.extend(flush_each(written, 0..FIRST_WRITES)?);
     }
-    Ok(Some(median(first_us) / median(again_us).max(0.1)))
+    let middle = |times_us: Vec<f64>| median(times_us.into_iter());
+    let (first_us, again_us) = (middle(first_us), middle(again_us));
+    Ok(first_us
+        .zip(again_us)
+        .map(|(first, again)| first / again.max(0.1)))
 }
 
 /// Writes these blocks through the page cache and flushes after each: how long the flushes took, microseconds.
@@ -232,11 +237,6 @@ fn flush_each(file: &File, blocks: std::ops::Range<u64>) -> std::io::Result<Vec<
         times_us.push(began.elapsed().as_nanos() as f64 / 1e3);
     }
     Ok(times_us)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 fn burst(
@@ -268,7 +268,7 @@ fn burst(
         mb_per_s: observed.all_per_s * mb,
         fell: fall(&observed.rates).map(|fall| FellTo::of(fall, timing.sample, mb)),
         first_flush_us,
-        p50_after_us: median(flush_each(file, 0..AFTER_BURST)?),
+        p50_after_us: median(flush_each(file, 0..AFTER_BURST)?.into_iter()).unwrap_or_default(),
     })
 }
 

@@ -8,14 +8,7 @@ pub(super) fn nearest(
 ) -> Option<&'static str> {
     const CONTAINED_LENGTH_MIN: usize = 4;
     let written = written.to_ascii_lowercase();
-    let slips_max = (written.chars().count() / 3).max(1);
-    let by_slips = candidates
-        .clone()
-        .map(|candidate| (strsim::damerau_levenshtein(&written, candidate), candidate))
-        .filter(|(slips, _)| *slips <= slips_max)
-        .min_by_key(|(slips, _)| *slips)
-        .map(|(_, candidate)| candidate);
-    by_slips.or_else(|| {
+    spindle_text::nearest::nearest(&written, candidates.clone()).or_else(|| {
         candidates
             .filter(|candidate| candidate.len().min(written.len()) >= CONTAINED_LENGTH_MIN)
             .find(|candidate| candidate.contains(written.as_str()) || written.contains(candidate))

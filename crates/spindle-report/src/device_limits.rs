@@ -67,8 +67,8 @@ pub fn reached(result: &RunResult) -> Option<String> {
 
 fn of_requests(case: &Case, limits: &Value) -> Option<Share> {
     let limit = limits["iops"].as_f64().filter(|iops| *iops > 0.0)?;
-    let did =
-        mean(case, &SystemFigure::DeviceReadsPerS)? + mean(case, &SystemFigure::DeviceWritesPerS)?;
+    let did = case.mean_of(&SystemFigure::DeviceReadsPerS)?
+        + case.mean_of(&SystemFigure::DeviceWritesPerS)?;
     let kind = match limits["write_percent"].as_u64().unwrap_or(0) {
         0 => "reads of 8 KiB".to_owned(),
         percent => format!("requests of 8 KiB, {percent} % of them writes,"),
@@ -83,8 +83,8 @@ fn of_requests(case: &Case, limits: &Value) -> Option<Share> {
 
 fn of_bytes(case: &Case, limits: &Value) -> Option<Share> {
     let limit = limits["mb_per_s"].as_f64().filter(|mb| *mb > 0.0)?;
-    let mib = mean(case, &SystemFigure::DeviceReadMibPerS)?
-        + mean(case, &SystemFigure::DeviceWrittenMibPerS)?;
+    let mib = case.mean_of(&SystemFigure::DeviceReadMibPerS)?
+        + case.mean_of(&SystemFigure::DeviceWrittenMibPerS)?;
     let did = mib * MIB / 1e6;
     Some(Share {
         did,
@@ -92,11 +92,6 @@ fn of_bytes(case: &Case, limits: &Value) -> Option<Share> {
         did_words: format!("{} MB/s", thousands(did)),
         limit_words: format!("{} MB/s", thousands(limit)),
     })
-}
-
-fn mean(case: &Case, figure: &SystemFigure) -> Option<f64> {
-    let mut means = case.system.iter();
-    Some(means.find(|mean| mean.name == *figure)?.mean)
 }
 
 /// What the machine's record says of the place of a layout: that of its path, or where it is written otherwise, the

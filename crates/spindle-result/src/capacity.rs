@@ -1,10 +1,10 @@
 //! Cases for which the highest rate was searched that keeps a promise. They are compared by that rate, as closed loops
 //! are by their throughput; each round searches again, so the interval holds what a search may miss.
 
+use spindle_stats::median;
 use spindle_stats::{Verdict, estimate_mean};
 
 use super::answer::{Answer, Opening};
-use super::summary::median;
 use super::wording::{case_label, format_interval, format_ratio};
 use super::{Capacity, Case, CaseId, Comparison, Ranking, RateStep, RunResult, Trial};
 

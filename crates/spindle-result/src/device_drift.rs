@@ -1,12 +1,13 @@
 //! Whether the devices themselves stayed as they were: what the probes before the trials found, round by round. It
 //! matters whatever the verdicts say, because they are about these devices on this day.
 
+use spindle_stats::median;
 use std::collections::BTreeMap;
 
 use spindle_stats::trend;
 use spindle_text::quantity::time;
 
-use super::{DeviceProbe, ProbedTimes, RunResult, median};
+use super::{DeviceProbe, ProbedTimes, RunResult};
 
 /// The slowest round's time over the quickest one's that is worth a word.
 const UNSTEADY_RATIO: f64 = 1.5;

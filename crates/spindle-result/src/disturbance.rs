@@ -117,10 +117,7 @@ struct Range {
 impl Range {
     fn of(result: &RunResult, figure: &SystemFigure) -> Option<Range> {
         let compared = result.cases.iter().filter(|case| case.is_compared());
-        let means = compared
-            .flat_map(|case| &case.system)
-            .filter(|mean| mean.name == *figure);
-        let means: Vec<f64> = means.map(|mean| mean.mean).collect();
+        let means: Vec<f64> = compared.filter_map(|case| case.mean_of(figure)).collect();
         Some(Range {
             least: means.iter().copied().reduce(f64::min)?,
             most: means.iter().copied().reduce(f64::max)?,

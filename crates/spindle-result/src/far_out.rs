@@ -1,10 +1,11 @@
 //! Trials whose throughput lies far from the other rounds of their case. One of them decides the case's mean, and with
 //! it the ranking: as when all clients but one stood still, and that one ran away.
 
+use spindle_stats::median;
 use spindle_text::quantity::thousands;
 
 use super::wording::{case_label, format_ratio};
-use super::{Case, CaseId, Comparison, RunResult, Trial, median};
+use super::{Case, CaseId, Comparison, RunResult, Trial};
 
 /// So many times the median of the rounds, or so small a part of it.
 const FAR: f64 = 5.0;

@@ -70,7 +70,7 @@ pub use record::{AutoPlan, CaseRecord, MatrixRecord, RunRecord, SampledTrial};
 pub use spindle_stats::Verdict;
 pub use statements::StatementMeans;
 pub use stored::StoredRun;
-pub use summary::{Summary, median};
+pub use summary::Summary;
 pub use wording::{
     EACH_SETTING, format_interval, format_range, format_ratio, percent, rounds_that_tell,
 };

@@ -123,10 +123,3 @@ impl Case {
         (count > 0 && !is_sampled).then(|| total_us / count as f64 / 1e3)
     }
 }
-
-/// The middle of some values, of an even number the upper of the two; `None` without values.
-pub fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}

@@ -17,6 +17,7 @@ mod fall;
 mod histogram;
 mod interval;
 mod levels;
+mod median;
 mod pairs;
 mod power;
 mod ranking;
@@ -43,10 +44,11 @@ pub use interval::{Estimate, estimate_mean};
 pub use levels::{
     Pace, TrialLength, VarianceParts, best_trial_length, rounds_per_run, variance_parts,
 };
+pub use median::median;
 pub use pairs::{Pair, pairs};
 pub use power::{MAX_ROUNDS, rounds_to_find};
 pub use ranking::{PairVerdict, Ranking, rank, rank_in_groups};
-pub use rate_search::{RateSearch, RateTry, SearchEnd};
+pub use rate_search::{RateSearch, RateStep, RateTry, SearchEnd};
 pub use runs::{RunNoise, RunsRatio, compare_runs};
 pub use sequential::ROUNDS_MIN;
 pub use series::TimeSeries;

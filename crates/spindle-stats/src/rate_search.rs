@@ -6,6 +6,8 @@
 //! of the rate (Poisson regression by Fisher's scoring). Shares, unlike percentiles, have the mean of the long run in
 //! tries however short, so queues that come and go slowly do not make the rate too high.
 
+use serde::{Deserialize, Serialize};
+
 /// The first step, as a factor of the rate, and the smallest.
 const FIRST_STEP: f64 = 1.25;
 const LEAST_STEP: f64 = 1.02;
@@ -39,6 +41,32 @@ pub struct RateTry {
     pub transactions: u64,
     /// The share of them that took longer than promised, 0 to 1.
     pub late_share: f64,
+}
+
+/// A rate that was tried, with what is told of it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RateStep {
+    /// Transactions that arrived, per second.
+    pub rate_per_s: f64,
+    /// How many ended while it was measured.
+    pub transactions: u64,
+    /// Half of the transactions took no longer, microseconds from their intended begin.
+    pub p50_us: f64,
+    /// So took 99 of 100.
+    pub p99_us: f64,
+    /// The share of them that took longer than promised, 0 to 1.
+    pub late_share: f64,
+}
+
+impl RateStep {
+    /// What a search looks at.
+    pub fn tried(&self) -> RateTry {
+        RateTry {
+            rate_per_s: self.rate_per_s,
+            transactions: self.transactions,
+            late_share: self.late_share,
+        }
+    }
 }
 
 /// A search under way.

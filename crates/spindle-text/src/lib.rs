@@ -2,16 +2,19 @@
 //! how sizes, durations and percentages ([`quantity`]) and rates ([`rate`]) are spelled, how paragraphs are broken into
 //! lines ([`paragraph`]), how settings are declared ([`mod@section`], [`mod@word`]), what files they name
 //! ([`mod@load_file`]), what makes a text a harmless cell of a CSV file ([`cell`]), how files of run directories are
-//! opened and made ([`mod@files`]), what a person can do when the system refuses one ([`remedy`]), and the words for
-//! what a database keeps when the power goes ([`keeps`]). Any crate may call them.
+//! opened and made ([`mod@files`]), what a person can do when the system refuses one ([`remedy`]), the word that was
+//! meant by another one ([`mod@nearest`]), days as numbers ([`calendar`]), and the words for what a database keeps when
+//! the power goes ([`keeps`]). Any crate may call them.
 
 // Tests make files as they like.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
+pub mod calendar;
 pub mod cell;
 pub mod files;
 pub mod keeps;
 pub mod load_file;
+pub mod nearest;
 pub mod paragraph;
 pub mod plain;
 pub mod quantity;

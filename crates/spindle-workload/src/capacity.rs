@@ -2,7 +2,7 @@
 //! while the database goes on. Who measures calls this when clients are warm; load then arrives at what was found.
 
 use spindle_io::Env;
-use spindle_stats::{RateSearch, RateTry, SearchEnd};
+use spindle_stats::{RateSearch, RateStep, SearchEnd};
 
 use crate::arrivals::{Arrivals, Spacing};
 use crate::driver::Running;
@@ -34,21 +34,6 @@ pub struct Goal {
     pub spacing: Spacing,
 }
 
-/// A rate that was tried.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LoadStep {
-    /// Transactions that arrived, per second.
-    pub rate_per_s: f64,
-    /// How many ended while it was measured.
-    pub transactions: u64,
-    /// Half of the transactions took no longer, microseconds from their intended begin.
-    pub p50_us: f64,
-    /// So took 99 of 100.
-    pub p99_us: f64,
-    /// The share of them that took longer than promised, 0 to 1.
-    pub late_share: f64,
-}
-
 /// What a search found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Capacity {
@@ -59,7 +44,7 @@ pub struct Capacity {
     /// Whether the search came to its end; else tries disagreed, and the rate is where most of them point to.
     pub is_settled: bool,
     /// The rates that were tried, in this order.
-    pub steps: Vec<LoadStep>,
+    pub steps: Vec<RateStep>,
 }
 
 /// Why there is no such rate.
@@ -72,7 +57,7 @@ pub enum NoCapacity<E> {
     #[error(
         "no rate keeps the promise: at {:.1} transactions a second p99 was {:.2} ms", .0.rate_per_s, .0.p99_us / 1e3
     )]
-    Nowhere(LoadStep),
+    Nowhere(RateStep),
     /// Who looks after each step ended it.
     #[error(transparent)]
     Stopped(#[from] E),
@@ -88,7 +73,7 @@ pub async fn find_capacity<E>(
     running: &Running,
     goal: Goal,
     try_ns: u64,
-    mut after_step: impl FnMut(&LoadStep) -> Result<(), E>,
+    mut after_step: impl FnMut(&RateStep) -> Result<(), E>,
 ) -> Result<Capacity, NoCapacity<E>> {
     let closed_loop_per_s = closed_loop_per_s(env, running, goal, try_ns).await;
     if closed_loop_per_s <= 0.0 {
@@ -107,12 +92,7 @@ pub async fn find_capacity<E>(
         let step = try_rate(env, running, goal, search.rate_per_s(), try_ns).await;
         after_step(&step)?;
         steps.push(step);
-        let tried = RateTry {
-            rate_per_s: step.rate_per_s,
-            transactions: step.transactions,
-            late_share: step.late_share,
-        };
-        match search.tried(tried) {
+        match search.tried(step.tried()) {
             None => {}
             Some(SearchEnd::Found(rate_per_s)) => break (rate_per_s, true),
             Some(SearchEnd::Unsettled(rate_per_s)) => break (rate_per_s, false),
@@ -151,7 +131,7 @@ async fn try_rate(
     goal: Goal,
     rate_per_s: f64,
     try_ns: u64,
-) -> LoadStep {
+) -> RateStep {
     settle(env, running, goal, rate_per_s, try_ns).await;
     let wanted_s = (TRANSACTIONS_MIN / rate_per_s).max(goal.p99_us / 1e6 / OVERLOAD_SEEN);
     let wanted = wanted_s / (try_ns as f64 / 1e9);
@@ -163,7 +143,7 @@ async fn try_rate(
     let times = running.times();
     let behind_us = running.backlog(env.now()) as f64 / rate_per_s * 1e6;
     let is_long = goal.p99_us * 1e3 > LONG_PROMISE * length_ns as f64;
-    LoadStep {
+    RateStep {
         rate_per_s,
         transactions: running.latencies().count(),
         p50_us: times.percentile_us(50.0),

@@ -1,6 +1,7 @@
 //! Asks the server itself whether it knows every setting and takes every value, before there is a database: with
 //! `--verbose --help` it reads its options, says what it thinks of them, lists them, and ends.
 
+use spindle_text::nearest::nearest;
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
@@ -8,9 +9,6 @@ use super::programs::{Make, Programs};
 use super::settings::{Settings, plain};
 use crate::EngineError;
 use crate::sql::ServerRequest;
-
-/// Names that differ by this many letters at most are thought to be meant.
-const SLIPS_MAX: usize = 3;
 
 /// Names and values of the experiment's settings, and what `io` became.
 ///
@@ -109,15 +107,9 @@ impl Help {
     }
 
     fn nearest(&self, name: &str) -> String {
-        let name = plain(name);
-        let distances = self
-            .variables
-            .keys()
-            .map(|known| (strsim::damerau_levenshtein(&name, known), known));
-        match distances.min() {
-            Some((slips, known)) if slips <= SLIPS_MAX => format!("; did you mean {known}?"),
-            _ => String::new(),
-        }
+        let known = self.variables.keys().map(String::as_str);
+        let near = nearest(&plain(name), known);
+        near.map_or_else(String::new, |known| format!("; did you mean {known}?"))
     }
 
     /// The values that an option may have, where the help lists them; the option is the one that is named in `words`.

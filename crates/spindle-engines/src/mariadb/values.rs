@@ -2,6 +2,7 @@
 //! type the column tells.
 
 use mysql::consts::ColumnType;
+use spindle_text::calendar::{date_of, days_since_1970};
 use spindle_workload::SessionError;
 use spindle_workload::sql::value::{decimal_text, parse_decimal};
 use spindle_workload::sql::{Row, Value};
@@ -27,7 +28,7 @@ pub(super) fn parameter(value: &Value<'_>) -> mysql::Value {
 }
 
 fn moment(microseconds: i64) -> mysql::Value {
-    let (year, month, day) = civil(microseconds.div_euclid(DAY_US));
+    let (year, month, day) = date_of(microseconds.div_euclid(DAY_US));
     let of_day = microseconds.rem_euclid(DAY_US);
     let seconds = of_day / 1_000_000;
     mysql::Value::Date(
@@ -48,11 +49,11 @@ pub(super) fn load_text(value: &Value<'_>) -> Option<String> {
         Value::Float(number) => format!("{number:e}"),
         Value::Decimal { digits, scale } => decimal_text(*digits, *scale),
         Value::Date(day) => {
-            let (year, month, day) = civil(i64::from(*day));
+            let (year, month, day) = date_of(i64::from(*day));
             format!("{year:04}-{month:02}-{day:02}")
         }
         Value::Timestamp(microseconds) => {
-            let (year, month, day) = civil(microseconds.div_euclid(DAY_US));
+            let (year, month, day) = date_of(microseconds.div_euclid(DAY_US));
             let of_day = microseconds.rem_euclid(DAY_US);
             let (seconds, part) = (of_day / 1_000_000, of_day % 1_000_000);
             let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -116,7 +117,7 @@ fn of_binary(kind: ColumnType, value: &mysql::Value) -> Option<Value<'static>> {
                 }
                 return Some(Value::Text(text.into()));
             }
-            let days = days(i64::from(year), i64::from(month), i64::from(day));
+            let days = days_since_1970(i64::from(year), i64::from(month), i64::from(day));
             if kind == ColumnType::MYSQL_TYPE_DATE {
                 return Some(Value::Date(days as i32));
             }
@@ -175,7 +176,7 @@ fn written_moment(text: &str) -> Option<Value<'_>> {
     if month == 0 || day == 0 {
         return Some(Value::text(text));
     }
-    let days = days(year, month, day);
+    let days = days_since_1970(year, month, day);
     let Some(time) = time else {
         return Some(Value::Date(days as i32));
     };
@@ -189,54 +190,9 @@ fn written_moment(text: &str) -> Option<Value<'_>> {
     ))
 }
 
-/// Days from 1970-01-01 to a day of the calendar, after Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
-/// The day of the calendar, by the same source.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn days_and_dates_agree() {
-        for (day, date) in [
-            (0, (1970, 1, 1)),
-            (-1, (1969, 12, 31)),
-            (8035, (1992, 1, 1)),
-            (10_561, (1998, 12, 1)),
-            (19_782, (2024, 2, 29)),
-            (19_783, (2024, 3, 1)),
-        ] {
-            assert_eq!(civil(day), date);
-            assert_eq!(days(date.0, date.1, date.2), day);
-        }
-        assert!((-200_000..200_000).all(|day| {
-            let (year, month, of_month) = civil(day);
-            days(year, month, of_month) == day
-        }));
-    }
 
     #[test]
     fn dates_that_are_no_days_stay_as_they_are() {

@@ -263,7 +263,7 @@ fn read_numeric(bytes: &[u8]) -> Option<Value<'static>> {
     Some(match (small, u8::try_from(scale), exact) {
         (Some(digits), Ok(scale), _) => Value::Decimal { digits, scale },
         // Averages have more digits than fit: as they are written.
-        (_, Ok(scale), Some(digits)) => Value::Text(Cow::Owned(wide_text(digits, scale))),
+        (_, Ok(scale), Some(digits)) => Value::Text(Cow::Owned(decimal_text(digits, scale))),
         _ => {
             let groups = groups.iter().enumerate();
             let value = groups.fold(0.0, |sum, (place, group)| {
@@ -289,17 +289,6 @@ fn exact_digits(groups: &[u16], weight: i16, scale: u32) -> Option<i128> {
         digits = digits.checked_add(part)?;
     }
     Some(digits)
-}
-
-fn wide_text(digits: i128, scale: u8) -> String {
-    let scale = usize::from(scale);
-    let sign = if digits < 0 { "-" } else { "" };
-    let padded = format!("{:0width$}", digits.unsigned_abs(), width = scale + 1);
-    let (whole, part) = padded.split_at(padded.len() - scale);
-    match part {
-        "" => format!("{sign}{whole}"),
-        part => format!("{sign}{whole}.{part}"),
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! `mysql://...`. It is read here once, and shown without the password wherever it is shown. What it leaves out, and
 //! its password, is looked for where the server's own clients look: [`super::client_files`].
 
+use spindle_text::nearest::nearest;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -277,14 +278,8 @@ fn unknown_key(key: &str, scheme: Scheme) -> EngineError {
     };
     known.extend(keys(scheme));
     let (last, others) = known.split_last().expect("there are some");
-    let near = known
-        .iter()
-        .map(|name| (strsim::damerau_levenshtein(key, name), name))
-        .min();
-    let near = match near {
-        Some((distance, name)) if distance <= 3 => format!("; did you mean {name}?"),
-        _ => String::new(),
-    };
+    let near = nearest(key, known.iter().copied());
+    let near = near.map_or_else(String::new, |name| format!("; did you mean {name}?"));
     EngineError::refused(format!(
         "it says {key}, and only {} and {last} may stand behind the question mark{near}",
         others.join(", ")

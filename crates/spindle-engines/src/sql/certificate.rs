@@ -2,6 +2,7 @@
 //! with, for channel binding, and until when it holds, for one that is trusted as it is. A certificate is a tree of
 //! values, each of a tag, a length and a content (DER, ITU-T X.690; RFC 5280, section 4.1).
 
+use spindle_text::calendar::days_since_1970;
 use std::time::Duration;
 
 use ring::digest::{self, Algorithm};
@@ -132,16 +133,6 @@ fn time((tag, text): (u8, &[u8])) -> Option<i64> {
     let (month, day) = (part(0)?, part(2)?);
     let of_day = part(4)? * 3600 + part(6)? * 60 + part(8)?;
     Some(days_since_1970(year, month, day) * 86_400 + of_day)
-}
-
-/// Days since 1 January 1970 (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", days_from_civil).
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    // Years begin in March, so that the leap day is the last.
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
 #[cfg(test)]

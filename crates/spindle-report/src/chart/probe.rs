@@ -6,7 +6,8 @@ use maud::{Markup, html};
 use super::figure::{Figure, Figures};
 use super::{Axis, Frame, Mark, Size, both, colour_class, draw, greatest};
 use crate::comparison::NO_FIGURE;
-use spindle_result::{DeviceProbe, ProbedTimes, RunResult, median};
+use spindle_result::{DeviceProbe, ProbedTimes, RunResult};
+use spindle_stats::median;
 
 /// How far the drawing reaches, percent of the usual time: a single late probe must not flatten all others.
 const HIGHEST_PERCENT: f64 = 400.0;

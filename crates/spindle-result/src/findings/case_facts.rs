@@ -36,7 +36,7 @@ impl<'a> CaseFacts<'a> {
 
     /// Mean of a figure of the system's series.
     pub(super) fn mean(&self, figure: &SystemFigure) -> Option<f64> {
-        mean_of(self.case, figure)
+        self.case.mean_of(figure)
     }
 
     /// Share of a transaction's own time, 0 to 1, that the named parts take together; `None` when it is not known.
@@ -153,10 +153,4 @@ impl<'a> CaseFacts<'a> {
         let summary = self.case.summary()?;
         Some(summary.cpu_user_percent? + summary.cpu_system_percent?)
     }
-}
-
-/// Mean of a figure of a case's series.
-pub(super) fn mean_of(case: &Case, figure: &SystemFigure) -> Option<f64> {
-    let mut means = case.system.iter();
-    Some(means.find(|mean| mean.name == *figure)?.mean)
 }

@@ -2,7 +2,7 @@
 //! which they wait for a processor is not storage's in the parts of a response time.)
 
 use super::super::{Case, SystemFigure};
-use super::case_facts::{CaseFacts, mean_of};
+use super::case_facts::CaseFacts;
 use super::kind::{Kind, Seen};
 
 /// How busy it is, percent, and how many requests are under way at the least: a device that is busy all the time and
@@ -55,8 +55,8 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
 
 fn requests_per_s(case: &Case) -> Option<f64> {
     Some(
-        mean_of(case, &SystemFigure::DeviceReadsPerS)?
-            + mean_of(case, &SystemFigure::DeviceWritesPerS)?,
+        case.mean_of(&SystemFigure::DeviceReadsPerS)?
+            + case.mean_of(&SystemFigure::DeviceWritesPerS)?,
     )
 }
 

@@ -1,6 +1,7 @@
 //! What a search for the highest rate found in a trial.
 
 use serde::{Deserialize, Serialize};
+use spindle_stats::RateStep;
 
 /// The highest rate at which load kept a promise in one trial. The trial's other figures were measured at this rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,19 +17,4 @@ pub struct Capacity {
     pub is_unsettled: bool,
     /// The rates that were tried, in this order.
     pub steps: Vec<RateStep>,
-}
-
-/// A rate that was tried.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct RateStep {
-    /// Transactions that arrived, per second.
-    pub rate_per_s: f64,
-    /// How many ended while it was measured.
-    pub transactions: u64,
-    /// Half of the transactions took no longer, microseconds from their intended begin.
-    pub p50_us: f64,
-    /// So took 99 of 100.
-    pub p99_us: f64,
-    /// The share of them that took longer than promised, 0 to 1.
-    pub late_share: f64,
 }

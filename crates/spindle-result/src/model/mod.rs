@@ -28,7 +28,7 @@ use super::mean::mean_of;
 
 pub use audit::{Audit, ClientProcessors, IoCounts};
 pub use bulk_load::{BulkLoad, LoadStep};
-pub use capacity::{Capacity, RateStep};
+pub use capacity::Capacity;
 pub use case_id::{CaseId, CasePair};
 pub use cause::{Attribution, Finding, PartDifference};
 pub use clients::ClientAudit;
@@ -43,6 +43,7 @@ pub use layout::{
 };
 pub use load::Load;
 pub use promise::{Promise, PromiseReason};
+pub use spindle_stats::RateStep;
 pub use spindle_text::keeps::Keeps;
 pub use system::{SystemColumn, SystemFigure, SystemMean, SystemSeries};
 pub use trial::{
@@ -199,6 +200,12 @@ pub struct Case {
 }
 
 impl Case {
+    /// Mean of a figure of its series.
+    pub fn mean_of(&self, figure: &SystemFigure) -> Option<f64> {
+        let mut means = self.system.iter();
+        Some(means.find(|mean| mean.name == *figure)?.mean)
+    }
+
     /// Share of the bytes read by the database that never reached the device, 0 to 1: mean of the trials that know.
     pub fn page_cache_share(&self) -> Option<f64> {
         mean_of(

@@ -2,7 +2,8 @@
 
 use spindle_engines::{EngineError, ErrorKind};
 use spindle_experiment::Promised;
-use spindle_result::{Capacity, RateStep};
+use spindle_result::Capacity;
+use spindle_stats::RateStep;
 use spindle_workload::capacity::{self, Goal, find_capacity};
 use spindle_workload::driver::Running;
 
@@ -22,7 +23,7 @@ impl Measurement<'_> {
             spacing: promised.spacing,
         };
         let try_ms = (self.task.measure_ms / TRY_PART).max(TRY_MIN_MS);
-        let look = |step: &capacity::LoadStep| self.look_after(step);
+        let look = |step: &RateStep| self.look_after(step);
         let Some(running) = self.load.here() else {
             return Err(EngineError::refused(
                 "a rate cannot be searched from several load machines",
@@ -36,24 +37,17 @@ impl Measurement<'_> {
                 format!("p99 of {} ms: {other}", promised.p99_ms),
             ),
         })?;
-        let step = |step: &capacity::LoadStep| RateStep {
-            rate_per_s: step.rate_per_s,
-            transactions: step.transactions,
-            p50_us: step.p50_us,
-            p99_us: step.p99_us,
-            late_share: step.late_share,
-        };
         Ok(Capacity {
             p99_us: goal.p99_us,
             rate_per_s: found.rate_per_s,
             closed_loop_per_s: found.closed_loop_per_s,
             is_unsettled: !found.is_settled,
-            steps: found.steps.iter().map(step).collect(),
+            steps: found.steps,
         })
     }
 
     /// Tells of a rate that was tried; fails when a client or the database has.
-    fn look_after(&self, step: &capacity::LoadStep) -> Result<(), EngineError> {
+    fn look_after(&self, step: &RateStep) -> Result<(), EngineError> {
         let failed = self.load.here().and_then(Running::failure);
         let failed = failed.map(EngineError::from);
         if let Some(error) = failed.or_else(|| self.engine.counters().failure()) {

@@ -4,7 +4,7 @@ use spindle_engines::engine::{CacheCounts, EngineCounts, EngineWait};
 use spindle_io::real::{QueueCalls, facts};
 use spindle_workload::driver::{StatementTotal, TimeSpent};
 
-use super::response_time::{MeanTime, SessionWait, response_time};
+use super::response_time::{self, MeanTime, response_time};
 use spindle_result::{
     CacheUse, ClientProcessors, CpuMicroseconds, CpuShares, IoCalls, IoCounts, ResponseTime,
     StatementTime, Wait,
@@ -235,7 +235,7 @@ pub(super) fn response_time_between(
     longest_us: f64,
 ) -> Option<ResponseTime> {
     let clients = end.clients?.since(&begin.clients?);
-    let waits = SessionWait::between(&begin.session_waits, &end.session_waits);
+    let waits = response_time::waits_between(&begin.session_waits, &end.session_waits);
     response_time(mean, transactions, &clients, &waits, longest_us)
 }
 

@@ -16,8 +16,6 @@
 //! measured time counts whole when it ends. Then they are scaled to that room, all alike, and by how much is kept.
 //! Parts are therefore never negative, and they add up to the whole.
 
-use std::borrow::Cow;
-
 use spindle_engines::engine::EngineWait;
 use spindle_engines::kernel::SampledWaits;
 
@@ -32,46 +30,31 @@ const UNTIMED: [OracleEvent; 2] = [OracleEvent::FreeBufferWaits, OracleEvent::Lo
 /// Share of a transaction's time that must be left for one of them to be what it went to.
 const UNTIMED_SHARE_MIN: f64 = 0.5;
 
-/// What sessions waited for under one event in the measured time.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SessionWait {
-    /// Its name.
-    pub event: Cow<'static, str>,
-    /// How often.
-    pub count: u64,
-    /// All of it, nanoseconds.
-    pub total_ns: u64,
-    /// The sample of it.
-    pub sampled: SampledWaits,
+/// The waits between two looks at the totals, in their order.
+pub fn waits_between(before: &[EngineWait], after: &[EngineWait]) -> Vec<EngineWait> {
+    let difference = |(before, after): (&EngineWait, &EngineWait)| EngineWait {
+        event: after.event.clone(),
+        count: after.count.saturating_sub(before.count),
+        total_ns: after.total_ns.saturating_sub(before.total_ns),
+        sampled: SampledWaits {
+            total_ns: after.sampled.total_ns - before.sampled.total_ns,
+            running_ns: after.sampled.running_ns - before.sampled.running_ns,
+            run_queue_ns: after.sampled.run_queue_ns - before.sampled.run_queue_ns,
+        },
+    };
+    EngineWait::pairs(before, after).map(difference).collect()
 }
 
-impl SessionWait {
-    /// The waits between two looks at the totals, in their order.
-    pub fn between(before: &[EngineWait], after: &[EngineWait]) -> Vec<SessionWait> {
-        let difference = |(before, after): (&EngineWait, &EngineWait)| SessionWait {
-            event: after.event.clone(),
-            count: after.count.saturating_sub(before.count),
-            total_ns: after.total_ns.saturating_sub(before.total_ns),
-            sampled: SampledWaits {
-                total_ns: after.sampled.total_ns - before.sampled.total_ns,
-                running_ns: after.sampled.running_ns - before.sampled.running_ns,
-                run_queue_ns: after.sampled.run_queue_ns - before.sampled.run_queue_ns,
-            },
-        };
-        EngineWait::pairs(before, after).map(difference).collect()
-    }
-
-    /// Time of it in which sessions were on a processor or waiting for one, as far as the sample tells; none of it when
-    /// no wait of the sample was of this event.
-    fn on_processors_ns(&self) -> f64 {
-        let sampled = &self.sampled;
-        let used_ns = (sampled.running_ns + sampled.run_queue_ns) as f64;
-        let share = match sampled.total_ns {
-            0 => 0.0,
-            total_ns => (used_ns / total_ns as f64).min(1.0),
-        };
-        self.total_ns as f64 * share
-    }
+/// Time of a wait in which sessions were on a processor or waiting for one, as far as the sample tells; none of it when
+/// no wait of the sample was of this event.
+fn on_processors_ns(wait: &EngineWait) -> f64 {
+    let sampled = &wait.sampled;
+    let used_ns = (sampled.running_ns + sampled.run_queue_ns) as f64;
+    let share = match sampled.total_ns {
+        0 => 0.0,
+        total_ns => (used_ns / total_ns as f64).min(1.0),
+    };
+    wait.total_ns as f64 * share
 }
 
 /// The mean time of a transaction, which begins when it was to begin.
@@ -92,7 +75,7 @@ pub fn response_time(
     mean: MeanTime,
     transactions: u64,
     clients: &ThreadTimes,
-    waits: &[SessionWait],
+    waits: &[EngineWait],
     longest_us: f64,
 ) -> Option<ResponseTime> {
     if transactions == 0 {
@@ -110,9 +93,9 @@ pub fn response_time(
     }
     // A small sample may tell of more processor time and run queue in waits than the sessions had in all.
     let had_ns = (clients.running_ns + clients.run_queue_ns) as f64;
-    let told_ns: f64 = waits.iter().map(SessionWait::on_processors_ns).sum();
+    let told_ns: f64 = waits.iter().map(on_processors_ns).sum();
     let believed = (had_ns / told_ns.max(1.0)).min(1.0);
-    let blocked_ns = |wait: &SessionWait| wait.total_ns as f64 - believed * wait.on_processors_ns();
+    let blocked_ns = |wait: &EngineWait| wait.total_ns as f64 - believed * on_processors_ns(wait);
     let waited = waits.iter().filter(|wait| wait.total_ns > 0);
     let timed = waited.map(|wait| {
         part(
@@ -135,7 +118,7 @@ pub fn response_time(
 }
 
 /// The wait for room that was counted and not timed, if there is one and no other; and how often.
-fn only_untimed(waits: &[SessionWait]) -> Option<(WaitEvent, u64)> {
+fn only_untimed(waits: &[EngineWait]) -> Option<(WaitEvent, u64)> {
     let counted = waits
         .iter()
         .filter(|wait| wait.count > 0 && wait.total_ns == 0);
@@ -194,9 +177,9 @@ mod tests {
         }
     }
 
-    fn wait(event: &'static str, total_ns: u64, sampled: (u64, u64, u64)) -> SessionWait {
+    fn wait(event: &'static str, total_ns: u64, sampled: (u64, u64, u64)) -> EngineWait {
         let (total, running, run_queue) = sampled;
-        SessionWait {
+        EngineWait {
             event: event.into(),
             count: u64::from(total_ns > 0),
             total_ns,
@@ -253,12 +236,12 @@ mod tests {
             running_ns: 1_000_000,
             run_queue_ns: 0,
         };
-        let counted = |event| SessionWait {
+        let counted = |event| EngineWait {
             count: 4,
             ..wait(event, 0, (0, 0, 0))
         };
         let free = "innodb_buffer_pool_wait_free (free buffer waits)";
-        let of = |mean_us, more: &[SessionWait]| {
+        let of = |mean_us, more: &[EngineWait]| {
             let read = wait("db file sequential read", 4_000_000, (0, 0, 0));
             let waits = [&[read], more].concat();
             let time = response_time(mean(mean_us), 10, &clients, &waits, LONGEST_US)
@@ -269,7 +252,7 @@ mod tests {
         assert_eq!(of(900.0, &[counted(free)]), (0.0, 400.0));
         assert_eq!(of(2_000.0, &[]), (0.0, 1_500.0));
         // Three waits of 2 ms at most are not 15 ms.
-        let few = SessionWait {
+        let few = EngineWait {
             count: 3,
             ..counted(free)
         };
@@ -329,7 +312,7 @@ mod tests {
                 running_ns: draw(1_000 * magnitude),
                 run_queue_ns: draw(1_000 * magnitude),
             };
-            let waits: Vec<SessionWait> = ["a", "b", "c"][..draw(4) as usize]
+            let waits: Vec<EngineWait> = ["a", "b", "c"][..draw(4) as usize]
                 .iter()
                 .map(|event| {
                     let sampled = (draw(magnitude), draw(magnitude), draw(magnitude));
@@ -352,7 +335,7 @@ mod tests {
     #[test]
     fn a_sample_never_takes_more_than_the_wait() {
         let wait = wait("log file sync", 1_000, (100, 90, 90));
-        assert_eq!(wait.on_processors_ns(), 1_000.0);
+        assert_eq!(on_processors_ns(wait), 1_000.0);
     }
 
     /// Seen on a busy machine with 13 waits in the sample: sessions that did nothing but read were half of their time

@@ -1,5 +1,6 @@
 //! Values on their way into and out of a database.
 
+use spindle_text::calendar::date_of;
 use std::borrow::Cow;
 
 /// A value of a column or a parameter.
@@ -78,24 +79,10 @@ pub fn parse_decimal(text: &str, scale: u8) -> Option<i64> {
     Some(sign * number)
 }
 
-/// A day, counted from 1970-01-01, as ISO 8601 writes it (Hinnant, "chrono-compatible low-level date algorithms",
-/// `civil_from_days`).
+/// A day, counted from 1970-01-01, as ISO 8601 writes it.
 pub fn date_text(day: i32) -> String {
-    // Years begin in March, so that a leap day is their last.
-    let shifted = i64::from(day) + 719_468;
-    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let of_month = of_year - (153 * month + 2) / 5 + 1;
-    let (month, next_year) = match month {
-        0..10 => (month + 3, 0),
-        _ => (month - 9, 1),
-    };
-    format!(
-        "{:04}-{month:02}-{of_month:02}",
-        era * 400 + year + next_year
-    )
+    let (year, month, of_month) = date_of(i64::from(day));
+    format!("{year:04}-{month:02}-{of_month:02}")
 }
 
 #[cfg(test)]

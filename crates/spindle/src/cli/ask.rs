@@ -1,13 +1,14 @@
 //! `spindle try`: asks without a file. Writes the experiment, reads it as any other, says what it will take, runs it,
 //! and answers in a dozen lines.
 
+use super::number::{size, time};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use clap::builder::TypedValueParser;
-use spindle_text::quantity::{about_time, parse_duration_ms, parse_size};
+use spindle_text::quantity::about_time;
 
 use super::ending::{wrong_command_line, wrong_experiment};
 use super::number::number_or;
@@ -95,16 +96,6 @@ fn clients() -> impl TypedValueParser<Value = u32> {
         1..=4096,
         "; several load levels: --set 'workload.clients=[1, 8]'",
     )
-}
-
-fn time(text: &str) -> Result<u64, String> {
-    let time_ms = parse_duration_ms(text).filter(|ms| (10_000..=86_400_000).contains(ms));
-    time_ms.ok_or_else(|| "allowed: a duration from 10s to 24h, such as 2m".to_owned())
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    let bytes = parse_size(text).filter(|bytes| (16 << 20..=64 << 40).contains(bytes));
-    bytes.ok_or_else(|| "allowed: a size from 16MiB to 64TiB, such as 4GiB".to_owned())
 }
 
 pub(super) fn carry_out(asked: Try) -> ExitCode {

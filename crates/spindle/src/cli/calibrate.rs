@@ -1,5 +1,6 @@
 //! `spindle calibrate`: what storage can do by itself.
 
+use super::number::{size, time};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -255,16 +256,6 @@ fn caching(word: &str) -> Result<Caching, String> {
 
 fn need(text: &str) -> Result<Need, NoNeed> {
     text.parse()
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    let bytes = parse_size(text).filter(|bytes| (16 << 20..=64 << 40).contains(bytes));
-    bytes.ok_or_else(|| "allowed: a size from 16MiB to 64TiB, such as 4GiB".to_owned())
-}
-
-fn time(text: &str) -> Result<u64, String> {
-    let time_ms = parse_duration_ms(text).filter(|ms| (10_000..=86_400_000).contains(ms));
-    time_ms.ok_or_else(|| "allowed: a duration from 10s to 24h, such as 2m".to_owned())
 }
 
 fn bought(text: &str) -> Result<f64, String> {

@@ -1,5 +1,7 @@
 //! Moments as logs write them, in microseconds. Time zones are not looked at: only what lies between moments matters.
 
+use spindle_text::calendar::days_since_1970;
+
 /// `2026-11-24 09:00:00.123 UTC`, `2026-11-24T09:00:00.123456Z`, or, as MariaDB writes it, `261124  9:00:00`.
 pub fn moment_us(text: &str) -> Option<u64> {
     let text = text.trim();
@@ -30,21 +32,13 @@ pub fn moment_us(text: &str) -> Option<u64> {
     if hour > 24 || minute > 59 || second > 60 {
         return None;
     }
-    let seconds = days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
-    Some(seconds * 1_000_000 + part_us)
+    let seconds = days_since_1970(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
+    Some(u64::try_from(seconds).ok()? * 1_000_000 + part_us)
 }
 
-fn number(text: &str) -> Option<u64> {
+fn number(text: &str) -> Option<i64> {
     let is_number = text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| is_number)
-}
-
-/// Days since 1970-01-01 (Hinnant, "chrono-compatible low-level date algorithms", `days_from_civil`).
-fn days(year: u64, month: u64, day: u64) -> u64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, of_era) = (year / 400, year % 400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
 /// A time that is written in seconds or milliseconds, in microseconds.
