@@ -200,7 +200,7 @@ impl Target {
         if self.identity != Some(StorageIdentity::of(file)?) {
             return Err(CalibrateError::target(
                 &self.path,
-                "it is no longer what was looked at a moment ago",
+                "it changed since it was checked a moment ago",
             ));
         }
         let end = rustix::fs::seek(file, SeekFrom::End(0));

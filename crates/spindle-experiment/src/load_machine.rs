@@ -49,7 +49,7 @@ impl LoadMachine {
                 return Err(reader.conflict(
                     &["identity_file"],
                     "identity_file means nothing to this machine",
-                    "nobody logs in",
+                    "there is no login",
                     "leave it out",
                 ));
             }
@@ -172,8 +172,8 @@ fn unfit(machines: &[LoadMachine], (workload, plan, layouts): Beside<'_>) -> Opt
     }
     if plan.interleave_ms.is_some() {
         return unfit(
-            "plan.interleave cannot be had with load machines".to_owned(),
-            "those of the cases that pause would have to stand still on every one",
+            "plan.interleave does not work with [[load]]".to_owned(),
+            "paused clients would have to stop on every machine",
             "leave interleave or [[load]] out",
         );
     }

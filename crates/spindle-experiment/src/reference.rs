@@ -86,7 +86,7 @@ fn tables() -> Vec<ReferenceTable> {
         default: "`\"kernel\"`".to_owned(),
         allowed: quoted(Engine::ALLOWED.iter().map(|(word, _)| *word)),
         says: "the database under test: the embedded one, or one that speaks SQL, \
-               [below](#database-with-an-engine-that-speaks-sql). `\"oracle\"` is not built yet"
+               [below](#database-with-an-engine-that-speaks-sql). `\"oracle\"` is reserved"
             .to_owned(),
     };
     let methods = Listing::asked_by(|listing| {

@@ -124,10 +124,7 @@ impl RestoreBy {
             return Some("its redo_path is a directory, and no volume of Spindle's".to_owned());
         }
         if put_back == PutBack::Clones && layout.io.method.identifies_files() {
-            return Some(
-                "files that ODM has preallocated would lie elsewhere with the first write"
-                    .to_owned(),
-            );
+            return Some("the first write would move files that ODM has preallocated".to_owned());
         }
         let placed = layout.placement.kinds().filter_map(|(_, on)| match on {
             PlacedOn::Layout(name) => layouts.iter().find(|other| other.name == *name),

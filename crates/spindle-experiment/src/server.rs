@@ -84,7 +84,7 @@ fn read_url(reader: &mut Reader<'_>, kind: ServerKind) -> Result<Option<Address>
         .map_err(|error| refused("url cannot be used".to_owned(), error.to_string()))?;
     if kind != address.kind() {
         return Err(refused(
-            format!("url is no address of engine = \"{kind}\""),
+            format!("url is not an address of engine = \"{kind}\""),
             "it names another kind of server, or the engine is not a server".to_owned(),
         ));
     }
@@ -187,11 +187,7 @@ mod tests {
         for (url, text, said) in [
             (by_socket, "ssh", "names a socket of this machine"),
             (by_host, "db1", "does not begin with ssh://"),
-            (
-                by_host,
-                "ssh://-oProxyCommand=x",
-                "no host that ssh could come to",
-            ),
+            (by_host, "ssh://-oProxyCommand=x", "no host name"),
         ] {
             let told: String = agent(url, text).unwrap_err();
             assert!(
@@ -244,8 +240,8 @@ mod tests {
     fn a_mistake_beside_a_password_does_not_show_it() {
         for (from, to, said) in [
             ("name = ", "nam = ", "nam is not a setting"),
-            ("\"postgres\"", "\"mariadb\"", "no address of engine"),
-            ("\"postgres\"", "\"sqlite\"", "no address of engine"),
+            ("\"postgres\"", "\"mariadb\"", "not an address of engine"),
+            ("\"postgres\"", "\"sqlite\"", "not an address of engine"),
             ("@h/d", "@h/d?sslmode=requir", "its sslmode is none of"),
             ("url = ", "password_env = ", "url is not"),
             ("@h/d\" }", "@h/d }", "not TOML"),
@@ -255,6 +251,6 @@ mod tests {
             assert!(told.contains(said), "{told}");
         }
         let set = format!("database.url=http://a:{PASSWORD}@h/d");
-        assert!(told(&database(""), &[set]).contains("no server"));
+        assert!(told(&database(""), &[set]).contains("not a server"));
     }
 }

@@ -219,7 +219,7 @@ fn check(
     }
     let key = &key;
     let list = |place: &SourcePlace, label: String| {
-        let error = ExperimentError::new(format!("vary.{key} is no choice"));
+        let error = ExperimentError::new(format!("vary.{key} offers no choice"));
         Err(wrong(document, error, key, place, label))
     };
     if varied.levels.len() < 2 {

@@ -268,7 +268,7 @@ mod tests {
         std::fs::rename(&other, &path).unwrap();
         let told = known.open(Caching::Buffered, Queue::sync()).err().unwrap();
         assert!(
-            told.to_string().contains("no longer what was looked at"),
+            told.to_string().contains("changed since it was checked"),
             "{told}"
         );
         assert!(known.identify().is_err());

@@ -407,7 +407,7 @@ pub(crate) fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<Fil
     let metadata = file.metadata()?;
     let user = rustix::process::geteuid().as_raw();
     if !metadata.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     if metadata.uid() != user {
         return Err(io::Error::other(format!(

@@ -120,7 +120,7 @@ impl Provision {
         };
         if let Some(unseen) = &plan.unseen {
             note(&format!(
-                "go on, though there could not be looked at: {unseen}"
+                "continuing although these could not be checked: {unseen}"
             ));
         }
         let shared = carry_out_steps(&plan.shared, &mut workshop, note).err();

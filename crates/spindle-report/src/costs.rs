@@ -15,8 +15,8 @@ pub(crate) const HEADER: [&str; 5] = [
 
 /// What is to be said of it.
 pub(crate) const NOTE: &str = "\
-The cost of a million transactions if the layout did as many per second for a month of 730 hours. Nobody would choose a \
-layout that is dominated: another does as much or more, and costs no more.";
+The cost of a million transactions if the layout did as many per second for a month of 730 hours. A layout that is \
+dominated is never the better choice: another does as much or more, and costs no more.";
 
 /// A row for each layout at a load level, the cheapest first; none without prices.
 pub(crate) fn rows(result: &RunResult, ranking: &Ranking) -> Vec<Vec<String>> {

@@ -77,7 +77,7 @@ pub enum DirectoryError {
     },
     /// It holds no run.
     #[error(
-        "{path} is no run directory: there is no {name} in it. spindle list DIR shows the runs below DIR, which is runs/ when left out",
+        "{path} is not a run directory: there is no {name} in it. spindle list DIR shows the runs below DIR, which is runs/ when left out",
         name = journal::FILE_NAME
     )]
     NoRun {

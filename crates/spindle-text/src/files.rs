@@ -369,7 +369,7 @@ fn plain_name(name: &str) -> io::Result<&str> {
         (Some(Component::Normal(only)), None) if only == name => Ok(name),
         _ => Err(io::Error::new(
             ErrorKind::InvalidInput,
-            format!("{name:?} is no name of a file"),
+            format!("{name:?} is not a file name"),
         )),
     }
 }

@@ -112,7 +112,7 @@ impl LargeFile {
     pub fn find(name: &str, path: &Path) -> io::Result<LargeFile> {
         let path = std::path::absolute(path)?;
         if !fs::metadata(&path)?.is_file() {
-            return Err(invalid("it is no file"));
+            return Err(invalid("it is not a file"));
         }
         let (bytes, changed_ns) = size_and_age(&path)?;
         Ok(LargeFile {

@@ -21,7 +21,7 @@ pub enum Rate {
 }
 
 impl Rate {
-    /// What a text means, to three decimals; `None` when it is no rate.
+    /// What a text means, to three decimals; `None` when it is not a rate.
     pub fn parse(text: &str) -> Option<Rate> {
         let thousandths = |number: f64| (number * THOUSAND).round() as u64;
         let per_s = parse_rate_per_s(text).map(|per_s| Rate::PerSecond(thousandths(per_s)));
@@ -79,7 +79,7 @@ impl Serialize for Rate {
 impl<'de> Deserialize<'de> for Rate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Rate, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Rate::parse(&text).ok_or_else(|| D::Error::custom(format!("{text:?} is no rate")))
+        Rate::parse(&text).ok_or_else(|| D::Error::custom(format!("{text:?} is not a rate")))
     }
 }
 

@@ -56,7 +56,7 @@ pub fn clean(ledgers: &Path, dry_run: bool) -> Result<Report, LedgerError> {
     if !dry_run && cleaned.iter().any(|run| !run.not_ours.is_empty()) {
         let _ = writeln!(
             report.text,
-            "What was left alone is told again each time. To forget it, delete the file of that run in {}",
+            "What was left in place is reported each time. To stop that, delete the file of that run in {}",
             ledgers.display()
         );
     }

@@ -37,7 +37,7 @@ pub fn job_file(settings: &Settings) -> Result<String, CalibrateError> {
     let has = |kind| targets.iter().any(|target| target.kind() == kind);
     if settings.write_percent > 0 && has(Kind::Device) {
         return Err(CalibrateError::Settings(
-            "fio asks nobody before it writes to a block device, so there is no job file of that; name a directory"
+            "fio writes to block devices without asking, so no job file is made for them; name a directory"
                 .to_owned(),
         ));
     }

@@ -10,7 +10,7 @@ use super::point::PointName;
 pub enum FioError {
     /// It is no JSON, or JSON of something else.
     #[error(
-        "it is no result of fio's ({0}): write one with fio --output-format=json --output=FILE JOBFILE"
+        "it is not a result of fio ({0}): write one with fio --output-format=json --output=FILE JOBFILE"
     )]
     NotFio(String),
     /// It has no job.

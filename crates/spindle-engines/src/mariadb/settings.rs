@@ -31,7 +31,7 @@ const OWN: [(&str, &str); 28] = [
     ("datadir", "the layout says where data goes"),
     (
         "debug_no_sync",
-        "the server does not tell that it leaves out flushes, so nobody could say which commits it keeps",
+        "the server does not report skipped flushes, so its durability would be unknown",
     ),
     ("defaults_file", "only what is in the experiment counts"),
     ("init_file", "Spindle sets it"),

@@ -163,13 +163,13 @@ impl Address {
 impl Parts {
     fn of_url(text: &str) -> Result<(Scheme, Parts), EngineError> {
         let url = Url::parse(text)
-            .map_err(|error| EngineError::refused(format!("it is no address: {error}")))?;
+            .map_err(|error| EngineError::refused(format!("it is not a valid address: {error}")))?;
         let scheme = match url.scheme() {
             "postgres" | "postgresql" => Scheme::Postgres,
             "mysql" | "mariadb" => Scheme::MySql,
             other => {
                 return Err(EngineError::refused(format!(
-                    "{other}:// is no server that Spindle speaks to"
+                    "{other}:// is not a server that Spindle supports"
                 )));
             }
         };
@@ -267,7 +267,7 @@ impl Parts {
 /// Reads the number of a port.
 pub(super) fn read_port(text: &str) -> Result<u16, EngineError> {
     text.parse()
-        .map_err(|_| EngineError::refused("its port is no number up to 65535"))
+        .map_err(|_| EngineError::refused("its port is not a number up to 65535"))
 }
 
 /// What may stand behind the question mark, and which of them was meant.
@@ -289,7 +289,7 @@ fn unknown_key(key: &str, scheme: Scheme) -> EngineError {
 fn decoded(text: &str) -> Result<String, EngineError> {
     let text = percent_decode_str(text).decode_utf8();
     text.map(|text| text.into_owned())
-        .map_err(|_| EngineError::refused("it holds what is no text"))
+        .map_err(|_| EngineError::refused("part of it is not text (UTF-8)"))
 }
 
 /// For people: all but the password.
@@ -411,12 +411,12 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_without_what_was_written() {
         for (text, said) in [
-            ("ann:secret", "is no server"),
-            ("db secret", "no address"),
-            ("http://ann:secret@h/d", "http:// is no server"),
+            ("ann:secret", "is not a server"),
+            ("db secret", "not a valid address"),
+            ("http://ann:secret@h/d", "http:// is not a server"),
             ("postgres://h/d", "no user"),
             ("postgres:///d", "no user"),
-            ("postgres://ann:secret@h:99999/d", "no address"),
+            ("postgres://ann:secret@h:99999/d", "not a valid address"),
             (
                 "postgres://ann:secret@h/d?sslmode=requir",
                 "none of disable, allow, prefer, require, verify-ca",
@@ -460,7 +460,7 @@ mod tests {
             ),
             (
                 "postgres://ann:secret@h/d?sslmode=require&sslrootcert=system",
-                "verify-full only",
+                "only with sslmode=verify-full",
             ),
             (
                 "postgres://ann:secret@%2Frun/d?sslmode=require",

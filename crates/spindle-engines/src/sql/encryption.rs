@@ -178,7 +178,7 @@ impl Encryption {
             && self.mode.is_some_and(|mode| mode != TlsMode::VerifyFull)
         {
             return refused(format!(
-                "it trusts whom this system trusts ({ca}={SYSTEM}), which proves something with {mode}=verify-full only"
+                "it uses the system's CA list ({ca}={SYSTEM}), which verifies a server only with {mode}=verify-full"
             ));
         }
         if self.in_force() >= TlsMode::VerifyCa && self.ca.is_none() {

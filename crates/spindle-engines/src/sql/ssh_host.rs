@@ -51,7 +51,7 @@ impl SshHost {
         };
         let port = port.map(|port| port.parse::<u16>());
         let port = port.transpose();
-        let port = port.map_err(|_| refused("its port is no number up to 65535"))?;
+        let port = port.map_err(|_| refused("its port is not a number up to 65535"))?;
         SshHost::of(user, host, port)
     }
 
@@ -66,13 +66,11 @@ impl SshHost {
             !text.is_empty() && !text.starts_with('-') && text.chars().all(known)
         };
         if !is_plain(host) {
-            return Err(EngineError::refused(
-                "it names no host that ssh could come to",
-            ));
+            return Err(EngineError::refused("it has no host name"));
         }
         if !user.is_none_or(|user| is_plain(user) && !user.contains(':')) {
             return Err(EngineError::refused(
-                "its user is no name; a password has no place in it, as ssh uses keys",
+                "the user name is invalid; do not give a password, ssh uses keys",
             ));
         }
         Ok(SshHost {
@@ -192,11 +190,11 @@ mod tests {
             ("db1", "begin with ssh://"),
             ("ssh://", "no host"),
             ("ssh://-oProxyCommand=x", "no host"),
-            ("ssh://-l@db1", "no name"),
+            ("ssh://-l@db1", "user name is invalid"),
             ("ssh://ann:secret@db1", "uses keys"),
-            ("ssh://ann;secret@db1", "no name"),
+            ("ssh://ann;secret@db1", "user name is invalid"),
             ("ssh://db1 secret", "no host"),
-            ("ssh://db1:99999", "no number"),
+            ("ssh://db1:99999", "not a number"),
             ("ssh://db1/x", "no host"),
         ] {
             let told = SshHost::parse(text).unwrap_err().to_string();

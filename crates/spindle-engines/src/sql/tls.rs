@@ -113,7 +113,7 @@ impl Tls {
     pub fn encrypt(&self, mut stream: TcpStream) -> Result<Encrypted, SessionError> {
         let failed = |error: &Error| SessionError::Failed(self.words(error));
         let name = ServerName::try_from(self.host.clone()).map_err(|_| {
-            SessionError::Failed(format!("{} is no name of a host to TLS", self.host))
+            SessionError::Failed(format!("{} is not a host name that TLS accepts", self.host))
         })?;
         let connection = ClientConnection::new(Arc::clone(&self.config), name);
         let mut connection = connection.map_err(|error| failed(&error))?;

@@ -342,7 +342,7 @@ fn another_device_under_the_name_of_the_database_is_not_opened() {
         .err()
         .expect("another device stands there")
         .to_string();
-    assert!(told.contains("no longer what was looked at"), "{told}");
+    assert!(told.contains("changed since it was checked"), "{told}");
     // Nor what nobody has told of.
     let mut directories = on.image.directories().clone();
     directories.devices.clear();

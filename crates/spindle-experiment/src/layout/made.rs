@@ -201,7 +201,7 @@ fn read_devices(reader: &mut Reader<'_>) -> Result<Vec<DeviceSpec>, ExperimentEr
             Item::Text(path) => {
                 return Err(reader.conflict(
                     &["devices"],
-                    format!("{path:?} is no path of a device"),
+                    format!("{path:?} is not a path of a device"),
                     "paths of devices begin with /",
                     format!("write the device as /dev/..., or, for a file that is made: {{ file = {path:?}, size = \"1GiB\" }}"),
                 ));

@@ -25,7 +25,7 @@ impl Price {
         let text = reader.text("price", ALLOWED)?;
         let price = Price::parse(text);
         if price.is_none() {
-            let title = format!("price = {text:?} is no price");
+            let title = format!("price = {text:?} is not a price");
             reader.refuse(
                 &["price"],
                 title,

@@ -47,7 +47,7 @@ fn two_spellings_of_a_value_are_one() {
         let text = format!("[database]\nengine = \"postgres\"\n{HERE}path = \"/a\"\n");
         let read = Experiment::from_text(Path::new("test.toml"), &text, changes, false);
         let error = read.expect_err(vary).to_string();
-        assert!(error.ends_with("is no choice"), "{vary}: {error}");
+        assert!(error.ends_with("offers no choice"), "{vary}: {error}");
     }
     let text = format!("{HERE}path = \"/a\"\n");
     let apart = read(&text, &["database.buffer_cache=64MiB,32MiB"], &[]);

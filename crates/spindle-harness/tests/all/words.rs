@@ -47,7 +47,7 @@ fn phrases_that_stumble_stay_away() {
 }
 
 /// Phrases that are banned in texts that people see, and what to write instead.
-const BANNED_IN_TEXTS: [(&str, &str); 10] = [
+const BANNED_IN_TEXTS: [(&str, &str); 16] = [
     ("anew", "again"),
     ("taken away", "removed"),
     ("everybody", "all"),
@@ -57,7 +57,13 @@ const BANNED_IN_TEXTS: [(&str, &str); 10] = [
     ("in nobody's name", "charged to no process"),
     ("hears of", "what it learns, and how"),
     ("would tell", "a verdict needs ..."),
-    ("is quicker with", "has faster ..."),
+    ("quicker", "faster"),
+    ("be had", "is possible, is available, works"),
+    ("come to a", "connect to, reach"),
+    ("nobody could", "what is unknown, or impossible"),
+    ("nobody would", "what is pointless"),
+    ("asks nobody", "does so without asking"),
+    ("to be reached", "what cannot reach it"),
 ];
 
 /// Phrases that are banned in comments, and what to write instead.

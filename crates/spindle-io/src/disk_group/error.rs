@@ -20,7 +20,7 @@ pub enum DiskGroupError {
     },
     /// A device that is no disk of any group.
     #[error(
-        "{device} is no disk of a disk group: neither its header nor the copy of it can be read as one"
+        "{device} is not a disk of a disk group: neither its header nor the copy of it can be read as one"
     )]
     NoDisk {
         /// The device.

@@ -23,7 +23,7 @@ pub enum FileError {
         path: PathBuf,
     },
     /// What was found is not what was looked at.
-    #[error("{} is no longer what was looked at: it was {noted} and is {found}; nothing was written to that one", path.display())]
+    #[error("{} changed since it was checked: it was {noted}, and is now {found}; nothing was written to it", path.display())]
     Other {
         /// By which people know it.
         path: PathBuf,

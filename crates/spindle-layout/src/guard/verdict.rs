@@ -130,7 +130,7 @@ pub enum Refusal {
     },
     /// It is no block device.
     #[error(
-        "{} is no block device; a file to stand in for one is written {{ file = \"NAME\", size = \"SIZE\" }}, and a \
+        "{} is not a block device; a file to stand in for one is written {{ file = \"NAME\", size = \"SIZE\" }}, and a \
          directory of an existing file system goes into path",
         path.display()
     )]
@@ -139,7 +139,7 @@ pub enum Refusal {
         path: PathBuf,
     },
     /// It is neither a block device nor a file.
-    #[error("{} is no block device and no file", path.display())]
+    #[error("{} is neither a block device nor a file", path.display())]
     NoStorage {
         /// As written.
         path: PathBuf,

@@ -101,7 +101,7 @@ pub enum Obstacle {
         least_mib: u64,
     },
     /// A name that is no text cannot be handed to tools.
-    #[error("{} is no name that every tool takes: use letters, digits and -_.+:@/ only", path.display())]
+    #[error("some tools do not take the name {}: use letters, digits and -_.+:@/ only", path.display())]
     OddName {
         /// The device or file.
         path: PathBuf,

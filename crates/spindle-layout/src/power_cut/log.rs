@@ -49,7 +49,7 @@ pub enum LogError {
         source: io::Error,
     },
     /// It is no log, or one that another kernel writes.
-    #[error("this is no log of dm-log-writes, version {VERSION}: {reason}")]
+    #[error("this is not a log of dm-log-writes, version {VERSION}: {reason}")]
     NotALog {
         /// What is there instead.
         reason: String,

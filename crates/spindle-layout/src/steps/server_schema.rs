@@ -31,7 +31,7 @@ impl ServerSchema {
     pub(super) fn undo(&self, site: &Site) -> Result<Undone, StepError> {
         let Some(drop_schema) = site.drop_schema else {
             return Err(StepError::Schema {
-                reason: "only `spindle clean` can come to its server".to_owned(),
+                reason: "only `spindle clean` can connect to its server".to_owned(),
             });
         };
         Ok(match drop_schema(self)? {

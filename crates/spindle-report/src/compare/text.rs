@@ -92,7 +92,7 @@ fn between_runs(comparison: &RunComparison, options: &Options) -> String {
     let gate = noise.runs_needed.map_or_else(String::new, |needed| {
         let or_more = if needed >= MAX_ROUNDS { " or more" } else { "" };
         format!(
-            " At this noise {needed} runs a side{or_more} tell a loss of {} % from none.",
+            " Detecting a {} % loss at this noise needs {needed}{or_more} runs per side.",
             in_percent(options.threshold)
         )
     });

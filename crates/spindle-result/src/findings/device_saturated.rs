@@ -18,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
     name: "device saturated",
     text: "The device is at its limit: it is busy all the time and requests queue for it.",
     words: None,
-    remedy: "Spread the files over more devices or use a quicker one; a larger buffer cache asks less of it. More clients only \
+    remedy: "Spread the files over more devices or use a faster one; a larger buffer cache asks less of it. More clients only \
              wait longer.",
     look,
 };

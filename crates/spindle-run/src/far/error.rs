@@ -14,7 +14,7 @@ pub(super) const SAID_LENGTH_MAX: usize = 200;
 pub enum FarError {
     /// The system has no client.
     #[error(
-        "there is no program ssh here, by which Spindle comes to other machines: install it (Debian: openssh-client)"
+        "ssh is not installed; Spindle needs it to reach other machines (Debian: openssh-client)"
     )]
     NoClient,
     /// The client could not be started.

@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn a_sample_never_takes_more_than_the_wait() {
         let wait = wait("log file sync", 1_000, (100, 90, 90));
-        assert_eq!(on_processors_ns(wait), 1_000.0);
+        assert_eq!(on_processors_ns(&wait), 1_000.0);
     }
 
     /// Seen on a busy machine with 13 waits in the sample: sessions that did nothing but read were half of their time

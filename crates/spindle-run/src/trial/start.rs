@@ -52,7 +52,7 @@ pub(super) async fn start(
 pub(super) fn join(task: &Task) -> Result<Arc<dyn RunningEngine>, EngineError> {
     let TrialDatabase::Remote(schema) = &task.database else {
         return Err(EngineError::refused(
-            "only an existing server can be come to from several machines",
+            "several load machines need an existing server (`url`)",
         ));
     };
     let kind = schema.address.kind();

@@ -483,7 +483,7 @@ impl Reader {
         if !is_name(name) {
             return Err(Mistake::new(
                 span,
-                format!("{} is no name of a variable", shown(name)),
+                format!("{} is not a name of a variable", shown(name)),
             ));
         }
         let expression = self.expression(body, command, span.end)?;
@@ -535,7 +535,7 @@ impl Reader {
             "ms" => 1_000,
             "" | "s" => 1_000_000,
             _ => {
-                let message = format!("{unit:?} is no unit of \\sleep: us, ms and s are");
+                let message = format!("{unit:?} is not a unit of \\sleep; use us, ms or s");
                 return Err(Mistake::new(words[words.len() - 1].1.clone(), message));
             }
         };
@@ -546,7 +546,7 @@ impl Reader {
                 Time::Variable(variable)
             }
             None => Time::Of(number.parse().map_err(|_| {
-                let message = format!("{number:?} is no whole number or variable");
+                let message = format!("{number:?} is not a whole number or a variable");
                 Mistake::new(span.clone(), message)
             })?),
         };

@@ -299,9 +299,9 @@ fn mistakes_are_told_with_their_place() {
             "\\gset\u{0}",
             "must follow an SQL command",
         ),
-        ("\\sleep 1 h", Dialect::Postgres, "h", "no unit"),
-        ("\\sleep soon", Dialect::Postgres, "soon", "no unit"),
-        ("\\set 1x 1", Dialect::Postgres, "1x", "no name"),
+        ("\\sleep 1 h", Dialect::Postgres, "h", "not a unit"),
+        ("\\sleep soon", Dialect::Postgres, "soon", "not a unit"),
+        ("\\set 1x 1", Dialect::Postgres, "1x", "not a name"),
         (
             "\\wait",
             Dialect::Postgres,

@@ -111,7 +111,7 @@ pub enum AskError {
         why: String,
     },
     /// There is no such database.
-    #[error("{word:?} is no database that Spindle measures; {allowed}")]
+    #[error("Spindle does not measure {word:?}; {allowed}")]
     NoEngine {
         /// What was written.
         word: String,
@@ -127,7 +127,7 @@ pub enum AskError {
         words: Vec<String>,
     },
     /// An answer that is no time.
-    #[error("{0:?} is no time from 1m to 240h")]
+    #[error("{0:?} is not a time from 1m to 240h")]
     NotATime(String),
     /// One place, where directories are compared.
     #[error("two places are needed, or more, with commas between them")]

@@ -329,7 +329,7 @@ impl Question {
             devices.len() > 1 && first.is_some() && devices.iter().all(|other| other == first);
         is_shared.then(|| {
             format!(
-                "{} lie on one file system: no difference is to be expected between them",
+                "{} are on the same file system; expect no difference",
                 self.paths.join(" and ")
             )
         })

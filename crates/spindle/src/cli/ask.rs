@@ -197,7 +197,7 @@ fn foretell(question: &Question, experiment: &Experiment) {
         .map(|layout| experiment.layouts[layout].name.as_str())
         .collect();
     if candidates.len() < 2 {
-        say::note("note: there is one candidate only: its figures are told, and no verdict");
+        say::note("note: only one candidate: figures, but no verdict");
     }
     let Ok(look) = plan::look(experiment, Path::new(".")) else {
         return;
@@ -206,7 +206,7 @@ fn foretell(question: &Question, experiment: &Experiment) {
     let time = about_time(ms);
     let over = match ms > question.time_ms + question.time_ms / 4 {
         true => format!(
-            ", more than the {} asked for: three rounds are the fewest that tell anything",
+            ", more than the {} asked for: a verdict needs at least three rounds",
             about_time(question.time_ms)
         ),
         false => String::new(),

@@ -135,7 +135,7 @@ fn storages_of(experiment: &Experiment) -> Result<Vec<Storage>, CalibrateError> 
         let name = layout.name.clone();
         if layout.address().is_some() {
             return Err(wrong(format!(
-                "layout {name} is an existing server, whose storage is not to be reached from here; leave it out with --only"
+                "layout {name} is an existing server: Spindle cannot reach its storage from here; leave it out with --only"
             )));
         }
         let place = match specs.iter().find(|(_, standing)| standing.contains(&index)) {

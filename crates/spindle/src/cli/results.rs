@@ -132,9 +132,9 @@ const RESULTS_SCHEMA: &str = "spindle";
 pub(super) fn export(asked: &Export) -> ExitCode {
     match (asked.directories.as_slice(), asked.format, &asked.to) {
         (_, _, Some(url)) => keep(asked, url),
-        _ if asked.schema.is_some() || asked.password_env.is_some() => wrong_command_line(
-            "--schema and --password-env say how to come to a database: name it with --to",
-        ),
+        _ if asked.schema.is_some() || asked.password_env.is_some() => {
+            wrong_command_line("--schema and --password-env need --to URL")
+        }
         ([directory], Some(format), None) => print_as(directory, format),
         _ => wrong_command_line("--format prints one run: name one run directory"),
     }

@@ -154,7 +154,7 @@ fn fail_midway(runner: Runner, reason: &str, path: &Path) -> ExitCode {
     let code = fail(reason);
     match runner.is_kept() {
         true => say::note(&format!(
-            "finished trials are kept. When it is mended: spindle resume {}",
+            "Finished trials are kept. After fixing the cause, run: spindle resume {}",
             path.display()
         )),
         false => runner.discard(),

@@ -124,7 +124,7 @@ fn word<W: Word + Send + Sync>() -> impl TypedValueParser<Value = W> {
 }
 
 fn size_of_word(text: &str) -> Result<u64, String> {
-    parse_size(text).ok_or_else(|| format!("`{text}` is no size; write 64MiB, 1GiB, ..."))
+    parse_size(text).ok_or_else(|| format!("`{text}` is not a size; write 64MiB, 1GiB, ..."))
 }
 
 /// What is said, and whether all is well.

@@ -266,7 +266,7 @@ fn what_is_no_disk_or_is_given_twice_is_named() {
         ] {
             let refused = said(&command).err().unwrap();
             assert!(
-                refused.contains("is no block device and no file"),
+                refused.contains("is neither a block device nor a file"),
                 "{command}: {refused}"
             );
         }

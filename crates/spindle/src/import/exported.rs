@@ -65,7 +65,7 @@ fn of_text(text: &str) -> Result<Vec<Counted>, BadExport> {
             let number = number.filter(|number| number.is_finite() && *number >= 0.0);
             number.ok_or_else(|| BadExport {
                 line,
-                what: format!("{field:.40?} is no number that a server counts"),
+                what: format!("{field:.40?} is not a number that a server counts"),
             })
         };
         let is_top = top.is_none_or(|top| record.get(top) != Some("f"));
@@ -141,12 +141,12 @@ mod tests {
             ),
             (
                 "query,calls,total_time,rows\na,1,1,1\nb,-1,1,1\n",
-                ":3: \"-1\" is no number",
+                ":3: \"-1\" is not a number",
             ),
             ("query,calls,total_time,rows\na,1,1\n", ":2: CSV error"),
             (
                 "query,calls,total_time,rows\na,NaN,1,1\n",
-                ":2: \"NaN\" is no number",
+                ":2: \"NaN\" is not a number",
             ),
         ] {
             let found = of_text(text).unwrap_err().to_string();

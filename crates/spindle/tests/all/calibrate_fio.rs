@@ -181,7 +181,7 @@ fn what_is_no_result_of_fio_is_refused_before_anything_is_measured() {
     fs::write(at.join("foreign"), document.replace("NAME", "mine")).unwrap();
     for (arguments, part) in [
         (["data", "--against", "missing"], "No such file"),
-        (["data", "--against", "no json"], "no result of fio's"),
+        (["data", "--against", "no json"], "not a result of fio"),
         (
             ["data", "--against", "foreign"],
             "none of its jobs is a point of ours",

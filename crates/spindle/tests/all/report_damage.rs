@@ -29,7 +29,7 @@ fn a_foreign_directory_is_no_run() {
     fs::write(directory.path().join("holiday.txt"), "sun").expect("a file");
     for command in ["report", "run"] {
         let said = complaint(&[command], directory.path());
-        assert!(said.contains("is no run directory"), "{said}");
+        assert!(said.contains("is not a run directory"), "{said}");
         assert!(said.contains("journal.jsonl"), "{said}");
     }
 }
@@ -116,6 +116,6 @@ fn a_directory_that_is_not_there_and_a_file_are_no_runs() {
         let said = complaint(&[command], &directory.path().join("none"));
         assert!(said.contains("there is no directory "), "{said}");
         let said = complaint(&[command], &directory.path().join("holiday.txt"));
-        assert!(said.contains("is no run directory"), "{said}");
+        assert!(said.contains("is not a run directory"), "{said}");
     }
 }

@@ -220,7 +220,7 @@ fn mistakes_are_told_before_anything_is_done() {
         (
             &["export", "run", "--to", "nonsense"],
             2,
-            "it is no address",
+            "it is not a valid address",
         ),
         (
             &["export", "run", "--to", "mysql://lab@127.0.0.1:1/lab"],

@@ -86,7 +86,7 @@ impl Attached {
         };
         let name = path
             .to_str()
-            .ok_or_else(|| failed("its path is no text".to_owned().into()))?;
+            .ok_or_else(|| failed("its path is not text (UTF-8)".to_owned().into()))?;
         let (device, mounted): (Arc<dyn BlockDevice>, Mounted) = match elsewhere {
             Elsewhere::Device(device) => {
                 let device = device.open(Caching::Direct, Queue::sync());

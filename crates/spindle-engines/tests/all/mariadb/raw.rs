@@ -185,7 +185,7 @@ fn another_device_under_the_name_of_a_datafile_is_not_handed_to_a_server() {
         .err()
         .expect("another device stands there")
         .to_string();
-    assert!(told.contains("no longer what was looked at"), "{told}");
+    assert!(told.contains("changed since it was checked"), "{told}");
     let bytes = std::fs::read(&other.0).unwrap();
     assert!(bytes.iter().all(|byte| *byte == 0), "it was written to");
 }

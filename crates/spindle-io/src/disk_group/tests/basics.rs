@@ -267,7 +267,7 @@ fn who_does_not_belong_is_refused() {
     assert!(
         mount(pick(&[0, 1, 2, 3]), false)
             .unwrap_err()
-            .contains("is no disk of a disk group")
+            .contains("is not a disk of a disk group")
     );
     assert!(
         mount(pick(&[0, 1, 1]), false)

@@ -340,7 +340,7 @@ fn a_ledger_that_is_no_file_of_ones_own_is_not_obeyed() {
         0,
     )
     .unwrap();
-    refused("no regular file");
+    refused("not a regular file");
     fs::remove_file(&path).unwrap();
     fs::write(&path, &text).unwrap();
     if rustix::process::geteuid().is_root() {

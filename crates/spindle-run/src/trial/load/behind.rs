@@ -102,7 +102,7 @@ impl Seen {
         let done = self.done() as f64;
         (expected >= TRANSACTIONS_MIN && done < DONE_MIN * expected).then(|| {
             format!(
-                "its clients did {done:.0} transactions, {:.0} % of what as many did on all machines",
+                "its clients did {done:.0} transactions, {:.0} % of the average for that many clients",
                 100.0 * done / expected
             )
         })

@@ -221,7 +221,7 @@ fn what_is_wrong_is_told_and_its_layout_skipped() {
     let alone = client.parent().unwrap().display().to_string();
     let done = run(&scene, &alone, "wrong.toml", "none");
     assert!(
-        told(&done).contains("there is no program ssh here"),
+        told(&done).contains("ssh is not installed"),
         "{}",
         told(&done)
     );
