@@ -387,7 +387,7 @@ impl<'a> Work<'a> {
             caching: self.settings.caching,
             what,
             points: Vec::new(),
-            note: method.available().err(),
+            note: method.available().err().map(|why| why.to_string()),
             is_cut_short: false,
         };
         if curve.note.is_some() {

@@ -9,6 +9,7 @@ use spindle_engines::EngineError;
 use spindle_engines::database::RemoteDatabase;
 use spindle_engines::engine::Engine;
 use spindle_engines::sql::{Copying, FoundServer, ServerKind, ServerRequest, server};
+use spindle_io::real::Method;
 use spindle_io::real::facts::{self, DirectProbe};
 use spindle_layout::plan::DelayedBy;
 use spindle_layout::{Placement, Target, reflink_refusal};
@@ -388,7 +389,7 @@ fn reason_to_skip(
         false => None,
     };
     let of_redo = || match may_buffer_redo {
-        true => redo.method.available().err().map(Refusal::Other),
+        true => unavailable(redo.method),
         false => elsewhere("redo", &placement.redo, redo, None),
     };
     of_data.or_else(of_redo).or_else(of_temp)
@@ -451,7 +452,13 @@ fn cannot(io: AccessPath, directory: &Path, block_bytes: Option<u64>) -> Option<
     {
         return Some(reason);
     }
-    io.method.available().err().map(Refusal::Other)
+    unavailable(io.method)
+}
+
+/// Why this system lacks a method, if it does.
+fn unavailable(method: Method) -> Option<Refusal> {
+    let why = method.available().err()?;
+    Some(Refusal::Other(why.to_string()))
 }
 
 /// Why a device does not keep the promise that `torn_blocks = "atomic"` relies on.

@@ -88,7 +88,8 @@ impl Engine for KernelDatabase {
     fn examine(&self) -> Result<Option<FoundServer>, EngineError> {
         let redo = self.spec.redo_access_path(self.io);
         for path in [self.io, redo] {
-            path.method.available().map_err(EngineError::unavailable)?;
+            let available = path.method.available();
+            available.map_err(|why| EngineError::unavailable(why.to_string()))?;
         }
         Ok(None)
     }

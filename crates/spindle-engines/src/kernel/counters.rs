@@ -104,7 +104,7 @@ impl Counters for KernelEngine {
     fn warnings(&self) -> Vec<String> {
         let mut rings = self.rings.iter();
         let dropped = rings.find_map(|ring| match ring.fixed_buffers() {
-            FixedBuffers::Dropped { reason } => Some(reason),
+            FixedBuffers::Dropped { reason } => Some(reason.to_string()),
             _ => None,
         });
         let told = dropped.map(|reason| format!("fixed buffers were dropped: {reason}"));

@@ -40,6 +40,7 @@ pub use memory::MemoryDevice;
 pub use queue::method::{Method, Queue};
 pub use queue::queue_calls::QueueCalls;
 pub use queue::ring_config::{FixedBuffers, RingConfig};
+pub use queue::unavailable::{NoAio, NoRing, NotRegistered, Unavailable};
 pub use run_path::{RUN_DIRECTORY_PREFIX, RunPath};
 pub use slaves::SlavePool;
 pub use storage_identity::StorageIdentity;

@@ -452,6 +452,7 @@ fn child_with_little_locked_memory() {
     let FixedBuffers::Dropped { reason } = config.fixed_buffers() else {
         panic!("{:?}", config.fixed_buffers())
     };
+    let reason = reason.to_string();
     assert!(
         reason.contains("256 KiB") && reason.contains("4 KiB") && reason.contains("ulimit -l"),
         "{reason}"

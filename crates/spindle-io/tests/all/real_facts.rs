@@ -287,7 +287,7 @@ fn facts_about_this_process() {
         assert!(facts::locked_memory_limit_bytes().is_some_and(|bytes| bytes < 1 << 40));
     }
     if let Err(reason) = facts::io_uring_available() {
-        assert!(reason.contains("io_uring"), "{reason}");
+        assert!(reason.to_string().contains("io_uring"), "{reason}");
     }
     let said = identify(Path::new("/no/such/file"), Caching::Buffered)
         .err()

@@ -10,6 +10,7 @@ use spindle_layout::file_system;
 use spindle_layout::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Preparation};
 use spindle_layout::{DatabaseFiles, LayoutError, LayoutSpec, Placement, RawSpace, Shape, Target};
 use spindle_workload::{OltpMix, OltpMixSettings, Workload};
+use thiserror::Error;
 
 use super::PowerCutError;
 use spindle_experiment::{
@@ -79,7 +80,7 @@ impl Case {
         let made = layout.made.as_ref();
         let spec = match made {
             Some(made) => made.spec.clone(),
-            None => like_directory(layout).map_err(cannot)?,
+            None => like_directory(layout).map_err(|why| cannot(why.to_string()))?,
         };
         if spec
             .volume
@@ -226,17 +227,30 @@ fn is_for_large_devices(type_name: &str) -> bool {
     file_system::kind(type_name).is_some_and(|kind| kind.is_for_large_devices)
 }
 
+/// Why there is no new file system like that of a directory.
+#[derive(Debug, Error)]
+enum NoneLikeIt {
+    /// What it is on is unknown.
+    #[error("{0}")]
+    Unknown(String),
+    /// It is on another kind than those that Spindle makes.
+    #[error("{} is on {type_name}, and Spindle makes {}", path.display(), file_system::names().collect::<Vec<_>>().join(", "))]
+    NotMade {
+        /// The directory.
+        path: PathBuf,
+        /// What it is on.
+        type_name: String,
+    },
+}
+
 /// A layout that is an existing directory: a new file system of its type, on a device that stands in.
-fn like_directory(layout: &Layout) -> Result<LayoutSpec, String> {
-    let file_system = facts::file_system(&layout.path).map_err(|error| error.to_string())?;
+fn like_directory(layout: &Layout) -> Result<LayoutSpec, NoneLikeIt> {
+    let file_system =
+        facts::file_system(&layout.path).map_err(|error| NoneLikeIt::Unknown(error.to_string()))?;
     let type_name = file_system.type_name;
     if file_system::kind(&type_name).is_none() {
-        let known: Vec<&str> = file_system::names().collect();
-        return Err(format!(
-            "{} is on {type_name}, and Spindle makes {}",
-            layout.path.display(),
-            known.join(", ")
-        ));
+        let path = layout.path.clone();
+        return Err(NoneLikeIt::NotMade { path, type_name });
     }
     let file_system = FileSystemSpec {
         type_name,

@@ -275,11 +275,11 @@ impl AttachedImages<'_> {
     ) -> Result<Found, PowerCutError> {
         let at = self.work.join("mounted");
         let found = match Mounted::mount(image, &at, &of.mount_options)? {
-            Err(words) => Found {
+            Mount::Refused(words) => Found {
                 database: Err(Broken::NotRecovered(words)),
                 ..Found::default()
             },
-            Ok(mounted) => {
+            Mount::Came(mounted) => {
                 let database = self.survey(&Target::Directory(at.clone()), notes, cut)?;
                 mounted.unmount()?;
                 Found {
@@ -384,24 +384,29 @@ struct Mounted {
     is_mounted: bool,
 }
 
+/// What came of mounting a file system after a power cut.
+enum Mount {
+    /// It is there.
+    Came(Mounted),
+    /// It does not come back, in the tool's words.
+    Refused(String),
+}
+
 impl Mounted {
-    /// Mounts an image, which lets the file system recover. The inner error: it does not come back, in the tool's
-    /// words.
-    fn mount(
-        image: &Path,
-        at: &Path,
-        options: &str,
-    ) -> Result<Result<Mounted, String>, PowerCutError> {
+    /// Mounts an image, which lets the file system recover.
+    fn mount(image: &Path, at: &Path, options: &str) -> Result<Mount, PowerCutError> {
         std::fs::create_dir_all(at)
             .map_err(|source| PowerCutError::system("make the directory", at, source))?;
         let options = ["loop", options].join(",");
         let [image, directory] = [image, at].map(|path| path.display().to_string());
         let arguments = ["-o", options.trim_end_matches(','), &image, &directory];
-        let mounted = Tools::new().run("mount", &arguments);
-        Ok(mounted.map_err(|error| error.to_string()).map(|_| Mounted {
-            at: at.to_owned(),
-            is_mounted: true,
-        }))
+        Ok(match Tools::new().run("mount", &arguments) {
+            Err(error) => Mount::Refused(error.to_string()),
+            Ok(_) => Mount::Came(Mounted {
+                at: at.to_owned(),
+                is_mounted: true,
+            }),
+        })
     }
 
     fn unmount(mut self) -> Result<(), PowerCutError> {

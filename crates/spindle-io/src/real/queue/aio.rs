@@ -18,6 +18,7 @@ use rustix::io::Errno;
 
 use super::flights::{Finished, Flight, Flights};
 use super::queue_calls::QueueCalls;
+use super::unavailable::NoAio;
 use crate::device::{Completion, IoOutcome, Operation};
 use crate::real::file::core::Core;
 use crate::real::file::transfer::{Memory, Transfer};
@@ -72,7 +73,8 @@ pub(crate) fn submit(
             None => match Context::new() {
                 Ok(context) => place.insert(context),
                 Err(error) => {
-                    let result = Err(core.error(&operation, offset, total, refusal(&error)));
+                    let result =
+                        Err(core.error(&operation, offset, total, NoAio::of(&error).to_string()));
                     return Completion::ready(IoOutcome { result, operation });
                 }
             },
@@ -130,26 +132,15 @@ fn deliver() {
     finished.for_each(Finished::deliver);
 }
 
-/// Whether this process can use the kernel's older asynchronous I/O (libaio); else why not and what would help, in
-/// words.
-pub fn libaio_available() -> Result<(), String> {
-    probe().map_err(|error| refusal(&error))
+/// Whether this process can use the kernel's older asynchronous I/O (libaio); else why not and what would
+/// help.
+pub fn libaio_available() -> Result<(), NoAio> {
+    probe().map_err(|error| NoAio::of(&error))
 }
 
 /// Whether this process can have a context. Errors: the system's.
 fn probe() -> io::Result<()> {
     setup(1).map(destroy)
-}
-
-/// Why there is none, in words.
-fn refusal(error: &io::Error) -> String {
-    match error.raw_os_error() {
-        Some(libc::EAGAIN) => format!(
-            "{error}: all of fs.aio-max-nr is taken; raise it (sysctl fs.aio-max-nr=1048576)"
-        ),
-        Some(libc::ENOSYS) => format!("{error}: this kernel is built without AIO"),
-        _ => error.to_string(),
-    }
 }
 
 fn setup(events: usize) -> io::Result<libc::c_ulong> {

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::ring_config::RingConfig;
+use super::unavailable::Unavailable;
 use crate::device::{Completion, Operation};
 use crate::real::file::core::Core;
 use crate::real::slaves::SlavePool;
@@ -17,8 +18,8 @@ pub(in crate::real) trait Way: Sync {
     /// Whether the system has it.
     ///
     /// # Errors
-    /// Why not, in words.
-    fn available(&self) -> Result<(), String> {
+    /// Why not.
+    fn available(&self) -> Result<(), Unavailable> {
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::aio;
 use super::carrier::{Carrier, Way};
+use super::unavailable::Unavailable;
 use crate::device::{Completion, Operation};
 use crate::real::facts;
 use crate::real::file::core::Core;
@@ -18,8 +19,8 @@ impl Way for Libaio {
         Ok(Arc::new(Libaio))
     }
 
-    fn available(&self) -> Result<(), String> {
-        facts::libaio_available().map_err(|reason| format!("no libaio here: {reason}"))
+    fn available(&self) -> Result<(), Unavailable> {
+        facts::libaio_available().map_err(Unavailable::NoAio)
     }
 
     fn is_asynchronous(&self) -> bool {

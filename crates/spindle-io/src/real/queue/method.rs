@@ -10,6 +10,7 @@ use spindle_text::words;
 
 use super::carrier::{Carrier, Way};
 use super::ring_config::RingConfig;
+use super::unavailable::Unavailable;
 use super::{at_once, libaio, ring_calls, to_slaves};
 use crate::device::{Completion, Operation};
 use crate::real::file::core::Core;
@@ -60,8 +61,8 @@ impl Method {
         })
     }
 
-    /// Whether this system has it. Errors: why not, in words.
-    pub fn available(self) -> Result<(), String> {
+    /// Whether this system has it. Errors: why not.
+    pub fn available(self) -> Result<(), Unavailable> {
         self.way().available()
     }
 

@@ -14,3 +14,4 @@ pub(crate) mod ring_config;
 pub(crate) mod ring_refusal;
 mod ring_tables;
 mod to_slaves;
+pub(crate) mod unavailable;

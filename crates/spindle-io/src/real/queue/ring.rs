@@ -20,6 +20,7 @@ use super::queue_calls::QueueCalls;
 use super::ring_config::RingConfig;
 use super::ring_refusal::why_refused;
 use super::ring_tables::{Buffers, Files};
+use super::unavailable::NoRing;
 use crate::device::{Completion, IoOutcome, Operation};
 use crate::real::file::core::Core;
 use crate::real::file::open_files;
@@ -76,7 +77,8 @@ pub(crate) fn submit(
             None => match Ring::new(RingConfig::ENTRIES) {
                 Ok(ring) => place.insert(ring),
                 Err(error) => {
-                    let result = Err(core.error(&operation, offset, total, why_refused(&error)));
+                    let result =
+                        Err(core.error(&operation, offset, total, why_refused(&error).to_string()));
                     return (Completion::ready(IoOutcome { result, operation }), false);
                 }
             },
@@ -403,8 +405,8 @@ pub(in crate::real) fn build(entries: u32) -> io::Result<IoUring> {
     Ok(uring)
 }
 
-/// Whether this process can use io_uring; else why not and what would help, in words.
-pub fn io_uring_available() -> Result<(), String> {
+/// Whether this process can use io_uring; else why not and what would help.
+pub fn io_uring_available() -> Result<(), NoRing> {
     probe().map_err(|error| why_refused(&error))
 }
 

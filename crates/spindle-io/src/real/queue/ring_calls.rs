@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::carrier::{Carrier, Way};
 use super::ring::{self, Calls};
 use super::ring_config::RingConfig;
+use super::unavailable::Unavailable;
 use crate::device::{Completion, Operation};
 use crate::real::facts;
 use crate::real::file::core::Core;
@@ -45,8 +46,8 @@ impl Way for Rings {
         Ok(Arc::new(self.carrier(Arc::new(RingConfig::new()))))
     }
 
-    fn available(&self) -> Result<(), String> {
-        facts::io_uring_available().map_err(|reason| format!("no io_uring here: {reason}"))
+    fn available(&self) -> Result<(), Unavailable> {
+        facts::io_uring_available().map_err(Unavailable::NoRing)
     }
 
     fn is_asynchronous(&self) -> bool {

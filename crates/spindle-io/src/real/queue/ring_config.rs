@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::unavailable::NotRegistered;
 use crate::arena::Arena;
 use crate::real::file::open_files;
 use crate::sync::Latch;
@@ -19,8 +20,8 @@ pub struct RingConfig {
 
 #[derive(Default)]
 struct Record {
-    fixed: Option<Result<(), String>>,
-    unregistered_files: Option<String>,
+    fixed: Option<Result<(), NotRegistered>>,
+    unregistered_files: Option<NotRegistered>,
 }
 
 /// Whether I/O uses fixed buffers (memory registered with the ring).
@@ -34,8 +35,8 @@ pub enum FixedBuffers {
     Used,
     /// At least one ring could not; its I/O goes on without.
     Dropped {
-        /// Why, in words.
-        reason: String,
+        /// Why.
+        reason: NotRegistered,
     },
 }
 
@@ -73,7 +74,7 @@ impl RingConfig {
     }
 
     /// Why some identified file is used without being registered with a ring; `None` when all are.
-    pub fn unregistered_files(&self) -> Option<String> {
+    pub fn unregistered_files(&self) -> Option<NotRegistered> {
         self.record.lock().unregistered_files.clone()
     }
 
@@ -85,12 +86,12 @@ impl RingConfig {
         self.arenas.lock().clone()
     }
 
-    pub(crate) fn note_unregistered_file(&self, reason: String) {
+    pub(crate) fn note_unregistered_file(&self, reason: NotRegistered) {
         self.record.lock().unregistered_files = Some(reason);
     }
 
     /// Records one ring's registering; a failure is never overwritten.
-    pub(crate) fn note_fixed(&self, answer: Result<(), String>) {
+    pub(crate) fn note_fixed(&self, answer: Result<(), NotRegistered>) {
         let mut record = self.record.lock();
         if !matches!(record.fixed, Some(Err(_))) {
             record.fixed = Some(answer);

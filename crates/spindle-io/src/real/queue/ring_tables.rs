@@ -6,9 +6,9 @@ use std::io;
 use std::sync::{Arc, Weak};
 
 use io_uring::Submitter;
-use spindle_text::quantity::size;
 
 use super::ring_config::RingConfig;
+use super::unavailable::NotRegistered;
 use crate::arena::Arena;
 use crate::real::facts;
 use crate::real::file::open_files::{Identity, closed_count, is_open};
@@ -31,29 +31,29 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// The file's place in the table, where it is put when necessary. Errors are words.
+    /// The file's place in the table, where it is put when necessary.
     pub(crate) fn place(
         &mut self,
         submitter: &Submitter<'_>,
         identity: Identity,
         fd: i32,
-    ) -> Result<u32, String> {
+    ) -> Result<u32, NotRegistered> {
         let index = identity.index as usize;
         if self.generations.get(index) == Some(&identity.generation) {
             return Ok(identity.index);
         }
         if index >= FILE_SLOTS {
-            return Err(format!("a ring registers at most {FILE_SLOTS} files"));
+            return Err(NotRegistered::TooManyFiles(FILE_SLOTS));
         }
         if self.generations.is_empty() {
             submitter
                 .register_files(&[-1; FILE_SLOTS])
-                .map_err(|error| format!("registering files: {error}"))?;
+                .map_err(|error| NotRegistered::Files(error.to_string()))?;
             self.generations = vec![0; FILE_SLOTS];
         }
         submitter
             .register_files_update(identity.index, &[fd])
-            .map_err(|error| format!("registering a file: {error}"))?;
+            .map_err(|error| NotRegistered::File(error.to_string()))?;
         self.generations[index] = identity.generation;
         Ok(identity.index)
     }
@@ -117,7 +117,7 @@ impl Buffers {
         if answer.is_err() {
             self.forget(submitter, |piece| piece.config == Arc::as_ptr(config));
         }
-        config.note_fixed(answer.map_err(|error| drop_reason(config, &error)));
+        config.note_fixed(answer.map_err(|error| not_registered(config, &error)));
     }
 
     /// The registered piece in which the memory lies.
@@ -199,17 +199,11 @@ impl Buffers {
     }
 }
 
-fn drop_reason(config: &RingConfig, error: &io::Error) -> String {
+fn not_registered(config: &RingConfig, error: &io::Error) -> NotRegistered {
     let bytes: usize = config.arenas().iter().map(|arena| arena.region().1).sum();
-    let limit = match facts::locked_memory_limit_bytes() {
-        Some(bytes) => format!(
-            "the limit of locked memory is {} for all rings together; see ulimit -l",
-            size(bytes)
-        ),
-        None => "locked memory is not limited".to_owned(),
-    };
-    format!(
-        "registering {} with io_uring: {error} ({limit})",
-        size(bytes as u64)
-    )
+    NotRegistered::Memory {
+        bytes: bytes as u64,
+        reason: error.to_string(),
+        limit_bytes: facts::locked_memory_limit_bytes(),
+    }
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, Result};
 
-use super::lines::Lines;
+use super::lines::{LineFault, Lines};
 use super::moment::moment_us;
 use super::recorder::{Call, Recorder};
 use super::slow::BANNER;
@@ -101,7 +101,7 @@ pub fn read<R: BufRead>(lines: &mut Lines<R>, recorder: &mut Recorder<'_>) -> Re
         let Some(command) = command(&text) else {
             match &mut open {
                 Some(open) => open.go_on(&text, line.is_cut),
-                None => recorder.skip(line.number, "no command, and it belongs to none"),
+                None => recorder.skip(line.number, LineFault::OfNoCommand),
             }
             continue;
         };
@@ -111,7 +111,7 @@ pub fn read<R: BufRead>(lines: &mut Lines<R>, recorder: &mut Recorder<'_>) -> Re
         match command.name {
             "Query" | "Execute" => {
                 let Some(at_us) = now_us else {
-                    recorder.skip(line.number, "a statement without its time");
+                    recorder.skip(line.number, LineFault::StatementWithoutTime);
                     continue;
                 };
                 open = Some(Open {
@@ -162,7 +162,7 @@ fn finish(open: Option<Open>, schemas: &BTreeMap<String, String>, recorder: &mut
         return;
     };
     if open.is_broken {
-        return recorder.skip(open.line, "a statement that is not whole");
+        return recorder.skip(open.line, LineFault::StatementNotWhole);
     }
     recorder.call(&Call {
         session: &open.session,

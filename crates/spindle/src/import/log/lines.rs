@@ -3,8 +3,57 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, Read as _, Result};
 
+use thiserror::Error;
+
 /// No longer line is read, bytes.
 pub const LINE_BYTES_MAX: usize = 16 << 20;
+
+/// Why a line, or what begins with it, cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum LineFault {
+    /// It has more than [`LINE_BYTES_MAX`].
+    #[error("longer than 16 MiB")]
+    TooLong,
+    /// It is binary.
+    #[error("a zero byte in it")]
+    ZeroByte,
+    /// It is in another encoding.
+    #[error("not UTF-8")]
+    NotUtf8,
+    /// The rest of it is not there.
+    #[error("the file ends within it")]
+    Cut,
+    /// It begins no record of a `csvlog`.
+    #[error("no record of a csvlog")]
+    NoRecord,
+    /// A record of another kind of CSV.
+    #[error("not as many columns as a csvlog has")]
+    FewColumns,
+    /// It is no entry of a `jsonlog`.
+    #[error("no entry of a jsonlog")]
+    NoEntry,
+    /// An entry of which nothing tells when it was.
+    #[error("no time of an entry")]
+    NoTimeOfEntry,
+    /// A duration in another unit.
+    #[error("a duration without ms")]
+    DurationWithoutUnit,
+    /// A duration that is not a number.
+    #[error("a duration that is not a number")]
+    DurationWithoutNumber,
+    /// A line of a statement that did not begin.
+    #[error("it belongs to no statement")]
+    OfNoStatement,
+    /// A line of a command that did not begin, and no command.
+    #[error("no command, and it belongs to none")]
+    OfNoCommand,
+    /// A line of it could not be read.
+    #[error("a statement that is not whole")]
+    StatementNotWhole,
+    /// Nothing tells when it was.
+    #[error("a statement without its time")]
+    StatementWithoutTime,
+}
 
 /// A line without its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +61,7 @@ pub struct Line {
     /// From 1.
     pub number: u64,
     /// Its text, or why it has none.
-    pub text: std::result::Result<String, &'static str>,
+    pub text: std::result::Result<String, LineFault>,
     /// Nothing ends it: the file does.
     pub is_cut: bool,
 }
@@ -63,9 +112,9 @@ impl<R: BufRead> Lines<R> {
             bytes.pop();
         }
         let text = match () {
-            () if is_long => Err("longer than 16 MiB"),
-            () if bytes.contains(&0) => Err("a zero byte in it"),
-            () => String::from_utf8(bytes).map_err(|_| "not UTF-8"),
+            () if is_long => Err(LineFault::TooLong),
+            () if bytes.contains(&0) => Err(LineFault::ZeroByte),
+            () => String::from_utf8(bytes).map_err(|_| LineFault::NotUtf8),
         };
         // Some programs that copy a log put a byte order mark before it.
         let text = match (self.number, text) {

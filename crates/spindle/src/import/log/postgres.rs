@@ -6,7 +6,7 @@ use std::io::{BufRead, Result};
 
 use serde::Deserialize;
 
-use super::lines::{LINE_BYTES_MAX, Line, Lines};
+use super::lines::{LINE_BYTES_MAX, Line, LineFault, Lines};
 use super::moment::{duration_us, moment_us};
 use super::recorder::{Call, Recorder};
 
@@ -14,8 +14,6 @@ use super::recorder::{Call, Recorder};
 const COLUMNS_MIN: usize = 23;
 /// The end of a parameter that is longer than `log_parameter_max_length`.
 const SHORTENED: &str = "...";
-const CUT: &str = "the file ends within it";
-
 /// What is of interest in an entry.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 struct Entry {
@@ -61,7 +59,7 @@ pub fn read_csv<R: BufRead>(lines: &mut Lines<R>, recorder: &mut Recorder<'_>) -
         let wrong = match record(line, lines)? {
             Ok(fields) => match entry_of(fields) {
                 Some(entry) => take(&entry, &mut begun, recorder).err(),
-                None => Some("not as many columns as a csvlog has"),
+                None => Some(LineFault::FewColumns),
             },
             Err(reason) => Some(reason),
         };
@@ -86,9 +84,9 @@ pub fn read_json<R: BufRead>(lines: &mut Lines<R>, recorder: &mut Recorder<'_>) 
         let entry = line.text.and_then(|text| {
             let entry: serde_json::Result<Entry> = serde_json::from_str(&text);
             let reason = if line.is_cut {
-                CUT
+                LineFault::Cut
             } else {
-                "no entry of a jsonlog"
+                LineFault::NoEntry
             };
             entry.map_err(|_| reason)
         });
@@ -125,8 +123,8 @@ fn take(
     entry: &Entry,
     all_begun: &mut AllBegun,
     recorder: &mut Recorder<'_>,
-) -> std::result::Result<(), &'static str> {
-    let at_us = moment_us(&entry.time).ok_or("no time of an entry")?;
+) -> std::result::Result<(), LineFault> {
+    let at_us = moment_us(&entry.time).ok_or(LineFault::NoTimeOfEntry)?;
     let session = &entry.session;
     if matches!(&*entry.severity, "ERROR" | "FATAL" | "PANIC") {
         let begun = all_begun.remove(session).map(|begun| begun.text);
@@ -158,8 +156,10 @@ fn take(
         }
         return Ok(());
     };
-    let (time, what) = rest.split_once(" ms").ok_or("a duration without ms")?;
-    let taken_us = duration_us(time, 1e3).ok_or("a duration that is no number")?;
+    let (time, what) = rest
+        .split_once(" ms")
+        .ok_or(LineFault::DurationWithoutUnit)?;
+    let taken_us = duration_us(time, 1e3).ok_or(LineFault::DurationWithoutNumber)?;
     let from_us = at_us.saturating_sub(taken_us);
     let what = what.trim_start();
     if what.is_empty() {
@@ -271,22 +271,22 @@ fn entry_of(mut fields: Vec<String>) -> Option<Entry> {
 fn record<R: BufRead>(
     first: Line,
     lines: &mut Lines<R>,
-) -> Result<std::result::Result<Vec<String>, &'static str>> {
+) -> Result<std::result::Result<Vec<String>, LineFault>> {
     let mut fields = Fields::default();
     let mut more: Vec<Line> = Vec::new();
     let mut bytes = 0;
     let mut state = match &first.text {
         Ok(text) => fields.feed(text),
-        Err(reason) => return Ok(Err(reason)),
+        Err(reason) => return Ok(Err(*reason)),
     };
     let reason = loop {
         match state {
             State::Whole => return Ok(Ok(fields.done)),
-            State::Broken => break "no record of a csvlog",
+            State::Broken => break LineFault::NoRecord,
             State::Open => {}
         }
         let Some(line) = lines.next()? else {
-            break CUT;
+            break LineFault::Cut;
         };
         let text = line.text.clone();
         more.push(line);
@@ -296,7 +296,7 @@ fn record<R: BufRead>(
                 fields.last.push('\n');
                 state = fields.feed(&text);
             }
-            Ok(_) => break "longer than 16 MiB",
+            Ok(_) => break LineFault::TooLong,
             Err(reason) => break reason,
         }
     };

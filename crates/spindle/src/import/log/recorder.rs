@@ -11,6 +11,7 @@ use spindle_workload::replay::{clients_at_once, inlined};
 use spindle_workload::sql::Dialect;
 
 use super::super::error::NothingToReplay;
+use super::lines::LineFault;
 use super::wording::{Effect, Left, Reason, judge};
 
 /// Clients that an experiment can have.
@@ -85,7 +86,7 @@ pub struct Recorder<'a> {
 pub struct Skipped {
     pub count: u64,
     /// The first of them, and why.
-    pub first: Option<(u64, String)>,
+    pub first: Option<(u64, LineFault)>,
 }
 
 impl<'a> Recorder<'a> {
@@ -112,9 +113,9 @@ impl<'a> Recorder<'a> {
     }
 
     /// Counts a line that cannot be read.
-    pub fn skip(&mut self, line: u64, reason: impl Into<String>) {
+    pub fn skip(&mut self, line: u64, fault: LineFault) {
         self.skipped.count += 1;
-        self.skipped.first.get_or_insert((line, reason.into()));
+        self.skipped.first.get_or_insert((line, fault));
     }
 
     /// Counts a statement that is left out.
@@ -454,10 +455,10 @@ impl<'a> Recorder<'a> {
     }
 
     fn nothing(&self, database: Option<String>) -> NothingToReplay {
-        let first = self.skipped.first.clone();
+        let first = self.skipped.first;
         NothingToReplay::NoStatement {
             database,
-            unread: first.map(|(line, reason)| (self.skipped.count, line, reason)),
+            unread: first.map(|(line, fault)| (self.skipped.count, line, fault.to_string())),
         }
     }
 

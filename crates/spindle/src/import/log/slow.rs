@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, Result};
 
-use super::lines::Lines;
+use super::lines::{LineFault, Lines};
 use super::moment::{duration_us, moment_us};
 use super::recorder::{Call, Recorder};
 use super::wording::TEXT_BYTES_MAX;
@@ -78,7 +78,7 @@ pub fn read<R: BufRead>(lines: &mut Lines<R>, recorder: &mut Recorder<'_>) -> Re
         match &mut entry {
             Some(entry) if entry.text.is_empty() && text.starts_with("# ") => entry.tell(&text),
             Some(entry) => entry.go_on(text),
-            None => recorder.skip(line.number, "it belongs to no statement"),
+            None => recorder.skip(line.number, LineFault::OfNoStatement),
         }
         if let Some(entry) = entry.as_mut().filter(|_| line.is_cut) {
             entry.is_broken |= !entry.text.last().is_some_and(|text| text.ends_with(';'));
@@ -142,7 +142,7 @@ fn finish(entry: Option<Entry>, now: &mut Now, recorder: &mut Recorder<'_>) {
     }
     let text = lines.collect::<Vec<_>>().join("\n");
     if entry.is_broken || entry.session.is_empty() {
-        return recorder.skip(entry.line, "a statement that is not whole");
+        return recorder.skip(entry.line, LineFault::StatementNotWhole);
     }
     if let Some(command) = text.strip_prefix("# administrator command: ") {
         if command.starts_with("Quit") {
@@ -155,7 +155,7 @@ fn finish(entry: Option<Entry>, now: &mut Now, recorder: &mut Recorder<'_>) {
         .end_us
         .map(|end_us| end_us.saturating_sub(entry.taken_us));
     let Some(from_us) = begin_us.or(ended_us) else {
-        return recorder.skip(entry.line, "a statement without its time");
+        return recorder.skip(entry.line, LineFault::StatementWithoutTime);
     };
     recorder.call(&Call {
         session: &entry.session,

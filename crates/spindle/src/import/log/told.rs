@@ -44,8 +44,8 @@ pub fn told(asked: &AskedLog<'_>, made: &Made) -> String {
         let unended = counted(made.unended as usize, "transaction");
         let _ = writeln!(text, "\n{unended} {said}");
     }
-    if let Some((line, reason)) = &made.skipped.first {
-        let unread = unread_lines(made.skipped.count, *line, reason);
+    if let Some((line, fault)) = made.skipped.first {
+        let unread = unread_lines(made.skipped.count, line, &fault.to_string());
         let _ = writeln!(text, "\n{unread}");
     }
     text.push_str("\nWhat to know:\n");
