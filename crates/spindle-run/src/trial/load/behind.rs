@@ -243,7 +243,7 @@ mod tests {
         assert!(busy.contains("its processors are busy for 100 %"), "{busy}");
         let slow = said(|it| *it = machine("ssh://b", 5_000));
         assert!(
-            slow.contains("did 5000 transactions, 67 % of what"),
+            slow.contains("did 5000 transactions, 67 % of the average"),
             "{slow}"
         );
         let late = said(|it| it.counts[0].at_ns += SECOND / 2);
