@@ -7,7 +7,7 @@ use spindle_layout::tool::{find as find_tool, package_of};
 use spindle_system::DeviceMapper;
 use spindle_system::SystemTree;
 
-use super::Finding;
+use super::finding::Finding;
 use spindle_system::cgroup::Hierarchy;
 use spindle_system::memory::MemoryBudget;
 

@@ -5,6 +5,7 @@
 use std::fmt::Write;
 
 mod abilities;
+mod finding;
 mod noise;
 mod server;
 
@@ -12,52 +13,7 @@ use spindle_engines::EngineError;
 use spindle_engines::sql::{Address, remote_server};
 use spindle_system::SystemTree;
 
-/// How something stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Health {
-    /// As it should be.
-    Ok,
-    /// Results suffer from it.
-    Warn,
-    /// It is not there; what needs it is skipped.
-    Missing,
-}
-
-/// One line of the report.
-#[derive(Debug)]
-struct Finding {
-    health: Health,
-    /// What was looked at, and what it is.
-    what: String,
-    /// What it means for results, and the remedy; empty when all is well.
-    advice: String,
-}
-
-impl Finding {
-    fn ok(what: impl Into<String>) -> Finding {
-        Finding {
-            health: Health::Ok,
-            what: what.into(),
-            advice: String::new(),
-        }
-    }
-
-    fn warn(what: impl Into<String>, advice: impl Into<String>) -> Finding {
-        Finding {
-            health: Health::Warn,
-            what: what.into(),
-            advice: advice.into(),
-        }
-    }
-
-    fn missing(what: impl Into<String>, advice: impl Into<String>) -> Finding {
-        Finding {
-            health: Health::Missing,
-            what: what.into(),
-            advice: advice.into(),
-        }
-    }
-}
+use finding::{Finding, Health};
 
 /// Looks at this machine for about half a second and tells what was found.
 pub fn report() -> String {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use spindle_text::quantity::size;
 
-use super::Finding;
+use super::finding::Finding;
 use spindle_system::block_device::BlockDevice;
 use spindle_system::cpu::CpuTimes;
 use spindle_system::disk::ProcessIo;

@@ -4,7 +4,7 @@ use spindle_engines::promise::Keeps;
 use spindle_engines::sql::survey::{Clock, Right, RoundTrip, Survey, Volume};
 use spindle_text::quantity::{size, time};
 
-use super::Finding;
+use super::finding::Finding;
 
 /// A clock that is off by more is worth a word, microseconds.
 const CLOCK_OFF_US: i64 = 1_000_000;

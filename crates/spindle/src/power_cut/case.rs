@@ -12,7 +12,7 @@ use spindle_layout::{DatabaseFiles, LayoutError, LayoutSpec, Placement, RawSpace
 use spindle_workload::{OltpMix, OltpMixSettings, Workload};
 use thiserror::Error;
 
-use super::PowerCutError;
+use super::error::PowerCutError;
 use spindle_experiment::{
     AccessPath, DatabaseSpec, DiskGroup, Experiment, KernelSpec, Layout, TornBlocks,
 };
@@ -220,6 +220,13 @@ impl Case {
     pub fn files_on(&self, target: &Target) -> Result<DatabaseFiles, LayoutError> {
         let placement = Placement::one(target);
         DatabaseFiles::place(&self.shape(), &placement, &mut RawSpace::default())
+    }
+
+    pub(super) fn not_made(&self, reason: String) -> PowerCutError {
+        PowerCutError::NotMade {
+            layout: self.layout.clone(),
+            reason,
+        }
     }
 }
 

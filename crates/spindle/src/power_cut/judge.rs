@@ -19,8 +19,8 @@ use spindle_layout::spec::{FileSystemSpec, LayoutKind};
 use spindle_layout::tool::{Tools, find};
 use spindle_layout::{DiskGroupTarget, GroupStripes, KnownDevice, LayoutError, RawDevice, Target};
 
-use super::PowerCutError;
 use super::case::Case;
+use super::error::PowerCutError;
 use super::record::Recording;
 use spindle_text::files;
 

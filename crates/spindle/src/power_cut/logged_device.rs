@@ -12,7 +12,7 @@ use spindle_layout::record::MappedDevice;
 use spindle_layout::tool::Tools;
 use spindle_system::SystemTree;
 
-use super::PowerCutError;
+use super::error::PowerCutError;
 
 /// A part of a block device.
 #[derive(Debug, Clone)]

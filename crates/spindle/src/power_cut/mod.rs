@@ -5,28 +5,24 @@
 //! virtual machine can do the one, and this machine the other.
 
 pub mod case;
+mod error;
 pub mod judge;
 pub mod logged_device;
 pub mod record;
 pub mod state;
 pub mod table;
 
-use spindle_engines::EngineError;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use spindle_io::real::FileError;
-use spindle_layout::guard::{Guard, Refusal, Want};
-use spindle_layout::power_cut::{LogError, MapError};
+use spindle_layout::guard::{Guard, Want};
 use spindle_layout::spec::{DeviceSpec, LayoutKind, Preparation};
-use spindle_layout::steps::StepError;
-use spindle_layout::tool::{ToolError, Tools};
-use spindle_layout::{
-    Facts, LayoutError, LayoutSpec, Ledger, LedgerError, Provision, ProvisionPlan, ledger,
-};
+use spindle_layout::tool::Tools;
+use spindle_layout::{Facts, LayoutSpec, Ledger, Provision, ProvisionPlan, ledger};
 use spindle_system::SystemTree;
+
+pub use error::PowerCutError;
 
 use case::Case;
 use judge::{Judging, Row, judge};
@@ -40,127 +36,6 @@ const CASE_BYTES: u64 = 512 << 20;
 const CASE_LOG_BYTES: u64 = 1 << 30;
 /// Less than this is no device to record on.
 const SCRATCH_BYTES_MIN: u64 = CASE_LOG_BYTES;
-
-/// Why there is no table.
-#[derive(Debug, thiserror::Error)]
-pub enum PowerCutError {
-    /// A layout of a kind whose power cuts cannot be replayed.
-    #[error("layout {layout:?} has no power cuts: {reason}")]
-    CannotBeCut {
-        /// Its name.
-        layout: String,
-        /// Why.
-        reason: String,
-    },
-    /// Nothing can be recorded on this machine.
-    #[error(
-        "writes cannot be recorded here: {reason}. A kernel with device-mapper and dm-log-writes is needed, and root; \
-         `scripts/test-vm` of Spindle's sources boots one"
-    )]
-    NoRecording {
-        /// What is missing.
-        reason: String,
-    },
-    /// The layout was not made.
-    #[error("layout {layout:?} was not made: {reason}")]
-    NotMade {
-        /// Its name.
-        layout: String,
-        /// The step and its reason.
-        reason: String,
-    },
-    /// Something that was made is still there.
-    #[error("could not be removed: {what}. Run `spindle clean`")]
-    Left {
-        /// What.
-        what: String,
-    },
-    /// The person asked for it.
-    #[error("interrupted")]
-    Interrupted,
-    /// Clients broke off.
-    #[error("a client broke off: {0}")]
-    Clients(String),
-    /// A log without the workload.
-    #[error("the log of {case:?} holds no workload: record it again")]
-    NothingRecorded {
-        /// The case.
-        case: String,
-    },
-    /// Cuts would show nothing.
-    #[error(
-        "the log of {case:?} holds no flush: the device it was recorded on has no write cache, so that no power cut \
-         could show a missing one"
-    )]
-    NoWriteCache {
-        /// The case.
-        case: String,
-    },
-    /// The directory belongs to another table.
-    #[error("{} holds a table of something else ({reason}): name another directory with --out", path.display())]
-    OtherTable {
-        /// The file.
-        path: PathBuf,
-        /// What is different.
-        reason: String,
-    },
-    /// A device that may not be written to.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// A device was not made.
-    #[error(transparent)]
-    Step(#[from] StepError),
-    /// A tool failed.
-    #[error(transparent)]
-    Tool(#[from] ToolError),
-    /// A volume cannot be mapped.
-    #[error(transparent)]
-    Map(#[from] MapError),
-    /// The log cannot be read.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// A file could not be made or opened.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The database's files have no place.
-    #[error(transparent)]
-    Layout(#[from] LayoutError),
-    /// The ledger cannot be kept.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// The database refused.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// The system refused.
-    #[error("cannot {action} {}: {source}", path.display())]
-    System {
-        /// An English verb.
-        action: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// The system's answer.
-        source: io::Error,
-    },
-}
-
-impl PowerCutError {
-    fn system(action: &'static str, path: &Path, source: io::Error) -> PowerCutError {
-        PowerCutError::System {
-            action,
-            path: path.to_owned(),
-            source,
-        }
-    }
-}
-
-impl Case {
-    fn not_made(&self, reason: String) -> PowerCutError {
-        PowerCutError::NotMade {
-            layout: self.layout.clone(),
-            reason,
-        }
-    }
-}
 
 /// Where writes are recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,8 +24,8 @@ use spindle_system::SystemTree;
 use spindle_workload::Workload;
 use spindle_workload::driver::Behaviour;
 
-use super::PowerCutError;
 use super::case::{CLIENTS, Case};
+use super::error::PowerCutError;
 use super::logged_device::{LoggedDevice, Slice};
 use spindle_run::layout_targets::target_of;
 

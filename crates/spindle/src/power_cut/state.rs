@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::PowerCutError;
+use super::error::PowerCutError;
 use super::judge::Row;
 use super::record::Recording;
 use spindle_experiment::Experiment;
