@@ -384,8 +384,8 @@ fn readable(path: &Path, kind: Kind) -> Result<StorageIdentity, CalibrateError> 
     Ok(identity)
 }
 
-/// How much of a file was never written; `None` when all of it was, as far as the file system tells. FUSE and NFS do not
-/// tell where: there, what has no space has no content.
+/// How much of a file was never written; `None` when all of it was, as far as the file system tells. FUSE and NFS do
+/// not tell where: there, what has no space has no content.
 fn unwritten(file: &File, bytes: u64) -> Option<u64> {
     let found = rustix::fs::fstatfs(file).ok()?;
     let tells_where = !SPACE_ALONE.contains(&(found.f_type as u64));

@@ -5,8 +5,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use spindle_stats::Verdict;
+use spindle_text::keeps::Keeps;
 
-use super::{CaseId, CasePair, Keeps, Load};
+use super::{CaseId, CasePair, Load};
 
 /// What cases are compared by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

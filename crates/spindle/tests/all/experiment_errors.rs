@@ -271,7 +271,7 @@ fn what_the_file_alone_shows_is_a_mistake_of_the_file() {
         (
             layout("devices = [\"/dev/sd a\"]\nraw = true"),
             "devices",
-            "no name",
+            "do not take the name",
         ),
         (
             of("sqlite", "settings = { no_such = 1 }"),

@@ -579,7 +579,7 @@ fn broken_logs_are_read_as_far_as_they_are_whole() {
         ),
         (
             good(3).replace("1.000 ms", "x ms").into_bytes(),
-            "no number",
+            "not a number",
         ),
     ] {
         let mut log = good(1).into_bytes();
