@@ -259,6 +259,7 @@ mod tests {
         Layer::Device(DeviceLayer {
             name: name.to_owned(),
             number: Some(DeviceNumber { major: 8, minor: 0 }),
+            partition: None,
             backing_file: None,
             write_cache: Some(cache),
             hardware_cache: None,

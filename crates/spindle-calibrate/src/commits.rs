@@ -2,7 +2,6 @@
 //! what the page cache gains, what the first write to allocated space costs, how many commits one flush can serve, and
 //! what a burst of writes leaves behind. For each target that may be written.
 
-use spindle_stats::median;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -13,6 +12,7 @@ use rustix::fs::FallocateFlags;
 use serde::Serialize;
 use spindle_io::real::Method;
 use spindle_stats::fall;
+use spindle_stats::median;
 use spindle_system::block_device::BlockDevice;
 use spindle_system::{Beneath, SystemTree};
 

@@ -30,6 +30,16 @@ pub enum What {
     LargeSequential,
 }
 
+/// What ended a search while more requests still gained: more may be possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CutShort {
+    /// The time was over.
+    Time,
+    /// Requests took longer than they may.
+    Latency,
+}
+
 /// Writes among the requests of a point. They are not flushed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WriteFigures {

@@ -44,7 +44,7 @@ pub use cloud::{Bought, Cloud, CloudFacts, CloudVolume};
 pub use commits::{Burst, Commits, GroupCommits};
 pub use error::CalibrateError;
 pub use figures::{
-    Cached, DeviceShare, DurableBy, Extreme, FellTo, Flushed, Kind, Point, Trust, What,
+    Cached, CutShort, DeviceShare, DurableBy, Extreme, FellTo, Flushed, Kind, Point, Trust, What,
     WriteFigures,
 };
 pub use files::files;
@@ -54,6 +54,6 @@ pub use result::{
     Answer, CacheFinding, Calibration, Control, FioComparison, FioComparisonRow, Held, Honesty,
     Judged, MatrixPoint, MatrixResult, PathCurve, RatePoint, TargetFacts,
 };
-pub use settings::Settings;
+pub use settings::{MAX_LATENCY_US, Settings};
 pub use target::{Made, Target};
 pub use unit::Simulate;

@@ -14,7 +14,7 @@ const SAMPLES_PER_EPOCH: usize = 10;
 /// The mean throughput is known well enough when half its 95 % interval is no wider than this part of it.
 const PRECISION: f64 = 0.02;
 
-/// The beginning, which is left out however steady it looks, and the part of the time that it takes at most: a limit by
+/// The beginning, which is left out however steady it looks, and the part of the time that it takes, about: a limit by
 /// the kernel is kept in slices of 100 ms (block/blk-throttle.c), and what an idle time saved comes on top of it.
 const BEGIN_S: f64 = 0.15;
 const BEGIN_PART_MAX: f64 = 0.2;
@@ -192,10 +192,7 @@ pub(crate) fn observe(
     }
     stop.store(true, Ordering::Relaxed);
     let (cut_epochs, is_steady) = answer;
-    let passed = marks[marks.len() - 1].0;
-    let begin_s = BEGIN_S.min(BEGIN_PART_MAX * passed);
-    let of_begin = marks.iter().take_while(|(at_s, _)| *at_s < begin_s).count();
-    let cut_epochs = cut_epochs.max(of_begin.div_ceil(SAMPLES_PER_EPOCH));
+    let cut_epochs = cut_epochs.max(epochs_of_begin(&marks));
     let first = (cut_epochs * SAMPLES_PER_EPOCH).min(marks.len() - 1);
     let (last, from) = (marks[marks.len() - 1], marks[first]);
     let measured_s = last.0 - from.0;
@@ -217,6 +214,17 @@ pub(crate) fn observe(
         left_out_s: from.0,
         measured_s,
         count,
+    }
+}
+
+/// Epochs at the beginning that are left out in any case; none where an epoch is much longer than it.
+fn epochs_of_begin(marks: &[(f64, u64)]) -> usize {
+    let passed_s = marks[marks.len() - 1].0;
+    let epoch_s = passed_s / (marks.len() - 1).max(1) as f64 * SAMPLES_PER_EPOCH as f64;
+    let begin_s = BEGIN_S.min(BEGIN_PART_MAX * passed_s);
+    match epoch_s > 0.0 && epoch_s <= 2.0 * BEGIN_S {
+        true => (begin_s / epoch_s).ceil() as usize,
+        false => 0,
     }
 }
 
@@ -267,6 +275,17 @@ mod tests {
             })
             .collect();
         assert_eq!(judge(&burst), (3, true));
+    }
+
+    #[test]
+    fn a_beginning_is_left_out_of_what_looks_steady() {
+        let marks = |sample_s: f64| -> Vec<(f64, u64)> {
+            (0..=100).map(|at| (f64::from(at) * sample_s, 0)).collect()
+        };
+        let epochs = |sample_s| epochs_of_begin(&marks(sample_s));
+        // 100 ms of 500, 200 of 1,000; an epoch of a long hold would be minutes.
+        assert_eq!((epochs(0.005), epochs(0.01), epochs(30.0)), (2, 2, 0));
+        assert_eq!(epochs_of_begin(&[(0.0, 0)]), 0);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use spindle_io::real::{Caching, Method};
 use crate::cloud::{Bought, CloudFacts};
 use crate::commits::Commits;
 use crate::figures::{
-    Cached, DeviceShare, Extreme, FellTo, Flushed, Kind, Point, Trust, What, WriteFigures,
+    Cached, CutShort, DeviceShare, Extreme, FellTo, Flushed, Kind, Point, Trust, What, WriteFigures,
 };
 use crate::orion::{LargeType, Run};
 
@@ -42,8 +42,8 @@ pub struct PathCurve {
     pub points: Vec<Point>,
     /// Why there are none, or fewer than there should be.
     pub note: Option<String>,
-    /// The time was over before its knee was found: more may be possible.
-    pub is_cut_short: bool,
+    /// What ended it before its knee was found; `None` when it was found.
+    pub cut_short: Option<CutShort>,
 }
 
 /// Random reads of 8 KiB that came at a rate, answered or not; times count from when each was due.

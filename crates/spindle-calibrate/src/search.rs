@@ -22,7 +22,7 @@ const GAIN_MIN: f64 = 0.05;
 pub(crate) enum End {
     /// Throughput gained less than 5 %.
     Knee,
-    /// The mean time of a request passed the limit.
+    /// The mean time of a request passed the limit, and throughput still rose.
     Latency,
     /// The access path has no larger depth.
     Deepest,
@@ -76,7 +76,7 @@ pub(crate) fn knee(
 ) -> Result<(Vec<Point>, End), CalibrateError> {
     let mut points: Vec<Point> = Vec::new();
     let mut depth = 1;
-    while depth <= depth_max {
+    loop {
         let best = points.iter().map(|point| point.iops).fold(0.0, f64::max);
         let Some(mut point) = measure(depth)? else {
             return Ok((points, End::Time));
@@ -90,15 +90,17 @@ pub(crate) fn knee(
         }
         let (iops, is_late) = (point.iops, point.mean_us > max_latency_us);
         points.push(point);
-        if is_late {
-            return Ok((points, End::Latency));
-        }
         if iops < best * (1.0 + GAIN_MIN) {
             return Ok((points, End::Knee));
         }
-        depth *= step;
+        if is_late {
+            return Ok((points, End::Latency));
+        }
+        if depth == depth_max {
+            return Ok((points, End::Deepest));
+        }
+        depth = (depth * step).min(depth_max);
     }
-    Ok((points, End::Deepest))
 }
 
 /// The point of most requests per second among those within the limit of latency; among all, when none is within.
@@ -142,6 +144,13 @@ mod tests {
         assert_eq!(search(1e9), (vec![1, 2, 4, 8], End::Knee));
         let (points, _) = knee(256, 4, 1e9, |depth| Ok(Some(device(depth)))).unwrap();
         assert_eq!(points.len(), 3, "1, 4, and 16, which gains nothing");
+        let rising = |depth| Point {
+            iops: f64::from(depth),
+            ..device(depth)
+        };
+        let (points, end) = knee(128, 4, 1e9, |depth| Ok(Some(rising(depth)))).unwrap();
+        let depths: Vec<u32> = points.iter().map(|point| point.depth).collect();
+        assert_eq!((depths, end), (vec![1, 4, 16, 64, 128], End::Deepest));
     }
 
     #[test]

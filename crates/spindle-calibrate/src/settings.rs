@@ -17,6 +17,9 @@ pub(crate) const FLUSHED_BYTES: u64 = 8 << 20;
 /// The part of the time in which files are filled.
 pub(crate) const FILLED_AT: f64 = 0.25;
 
+/// The usual longest mean time of a small request, microseconds.
+pub const MAX_LATENCY_US: u64 = 20_000;
+
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub struct Settings {

@@ -130,7 +130,7 @@ impl Target {
     /// Whether its bytes are those of the other one, or lie on it: a partition, a loop device on a file, a file of a
     /// file system that is on the device.
     pub(crate) fn lies_on(&self, other: &Target, tree: &SystemTree) -> bool {
-        let Some(others) = std::fs::metadata(&other.path).ok() else {
+        let Ok(others) = std::fs::metadata(&other.path) else {
             return false;
         };
         let beneath = Beneath::of(tree, &self.path);
@@ -139,7 +139,7 @@ impl Target {
             Kind::Directory => false,
             Kind::Device => {
                 let number = Some(DeviceNumber::of_stat(others.rdev()));
-                devices.any(|device| device.number == number)
+                devices.any(|device| device.number == number || device.partition == number)
             }
             Kind::File => devices.any(|device| {
                 let backing = device.backing_file.as_ref();
@@ -373,27 +373,38 @@ fn readable(path: &Path, kind: Kind) -> Result<StorageIdentity, CalibrateError> 
     // What was written a moment ago has no place on the device yet.
     let _ = file.sync_all();
     if kind == Kind::File
-        && let Some(unwritten_bytes) = unwritten(&file, bytes)
+        && let Some(unwritten) = unwritten(&file, bytes)
     {
         return Err(wrong(format!(
-            "{} of it were never written, and reads of these reach no device; write it as a whole, or name its \
-             directory, and a file is made there",
-            size(unwritten_bytes)
+            "{unwritten}; write it as a whole, or name its directory, and a file is made there"
         )));
     }
     Ok(identity)
 }
 
-/// How much of a file was never written; `None` when all of it was, as far as the file system tells. FUSE and NFS do
-/// not tell where: there, what has no space has no content.
-fn unwritten(file: &File, bytes: u64) -> Option<u64> {
+/// What of a file was never written, in words; `None` when all of it was, as far as the file system tells. FUSE and NFS
+/// do not tell where: there, a file that has less space than content is not trusted.
+fn unwritten(file: &File, bytes: u64) -> Option<String> {
     let found = rustix::fs::fstatfs(file).ok()?;
     let tells_where = !SPACE_ALONE.contains(&(found.f_type as u64));
-    let unwritten_bytes = match facts::extents(file) {
-        Ok(extents) if tells_where => extents.unwritten_bytes,
-        _ => bytes.saturating_sub(file.metadata().ok()?.blocks() * STAT_BLOCK_BYTES),
-    };
-    (unwritten_bytes > 0).then_some(unwritten_bytes)
+    if let (true, Ok(extents)) = (tells_where, facts::extents(file)) {
+        let never = extents.unwritten_bytes;
+        return (never > 0).then(|| {
+            format!(
+                "{} of it were never written, and reads of these reach no device",
+                size(never)
+            )
+        });
+    }
+    let space = file.metadata().ok()?.blocks() * STAT_BLOCK_BYTES;
+    (space < bytes).then(|| {
+        format!(
+            "it has {} of space for {} of content: parts were never written, or are compressed, and reads of these reach \
+             no device",
+            size(space),
+            size(bytes)
+        )
+    })
 }
 
 /// A file without a name, or one that loses its name at once where the file system has no other.

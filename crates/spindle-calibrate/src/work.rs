@@ -13,7 +13,7 @@ use crate::below::{Below, NoControl, place_beneath};
 use crate::cloud::{Bought, Cloud, CloudFacts};
 use crate::commits::{Commits, Watch};
 use crate::error::CalibrateError;
-use crate::figures::{DeviceShare, Extreme, FellTo, Flushed, Point, What};
+use crate::figures::{CutShort, DeviceShare, Extreme, FellTo, Flushed, Point, What};
 use crate::honesty::Beside;
 use crate::mix::extreme_of;
 use crate::observe::Timing;
@@ -32,12 +32,15 @@ use crate::{cache, cloud, commits, honesty};
 
 /// Of [`Calibration::format`].
 const FORMAT: u32 = 1;
-/// Points of a minute and more are sampled every 10 ms, and so last a second at least.
-const SAMPLES_PER_BUDGET: u32 = 6_000;
-const SAMPLE_MIN: Duration = Duration::from_millis(2);
+/// A point of the usual budget is sampled every 10 ms, and so lasts a second at least. With half of it or less a point
+/// lasts half a second: the kernel keeps a limit in slices of 100 ms, and few of them would not tell it.
+const SAMPLES_PER_BUDGET: u32 = 12_000;
+const SAMPLE_MIN: Duration = Duration::from_millis(5);
 const SAMPLE_MAX: Duration = Duration::from_millis(10);
-/// A point of a slow device lasts up to twice as long, until it has as many requests.
-const REQUESTS_WANTED: u64 = 200;
+/// Reads at a lower rate would hardly come while they are waited for.
+const RATE_MIN_PER_S: f64 = 1.0;
+/// A point of a slow device lasts up to twice as long, until it has as many small or large requests.
+const REQUESTS_WANTED: (u64, u64) = (200, 40);
 /// Samples of a point at a rate: so many until enough reads came.
 const SAMPLES_AT_RATE: (u32, u32) = (100, 400);
 /// The least number of samples of a point, and of one that is measured again, and the most of both.
@@ -62,22 +65,24 @@ const CONTENDERS: usize = 3;
 const SMALL_UNTIL: f64 = 0.45;
 const LARGE_UNTIL: f64 = 0.55;
 /// After this part no point is measured again.
-const AGAIN_UNTIL: f64 = 0.70;
+const AGAIN_UNTIL: f64 = 0.77;
 /// After this part none is measured at a rate. The best one is held then.
 const RATES_UNTIL: f64 = 0.90;
 /// With less time than this, each depth of a search is four times the one before, and otherwise twice.
-const DOUBLED_FROM: Duration = Duration::from_secs(60);
+const DOUBLED_FROM: Duration = Duration::from_secs(90);
 /// What flushes and commits of a target take: about so long, and this part of the time.
 const COMMITS_TAKE: (Duration, f64) = (Duration::from_secs(6), 0.11);
 /// Requests have this part of the time at least.
-const REQUESTS_PART_MIN: f64 = 0.4;
+const REQUESTS_PART_MIN: f64 = 0.3;
 
 /// A calibration under way.
 pub(crate) struct Work<'a> {
     bench: Bench<'a>,
     settings: &'a Settings,
     began: Instant,
-    /// Of requests; what is left of the time that was asked for is for commits.
+    /// When targets were ready.
+    filled: Instant,
+    /// Of requests, from then on; what is left of the time that was asked for is for commits.
     time: Duration,
     tell: &'a mut dyn FnMut(&str),
     sample: Duration,
@@ -122,7 +127,7 @@ impl<'a> Work<'a> {
     ) -> Work<'a> {
         let asked = Duration::from_millis(settings.time_ms);
         let written = made.iter().filter(|made| made.is_writable()).count();
-        let time = time_of_requests(asked, written);
+        let time = time_of_requests(asked, began.elapsed(), written);
         Work {
             bench: Bench {
                 shape: Shape::new(made.iter().map(Made::bytes), settings.simulate),
@@ -133,6 +138,7 @@ impl<'a> Work<'a> {
             },
             settings,
             began,
+            filled: Instant::now(),
             time,
             tell,
             sample: (asked / SAMPLES_PER_BUDGET).clamp(SAMPLE_MIN, SAMPLE_MAX),
@@ -235,17 +241,19 @@ impl<'a> Work<'a> {
         let Some(most) = most.filter(|_| self.settings.write_percent == 0) else {
             return Ok(points);
         };
-        for share in SHARES {
+        for (tried, share) in SHARES.into_iter().enumerate() {
             // A first point, however little time there is.
-            if self.is_past(RATES_UNTIL) && !points.is_empty() {
+            if self.is_past(RATES_UNTIL) && tried > 0 {
                 self.notes.push(format!(
-                    "the time was over after {} of {} fixed rates: --time gives more",
-                    points.len(),
+                    "the time was over after {tried} of {} fixed rates: --time gives more",
                     SHARES.len()
                 ));
                 break;
             }
             let rate_per_s = most.point.iops * share;
+            if rate_per_s < RATE_MIN_PER_S {
+                continue;
+            }
             (self.tell)(&format!("random reads at {rate_per_s:.0} per second"));
             let (point, device) = self
                 .bench
@@ -255,7 +263,7 @@ impl<'a> Work<'a> {
                 points.push(point);
             }
         }
-        points.sort_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s));
+        points.sort_by(|a, b| a.due_per_s.total_cmp(&b.due_per_s));
         Ok(points)
     }
 
@@ -388,7 +396,7 @@ impl<'a> Work<'a> {
             what,
             points: Vec::new(),
             note: method.available().err().map(|why| why.to_string()),
-            is_cut_short: false,
+            cut_short: None,
         };
         if curve.note.is_some() {
             return Ok(curve);
@@ -401,7 +409,8 @@ impl<'a> Work<'a> {
             What::SmallRandom => format!("random {requests} of 8 KiB, {method}"),
             What::LargeSequential => format!("sequential {requests} of 1 MiB, {method}"),
         });
-        let step = match self.time < DOUBLED_FROM {
+        let asked = Duration::from_millis(self.settings.time_ms);
+        let step = match asked < DOUBLED_FROM {
             true => 4,
             false => 2,
         };
@@ -426,13 +435,17 @@ impl<'a> Work<'a> {
             End::Time => Some("the time was over before its knee was reached".to_owned()),
             End::Latency => points.last().map(|last| {
                 format!(
-                    "ended here: requests take {}, and --max-latency is {}",
+                    "ended before its knee: requests take {}, and --max-latency is {}",
                     time(last.mean_us),
                     time(limit_us)
                 )
             }),
         };
-        curve.is_cut_short = end == End::Time;
+        curve.cut_short = match end {
+            End::Time => Some(CutShort::Time),
+            End::Latency => Some(CutShort::Latency),
+            End::Knee | End::Deepest => None,
+        };
         curve.points = points;
         Ok(curve)
     }
@@ -446,7 +459,14 @@ impl<'a> Work<'a> {
     }
 
     fn measure(&mut self, load: Load, samples: (u32, u32)) -> Result<Point, CalibrateError> {
-        let (point, share) = self.bench.measure(load, self.timing(samples))?;
+        let timing = Timing {
+            requests: match load.what {
+                What::SmallRandom => REQUESTS_WANTED.0,
+                What::LargeSequential => REQUESTS_WANTED.1,
+            },
+            ..self.timing(samples)
+        };
+        let (point, share) = self.bench.measure(load, timing)?;
         self.note_share(share);
         Ok(point)
     }
@@ -468,7 +488,7 @@ impl<'a> Work<'a> {
             sample: self.sample,
             least: self.sample * least,
             most: self.sample * most,
-            requests: REQUESTS_WANTED,
+            requests: 0,
         }
     }
 
@@ -477,7 +497,7 @@ impl<'a> Work<'a> {
     }
 
     fn part_passed(&self) -> f64 {
-        self.began.elapsed().as_secs_f64() / self.time.as_secs_f64()
+        self.filled.elapsed().as_secs_f64() / self.time.as_secs_f64()
     }
 
     /// The point of the largest figure of all curves, measured once more where there is time; the next ones, too, when
@@ -508,12 +528,11 @@ impl<'a> Work<'a> {
             again.is_some_and(|again| figure(next) <= again * (1.0 + EQUAL_PART))
         };
         let mut again: Option<Extreme> = None;
-        let mut contenders = contenders.into_iter();
-        for (curve, point) in contenders.by_ref().take(CONTENDERS) {
+        for (index, (curve, point)) in contenders.into_iter().enumerate() {
             if is_settled(&again, point) {
                 return Ok(again);
             }
-            if self.is_past(AGAIN_UNTIL) {
+            if self.is_past(AGAIN_UNTIL) || index == CONTENDERS {
                 // It stands, though measured once: what was looked at again came to less.
                 return Ok(Some(found(curve, point.clone(), false)));
             }
@@ -660,10 +679,10 @@ impl<'a> Work<'a> {
     }
 }
 
-/// What requests have of the time when so many targets meet commits, too.
-fn time_of_requests(asked: Duration, written: usize) -> Duration {
+/// What requests have of the time, once targets are ready, when so many of them meet commits, too.
+fn time_of_requests(asked: Duration, passed: Duration, written: usize) -> Duration {
     let (fixed, part) = COMMITS_TAKE;
     let commits = (fixed + asked.mul_f64(part)) * written as u32;
     let least = asked.mul_f64(REQUESTS_PART_MIN);
-    asked.saturating_sub(commits).max(least)
+    asked.saturating_sub(passed + commits).max(least)
 }

@@ -1,9 +1,9 @@
 //! Whether the devices themselves stayed as they were: what the probes before the trials found, round by round. It
 //! matters whatever the verdicts say, because they are about these devices on this day.
 
-use spindle_stats::median;
 use std::collections::BTreeMap;
 
+use spindle_stats::median;
 use spindle_stats::trend;
 use spindle_text::quantity::time;
 

@@ -68,6 +68,8 @@ pub struct DeviceLayer {
     pub name: String,
     /// Its number; `None` when the kernel does not tell.
     pub number: Option<DeviceNumber>,
+    /// The number of its partition, when what lies above is on one of them alone.
+    pub partition: Option<DeviceNumber>,
     /// The file of a loop device, unless it was removed.
     pub backing_file: Option<PathBuf>,
     /// As the kernel treats it: with a write-back cache it is sent flushes. `None` when the kernel does not tell.
@@ -338,7 +340,8 @@ impl Walk<'_> {
         let Some(mut directory) = self.directory(number).filter(|_| depth <= DEPTH_MAX) else {
             return self.hidden(format!("device {number} is not shown by the kernel"));
         };
-        if directory.join("partition").exists() {
+        let is_partition = directory.join("partition").exists();
+        if is_partition {
             directory.pop();
         }
         let name = directory
@@ -359,6 +362,7 @@ impl Walk<'_> {
         self.layers.push(Layer::Device(DeviceLayer {
             name,
             number: says("dev").and_then(|number| number.parse().ok()),
+            partition: is_partition.then_some(number),
             backing_file: backing_file.as_ref().filter(is_there).map(PathBuf::from),
             write_cache,
             hardware_cache,
@@ -547,6 +551,37 @@ mod tests {
         fixture.device("8:1", "sda", "write back");
         let hidden = Layer::Hidden("device sdy is not shown by the kernel".to_owned());
         assert_eq!(fixture.beneath("/").layers.last(), Some(&hidden));
+    }
+
+    #[test]
+    fn what_lies_on_a_partition_tells_which() {
+        let fixture = Fixture::new("");
+        fixture.device("8:0", "sda", "write back");
+        fixture.write("sys/block/sda/sda2/partition", "2");
+        fixture.write("sys/block/sda/sda2/dev", "8:2");
+        let (sys, tree) = (fixture.0.path().join("sys"), fixture.tree());
+        std::os::unix::fs::symlink(sys.join("block/sda/sda2"), sys.join("dev/block/8:2")).unwrap();
+        let mut walk = Walk {
+            tree: &tree,
+            mounts: Vec::new(),
+            layers: Vec::new(),
+        };
+        walk.device(DeviceNumber { major: 8, minor: 2 }, true, 0);
+        walk.device(DeviceNumber { major: 8, minor: 0 }, true, 0);
+        let beneath = Beneath {
+            layers: walk.layers,
+            write_back_ms: None,
+        };
+        let found: Vec<_> = beneath
+            .devices()
+            .map(|device| {
+                (
+                    device.name.as_str(),
+                    device.partition.map(|number| number.minor),
+                )
+            })
+            .collect();
+        assert_eq!(found, [("sda", Some(2)), ("sda", None)]);
     }
 
     #[test]

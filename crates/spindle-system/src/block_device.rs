@@ -1,11 +1,11 @@
 //! A block device as `/sys` describes it: the settings that move results, what a partition is cut from, what a stacked
 //! device stands on, what a loop device is backed by.
 
-use spindle_io::LINUX_SECTOR_BYTES;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use spindle_io::LINUX_SECTOR_BYTES;
 
 use super::{DeviceNumber, SystemTree, flag, number, text};
 

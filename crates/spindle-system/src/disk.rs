@@ -1,9 +1,9 @@
 //! What a device did, and what a process asked of the system: one side of every trial's audit.
 
-use spindle_io::LINUX_SECTOR_BYTES;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use spindle_io::LINUX_SECTOR_BYTES;
 
 use super::DeviceNumber;
 use super::block_device::directory_of;

@@ -1,10 +1,11 @@
 //! One block device as `/sys` shows it: its size, its partitions, what is stacked on it, by which names people know it.
 //! Sources: Linux Documentation/ABI/stable/sysfs-block, Documentation/ABI/testing/sysfs-block.
 
-use spindle_io::LINUX_SECTOR_BYTES;
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+use spindle_io::LINUX_SECTOR_BYTES;
 
 use super::{DeviceNumber, SystemTree, names, text};
 

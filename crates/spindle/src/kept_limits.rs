@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use spindle_calibrate::{Cached, Calibration, Extreme, TargetFacts, What};
+use spindle_calibrate::{
+    Cached, Calibration, CutShort, Extreme, MAX_LATENCY_US, TargetFacts, What,
+};
 use spindle_run::calibrations::{KeptCalibration, default_path, keep};
 use spindle_system::SystemTree;
 use spindle_system::calibrated::{CalibratedLimits, DeviceIdentity};
@@ -50,17 +52,21 @@ fn why_not(found: &Calibration) -> Option<&'static str> {
         Some("a cache answered, and not the device")
     } else if found.matrix.is_some() {
         Some("a run type measures the points that it names, and looks for no limit")
-    } else if is_cut_short(found, What::SmallRandom) {
+    } else if is_cut_short(found, What::SmallRandom, CutShort::Time) {
         Some("the time ended before the limit was found: give more with --time")
+    } else if found.max_latency_us < MAX_LATENCY_US as f64
+        && is_cut_short(found, What::SmallRandom, CutShort::Latency)
+    {
+        Some("--max-latency ended the search before the limit was found")
     } else {
         None
     }
 }
 
-/// Whether the time ended a search of such requests: any of its access paths may come to more.
-fn is_cut_short(found: &Calibration, what: What) -> bool {
+/// Whether this ended a search of such requests: any of its access paths may come to more.
+fn is_cut_short(found: &Calibration, what: What, by: CutShort) -> bool {
     let mut curves = found.curves.iter();
-    curves.any(|curve| curve.what == what && curve.is_cut_short)
+    curves.any(|curve| curve.what == what && curve.cut_short == Some(by))
 }
 
 /// Whether a target's path leads to the device that was measured.
@@ -70,7 +76,7 @@ fn is_still_there(target: &TargetFacts) -> bool {
 }
 
 fn limits_of(found: &Calibration, most: &Extreme) -> CalibratedLimits {
-    let is_found = !is_cut_short(found, What::LargeSequential);
+    let is_found = !is_cut_short(found, What::LargeSequential, CutShort::Time);
     let most_bytes = found.maximum_mb_per_s.as_ref().filter(|_| is_found);
     let least = found.minimum_latency.as_ref();
     CalibratedLimits {

@@ -1,9 +1,10 @@
 //! Asks the server itself whether it knows every setting and takes every value, before there is a database: with
 //! `--verbose --help` it reads its options, says what it thinks of them, lists them, and ends.
 
-use spindle_text::nearest::nearest;
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
+
+use spindle_text::nearest::nearest;
 
 use super::programs::{Make, Programs};
 use super::settings::{Settings, plain};

@@ -1,11 +1,11 @@
 //! PostgreSQL's settings: those of an experiment, checked by the server itself before anything runs, and
 //! `postgresql.conf` as they make it.
 
-use spindle_text::nearest::nearest;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use spindle_io::real::{Caching, Method};
+use spindle_text::nearest::nearest;
 use spindle_workload::sql::SqlConnection;
 
 use super::connection::PostgresConnection;

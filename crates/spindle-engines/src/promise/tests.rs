@@ -22,6 +22,7 @@ fn device(name: &str, cache: Option<WriteCache>) -> DeviceLayer {
     DeviceLayer {
         name: name.to_owned(),
         number: None,
+        partition: None,
         backing_file: None,
         write_cache: cache,
         hardware_cache: None,

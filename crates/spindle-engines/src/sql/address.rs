@@ -2,13 +2,13 @@
 //! `mysql://...`. It is read here once, and shown without the password wherever it is shown. What it leaves out, and
 //! its password, is looked for where the server's own clients look: [`super::client_files`].
 
-use spindle_text::nearest::nearest;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
+use spindle_text::nearest::nearest;
 use url::Url;
 
 use super::client_files::{self, Surroundings};

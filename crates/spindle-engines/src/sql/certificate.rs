@@ -2,10 +2,10 @@
 //! with, for channel binding, and until when it holds, for one that is trusted as it is. A certificate is a tree of
 //! values, each of a tag, a length and a content (DER, ITU-T X.690; RFC 5280, section 4.1).
 
-use spindle_text::calendar::days_since_1970;
 use std::time::Duration;
 
 use ring::digest::{self, Algorithm};
+use spindle_text::calendar::days_since_1970;
 
 const SEQUENCE: u8 = 0x30;
 const OBJECT_IDENTIFIER: u8 = 0x06;

@@ -3,7 +3,6 @@
 //! in every database, and a flush is always `fdatasync` in the caller's thread. A durable write is the same with every
 //! method: RWF_DSYNC, which gives that one write the semantics of O_DSYNC.
 
-use crate::device::WHOLE_SECTOR_BYTES;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +15,9 @@ use super::file::identify::{Caching, Identified, OpenFile, identify, identify_th
 use super::file::transfer;
 use super::queue::method::{Method, Queue};
 use super::storage_identity::StorageIdentity;
-use crate::device::{BlockDevice, Completion, IoOutcome, Limits, Operation, Request, Submission};
+use crate::device::{
+    BlockDevice, Completion, IoOutcome, Limits, Operation, Request, Submission, WHOLE_SECTOR_BYTES,
+};
 use crate::sync;
 
 /// An open file or block device.

@@ -1,7 +1,6 @@
 //! What a simulated disk holds: the bytes that reads see, the bytes that a power cut cannot take, and the writes
 //! between the two. The rules are those of the fault model at the head of [`super::disk`].
 
-use crate::device::WHOLE_SECTOR_BYTES;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use rand_xoshiro::rand_core::RngCore;
 
 use super::disk::PowerCut;
 use super::image::DiskImage;
-use crate::device::Operation;
+use crate::device::{Operation, WHOLE_SECTOR_BYTES};
 use crate::env::seeded_rng;
 
 /// Failed reads end after a whole number of these, and no write is torn within one.

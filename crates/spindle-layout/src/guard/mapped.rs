@@ -3,10 +3,10 @@
 //! A target that is not known here leads to no mapping, and is taken to lie anywhere on what `/sys` shows beneath it.
 //! Source: Linux Documentation/admin-guide/device-mapper.
 
-use spindle_io::LINUX_SECTOR_BYTES;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use spindle_io::LINUX_SECTOR_BYTES;
 use spindle_system::DeviceNumber;
 
 /// A line of a table.

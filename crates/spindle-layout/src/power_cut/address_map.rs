@@ -1,10 +1,10 @@
 //! Where the bytes of a volume lie on the device whose writes are logged: worked out from the tables of device-mapper
 //! between the two (`dmsetup table`), so that a power cut can be replayed where there is no device-mapper.
 
-use spindle_io::LINUX_SECTOR_BYTES;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use spindle_io::LINUX_SECTOR_BYTES;
 
 /// How deep volumes may lie above each other.
 const DEPTH_MAX: u32 = 16;

@@ -1,9 +1,10 @@
 //! A device made slower: dm-delay takes its place, and whatever is made of it (volume, file system with its journal,
 //! disk group) waits as on a slower disk.
 
-use spindle_io::LINUX_SECTOR_BYTES;
 use std::fmt;
 use std::path::Path;
+
+use spindle_io::LINUX_SECTOR_BYTES;
 
 use super::error::{DeviceName, StepError};
 use super::workshop::{Workshop, run_on_devices};

@@ -1,7 +1,8 @@
 //! Values on their way into and out of a database.
 
-use spindle_text::calendar::date_of;
 use std::borrow::Cow;
+
+use spindle_text::calendar::date_of;
 
 /// A value of a column or a parameter.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,6 @@
 //! `spindle try`: asks without a file. Writes the experiment, reads it as any other, says what it will take, runs it,
 //! and answers in a dozen lines.
 
-use super::number::{size, time};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,7 +10,7 @@ use clap::builder::TypedValueParser;
 use spindle_text::quantity::about_time;
 
 use super::ending::{wrong_command_line, wrong_experiment};
-use super::number::number_or;
+use super::number::{number_or, size, time};
 use super::options::{Show, Watch};
 use super::run;
 use crate::ask::engines::engine_of;

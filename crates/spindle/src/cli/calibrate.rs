@@ -1,6 +1,5 @@
 //! `spindle calibrate`: what storage can do by itself.
 
-use super::number::{size, time};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use crate::kept_limits::{Kept, keep_limits};
 
 use super::calibrate_layouts::{LayoutsCalibrated, calibrate_layouts};
 use super::ending::{fail, print, print_then, wrong_experiment};
-use super::number::number;
+use super::number::{number, size, time};
 use super::signals::{self, AtOnce, INTERRUPTED};
 use crate::say;
 

@@ -2,9 +2,9 @@
 //! log in one order, and linear parts of it that stand in for a layout's devices. They are in the ledger of their run,
 //! and are removed with the layout.
 
-use spindle_io::LINUX_SECTOR_BYTES;
 use std::path::{Path, PathBuf};
 
+use spindle_io::LINUX_SECTOR_BYTES;
 use spindle_layout::Ledger;
 use spindle_layout::clean::undo_everything;
 use spindle_layout::power_cut::{AddressMap, DeviceTables};

@@ -314,7 +314,9 @@ fn what_is_sent_twice_takes_away_what_was_made() {
     ];
     for (signal, after_ms) in signals {
         let place = Place::new(&long_trial());
-        let child = place.begun("exec \"$0\" run e.toml --out out");
+        // Under nohup, or in the background of a script, the tests and their children ignore signals.
+        let line = "exec env --default-signal=HUP,INT \"$0\" run e.toml --out out";
+        let child = place.begun(line);
         send(&child, signal);
         std::thread::sleep(Duration::from_millis(after_ms));
         send(&child, signal);

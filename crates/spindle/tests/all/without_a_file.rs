@@ -126,7 +126,7 @@ fn what_cannot_be_asked_so_is_refused_before_anything_is_made() {
         ),
         (
             &["init", "--engine", "foo"],
-            "no database that Spindle measures",
+            "Spindle does not measure \"foo\"",
         ),
         (&["plan", "quickstart"], "`spindle examples`"),
         (&["list", "nowhere"], "holds runs"),
@@ -312,7 +312,7 @@ fn five_answers_make_a_file_that_can_be_planned() {
         (
             &["init", "g.toml", "--time", "1s"],
             "1\naccess\n.\n1\n",
-            "no time from 1m",
+            "is not a time from 1m",
         ),
     ] {
         let output = piped(asked, answers);
