@@ -422,6 +422,7 @@ impl Runner {
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
         let run = schedule::next_run(&self.state);
+        let mut exchanged = None;
         loop {
             let round = schedule::next_round(&self.state);
             if round.is_empty() || schedule::next_run(&self.state) != run {
@@ -432,6 +433,12 @@ impl Runner {
             }
             self.say_what_is_left();
             if let Some(turn_ms) = self.state.experiment.plan.interleave_ms {
+                // A trial that is measured again has the image that it had.
+                let number = round.first().map(|planned| planned.round);
+                if exchanged != number {
+                    databases.exchange_images();
+                    exchanged = number;
+                }
                 self.run_by_turns(&round, turn_ms, databases, targets, budget)?;
                 continue;
             }

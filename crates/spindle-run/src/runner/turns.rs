@@ -31,7 +31,6 @@ impl Runner {
         targets: &LayoutTargets,
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
-        databases.exchange_images();
         for trials in schedule::by_load(round) {
             let began = Instant::now();
             let count = trials.len() as u32;
