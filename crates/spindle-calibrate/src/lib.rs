@@ -48,7 +48,7 @@ pub use figures::{
     WriteFigures,
 };
 pub use files::files;
-pub use need::{Need, NoNeed};
+pub use need::{Need, NoNeed, latency_us};
 pub use orion::{LargeType, Matrix, Orion, Run};
 pub use result::{
     Answer, CacheFinding, Calibration, Control, FioComparison, FioComparisonRow, Held, Honesty,

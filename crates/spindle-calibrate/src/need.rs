@@ -64,13 +64,13 @@ impl FromStr for Need {
             ["mbps"] => (Figure::MbPerS, number(value)?),
             ["fdatasync", word] => (
                 Figure::Flush(DurableBy::Fdatasync, statistic(word)?),
-                time_us(value)?,
+                latency_us(value)?,
             ),
             ["dsync", word] => (
                 Figure::Flush(DurableBy::DirectDsync, statistic(word)?),
-                time_us(value)?,
+                latency_us(value)?,
             ),
-            ["read", word] => (Figure::Read(statistic(word)?), time_us(value)?),
+            ["read", word] => (Figure::Read(statistic(word)?), latency_us(value)?),
             _ => return Err(NoNeed),
         };
         Ok(Need {
@@ -97,7 +97,11 @@ fn number(text: &str) -> Result<f64, NoNeed> {
     value.filter(|value| *value > 0.0).ok_or(NoNeed)
 }
 
-fn time_us(text: &str) -> Result<f64, NoNeed> {
+/// A latency such as `500us`, `20ms` or `1s`, microseconds.
+///
+/// # Errors
+/// It is none, or 0.
+pub fn latency_us(text: &str) -> Result<f64, NoNeed> {
     let units = [("us", 1.0), ("ms", 1e3), ("s", 1e6)];
     let found = units
         .iter()

@@ -18,7 +18,7 @@ pub(crate) const FLUSHED_BYTES: u64 = 8 << 20;
 pub(crate) const FILLED_AT: f64 = 0.25;
 
 /// The usual longest mean time of a small request, microseconds.
-pub const MAX_LATENCY_US: u64 = 20_000;
+pub const MAX_LATENCY_US: f64 = 20_000.0;
 
 /// What is asked for.
 #[derive(Debug, Clone)]

@@ -54,7 +54,7 @@ fn why_not(found: &Calibration) -> Option<&'static str> {
         Some("a run type measures the points that it names, and looks for no limit")
     } else if is_cut_short(found, What::SmallRandom, CutShort::Time) {
         Some("the time ended before the limit was found: give more with --time")
-    } else if found.max_latency_us < MAX_LATENCY_US as f64
+    } else if found.max_latency_us < MAX_LATENCY_US
         && is_cut_short(found, What::SmallRandom, CutShort::Latency)
     {
         Some("--max-latency ended the search before the limit was found")

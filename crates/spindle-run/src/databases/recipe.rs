@@ -1,5 +1,5 @@
 //! What every kind of database has alike: the [`Recipe`] by which one is made, what it is made for ([`Making`]), and
-//! what the run has of its own ([`Store`]). The kinds and the walk over layouts beside it use this; it uses neither.
+//! what the run itself keeps ([`Store`]). The kinds and the walk over layouts beside it use this; it uses neither.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -90,7 +90,7 @@ impl<'a> Making<'a> {
     }
 }
 
-/// What the run has of its own for its databases.
+/// What the run itself keeps for its databases: directories, room, copies and notes.
 pub(super) struct Store {
     pub directories: OwnDirectories,
     pub space: RawSpace,

@@ -11,7 +11,7 @@ use clap::builder::TypedValueParser;
 use spindle_calibrate::fio::{FioResults, job_file};
 use spindle_calibrate::{
     Answer, Bought, CalibrateError, Calibration, FioComparison, Judged, LargeType, Matrix, Need,
-    NoNeed, Orion, Run, Settings, Simulate, calibrate, files, text,
+    NoNeed, Orion, Run, Settings, Simulate, calibrate, files, latency_us, text,
 };
 use spindle_experiment::{Changes, Experiment};
 use spindle_io::real::Caching;
@@ -97,7 +97,7 @@ pub(super) struct Calibrate {
     /// A point counts for the maximum of IOPS only if its mean latency is no longer. It ends the search of small
     /// requests.
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = latency)]
-    max_latency: u64,
+    max_latency: f64,
     /// A new or empty directory for report.html (curves, matrix, latencies), result.json and files under ORION's names:
     /// *_summary.txt, *_iops.csv, *_mbps.csv, *_lat.csv, *_trace.txt.
     #[arg(long, value_name = "DIR")]
@@ -271,12 +271,9 @@ fn hold(text: &str) -> Result<u64, String> {
 }
 
 /// Microseconds.
-fn latency(text: &str) -> Result<u64, String> {
-    let time_us = match text.strip_suffix("us") {
-        Some(number) => number.trim_end().parse().ok(),
-        None => parse_duration_ms(text).and_then(|ms| ms.checked_mul(1000)),
-    };
-    let time_us = time_us.filter(|us| (10..=10_000_000).contains(us));
+fn latency(text: &str) -> Result<f64, String> {
+    let time_us = latency_us(text).ok();
+    let time_us = time_us.filter(|us| (10.0..=1e7).contains(us));
     time_us.ok_or_else(|| "allowed: a duration from 10us to 10s, such as 500us or 20ms".to_owned())
 }
 
@@ -441,7 +438,7 @@ impl Calibrate {
             size_bytes: self.size,
             time_ms: self.time,
             hold: self.hold.map(Duration::from_millis),
-            max_latency_us: self.max_latency as f64,
+            max_latency_us: self.max_latency,
             orion: self.orion.complete().map_err(CalibrateError::Settings)?,
             write_percent: self.write_percent,
             erase: self.erase,
