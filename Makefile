@@ -11,13 +11,13 @@ build:
 # Asks which of three ways of doing I/O is fastest where you stand: a dozen lines, the answer last, a run directory under
 # runs/. At most 90 seconds after the build. examples/quickstart.toml asks the same of six.
 demo: build
-	$${CARGO_TARGET_DIR:-target}/release/spindle try . --time 75s
+	$${CARGO_TARGET_DIR:-target}/release/spindle try . --time 45s
 
 # The tests. A test that needs root, or something this machine lacks, is skipped with a reason and counted as skipped; with
 # SPINDLE_REQUIRE=all it fails.
 test:
 	scripts/setup
-	scripts/test --workspace --locked
+	scripts/test --workspace --locked --lib --bins --tests
 
 # The tests with every case of the long ones, and the longer proofs: histories of the simulated world in a debug and a release
 # build, SQLite on devices, threads under the model checker, power cuts in the virtual machine. SPINDLE_THOROUGH=4, as in
@@ -47,7 +47,7 @@ test-vm:
 # Power cuts of raw and ext4, recorded in the virtual machine. The program is built as
 # the tests build it: for itself alone it would get other features of its libraries, and be compiled anew.
 powercut-short:
-	cargo test --workspace --locked --no-run
+	cargo test --workspace --locked --lib --bins --tests --no-run
 	rm -rf target/powercut-short
 	scripts/power-cut $(POWERCUT) target/debug/spindle crates/spindle/tests/power_cut/short.toml \
 		target/powercut-short --cuts 20
