@@ -26,7 +26,7 @@ pub use kinds::{Transactions, WorkloadKind};
 pub use oltp_mix::{OltpMix, OltpMixSettings};
 pub use query::{AnswerJudge, QueryPlan, RightAnswer, RowField, TableQuery};
 pub use replay::{ReplaySettings, Times};
-pub use script::ScriptSettings;
+pub use script::{ScriptSettings, leaves_database};
 pub use session::{Edit, Operation, Session, SessionError, Share, Txn};
 pub use slob::{Hotspot, RedoStress, Slob, SlobSettings};
 pub use sql::kind::{Data, Kind, Made, MadeFor, Pace};

@@ -400,6 +400,20 @@ impl RunningServer for ForeignMariaDb {
         Ours::Database
     }
 
+    fn others(&self, connection: &mut dyn SqlConnection) -> Result<Vec<String>, EngineError> {
+        let mut found = Vec::new();
+        let asked = format!(
+            "select lower(schema_name) from information_schema.schemata where schema_name not in ('{}', \
+             'information_schema')",
+            self.schema.name
+        );
+        connection.ask(&asked, &mut |row| {
+            found.push(row.text(0)?);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
     fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {
         let mut tables = Vec::new();
         let asked = format!(

@@ -396,6 +396,22 @@ impl RunningServer for ForeignPostgres {
         }
     }
 
+    fn others(&self, connection: &mut dyn SqlConnection) -> Result<Vec<String>, EngineError> {
+        let mut found = Vec::new();
+        let asked = format!(
+            "select lower(nspname::text) from pg_catalog.pg_namespace where nspname not in ('{}', 'pg_catalog', \
+             'information_schema') and nspname !~ '^pg_t'",
+            self.schema.name
+        );
+        if self.schema.kind == SchemaKind::Schema {
+            connection.ask(&asked, &mut |row| {
+                found.push(row.text(0)?);
+                Ok(())
+            })?;
+        }
+        Ok(found)
+    }
+
     fn check_ended(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {
         Ok(prepared::check(connection, self.schema.kind)?)
     }

@@ -97,7 +97,8 @@ fn make_tables(
     interrupted: &Arc<AtomicBool>,
 ) -> Result<(), EngineError> {
     let dialect = connection.dialect();
-    if let Some(reason) = workload.beyond(dialect, running.ours()) {
+    let others = running.others(connection)?;
+    if let Some(reason) = workload.beyond(dialect, running.ours(), &others) {
         return Err(EngineError::unavailable(reason));
     }
     let dumps = workload.dumps();

@@ -278,6 +278,14 @@ pub trait RunningServer: Counters {
         Ours::Server
     }
 
+    /// The schemas or databases there that are not Spindle's, in small letters.
+    ///
+    /// # Errors
+    /// The server does not tell.
+    fn others(&self, _: &mut dyn SqlConnection) -> Result<Vec<String>, EngineError> {
+        Ok(Vec::new())
+    }
+
     /// That the statements of a load have left nothing open that outlives their session.
     ///
     /// # Errors

@@ -214,6 +214,20 @@ impl Recording {
         Some((recorded, offset + end + 1))
     }
 
+    /// All statements: the texts that have parameters, and those that are sent as they are written.
+    pub fn statements(&self) -> impl Iterator<Item = String> {
+        let lines = self.sessions.iter().map(|of| &self.bytes[of.lines.clone()]);
+        let lines = lines.flat_map(|lines| lines.split(|byte| *byte == b'\n'));
+        let steps = lines.filter_map(|line| serde_json::from_slice::<Recorded>(line).ok());
+        let written = steps.flat_map(|Recorded(_, steps)| {
+            steps.into_iter().filter_map(|step| match step {
+                Step::Text(_, text) => Some(text),
+                Step::Prepared(..) => None,
+            })
+        });
+        self.texts.iter().cloned().chain(written)
+    }
+
     /// The statements that have one of these words, which are in small letters, with their parameters in their places;
     /// each once.
     pub fn sent_with(&self, words: &[&str]) -> Vec<String> {

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use spindle_io::sync::Latch;
 use spindle_text::load_file::{Dump, LargeFile, LoadFile};
+use spindle_text::plain::shortened;
 use spindle_text::section::{Refusal, TextFile};
 use spindle_text::{settings, words};
 
 use super::lanes::deal_out;
 use super::recording::{Recorded, Recording, RecordingError, SessionHead, kind_of, word_of};
 use super::transaction::{ReplayTransaction, Unprepared};
+use crate::script::beyond::reason;
 use crate::script::own_data::{self, OwnData, refusal};
 use crate::session::SessionError;
 use crate::sql::connection::SqlConnection;
@@ -19,6 +21,9 @@ use crate::sql::dialect::Dialect;
 use crate::sql::kind::{Kind, Made, MadeFor, Pace};
 use crate::sql::{Origin, Ours, SqlTransaction, SqlWorkload};
 use crate::workload::{Acknowledged, CheckError, Client};
+
+/// More of a statement is not told.
+const TOLD_BYTES_MAX: usize = 100;
 
 words! {
     /// What becomes of the times of a recording.
@@ -284,8 +289,18 @@ impl SqlWorkload for ReplayWorkload {
         connection.prepare(&texts)
     }
 
-    fn beyond(&self, dialect: Dialect, ours: Ours) -> Option<String> {
-        self.data.beyond(&[], dialect, ours)
+    fn beyond(&self, dialect: Dialect, ours: Ours, others: &[String]) -> Option<String> {
+        let of_load = self.data.beyond(&[], dialect, ours, others);
+        of_load.or_else(|| {
+            let mut sent = self.recording.statements();
+            sent.find_map(|sql| {
+                let reason = reason(&sql, dialect, ours, others)?;
+                Some(format!(
+                    "the recording has `{}`: {reason}",
+                    shortened(&sql, TOLD_BYTES_MAX)
+                ))
+            })
+        })
     }
 
     fn place(&self, of: Origin) -> Option<&str> {

@@ -2,6 +2,7 @@
 //! trial; others would stay on a server that is not Spindle's.
 
 use super::bodies::held;
+use super::elsewhere::{body_leads, uses};
 use super::places::{MODIFIERS, changes_elsewhere, leaves_schema};
 use crate::sql::{Dialect, Ours};
 
@@ -82,15 +83,34 @@ const SLOTS: [&str; 4] = [
     "pg_replication_origin_create",
 ];
 
-/// Why a statement may not be carried out where `ours` is put back, or one that it holds; `None`: it may.
-pub(super) fn reason(sql: &str, dialect: Dialect, ours: Ours) -> Option<&'static str> {
+/// Whether a statement does not stay within its database, by what it says alone.
+pub fn leaves_database(sql: &str, dialect: Dialect) -> bool {
+    reason(sql, dialect, Ours::Database, &[]).is_some()
+}
+
+/// Why a statement may not be carried out where `ours` is put back, or one that it holds; `None`: it may. `others` are
+/// the schemas or databases there that are not Spindle's, in small letters.
+pub(crate) fn reason(
+    sql: &str,
+    dialect: Dialect,
+    ours: Ours,
+    others: &[String],
+) -> Option<&'static str> {
+    let is_own = ours == Ours::Server;
+    let elsewhere = || {
+        let leads = ours == Ours::Schema && body_leads(sql, dialect);
+        match leads {
+            true => Some(LEAVES),
+            false => uses(sql, dialect, others).then_some(NAMED),
+        }
+    };
     let within = |sql: &str| {
         let held = held(sql, dialect).into_iter();
         held.filter_map(|held| reason_alone(held, dialect, ours))
             .next()
     };
-    let is_own = ours == Ours::Server;
-    reason_alone(sql, dialect, ours).or_else(|| (!is_own).then(|| within(sql)).flatten())
+    reason_alone(sql, dialect, ours)
+        .or_else(|| (!is_own).then(|| within(sql).or_else(elsewhere)).flatten())
 }
 
 /// The same, whatever the statement holds.
@@ -328,7 +348,7 @@ mod tests {
     use super::*;
 
     fn told(sql: &str, dialect: Dialect, ours: Ours) -> &'static str {
-        reason(sql, dialect, ours).unwrap_or_default()
+        reason(sql, dialect, ours, &[]).unwrap_or_default()
     }
 
     #[test]
@@ -479,7 +499,7 @@ mod tests {
             "grant select on t to public",
             "do $$ begin create table t (a int); execute 'insert into t values (1)'; end $$",
             "create trigger c before insert or update or delete on t for each row execute function f()",
-            "create function f() returns int language plpgsql set search_path = app as $$ begin update t set a = 1; return 1; end $$",
+            "create function f() returns int language plpgsql set search_path = pg_catalog as $$ begin update t set a = 1; return 1; end $$",
             "copy t from '/tmp/x'",
             "prepare p as insert into t values ($1)",
         ] {

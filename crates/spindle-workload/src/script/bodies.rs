@@ -43,7 +43,7 @@ pub(super) fn held(sql: &str, dialect: Dialect) -> Vec<&str> {
 }
 
 /// Whether a statement has a body, or a text that is carried out.
-fn has_body(sql: &str, dialect: Dialect) -> bool {
+pub(super) fn has_body(sql: &str, dialect: Dialect) -> bool {
     let words: Vec<String> = super::makes::words(sql).take(12).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let has_routine = || {

@@ -1,14 +1,15 @@
 //! Workloads from files in the language of `pgbench`, PostgreSQL's own benchmark: statements, and commands that set
 //! variables, branch, sleep and keep answers. `scanner` cuts a file into pieces, `lexer` and `expression` read
 //! expressions, `function` and `random` calculate as pgbench does, `program` makes steps of it all, `makes` knows what
-//! statements make, `beyond` what they may not touch, also in what `bodies` finds within them, `client` takes the steps
-//! on a connection, `own_data` loads tables, `answers` checks, and `workload` is the kind of workload that the
-//! experiment file names.
+//! statements make, `beyond` what they may not touch, also in what `bodies` finds within them and `elsewhere` finds
+//! named, `client` takes the steps on a connection, `own_data` loads tables, `answers` checks, and `workload` is the
+//! kind of workload that the experiment file names.
 
 mod answers;
-mod beyond;
+pub(crate) mod beyond;
 mod bodies;
 mod client;
+mod elsewhere;
 mod expression;
 mod function;
 mod lexer;
@@ -24,4 +25,5 @@ mod tests;
 mod value;
 mod workload;
 
+pub use beyond::leaves_database;
 pub use workload::ScriptSettings;

@@ -65,16 +65,18 @@ impl OwnData {
         statements.map(|statement| statement.sql.clone()).collect()
     }
 
-    /// Why one of the statements that load, or of others, may not be carried out where `ours` is put back.
+    /// Why one of the statements that load, or of others, may not be carried out where `ours` is put back, and where
+    /// `elsewhere` are the schemas or databases that are not Spindle's.
     pub fn beyond<'a>(
         &'a self,
         others: &'a [Placed],
         dialect: Dialect,
         ours: Ours,
+        elsewhere: &[String],
     ) -> Option<String> {
         let mut all = self.load.iter().chain(&self.check).chain(others);
         all.find_map(|Placed { sql, place }| {
-            let reason = beyond::reason(sql, dialect, ours)?;
+            let reason = beyond::reason(sql, dialect, ours, elsewhere)?;
             Some(format!("{place}: {reason}"))
         })
     }

@@ -5,7 +5,7 @@ use crate::sql::Dialect;
 
 /// A part of a statement: a name with all its parts, in small letters, or a sign.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
+pub(super) enum Token {
     Name(String),
     Sign(char),
 }
@@ -47,7 +47,7 @@ const BETWEEN: [&str; 9] = [
 /// What of a new table changes the table that follows.
 const CHANGES_THE_NEXT: [&str; 2] = ["references", "inherits"];
 /// Where tables of MariaDB's `update` and `delete` of several tables stand.
-const BEFORE_TABLES: [&str; 4] = ["update", "from", "using", "join"];
+const BEFORE_TABLES: [&str; 5] = ["update", "from", "using", "join", "straight_join"];
 
 /// Whether something is changed whose name says in which schema or database it is.
 pub(super) fn changes_elsewhere(sql: &str, dialect: Dialect) -> bool {
@@ -103,7 +103,7 @@ pub(super) fn leaves_schema(sql: &str, dialect: Dialect) -> bool {
 }
 
 /// Whether a call of `set_config` names a setting that leads elsewhere, or one that only the server works out.
-fn sets_what_leads_elsewhere(lower: &str) -> bool {
+pub(super) fn sets_what_leads_elsewhere(lower: &str) -> bool {
     let mut calls = lower.split("set_config").skip(1);
     calls.any(|call| {
         let arguments = call
@@ -121,7 +121,7 @@ fn sets_what_leads_elsewhere(lower: &str) -> bool {
 }
 
 impl Token {
-    fn name(&self) -> Option<&str> {
+    pub(super) fn name(&self) -> Option<&str> {
         match self {
             Token::Name(name) => Some(name),
             Token::Sign(_) => None,
@@ -213,7 +213,7 @@ fn counts_elsewhere(sql: &str) -> bool {
 
 /// The names and signs of a statement; texts and comments are none. What MariaDB alone carries out of a comment
 /// (`/*! ... */`) is not left out.
-fn tokens(sql: &str, dialect: Dialect) -> Vec<Token> {
+pub(super) fn tokens(sql: &str, dialect: Dialect) -> Vec<Token> {
     let is_mariadb = dialect == Dialect::MariaDb;
     let mut tokens = Vec::new();
     let mut rest = sql;
@@ -269,7 +269,10 @@ fn joined(tokens: Vec<Token>) -> Vec<Token> {
                 is_after_dot = false;
             }
             _ => {
-                is_after_dot = false;
+                // Behind the dot stands an operator, or all columns.
+                if std::mem::take(&mut is_after_dot) {
+                    joined.push(Token::Sign('.'));
+                }
                 joined.push(token);
             }
         }

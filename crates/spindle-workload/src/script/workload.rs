@@ -175,8 +175,9 @@ impl SqlWorkload for ScriptWorkload {
         Ok(())
     }
 
-    fn beyond(&self, dialect: Dialect, ours: Ours) -> Option<String> {
-        self.data.beyond(&self.program.statements, dialect, ours)
+    fn beyond(&self, dialect: Dialect, ours: Ours, others: &[String]) -> Option<String> {
+        self.data
+            .beyond(&self.program.statements, dialect, ours, others)
     }
 
     fn place(&self, of: Origin) -> Option<&str> {

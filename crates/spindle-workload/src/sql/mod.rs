@@ -88,8 +88,9 @@ pub trait SqlWorkload: Send + Sync {
         Ok(())
     }
 
-    /// Why a statement may not be carried out where `ours` is put back, and where it stands; `None`: all may.
-    fn beyond(&self, _: Dialect, _ours: Ours) -> Option<String> {
+    /// Why a statement may not be carried out where `ours` is put back, and where it stands; `None`: all may. `others`
+    /// are the schemas or databases there that are not Spindle's, in small letters.
+    fn beyond(&self, _: Dialect, _ours: Ours, _others: &[String]) -> Option<String> {
         None
     }
 

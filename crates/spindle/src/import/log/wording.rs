@@ -2,6 +2,7 @@
 //! begins a statement decides. Only what belongs to a database is taken: nothing of users, files, other servers or the
 //! server itself. So no password reaches a recording.
 
+use spindle_workload::leaves_database;
 use spindle_workload::sql::{Dialect, continued_bytes, has_escapes_behind};
 
 /// No longer text is taken, bytes.
@@ -77,6 +78,8 @@ impl From<Reason> for Left {
 
 const USERS: Reason = "users, roles and rights (they may tell passwords)";
 const SERVER: Reason = "what changes the server, or reaches files and other servers";
+const ELSEWHERE: Reason =
+    "what changes another database, which it names, or works on the whole server";
 const COPY: Reason = "COPY and LOAD DATA, whose rows are not in the log";
 const UNKNOWN: Reason = "commands that are not known to be harmless";
 const CURSOR: Reason = "statements that are cut off, or too long";
@@ -275,6 +278,8 @@ pub fn judge(text: &str, dialect: Dialect) -> Result<Taken, Left> {
         reason = Some(USERS);
     } else if dialect == Dialect::MariaDb && (text.contains("/*!") || text.contains("/*M!")) {
         reason = Some(CONDITIONAL);
+    } else if leaves_database(text, dialect) {
+        reason = Some(ELSEWHERE);
     }
     let mut effects = Vec::new();
     let statements = cut.statements.iter().zip(&cut.literals);
