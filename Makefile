@@ -13,8 +13,8 @@ build:
 demo: build
 	$${CARGO_TARGET_DIR:-target}/release/spindle try . --time 45s
 
-# The tests. A test that needs root, or something this machine lacks, is skipped with a reason and counted as skipped; with
-# SPINDLE_REQUIRE=all it fails.
+# The tests. A test that needs root, something this machine lacks, or much time is skipped with a reason and counted as
+# skipped. With SPINDLE_REQUIRE=all no test is skipped: it runs, or it fails.
 test:
 	scripts/setup
 	scripts/test --workspace --locked --lib --bins --tests

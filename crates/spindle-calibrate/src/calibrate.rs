@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use spindle_io::real::Caching;
 use spindle_layout::RawDevice;
-use spindle_system::SystemTree;
+use spindle_system::{Beneath, SystemTree};
 use spindle_text::quantity::size;
 
+use crate::below::Below;
 use crate::claims::{ClaimedDevices, DeviceClaims};
 use crate::error::CalibrateError;
 use crate::figures::Kind;
@@ -137,7 +138,11 @@ pub(crate) fn look(
     if settings.only_flushes {
         all_written(&targets)?;
     }
-    let control = settings.control.as_deref().map(control_at).transpose()?;
+    let control = settings
+        .control
+        .as_deref()
+        .map(|path| control_at(path, tree));
+    let control = control.transpose()?;
     if control.is_some() && of_kind(&targets, Kind::Directory).next().is_none() {
         let reason =
             "flushes are compared in files that are made: name a directory beside --control";
@@ -192,11 +197,17 @@ fn claims(
     }
 }
 
-/// A control must be a directory with room.
-fn control_at(path: &Path) -> Result<Target, CalibrateError> {
+/// A control must be a directory with room, on a disk.
+fn control_at(path: &Path, tree: &SystemTree) -> Result<Target, CalibrateError> {
     let target = Target::look(path)?;
     if target.kind() != Kind::Directory {
         let reason = "a control is a directory on the disk beneath, in which a file is made";
+        return Err(CalibrateError::target(path, reason));
+    }
+    if let Some(memory) = Below::of(&Beneath::of(tree, path)).memory {
+        let reason = format!(
+            "it lies in memory ({memory}), which flushes sooner than any disk: name a directory on the disk beneath"
+        );
         return Err(CalibrateError::target(path, reason));
     }
     target.room(FLUSHED_BYTES)?;
@@ -230,6 +241,10 @@ fn apart(targets: &[Target], tree: &SystemTree) -> Result<(), CalibrateError> {
             } else if other.lies_on(target, tree) {
                 let reason = format!("it lies on {name}, which is a target, too; name one of them");
                 (other, reason)
+            } else if let Some(file) = target.shares_file(other, tree) {
+                let file = file.display();
+                let reason = format!("it is the same as {others}: both stand for {file}");
+                (target, reason)
             } else {
                 continue;
             };

@@ -17,7 +17,7 @@ use spindle_io::real::{Caching, FileDevice, Identified, Queue, StorageIdentity, 
 use spindle_io::{Arena, Frame};
 use spindle_layout::{KnownDevice, why_no_file};
 use spindle_system::machine::DataPath;
-use spindle_system::{Beneath, DeviceNumber, SystemTree};
+use spindle_system::{Beneath, BlockDeviceNode, DeviceNumber, SystemTree};
 use spindle_text::quantity::{size, size_free};
 use spindle_text::remedy::with_remedy;
 
@@ -34,6 +34,15 @@ const STAT_BLOCK_BYTES: u64 = 512;
 const SPACE_ALONE: [u64; 2] = [0x6573_5546, 0x6969];
 /// A file that is made takes at most this part of what is free.
 const FREE_PART: u64 = 4;
+
+/// The part of a file that a loop device stands for.
+struct LoopRange {
+    /// Device and inode.
+    file: (u64, u64),
+    path: PathBuf,
+    begin_bytes: u64,
+    end_bytes: u64,
+}
 
 /// Something to measure, looked at and not yet opened for I/O.
 #[derive(Debug)]
@@ -148,6 +157,34 @@ impl Target {
                     .is_some_and(|found| (found.dev(), found.ino()) == (others.dev(), others.ino()))
             }),
         }
+    }
+
+    /// The file that both stand for, as loop devices on one range of it.
+    pub(crate) fn shares_file(&self, other: &Target, tree: &SystemTree) -> Option<PathBuf> {
+        let (own, others) = (self.loop_range(tree)?, other.loop_range(tree)?);
+        let is_shared = own.file == others.file
+            && own.begin_bytes < others.end_bytes
+            && others.begin_bytes < own.end_bytes;
+        is_shared.then_some(own.path)
+    }
+
+    /// What of which file it stands for, when it is a loop device or a partition of one.
+    fn loop_range(&self, tree: &SystemTree) -> Option<LoopRange> {
+        let device = std::fs::metadata(&self.path).ok()?;
+        let is_device = self.kind == Kind::Device;
+        let number = is_device.then(|| DeviceNumber::of_stat(device.rdev()))?;
+        let node = BlockDeviceNode::of(tree, number)?;
+        let disk = node.disk();
+        let backing = disk.as_ref().unwrap_or(&node).loop_backing()?;
+        let file = std::fs::metadata(&backing.file).ok()?;
+        let start_bytes = disk.and(node.start_bytes()).unwrap_or(0);
+        let begin_bytes = backing.offset_bytes + start_bytes;
+        Some(LoopRange {
+            file: (file.dev(), file.ino()),
+            begin_bytes,
+            end_bytes: begin_bytes.saturating_add(node.size_bytes()?),
+            path: backing.file,
+        })
     }
 
     /// Makes it ready: a directory gets its file, which is filled as `filling` says; so is a device that was `claimed`

@@ -22,7 +22,7 @@ pub fn skip(reason: impl Display) {
     let current = thread::current();
     let test = current.name().unwrap_or("a thread without a name");
     assert!(
-        std::env::var("SPINDLE_REQUIRE").as_deref() != Ok("all"),
+        !may_not_skip(),
         "{test} was skipped, and SPINDLE_REQUIRE=all allows no skip: {reason}"
     );
     eprintln!("skipped: {test}: {reason}");
@@ -42,6 +42,20 @@ pub fn is_root_or_skip(reason: &str) -> bool {
         skip(reason);
     }
     is_root
+}
+
+/// Whether this test runs though it takes long: in `make test-all`, in CI, and where no skip is allowed. If not, it is
+/// skipped, as `make test` is to end within ten minutes.
+pub fn is_long_or_skip() -> bool {
+    let is_asked = std::env::var_os("SPINDLE_THOROUGH").is_some() || may_not_skip();
+    if !is_asked {
+        skip("it takes long: `make test-all` runs it");
+    }
+    is_asked
+}
+
+fn may_not_skip() -> bool {
+    std::env::var("SPINDLE_REQUIRE").as_deref() == Ok("all")
 }
 
 /// How far apart the cases lie that a long proof tries: one of `usual` in `make test`, and with `SPINDLE_THOROUGH=N` at

@@ -231,6 +231,9 @@ fn postgres_tells_what_fails(server: &dyn Server, dumps: &[Dump], place: &Path, 
 
 #[test]
 fn a_dump_of_mariadb_is_restored_with_its_procedures() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(server) = installed(ServerKind::MariaDb) else {
         return;
     };

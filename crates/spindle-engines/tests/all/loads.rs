@@ -55,6 +55,9 @@ fn told(server: &dyn Server, request: &ServerRequest, load: &str, script: &str) 
 
 #[test]
 fn what_only_the_session_of_the_load_has_is_told_when_it_is_loaded() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for (kind, server) in databases() {
         let request = request(server);
         let temporary = "create temporary table t (a integer);";
@@ -83,6 +86,9 @@ fn what_only_the_session_of_the_load_has_is_told_when_it_is_loaded() {
 /// Written as the database's own client takes them.
 #[test]
 fn bodies_with_semicolons_are_loaded() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     const TABLES: &str = "create table t (a integer);\ncreate table seen (a integer);\n";
     for (kind, server) in databases() {
         let bodies = match kind {

@@ -160,6 +160,9 @@ fn what_a_server_does_not_tell_is_not_known_and_not_missing() {
 
 #[test]
 fn a_server_that_forgets_to_be_ready_again_is_not_waited_for() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let address = planted(Arc::new(knows_little), true);
     let began = Instant::now();
     let survey = remote_server(Scheme::Postgres).survey(&address, None);

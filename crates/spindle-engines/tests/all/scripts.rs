@@ -143,6 +143,9 @@ fn carried_out(
 
 #[test]
 fn ready_scripts_run_on_every_database_and_their_checks_find_a_loss() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for (kind, server) in databases() {
         let of_kind = format!("{}.sql", spindle_text::word::Word::as_word(kind));
         for (folder, load, count, fault, says) in [
@@ -220,6 +223,9 @@ fn scripts_that_pgbench_has_built_in_are_those_of_this_test() {
 
 #[test]
 fn statements_that_cannot_be_prepared_are_told_with_their_place_when_the_load_has_ended() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for (kind, server) in databases() {
         let bad = file(
             "bad.sql",
@@ -603,6 +609,9 @@ fn answers_become_variables_as_the_server_writes_them() {
 
 #[test]
 fn variables_within_any_quotes_fail_in_pgbench_and_are_refused_here() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(beside) = Beside::new() else {
         return;
     };
@@ -629,6 +638,9 @@ fn variables_within_any_quotes_fail_in_pgbench_and_are_refused_here() {
 
 #[test]
 fn a_transaction_that_a_script_leaves_open_is_no_success() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for (kind, server) in databases() {
         let workload = |text: &str| {
             let settings = settings(vec![file("open.sql", 1, text)]);
@@ -669,6 +681,9 @@ fn a_transaction_that_a_script_leaves_open_is_no_success() {
 
 #[test]
 fn statements_wait_for_the_tables_that_their_script_makes() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for (kind, server) in databases() {
         let workload = |text: &str| {
             let settings = settings(vec![file("makes.sql", 1, text)]);
@@ -690,6 +705,9 @@ fn statements_wait_for_the_tables_that_their_script_makes() {
 
 #[test]
 fn what_stands_in_a_branch_is_prepared_when_it_is_taken() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for (kind, server) in databases() {
         let workload = |least: u32| {
             let text = format!(

@@ -233,6 +233,9 @@ fn tpcb_keeps_its_balances_and_loses_nothing() {
 
 #[test]
 fn selects_of_tpcb_change_nothing() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for (_, server) in databases() {
         let select: Arc<dyn SqlWorkload> = Arc::new(Tpcb::new(1, true));
         let loaded = Loaded::with(server, &*select);
@@ -318,6 +321,9 @@ const FAULTS_OF_TPCC: [(&[&str], &str); 14] = [
 
 #[test]
 fn tpcc_stays_consistent_and_loses_nothing() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for (_, server) in databases() {
         works_and_faults_are_found(server, &tpcc(false), &FAULTS_OF_TPCC);
     }
@@ -325,6 +331,9 @@ fn tpcc_stays_consistent_and_loses_nothing() {
 
 #[test]
 fn tpcc_does_the_same_as_procedures() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for (kind, server) in databases() {
         if kind != ServerKind::Sqlite {
             works_and_faults_are_found(server, &tpcc(true), &FAULTS_OF_TPCC);
@@ -355,6 +364,9 @@ fn every_kind_of_tpcc_is_carried_out() {
 
 #[test]
 fn junk_has_the_rows_of_whole_commits() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for (kind, server) in databases() {
         for procedure in [false, true] {
             if procedure && kind == ServerKind::Sqlite {

@@ -283,6 +283,9 @@ fn victim() {
 
 #[test]
 fn killed_under_load_it_keeps_what_it_acknowledged() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let kills = std::env::var("SPINDLE_KILLS").map_or(30, |kills| kills.parse().unwrap());
     let place = tempfile::tempdir().unwrap();
     let (request, workload) = (request(&[]), oltp_mix());

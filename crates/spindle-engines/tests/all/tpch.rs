@@ -174,6 +174,9 @@ fn answers_on_postgres_are_right_and_a_changed_row_is_noticed() {
 
 #[test]
 fn answers_on_mariadb_are_right_and_a_changed_row_is_noticed() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     answers_are_right_and_a_changed_row_is_noticed(ServerKind::MariaDb);
 }
 
@@ -280,16 +283,25 @@ fn refresh_functions_on_sqlite_do_what_they_should() {
 
 #[test]
 fn refresh_functions_on_postgres_do_what_they_should() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     refresh_functions_do_what_they_should(ServerKind::Postgres);
 }
 
 #[test]
 fn refresh_functions_on_mariadb_do_what_they_should() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     refresh_functions_do_what_they_should(ServerKind::MariaDb);
 }
 
 #[test]
 fn what_takes_too_long_is_cancelled_and_temporary_space_is_counted() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for kind in [
         ServerKind::Sqlite,
         ServerKind::Postgres,

@@ -140,6 +140,9 @@ fn are_right(answers: &[KeptAnswer], right: impl Fn(u8) -> Answer) {
 
 #[test]
 fn answers_are_right_from_memory_and_from_temporary_segments() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for (sort_area_bytes, slaves, spills) in [(16 << 20, 1, false), (128 << 10, 3, true)] {
         let workload = workload(0.01, Parameters::Validation, false, slaves);
         let mut loaded = Loaded::of(workload, sort_area_bytes);
@@ -183,6 +186,9 @@ fn a_changed_row_is_noticed() {
 
 #[test]
 fn answers_to_drawn_parameters_are_those_of_sqlite() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let mut loaded = Loaded::of(workload(0.01, Parameters::Random, false, 2), 1 << 20);
     let (answers, _) = loaded.carry_out();
     let of_sqlite = answers_of_sqlite(&answers);
@@ -309,6 +315,9 @@ fn files(shape: &Shape, mut place: impl FnMut(&str, u64) -> Place) -> DatabaseFi
 
 #[test]
 fn answers_are_right_on_a_raw_device_and_in_a_disk_group() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for on_blocks in [on_raw_device, in_disk_group] {
         let place = tempfile::tempdir().unwrap();
         let env: Arc<dyn Env> = RealEnv::new(1);

@@ -218,7 +218,7 @@ fn link_libraries(copied: &Path) {
 
 #[test]
 fn what_is_added_so_is_documented_tested_and_run() {
-    if std::env::var_os("SPINDLE_THOROUGH").is_none() {
+    if !spindle_harness::is_long_or_skip() {
         return;
     }
     let copied = scratch_copy();

@@ -16,7 +16,7 @@ use spindle_calibrate::{
 use spindle_experiment::{Changes, Experiment};
 use spindle_io::real::Caching;
 use spindle_text::files::{Directory, read_text};
-use spindle_text::quantity::{parse_duration_ms, parse_size};
+use spindle_text::quantity::{self, parse_duration_ms, parse_size};
 use spindle_text::word::Word;
 
 use crate::calibration_sheet::sheet_of;
@@ -204,11 +204,20 @@ impl OrionKnobs {
                 "{name} needs --run advanced; --run {run} has its own"
             ));
         }
+        let size_small_bytes = self.size_small.unwrap_or(8 << 10);
+        let size_large_bytes = self.size_large.unwrap_or(1 << 20);
+        if size_small_bytes > size_large_bytes {
+            return Err(format!(
+                "--size-small {} is more than --size-large {}: small reads are the shorter ones",
+                quantity::size(size_small_bytes),
+                quantity::size(size_large_bytes)
+            ));
+        }
         Ok(Some(Orion {
             run,
             num_disks: self.num_disks.unwrap_or(1),
-            size_small_bytes: self.size_small.unwrap_or(8 << 10),
-            size_large_bytes: self.size_large.unwrap_or(1 << 20),
+            size_small_bytes,
+            size_large_bytes,
             large_type: self.large_type.unwrap_or(LargeType::Rand),
             num_stream_io: self.num_stream_io.unwrap_or(4),
             cache_size_bytes: self.cache_size.unwrap_or(0),

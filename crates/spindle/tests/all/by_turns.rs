@@ -197,6 +197,9 @@ fn each_trial_is_of_its_turns(place: &Path) {
 
 #[test]
 fn a_run_that_is_killed_leaves_no_process_and_goes_on() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let place = place();
     let mut run = spindle(place.path(), &["run", "experiment.toml", "--out", "out"]);
     let began = Instant::now();

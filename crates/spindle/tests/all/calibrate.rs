@@ -127,6 +127,9 @@ const CREDIT_IOPS: (u64, u64) = (600, 150);
 /// A volume whose credit runs out while its best point is held; meanwhile the program's memory stays as it is.
 #[test]
 fn credit_that_runs_out_is_told_with_both_levels() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let _alone = alone();
     if !can_limit() {
         return;
@@ -207,6 +210,9 @@ fn a_device_that_takes_no_writes_is_enough() {
 
 #[test]
 fn a_cached_file_is_called_cached() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let _shared = beside_others();
     let directory = own_directory();
     written(&directory.path().join("data"), 32 << 20);
@@ -220,6 +226,9 @@ fn a_cached_file_is_called_cached() {
 
 #[test]
 fn a_loop_device_on_a_cached_file_is_called_cached() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let _alone = alone();
     if !spindle_harness::is_root_or_skip("a loop device") {
         return;
@@ -231,6 +240,10 @@ fn a_loop_device_on_a_cached_file_is_called_cached() {
     let arguments = ["--find", "--show", "--read-only", image.to_str().unwrap()];
     let device = output("losetup", &arguments);
     let device = device.trim();
+    let second = output("losetup", &arguments);
+    let second = second.trim();
+    let twice = calibrate(&[device, second], directory.path());
+    output("losetup", &["--detach", second]);
     let ended = calibrate(&[device, "--time", "10s"], directory.path());
     let both = [[device, "disk.img"], ["disk.img", device]]
         .map(|targets| calibrate(&targets, directory.path()));
@@ -242,10 +255,16 @@ fn a_loop_device_on_a_cached_file_is_called_cached() {
         assert_eq!(refused.status.code(), Some(2), "{said}");
         assert!(said.contains("it lies on disk.img"), "{said}");
     }
+    let said = String::from_utf8_lossy(&twice.stderr);
+    assert_eq!(twice.status.code(), Some(2), "{said}");
+    assert!(said.contains("both stand for"), "{said}");
 }
 
 #[test]
 fn a_directory_is_measured_and_left_as_it_was() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let _shared = beside_others();
     let directory = own_directory();
     let arguments = [".", "--time", "10s", "--size", "32MiB", "--json"];
@@ -308,6 +327,9 @@ fn flushes_were_measured_in_each_way(found: &Value) {
 /// A file system in memory flushes nothing; a disk beside itself is honest.
 #[test]
 fn what_flushes_sooner_than_the_disk_is_suspect_and_needs_decide_the_code() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let _alone = alone();
     let disk = own_directory();
     let at = disk.path().to_str().unwrap();
@@ -344,6 +366,9 @@ fn what_flushes_sooner_than_the_disk_is_suspect_and_needs_decide_the_code() {
 /// One point of ORION's matrix, as files under its names.
 #[test]
 fn a_run_type_of_orion_writes_its_files() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let _shared = beside_others();
     let directory = own_directory();
     written(&directory.path().join("data"), 16 << 20);
@@ -418,7 +443,7 @@ fn a_run_type_of_orion_writes_its_files() {
 }
 
 /// What is wrong, and a part of what is said.
-const WRONG: [(&[&str], &str); 51] = [
+const WRONG: [(&[&str], &str); 53] = [
     (&[], "<TARGET>"),
     (&["missing"], "No such file or directory"),
     (&["missing/deeper"], "No such file or directory"),
@@ -476,6 +501,7 @@ const WRONG: [(&[&str], &str); 51] = [
         &["good", "--control", "."],
         "name a directory beside --control",
     ),
+    (&[".", "--control", "/dev/shm"], "it lies in memory"),
     (&["good", "--flushes"], "name a directory on it"),
     (
         &["good", "--run", "quick"],
@@ -493,6 +519,18 @@ const WRONG: [(&[&str], &str); 51] = [
     (
         &["good", "--run", "advanced", "--size-small", "12KiB"],
         "a power of two",
+    ),
+    (
+        &[
+            "good",
+            "--run",
+            "advanced",
+            "--size-small",
+            "1MiB",
+            "--size-large",
+            "4KiB",
+        ],
+        "small reads are the shorter ones",
     ),
     (
         &["good", "--run", "advanced", "--matrix", "point"],

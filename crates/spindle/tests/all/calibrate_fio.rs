@@ -115,6 +115,9 @@ fn a_job_file_says_the_name_of_its_target_or_there_is_none() {
 
 #[test]
 fn figures_of_the_real_fio_stand_beside_ours() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !has_fio() {
         return;
     }

@@ -30,6 +30,9 @@ const SAYS: &str = "that spindle calibrate found";
 
 #[test]
 fn a_run_is_set_beside_the_limits_of_its_device() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let _shared = beside_others();
     let place = Place::empty();
     fs::write(place.path().join("experiment.toml"), EXPERIMENT).unwrap();

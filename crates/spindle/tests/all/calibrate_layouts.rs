@@ -58,6 +58,9 @@ fn names(place: &Place) -> Vec<String> {
 
 #[test]
 fn the_layouts_of_an_experiment_are_measured_side_by_side_and_removed() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let _shared = beside_others();
     let place = place();
     let usual = ["--flushes", "--time", "10s", "--quiet"];
@@ -92,6 +95,9 @@ fn the_layouts_of_an_experiment_are_measured_side_by_side_and_removed() {
 
 #[test]
 fn what_is_read_of_a_made_layout_is_measured_too() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let _shared = beside_others();
     let place = place();
     let arguments = [

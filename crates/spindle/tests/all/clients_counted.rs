@@ -116,6 +116,9 @@ fn four_writers_of_sqlite_are_four_clients() {
 
 #[test]
 fn think_time_and_load_at_a_rate_are_accounted_for() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let result = run(THINKING);
     let trial = trials(&result).next().unwrap();
     assert_accounts_for_all(trial, 6.0);

@@ -152,6 +152,9 @@ fn assert_complete(place: &Place, rounds: u64) {
 /// A matrix from the command line: four layouts of one, three rounds, and what each setting does.
 #[test]
 fn a_matrix_tells_what_each_setting_does() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let experiment = EXPERIMENT.split("[[layout]]").next().unwrap();
     let experiment = experiment
         .replace("600ms", "300ms")
@@ -226,6 +229,9 @@ fn a_matrix_tells_what_each_setting_does() {
 /// in a time as short as this, and the result says so.
 #[test]
 fn a_plan_that_stops_by_itself_tells_what_it_saved() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let experiment = EXPERIMENT
         .split("[[layout]]")
         .next()
@@ -338,6 +344,9 @@ fn a_short_run_ends_with_a_table_a_verdict_and_a_valid_result() {
 
 #[test]
 fn a_killed_run_goes_on_and_keeps_its_trials() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let place = Place::new(EXPERIMENT);
     let mut child = place
         .spindle(&["run", "experiment.toml", "--out", "out", "--quiet"])
@@ -550,6 +559,9 @@ fn a_full_disk_is_one_clear_error_and_the_run_goes_on_when_there_is_room() {
 /// not compress, and as many histograms as there can be beside a small budget of memory.
 #[test]
 fn workloads_run_with_their_own_sizes() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let experiments = [
         ("tpcb", "", "4"),
         ("tpcc", "warehouses = 1\nroom_for = 50000\n", "16"),

@@ -444,6 +444,9 @@ fn storage_that_ignores_flushes_is_named() {
 /// What other programs flush meanwhile is not taken for the flushes of a liar.
 #[test]
 fn others_do_not_hide_storage_that_ignores_flushes() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let _alone = alone();
     if !can_plant() {
         return;
@@ -480,6 +483,9 @@ const SHIMS: [(&str, &str); 3] = [
 
 #[test]
 fn a_library_that_ignores_flushes_is_named() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let _alone = alone();
     if !can_plant() {
         return;
@@ -506,6 +512,9 @@ fn a_library_that_ignores_flushes_is_named() {
 
 #[test]
 fn storage_that_flushes_is_never_accused() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let _alone = alone();
     if !can_plant() {
         return;
@@ -539,6 +548,9 @@ fn storage_that_flushes_is_never_accused() {
 /// The directory of a loop device's file is found, and told.
 #[test]
 fn the_storage_beneath_is_found_by_itself() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let _alone = alone();
     if !can_plant() {
         return;

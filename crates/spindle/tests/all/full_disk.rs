@@ -199,6 +199,9 @@ fn a_full_disk_fails_the_trial_and_no_more(kind: ServerKind, experiment: &str, i
 
 #[test]
 fn a_disk_that_is_full_when_mariadb_starts() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let text = experiment("mariadb", r#"{ innodb_log_file_size = "8M" }"#);
     a_full_disk_fails_the_trial_and_no_more(ServerKind::MariaDb, &text, false);
 }

@@ -89,6 +89,9 @@ fn interrupted_at(place: &tempfile::TempDir, moment: &str, bytes: u64) -> (Strin
 
 #[test]
 fn files_that_are_made_or_put_back_are_not_waited_for() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for (moment, bytes) in [
         // Golden files; the image; the first restore.
         ("loading", 8 * MIB),
@@ -145,6 +148,9 @@ fn files_of_a_disk_group_that_are_made_go_again() {
 
 #[test]
 fn a_rebalance_ends_with_the_extents_under_way_and_is_gone_on_with() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     make_group(place.path());
     let finished = |arguments: &[&str]| {

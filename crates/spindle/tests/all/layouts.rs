@@ -220,6 +220,9 @@ fn layouts_are_made_measured_and_taken_away() {
 /// not what the first has left.
 #[test]
 fn files_that_cannot_be_made_leave_nothing_in_the_way_of_the_next() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if is_skipped() {
         return;
     }
@@ -268,6 +271,9 @@ fn when_tools_have_ended(scene: &Scene, command: &[&str]) -> Output {
 
 #[test]
 fn a_killed_run_is_cleaned_up_and_goes_on() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if is_skipped() {
         return;
     }
@@ -463,6 +469,9 @@ filesystem = { type = "xfs", mkfs = "-m reflink=0" }
 
 #[test]
 fn files_of_servers_are_put_back_by_sharing_blocks_when_asked() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if is_skipped() {
         return;
     }

@@ -486,6 +486,9 @@ name = "free"
 /// The fault that the look after a trial must find: writes on the limited device that are not the trial's.
 #[test]
 fn a_trial_whose_device_did_more_than_the_limit_is_measured_again_and_then_fails() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !can_limit() {
         return;
     }
@@ -504,6 +507,9 @@ fn a_trial_whose_device_did_more_than_the_limit_is_measured_again_and_then_fails
 
 #[test]
 fn a_trial_is_measured_again_when_the_limit_was_not_held_for_a_moment() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !can_limit() {
         return;
     }
@@ -572,6 +578,9 @@ fn groups_left() -> Vec<PathBuf> {
 
 #[test]
 fn a_delayed_layout_is_slower_and_says_so() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let place = own_directory();
     let (result, _) = run(
         place.path(),

@@ -110,6 +110,9 @@ fn two_ways_to_flush_are_compared_and_nothing_is_left() {
 /// The server takes connections again after it, and clients could go on as if nothing had been.
 #[test]
 fn a_session_that_the_kernel_killed_for_its_memory_is_told() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !is_installed() || !spindle_harness::is_root_or_skip("a memory budget needs root") {
         return;
     }
@@ -139,6 +142,9 @@ fn a_session_that_the_kernel_killed_for_its_memory_is_told() {
 /// SQL runs programs as the server's user, who may put a link in the place of any of the server's files.
 #[test]
 fn sql_leads_root_to_no_other_file() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !is_installed() || !spindle_harness::is_root_or_skip("files of root") {
         return;
     }

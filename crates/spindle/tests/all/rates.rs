@@ -59,6 +59,9 @@ fn cases(result: &Value) -> Vec<(String, String, Option<f64>)> {
 
 #[test]
 fn each_rate_of_a_list_is_measured_on_each_layout() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let place = place("[\"50/s\", \"100/s\"]");
     let plan = place.output(&["plan", "experiment.toml"]);
     let plan = String::from_utf8_lossy(&plan.stdout).into_owned();
@@ -102,6 +105,9 @@ fn each_rate_of_a_list_is_measured_on_each_layout() {
 
 #[test]
 fn parts_of_the_slowest_are_fixed_by_closed_loops_that_come_first() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let place = place("[\"20%\", \"40%\"]");
     let plan = place.output(&["plan", "experiment.toml"]);
     let plan = String::from_utf8_lossy(&plan.stdout).into_owned();
@@ -157,6 +163,9 @@ fn parts_of_the_slowest_are_fixed_by_closed_loops_that_come_first() {
 
 #[test]
 fn a_run_that_goes_on_keeps_its_rates() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let place = place("[\"20%\"]");
     run(&place);
     let path = place.path().join("out/journal.jsonl");

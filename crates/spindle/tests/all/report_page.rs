@@ -77,6 +77,9 @@ fn nothing_overlaps_or_leaves_the_page_on_a_screen_and_on_a_phone() {
 
 #[test]
 fn the_checks_of_layout_see_faults() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(browser) = Browser::find("report_page") else {
         return;
     };
@@ -127,6 +130,9 @@ fn printed(browser: &Browser, page: &str) -> Value {
 
 #[test]
 fn it_fits_on_paper_and_is_white_there() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(browser) = Browser::find("report_page") else {
         return;
     };
@@ -153,6 +159,9 @@ const SHEETS_MAX: usize = 11;
 
 #[test]
 fn six_cases_take_few_sheets() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(browser) = Browser::find("report_page") else {
         return;
     };
@@ -169,6 +178,9 @@ fn six_cases_take_few_sheets() {
 
 #[test]
 fn texts_can_be_read_in_light_and_in_dark() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(browser) = Browser::find("report_page") else {
         return;
     };

@@ -354,6 +354,9 @@ fn a_run_never_writes_to_a_device_that_took_the_place_of_its_own() {
 
 #[test]
 fn a_server_on_a_device_never_writes_to_another() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if is_skipped() {
         return;
     }
@@ -421,6 +424,9 @@ fn is_killed_and_suffers((name, layout): (&str, &str), attack: Attack, then: &[&
 
 #[test]
 fn what_a_killed_run_left_is_taken_away_from_no_other_device() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if is_skipped() {
         return;
     }
@@ -472,6 +478,9 @@ fn a_run_does_not_go_on_in_a_directory_whose_mount_is_missing() {
 /// hold them; a tool that resolves its path is not started.
 #[test]
 fn where_no_node_can_be_made_devices_are_reached_through_descriptors() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if is_skipped() {
         return;
     }
@@ -575,6 +584,9 @@ fn a_disk_group_made_by_hand_takes_no_device_that_is_used_or_holds_anything() {
 /// A link that goes back and forth while a group is made: whichever device the group took, the other is untouched.
 #[test]
 fn a_disk_group_made_by_hand_lies_on_one_device_however_its_link_is_turned() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if is_skipped() {
         return;
     }

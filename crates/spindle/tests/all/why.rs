@@ -59,6 +59,9 @@ fn assert_adds_up(time: &ResponseTime, mean_us: f64) {
 
 #[test]
 fn a_delay_is_found_where_it_was_put() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if fs::metadata("/proc/thread-self/schedstat").is_err() {
         spindle_harness::skip(
             "the kernel does not keep the run queue of threads (CONFIG_SCHED_INFO)",
@@ -121,6 +124,9 @@ fn filling(warmup: &str, rounds: u32) -> String {
 
 #[test]
 fn a_cold_start_is_said_and_a_warm_one_is_not() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let said = |warmup, rounds| {
         let result = run(&filling(warmup, rounds));
         let mut texts = result.warnings.into_iter().map(|warning| warning.text);

@@ -328,6 +328,9 @@ fn five_answers_make_a_file_that_can_be_planned() {
 
 #[test]
 fn combinations_that_are_refused_are_left_out_and_told() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let place = Place::empty();
     let file = "[vary]\nio.method = [\"sync\", \"slaves\"]\ndatabase.writers = [1, 4]\n\
                 [database]\nsize = \"64MiB\"\nbuffer_cache = \"4MiB\"\n[[layout]]\nname = \"here\"\n";

@@ -459,6 +459,9 @@ fn a_database_is_put_back_and_starts_again() {
 
 #[test]
 fn killed_under_load_it_keeps_what_it_acknowledged() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if is_missing() {
         return;
     }

@@ -138,6 +138,9 @@ impl OnDevice {
 
 #[test]
 fn a_database_on_a_raw_device_works_is_killed_and_is_put_back() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(on) = OnDevice::new() else { return };
     let (request, directories) = (&on.request, on.image.directories());
     let running = started(request, directories);

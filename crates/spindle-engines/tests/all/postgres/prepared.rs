@@ -26,6 +26,9 @@ fn prepared(running: &dyn RunningServer) -> Vec<String> {
 
 #[test]
 fn nothing_of_a_load_and_its_trials_stays_on_an_existing_server() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !is_installed() {
         return;
     }

@@ -13,6 +13,9 @@ use super::home::{Home, is_installed, place_on, postgres, request, start, worklo
 
 #[test]
 fn a_database_is_copied_from_a_loaded_one_and_dropped_only_by_its_marks() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !is_installed() {
         return;
     }

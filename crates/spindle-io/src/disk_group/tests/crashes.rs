@@ -78,6 +78,9 @@ fn quiet(seed: u64) -> Option<String> {
 
 #[test]
 fn bits_are_cleared_only_when_nothing_hangs_on_them() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     assert_eq!(quiet(1), None);
     must_find(Planted::ClearsUnflushed, quiet);
 }

@@ -138,6 +138,9 @@ fn failing_and_cut(seed: u64) -> Option<String> {
 
 #[test]
 fn a_power_cut_after_a_failure_loses_nothing() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     assert_eq!(failing_and_cut(1), None);
     let high = failing(3, Redundancy::High, 30, Lasts::ForEver, true);
     assert_eq!(high.wrong, None);
@@ -145,6 +148,9 @@ fn a_power_cut_after_a_failure_loses_nothing() {
 
 #[test]
 fn acknowledging_too_early_is_found() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     must_find(Planted::AcknowledgesBeforeOffline, failing_and_cut);
 }
 

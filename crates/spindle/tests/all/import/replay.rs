@@ -211,6 +211,9 @@ fn tails(scene: &Scene, lengths: &[(PathBuf, u64)]) -> Vec<PathBuf> {
 
 #[test]
 fn what_postgresql_logged_is_replayed() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let logs = log_directory();
     let settings = [
         ("logging_collector", "on"),

@@ -109,6 +109,9 @@ fn an_agent_tells_of_the_machine_and_leaves_nothing() {
 
 #[test]
 fn a_trial_whose_agent_is_gone_is_marked_and_the_run_goes_on() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(scene) = scene() else { return };
     let Some(sshd) = Sshd::below(scene.place.path()) else {
         return;
@@ -142,6 +145,9 @@ fn a_trial_whose_agent_is_gone_is_marked_and_the_run_goes_on() {
 
 #[test]
 fn a_run_that_is_killed_leaves_nothing_there() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(scene) = scene() else { return };
     let Some(sshd) = Sshd::below(scene.place.path()) else {
         return;
@@ -181,6 +187,9 @@ const CLIENT: &str = "#!/bin/sh\n\
 
 #[test]
 fn what_is_wrong_is_told_and_its_layout_skipped() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(scene) = scene() else { return };
     let client = scene.place.path().join("bin/ssh");
     write_program(&client, CLIENT);

@@ -33,6 +33,9 @@ const COPYING: &str = "select 'yes' from pg_stat_activity where state = 'active'
 
 #[test]
 fn killed_runs_change_nothing_outside_their_schema() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     killed_runs(
         "grant create on database postgres to lab",
         SCHEMAS,
@@ -42,6 +45,9 @@ fn killed_runs_change_nothing_outside_their_schema() {
 
 #[test]
 fn killed_runs_change_nothing_outside_their_databases() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     // Copies are made before each trial: of many short ones, one is seen in the end.
     let stages = [(DATABASES, "30s"), (COPYING, "100ms"), (AT_WORK, "30s")];
     killed_runs("alter role lab createdb", DATABASES, &stages);

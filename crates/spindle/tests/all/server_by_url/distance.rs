@@ -15,6 +15,9 @@ const CLIENTS: u32 = 4;
 
 #[test]
 fn a_server_far_away_is_measured_as_its_clients_see_it() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(scene) = Scene::of(ServerKind::Postgres) else {
         return;
     };

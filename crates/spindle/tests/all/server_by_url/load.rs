@@ -225,6 +225,9 @@ fn clients_on_two_machines_are_one_load() {
 /// A round trip takes longer than moments may differ: that is said, and all is measured as ever.
 #[test]
 fn a_machine_far_away_takes_part_and_is_named() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(mut stage) = Stage::with(OTHER_CLOCK) else {
         return;
     };
@@ -247,6 +250,9 @@ fn a_machine_far_away_takes_part_and_is_named() {
 
 #[test]
 fn a_rate_is_dealt_out() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(stage) = Stage::with("") else { return };
     stage.write(
         "rate.toml",
@@ -266,6 +272,9 @@ fn a_rate_is_dealt_out() {
 /// The clients of the second machine, five of six, wait for processors; the server has as many as it asks for.
 #[test]
 fn clients_that_are_starved_are_the_limit_and_their_machine_is_named() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(stage) = Stage::with("") else { return };
     stage.write_weighed(
         "starved.toml",
@@ -302,6 +311,9 @@ fn clients_that_are_starved_are_the_limit_and_their_machine_is_named() {
 
 #[test]
 fn a_machine_that_is_killed_fails_its_trial_by_name() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(stage) = Stage::with("") else { return };
     stage.write("killed.toml", "clients = 6\nread_percent = 0", "60s");
     let going = stage.begin("killed.toml", "killed");
@@ -325,6 +337,9 @@ fn a_machine_that_is_killed_fails_its_trial_by_name() {
 
 #[test]
 fn a_server_that_is_gone_is_said_by_a_machine_whose_clients_noticed() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(mut stage) = Stage::with("") else {
         return;
     };
@@ -341,6 +356,9 @@ fn a_server_that_is_gone_is_said_by_a_machine_whose_clients_noticed() {
 
 #[test]
 fn a_run_that_is_killed_or_interrupted_leaves_no_load_machine_at_work() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(stage) = Stage::with("") else { return };
     stage.write("gone.toml", "clients = 6\nread_percent = 0", "60s");
     for (out, signal) in [("killed", Signal::KILL), ("stopped", Signal::INT)] {
@@ -372,6 +390,9 @@ fn assert_all_took_part(trial: &Value) {
 
 #[test]
 fn a_run_that_was_killed_goes_on_with_its_load_machines() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(stage) = Stage::with("") else { return };
     stage.write("on.toml", "clients = 6\nread_percent = 0", "1s");
     let two_rounds = ["run", "on.toml", "--set", "plan.rounds=2", "--out", "on"];

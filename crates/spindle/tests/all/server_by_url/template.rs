@@ -23,6 +23,9 @@ fn experiment(directory: &str, users: &[&str]) -> String {
 
 #[test]
 fn who_may_make_databases_has_them_copied_and_who_may_not_is_told_the_grant() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(scene) = Scene::of(ServerKind::Postgres) else {
         return;
     };
