@@ -14,13 +14,15 @@ pub(super) enum Opening {
     Only,
     /// `No layout`.
     NoLayout,
+    /// With the name of the one layout that keeps more than all others: it is said of no group.
+    KeepsMost,
 }
 
 impl Opening {
     /// At the beginning of a sentence, and after the group that it is said of.
     fn words(self) -> (&'static str, &'static str) {
         match self {
-            Opening::Name => ("", ""),
+            Opening::Name | Opening::KeepsMost => ("", ""),
             Opening::TooClose => ("Too close to call ", "it is too close to call "),
             Opening::Undecided => ("Undecided ", "undecided "),
             Opening::Only => ("Only ", "only "),
@@ -52,8 +54,16 @@ impl Answer {
         format!("{}{}", self.opening.words().0, self.rest)
     }
 
+    /// Whether it has told all of the layouts that keep less.
+    pub(super) fn keeps_most(&self) -> bool {
+        self.opening == Opening::KeepsMost
+    }
+
     /// As a sentence about a group of the layouts: `Among layouts that keep every commit`.
     pub(super) fn sentence_among(&self, group: &str) -> String {
+        if self.keeps_most() {
+            return self.sentence();
+        }
         format!("{group}, {}{}", self.opening.words().1, self.rest)
     }
 }

@@ -3,7 +3,7 @@
 
 use spindle_stats::Verdict;
 
-use super::answer::Answer;
+use super::answer::{Answer, Opening};
 use super::{
     CasePair, Comparison, Measure, Promise, Ranking, RunResult, format_interval, format_ratio,
 };
@@ -22,6 +22,38 @@ pub(super) fn group(ranking: &Ranking, answer: &Answer) -> String {
     }
 }
 
+/// The answer where one case keeps more than all others, and is faster than each of them.
+pub(super) fn fastest_of_all(result: &RunResult, ranking: &Ranking, load: &str) -> Option<Answer> {
+    let mut others: Vec<&Comparison> = result.verdicts_of(ranking).collect();
+    let is_beaten = |other: &&Comparison| other.verdict == Verdict::Faster;
+    if others.is_empty() || !others.iter().all(is_beaten) {
+        return None;
+    }
+    others.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
+    let (told, more) = others.split_at(others.len().min(TOLD_MAX));
+    let mut told: Vec<String> = told.iter().map(|other| beaten(result, other)).collect();
+    if !more.is_empty() {
+        told.push(format!("{} more by more", more.len()));
+    }
+    let best = &ranking.best;
+    let told = told.join("; ");
+    Some(Answer::new(
+        Opening::KeepsMost,
+        format!("{best} is fastest and keeps most, {load}: {told}"),
+    ))
+}
+
+/// `5.62 x delete (5.10-6.20), which may lose the last 35 s of commits`.
+fn beaten(result: &RunResult, other: &Comparison) -> String {
+    let mut told = format!("{} x {}", format_ratio(other.ratio), other.cases.b);
+    if let Some(interval) = other.ci95 {
+        told += &format!(" ({})", format_interval(interval));
+    }
+    let case = result.case(&other.cases.second());
+    let keeps = case.map(|case| case.promise.clause()).unwrap_or_default();
+    format!("{told}, which {keeps}")
+}
+
 /// Cases that keep less and may be worth it, each in a sentence; the others are counted. With a blank before it.
 pub(super) fn weaker(result: &RunResult, ranking: &Ranking) -> String {
     let keeps_less = |verdict: &&Comparison| ranking.keeps_of(&verdict.cases.b) != ranking.keeps;
@@ -30,8 +62,7 @@ pub(super) fn weaker(result: &RunResult, ranking: &Ranking) -> String {
     weaker.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     weaker.sort_by_key(|verdict| verdict.verdict != Verdict::Slower);
     let may_be_faster = |verdict: &&&Comparison| match verdict.verdict {
-        Verdict::Slower => true,
-        Verdict::Undecided => verdict.ratio < 1.0,
+        Verdict::Slower | Verdict::Undecided => true,
         Verdict::Draw | Verdict::Faster => false,
     };
     let told: Vec<&Comparison> = weaker
@@ -238,6 +269,51 @@ mod tests {
         assert!(
             headline.ends_with(
                 " Of others that keep less, 2 are faster as well, 1 is not known to be faster, and 3 are no faster."
+            ),
+            "{headline}"
+        );
+    }
+
+    #[test]
+    fn one_that_keeps_most_and_is_fastest_is_the_winner() {
+        let headline = result(&[
+            ("wal", Keeps::EveryCommit, FAST),
+            ("delete", Keeps::AllButTheLast, SLOW),
+            ("memory", Keeps::MayBeDamaged, MIDDLE),
+        ])
+        .headline;
+        assert!(
+            headline.starts_with("wal is fastest and keeps most, at 8 clients: 10.0 x memory ("),
+            "{headline}"
+        );
+        assert!(
+            headline.contains("), which may be damaged by a power cut; 14.0 x delete ("),
+            "{headline}"
+        );
+        assert!(
+            headline.ends_with("), which may lose the last 40 s of commits."),
+            "{headline}"
+        );
+    }
+
+    #[test]
+    fn one_that_keeps_less_and_may_be_faster_is_named() {
+        let headline = result(&[
+            (
+                "safe",
+                Keeps::EveryCommit,
+                &[100.0, 20.0, 300.0, 60.0, 150.0],
+            ),
+            (
+                "fsync off",
+                Keeps::MayBeDamaged,
+                &[40.0, 90.0, 10.0, 120.0, 70.0],
+            ),
+        ])
+        .headline;
+        assert!(
+            headline.contains(
+                " fsync off: may be damaged by a power cut, and not known to be faster: "
             ),
             "{headline}"
         );

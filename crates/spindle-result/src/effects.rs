@@ -232,19 +232,19 @@ impl SentenceParts<'_> {
             .factors
             .iter()
             .position(|(name, _)| name == factor)?;
-        let strongest = |value: &str| {
+        let weakest = |value: &str| {
             let of_value = self.cases.iter().filter(|case| {
                 let levels = self.matrix.levels_of(&case.id.layout);
                 levels.is_some_and(|levels| self.matrix.factors[index].1[levels[index]] == value)
             });
             of_value
                 .map(|case| &case.promise)
-                .min_by_key(|promise| (promise.keeps, promise.back_ms))
+                .max_by_key(|promise| (promise.keeps, promise.back_ms))
         };
-        let own = strongest(level)?;
+        let own = weakest(level)?;
         let bases = others
             .iter()
-            .filter_map(|other| Some((other.base, strongest(other.base)?)));
+            .filter_map(|other| Some((other.base, weakest(other.base)?)));
         let strongest_base = bases.clone().map(|(_, promise)| promise.keeps).min()?;
         if own.keeps > strongest_base {
             return Some(format!("with {level} it {}", own.clause()));

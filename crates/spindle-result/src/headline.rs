@@ -40,11 +40,11 @@ pub(super) fn headline(result: &RunResult) -> (String, Option<String>) {
             if !result.was_memory_held() && answer.iter().any(is_cached) {
                 told = told.with(&format!("; {COMPARES_CACHES}"));
             }
-            format!(
-                "{}.{}",
-                durability::group(answer[0], &told),
-                durability::weaker(result, answer[0])
-            )
+            let weaker = match told.keeps_most() {
+                true => String::new(),
+                false => durability::weaker(result, answer[0]),
+            };
+            format!("{}.{weaker}", durability::group(answer[0], &told))
         })
         .collect();
     let missing = left_out::sentence(result);
@@ -290,9 +290,8 @@ fn answer_at(result: &RunResult, ranking: &Ranking, load: &str) -> Answer {
     let best = &ranking.best;
     match comparisons.as_slice() {
         // Those that keep less are told of after it.
-        [] if ranking.has_weaker() => {
-            Answer::new(Opening::Only, format!("{best} was measured {load}"))
-        }
+        [] if ranking.has_weaker() => durability::fastest_of_all(result, ranking, load)
+            .unwrap_or_else(|| Answer::new(Opening::Only, format!("{best} was measured {load}"))),
         [] => Answer::new(
             Opening::Only,
             format!("{best} was measured {load}: there is nothing to compare it with"),
