@@ -3,7 +3,6 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
 use spindle_result::{
     CaseId, CaseStatus, EACH_SETTING, RankedCase, Ranking, RatioEstimate, RunResult, format_range,
 };
@@ -11,7 +10,7 @@ use spindle_text::paragraph;
 use spindle_text::quantity::{size, thousands};
 
 use super::comparison::{keeps, milliseconds, ratio, weakness_of_all};
-use super::sentences::{data, engines, load_name, rounds};
+use super::sentences::{data, engines, kind_of_device, load_name, rounds};
 use super::table::{BOLD, Style, YELLOW, paint};
 
 /// What stands before the gravest warning.
@@ -138,7 +137,7 @@ fn tested(result: &RunResult) -> String {
         .map(|case| load_name(result, case.id.load));
     let parts = [
         Some(engines(result).join(" and ")),
-        data(result),
+        Some(data(result)),
         load,
         rounds(result),
     ];
@@ -148,40 +147,27 @@ fn tested(result: &RunResult) -> String {
 /// A line for each place of data: directory, file system, device.
 fn places(result: &RunResult) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for place in result.machine["data_paths"]
-        .as_array()
-        .into_iter()
-        .flatten()
-    {
-        let file_system = place["file_system"]["kind"].as_str();
-        let device = &place["device"];
-        let model = device["model"]
-            .as_str()
-            .map(str::trim)
-            .filter(|model| !model.is_empty());
-        let capacity = device["size_bytes"].as_u64().map(size);
-        let kind = device["rotational"].as_bool().map(|turns| {
-            if turns {
-                "says it rotates"
-            } else {
-                "solid state"
+    let machine = result.machine.iter();
+    for place in machine.flat_map(|machine| &machine.data_paths) {
+        let mut line = place.path.clone();
+        if let Some(file_system) = &place.file_system {
+            let _ = write!(line, ": {}", file_system.kind);
+        }
+        if let Some(device) = &place.device {
+            let _ = write!(line, " on {}", device.name);
+            let model = device.model.as_deref().map(str::trim);
+            let model = model.filter(|model| !model.is_empty());
+            let facts = [
+                model.map(str::to_owned),
+                device.size_bytes.map(size),
+                device.rotational.map(kind_of_device),
+            ];
+            let facts: Vec<String> = facts.into_iter().flatten().collect();
+            if !facts.is_empty() {
+                let _ = write!(line, " ({})", facts.join(", "));
             }
-        });
-        let facts: Vec<String> = [model.map(str::to_owned), capacity, kind.map(str::to_owned)]
-            .into_iter()
-            .flatten()
-            .collect();
-        let mut line = place["path"].as_str().unwrap_or_default().to_owned();
-        if let Some(file_system) = file_system {
-            let _ = write!(line, ": {file_system}");
         }
-        if let Some(name) = device["name"].as_str() {
-            let _ = write!(line, " on {name}");
-        }
-        if !facts.is_empty() {
-            let _ = write!(line, " ({})", facts.join(", "));
-        }
-        if !lines.contains(&line) && place["path"] != Value::Null {
+        if !lines.contains(&line) {
             lines.push(line);
         }
     }

@@ -1,7 +1,7 @@
 //! What the instrument itself takes, in words: processor time of a transaction without storage, and memory. Printed
 //! with every run, because a benchmark that is dear measures itself.
 
-use spindle_result::{Case, CaseId, Load, Measure, Memory, RunResult, SystemFigure};
+use spindle_result::{Case, Load, Measure, Memory, RunResult, SystemFigure};
 use spindle_text::quantity::size;
 
 /// What Spindle itself costs, beside the pace of the fastest case; `None` when it was not measured.
@@ -21,9 +21,9 @@ pub fn own_cost(result: &RunResult) -> Option<String> {
 /// Clients work on all processors at once, so it is a share of what all of them have from one commit to the next. At a
 /// fixed rate that time is the rate's, and says nothing.
 fn share_of_processors(result: &RunResult, cost_us: f64) -> Option<String> {
-    let processors = result.machine["processor"]["logical_processors"].as_u64()?;
+    let processors = result.machine.as_ref()?.processor.logical_processors?;
     let (case, pace_us) = fastest_in_closed_loop(result)?;
-    let have_us = pace_us * processors as f64;
+    let have_us = pace_us * f64::from(processors);
     let have = match processors {
         1 => "1 processor has".to_owned(),
         _ => format!("{processors} processors have"),
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn it_is_a_share_of_what_all_processors_have_and_not_of_a_rate() {
-        use serde_json::json;
+        use spindle_result::machine::{Machine, Processor};
         use spindle_result::{build, sample};
 
         let cost = OwnCost {
@@ -133,6 +133,13 @@ mod tests {
             data_bytes: 1,
             buffer_cache_bytes: 1,
         };
+        let machine = Machine {
+            processor: Processor {
+                logical_processors: Some(4),
+                ..Processor::default()
+            },
+            ..Machine::default()
+        };
         // A round in which the last ran away makes its mean the highest, and not its place.
         let mut record = sample::record(&[
             ("a", &[1e6, 1e6, 1e6]),
@@ -140,7 +147,7 @@ mod tests {
             ("c", &[1e5, 4e6, 1e5]),
         ]);
         record.own_cost = Some(cost);
-        record.machine = json!({ "processor": { "logical_processors": 4 } });
+        record.machine = Some(machine.clone());
         let text = own_cost(&build(&record).unwrap()).unwrap();
         assert!(
             text.ends_with(
@@ -151,7 +158,7 @@ mod tests {
         let mut record = sample::with_rates(&["30%"]);
         record.cases.retain(|case| case.load.rate.is_some());
         record.own_cost = Some(cost);
-        record.machine = json!({ "processor": { "logical_processors": 4 } });
+        record.machine = Some(machine);
         let text = own_cost(&build(&record).unwrap()).unwrap();
         assert!(text.ends_with("(one client, devices of memory)"), "{text}");
     }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use spindle_result::machine::{CalibratedLimits, DataPath};
 use spindle_result::{Case, RunResult, SystemFigure};
 use spindle_text::quantity::thousands;
 
@@ -38,9 +38,10 @@ pub fn reached(result: &RunResult) -> Option<String> {
     let (case, _) = fastest(result)?;
     let layout = result.layout_of(case)?;
     let place = place_of(result, &layout.path)?;
-    let limits = &place["calibrated"];
-    let day = limits["at"].as_str()?.get(..10)?;
-    let device = place["device"]["name"].as_str().unwrap_or("its storage");
+    let limits = place.calibrated.as_ref()?;
+    let day = limits.at.get(..10)?;
+    let device = place.device.as_ref();
+    let device = device.map_or("its storage", |device| &device.name);
     let requests = of_requests(case, limits)?;
     let bytes = of_bytes(case, limits);
     let case = format!("{}, {}", case.id.layout, case.id.load);
@@ -65,11 +66,11 @@ pub fn reached(result: &RunResult) -> Option<String> {
     })
 }
 
-fn of_requests(case: &Case, limits: &Value) -> Option<Share> {
-    let limit = limits["iops"].as_f64().filter(|iops| *iops > 0.0)?;
+fn of_requests(case: &Case, limits: &CalibratedLimits) -> Option<Share> {
+    let limit = Some(limits.iops).filter(|iops| *iops > 0.0)?;
     let did = case.mean_of(&SystemFigure::DeviceReadsPerS)?
         + case.mean_of(&SystemFigure::DeviceWritesPerS)?;
-    let kind = match limits["write_percent"].as_u64().unwrap_or(0) {
+    let kind = match limits.write_percent {
         0 => "reads of 8 KiB".to_owned(),
         percent => format!("requests of 8 KiB, {percent} % of them writes,"),
     };
@@ -81,8 +82,8 @@ fn of_requests(case: &Case, limits: &Value) -> Option<Share> {
     })
 }
 
-fn of_bytes(case: &Case, limits: &Value) -> Option<Share> {
-    let limit = limits["mb_per_s"].as_f64().filter(|mb| *mb > 0.0)?;
+fn of_bytes(case: &Case, limits: &CalibratedLimits) -> Option<Share> {
+    let limit = limits.mb_per_s.filter(|mb| *mb > 0.0)?;
     let mib = case.mean_of(&SystemFigure::DeviceReadMibPerS)?
         + case.mean_of(&SystemFigure::DeviceWrittenMibPerS)?;
     let did = mib * MIB / 1e6;
@@ -96,31 +97,49 @@ fn of_bytes(case: &Case, limits: &Value) -> Option<Share> {
 
 /// What the machine's record says of the place of a layout: that of its path, or where it is written otherwise, the
 /// only device of all.
-fn place_of<'a>(result: &'a RunResult, path: &str) -> Option<&'a Value> {
-    let places = result.machine["data_paths"].as_array()?;
-    let holds_it = |place: &&Value| {
-        let at = place["path"].as_str();
-        at.is_some_and(|at| Path::new(path).starts_with(at))
-    };
+fn place_of<'a>(result: &'a RunResult, path: &str) -> Option<&'a DataPath> {
+    let places = &result.machine.as_ref()?.data_paths;
+    let holds_it = |place: &&DataPath| Path::new(path).starts_with(&place.path);
     let first = places.first()?;
-    let is_same = |place: &Value| place["device"]["number"] == first["device"]["number"];
+    let number = |place: &DataPath| Some(place.device.as_ref()?.number.clone());
+    let is_same = |place: &DataPath| number(place) == number(first);
     let only = places.iter().all(is_same).then_some(first);
     places.iter().find(holds_it).or(only)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use spindle_result::machine::{BlockDevice, Machine};
     use spindle_result::{SystemMean, build, sample};
 
     use super::*;
 
-    fn result(reads_per_s: f64, device: Value) -> RunResult {
+    fn limits(mb_per_s: Option<f64>) -> CalibratedLimits {
+        CalibratedLimits {
+            at: "2026-11-24T03:00:00Z".to_owned(),
+            iops: 10_000.0,
+            mb_per_s,
+            ..CalibratedLimits::default()
+        }
+    }
+
+    fn place(path: &str, number: &str, calibrated: Option<CalibratedLimits>) -> DataPath {
+        DataPath {
+            path: path.to_owned(),
+            device: Some(BlockDevice {
+                number: number.to_owned(),
+                name: "sda".to_owned(),
+                ..BlockDevice::default()
+            }),
+            calibrated,
+            ..DataPath::default()
+        }
+    }
+
+    fn result(reads_per_s: f64, calibrated: Option<CalibratedLimits>) -> RunResult {
         let mut result = build(&sample::record(&[("direct", &[100.0, 100.0])])).unwrap();
         let path = result.layouts[0].path.clone();
-        result.machine = json!({ "data_paths": [{
-            "path": path, "device": { "name": "sda" }, "calibrated": device,
-        }] });
+        on_places(&mut result, vec![place(&path, "8:0", calibrated)]);
         let mean = |name, mean| SystemMean {
             name,
             mean,
@@ -133,27 +152,30 @@ mod tests {
         result
     }
 
+    fn on_places(result: &mut RunResult, data_paths: Vec<DataPath>) {
+        result.machine = Some(Machine {
+            data_paths,
+            ..Machine::default()
+        });
+    }
+
     #[test]
     fn the_database_is_set_beside_its_device() {
-        let limits =
-            || json!({ "at": "2026-11-24T03:00:00Z", "iops": 10_000.0, "write_percent": 0 });
-        let told = reached(&result(6_000.0, limits())).unwrap();
+        let told = reached(&result(6_000.0, Some(limits(None)))).unwrap();
         assert_eq!(
             told,
             "The database reached 61 % of what sda can do (direct, 8 clients): 6,100 requests per second of 10,000 reads of \
              8 KiB that spindle calibrate found on 2026-11-24"
         );
-        let told = reached(&result(20_000.0, limits())).unwrap();
+        let told = reached(&result(20_000.0, Some(limits(None)))).unwrap();
         assert!(told.contains("did more than its limit"), "{told}");
-        assert_eq!(reached(&result(6_000.0, Value::Null)), None);
+        assert_eq!(reached(&result(6_000.0, None)), None);
     }
 
     #[test]
     fn the_nearer_limit_is_told_first() {
-        let mut limits =
-            json!({ "at": "2026-11-24T03:00:00Z", "iops": 10_000.0, "mb_per_s": 100.0 });
-        let with_bytes = |limits: &Value| {
-            let mut result = result(1_900.0, limits.clone());
+        let with_bytes = |mb_per_s: f64| {
+            let mut result = result(1_900.0, Some(limits(Some(mb_per_s))));
             let mean = |name| SystemMean {
                 name,
                 mean: 40.0,
@@ -167,12 +189,11 @@ mod tests {
             reached(&result).unwrap()
         };
         assert_eq!(
-            with_bytes(&limits),
+            with_bytes(100.0),
             "The database reached 84 % of what sda can do (direct, 8 clients): 84 MB/s of 100 MB/s, and 2,000 requests per \
              second of 10,000 reads of 8 KiB that spindle calibrate found on 2026-11-24"
         );
-        limits["mb_per_s"] = json!(1_000.0);
-        let told = with_bytes(&limits);
+        let told = with_bytes(1_000.0);
         assert!(
             told.contains("reached 20 %") && told.contains("84 MB/s of 1,000"),
             "{told}"
@@ -181,13 +202,11 @@ mod tests {
 
     #[test]
     fn a_path_written_otherwise_is_on_the_only_device() {
-        let limits = json!({ "at": "2026-11-24T03:00:00Z", "iops": 10_000.0 });
-        let mut result = result(6_000.0, limits);
-        result.machine["data_paths"][0]["path"] = "/elsewhere".into();
+        let mut result = result(6_000.0, None);
+        let elsewhere = place("/elsewhere", "8:0", Some(limits(None)));
+        on_places(&mut result, vec![elsewhere.clone()]);
         assert!(reached(&result).is_some());
-        let other = json!({ "path": "/b", "device": { "number": "8:16" } });
-        let places = result.machine["data_paths"].as_array_mut().unwrap();
-        places.push(other);
+        on_places(&mut result, vec![elsewhere, place("/b", "8:16", None)]);
         assert_eq!(reached(&result), None);
     }
 }

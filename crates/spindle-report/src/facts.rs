@@ -2,6 +2,7 @@
 //! shape.
 
 use serde_json::Value;
+use spindle_result::machine::Machine;
 
 /// One setting of a document.
 pub(crate) struct Fact {
@@ -24,6 +25,14 @@ pub(crate) fn facts(document: &Value) -> Vec<Fact> {
     let mut facts = Vec::new();
     collect(document, "", &mut facts);
     facts
+}
+
+/// The same of the machine; nothing where it was not looked at.
+pub(crate) fn facts_of_machine(machine: Option<&Machine>) -> Vec<Fact> {
+    machine.map_or_else(Vec::new, |machine| {
+        let document = serde_json::to_value(machine).expect("plain data becomes JSON");
+        facts(&document)
+    })
 }
 
 fn collect(value: &Value, path: &str, facts: &mut Vec<Fact>) {

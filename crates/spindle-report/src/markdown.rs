@@ -11,7 +11,7 @@ use super::capacity;
 use super::comparison::{self, CHECKS, CHECKS_NOTE, NO_FIGURE};
 use super::costs;
 use super::effects;
-use super::facts::{Fact, facts};
+use super::facts::{Fact, facts, facts_of_machine};
 use super::io_calls;
 use super::kinds::{self, kinds_of};
 use super::load_curve;
@@ -20,8 +20,7 @@ use super::pairs::{Matrix, left_out};
 use super::queries;
 use super::sentences::{
     ALL_PAIRS, EFFECTS, METHOD, REPEAT, REPEAT_COMMAND, compared_by, context, costs, drift,
-    emulation_terms, experiment_name, load_name, measure_of, memory_terms, noise, of_half,
-    stopping,
+    emulation_terms, load_name, measure_of, memory_terms, noise, of_half, stopping,
 };
 use super::timeline::{AVERAGED_SAMPLES, Timeline, per_minute};
 use spindle_result::{Case, RunResult, SampledTrial, WaitEvent};
@@ -33,7 +32,7 @@ const SPARKLINE_CHARS: usize = 40;
 pub fn markdown(result: &RunResult, series: &[SampledTrial]) -> String {
     let mut text = format!(
         "# {}\n\n{}\n\n**{}**\n",
-        escaped(experiment_name(result)),
+        escaped(result.experiment.name()),
         escaped(&context(result)),
         escaped(&result.headline)
     );
@@ -496,8 +495,14 @@ fn method(result: &RunResult) -> String {
             "To repeat it",
             &format!("{REPEAT}\n\n```\n{REPEAT_COMMAND}\n```\n"),
         ),
-        section("Experiment", &facts_table(facts(&result.experiment))),
-        section("Machine", &facts_table(facts(&result.machine))),
+        section(
+            "Experiment",
+            &facts_table(facts(result.experiment.document())),
+        ),
+        section(
+            "Machine",
+            &facts_table(facts_of_machine(result.machine.as_ref())),
+        ),
     ]
     .concat()
 }

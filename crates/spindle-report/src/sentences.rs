@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use serde_json::Value;
-
 use super::comparison::ratio;
 use super::{cost, device_limits};
 use spindle_result::{
@@ -12,54 +10,50 @@ use spindle_result::{
 };
 use spindle_text::quantity::{size, thousands};
 
-/// Name of the experiment, or a plain word for one without.
-pub(super) fn experiment_name(result: &RunResult) -> &str {
-    result
-        .experiment
-        .get("name")
-        .and_then(Value::as_str)
-        .unwrap_or("experiment")
-}
-
 /// The data that was loaded, in words: how much, or the files of `load` that made it, as `size` is a guess then.
-pub(crate) fn data(result: &RunResult) -> Option<String> {
-    let files = result.experiment["workload"]["transactions"]["load"].as_array();
-    let Some(files) = files.filter(|files| !files.is_empty()) else {
-        let bytes = result.experiment["database"]["size_bytes"].as_u64()?;
-        return Some(format!("{} of data", size(bytes)));
-    };
-    let names = files.iter().filter_map(|file| file["name"].as_str());
+pub(crate) fn data(result: &RunResult) -> String {
+    let asked = result.experiment.facts();
+    let files = &asked.workload.loaded_from;
+    if files.is_empty() {
+        return format!("{} of data", size(asked.database.size_bytes));
+    }
+    let names = files.iter();
     let names = names.filter_map(|name| Path::new(name).file_name()?.to_str());
-    Some(format!("data of {}", names.collect::<Vec<_>>().join(", ")))
+    format!("data of {}", names.collect::<Vec<_>>().join(", "))
 }
 
 /// What was tested, in a line: database, size of the data, layouts, rounds, machine, day.
 pub(crate) fn context(result: &RunResult) -> String {
     let layouts = result.layouts.len();
-    let processors = result.machine["processor"]["logical_processors"].as_u64();
-    let host = result.machine["host"].as_str();
-    let day = result.machine["captured_at"].as_str();
+    let machine = result.machine.as_ref();
+    let processors = machine.and_then(|machine| machine.processor.logical_processors);
+    let host = machine.map(|machine| machine.host.clone());
+    let day = machine.and_then(|machine| machine.captured_at.get(..10));
     let parts = [
         Some(engines(result).join(" and ")),
-        data(result),
+        Some(data(result)),
         Some(counted(layouts, "layout")),
         rounds(result),
         processors.map(|processors| counted(processors as usize, "processor")),
-        host.map(str::to_owned),
-        day.and_then(|day| Some(day.get(..10)?.to_owned())),
+        host,
+        day.map(str::to_owned),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
 /// `6 rounds x 3 s`, of trials that are measured for a time.
 pub(crate) fn rounds(result: &RunResult) -> Option<String> {
-    let plan = &result.experiment["plan"];
+    let plan = &result.experiment.facts().plan;
     let rounds = result.cases.iter().map(|case| case.trials.len()).max()?;
-    let seconds = |key: &str| Some(plan[key].as_u64()? as f64 / 1e3);
-    let turns = seconds("interleave_ms").map(|seconds| format!(" by turns of {seconds} s"));
-    let time = seconds("measure_ms").filter(|seconds| is_time_of_trials(result, *seconds));
-    let time = time.map(|seconds| format!(" x {seconds} s{}", turns.unwrap_or_default()));
-    Some(counted(rounds, "round") + &time.unwrap_or_default())
+    let rounds = counted(rounds, "round");
+    let seconds = plan.measure_ms as f64 / 1e3;
+    if !is_time_of_trials(result, seconds) {
+        return Some(rounds);
+    }
+    let turns = plan.interleave_ms.map_or_else(String::new, |turn_ms| {
+        format!(" by turns of {} s", turn_ms as f64 / 1e3)
+    });
+    Some(format!("{rounds} x {seconds} s{turns}"))
 }
 
 /// Whether some trial was measured for about so long, seconds. Those of bulk loads and queries end by themselves.
@@ -94,6 +88,15 @@ pub(crate) fn engines(result: &RunResult) -> Vec<&str> {
     engines
 }
 
+/// What a device says of itself: whether the kernel takes it for a spinning disk.
+pub(crate) fn kind_of_device(rotational: bool) -> String {
+    let kind = match rotational {
+        true => "says it rotates",
+        false => "solid state",
+    };
+    kind.to_owned()
+}
+
 /// `1 client`, `8 clients`, `1,234 transactions`.
 pub fn counted(number: usize, what: &str) -> String {
     match number {
@@ -112,8 +115,8 @@ pub(crate) const EFFECTS: &str = "What each setting does, over all combinations 
 
 /// What a half fraction leaves open; `None` of other experiments.
 pub(super) fn of_half(result: &RunResult) -> Option<&'static str> {
-    let is_half = result.experiment["matrix"]["is_half"].as_bool()?;
-    is_half.then_some(
+    let matrix = result.experiment.facts().matrix.as_ref()?;
+    matrix.is_half.then_some(
         "Half of all combinations were measured: effects of one setting and of two together are told apart, those of three \
          together are not.",
     )
@@ -298,7 +301,7 @@ fn time(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
     use spindle_result::{CaseId, RatioEstimate, build, sample};
 
     #[test]
@@ -361,13 +364,13 @@ mod tests {
     #[test]
     fn data_that_files_make_are_called_by_their_names() {
         let mut result = build(&sample::record(&[("direct", &[100.0, 100.0])])).unwrap();
-        result.experiment = json!({
-            "database": { "size_bytes": 256 << 20 },
-            "workload": { "transactions": { "kind": "script", "load": [] } },
-        });
-        assert_eq!(data(&result).unwrap(), "256 MiB of data");
+        let mut load = |files: Value| {
+            let workload = json!({ "transactions": { "kind": "script", "load": files } });
+            result.experiment = sample::experiment(&[("workload", workload)]);
+            data(&result)
+        };
+        assert_eq!(load(json!([])), "256 MiB of data");
         let files = json!([{ "name": "/srv/schema.sql" }, { "name": "rows.sql" }]);
-        result.experiment["workload"]["transactions"]["load"] = files;
-        assert_eq!(data(&result).unwrap(), "data of schema.sql, rows.sql");
+        assert_eq!(load(files), "data of schema.sql, rows.sql");
     }
 }

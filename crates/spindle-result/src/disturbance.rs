@@ -184,12 +184,9 @@ fn devices_of<'a>(result: &'a RunResult, case: &Case) -> Option<(Vec<&'a str>, &
     let devices = parts.filter(|part| part.kind == StackKind::Device);
     let mut names: Vec<&str> = devices.map(|part| part.title.as_str()).collect();
     if names.is_empty() {
-        let places = result.machine["data_paths"].as_array()?;
-        let place = places.iter().find(|place| {
-            let path = place["path"].as_str();
-            path.is_some_and(|path| Path::new(&layout.path).starts_with(path))
-        })?;
-        names.push(place["device"]["name"].as_str()?);
+        let mut places = result.machine.as_ref()?.data_paths.iter();
+        let place = places.find(|place| Path::new(&layout.path).starts_with(&place.path))?;
+        names.push(&place.device.as_ref()?.name);
     }
     Some((names, &layout.emulated))
 }

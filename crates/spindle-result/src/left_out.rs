@@ -86,11 +86,11 @@ pub(super) fn sentence(result: &RunResult) -> Option<String> {
 
 /// `2 of 8 combinations were left out: slaves, 4 writers; slaves, 8 writers (reason).`; nothing where none was.
 pub(super) fn combinations(result: &RunResult) -> Option<String> {
-    let matrix = &result.experiment["matrix"];
-    let left_out = matrix["left_out"].as_array()?;
+    let matrix = result.experiment.facts().matrix.as_ref()?;
+    let left_out = &matrix.left_out;
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for out in left_out {
-        let (layout, reason) = (out["layout"].as_str()?, out["reason"].as_str()?);
+        let (layout, reason) = (out.layout.as_str(), out.reason.as_str());
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, layouts)) => layouts.push(layout),
             None => reasons.push((reason, vec![layout])),
@@ -100,7 +100,7 @@ pub(super) fn combinations(result: &RunResult) -> Option<String> {
         .iter()
         .map(|(reason, layouts)| format!("{} ({})", some_of(layouts), shortened(reason)));
     let told = told.collect::<Vec<_>>().join(", ");
-    let all = left_out.len() + matrix["cells"].as_array()?.len();
+    let all = left_out.len() + matrix.cells.len();
     Some(match left_out.len() {
         0 => return None,
         1 => format!("1 of {all} combinations was left out: {told}."),
@@ -171,9 +171,11 @@ mod tests {
         let tpm: &[f64] = &[100.0, 101.0, 99.0, 100.0, 100.5];
         let mut record = sample::record(&[("sync, 1", tpm), ("slaves, 1", tpm), ("sync, 4", tpm)]);
         let out = |layout: &str| json!({ "layout": layout, "reason": "one writer only" });
-        let with =
-            |left_out: &[serde_json::Value]| json!({ "cells": [0, 1, 2], "left_out": left_out });
-        record.experiment["matrix"] = with(&[out("slaves, 4")]);
+        let with = |left_out: &[serde_json::Value]| {
+            let matrix = json!({ "cells": [0, 1, 2], "left_out": left_out });
+            sample::experiment(&[("matrix", matrix)])
+        };
+        record.experiment = with(&[out("slaves, 4")]);
         let result = build(&record).unwrap();
         let told = "1 of 4 combinations was left out: slaves, 4 (one writer only).";
         assert!(result.headline.ends_with(told), "{}", result.headline);
@@ -181,12 +183,12 @@ mod tests {
         let many: Vec<_> = (4..9)
             .map(|writers| out(&format!("slaves, {writers}")))
             .collect();
-        record.experiment["matrix"] = with(&many);
+        record.experiment = with(&many);
         let headline = build(&record).unwrap().headline;
         let told =
             "5 of 8 combinations were left out: slaves, 4; ...; slaves, 8 (one writer only).";
         assert!(headline.ends_with(told), "{headline}");
-        record.experiment["matrix"] = with(&[]);
+        record.experiment = with(&[]);
         assert!(!build(&record).unwrap().headline.contains("left out"));
     }
 

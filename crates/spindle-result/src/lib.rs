@@ -62,7 +62,8 @@ pub use model::{
     QueryTime, QuietWait, RankedCase, Ranking, RateStep, RatioEstimate, ResponseTime, Restore,
     RunResult, SegmentSpace, SetAside, StackKind, StackPart, Standstill, StatementTime, Stopping,
     SystemColumn, SystemFigure, SystemMean, SystemSeries, Throughput, TimePart, TimeUse, Trial,
-    TrialFigures, TrialTimes, Variance, Wait, WaitEvent, WarmUp, Warning, is_refresh,
+    TrialFigures, TrialTimes, Variance, Wait, WaitEvent, WarmUp, Warning, experiment, is_refresh,
+    machine,
 };
 pub use possible::{impossible_figure, impossible_series, impossible_trial, is_rate};
 pub use queries::{QueryMean, QueryMeans};

@@ -1,7 +1,7 @@
 //! What replaying a journal gives: the whole input of a result and a report, and nothing that they derive.
 
-use serde_json::Value;
-
+use super::experiment::ExperimentRecord;
+use super::machine::Machine;
 use super::{
     CaseId, CaseStatus, FactorName, Layout, Load, OwnCost, Phase, SetAside, SystemSeries, Trial,
     Warning,
@@ -10,12 +10,12 @@ use super::{
 /// A run as recorded. Cases and layouts stand in the order in which they are to be shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRecord {
-    /// The experiment as it was read, defaults filled in. Its `name` heads the report.
-    pub experiment: Value,
+    /// The experiment as it was read, defaults filled in.
+    pub experiment: ExperimentRecord,
     /// Kind of workload, such as `oltp_mix`: the same for all cases.
     pub workload: String,
-    /// The machine, its software and the settings that move results.
-    pub machine: Value,
+    /// The machine, its software and the settings that move results; `None` when it was not looked at yet.
+    pub machine: Option<Machine>,
     /// Half the width of the band around a ratio of 1 that counts as a draw, 0 to below 1; 0.03 stands for 3 %.
     pub margin: f64,
     /// Rounds that the plan asks for, or the most of them; fewer finished ones make the result one of an unfinished

@@ -1,8 +1,9 @@
 //! Small records for the tests of this module: throughput is given, everything else is plain and unremarkable.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use spindle_text::rate::Rate;
 
+use super::experiment::ExperimentRecord;
 use super::{
     Arrivals, Audit, CaseRecord, CaseStatus, Conditions, CpuMicroseconds, CpuShares, IoCounts,
     Latency, Layout, Load, PageCache, Restore, RunRecord, SegmentSpace, Trial, TrialFigures,
@@ -22,9 +23,9 @@ pub fn record(cases: &[(&str, &[f64])]) -> RunRecord {
             .collect(),
     };
     RunRecord {
-        experiment: json!({ "name": "sample" }),
+        experiment: experiment(&[]),
         workload: "oltp_mix".to_owned(),
-        machine: json!({}),
+        machine: None,
         margin: 0.03,
         planned_rounds: planned_rounds as u32,
         auto: None,
@@ -39,6 +40,21 @@ pub fn record(cases: &[(&str, &[f64])]) -> RunRecord {
         phases: Vec::new(),
         warnings: Vec::new(),
     }
+}
+
+/// The experiment `sample`, with these sections in the place of its own.
+pub fn experiment(sections: &[(&str, Value)]) -> ExperimentRecord {
+    let mut document = json!({
+        "name": "sample",
+        "database": { "engine": "kernel", "size_bytes": 256 << 20 },
+        "workload": { "clients": [8], "transactions": { "kind": "oltp_mix" } },
+        "plan": { "warmup_ms": 2_000, "measure_ms": 5_000 },
+        "layouts": [],
+    });
+    for (name, section) in sections {
+        document[*name] = section.clone();
+    }
+    document.try_into().expect("an experiment")
 }
 
 /// Two layouts, `quick` and `slow`, in a closed loop in which `slow` does 500 transactions a second, and at each of

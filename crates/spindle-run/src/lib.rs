@@ -28,6 +28,7 @@ mod own_directories;
 mod panics;
 mod quiet;
 pub mod reckoning;
+mod recorded_machine;
 pub mod replay;
 pub mod restored;
 pub mod runner;

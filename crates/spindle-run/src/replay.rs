@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 use super::description::describe;
 use super::journal::Event;
+use super::recorded_machine::recorded;
 use spindle_experiment::{Experiment, Matrix};
 use spindle_layout::RecordedDevice;
+use spindle_result::experiment::ExperimentRecord;
 use spindle_result::{
     AutoPlan, CaseId, CaseRecord, CaseStatus, Layout, Load, MatrixRecord, OwnCost, Phase,
     RunRecord, SampledTrial, SetAside, SystemSeries, TRIES_MAX, Trial, Warning,
@@ -236,8 +238,6 @@ impl RunState {
     /// What results and reports are made from.
     pub fn record(&self) -> RunRecord {
         let experiment = &self.experiment;
-        let value =
-            |value: serde_json::Result<serde_json::Value>| value.expect("plain data becomes JSON");
         let layouts: Vec<Layout> = (0..experiment.layouts.len())
             .map(|index| self.layout(index))
             .collect();
@@ -248,9 +248,9 @@ impl RunState {
             .map(|key| self.case_record(key, &layouts, &mut series))
             .collect();
         RunRecord {
-            experiment: value(serde_json::to_value(experiment)),
+            experiment: asked(experiment),
             workload: experiment.workload.kind().to_string(),
-            machine: value(serde_json::to_value(&self.machine)),
+            machine: self.machine.as_ref().map(recorded),
             margin: experiment.plan.margin_percent / 100.0,
             planned_rounds: self.planned_rounds(),
             auto: experiment.plan.auto.map(|auto| AutoPlan {
@@ -342,6 +342,14 @@ impl RunState {
     }
 }
 
+/// The experiment as results know it. A document that they do not read, from an experiment that was read, is a mistake
+/// of this program: one of an older version was brought up to date when it was read.
+fn asked(experiment: &Experiment) -> ExperimentRecord {
+    let document = serde_json::to_value(experiment).expect("plain data becomes JSON");
+    let asked = ExperimentRecord::try_from(document);
+    asked.expect("results read what experiments write")
+}
+
 /// What was varied, as results know it.
 fn matrix(matrix: &Matrix) -> MatrixRecord {
     let factors = matrix.factors.iter();
@@ -364,4 +372,103 @@ fn noise_check(experiment: &Experiment) -> Option<(usize, usize)> {
     let repeated = experiment.layouts[again].repeats.as_ref();
     let first = layouts().position(|layout| Some(&layout.name) == repeated)?;
     Some((first, again))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started(experiment: Experiment) -> RunRecord {
+        let started = Event::RunStarted {
+            run: "r".to_owned(),
+            version: String::new(),
+            at: String::new(),
+            working_directory: PathBuf::new(),
+            experiment: Box::new(experiment),
+        };
+        RunState::of(&[started]).expect("a run").record()
+    }
+
+    /// What results read of an experiment is what it says. A key that changes its name fails here.
+    #[test]
+    fn results_know_of_an_experiment_what_it_says() {
+        let directory = tempfile::tempdir().unwrap();
+        let rows = directory.path().join("rows.sql");
+        std::fs::write(&rows, "create table t (a integer);").unwrap();
+        let text = format!(
+            "name = \"asked\"\n[database]\nengine = \"sqlite\"\n[plan]\nmeasure = \"7s\"\nwarmup = \"3s\"\n\
+             [workload]\nkind = \"script\"\nscripts = [{rows:?}]\nload = [{rows:?}]\n\
+             [[layout]]\nname = \"a\"\n"
+        );
+        let mut experiment = Experiment::parse("x.toml", &text, &[]).unwrap();
+        experiment.plan.interleave_ms = Some(500);
+        let record = started(experiment.clone());
+        let asked = record.experiment.facts();
+        assert_eq!(asked.name, experiment.name);
+        assert_eq!(asked.database.engine, "sqlite");
+        assert_eq!(asked.database.size_bytes, experiment.database.size_bytes);
+        let plan = (
+            asked.plan.warmup_ms,
+            asked.plan.measure_ms,
+            asked.plan.interleave_ms,
+        );
+        assert_eq!(plan, (3_000, 7_000, Some(500)));
+        assert_eq!(asked.workload.loaded_from, [rows.display().to_string()]);
+        assert_eq!(
+            (asked.layouts.len(), asked.layouts[0].name.as_str()),
+            (1, "a")
+        );
+        assert_eq!((asked.matrix.is_none(), record.machine), (true, None));
+    }
+
+    #[test]
+    fn results_know_which_combinations_were_left_out() {
+        let text = "[vary]\nio.method = [\"sync\", \"slaves\", \"async\"]\ndatabase.writers = [1, 4]\n\
+                    [[layout]]\nname = \"a\"\n";
+        let mut experiment = Experiment::parse("x.toml", text, &[]).unwrap();
+        let matrix = experiment.matrix.as_mut().expect("it varies");
+        matrix.is_half = true;
+        let matrix = matrix.clone();
+        let record = started(experiment);
+        let asked = record.experiment.facts().matrix.as_ref().expect("the same");
+        assert!(asked.is_half);
+        assert_eq!(asked.cells.len(), matrix.cells.len());
+        let left_out = |layout: &str, reason: &str| (layout.to_owned(), reason.to_owned());
+        let told: Vec<_> = asked
+            .left_out
+            .iter()
+            .map(|out| left_out(&out.layout, &out.reason))
+            .collect();
+        let wanted: Vec<_> = matrix
+            .left_out
+            .iter()
+            .map(|out| left_out(&out.layout, &out.reason))
+            .collect();
+        assert_eq!((told.len(), told), (1, wanted));
+    }
+
+    /// Settings that two runs may differ in are told by their keys: these are still the experiment's.
+    #[test]
+    fn what_two_runs_may_differ_in_is_not_among_the_settings() {
+        let text = "[database]\nredo_path = \".\"\n[workload]\nrate = [\"30%\"]\nclients = [3]\n\
+                    [[layout]]\nname = \"a\"\n";
+        let record = started(Experiment::parse("x.toml", text, &[]).unwrap());
+        let (document, asked) = (record.experiment.document(), record.experiment.facts());
+        let (workload, layout) = (&document["workload"], &document["layouts"][0]);
+        for key in ["clients", "levels"] {
+            assert!(
+                workload.get(key).is_some() && asked.workload.settings.get(key).is_none(),
+                "{key}"
+            );
+        }
+        let settings = &asked.layouts[0].settings;
+        for key in ["name", "path", "candidate"] {
+            assert!(
+                layout.get(key).is_some() && settings.get(key).is_none(),
+                "{key}"
+            );
+        }
+        let key = "redo_path";
+        assert!(layout["database"].get(key).is_some() && settings["database"].get(key).is_none());
+    }
 }

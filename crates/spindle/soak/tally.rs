@@ -70,8 +70,10 @@ impl Tally {
             return;
         }
         self.machines.insert(machine_of(result));
-        let load = result.machine.pointer("/load/averages/0");
-        self.loads.extend(load.and_then(|load| load.as_f64()));
+        let machine = result.machine.as_ref();
+        let averages = machine.and_then(|machine| machine.load.averages);
+        self.loads
+            .extend(averages.map(|[of_a_minute, ..]| of_a_minute));
         if kind == Kind::Six {
             let of_best = result.verdicts.iter().map(|pair| pair.ci95);
             let mut told = of_best.chain(result.pairs.iter().map(|pair| pair.ci95));
@@ -281,16 +283,16 @@ impl Pairs {
 
 /// Processors and file system, as the run noted them.
 fn machine_of(result: &RunResult) -> String {
-    let text = |path: &str| match result.machine.pointer(path) {
-        Some(value) => value.to_string().trim_matches('"').to_string(),
-        None => "unknown".to_string(),
-    };
-    format!(
-        "{} x {}, {}",
-        text("/processor/logical_processors"),
-        text("/processor/model"),
-        text("/data_paths/0/file_system/kind")
-    )
+    const UNKNOWN: &str = "unknown";
+    let machine = result.machine.as_ref();
+    let processor = machine.map(|machine| &machine.processor);
+    let count = processor.and_then(|processor| processor.logical_processors);
+    let count = count.map_or(UNKNOWN.to_owned(), |count| count.to_string());
+    let model = processor.map_or(UNKNOWN, |processor| &processor.model);
+    let place = machine.and_then(|machine| machine.data_paths.first());
+    let file_system = place.and_then(|place| place.file_system.as_ref());
+    let file_system = file_system.map_or(UNKNOWN, |files| &files.kind);
+    format!("{count} x {model}, {file_system}")
 }
 
 /// Whether an interval calls two layouts different.

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 
 use spindle_report::sentences::counted;
 use spindle_report::table::{BOLD, RED, Style, YELLOW, paint};
-use spindle_result::RunResult;
-use spindle_result::StoredRun;
+use spindle_result::{CaseStatus, RunResult, StoredRun};
 use spindle_run::directory::{self, DirectoryError};
 use spindle_run::journal;
 use spindle_system::SystemTree;
@@ -103,7 +102,7 @@ fn state(run: &StoredRun, is_going_on: bool, style: Style) -> String {
     };
     format!(
         "{}, begun {}: {}, {}, {state}",
-        result.experiment["name"].as_str().unwrap_or("no name"),
+        result.experiment.name(),
         run.started_at,
         cases(result),
         counted(trials(result), "trial"),
@@ -112,14 +111,13 @@ fn state(run: &StoredRun, is_going_on: bool, style: Style) -> String {
 
 fn cases(result: &RunResult) -> String {
     let cases = result.cases.len();
-    let out = |status: &str| {
-        let statuses = result.cases.iter().map(|case| case.outcome.status());
-        statuses.filter(|other| *other == status).count()
-    };
+    let outcomes = || result.cases.iter().map(|case| &case.outcome);
+    let skipped = outcomes().filter(|outcome| matches!(outcome, CaseStatus::Skipped { .. }));
+    let failed = outcomes().filter(|outcome| matches!(outcome, CaseStatus::Failed { .. }));
     let mut text = counted(cases, "case");
-    for status in ["skipped", "failed"] {
-        if out(status) > 0 {
-            let _ = write!(text, ", {} {status}", out(status));
+    for (count, what) in [(skipped.count(), "skipped"), (failed.count(), "failed")] {
+        if count > 0 {
+            let _ = write!(text, ", {count} {what}");
         }
     }
     text

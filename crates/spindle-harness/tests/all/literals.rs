@@ -1,5 +1,6 @@
-//! Results are decided by types: in the crates of results and reports no comparison with a text decides anything. What
-//! is written as a word is an enum with that word, read once, where it comes in. A text with a name is a text.
+//! Results are decided by types: in the crates of results and reports no comparison with a text decides anything, nor
+//! does a key of a document. What is written as a word is an enum with that word, read once, where it comes in. A text
+//! with a name is a text.
 
 use std::collections::BTreeSet;
 
@@ -51,8 +52,52 @@ const ALLOWED: [(&str, &str); 7] = [
     ("crates/spindle-report/src/export/csv.rs", "escapes texts"),
 ];
 
+/// What reads a text or a number out of a document.
+const READS: [&str; 7] = [
+    ".as_array()",
+    ".as_bool()",
+    ".as_f64()",
+    ".as_i64()",
+    ".as_object()",
+    ".as_u64()",
+    ".pointer(",
+];
+/// What stands before a key that a document is asked for.
+const ASKS: [&str; 4] = [".get(", ".get_mut(", ".remove(", ".contains_key("];
+
+/// Where a document may be asked, and why.
+const MAY_ASK: [(&str, &str); 2] = [
+    (
+        "crates/spindle-result/src/model/format_1.rs",
+        "reads what older versions wrote",
+    ),
+    (
+        "crates/spindle-result/src/possible.rs",
+        "looks at all numbers of a trial, whatever their keys",
+    ),
+];
+
 #[test]
 fn no_comparison_with_a_text_decides_in_results_and_reports() {
+    let found = lines_of_results(&ALLOWED, compares);
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn no_key_of_a_document_decides_in_results_and_reports() {
+    let found = lines_of_results(&MAY_ASK, asks_by_key);
+    assert!(
+        found.is_empty(),
+        "a document is read by type, once:\n{}",
+        found.join("\n")
+    );
+}
+
+/// The lines of code of results and reports of which this is true, but for those of files that are allowed.
+fn lines_of_results(
+    allowed: &[(&str, &str)],
+    is_so: impl Fn(&str, &BTreeSet<String>) -> bool,
+) -> Vec<String> {
     let crates = ["crates/spindle-result/src/", "crates/spindle-report/src/"];
     let mut of_these = product();
     of_these.retain(|source| crates.iter().any(|one| source.path.starts_with(one)));
@@ -62,17 +107,32 @@ fn no_comparison_with_a_text_decides_in_results_and_reports() {
         .collect();
     let mut found = Vec::new();
     for source in of_these {
-        let is_allowed = ALLOWED.iter().any(|(path, _)| *path == source.path);
+        let is_allowed = allowed.iter().any(|(path, _)| *path == source.path);
         if !is_allowed {
             let code = code(&source.text);
             let lines = code.lines().enumerate();
-            let lines = lines.filter(|(_, line)| compares(line, &names));
+            let lines = lines.filter(|(_, line)| is_so(line, &names));
             found.extend(
                 lines.map(|(number, line)| format!("{}:{}: {line}", source.path, number + 1)),
             );
         }
     }
-    assert!(found.is_empty(), "{}", found.join("\n"));
+    found
+}
+
+/// Whether a line of code, its texts emptied, asks a document for a key, or reads what one holds.
+fn asks_by_key(line: &str, names: &BTreeSet<String>) -> bool {
+    texts_in(line, names).any(|(before, behind)| {
+        let before = before.trim_end_matches(['&', '*']);
+        let indexed = before.strip_suffix('[').filter(|_| behind.starts_with(']'));
+        let is_index = indexed.is_some_and(|of| of.ends_with(is_end_of_value));
+        is_index || ASKS.iter().any(|end| before.ends_with(end))
+    }) || READS.iter().any(|reads| line.contains(reads))
+}
+
+/// Whether what an index stands behind can end so.
+fn is_end_of_value(last: char) -> bool {
+    last.is_alphanumeric() || "_)]?".contains(last)
 }
 
 /// Names of the texts that some code declares, and of its lists of texts.
@@ -89,16 +149,24 @@ fn names_of_texts(code: &str) -> Vec<String> {
 
 /// Whether a line of code, its texts emptied, compares something with a text, or with one of these names.
 fn compares(line: &str, names: &BTreeSet<String>) -> bool {
-    let literals = line
-        .match_indices("\"\"")
-        .map(|(at, text)| (at, text.len()));
-    let named = words_of(line).filter(|(at, length)| names.contains(&line[*at..at + length]));
-    literals.chain(named).any(|(at, length)| {
-        let (before, behind) = (&line[..at], &line[at + length..]);
+    texts_in(line, names).any(|(before, behind)| {
         let before = before.trim_end_matches(['&', '*']);
         BEFORE.iter().any(|end| before.ends_with(end))
             || BEHIND.iter().any(|begin| behind.starts_with(begin))
     })
+}
+
+/// What stands before and behind each text of a line, and each of these names.
+fn texts_in<'a>(
+    line: &'a str,
+    names: &'a BTreeSet<String>,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let literals = line
+        .match_indices("\"\"")
+        .map(|(at, text)| (at, text.len()));
+    let named = words_of(line).filter(|(at, length)| names.contains(&line[*at..at + length]));
+    let places = literals.chain(named);
+    places.map(|(at, length)| (&line[..at], &line[at + length..]))
 }
 
 /// Where words begin in a line, and how long they are.
@@ -140,6 +208,36 @@ fn a_comparison_with_a_text_is_seen() {
         "if part == SAID_TOO {",
     ] {
         assert!(!compares(line, &names), "{line}");
+    }
+}
+
+#[test]
+fn a_key_of_a_document_is_seen() {
+    let names = BTreeSet::from(["KEY".to_owned()]);
+    for line in [
+        "let places = machine[\"\"];",
+        "let name = &place[\"\"][\"\"];",
+        "row(a)[KEY]",
+        "row(a)?[&KEY]",
+        "settings.get(\"\")",
+        "settings.get(KEY)",
+        "    .get_mut(\"\")",
+        "fields.remove(\"\");",
+        "settings[key].as_u64()?",
+        "value.pointer(path)",
+    ] {
+        assert!(asks_by_key(line, &names), "{line}");
+    }
+    for line in [
+        "let words = [\"\"];",
+        "of(&[\"\", \"\"])",
+        "return [\"\"];",
+        "json!({ \"\": [\"\"] })",
+        "names.get(index)",
+        "rows[0]",
+        "matches!(word, KEY)",
+    ] {
+        assert!(!asks_by_key(line, &names), "{line}");
     }
 }
 

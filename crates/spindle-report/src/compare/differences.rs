@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::Side;
-use crate::facts::facts;
+use crate::facts::{Fact, facts, facts_of_machine};
 use spindle_result::RunResult;
+use spindle_result::machine::{BlockDevice, Busy, DataPath, FileSystem, Machine};
 
 /// A setting that is not the same in both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -25,25 +25,6 @@ pub struct Difference {
     pub runs: Vec<String>,
 }
 
-/// Words in the path of a machine's setting by which it may differ: moments, loads, names and numbers that a boot or a
-/// run deals out, places, and what was measured of storage.
-const FREE_OF_MACHINE: [&str; 14] = [
-    "captured_at",
-    "calibrated",
-    "load",
-    "free_bytes",
-    "path",
-    "mount_point",
-    "source",
-    "device_unknown_because",
-    "number",
-    "name",
-    "partition_of",
-    "loop_backing_file",
-    "major",
-    "minor",
-];
-
 /// Where the system has its device nodes.
 const DEVICES: &str = "/dev";
 /// Options of a mount whose values are dealt out when something is mounted or made, or are places: numbers of
@@ -52,17 +33,8 @@ const FREE_OPTIONS: [&str; 8] = [
     "subvolid", "subvol", "lowerdir", "upperdir", "workdir", "fd", "pgrp", "pipe_ino",
 ];
 
-/// What a machine calls its memory.
-const MEMORY: [&str; 1] = ["memory_bytes"];
 /// Two memories that differ by less than this are of one size: kernels keep a little more or less for themselves.
 const MEMORY_TOLERANCE: f64 = 0.01;
-
-/// Settings of the workload by which cases are matched, or that do not change what a client does.
-const FREE_OF_WORKLOAD: [&str; 2] = ["clients", "levels"];
-/// Settings of a layout that only name it or its place; what lies there is the machine's to tell.
-const FREE_OF_LAYOUT: [&str; 4] = ["name", "path", "redo_path", "candidate"];
-/// Settings of the plan that change what a trial is.
-const OF_PLAN: [&str; 3] = ["warmup_ms", "measure_ms", "interleave_ms"];
 
 /// What `differs` between the first of all runs and each other one, of its own side or of the other.
 pub(crate) fn of_all(
@@ -93,13 +65,59 @@ pub(crate) fn of_all(
 
 /// What makes a machine, with its settings, another one than others.
 pub(crate) fn lasting_facts(result: &RunResult) -> BTreeMap<String, String> {
-    without(&result.machine, &FREE_OF_MACHINE)
+    let machine = result.machine.as_ref().map(lasting_of_machine);
+    settings(facts_of_machine(machine.as_ref()))
+}
+
+/// A machine without what may differ: moments, loads, names and numbers that a boot or a run deals out, places, and
+/// what was measured of storage.
+fn lasting_of_machine(machine: &Machine) -> Machine {
+    let places = machine.data_paths.iter();
+    Machine {
+        captured_at: String::new(),
+        load: Busy::default(),
+        data_paths: places.map(lasting_of_place).collect(),
+        ..machine.clone()
+    }
+}
+
+fn lasting_of_place(place: &DataPath) -> DataPath {
+    let of_file_system = |files: &FileSystem| FileSystem {
+        mount_point: String::new(),
+        source: String::new(),
+        device: String::new(),
+        free_bytes: None,
+        ..files.clone()
+    };
+    DataPath {
+        file_system: place.file_system.as_ref().map(of_file_system),
+        device: place.device.as_ref().map(lasting_of_device),
+        ..DataPath::default()
+    }
+}
+
+fn lasting_of_device(device: &BlockDevice) -> BlockDevice {
+    BlockDevice {
+        number: String::new(),
+        name: String::new(),
+        partition_of: None,
+        loop_backing_file: None,
+        stands_on: device.stands_on.iter().map(lasting_of_device).collect(),
+        ..device.clone()
+    }
 }
 
 /// What differs in the machines and their settings.
 pub(crate) fn of_machines(a: &RunResult, b: &RunResult) -> Vec<Difference> {
-    let mut differences = differences(&lasting_facts(a), &lasting_facts(b));
-    differences.retain(|difference| !is_same_memory(difference));
+    let machines = [a, b].map(|result| result.machine.as_ref().map(lasting_of_machine));
+    let [mut before, after] = machines;
+    if let (Some(before), Some(after)) = (&mut before, &after)
+        && is_same_memory(before.memory_bytes, after.memory_bytes)
+    {
+        before.memory_bytes = after.memory_bytes;
+    }
+    let [before, after] = [before, after].map(|machine| facts_of_machine(machine.as_ref()));
+    let mut differences = differences(&settings(before), &settings(after));
     let budget = |result: &RunResult| match result.memory_budget_bytes {
         Some(_) => "held",
         None => "not held",
@@ -115,66 +133,52 @@ pub(crate) fn of_machines(a: &RunResult, b: &RunResult) -> Vec<Difference> {
     differences
 }
 
-fn is_same_memory(difference: &Difference) -> bool {
-    let bytes = |text: &str| text.parse::<f64>().ok();
-    match (bytes(&difference.before), bytes(&difference.after)) {
-        (Some(before), Some(after)) => {
-            MEMORY.contains(&difference.setting.as_str())
-                && (before - after).abs() <= MEMORY_TOLERANCE * before.max(after)
-        }
-        _ => false,
-    }
+fn is_same_memory(before: Option<u64>, after: Option<u64>) -> bool {
+    before.zip(after).is_some_and(|(before, after)| {
+        before.abs_diff(after) as f64 <= MEMORY_TOLERANCE * before.max(after) as f64
+    })
 }
 
 /// What differs in workload and plan, which all cases share.
 pub(crate) fn of_experiments(a: &RunResult, b: &RunResult) -> Vec<Difference> {
-    let settings = |result: &RunResult| {
-        let mut settings = without(&result.experiment["workload"], &FREE_OF_WORKLOAD);
-        for key in OF_PLAN {
-            if let Some(value) = result.experiment["plan"].get(key) {
-                settings.insert(format!("plan.{key}"), value.to_string());
-            }
-        }
+    let settings_of = |result: &RunResult| {
+        let asked = result.experiment.facts();
+        let mut settings = settings(facts(&asked.workload.settings));
+        let plan = &asked.plan;
+        let of_plan = [
+            ("plan.warmup_ms", Some(plan.warmup_ms)),
+            ("plan.measure_ms", Some(plan.measure_ms)),
+            ("plan.interleave_ms", plan.interleave_ms),
+        ];
+        let known = of_plan.into_iter();
+        settings.extend(known.filter_map(|(name, ms)| Some((name.to_owned(), ms?.to_string()))));
         settings
     };
-    differences(&settings(a), &settings(b))
+    differences(&settings_of(a), &settings_of(b))
 }
 
 /// What differs in the layout of that name.
 pub(crate) fn of_layouts(a: &RunResult, b: &RunResult, layout: &str) -> Vec<Difference> {
-    let settings = |result: &RunResult| {
-        let layouts = result.experiment["layouts"].as_array();
-        let layout = layouts.into_iter().flatten().find(|other| {
-            let name = other.get("name").and_then(Value::as_str);
-            name == Some(layout)
-        });
-        layout.map_or_else(BTreeMap::new, |layout| without(layout, &FREE_OF_LAYOUT))
+    let settings_of = |result: &RunResult| {
+        let mut layouts = result.experiment.facts().layouts.iter();
+        let layout = layouts.find(|other| other.name == layout);
+        layout.map_or_else(BTreeMap::new, |layout| settings(facts(&layout.settings)))
     };
-    differences(&settings(a), &settings(b))
+    differences(&settings_of(a), &settings_of(b))
 }
 
-/// The scalars of a document by their paths, without those whose path has a word in `free`. What is null is left out: a
-/// setting that an older version does not know is as good as one that is not set.
-fn without(document: &Value, free: &[&str]) -> BTreeMap<String, String> {
-    let is_free = |path: &str| path.split(['.', ' ']).any(|word| free.contains(&word));
-    let known = facts(document).into_iter();
+/// The settings by their paths. What is not known is left out: a setting that an older version does not know is as good
+/// as one that is not set.
+fn settings(facts: Vec<Fact>) -> BTreeMap<String, String> {
+    let known = facts.into_iter();
     known
-        .filter(|fact| !is_free(&fact.path))
-        .filter_map(|fact| Some((fact.path, lasting(&fact.value?)?)))
+        .filter_map(|fact| Some((fact.path, lasting(&fact.value?))))
         .collect()
 }
 
-/// What of a value stays the same for as long as the machine does. The system deals out names and numbers of devices
-/// again at each boot and each attachment, and what a device is stands in facts of its own (model, size, scheduler).
-/// `None` for a value that is such a number.
-fn lasting(value: &str) -> Option<String> {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_device_number = value
-        .split_once(':')
-        .is_some_and(|(major, minor)| is_number(major) && is_number(minor));
-    if is_device_number {
-        return None;
-    }
+/// What of a value stays the same for as long as the machine does. The system deals out names of devices again at each
+/// boot and each attachment, and what a device is stands in facts of its own (model, size, scheduler).
+fn lasting(value: &str) -> String {
     let options = value.split(',').filter_map(|option| {
         let option = option.trim();
         let (key, value) = option.split_once('=').unwrap_or(("", option));
@@ -187,7 +191,7 @@ fn lasting(value: &str) -> Option<String> {
             _ => Some(option.to_owned()),
         }
     });
-    Some(options.collect::<Vec<String>>().join(","))
+    options.collect::<Vec<String>>().join(",")
 }
 
 fn differences(
@@ -221,67 +225,151 @@ fn differences(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
+    use spindle_result::machine::CalibratedLimits;
+    use spindle_result::{build, sample};
 
     use super::*;
 
-    #[test]
-    fn places_and_moments_may_differ_and_settings_not() {
-        let machine = |kernel: &str, at: &str, options: &str, running: u32| {
-            let document = json!({
-                "captured_at": at,
-                "kernel_release": kernel,
-                "processor": { "model": "x", "turbo": null },
-                "load": { "running_tasks": running },
-                "data_paths": [{ "path": at, "file_system": { "kind": "ext4", "options": options, "free_bytes": running }, "calibrated": { "at": at } }],
-            });
-            without(&document, &FREE_OF_MACHINE)
+    fn result(machine: Machine) -> RunResult {
+        let mut record = sample::record(&[("direct", &[100.0, 100.0])]);
+        record.machine = Some(machine);
+        build(&record).unwrap()
+    }
+
+    /// A machine in which everything that may differ has this word or number.
+    fn machine(word: &str, number: u32) -> Machine {
+        let word = || word.to_owned();
+        let numbers = || format!("{number}:{number}");
+        let device = |stands_on| BlockDevice {
+            number: numbers(),
+            name: word(),
+            partition_of: Some(word()),
+            scheduler: Some("none".to_owned()),
+            loop_backing_file: Some(word()),
+            stands_on,
+            ..BlockDevice::default()
         };
-        let before = machine("6.1", "today", "rw", 3);
-        assert_eq!(differences(&before, &machine("6.1", "later", "rw", 9)), []);
-        let found = differences(&before, &machine("6.2", "later", "rw,noatime", 9));
-        let settings: Vec<&str> = found.iter().map(|one| one.setting.as_str()).collect();
+        let options =
+            format!("rw,noatime,logdev=/dev/loop{number},subvolid={number},subvol=/run-{number}");
+        Machine {
+            captured_at: word(),
+            kernel_release: "6.1".to_owned(),
+            memory_bytes: Some((8 << 30) + u64::from(number)),
+            load: Busy {
+                averages: Some([f64::from(number); 3]),
+                running_tasks: Some(number),
+                steal_percent_since_boot: Some(f64::from(number)),
+            },
+            data_paths: vec![DataPath {
+                path: word(),
+                file_system: Some(FileSystem {
+                    kind: "ext4".to_owned(),
+                    mount_point: word(),
+                    options,
+                    source: word(),
+                    device: numbers(),
+                    size_bytes: None,
+                    free_bytes: Some(number.into()),
+                }),
+                device: Some(device(vec![device(Vec::new())])),
+                device_unknown_because: Some(word()),
+                calibrated: Some(CalibratedLimits {
+                    at: word(),
+                    ..CalibratedLimits::default()
+                }),
+            }],
+            ..Machine::default()
+        }
+    }
+
+    #[test]
+    fn moments_places_and_what_the_system_deals_out_anew_are_no_difference() {
+        let (before, later) = (result(machine("a", 3)), result(machine("b", 9)));
+        assert_eq!(of_machines(&before, &later), []);
+        let places = lasting_facts(&before);
+        let places = places.keys().filter(|key| key.starts_with("data_paths"));
         assert_eq!(
-            settings,
-            ["data_paths 1.file_system.options", "kernel_release"]
-        );
-        assert_eq!(
-            (found[1].before.as_str(), found[1].after.as_str()),
-            ("6.1", "6.2")
+            places.collect::<Vec<_>>(),
+            [
+                "data_paths 1.device.scheduler",
+                "data_paths 1.device.stands_on 1.scheduler",
+                "data_paths 1.device.stands_on 1.stands_on",
+                "data_paths 1.file_system.kind",
+                "data_paths 1.file_system.options",
+            ]
         );
     }
 
-    /// Identifiers that change while the machine does not: device numbers wherever they stand, names of device nodes,
-    /// what a mount deals out. What a device is made of does count.
     #[test]
-    fn what_the_system_deals_out_anew_is_no_difference() {
-        let machine = |number: &str, node: &str, sub: u32, scheduler: &str| {
-            let document = json!({ "data_paths": [{
-                "file_system": {
-                    "device": number,
-                    "options": format!("rw,noatime,logdev={node},subvolid={sub},subvol=/run-{sub}"),
-                },
-                "device": {
-                    "number": number, "scheduler": scheduler, "journal": node,
-                    "stands_on": [{ "number": number, "shares": number, "scheduler": scheduler }],
-                },
-            }] });
-            without(&document, &FREE_OF_MACHINE)
+    fn settings_of_a_machine_may_not_differ() {
+        let mut later = machine("b", 9);
+        later.kernel_release = "6.2".to_owned();
+        later.data_paths[0].file_system.as_mut().unwrap().options = "rw".to_owned();
+        let device = later.data_paths[0].device.as_mut().unwrap();
+        device.stands_on[0].scheduler = Some("bfq".to_owned());
+        let found = of_machines(&result(machine("a", 3)), &result(later));
+        let settings: Vec<&str> = found.iter().map(|one| one.setting.as_str()).collect();
+        assert_eq!(
+            settings,
+            [
+                "data_paths 1.device.stands_on 1.scheduler",
+                "data_paths 1.file_system.options",
+                "kernel_release"
+            ]
+        );
+        let (before, after) = (found[1].before.as_str(), found[1].after.as_str());
+        assert_eq!((before, after), ("rw,noatime,logdev=a device", "rw"));
+        let (before, after) = (found[2].before.as_str(), found[2].after.as_str());
+        assert_eq!((before, after), ("6.1", "6.2"));
+    }
+
+    #[test]
+    fn a_layout_differs_by_what_it_is_and_not_by_where_it_lies() {
+        let result = |path: &str, devices: &[&str]| {
+            let layout = json!({
+                "name": "direct", "path": path, "devices": devices, "database": { "redo_path": path },
+            });
+            let mut record = sample::record(&[("direct", &[100.0, 100.0])]);
+            record.experiment = sample::experiment(&[("layouts", json!([layout]))]);
+            build(&record).unwrap()
         };
-        let before = machine("7:2", "/dev/loop2", 256, "none");
-        let later = machine("259:14", "/dev/nvme1n1", 311, "none");
-        assert_eq!(differences(&before, &later), []);
-        let other = differences(&before, &machine("7:2", "/dev/loop2", 256, "bfq"));
-        assert_eq!(other.len(), 2);
-        let layout = |devices: &[&str]| without(&json!({ "devices": devices }), &FREE_OF_LAYOUT);
-        let two = layout(&["/dev/loop3", "/dev/loop4"]);
-        assert_eq!(differences(&two, &layout(&["/dev/loop7", "/dev/sdb"])), []);
-        assert_eq!(differences(&two, &layout(&["/dev/loop3"])).len(), 1);
+        let two = result("a", &["/dev/loop3", "/dev/loop4"]);
+        let other = result("b", &["/dev/loop7", "/dev/sdb"]);
+        assert_eq!(of_layouts(&two, &other, "direct"), []);
+        let one = of_layouts(&two, &result("a", &["/dev/loop3"]), "direct");
+        assert_eq!(one.len(), 1, "{one:?}");
+    }
+
+    #[test]
+    fn experiments_differ_by_workload_and_the_length_of_trials_and_not_by_load_levels() {
+        let result = |clients: u32, think_time_ms: u64, interleave_ms: Option<u64>| {
+            let workload =
+                json!({ "clients": [clients], "think_time_ms": think_time_ms, "transactions": {} });
+            let plan = json!({ "warmup_ms": 1, "measure_ms": 2, "interleave_ms": interleave_ms, "rounds": clients });
+            let mut record = sample::record(&[("direct", &[100.0, 100.0])]);
+            record.experiment = sample::experiment(&[("workload", workload), ("plan", plan)]);
+            build(&record).unwrap()
+        };
+        let before = result(8, 0, None);
+        assert_eq!(of_experiments(&before, &result(16, 0, None)), []);
+        let found = of_experiments(&before, &result(16, 5, Some(300)));
+        let told = found.iter().map(|one| {
+            let (before, after) = (&one.before, &one.after);
+            format!("{}: {before} -> {after}", one.setting)
+        });
+        assert_eq!(
+            told.collect::<Vec<_>>(),
+            [
+                "plan.interleave_ms: not set -> 300",
+                "think_time_ms: 0 -> 5"
+            ]
+        );
     }
 
     #[test]
     fn a_setting_of_one_run_only_differs_and_one_that_is_null_does_not() {
-        let settings = |document: Value| without(&document, &[]);
+        let settings = |document: Value| settings(facts(&document));
         let (old, new) = (json!({ "a": 1 }), json!({ "a": 1, "rate": null }));
         assert_eq!(differences(&settings(old.clone()), &settings(new)), []);
         let rate = json!({ "a": 1, "rate": 500 });
@@ -298,15 +386,9 @@ mod tests {
 
     #[test]
     fn memory_that_differs_by_a_page_is_the_same() {
-        let memory = |before: u64, after: u64| {
-            is_same_memory(&Difference {
-                setting: "memory_bytes".to_owned(),
-                before: before.to_string(),
-                after: after.to_string(),
-                runs: Vec::new(),
-            })
-        };
-        assert!(memory(8 << 30, (8 << 30) - 4096));
-        assert!(!memory(8 << 30, 7 << 30));
+        let is_same = |before, after| is_same_memory(Some(before), Some(after));
+        assert!(is_same(8 << 30, (8 << 30) - 4096));
+        assert!(!is_same(8 << 30, 7 << 30));
+        assert!(!is_same_memory(None, Some(1)));
     }
 }

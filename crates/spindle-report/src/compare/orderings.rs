@@ -65,8 +65,7 @@ pub(super) fn orderings(before: &RunResult, after: &RunResult) -> Vec<Orderings>
 }
 
 fn engine(result: &RunResult) -> String {
-    let engine = result.experiment["database"]["engine"].as_str();
-    engine.unwrap_or("unknown").to_owned()
+    result.experiment.facts().database.engine.clone()
 }
 
 /// The layouts that both rankings hold; `None` where these are no more than one.

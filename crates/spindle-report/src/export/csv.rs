@@ -1,6 +1,5 @@
 //! A row for each finished trial (RFC 4180). What is not known is an empty field.
 
-use super::experiment_name;
 use spindle_result::{Case, RunResult, Trial};
 use spindle_text::cell;
 
@@ -158,7 +157,7 @@ fn names<'a>(result: &'a RunResult, of: impl Fn(&'a Trial) -> Vec<&'a str>) -> V
 
 fn keys(result: &RunResult, started_at: &str, case: &Case) -> Vec<String> {
     vec![
-        cell::harmless(experiment_name(result)),
+        cell::harmless(result.experiment.name()),
         cell::harmless(started_at),
         cell::harmless(&case.id.layout),
         cell::harmless(&result.workload),

@@ -7,8 +7,3 @@ pub mod rows;
 
 pub use csv::csv;
 pub use openmetrics::openmetrics;
-
-/// Name of the run's experiment.
-fn experiment_name(result: &spindle_result::RunResult) -> &str {
-    result.experiment["name"].as_str().unwrap_or_default()
-}

@@ -4,7 +4,6 @@
 
 use std::fmt::Write as _;
 
-use super::experiment_name;
 use spindle_result::{Case, Latency, Load, RunResult, Verdict};
 
 /// A family of metrics that has one sample for each case.
@@ -53,7 +52,7 @@ pub fn openmetrics(result: &RunResult, started_at: &str) -> String {
     let mut text = String::new();
     begin(&mut text, "spindle_run", "info", "", "The run.");
     let labels = [
-        ("experiment", experiment_name(result)),
+        ("experiment", result.experiment.name()),
         ("started_at", started_at),
         ("headline", &result.headline),
     ];

@@ -5,7 +5,6 @@
 use serde_json::{Map, Value, json};
 
 use super::csv::COLUMNS;
-use super::experiment_name;
 use crate::compare::differences::lasting_facts;
 use spindle_result::{Case, Load, RunResult, SampledTrial, StoredRun, Trial};
 
@@ -35,28 +34,28 @@ pub fn rows(stored: &StoredRun, directory: &str) -> Rows {
         .into_iter()
         .map(|(path, value)| (path, Value::String(value)))
         .collect();
-    let machine = &result.machine;
+    let machine = result.machine.as_ref();
     let run = stored.id.clone();
     Rows {
         machine_facts: Value::Object(facts.clone()).to_string(),
         machine: json!({
-            "host": machine["host"],
-            "distribution": machine["distribution"],
-            "kernel_release": machine["kernel_release"],
-            "processor": machine["processor"]["model"],
-            "memory_bytes": machine["memory_bytes"],
+            "host": machine.map(|machine| &machine.host),
+            "distribution": machine.map(|machine| &machine.distribution),
+            "kernel_release": machine.map(|machine| &machine.kernel_release),
+            "processor": machine.map(|machine| &machine.processor.model),
+            "memory_bytes": machine.and_then(|machine| machine.memory_bytes),
             "facts": facts,
         }),
         of_run: json!({
             "run": run,
-            "experiment": experiment_name(result),
+            "experiment": result.experiment.name(),
             "workload": result.workload,
             "started_at": stored.started_at,
             "is_finished": stored.is_finished,
-            "spindle_version": machine["spindle_version"],
+            "spindle_version": machine.map(|machine| &machine.spindle_version),
             "directory": directory,
             "headline": result.headline,
-            "settings": result.experiment,
+            "settings": result.experiment.document(),
         }),
         tables: vec![
             ("cases", cases(result, &run)),

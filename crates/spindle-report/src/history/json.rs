@@ -20,7 +20,7 @@ struct Document<'a> {
 
 #[derive(Serialize)]
 struct OneHistory<'a> {
-    experiment: Option<&'a str>,
+    experiment: &'a str,
     workload: &'a str,
     runs: Vec<Run<'a>>,
     cases: Vec<Case<'a>>,
@@ -69,7 +69,7 @@ pub fn json(histories: &Histories<'_>, below: &str) -> String {
 fn history<'a>(history: &'a History<'a>) -> OneHistory<'a> {
     let first = history.runs[0].result;
     OneHistory {
-        experiment: first.experiment["name"].as_str(),
+        experiment: first.experiment.name(),
         workload: &first.workload,
         runs: history.runs.iter().map(run).collect(),
         cases: history

@@ -98,7 +98,7 @@ fn is_one_question(a: &RunResult, b: &RunResult) -> bool {
         layouts.map(|layout| layout.name.clone()).collect()
     };
     let layouts = names(a);
-    a.experiment["name"] == b.experiment["name"]
+    a.experiment.name() == b.experiment.name()
         && a.workload == b.workload
         && layouts == names(b)
         && differences::of_experiments(a, b).is_empty()

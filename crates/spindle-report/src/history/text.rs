@@ -43,9 +43,7 @@ fn one(history: &History<'_>, style: Style) -> String {
     let [first, .., last] = runs.as_slice() else {
         return String::new();
     };
-    let name = first.result.experiment["name"]
-        .as_str()
-        .unwrap_or("no name");
+    let name = first.result.experiment.name();
     let title = format!("{name}, {}: {} runs", first.result.workload, runs.len());
     let mut text = format!(
         "{}, from {} to {}\n",

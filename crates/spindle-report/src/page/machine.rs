@@ -2,18 +2,19 @@
 //! everything that was looked at folded up below.
 
 use maud::{Markup, html};
-use serde_json::Value;
 
 use super::parts::{facts_table, scrolling};
-use crate::facts::facts;
-use crate::sentences::counted;
+use crate::facts::facts_of_machine;
+use crate::sentences::{counted, kind_of_device};
 use spindle_result::RunResult;
+use spindle_result::machine::{Busy, DataPath, Limits, Machine, Settings, Virtualisation};
 use spindle_text::quantity::size;
 
 pub(super) fn section(result: &RunResult) -> Markup {
-    let machine = &result.machine;
-    let parts = parts(machine);
-    let places: Vec<[String; 5]> = items(&machine["data_paths"]).map(place).collect();
+    let machine = result.machine.as_ref();
+    let parts = machine.map_or_else(Vec::new, parts);
+    let places = machine.iter().flat_map(|machine| &machine.data_paths);
+    let places: Vec<[String; 5]> = places.map(place).collect();
     html! {
         h3 id="machine" { "Machine" }
         @if !parts.is_empty() {
@@ -38,54 +39,45 @@ pub(super) fn section(result: &RunResult) -> Markup {
         }
         details.on-screen {
             summary { "Everything that is known of the machine" }
-            (facts_table("Machine, every setting", facts(machine)))
+            (facts_table("Machine, every setting", facts_of_machine(machine)))
         }
     }
 }
 
 /// What is known of the machine, each part in a few words.
-fn parts(machine: &Value) -> Vec<(&'static str, String)> {
-    let processor = &machine["processor"];
-    let number = |value: &Value, what| Some(counted(value.as_u64()? as usize, what));
-    let settings = &machine["settings"];
+fn parts(machine: &Machine) -> Vec<(&'static str, String)> {
+    let processor = &machine.processor;
+    let number = |number: Option<u32>, what| Some(counted(number? as usize, what));
+    let settings = &machine.settings;
     let parts = [
         (
             "host",
-            joined([text(&machine["host"]), text(&machine["distribution"])]),
+            joined([text(&machine.host), text(&machine.distribution)]),
         ),
-        ("kernel", joined([text(&machine["kernel_release"])])),
+        ("kernel", text(&machine.kernel_release)),
         (
             "processor",
             joined([
-                text(&processor["model"]),
-                number(&processor["logical_processors"], "logical processor"),
-                number(&processor["cores"], "core"),
-                text(&processor["governor"]).map(|governor| format!("governor {governor}")),
+                text(&processor.model),
+                number(processor.logical_processors, "logical processor"),
+                number(processor.cores, "core"),
+                told(&processor.governor).map(|governor| format!("governor {governor}")),
             ]),
         ),
         (
             "memory",
             joined([
-                bytes(&machine["memory_bytes"]),
-                match machine["swap_bytes"].as_u64() {
-                    Some(0) => Some("no swap".to_owned()),
-                    _ => bytes(&machine["swap_bytes"]).map(|size| format!("swap {size}")),
-                },
-                text(&settings["transparent_huge_pages"])
+                machine.memory_bytes.map(size),
+                machine.swap_bytes.map(swap),
+                told(&settings.transparent_huge_pages)
                     .map(|pages| format!("transparent huge pages {pages}")),
             ]),
         ),
-        ("limits of this program", limits(&machine["limits"])),
-        (
-            "virtual machine",
-            virtualisation(&machine["virtualisation"]),
-        ),
+        ("limits of this program", limits(&machine.limits)),
+        ("virtual machine", virtualisation(&machine.virtualisation)),
         ("page cache", write_back(settings)),
-        (
-            "load when the run began",
-            load(&machine["load"]["averages"]),
-        ),
-        ("looked at", text(&machine["captured_at"])),
+        ("load when the run began", load(&machine.load)),
+        ("looked at", text(&machine.captured_at)),
     ];
     let known = parts.into_iter();
     known
@@ -93,88 +85,91 @@ fn parts(machine: &Value) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-fn limits(limits: &Value) -> Option<String> {
-    let processors = limits["cpu_processors"].as_f64();
+fn swap(bytes: u64) -> String {
+    match bytes {
+        0 => "no swap".to_owned(),
+        bytes => format!("swap {}", size(bytes)),
+    }
+}
+
+fn limits(limits: &Limits) -> Option<String> {
+    let bytes = limits.memory_bytes.map(size);
     joined([
-        bytes(&limits["memory_bytes"]).map(|size| format!("memory {size}")),
-        processors.map(|processors| format!("{processors} processors")),
-        text(&limits["cpuset"]).map(|set| format!("processors {set}")),
+        bytes.map(|size| format!("memory {size}")),
+        limits
+            .cpu_processors
+            .map(|processors| format!("{processors} processors")),
+        told(&limits.cpuset).map(|set| format!("processors {set}")),
     ])
 }
 
-fn virtualisation(of: &Value) -> Option<String> {
-    let is_virtual = of["hypervisor_flag"].as_bool()?;
-    let product = text(&of["product"]).unwrap_or_else(|| "yes".to_owned());
+fn virtualisation(of: &Virtualisation) -> Option<String> {
+    let is_virtual = of.hypervisor_flag?;
+    let product = told(&of.product).unwrap_or_else(|| "yes".to_owned());
     Some(if is_virtual { product } else { "no".to_owned() })
 }
 
 /// When the page cache is written back.
-fn write_back(settings: &Value) -> Option<String> {
-    let percent = |key: &str| Some(format!("{} %", settings[key].as_u64()?));
+fn write_back(settings: &Settings) -> Option<String> {
+    let wait = settings.vm_dirty_ratio_percent;
+    let background = settings.vm_dirty_background_ratio_percent;
     joined([
-        percent("vm_dirty_ratio_percent")
-            .map(|share| format!("writers wait from {share} dirty on")),
-        percent("vm_dirty_background_ratio_percent")
-            .map(|share| format!("written back from {share} on")),
+        wait.map(|share| format!("writers wait from {share} % dirty on")),
+        background.map(|share| format!("written back from {share} % on")),
     ])
 }
 
-fn load(averages: &Value) -> Option<String> {
-    let averages = items(averages).filter_map(Value::as_f64);
-    let averages: Vec<String> = averages.map(|average| format!("{average:.1}")).collect();
-    (!averages.is_empty()).then(|| averages.join(", "))
+fn load(load: &Busy) -> Option<String> {
+    let averages = load.averages?.map(|average| format!("{average:.1}"));
+    Some(averages.join(", "))
 }
 
 /// Path, file system, device, its queue, its write cache.
-fn place(place: &Value) -> [String; 5] {
-    let (files, device) = (&place["file_system"], &place["device"]);
-    let kind = device["rotational"].as_bool().map(|turns| {
-        let kind = if turns {
-            "says it rotates"
-        } else {
-            "solid state"
-        };
-        kind.to_owned()
-    });
-    let read_ahead = device["read_ahead_kib"].as_u64();
-    let cells = [
-        text(&place["path"]),
+fn place(place: &DataPath) -> [String; 5] {
+    let file_system = place.file_system.as_ref().and_then(|files| {
+        let free = files.free_bytes.map(size);
         joined([
-            text(&files["kind"]),
-            text(&files["options"]),
-            bytes(&files["free_bytes"]).map(|size| format!("{size} free")),
-        ]),
-        joined([
-            text(&device["name"]),
-            text(&device["model"]),
-            bytes(&device["size_bytes"]),
-            kind,
+            text(&files.kind),
+            text(&files.options),
+            free.map(|size| format!("{size} free")),
         ])
-        .or_else(|| text(&place["device_unknown_because"])),
-        joined([
-            text(&device["scheduler"]),
+    });
+    let of_device = place.device.as_ref().map(|device| {
+        let read_ahead = device.read_ahead_kib;
+        let requests = device.nr_requests;
+        let what = joined([
+            text(&device.name),
+            told(&device.model),
+            device.size_bytes.map(size),
+            device.rotational.map(kind_of_device),
+        ]);
+        let queue = joined([
+            told(&device.scheduler),
             read_ahead.map(|kib| format!("read-ahead {kib} KiB")),
-            device["nr_requests"]
-                .as_u64()
-                .map(|requests| format!("{requests} requests")),
-        ]),
-        text(&device["write_cache"]),
+            requests.map(|requests| format!("{requests} requests")),
+        ]);
+        [what, queue, told(&device.write_cache)]
+    });
+    let [device, queue, write_cache] = of_device.unwrap_or_default();
+    let cells = [
+        text(&place.path),
+        file_system,
+        device.or_else(|| told(&place.device_unknown_because)),
+        queue,
+        write_cache,
     ];
     cells.map(|cell| cell.unwrap_or_else(|| "unknown".to_owned()))
 }
 
-fn items(list: &Value) -> impl Iterator<Item = &Value> {
-    list.as_array().into_iter().flatten()
-}
-
 /// A text that says something.
-fn text(value: &Value) -> Option<String> {
-    let text = value.as_str()?.trim();
+fn text(text: &str) -> Option<String> {
+    let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-fn bytes(value: &Value) -> Option<String> {
-    value.as_u64().map(size)
+/// One that the system may not have told.
+fn told(told: &Option<String>) -> Option<String> {
+    text(told.as_ref()?)
 }
 
 /// What is known, side by side; `None` when nothing is.
@@ -185,17 +180,32 @@ fn joined<const N: usize>(parts: [Option<String>; N]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use spindle_result::machine::{BlockDevice, FileSystem, Processor};
 
     use super::*;
 
     #[test]
     fn a_machine_is_told_in_rows_and_what_is_unknown_has_none() {
-        let machine = json!({
-            "host": "db1", "distribution": "Debian 13", "processor": { "model": "EPYC", "cores": 1 },
-            "memory_bytes": 25_276_510_208_u64, "swap_bytes": 0, "virtualisation": { "hypervisor_flag": false },
-            "load": { "averages": [0.5, 1.25, 2.0] },
-        });
+        let machine = Machine {
+            host: "db1".to_owned(),
+            distribution: "Debian 13".to_owned(),
+            processor: Processor {
+                model: "EPYC".to_owned(),
+                cores: Some(1),
+                ..Processor::default()
+            },
+            memory_bytes: Some(25_276_510_208),
+            swap_bytes: Some(0),
+            virtualisation: Virtualisation {
+                hypervisor_flag: Some(false),
+                product: None,
+            },
+            load: Busy {
+                averages: Some([0.5, 1.25, 2.0]),
+                ..Busy::default()
+            },
+            ..Machine::default()
+        };
         assert_eq!(
             parts(&machine),
             [
@@ -206,15 +216,27 @@ mod tests {
                 ("load when the run began", "0.5, 1.2, 2.0".to_owned()),
             ]
         );
-        assert_eq!(parts(&json!({})), []);
+        assert_eq!(parts(&Machine::default()), []);
     }
 
     #[test]
     fn a_place_is_told_from_the_path_down_to_the_device() {
-        let told = place(&json!({
-            "path": "/srv", "file_system": { "kind": "xfs", "options": "rw" },
-            "device": { "name": "nvme0n1", "rotational": false, "scheduler": "none", "read_ahead_kib": 128 },
-        }));
+        let told = place(&DataPath {
+            path: "/srv".to_owned(),
+            file_system: Some(FileSystem {
+                kind: "xfs".to_owned(),
+                options: "rw".to_owned(),
+                ..FileSystem::default()
+            }),
+            device: Some(BlockDevice {
+                name: "nvme0n1".to_owned(),
+                rotational: Some(false),
+                scheduler: Some("none".to_owned()),
+                read_ahead_kib: Some(128),
+                ..BlockDevice::default()
+            }),
+            ..DataPath::default()
+        });
         let wanted = [
             "/srv",
             "xfs · rw",

@@ -31,7 +31,7 @@ pub(super) fn section(result: &RunResult) -> Markup {
             pre { code { (REPEAT_COMMAND) } }
             details.on-screen {
                 summary { "The experiment, with every default" }
-                (facts_table("Experiment", facts(&result.experiment)))
+                (facts_table("Experiment", facts(result.experiment.document())))
             }
             details.on-screen {
                 summary { "Order of trials" }

@@ -25,7 +25,7 @@ pub(super) use why::events_of;
 use maud::{Markup, html};
 
 use self::document::document;
-use super::sentences::{context, experiment_name};
+use super::sentences::context;
 use spindle_result::{RunResult, SampledTrial};
 
 /// Characters of a headline that stand in large letters and leave room for the ranking.
@@ -33,7 +33,7 @@ const SHORT_HEADLINE: usize = 200;
 
 /// The whole page. `series` holds the throughput over time of the trials that were sampled.
 pub fn html(result: &RunResult, series: &[SampledTrial]) -> String {
-    let name = experiment_name(result);
+    let name = result.experiment.name();
     let header = html! {
         p.experiment { "Spindle · " (name) br; (context(result)) }
         h1.long[result.headline.chars().count() > SHORT_HEADLINE] { (result.headline) }

@@ -39,9 +39,7 @@ fn title(run: &StoredRun) -> String {
         true => "finished",
         false => "not finished",
     };
-    let name = run.result.experiment["name"]
-        .as_str()
-        .unwrap_or("a run without a name");
+    let name = run.result.experiment.name();
     let directory = run.directory.display();
     format!("{name}, begun {}, {state}: {directory}", run.started_at)
 }

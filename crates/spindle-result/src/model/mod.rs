@@ -9,11 +9,13 @@ mod cause;
 mod clients;
 mod conditions;
 mod effect;
+pub mod experiment;
 mod format_1;
 mod io_calls;
 mod judgement;
 mod layout;
 mod load;
+pub mod machine;
 mod promise;
 mod system;
 mod trial;
@@ -22,9 +24,10 @@ mod wait_event;
 mod words;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::mean::mean_of;
+use experiment::ExperimentRecord;
+use machine::Machine;
 
 pub use audit::{Audit, ClientProcessors, IoCounts};
 pub use bulk_load::{BulkLoad, LoadStep};
@@ -72,9 +75,9 @@ pub struct RunResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headline_without_settings: Option<String>,
     /// The experiment as it was read, defaults filled in.
-    pub experiment: Value,
-    /// The machine, its software and the settings that move results.
-    pub machine: Value,
+    pub experiment: ExperimentRecord,
+    /// The machine, its software and the settings that move results; `None` when it was not looked at yet.
+    pub machine: Option<Machine>,
     /// Half the width of the band around a ratio of 1 that counts as a draw: 0.03 stands for 3 %.
     pub margin: f64,
     /// Bytes of buffer cache and page cache together that every case was held to; `None` when nothing held them.

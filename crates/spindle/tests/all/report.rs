@@ -381,7 +381,7 @@ fn the_page_tells_the_whole_story() {
     expected.extend(result.warnings.iter().map(|warning| escaped(&warning.text)));
     expected.push("io_uring is disabled on this machine".to_owned());
     expected.push("log file parallel write".to_owned());
-    expected.push("mq-deadline".to_owned());
+    expected.push("transparent huge pages madvise".to_owned());
     for text in expected {
         assert!(page.contains(&text), "the page lacks {text:?}");
     }

@@ -19,7 +19,7 @@ use spindle_result::{
     RunResult, TimePart, build,
 };
 
-use crate::report::fixture;
+use crate::report::fixture::{self, change_experiment};
 
 const AT: &str = "2026-01-01T12:00:00Z";
 
@@ -271,8 +271,9 @@ fn slow_down(result: &mut RunResult, case: usize, factor: f64) {
 }
 
 fn change_machine(result: &mut RunResult) {
-    result.machine["kernel"] = json!("Linux 6.12.0");
-    result.machine["disk"]["scheduler"] = json!("none");
+    let machine = result.machine.as_mut().expect("the fixture's");
+    machine.kernel_release = "6.12.0".to_owned();
+    machine.settings.transparent_huge_pages = Some("always".to_owned());
 }
 
 #[test]
@@ -329,10 +330,10 @@ fn machines_that_differ_are_named_and_nothing_is_called() {
 
 #[test]
 fn settings_that_differ_are_named_and_nothing_is_called() {
+    let writers = json!([{ "name": "direct, sync", "database": { "writers": 4 } }]);
     let change = |after: &mut RunResult| {
-        after.experiment["workload"]["read_percent"] = json!(90);
-        after.experiment["layouts"] =
-            json!([{ "name": "direct, sync", "database": { "writers": 4 } }]);
+        change_experiment(after, "/workload/transactions/read_percent", json!(90));
+        change_experiment(after, "/layouts", writers.clone());
     };
     let (text, has_regression, is_judged) = compared(change, OPTIONS);
     assert_eq!((has_regression, is_judged), (false, false));
@@ -344,8 +345,7 @@ fn settings_that_differ_are_named_and_nothing_is_called() {
     assert!(compared(change, across).2);
     // What one layout asks for is no matter of the others.
     let of_one = |after: &mut RunResult| {
-        after.experiment["layouts"] =
-            json!([{ "name": "direct, sync", "database": { "writers": 4 } }]);
+        change_experiment(after, "/layouts", writers.clone());
         slow_down(after, 2, 0.5);
     };
     let (text, has_regression, is_judged) = compared(of_one, OPTIONS);
@@ -466,7 +466,7 @@ fn runs_of_a_side_that_differ_are_named_and_nothing_is_called() {
     assert!(!comparison.is_judged());
     let text = compare::render(&before, &after, &comparison, &OPTIONS, plain(120));
     assert!(
-        text.contains("  kernel: Linux 6.1.0 -> Linux 6.12.0 (b2)\n"),
+        text.contains("  kernel_release: 6.1.0 -> 6.12.0 (b2)\n"),
         "{text}"
     );
 }
@@ -537,11 +537,11 @@ fn comparisons_as_json_follow_the_documented_schema() {
         };
     };
     let differs = |after: &mut RunResult| {
-        after.experiment["layouts"] = json!([{ "name": "direct, sync", "odd": 1 }]);
+        let odd = json!([{ "name": "direct, sync", "odd": 1 }]);
+        change_experiment(after, "/layouts", odd);
     };
-    let other_database = |after: &mut RunResult| {
-        after.experiment["database"]["engine"] = json!("mariadb");
-    };
+    let other_database =
+        |after: &mut RunResult| change_experiment(after, "/database/engine", json!("mariadb"));
     let told = as_json(&[slower, differs, other_database], &OPTIONS);
     assert_eq!(schema_errors(&told), Vec::<String>::new());
     assert_eq!(told["outcome"], "regression");

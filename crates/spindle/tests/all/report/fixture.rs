@@ -1,11 +1,12 @@
 //! A run of six access paths over three rounds, one of which this machine could not run. The figures are invented, but
 //! of the size that a small virtual machine gives, and disturbed a little from round to round.
 
-use serde_json::json;
+use serde_json::{Value, json};
+use spindle_result::machine::{Machine, Processor, Settings};
 use spindle_result::{
     Audit, CaseId, CaseRecord, CaseStatus, Conditions, CpuMicroseconds, CpuShares, IoCounts,
-    Latency, Layout, Load, Memory, OwnCost, PageCache, Promise, Restore, RunRecord, SampledTrial,
-    SegmentSpace, SystemSeries, Trial, TrialFigures, Wait, Warning,
+    Latency, Layout, Load, Memory, OwnCost, PageCache, Promise, Restore, RunRecord, RunResult,
+    SampledTrial, SegmentSpace, SystemSeries, Trial, TrialFigures, Wait, Warning,
 };
 
 /// Block size of the fixture's database.
@@ -127,17 +128,17 @@ pub fn record() -> RunRecord {
     RunRecord {
         experiment: json!({
             "name": "six-access-paths",
-            "database": { "engine": "kernel", "size": "256MiB", "block_size": "8KiB", "buffer_cache": "16MiB" },
-            "workload": { "kind": "oltp_mix", "read_percent": 40, "clients": [8] },
-            "plan": { "warmup": "2s", "measure": "5s", "rounds": 3 },
-        }),
+            "database": {
+                "engine": "kernel", "size_bytes": 256 << 20, "block_size_bytes": 8192, "buffer_cache_bytes": 16 << 20,
+            },
+            "workload": { "clients": [8], "transactions": { "kind": "oltp_mix", "read_percent": 40 } },
+            "plan": { "warmup_ms": 2000, "measure_ms": 5000, "rounds": 3 },
+            "layouts": [],
+        })
+        .try_into()
+        .expect("an experiment"),
         workload: "oltp_mix".to_owned(),
-        machine: json!({
-            "kernel": "Linux 6.1.0",
-            "cpu": { "model": "AMD EPYC", "processors": 2, "governor": null },
-            "memory": "4 GiB",
-            "disk": { "name": "vda", "scheduler": "mq-deadline", "write_cache": "write back" },
-        }),
+        machine: Some(machine()),
         margin: 0.03,
         planned_rounds: 3,
         auto: None,
@@ -159,6 +160,31 @@ pub fn record() -> RunRecord {
         warnings: vec![Warning {
             text: "Other programs used 7 % of the processors on average: results are noisier than they need be.".to_owned(),
         }],
+    }
+}
+
+/// Puts another value into the experiment of a result, at the path of a JSON pointer.
+pub fn change_experiment(result: &mut RunResult, pointer: &str, value: Value) {
+    let mut document = result.experiment.document().clone();
+    *document.pointer_mut(pointer).expect("it is there") = value;
+    result.experiment = document.try_into().expect("an experiment");
+}
+
+fn machine() -> Machine {
+    Machine {
+        host: "vm".to_owned(),
+        kernel_release: "6.1.0".to_owned(),
+        processor: Processor {
+            model: "AMD EPYC".to_owned(),
+            logical_processors: Some(2),
+            ..Processor::default()
+        },
+        memory_bytes: Some(4 << 30),
+        settings: Settings {
+            transparent_huge_pages: Some("madvise".to_owned()),
+            ..Settings::default()
+        },
+        ..Machine::default()
     }
 }
 

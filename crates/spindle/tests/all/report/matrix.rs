@@ -29,7 +29,9 @@ pub fn record() -> RunRecord {
         ],
         is_half: false,
     });
-    record.experiment["matrix"] = serde_json::json!({ "is_half": true });
+    let mut document = record.experiment.document().clone();
+    document["matrix"] = serde_json::json!({ "cells": [], "is_half": true });
+    record.experiment = document.try_into().expect("an experiment");
     record
 }
 

@@ -2,8 +2,10 @@
 //! result can say. Figures are invented, of the size that the published comparison of raw devices and file systems
 //! reports.
 
-use serde_json::json;
 use spindle_experiment::Experiment;
+use spindle_result::machine::{
+    BlockDevice, Busy, DataPath, FileSystem, Machine, Processor, Settings, Virtualisation,
+};
 use spindle_result::{
     Attribution, Audit, Case, CaseId, CaseRecord, CaseStatus, Conditions, CpuMicroseconds,
     CpuShares, Drift, Finding, IoCounts, KindOfTransaction, Latency, Load, Measure, NoiseFloor,
@@ -141,28 +143,11 @@ pub fn record(extent: Extent<'_>) -> RunRecord {
         }
     }
     RunRecord {
-        experiment: serde_json::to_value(&experiment).expect("plain data becomes JSON"),
+        experiment: serde_json::to_value(&experiment)
+            .and_then(TryInto::try_into)
+            .expect("results read what experiments write"),
         workload: "oltp_mix".to_owned(),
-        machine: json!({
-            "captured_at": "2026-01-01T12:00:00Z",
-            "host": "db1",
-            "distribution": "Debian GNU/Linux 13 (trixie)",
-            "kernel_release": "6.18.0",
-            "processor": { "model": "AMD EPYC 9354P", "logical_processors": 16, "cores": 8, "governor": "performance" },
-            "memory_bytes": 68_719_476_736_u64,
-            "swap_bytes": 0,
-            "virtualisation": { "hypervisor_flag": false, "product": null },
-            "settings": { "transparent_huge_pages": "madvise", "vm_dirty_ratio_percent": 20, "vm_dirty_background_ratio_percent": 10 },
-            "load": { "averages": [0.08, 0.12, 0.1] },
-            "data_paths": [{
-                "path": "/mnt/nvme",
-                "file_system": { "kind": "xfs", "options": "rw,noatime", "free_bytes": 800_000_000_000_u64 },
-                "device": {
-                    "name": "nvme0n1", "model": "ACME 0001", "size_bytes": 960_197_124_096_u64, "rotational": false,
-                    "scheduler": "none", "read_ahead_kib": 128, "nr_requests": 1023, "write_cache": "write through",
-                },
-            }],
-        }),
+        machine: Some(machine()),
         margin: 0.03,
         planned_rounds: extent.rounds,
         auto: None,
@@ -179,6 +164,63 @@ pub fn record(extent: Extent<'_>) -> RunRecord {
             Warning { text: "Other programs used 7 % of the processors on average: results are noisier than they need be.".to_owned() },
             Warning { text: "The governor of processor 3 was `powersave`: set it to `performance`.".to_owned() },
         ],
+    }
+}
+
+fn machine() -> Machine {
+    let text = |text: &str| text.to_owned();
+    let device = BlockDevice {
+        name: text("nvme0n1"),
+        model: Some(text("ACME 0001")),
+        size_bytes: Some(960_197_124_096),
+        rotational: Some(false),
+        scheduler: Some(text("none")),
+        read_ahead_kib: Some(128),
+        nr_requests: Some(1023),
+        write_cache: Some(text("write through")),
+        ..BlockDevice::default()
+    };
+    let place = DataPath {
+        path: text("/mnt/nvme"),
+        file_system: Some(FileSystem {
+            kind: text("xfs"),
+            options: text("rw,noatime"),
+            free_bytes: Some(800_000_000_000),
+            ..FileSystem::default()
+        }),
+        device: Some(device),
+        ..DataPath::default()
+    };
+    Machine {
+        captured_at: text("2026-01-01T12:00:00Z"),
+        host: text("db1"),
+        distribution: text("Debian GNU/Linux 13 (trixie)"),
+        kernel_release: text("6.18.0"),
+        processor: Processor {
+            model: text("AMD EPYC 9354P"),
+            logical_processors: Some(16),
+            cores: Some(8),
+            governor: Some(text("performance")),
+            ..Processor::default()
+        },
+        memory_bytes: Some(68_719_476_736),
+        swap_bytes: Some(0),
+        virtualisation: Virtualisation {
+            hypervisor_flag: Some(false),
+            product: None,
+        },
+        settings: Settings {
+            transparent_huge_pages: Some(text("madvise")),
+            vm_dirty_ratio_percent: Some(20),
+            vm_dirty_background_ratio_percent: Some(10),
+            ..Settings::default()
+        },
+        load: Busy {
+            averages: Some([0.08, 0.12, 0.1]),
+            ..Busy::default()
+        },
+        data_paths: vec![place],
+        ..Machine::default()
     }
 }
 
