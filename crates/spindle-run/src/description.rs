@@ -10,6 +10,7 @@ use spindle_layout::spec::{DeviceSpec, LayoutKind};
 use spindle_engines::sql::{ServerKind, server};
 use spindle_experiment::{Caching, DatabaseSpec, Experiment, Layout, Made, PlacedOn};
 use spindle_result::{AccessMethod, DatabaseFacts, PageCache, StackKind, StackPart};
+use spindle_text::file_kind::FileKind;
 use spindle_text::quantity::size;
 
 /// Devices that are named one by one.
@@ -167,8 +168,8 @@ fn part(kind: StackKind, title: impl Into<String>, detail: impl Into<String>) ->
 
 /// The database's files, and those that lie elsewhere.
 fn files(candidate: &Layout, spec: &DatabaseSpec) -> Vec<StackPart> {
-    let placed: Vec<(&str, &PlacedOn)> = candidate.placement.kinds().collect();
-    let of_kernel = [("control", "control"), ("redo", "redo"), ("undo", "undo")];
+    let of_kernel =
+        [FileKind::Control, FileKind::Redo, FileKind::Undo].map(|kind| (kind, kind.as_str()));
     let of_server = |kind: ServerKind| (format!("{kind} files"), server(kind).file_words());
     let (datafiles, kinds) = match spec {
         DatabaseSpec::Kernel(kernel) => (
@@ -180,16 +181,16 @@ fn files(candidate: &Layout, spec: &DatabaseSpec) -> Vec<StackPart> {
     };
     let here: Vec<&str> = kinds
         .iter()
-        .filter(|(kind, _)| placed.iter().all(|(elsewhere, _)| elsewhere != kind))
+        .filter(|(kind, _)| candidate.placement.of(*kind).is_none())
         .map(|(_, called)| *called)
         .collect();
     let mut parts = vec![part(StackKind::Files, datafiles, here.join(", "))];
-    for (kind, on) in placed {
+    for (kind, on) in candidate.placement.kinds() {
         let place = match on {
             PlacedOn::Layout(name) => format!("on layout {name}"),
             PlacedOn::Devices(devices) => format!("on {}", devices.join(", ")),
         };
-        parts.push(part(StackKind::Files, kind, place));
+        parts.push(part(StackKind::Files, kind.as_str(), place));
     }
     parts
 }

@@ -26,6 +26,7 @@ use spindle_experiment::{
 use spindle_result::{Layout, NOT_DIRECT_HERE};
 use spindle_system::SystemTree;
 use spindle_system::machine::DataPath;
+use spindle_text::file_kind::FileKind;
 use spindle_text::quantity::size;
 
 /// A candidate, looked at on this machine.
@@ -342,13 +343,17 @@ fn not_placed(
     is_on_devices: bool,
 ) -> Option<String> {
     let layout = &experiment.layouts[index];
-    let redo = spec.redo_path.as_ref().map(|_| "redo");
+    let redo = spec.redo_path.as_ref().map(|_| FileKind::Redo);
     let placed = layout.placement.kinds().map(|(kind, _)| kind).chain(redo);
-    let has_control = layout.placement.kinds().any(|(kind, _)| kind == "control");
-    let home = if has_control { "control" } else { "redo" };
+    let home = match layout.placement.control {
+        Some(_) => FileKind::Control,
+        None => FileKind::Redo,
+    };
+    let can_be_placed = server(spec.kind).placed_kinds();
     let kept: Vec<&str> = placed
-        .filter(|kind| *kind != "data" && !server(spec.kind).placed_kinds().contains(kind))
+        .filter(|kind| *kind != FileKind::Data && !can_be_placed.contains(kind))
         .filter(|kind| !is_on_devices || *kind != home)
+        .map(FileKind::as_str)
         .collect();
     let note = format!("{} keeps {} beside its data", spec.kind, kept.join(" and "));
     (!kept.is_empty()).then_some(note)
@@ -358,7 +363,8 @@ fn not_placed(
 fn unused_placements(layout: &spindle_experiment::Layout, has_temp: bool) -> Option<String> {
     let kinds = layout.placement.kinds().map(|(kind, _)| kind);
     let unused: Vec<&str> = kinds
-        .filter(|kind| *kind == "index" || *kind == "temp" && !has_temp)
+        .filter(|kind| *kind == FileKind::Index || *kind == FileKind::Temp && !has_temp)
+        .map(FileKind::as_str)
         .collect();
     let none = format!(
         "the embedded database has no {} files to place here",
@@ -379,18 +385,18 @@ fn reason_to_skip(
         let atomic = || cannot_atomic(kernel, io, path).map(Refusal::Other);
         cannot(io, path, block_bytes).or_else(atomic)
     });
-    let elsewhere = |kind: &str, target: &Target, io, block_bytes| {
+    let elsewhere = |kind: FileKind, target: &Target, io, block_bytes| {
         let mut paths = target.paths().into_iter();
         let reason = paths.find_map(|path| cannot(io, path, block_bytes))?;
         Some(Refusal::Other(format!("{kind}: {reason}")))
     };
     let of_temp = || match has_temp {
-        true => elsewhere("temp", &placement.temp, io, block_bytes),
+        true => elsewhere(FileKind::Temp, &placement.temp, io, block_bytes),
         false => None,
     };
     let of_redo = || match may_buffer_redo {
         true => unavailable(redo.method),
-        false => elsewhere("redo", &placement.redo, redo, None),
+        false => elsewhere(FileKind::Redo, &placement.redo, redo, None),
     };
     of_data.or_else(of_redo).or_else(of_temp)
 }

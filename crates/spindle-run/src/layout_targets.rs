@@ -20,6 +20,7 @@ use spindle_layout::{
     LedgerError, Placement, Provision, ProvisionPlan, Target,
 };
 use spindle_system::SystemTree;
+use spindle_text::file_kind::FileKind;
 
 use super::replay::RunState;
 use super::schemas::drop_recorded;
@@ -266,13 +267,13 @@ impl LayoutTargets {
         for (kind, on) in of.placement.kinds() {
             let target = self.placed_on(experiment, layout, kind, on)?;
             match kind {
-                "control" => placement.control = target,
-                "redo" => placement.redo = target,
-                "undo" => placement.undo = target,
-                "data" => placement.data = target,
-                "temp" => temp = Some(target),
-                // Indexes of the embedded database lie with its tables.
-                _ => {}
+                FileKind::Control => placement.control = target,
+                FileKind::Redo => placement.redo = target,
+                FileKind::Undo => placement.undo = target,
+                FileKind::Data => placement.data = target,
+                FileKind::Temp => temp = Some(target),
+                // Those of the embedded database lie with its tables.
+                FileKind::Index => {}
             }
         }
         placement.temp = temp.unwrap_or_else(|| placement.data.clone());
@@ -284,22 +285,19 @@ impl LayoutTargets {
         &self,
         experiment: &Experiment,
         layout: usize,
-    ) -> Result<Vec<(&'static str, Target)>, EngineError> {
+    ) -> Result<Vec<(FileKind, Target)>, EngineError> {
         let of = &experiment.layouts[layout];
         let placement = self.placement(experiment, layout)?;
-        let placed = |kind: &str, otherwise: &Target| {
-            let mut kinds = of.placement.kinds();
-            match kinds.find(|(placed, _)| *placed == kind) {
-                Some((_, on)) => self.placed_on(experiment, layout, kind, on),
-                None => Ok(otherwise.clone()),
-            }
+        let index = match &of.placement.index {
+            Some(on) => self.placed_on(experiment, layout, FileKind::Index, on)?,
+            None => placement.data.clone(),
         };
         Ok(vec![
-            ("index", placed("index", &placement.data)?),
-            ("temp", placement.temp),
-            ("data", placement.data),
-            ("redo", placement.redo),
-            ("undo", placement.undo),
+            (FileKind::Index, index),
+            (FileKind::Temp, placement.temp),
+            (FileKind::Data, placement.data),
+            (FileKind::Redo, placement.redo),
+            (FileKind::Undo, placement.undo),
         ])
     }
 
@@ -308,7 +306,7 @@ impl LayoutTargets {
         &self,
         experiment: &Experiment,
         layout: usize,
-        kind: &str,
+        kind: FileKind,
         on: &PlacedOn,
     ) -> Result<Target, EngineError> {
         match on {

@@ -11,6 +11,7 @@ use spindle_layout::{DiskGroupTarget, GroupedFile, RawFile, Target};
 
 use super::layout_targets::LayoutTargets;
 use spindle_experiment::{Experiment, ServerSpec};
+use spindle_text::file_kind::FileKind;
 
 /// A server's files on a layout.
 #[derive(Debug, Clone)]
@@ -18,7 +19,7 @@ pub struct ServerFiles {
     /// What is asked of the server.
     pub request: ServerRequest,
     /// The directory for each kind of file.
-    pub places: BTreeMap<&'static str, PathBuf>,
+    pub places: BTreeMap<FileKind, PathBuf>,
     /// Datafiles that lie on raw devices.
     pub raw: Vec<RawFile>,
     /// Datafiles that lie in a disk group.
@@ -37,7 +38,7 @@ impl ServerFiles {
     ) -> Result<ServerFiles, EngineError> {
         let of = &experiment.layouts[layout];
         let request = request_of(spec, experiment, layout);
-        let mut by_kind: BTreeMap<&'static str, Target> =
+        let mut by_kind: BTreeMap<FileKind, Target> =
             targets.places(experiment, layout)?.into_iter().collect();
         let mut files = ServerFiles {
             request,
@@ -46,14 +47,13 @@ impl ServerFiles {
             grouped: Vec::new(),
             notes: Vec::new(),
         };
-        files.put_data(server(spec.kind), &by_kind["data"])?;
-        if !matches!(by_kind["data"], Target::Directory(_)) {
+        files.put_data(server(spec.kind), &by_kind[&FileKind::Data])?;
+        if !matches!(by_kind[&FileKind::Data], Target::Directory(_)) {
             let control = targets.placement(experiment, layout)?.control;
-            let home = home(&control, &by_kind["redo"]).ok_or_else(needs_a_home)?;
-            let is_placed = |wanted: &str| of.placement.kinds().any(|(kind, _)| kind == wanted);
+            let home = home(&control, &by_kind[&FileKind::Redo]).ok_or_else(needs_a_home)?;
             for (kind, target) in &mut by_kind {
                 let is_directory = matches!(target, Target::Directory(_));
-                if !is_directory && (*kind == "data" || !is_placed(kind)) {
+                if !is_directory && (*kind == FileKind::Data || of.placement.of(*kind).is_none()) {
                     *target = home.clone();
                 }
             }

@@ -4,13 +4,14 @@
 //! ([`mod@load_file`]), what makes a text a harmless cell of a CSV file ([`cell`]), how files of run directories are
 //! opened and made ([`mod@files`]), what a person can do when the system refuses one ([`remedy`]), the word that was
 //! meant by another one ([`mod@nearest`]), days as numbers ([`calendar`]), and the words for what a database keeps when
-//! the power goes ([`keeps`]). Any crate may call them.
+//! the power goes ([`keeps`]) and for kinds of its files ([`file_kind`]). Any crate may call them.
 
 // Tests make files as they like.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
 pub mod calendar;
 pub mod cell;
+pub mod file_kind;
 pub mod files;
 pub mod keeps;
 pub mod load_file;

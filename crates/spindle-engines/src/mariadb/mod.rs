@@ -24,6 +24,7 @@ mod waits;
 use std::sync::Arc;
 
 use spindle_layout::{RawDevice, TreeDirectories};
+use spindle_text::file_kind::FileKind;
 use spindle_text::load_file::Dump;
 use spindle_workload::sql::Dialect;
 
@@ -88,8 +89,8 @@ impl Server for MariaDb {
         &["mysql"]
     }
 
-    fn file_words(&self) -> &'static [(&'static str, &'static str)] {
-        &[("redo", "redo log"), ("undo", "undo")]
+    fn file_words(&self) -> &'static [(FileKind, &'static str)] {
+        &[(FileKind::Redo, "redo log"), (FileKind::Undo, "undo")]
     }
 
     fn comparisons(&self) -> &'static [Comparison] {

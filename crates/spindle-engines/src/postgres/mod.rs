@@ -28,6 +28,7 @@ mod wire;
 use std::sync::Arc;
 
 use spindle_layout::TreeDirectories;
+use spindle_text::file_kind::FileKind;
 use spindle_text::load_file::Dump;
 use spindle_workload::sql::Dialect;
 
@@ -59,8 +60,8 @@ impl Server for Postgres {
         &["postgresql"]
     }
 
-    fn file_words(&self) -> &'static [(&'static str, &'static str)] {
-        &[("redo", "WAL")]
+    fn file_words(&self) -> &'static [(FileKind, &'static str)] {
+        &[(FileKind::Redo, "WAL")]
     }
 
     fn comparisons(&self) -> &'static [Comparison] {
@@ -111,8 +112,8 @@ impl Server for Postgres {
         settings::check_io(io)
     }
 
-    fn placed_kinds(&self) -> &'static [&'static str] {
-        &["index", "redo", "temp"]
+    fn placed_kinds(&self) -> &'static [FileKind] {
+        &[FileKind::Index, FileKind::Redo, FileKind::Temp]
     }
 
     fn shapes_files(&self, setting: &str) -> bool {

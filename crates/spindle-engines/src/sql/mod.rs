@@ -28,6 +28,7 @@ use std::sync::atomic::AtomicBool;
 use serde::{Deserialize, Serialize};
 use spindle_io::real::{Caching, Method};
 use spindle_layout::{KnownDevice, RawDevice, RawFile, TreeDirectories};
+use spindle_text::file_kind::FileKind;
 use spindle_text::load_file::Dump;
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, Ours, SqlConnection};
@@ -150,7 +151,7 @@ pub trait Server: Send + Sync {
     }
 
     /// Its words for kinds of its files: as the experiment places them, and as it calls them.
-    fn file_words(&self) -> &'static [(&'static str, &'static str)];
+    fn file_words(&self) -> &'static [(FileKind, &'static str)];
 
     /// Its settings that are worth a comparison, the first by default.
     fn comparisons(&self) -> &'static [Comparison];
@@ -180,8 +181,13 @@ pub trait Server: Send + Sync {
     fn check_io(&self, io: ServerIo, is_on_devices: bool) -> Result<(), EngineError>;
 
     /// Kinds of files that it can have elsewhere than in its data directory.
-    fn placed_kinds(&self) -> &'static [&'static str] {
-        &["index", "redo", "undo", "temp"]
+    fn placed_kinds(&self) -> &'static [FileKind] {
+        &[
+            FileKind::Index,
+            FileKind::Redo,
+            FileKind::Undo,
+            FileKind::Temp,
+        ]
     }
 
     /// What is asked of it when its datafiles lie on raw devices: a file on each, and nothing else there.

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use spindle_layout::{KnownDevice, RawDevice, TreeDirectories};
+use spindle_text::file_kind::FileKind;
 use spindle_text::load_file::Dump;
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, SqlConnection};
@@ -79,8 +80,8 @@ impl Server for Sqlite {
         true
     }
 
-    fn file_words(&self) -> &'static [(&'static str, &'static str)] {
-        &[("redo", "WAL or journal")]
+    fn file_words(&self) -> &'static [(FileKind, &'static str)] {
+        &[(FileKind::Redo, "WAL or journal")]
     }
 
     fn comparisons(&self) -> &'static [Comparison] {
@@ -121,8 +122,8 @@ impl Server for Sqlite {
         }
     }
 
-    fn placed_kinds(&self) -> &'static [&'static str] {
-        &["temp"]
+    fn placed_kinds(&self) -> &'static [FileKind] {
+        &[FileKind::Temp]
     }
 
     fn on_raw_devices(

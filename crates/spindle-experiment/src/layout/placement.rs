@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use spindle_layout::spec::LayoutKind;
+use spindle_text::file_kind::FileKind;
+use spindle_text::word::Word;
 
 use super::Layout;
 use crate::error::ExperimentError;
@@ -48,28 +50,32 @@ impl Placement {
 
     pub(super) fn read_table(table: &mut Reader<'_>) -> Result<Placement, ExperimentError> {
         Ok(Placement {
-            control: placed_on(table, "control")?,
-            redo: placed_on(table, "redo")?,
-            undo: placed_on(table, "undo")?,
-            data: placed_on(table, "data")?,
-            index: placed_on(table, "index")?,
-            temp: placed_on(table, "temp")?,
+            control: placed_on(table, FileKind::Control)?,
+            redo: placed_on(table, FileKind::Redo)?,
+            undo: placed_on(table, FileKind::Undo)?,
+            data: placed_on(table, FileKind::Data)?,
+            index: placed_on(table, FileKind::Index)?,
+            temp: placed_on(table, FileKind::Temp)?,
         })
     }
 
-    /// Each kind that lies elsewhere, by its key.
-    pub fn kinds(&self) -> impl Iterator<Item = (&'static str, &PlacedOn)> {
-        let kinds = [
-            ("control", &self.control),
-            ("redo", &self.redo),
-            ("undo", &self.undo),
-            ("data", &self.data),
-            ("index", &self.index),
-            ("temp", &self.temp),
-        ];
-        kinds
-            .into_iter()
-            .filter_map(|(kind, on)| Some((kind, on.as_ref()?)))
+    /// Where files of a kind lie, if that is elsewhere.
+    pub fn of(&self, kind: FileKind) -> Option<&PlacedOn> {
+        let on = match kind {
+            FileKind::Control => &self.control,
+            FileKind::Redo => &self.redo,
+            FileKind::Undo => &self.undo,
+            FileKind::Data => &self.data,
+            FileKind::Index => &self.index,
+            FileKind::Temp => &self.temp,
+        };
+        on.as_ref()
+    }
+
+    /// Each kind that lies elsewhere.
+    pub fn kinds(&self) -> impl Iterator<Item = (FileKind, &PlacedOn)> {
+        let kinds = FileKind::ALLOWED.iter();
+        kinds.filter_map(|(_, kind)| Some((*kind, self.of(*kind)?)))
     }
 
     /// Names of the layouts that files lie on.
@@ -140,10 +146,14 @@ impl Layout {
         let placement = &self.placement;
         let temp = placement.temp.clone().or_else(|| placement.data.clone());
         for (kind, on, with_data) in [
-            ("undo", &placement.undo, true),
-            ("control", &placement.control, true),
-            ("temp", &temp, true),
-            ("redo", &placement.redo, is_in_group(&placement.redo)),
+            (FileKind::Undo, &placement.undo, true),
+            (FileKind::Control, &placement.control, true),
+            (FileKind::Temp, &temp, true),
+            (
+                FileKind::Redo,
+                &placement.redo,
+                is_in_group(&placement.redo),
+            ),
         ] {
             if with_data && delay_on(on) != delay_on(&placement.data) {
                 return Err(reader.conflict(
@@ -190,10 +200,8 @@ impl Layout {
     }
 }
 
-fn placed_on(
-    table: &mut Reader<'_>,
-    kind: &'static str,
-) -> Result<Option<PlacedOn>, ExperimentError> {
+fn placed_on(table: &mut Reader<'_>, kind: FileKind) -> Result<Option<PlacedOn>, ExperimentError> {
+    let kind = kind.as_str();
     if !table.is_list(kind) {
         let name = table.text(kind, ALLOWED);
         return Ok(name.map(|name| PlacedOn::Layout(name.to_owned())));

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
+use spindle_text::file_kind::FileKind;
 
 use crate::error::LayoutError;
 use crate::image::{RestoreMethod, RestoreReport, Verify};
@@ -50,26 +51,26 @@ pub struct TreeDirectories {
 
 impl TreeDirectories {
     /// Each kind's directory in the directory that `place` says for it.
-    pub fn within(mut place: impl FnMut(&'static str) -> PathBuf) -> TreeDirectories {
-        let mut of = |kind: &'static str| place(kind).join(kind);
+    pub fn within(mut place: impl FnMut(FileKind) -> PathBuf) -> TreeDirectories {
+        let mut of = |kind: FileKind| place(kind).join(kind.as_str());
         TreeDirectories {
-            data: of("data"),
-            index: of("index"),
-            redo: of("redo"),
-            undo: of("undo"),
-            temp: of("temp"),
+            data: of(FileKind::Data),
+            index: of(FileKind::Index),
+            redo: of(FileKind::Redo),
+            undo: of(FileKind::Undo),
+            temp: of(FileKind::Temp),
             devices: Vec::new(),
         }
     }
 
     /// Every directory with its kind.
-    pub fn named(&self) -> [(&'static str, &Path); 5] {
+    pub fn named(&self) -> [(FileKind, &Path); 5] {
         [
-            ("data", &self.data),
-            ("index", &self.index),
-            ("redo", &self.redo),
-            ("undo", &self.undo),
-            ("temp", &self.temp),
+            (FileKind::Data, &self.data),
+            (FileKind::Index, &self.index),
+            (FileKind::Redo, &self.redo),
+            (FileKind::Undo, &self.undo),
+            (FileKind::Temp, &self.temp),
         ]
     }
 

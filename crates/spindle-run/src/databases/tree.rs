@@ -22,6 +22,7 @@ use crate::restored::DatabaseError;
 use crate::server_files::ServerFiles;
 use spindle_experiment::{Experiment, PutBack, ServerSpec};
 use spindle_system::DeviceNumber;
+use spindle_text::file_kind::FileKind;
 use spindle_text::load_file::LoadFile;
 use spindle_text::quantity::{size, size_free};
 
@@ -31,7 +32,7 @@ pub(super) struct ServerTree {
     kind: ServerKind,
     shape: FileShape,
     /// The place of each kind of file.
-    places: BTreeMap<&'static str, PathBuf>,
+    places: BTreeMap<FileKind, PathBuf>,
     /// Datafiles on raw devices.
     raw: Vec<RawFile>,
     /// Datafiles in disk groups.
@@ -159,7 +160,7 @@ impl Recipe for ServerTree {
             store.directories.make(place, making.owner())?;
             check_space(place, copies * bytes)?;
         }
-        let place = |kind| self.places[kind].clone();
+        let place = |kind| self.places[&kind].clone();
         Ok(TreeSite {
             directories: store.make_server_directories(place)?,
             originals: match making.put_back {
@@ -188,12 +189,18 @@ impl Store {
     /// Directories of a server for one database, each kind's in its place.
     fn make_server_directories(
         &mut self,
-        place: impl Fn(&'static str) -> PathBuf,
+        place: impl Fn(FileKind) -> PathBuf,
     ) -> Result<TreeDirectories, DatabaseError> {
         self.server_directories += 1;
         let mut made: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
-        for kind in ["data", "index", "redo", "undo", "temp"] {
-            let place = place(kind);
+        let kinds = [
+            FileKind::Data,
+            FileKind::Index,
+            FileKind::Redo,
+            FileKind::Undo,
+            FileKind::Temp,
+        ];
+        for place in kinds.map(&place) {
             if let Entry::Vacant(entry) = made.entry(place) {
                 let directory = self.directories.of(entry.key());
                 let made = directory.make_server_directory(self.server_directories)?;

@@ -11,6 +11,7 @@ use super::destination::{Destination, Destinations};
 use crate::databases::blocks::shape_of;
 use crate::server_files::request_of;
 use spindle_experiment::{DatabaseSpec, PutBack};
+use spindle_text::file_kind::FileKind;
 
 /// The databases of a run.
 pub struct Databases {
@@ -120,7 +121,7 @@ fn on_devices(
     kind: ServerKind,
     request: ServerRequest,
 ) -> (ServerRequest, Option<u64>) {
-    let data = destinations.of(layout, "data");
+    let data = destinations.of(layout, FileKind::Data);
     if data.has_file_system(destinations.specs) {
         return (request, None);
     }

@@ -7,6 +7,8 @@ use spindle_layout::spec::LayoutKind;
 use spindle_layout::{LayoutSpec, ProvisionPlan, RawDevice};
 
 use spindle_experiment::{DiskGroup, Experiment, PlacedOn};
+use spindle_text::file_kind::FileKind;
+use spindle_text::word::Word;
 
 /// What files are put on.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,33 +51,33 @@ pub struct Destinations<'a> {
 
 impl Destinations<'_> {
     /// What files of a kind are put on that the engine can have elsewhere than with its data.
-    pub fn of(&self, layout: usize, kind: &str) -> Destination {
+    pub fn of(&self, layout: usize, kind: FileKind) -> Destination {
         let placement = &self.experiment.layouts[layout].placement;
         // Tempfiles follow the datafiles.
-        let kind = match placement.temp {
-            None if kind == "temp" => "data",
-            _ => kind,
+        let placed = match (kind, placement.of(kind)) {
+            (FileKind::Temp, None) => placement.of(FileKind::Data),
+            (_, placed) => placed,
         };
-        let redo_path = self.experiment.redo_apart(layout);
-        match (placement.kinds().find(|(of, _)| *of == kind), redo_path) {
-            (None, Some(path)) if kind == "redo" => directory(path),
-            (placed, _) => self.placed(layout, placed.map(|(_, on)| on)),
+        match (kind, placed, self.experiment.redo_apart(layout)) {
+            (FileKind::Redo, None, Some(path)) => directory(path),
+            _ => self.placed(layout, placed),
         }
     }
 
-    /// What files of a server are put on, of a kind that is not its tables; `None`: they need a file system and have
-    /// none.
+    /// What files of a server are put on, of a kind that is not its tables, or its own files without a `kind`; `None`:
+    /// they need a file system and have none.
     pub fn of_server(
         &self,
         layout: usize,
-        kind: &str,
-        placed_kinds: &[&str],
+        kind: Option<FileKind>,
+        placed_kinds: &[FileKind],
     ) -> Option<Destination> {
-        let data = self.of(layout, "data");
+        let data = self.of(layout, FileKind::Data);
         let placement = &self.experiment.layouts[layout].placement;
-        let is_placed = placement.kinds().any(|(of, _)| of == kind);
-        let follows_data = ["index", "temp"].contains(&kind) && !is_placed;
-        if placed_kinds.contains(&kind) && !follows_data {
+        let follows_data =
+            |kind| matches!(kind, FileKind::Index | FileKind::Temp) && placement.of(kind).is_none();
+        if let Some(kind) = kind.filter(|kind| placed_kinds.contains(kind) && !follows_data(*kind))
+        {
             let destination = self.of(layout, kind);
             if destination.has_file_system(self.specs) {
                 return Some(destination);
@@ -85,15 +87,15 @@ impl Destinations<'_> {
             return Some(data);
         }
         // Beside datafiles on devices, all else is with the control file or with redo.
-        let homes = ["control", "redo"].map(|kind| self.of(layout, kind));
+        let homes = [FileKind::Control, FileKind::Redo].map(|kind| self.of(layout, kind));
         let mut homes = homes.into_iter();
         homes.find(|destination| destination.has_file_system(self.specs))
     }
 
     /// What each kind of file is put on: layouts that agree in this, and in their files, share an image.
     pub fn of_all_kinds(&self, layout: usize) -> Vec<Destination> {
-        let kinds = ["control", "redo", "undo", "index", "temp", "data"];
-        kinds.map(|kind| self.of(layout, kind)).to_vec()
+        let kinds = FileKind::ALLOWED.iter();
+        kinds.map(|(_, kind)| self.of(layout, *kind)).collect()
     }
 
     /// The raw devices that files lie on; `None` where they lie in a file system or a disk group.

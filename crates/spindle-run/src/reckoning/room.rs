@@ -14,6 +14,7 @@ use super::Seen;
 use super::databases::{Databases, Files, Image};
 use super::destination::Destination;
 use spindle_experiment::{DatabaseSpec, DiskGroup, PutBack};
+use spindle_text::file_kind::FileKind;
 use spindle_text::quantity::size_needed;
 
 /// A run's journal and reports, and what each trial adds to them, about.
@@ -181,15 +182,16 @@ impl<'a> Rooms<'a> {
         let redo_bytes = shape.redo_bytes.iter().sum();
         let data_bytes = shape.data_bytes.iter().sum::<u64>() + shape.double_write_bytes;
         let kinds = [
-            ("control", shape.control_bytes),
-            ("redo", redo_bytes),
-            ("undo", shape.undo_bytes),
-            ("data", data_bytes),
-            ("temp", shape.temp_bytes.iter().sum()),
+            (FileKind::Control, shape.control_bytes),
+            (FileKind::Redo, redo_bytes),
+            (FileKind::Undo, shape.undo_bytes),
+            (FileKind::Data, data_bytes),
+            (FileKind::Temp, shape.temp_bytes.iter().sum()),
         ];
         for (kind, bytes) in kinds.into_iter().filter(|(_, bytes)| *bytes > 0) {
             let destination = self.seen.destinations.of(image.layout, kind);
-            self.put_on(image.layout, &destination, kind, copies * bytes, true);
+            let what = kind.as_str();
+            self.put_on(image.layout, &destination, what, copies * bytes, true);
             if image.put_back == PutBack::ThinVolumes {
                 // What is overwritten is kept in the snapshot.
                 self.put_on(image.layout, &destination, "snapshot", bytes, false);
@@ -203,11 +205,11 @@ impl<'a> Rooms<'a> {
         let target =
             |kind| self.target_of(image.layout, &self.seen.destinations.of(image.layout, kind));
         let placement = Placement {
-            control: target("control"),
-            redo: target("redo"),
-            undo: target("undo"),
-            data: target("data"),
-            temp: target("temp"),
+            control: target(FileKind::Control),
+            redo: target(FileKind::Redo),
+            undo: target(FileKind::Undo),
+            data: target(FileKind::Data),
+            temp: target(FileKind::Temp),
         };
         if let Err(error) = DatabaseFiles::place(shape, &placement, &mut self.raw) {
             let name = &self.seen.destinations.experiment.layouts[image.layout].name;
@@ -231,8 +233,13 @@ impl<'a> Rooms<'a> {
     ) {
         let (layout, destinations) = (image.layout, self.seen.destinations);
         let of = |kind| destinations.of_server(layout, kind, server.placed_kinds());
-        let data = destinations.of(layout, "data");
-        let (Some(home), Some(redo), Some(index)) = (of(""), of("redo"), of("index")) else {
+        let data = destinations.of(layout, FileKind::Data);
+        let others = (
+            of(None),
+            of(Some(FileKind::Redo)),
+            of(Some(FileKind::Index)),
+        );
+        let (Some(home), Some(redo), Some(index)) = others else {
             // It is not for this layout: the run says so.
             return;
         };

@@ -13,6 +13,7 @@ use spindle_system::SystemTree;
 
 use super::protocol::{TrialDatabase, file_paths};
 use spindle_result::{Promise, PromiseReason};
+use spindle_text::file_kind::FileKind;
 
 /// The promise of the database of a trial, which runs.
 pub(super) fn promise_of(engine: &dyn RunningEngine, database: &TrialDatabase) -> Promise {
@@ -50,7 +51,7 @@ fn paths_of(database: &TrialDatabase) -> BTreeSet<PathBuf> {
     };
     let directories = &server.directories;
     let named = directories.named().into_iter();
-    let needed = named.filter(|(kind, _)| *kind != "temp");
+    let needed = named.filter(|(kind, _)| *kind != FileKind::Temp);
     let mut paths: BTreeSet<PathBuf> = needed.map(|(_, path)| path.to_owned()).collect();
     for file in directories.files().unwrap_or_default() {
         if let Ok(Some(place)) = place_of(&file) {

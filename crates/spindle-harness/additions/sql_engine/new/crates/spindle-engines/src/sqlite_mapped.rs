@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use spindle_layout::TreeDirectories;
+use spindle_text::file_kind::FileKind;
 use spindle_text::load_file::Dump;
 use spindle_workload::sql::Dialect;
 
@@ -31,7 +32,7 @@ impl Server for SqliteMapped {
         true
     }
 
-    fn file_words(&self) -> &'static [(&'static str, &'static str)] {
+    fn file_words(&self) -> &'static [(FileKind, &'static str)] {
         Sqlite.file_words()
     }
 
@@ -57,7 +58,7 @@ impl Server for SqliteMapped {
         Sqlite.check_io(io, is_on_devices)
     }
 
-    fn placed_kinds(&self) -> &'static [&'static str] {
+    fn placed_kinds(&self) -> &'static [FileKind] {
         &[]
     }
 
