@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use spindle_io::disk_group::{Disk, DiskGroup, Options, Redundancy, Striping, Template};
 use spindle_io::real::{RealEnv, block_on};
 use spindle_io::{
-    Arena, BlockDevice, Completion, Env, IoError, IoFailure, IoOutcome, Limits, Operation, Request,
-    Submission,
+    Arena, BlockDevice, Completion, Env, Fault, IoError, IoFailure, IoOutcome, Limits, Operation,
+    Request, Submission,
 };
 
 const BLOCK: usize = 4096;
@@ -225,6 +225,7 @@ impl BlockDevice for Altered {
                 offset: request.offset,
                 bytes,
                 reason: "past the end".to_owned(),
+                fault: Fault::Other,
             });
             return Completion::ready(IoOutcome {
                 result: Err(error),

@@ -3,10 +3,15 @@
 use std::fmt;
 use std::io;
 
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use spindle_io::disk_group::DiskGroupError;
 use spindle_io::real::FileError;
+use spindle_io::{Fault, IoError};
 use spindle_kernel::KernelError;
 use spindle_layout::LayoutError;
+use spindle_system::memory::MemoryError;
+use spindle_system::own_group::Refused;
 use spindle_workload::driver::ClientError;
 use spindle_workload::{CheckError, SessionError};
 
@@ -48,6 +53,11 @@ impl EngineError {
         EngineError { kind, words }
     }
 
+    /// In these words, of what is of no other kind.
+    pub fn other(words: impl Into<String>) -> EngineError {
+        EngineError::new(ErrorKind::Failed, words)
+    }
+
     /// It cannot be used here.
     pub fn unavailable(words: impl Into<String>) -> EngineError {
         EngineError::new(ErrorKind::Unavailable, words)
@@ -59,7 +69,7 @@ impl EngineError {
     }
 
     /// What was attempted, and why it failed.
-    pub fn failed(what: impl fmt::Display, reason: impl Reason) -> EngineError {
+    pub fn failed(what: impl fmt::Display, reason: impl Cause) -> EngineError {
         EngineError::new(reason.kind(), format!("{what}: {reason}"))
     }
 
@@ -78,30 +88,30 @@ impl fmt::Display for EngineError {
 impl std::error::Error for EngineError {}
 
 /// Why something failed: words, and where they come from something that knows more, their kind.
-pub trait Reason: fmt::Display {
+pub trait Cause: fmt::Display {
     /// What kind of thing went wrong.
     fn kind(&self) -> ErrorKind {
         ErrorKind::Failed
     }
 }
 
-impl Reason for &str {}
+impl Cause for &str {}
 
-impl Reason for String {}
+impl Cause for String {}
 
-impl Reason for EngineError {
+impl Cause for EngineError {
     fn kind(&self) -> ErrorKind {
         self.kind
     }
 }
 
-impl<R: Reason> Reason for &R {
+impl<C: Cause> Cause for &C {
     fn kind(&self) -> ErrorKind {
         (**self).kind()
     }
 }
 
-impl Reason for io::Error {
+impl Cause for io::Error {
     fn kind(&self) -> ErrorKind {
         match io::Error::kind(self) {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::NoRoom,
@@ -111,16 +121,60 @@ impl Reason for io::Error {
     }
 }
 
-impl Reason for SessionError {
+impl Cause for Errno {
+    fn kind(&self) -> ErrorKind {
+        Cause::kind(&io::Error::from(*self))
+    }
+}
+
+impl Cause for FileError {
     fn kind(&self) -> ErrorKind {
         match self {
-            SessionError::Lost(_) => ErrorKind::ServerGone,
+            FileError::NoSpace { .. } => ErrorKind::NoRoom,
+            FileError::System { source, .. } => Cause::kind(source),
             _ => ErrorKind::Failed,
         }
     }
 }
 
-impl Reason for rusqlite::Error {
+impl Cause for DiskGroupError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            DiskGroupError::NoSpace { .. } => ErrorKind::NoRoom,
+            _ => ErrorKind::Failed,
+        }
+    }
+}
+
+impl Cause for Refused {
+    fn kind(&self) -> ErrorKind {
+        Cause::kind(&self.source)
+    }
+}
+
+impl Cause for MemoryError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            MemoryError::Refused { source, .. } => Cause::kind(source),
+            MemoryError::InUse { .. } | MemoryError::StillHolds { .. } => ErrorKind::Failed,
+        }
+    }
+}
+
+impl Cause for SessionError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            SessionError::Lost(_) => ErrorKind::ServerGone,
+            SessionError::NoRoom(_) => ErrorKind::NoRoom,
+            SessionError::Retry(_)
+            | SessionError::Deadlock(_)
+            | SessionError::Refused(_)
+            | SessionError::Failed(_) => ErrorKind::Failed,
+        }
+    }
+}
+
+impl Cause for rusqlite::Error {
     fn kind(&self) -> ErrorKind {
         match self.sqlite_error_code() {
             Some(rusqlite::ErrorCode::DiskFull) => ErrorKind::NoRoom,
@@ -130,29 +184,44 @@ impl Reason for rusqlite::Error {
     }
 }
 
-impl Reason for KernelError {
+impl Cause for KernelError {
     fn kind(&self) -> ErrorKind {
         match self {
             KernelError::LoadInterrupted => ErrorKind::Interrupted,
             KernelError::DamagedBlock { .. }
             | KernelError::DamagedTable { .. }
             | KernelError::DamagedIndex { .. } => ErrorKind::LostRows,
-            _ => ErrorKind::Failed,
+            other => of_fault(other.fault()),
         }
     }
 }
 
-impl Reason for LayoutError {
+impl Cause for IoError {
+    fn kind(&self) -> ErrorKind {
+        of_fault(self.fault)
+    }
+}
+
+fn of_fault(fault: Fault) -> ErrorKind {
+    match fault {
+        Fault::NoRoom => ErrorKind::NoRoom,
+        Fault::Other => ErrorKind::Failed,
+    }
+}
+
+impl Cause for LayoutError {
     fn kind(&self) -> ErrorKind {
         match self {
             LayoutError::Interrupted => ErrorKind::Interrupted,
-            LayoutError::File(FileError::NoSpace { .. })
-            | LayoutError::NotEnoughSpace { .. }
+            LayoutError::NotEnoughSpace { .. }
             | LayoutError::NoRoomOnDevices { .. }
             | LayoutError::NoRoomInGroup { .. } => ErrorKind::NoRoom,
-            LayoutError::System { source, .. }
-            | LayoutError::NotWritable { source, .. }
-            | LayoutError::File(FileError::System { source, .. }) => Reason::kind(source),
+            LayoutError::File(error) => Cause::kind(error),
+            LayoutError::Io(error) => Cause::kind(error),
+            LayoutError::DiskGroup(error) => Cause::kind(&**error),
+            LayoutError::System { source, .. } | LayoutError::NotWritable { source, .. } => {
+                Cause::kind(source)
+            }
             _ => ErrorKind::Failed,
         }
     }
@@ -160,7 +229,7 @@ impl Reason for LayoutError {
 
 impl From<SessionError> for EngineError {
     fn from(error: SessionError) -> EngineError {
-        EngineError::new(Reason::kind(&error), error.to_string())
+        EngineError::new(Cause::kind(&error), error.to_string())
     }
 }
 
@@ -176,29 +245,28 @@ impl From<CheckError> for EngineError {
 impl From<ClientError> for EngineError {
     fn from(error: ClientError) -> EngineError {
         let kind = match &error {
-            ClientError::Failed { error, .. } => Reason::kind(error),
+            ClientError::Failed { error, .. } => Cause::kind(error),
             ClientError::Panicked => ErrorKind::Failed,
         };
         EngineError::new(kind, error.to_string())
     }
 }
 
+impl From<IoError> for EngineError {
+    fn from(error: IoError) -> EngineError {
+        EngineError::new(Cause::kind(&error), error.to_string())
+    }
+}
+
 impl From<KernelError> for EngineError {
     fn from(error: KernelError) -> EngineError {
-        EngineError::new(Reason::kind(&error), error.to_string())
+        EngineError::new(Cause::kind(&error), error.to_string())
     }
 }
 
 impl From<LayoutError> for EngineError {
     fn from(error: LayoutError) -> EngineError {
-        EngineError::new(Reason::kind(&error), error.to_string())
-    }
-}
-
-/// Words alone, of what has no kind.
-impl From<String> for EngineError {
-    fn from(words: String) -> EngineError {
-        EngineError::new(ErrorKind::Failed, words)
+        EngineError::new(Cause::kind(&error), error.to_string())
     }
 }
 
@@ -236,6 +304,11 @@ mod tests {
         assert_eq!(EngineError::from(missing).kind(), ErrorKind::LostRows);
         let refused = SessionError::Refused("no such table".to_owned());
         assert_eq!(EngineError::from(refused).kind(), ErrorKind::Failed);
+        let aborted = KernelError::Aborted {
+            reason: "DBW0: No space left on device".to_owned(),
+            fault: Fault::NoRoom,
+        };
+        assert_eq!(EngineError::from(aborted).kind(), ErrorKind::NoRoom);
         let interrupted = KernelError::LoadInterrupted;
         assert_eq!(
             EngineError::from(interrupted).kind(),

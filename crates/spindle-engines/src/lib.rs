@@ -16,4 +16,4 @@ pub mod spec;
 pub mod sql;
 mod sqlite;
 
-pub use error::{EngineError, ErrorKind};
+pub use error::{Cause, EngineError, ErrorKind};

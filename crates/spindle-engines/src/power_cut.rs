@@ -167,24 +167,54 @@ pub enum Broken {
     Wrong(String),
 }
 
-/// Recovers the database on `storage` after a power cut, compares it with what was promised, and shuts it down.
-/// Errors: it did not survive.
+impl Broken {
+    /// A database that did not start after a power cut, for this reason.
+    ///
+    /// # Errors
+    /// The reason itself, when it is this machine's, which says nothing of the database.
+    pub fn not_recovered(reason: EngineError) -> Result<Broken, EngineError> {
+        of_database(reason).map(Broken::NotRecovered)
+    }
+
+    fn wrong(reason: EngineError) -> Result<Broken, EngineError> {
+        of_database(reason).map(Broken::Wrong)
+    }
+}
+
+/// What a reason says of the database, unless it is this machine's.
+fn of_database(reason: EngineError) -> Result<String, EngineError> {
+    match reason.kind() {
+        ErrorKind::LostRows | ErrorKind::ServerGone | ErrorKind::Failed => Ok(reason.to_string()),
+        ErrorKind::NoRoom
+        | ErrorKind::NotPermitted
+        | ErrorKind::Unavailable
+        | ErrorKind::RefusedSetting
+        | ErrorKind::Interrupted
+        | ErrorKind::Disturbed => Err(reason),
+    }
+}
+
+/// Recovers the database on `storage` after a power cut, compares it with what was promised, and shuts it down; the
+/// inner error: it did not survive.
+///
+/// # Errors
+/// This machine's, such as no room: then nothing is known of the database.
 pub fn survey<'a>(
     env: &'a Arc<dyn Env>,
     storage: &'a Storage,
     settings: &'a Settings,
     workload: &'a dyn Workload,
     promises: Promises<'a>,
-) -> Answer<'a, Result<Survey, Broken>> {
+) -> Answer<'a, Result<Result<Survey, Broken>, EngineError>> {
     Box::pin(async move {
-        let not_recovered = |error: EngineError| Broken::NotRecovered(error.to_string());
-        let torn_blocks = torn_blocks(storage, settings.block_bytes)
-            .await
-            .map_err(not_recovered)?;
-        let engine = KernelEngine::start_on(env, storage, settings, workload)
-            .await
-            .map_err(not_recovered)?;
-        let engine = Arc::new(engine);
+        let torn_blocks = match torn_blocks(storage, settings.block_bytes).await {
+            Ok(torn_blocks) => torn_blocks,
+            Err(error) => return Broken::not_recovered(error).map(Err),
+        };
+        let engine = match KernelEngine::start_on(env, storage, settings, workload).await {
+            Ok(engine) => Arc::new(engine),
+            Err(error) => return Broken::not_recovered(error).map(Err),
+        };
         let compared = compare(&engine, workload, promises).await;
         let recovery = engine.recovery();
         let how = match compared {
@@ -193,14 +223,15 @@ pub fn survey<'a>(
         };
         let engine = Arc::into_inner(engine).expect("its only session has ended");
         let stopped = engine.stop(how).await;
-        let lost = compared.map_err(|error| Broken::Wrong(error.to_string()))?;
-        stopped.map_err(|error| Broken::Wrong(error.to_string()))?;
-        Ok(Survey {
-            lost,
-            torn_blocks,
-            redo_bytes: recovery.redo_bytes,
-            rolled_back: recovery.rolled_back as u64,
-        })
+        match compared.and_then(|lost| stopped.map(|_| lost)) {
+            Ok(lost) => Ok(Ok(Survey {
+                lost,
+                torn_blocks,
+                redo_bytes: recovery.redo_bytes,
+                rolled_back: recovery.rolled_back as u64,
+            })),
+            Err(error) => Broken::wrong(error).map(Err),
+        }
     })
 }
 

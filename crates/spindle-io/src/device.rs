@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -155,11 +156,33 @@ pub struct IoFailure {
     pub bytes: usize,
     /// The system's own words.
     pub reason: String,
+    /// Of which kind it is.
+    pub fault: Fault,
+}
+
+/// What is decided on when an I/O has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// What holds the device has no room left: a file system, its quota, or a pool of thin volumes.
+    NoRoom,
+    /// Anything else.
+    Other,
 }
 
 impl From<IoFailure> for IoError {
     fn from(failure: IoFailure) -> IoError {
         IoError(Box::new(failure))
+    }
+}
+
+impl IoError {
+    /// The same, of the kind that the system's answer is of.
+    pub(crate) fn of_kind(mut self, answer: io::ErrorKind) -> IoError {
+        self.0.fault = match answer {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Fault::NoRoom,
+            _ => Fault::Other,
+        };
+        self
     }
 }
 

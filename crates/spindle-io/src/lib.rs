@@ -15,7 +15,7 @@ pub mod sync;
 
 pub use arena::{Arena, Frame, ReadHold, WriteHold};
 pub use device::{
-    BlockDevice, Completion, IoError, IoFailure, IoOutcome, LINUX_SECTOR_BYTES, Limits, Operation,
-    Request, Submission, WHOLE_SECTOR_BYTES,
+    BlockDevice, Completion, Fault, IoError, IoFailure, IoOutcome, LINUX_SECTOR_BYTES, Limits,
+    Operation, Request, Submission, WHOLE_SECTOR_BYTES,
 };
 pub use env::{Env, Join, ProcessStart, ProcessorUse};

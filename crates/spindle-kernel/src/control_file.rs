@@ -199,7 +199,7 @@ impl ControlFile {
             .has_planted(PlantedFault::ControlFileNotDurable);
         let written = write_bytes(&*self.device, (number % 2) * COPY_BYTES, &bytes, durable).await;
         if let Err(error) = &written {
-            fixed.fail(format!("control file: {error}"));
+            fixed.fail_by("control file: ", error);
         }
         written.map(|()| value)
     }

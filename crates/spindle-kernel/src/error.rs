@@ -1,6 +1,6 @@
 //! What can go wrong in the database, in words.
 
-use spindle_io::IoError;
+use spindle_io::{Fault, IoError};
 
 use crate::block::{BlockAddress, RowId};
 
@@ -256,10 +256,25 @@ pub enum KernelError {
     Aborted {
         /// The first failure.
         reason: String,
+        /// Of which kind it was.
+        fault: Fault,
     },
     /// The instance is being shut down.
     #[error("the instance is shutting down")]
     ShuttingDown,
+}
+
+impl KernelError {
+    /// What kind of fault of a device is behind it.
+    pub fn fault(&self) -> Fault {
+        match self {
+            KernelError::Io(error)
+            | KernelError::UnreadableBlock { error, .. }
+            | KernelError::TempIo { error } => error.fault,
+            KernelError::Aborted { fault, .. } => *fault,
+            _ => Fault::Other,
+        }
+    }
 }
 
 /// Transactions as "slot.wrap", in the order of their waits, back to the first.

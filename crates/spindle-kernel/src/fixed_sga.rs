@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use spindle_io::sync::atomic::{AtomicBool, Ordering};
 use spindle_io::sync::{Latch, Semaphore};
-use spindle_io::{BlockDevice, Env, Request};
+use spindle_io::{BlockDevice, Env, Fault, Request};
 
 use crate::buggify::{Buggify, Switch};
 use crate::error::{KernelError, Result};
@@ -26,7 +26,7 @@ pub(crate) trait Waiters: Send + Sync {
 pub(crate) struct Health {
     failed: AtomicBool,
     stopping: AtomicBool,
-    reason: Latch<Option<String>>,
+    first_failure: Latch<Option<(String, Fault)>>,
     waiters: Weak<dyn Waiters>,
 }
 
@@ -35,7 +35,7 @@ impl Health {
         Health {
             failed: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
-            reason: Latch::default(),
+            first_failure: Latch::default(),
             waiters,
         }
     }
@@ -65,9 +65,10 @@ impl Health {
 
     /// Why not.
     pub(crate) fn why(&self) -> KernelError {
-        match &*self.reason.lock() {
-            Some(reason) => KernelError::Aborted {
+        match &*self.first_failure.lock() {
+            Some((reason, fault)) => KernelError::Aborted {
                 reason: reason.clone(),
+                fault: *fault,
             },
             None => KernelError::ShuttingDown,
         }
@@ -79,8 +80,8 @@ impl Health {
         self.wake_all();
     }
 
-    fn fail(&self, reason: String) {
-        self.reason.lock().get_or_insert(reason);
+    fn fail(&self, reason: String, fault: Fault) {
+        self.first_failure.lock().get_or_insert((reason, fault));
         self.failed.store(true, Ordering::Release);
         self.wake_all();
     }
@@ -127,7 +128,12 @@ impl FixedSga {
 
     /// The instance cannot keep its promises any longer: everyone who waits gets an error.
     pub(crate) fn fail(&self, reason: String) {
-        self.health.fail(reason);
+        self.health.fail(reason, Fault::Other);
+    }
+
+    /// The same, for an error that was met at `place`.
+    pub(crate) fn fail_by(&self, place: &str, error: &KernelError) {
+        self.health.fail(format!("{place}{error}"), error.fault());
     }
 
     /// A rare pause, when its switch is on.
@@ -139,7 +145,7 @@ impl FixedSga {
     pub(crate) fn process_failed(&self, process: &str, error: &KernelError) {
         // Work given up because the instance stops is no failure.
         if *error != KernelError::ShuttingDown {
-            self.fail(format!("{process}: {error}"));
+            self.fail_by(&format!("{process}: "), error);
         }
     }
 
@@ -163,8 +169,9 @@ impl FixedSga {
             if let Err(error) = device.submit(Request::flush()).await.result
                 && !ignored
             {
-                self.fail(error.to_string());
-                return Err(error.into());
+                let error = error.into();
+                self.fail_by("", &error);
+                return Err(error);
             }
         }
         Ok(())

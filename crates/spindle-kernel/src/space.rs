@@ -348,8 +348,9 @@ pub(crate) async fn write_extent(
         let request = Request::write(offset, holds, false, Submission::Alone);
         let device = sga.storage.datafile(extent.file);
         if let Err(error) = device.submit(request).await.result {
-            sga.fail(error.to_string());
-            return Err(error.into());
+            let error = error.into();
+            sga.fail_by("", &error);
+            return Err(error);
         }
         done += count;
     }

@@ -1,10 +1,10 @@
 //! A run: every trial of an experiment, in order, journalled. [`runner`] is the whole story; the other modules are its
 //! parts: which trials come next ([`schedule`]), what this machine can do ([`examine`]), the layouts' `limits`, the
 //! `databases`, made, kept and put back (with [`schemas`] on existing servers and the thin `volumes` beneath them), the
-//! [`journal`] and what it adds up to ([`replay`]), and the run [`directory`]. A [`trial`] is a separate process;
-//! what the system says meanwhile is in [`observe`], what that of a server's machine says in [`agent`];
-//! this program on other machines is in [`far`]. A run prints
-//! nothing: it tells a [`listener`]. Only the command line calls this crate.
+//! [`journal`] and what it adds up to ([`replay`]), and the run [`directory`]. What follows from an error is decided in
+//! `consequence`. A [`trial`] is a separate process; what the system says meanwhile is in [`observe`], what that of a
+//! server's machine says in [`agent`]; this program on other machines is in [`far`]. A run prints nothing: it tells a
+//! [`listener`]. Only the command line calls this crate.
 
 // Tests make files as they like, and say why they are skipped.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
@@ -13,6 +13,7 @@
 pub mod agent;
 pub mod answers;
 pub mod calibrations;
+mod consequence;
 mod databases;
 pub mod description;
 pub mod directory;

@@ -14,7 +14,7 @@ use spindle_layout::{KnownDevice, LayoutError};
 
 use crate::trial::limit_probe::{LimitProbe, ProbedWrites, SCRATCH_BYTES};
 use crate::trial::protocol::Limited;
-use crate::trial::supervisor::{self, TrialError};
+use crate::trial::supervisor;
 use spindle_experiment::{Caching, DatabaseSpec, Experiment, Layout, Limit, WriteSync};
 use spindle_system::DeviceNumber;
 use spindle_system::SystemTree;
@@ -255,44 +255,42 @@ fn rates_of(limit: Limit) -> Rates {
 }
 
 /// Has a process in the limited group do I/O in the directory of each limited part (on a raw device only reads).
-/// Returns why the layout must be skipped, if so.
+///
+/// # Errors
+/// Why the layout must be skipped.
 pub fn try_out(
     parts: &[Part],
     limit: &LayoutLimit,
     interrupted: &AtomicBool,
-) -> Result<Option<String>, TrialError> {
+) -> Result<(), EngineError> {
+    let untried = "the limit cannot be tried";
     for part in parts {
         let Some(rates) = part.limit.map(rates_of) else {
             continue;
         };
         let Some(place) = part.paths.first() else {
-            return Ok(Some(
-                "the limit cannot be tried: there is nothing to try it on".to_string(),
+            return Err(EngineError::failed(
+                untried,
+                "there is nothing to try it on",
             ));
         };
-        let scratch = match Scratch::at(place) {
-            Ok(scratch) => scratch,
-            Err(error) => return Ok(Some(format!("the limit cannot be tried: {error}"))),
-        };
+        let scratch = Scratch::at(place).map_err(|error| EngineError::failed(untried, error))?;
         let probe = LimitProbe {
             rates,
             scratch: scratch.known.clone(),
             writes: scratch.file.is_some().then_some(part.writes),
         };
-        match supervisor::probe_limit(&probe, &limit.io, interrupted) {
-            Ok(None) => {}
-            Ok(Some(exceeded)) => {
-                let of = part.name.as_ref().map(|name| format!(" of {name}"));
-                return Ok(Some(format!(
-                    "the limit{} does not hold here: when tried, there were {exceeded}",
-                    of.unwrap_or_default()
-                )));
-            }
-            Err(TrialError::Interrupted) => return Err(TrialError::Interrupted),
-            Err(error) => return Ok(Some(format!("the limit cannot be tried: {error}"))),
+        let exceeded = supervisor::probe_limit(&probe, &limit.io, interrupted)
+            .map_err(|error| EngineError::failed(untried, error))?;
+        if let Some(exceeded) = exceeded {
+            let of = part.name.as_ref().map(|name| format!(" of {name}"));
+            return Err(EngineError::unavailable(format!(
+                "the limit{} does not hold here: when tried, there were {exceeded}",
+                of.unwrap_or_default()
+            )));
         }
     }
-    Ok(None)
+    Ok(())
 }
 
 /// How a layout's datafiles are written, and its redo, which is always durable.

@@ -42,7 +42,7 @@ impl Panicked {
 
 impl From<Panicked> for EngineError {
     fn from(panicked: Panicked) -> EngineError {
-        panicked.to_string().into()
+        EngineError::other(panicked.to_string())
     }
 }
 

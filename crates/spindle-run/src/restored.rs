@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use spindle_engines::EngineError;
 use spindle_engines::engine::KeepError;
+use spindle_engines::{Cause, EngineError, ErrorKind};
 use spindle_layout::steps::StepError;
 use spindle_layout::{LayoutError, LedgerError};
 
@@ -36,6 +36,18 @@ pub enum DatabaseError {
         /// The system's own words.
         error: std::io::Error,
     },
+}
+
+impl DatabaseError {
+    /// What kind of thing went wrong.
+    pub(crate) fn kind(&self) -> ErrorKind {
+        match self {
+            DatabaseError::Layout(error) => Cause::kind(error),
+            DatabaseError::Engine(error) | DatabaseError::Target(error) => error.kind(),
+            DatabaseError::Place { error, .. } => Cause::kind(error),
+            DatabaseError::Volume(_) | DatabaseError::Ledger(_) => ErrorKind::Failed,
+        }
+    }
 }
 
 impl From<KeepError> for DatabaseError {

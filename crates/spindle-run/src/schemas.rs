@@ -79,7 +79,7 @@ pub(crate) fn may_copy(remote: &RemoteSpec, copying: Copying) -> Result<(), Engi
     let address = &remote.address;
     // A password that is not found is told when the server is looked at.
     let password = address.find_password(remote.password_env.as_deref());
-    let password = password.map_err(|error| EngineError::failed(address, error.to_string()))?;
+    let password = password.map_err(|error| EngineError::failed(address, error))?;
     remote_server(address.scheme).may_copy(address, password.as_ref(), copying)
 }
 

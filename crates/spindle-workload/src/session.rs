@@ -150,6 +150,9 @@ pub enum SessionError {
     /// The connection is gone, and what became of the transaction is not known.
     #[error("{0}")]
     Lost(String),
+    /// Its device or its file system is full, so that it cannot go on.
+    #[error("{0}")]
+    NoRoom(String),
     /// The database cannot go on, or did something it must not.
     #[error("{0}")]
     Failed(String),
@@ -161,6 +164,7 @@ impl SessionError {
     pub fn at(self, place: &str) -> SessionError {
         match self {
             SessionError::Refused(text) => SessionError::Refused(format!("{place}: {text}")),
+            SessionError::NoRoom(text) => SessionError::NoRoom(format!("{place}: {text}")),
             SessionError::Failed(text) => SessionError::Failed(format!("{place}: {text}")),
             other => other,
         }

@@ -3,6 +3,7 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
+use spindle_io::Fault;
 use spindle_kernel::{
     AnswerRow, GroupOrder, Index, KernelError, KeyPart, Query, QueryShape, RowFilter, Table, ask,
     ask_plan,
@@ -27,6 +28,7 @@ fn session_error(error: KernelError) -> SessionError {
             SessionError::Retry(error.to_string())
         }
         KernelError::DuplicateKey { .. } => SessionError::Refused(error.to_string()),
+        _ if error.fault() == Fault::NoRoom => SessionError::NoRoom(error.to_string()),
         _ => SessionError::Failed(error.to_string()),
     }
 }

@@ -279,6 +279,8 @@ fn of_code(code: u16, text: String) -> SessionError {
         1205 | 1020 => SessionError::Retry(text),
         // ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED, CR_SERVER_GONE_ERROR, CR_SERVER_LOST
         1053 | 1927 | 2006 | 2013 => SessionError::Lost(text),
+        // ER_DISK_FULL, ER_RECORD_FILE_FULL: InnoDB cannot make its file larger.
+        1021 | 1114 => SessionError::NoRoom(text),
         // Duplicates, missing parents, still referenced rows, missing values, checks of MySQL and of MariaDB.
         1062 | 1451 | 1452 | 1048 | 3819 | 4025 => SessionError::Refused(text),
         // It took longer than max_statement_time (MariaDB), max_execution_time (MySQL).
@@ -575,6 +577,7 @@ mod tests {
         assert_eq!(of(1205), SessionError::Retry(no()));
         assert_eq!(of(1053), SessionError::Lost(no()));
         assert_eq!(of(1062), SessionError::Refused(no()));
+        assert_eq!(of(1114), SessionError::NoRoom(no()));
         assert_eq!(of(1064), SessionError::Failed(no()));
         let io = mysql::Error::IoError(ErrorKind::BrokenPipe.into());
         assert!(matches!(session_error(io), SessionError::Lost(_)));

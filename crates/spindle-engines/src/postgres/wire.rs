@@ -443,6 +443,7 @@ fn error_of(body: &[u8]) -> SessionError {
     match state.as_ref() {
         "40001" | "55P03" => SessionError::Retry(text),
         "40P01" => SessionError::Deadlock(text),
+        "53100" => SessionError::NoRoom(text),
         state if state.starts_with("57P") || state.starts_with("08") => SessionError::Lost(text),
         // A statement that took longer than it may; a constraint.
         state if state == "57014" || state.starts_with("23") => SessionError::Refused(text),
@@ -471,7 +472,7 @@ mod tests {
         assert_eq!(error("57P03"), SessionError::Lost(text("57P03")));
         assert_eq!(error("23505"), SessionError::Refused(text("23505")));
         assert_eq!(error("57014"), SessionError::Refused(text("57014")));
-        assert_eq!(error("53100"), SessionError::Failed(text("53100")));
+        assert_eq!(error("53100"), SessionError::NoRoom(text("53100")));
     }
 
     #[test]

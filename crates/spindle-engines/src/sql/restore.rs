@@ -27,7 +27,7 @@ pub(crate) fn open(dump: &Dump) -> Result<File, EngineError> {
 }
 
 /// What does not work with a dump.
-pub(crate) fn failed(dump: &Dump, reason: impl crate::error::Reason) -> EngineError {
+pub(crate) fn failed(dump: &Dump, reason: impl crate::Cause) -> EngineError {
     EngineError::failed(format!("restoring {}", dump.name), reason)
 }
 

@@ -82,6 +82,7 @@ fn session_error(error: rusqlite::Error) -> SessionError {
             "the statement took longer than it may, and was cancelled".to_owned(),
         ),
         Some(ErrorCode::ConstraintViolation) => SessionError::Refused(error.to_string()),
+        Some(ErrorCode::DiskFull) => SessionError::NoRoom(error.to_string()),
         _ => SessionError::Failed(error.to_string()),
     }
 }

@@ -281,7 +281,8 @@ fn cut(
                 in_the_end: &in_the_end,
             };
             let found = survey(&env, &storage, settings, &*workload, promises);
-            (cut, block_on(found))
+            let found = block_on(found).expect("this machine has what a recovery takes");
+            (cut, found)
         })
         .collect()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::counts::{Counters, IoCounts, WrittenBlocks};
 use crate::device::{
-    BlockDevice, Completion, IoError, IoFailure, IoOutcome, Limits, Operation, Request,
+    BlockDevice, Completion, Fault, IoError, IoFailure, IoOutcome, Limits, Operation, Request,
 };
 
 /// Another device, counted. Requests count when they are submitted.
@@ -64,6 +64,7 @@ impl BlockDevice for CountedDevice {
                     "past the end: it holds {} bytes",
                     self.limits.capacity_bytes
                 ),
+                fault: Fault::Other,
             }));
             return Completion::ready(IoOutcome {
                 result,

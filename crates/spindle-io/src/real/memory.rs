@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::counts::{Counters, IoCounts};
 use crate::device::{
-    BlockDevice, Completion, IoError, IoFailure, IoOutcome, Limits, Operation, Request,
+    BlockDevice, Completion, Fault, IoError, IoFailure, IoOutcome, Limits, Operation, Request,
 };
 use crate::sync::{self, Latch};
 
@@ -114,6 +114,7 @@ impl BlockDevice for MemoryDevice {
                     "past the end: it holds {} bytes",
                     self.limits.capacity_bytes
                 ),
+                fault: Fault::Other,
             }))
         };
         Completion::ready(IoOutcome { result, operation })

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::file::core::Core;
 use super::file::transfer::perform;
 use super::prompt;
-use crate::device::{Completer, Completion, IoError, IoFailure, IoOutcome, Operation};
+use crate::device::{Completer, Completion, Fault, IoError, IoFailure, IoOutcome, Operation};
 use crate::sync::{Condvar, Mutex, has_planted, thread};
 
 /// Planted race: whether a slave sleeps is looked at before the request is in the queue.
@@ -105,6 +105,7 @@ fn lost(
             offset,
             bytes,
             reason: format!("ioslave{slave} panicked: {}", words(panic)),
+            fault: Fault::Other,
         })),
         operation: Operation::Flush,
     }

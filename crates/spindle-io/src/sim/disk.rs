@@ -39,7 +39,7 @@ use std::sync::Arc;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::device::{
-    BlockDevice, Completer, Completion, IoError, IoFailure, IoOutcome, Limits, Request,
+    BlockDevice, Completer, Completion, Fault, IoError, IoFailure, IoOutcome, Limits, Request,
 };
 use crate::env::Env;
 use crate::sim::executor::SimEnv;
@@ -239,6 +239,7 @@ impl SimDisk {
             offset: io.request.offset,
             bytes: io.request.bytes(),
             reason: "the simulated disk was told to fail".to_string(),
+            fault: Fault::Other,
         });
         move || {
             let result = match fails {

@@ -5,7 +5,7 @@ use crate::instance::CHECKPOINT_BEFORE_RECOVERY;
 use crate::processes::checkpoint::CHECKPOINT_AFTER_FAILURE;
 use crate::{CONTROL_FILE_BYTES, Instance, RowId, Shutdown, create_database, datafile_blocks};
 use spindle_io::explore::{Shows, explore, must_find};
-use spindle_io::{Completion, IoError, IoFailure, IoOutcome, Limits, Operation};
+use spindle_io::{Completion, Fault, IoError, IoFailure, IoOutcome, Limits, Operation};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn storage() -> Storage {
@@ -49,6 +49,7 @@ impl BlockDevice for Breakable {
             offset: request.offset,
             bytes: request.bytes(),
             reason: "broken".to_string(),
+            fault: Fault::Other,
         });
         Completion::ready(IoOutcome {
             result: Err(error),

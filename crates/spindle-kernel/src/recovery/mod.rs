@@ -42,7 +42,7 @@ pub(crate) async fn recover(
 ) -> Result<RecoveryReport> {
     let rolled_forward = bring_up(sga, waits).await;
     // Before checkpoints may begin: of a recovery that failed nobody may say how far it came.
-    let mut report = rolled_forward.inspect_err(|error| sga.fail(error.to_string()))?;
+    let mut report = rolled_forward.inspect_err(|error| sga.fail_by("", error))?;
     drop(held_back);
     report.rolled_back = roll_back_unfinished(sga, waits).await?;
     Ok(report)

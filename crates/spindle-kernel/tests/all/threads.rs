@@ -409,6 +409,7 @@ impl BlockDevice for Broken {
             offset: request.offset,
             bytes: request.bytes(),
             reason: "the test broke this device".to_string(),
+            fault: spindle_io::Fault::Other,
         });
         Completion::ready(IoOutcome {
             result: Err(error),
@@ -482,7 +483,7 @@ fn a_write_that_fails_aborts_the_instance(
     let (acknowledged, errors) = run_clients(&bank, NONE_YET, u64::MAX, |_| {});
     assert_eq!(errors.len(), CLIENTS, "every client hears of it");
     for error in &errors {
-        let KernelError::Aborted { reason } = error else {
+        let KernelError::Aborted { reason, .. } = error else {
             panic!("{error}")
         };
         assert!(reason.contains("the test broke this device"), "{reason}");

@@ -27,6 +27,7 @@ use super::restored::{DatabaseError, Restored};
 use super::schedule::order_of_making;
 use super::schemas::{Way, way_of};
 use super::volumes;
+use crate::consequence::{AfterLayout, after_database};
 use crate::observe::device_probe::Probed;
 use crate::trial::protocol::{KernelTrial, ServerTrial, TrialDatabase, WrittenRuns};
 use blocks::BlockFiles;
@@ -201,13 +202,16 @@ impl Databases {
             };
             match databases.database_for(making) {
                 Ok(made) => _ = databases.of_layout.insert(layout, made),
+                // What is interrupted breaks off with errors of many kinds.
                 Err(_) if interrupted.load(Ordering::Relaxed) => break,
-                Err(error @ DatabaseError::Ledger(_)) => return Err(error),
-                // A server refuses what another layout may ask of it; the embedded database has no such ways.
-                Err(error) if !is_embedded || targets.is_made(layout) => {
-                    failed.push((layout, error.to_string()));
+                Err(error) => {
+                    // A server refuses what another layout may ask of it; the embedded database has no such ways.
+                    let is_alone = !is_embedded || targets.is_made(layout);
+                    match after_database(&error, is_alone) {
+                        AfterLayout::LeftOut => failed.push((layout, error.to_string())),
+                        AfterLayout::RunEnds => return Err(error),
+                    }
                 }
-                Err(error) => return Err(error),
             }
         }
         failed.extend(databases.keep_volumes(targets, note));

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use spindle_engines::{EngineError, ErrorKind};
 use spindle_text::plain;
 
 use super::Way;
@@ -151,6 +152,15 @@ impl FarError {
             way: Box::new(way.clone()),
             said: plain::shortened(said, SAID_LENGTH_MAX).into_owned(),
         }
+    }
+
+    /// Why a look at another machine, named in words, found nothing.
+    pub(crate) fn in_a_look(&self, of: &str) -> EngineError {
+        let kind = match self {
+            FarError::Interrupted => ErrorKind::Interrupted,
+            _ => ErrorKind::Unavailable,
+        };
+        EngineError::new(kind, format!("{of}{self}"))
     }
 
     /// From what the client said when it ended.

@@ -9,7 +9,7 @@ use spindle_engines::EngineError;
 use spindle_engines::sql::{ServerHome, SshHost, remote_server};
 use spindle_experiment::{DatabaseSpec, RemoteSpec};
 
-use super::{RunError, Runner};
+use super::Runner;
 use crate::agent::Agent;
 use crate::agent::connection::WatchingTrial;
 use crate::agent::figures::figures;
@@ -17,7 +17,6 @@ use crate::agent::protocol::Watching;
 use crate::far::FarError;
 use crate::trial::protocol::{Task, TrialOutcome};
 use crate::trial::series_recorder;
-use crate::trial::supervisor::TrialError;
 
 /// An agent looks this many times for each step of a series.
 const LOOKS_EACH_STEP: u64 = 4;
@@ -105,9 +104,9 @@ impl Agents {
         &mut self,
         Begun(begun): Begun,
         task: &Task,
-        outcome: Result<TrialOutcome, TrialError>,
+        outcome: Result<TrialOutcome, EngineError>,
         interrupted: &AtomicBool,
-    ) -> Result<TrialOutcome, TrialError> {
+    ) -> Result<TrialOutcome, EngineError> {
         let Some((host, watching)) = begun else {
             return outcome;
         };
@@ -167,27 +166,18 @@ fn not_seen(watching: &Watching) -> Option<String> {
 
 impl Runner {
     /// Starts the agent that a layout asks for, and looks; notes for people, or why the layout must be skipped.
-    pub(super) fn examine_by_agent(
-        &mut self,
-        index: usize,
-    ) -> Result<Result<Vec<String>, EngineError>, RunError> {
+    pub(super) fn examine_by_agent(&mut self, index: usize) -> Result<Vec<String>, EngineError> {
         let experiment = &self.state.experiment;
         let DatabaseSpec::Remote(remote) = experiment.database_of(index).spec.clone() else {
-            return Ok(Ok(Vec::new()));
+            return Ok(Vec::new());
         };
         let Some(host) = &remote.agent else {
-            return Ok(Ok(Vec::new()));
+            return Ok(Vec::new());
         };
         self.say(&format!("bringing an agent to {host}"));
-        let home = match home_of(&remote) {
-            Ok(home) => home,
-            Err(error) => return Ok(Err(error)),
-        };
-        match self.agents.look(index, (host, home), &self.interrupted) {
-            Ok(notes) => Ok(Ok(notes)),
-            Err(FarError::Interrupted) => Err(RunError::Interrupted),
-            Err(error) => Ok(Err(EngineError::unavailable(format!("agent: {error}")))),
-        }
+        let home = home_of(&remote)?;
+        let looked = self.agents.look(index, (host, home), &self.interrupted);
+        looked.map_err(|error| error.in_a_look("agent: "))
     }
 }
 

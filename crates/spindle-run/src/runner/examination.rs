@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use spindle_engines::EngineError;
 use spindle_experiment::Experiment;
 use spindle_system::machine::Machine;
 use spindle_system::memory::MemoryBudget;
@@ -10,6 +11,7 @@ use spindle_system::{SystemTree, own_group};
 
 use super::{RunError, Runner};
 use crate::calibrations;
+use crate::consequence::{AfterLayout, after_look};
 use crate::directory;
 use crate::examine::examine;
 use crate::journal::Event;
@@ -17,7 +19,7 @@ use crate::layout_targets::LayoutTargets;
 use crate::limits::{self, Flushes};
 use crate::same_place;
 use crate::trial::own_cost::OwnCostTask;
-use crate::trial::supervisor::{self, TrialError};
+use crate::trial::supervisor;
 
 impl Runner {
     pub(super) fn record_machine(
@@ -91,15 +93,15 @@ impl Runner {
                 notes.extend(limits::note_on_redo(&self.state.experiment, index));
             }
             if examined.skip.is_none() {
-                match self.examine_by_agent(index)? {
+                match self.examine_by_agent(index) {
                     Ok(notes) => examined.layout.notes.extend(notes),
-                    Err(reason) => examined.skip = Some(reason.to_string()),
+                    Err(reason) => examined.skip = Some(why_left_out(&reason)?),
                 }
             }
             if examined.skip.is_none() {
                 match by_load_machines.remove(&index) {
                     Some(Ok(notes)) => examined.layout.notes.extend(notes),
-                    Some(Err(reason)) => examined.skip = Some(reason.to_string()),
+                    Some(Err(reason)) => examined.skip = Some(why_left_out(&reason)?),
                     None => {}
                 }
             }
@@ -131,12 +133,11 @@ impl Runner {
         let name = &experiment.layouts[index].name;
         self.say(&format!("testing the limit of {name}"));
         match limits::try_out(&parts, &limit, &self.interrupted) {
-            Ok(None) => {
+            Ok(()) => {
                 self.limits.insert(index, limit);
                 Ok(None)
             }
-            Ok(skip) => Ok(skip),
-            Err(_) => Err(RunError::Interrupted),
+            Err(reason) => why_left_out(&reason).map(Some),
         }
     }
 
@@ -187,9 +188,19 @@ impl Runner {
         self.say("measuring what Spindle itself costs");
         match supervisor::own_cost(&task, &self.interrupted) {
             Ok(own_cost) => self.note(Event::OwnCost { own_cost }),
-            Err(TrialError::Interrupted) => Err(RunError::Interrupted),
-            Err(error) => self.warn(format!("what Spindle itself costs is not known: {error}")),
+            Err(error) => {
+                let why = why_left_out(&error)?;
+                self.warn(format!("what Spindle itself costs is not known: {why}"))
+            }
         }
+    }
+}
+
+/// Why something is left out of the run, in words; an error when the run ends instead.
+fn why_left_out(reason: &EngineError) -> Result<String, RunError> {
+    match after_look(reason) {
+        AfterLayout::LeftOut => Ok(reason.to_string()),
+        AfterLayout::RunEnds => Err(RunError::Interrupted),
     }
 }
 

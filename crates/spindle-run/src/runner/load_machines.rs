@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-use spindle_engines::{EngineError, ErrorKind};
+use spindle_engines::EngineError;
 use spindle_experiment::{DatabaseSpec, Experiment, RemoteSpec, deal};
 
 use super::{RunError, Runner};
-use crate::far::FarError;
+use crate::consequence::{AfterLayout, after_look};
 use crate::trial::load::machine::Machine;
 
 /// What was found for a layout: notes for people, or why it must be skipped.
@@ -27,12 +27,8 @@ impl Runner {
         let experiment = self.state.experiment.clone();
         for (place, of) in experiment.load.iter().enumerate() {
             self.say(&format!("looking at the load machine {}", of.way));
-            let machine = match Machine::start(&of.way, &self.interrupted) {
-                Err(FarError::Interrupted) => return Err(RunError::Interrupted),
-                machine => machine,
-            };
-            let mut machine =
-                machine.map_err(|error| EngineError::unavailable(format!("load machine {error}")));
+            let mut machine = Machine::start(&of.way, &self.interrupted)
+                .map_err(|error| error.in_a_look("load machine "));
             for &layout in wanted {
                 let DatabaseSpec::Remote(remote) = &experiment.database_of(layout).spec else {
                     continue;
@@ -42,7 +38,10 @@ impl Runner {
                         .map(|()| described(machine, &experiment, place)),
                     Err(error) => Err(error.clone()),
                 };
-                if matches!(&noted, Err(error) if error.kind() == ErrorKind::Interrupted) {
+                if noted
+                    .as_ref()
+                    .is_err_and(|error| after_look(error) == AfterLayout::RunEnds)
+                {
                     return Err(RunError::Interrupted);
                 }
                 // The first that cannot be used is the reason.

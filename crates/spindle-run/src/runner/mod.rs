@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use agents::Agents;
 use jiff::Timestamp;
+use spindle_engines::ErrorKind;
 use spindle_experiment::Experiment;
 use spindle_layout::plan::LookedAt;
 use spindle_layout::{clean, ledger};
@@ -57,7 +58,7 @@ pub enum RunError {
     Target(#[from] TargetError),
     /// The database's files cannot be made or put back.
     #[error(transparent)]
-    Image(#[from] DatabaseError),
+    Image(DatabaseError),
     /// The place where the run was started is gone.
     #[error("{path}, where the run was started: {error}")]
     WorkingDirectory {
@@ -83,6 +84,15 @@ pub enum RunError {
     /// The person asked for it.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<DatabaseError> for RunError {
+    fn from(error: DatabaseError) -> RunError {
+        match error.kind() {
+            ErrorKind::Interrupted => RunError::Interrupted,
+            _ => RunError::Image(error),
+        }
+    }
 }
 
 /// A run under way.

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rand_xoshiro::rand_core::RngCore;
+use spindle_engines::EngineError;
 use spindle_experiment::Experiment;
 use spindle_io::env::seeded_rng;
 use spindle_result::{
@@ -15,6 +16,7 @@ use spindle_system::memory::MemoryBudget;
 
 use super::{RunError, Runner};
 use crate::answers;
+use crate::consequence::{AfterLayout, AfterTrial, after_database, after_trial, told};
 use crate::databases::Databases;
 use crate::finished_trial::FinishedTrial;
 use crate::journal::Event;
@@ -26,7 +28,7 @@ use crate::replay::CaseKey;
 use crate::restored::Restored;
 use crate::schedule::{Planned, has_time_to_repeat};
 use crate::trial::protocol::{Task, TrialOutcome};
-use crate::trial::supervisor::{self, Bounds, TrialError};
+use crate::trial::supervisor::{self, Bounds};
 
 /// Samples of throughput in a measured time, about; between 100 ms and 3 s apart.
 const SAMPLES: u64 = 100;
@@ -64,16 +66,21 @@ impl Runner {
         targets.check_devices()?;
         match databases.restore(layout, targets) {
             Ok(restored) => Ok(Some(restored)),
+            // What is interrupted breaks off with errors of many kinds.
             Err(_) if self.interrupted.load(Ordering::Relaxed) => Err(RunError::Interrupted),
-            // A device of Spindle's own that fails takes its layout along, and no other; so does an existing server.
-            Err(error) if targets.is_made(layout) || databases.are_remote() => {
+            Err(error) => {
+                // A device of Spindle's own that fails takes its layout along, and no other; so does an existing
+                // server.
+                let is_alone = targets.is_made(layout) || databases.are_remote();
+                if after_database(&error, is_alone) == AfterLayout::RunEnds {
+                    return Err(error.into());
+                }
                 databases.written(layout, None);
                 let reason = format!("restoring the database: {error}");
                 self.trial_failed(case, round, reason)?;
                 targets.check_devices()?;
                 Ok(None)
             }
-            Err(error) => Err(error.into()),
         }
     }
 
@@ -114,7 +121,7 @@ impl Runner {
         &mut self,
         prepared: &Prepared,
         budget: Option<&MemoryBudget>,
-    ) -> Result<TrialOutcome, TrialError> {
+    ) -> Result<TrialOutcome, EngineError> {
         let (layout, _) = prepared.planned.case;
         let bounds = Bounds {
             memory: budget,
@@ -134,12 +141,13 @@ impl Runner {
     pub(super) fn must_try_again<T>(
         &mut self,
         planned: Planned,
-        outcome: &Result<T, TrialError>,
+        outcome: &Result<T, EngineError>,
         databases: &mut Databases,
         targets: &LayoutTargets,
     ) -> Result<bool, RunError> {
-        let Some(error) = outcome.as_ref().err().filter(|error| error.may_pass()) else {
-            return Ok(false);
+        let error = match outcome {
+            Err(error) if after_trial(error) == AfterTrial::Again => error,
+            _ => return Ok(false),
         };
         let (layout, load) = planned.case;
         let reason = error.to_string();
@@ -194,7 +202,7 @@ impl Runner {
     pub(super) fn conclude(
         &mut self,
         prepared: Prepared,
-        outcome: Result<TrialOutcome, TrialError>,
+        outcome: Result<TrialOutcome, EngineError>,
         whole: Duration,
         databases: &mut Databases,
         targets: &LayoutTargets,
@@ -229,12 +237,14 @@ impl Runner {
                 let finished = FinishedTrial::of(round, position, outcome, restored, conditions);
                 self.trial_finished(case, finished, prepared.task.sample_ms)
             }
-            Err(TrialError::Interrupted) => Err(RunError::Interrupted),
-            Err(error) => {
-                databases.written(layout, None);
-                self.trial_failed(case, round, error.to_string())?;
-                Ok(targets.check_devices()?)
-            }
+            Err(error) => match after_trial(&error) {
+                AfterTrial::RunEnds => Err(RunError::Interrupted),
+                AfterTrial::Again | AfterTrial::Failed => {
+                    databases.written(layout, None);
+                    self.trial_failed(case, round, told(&error))?;
+                    Ok(targets.check_devices()?)
+                }
+            },
         }
     }
 

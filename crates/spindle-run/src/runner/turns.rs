@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use spindle_engines::EngineError;
 use spindle_system::memory::MemoryBudget;
 
 use super::trials::{Prepared, tries};
@@ -13,7 +14,7 @@ use crate::layout_targets::LayoutTargets;
 use crate::listener::Said;
 use crate::schedule::{self, Planned};
 use crate::trial::protocol::{Progress, TrialOutcome};
-use crate::trial::supervisor::{Bounds, TrialByTurns, TrialError};
+use crate::trial::supervisor::{Bounds, TrialByTurns};
 
 /// A trial under way.
 struct Underway {
@@ -79,7 +80,7 @@ impl Runner {
             if !is_last_try && self.must_try_again(planned, &started, databases, targets)? {
                 continue;
             }
-            let failed: Result<TrialOutcome, TrialError> = match started {
+            let failed: Result<TrialOutcome, EngineError> = match started {
                 Ok(trial) => return Ok(Some(Underway { prepared, trial })),
                 Err(error) => Err(error),
             };

@@ -106,18 +106,17 @@ impl Load {
             None | Some(ProbedWrites::Direct) => Caching::Direct,
             Some(ProbedWrites::BufferedDurable | ProbedWrites::BufferedLater) => Caching::Buffered,
         };
-        let failed = |error: &dyn std::fmt::Display| {
-            EngineError::failed("testing the limit", error.to_string())
-        };
-        let pool = SlavePool::new(AT_ONCE).map_err(|error| failed(&error))?;
+        let what = "testing the limit";
+        let pool = SlavePool::new(AT_ONCE).map_err(|error| EngineError::failed(what, error))?;
         Ok(Load {
             device: (task.scratch.open(caching, Queue::slaves(pool)))
-                .map_err(|error| failed(&error))?,
+                .map_err(|error| EngineError::failed(what, error))?,
             writes,
-            arena: Arena::new(length as usize, AT_ONCE).map_err(|error| failed(&error))?,
+            arena: Arena::new(length as usize, AT_ONCE)
+                .map_err(|error| EngineError::failed(what, error))?,
             length,
             scratch: (task.scratch.open_file(OpenOptions::new().read(true)))
-                .map_err(|error| failed(&error))?,
+                .map_err(|error| EngineError::failed(what, error))?,
             next: 0,
         })
     }
@@ -154,7 +153,7 @@ impl Load {
         }
         // Unlike fdatasync, it has the kernel's flusher write, as a dirty page that has grown old does.
         rustix::fs::syncfs(&self.scratch)
-            .map_err(|error| EngineError::failed("flushing the scratch file", error.to_string()))?;
+            .map_err(|error| EngineError::failed("flushing the scratch file", error))?;
         Ok(WRITES_PER_FLUSH as u64)
     }
 
@@ -167,8 +166,7 @@ impl Load {
             })
             .collect();
         for completion in under_way {
-            let outcome = completion.await;
-            outcome.result.map_err(|error| error.to_string())?;
+            completion.await.result?;
         }
         Ok(())
     }

@@ -503,7 +503,7 @@ impl Measurement<'_> {
             let device = limited.device;
             let charged = (*after).zip(*before).map(|(now, then)| now.since(&then));
             let Some(done) = done_on(device, begin, end) else {
-                return Err(EngineError::from(format!(
+                return Err(EngineError::other(format!(
                     "what device {device} did is unknown, so it is also unknown whether its limit held"
                 )));
             };
@@ -533,7 +533,7 @@ impl Measurement<'_> {
         if percent <= limit_percent {
             return Ok(());
         }
-        Err(EngineError::from(format!(
+        Err(EngineError::other(format!(
             "{errors} of {} transactions failed for good, {percent:.2} %, more than workload.error_limit, {limit_percent} %; \
              the first error was: {}",
             errors + done,

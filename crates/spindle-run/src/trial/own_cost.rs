@@ -142,7 +142,7 @@ async fn wait_for_one(
             return Ok(());
         }
     }
-    Err(EngineError::from(format!(
+    Err(EngineError::other(format!(
         "not one transaction ended in {} s",
         2 * MEASURE.as_secs()
     )))

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use serde::Serialize;
 use spindle_engines::sql::server;
-use spindle_engines::{EngineError, ErrorKind};
+use spindle_engines::{Cause, EngineError, ErrorKind};
 
 use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
@@ -19,7 +19,7 @@ use super::protocol::{Order, Progress, Report, Task, TrialDatabase, TrialOutcome
 use spindle_result::OwnCost;
 use spindle_system::disk::DiskCounters;
 use spindle_system::io_limit::{IoGroup, IoLimit};
-use spindle_system::memory::{MemoryBudget, MemoryGroup, MemoryUsage};
+use spindle_system::memory::{MemoryBudget, MemoryError, MemoryGroup, MemoryUsage};
 use spindle_system::own_group;
 use spindle_system::{DeviceNumber, SystemTree};
 
@@ -51,38 +51,6 @@ const DEVICES_LOOK: Duration = Duration::from_micros(500);
 /// taken it back, but for what was being read or written just then.
 const PAGE_CACHE_LEFT_BYTES: u64 = 512 << 10;
 
-/// Why there is no outcome.
-#[derive(Debug, thiserror::Error)]
-pub enum TrialError {
-    /// The trial broke off; others may go on.
-    #[error("{0}")]
-    Failed(EngineError),
-    /// The kernel killed the process, as it could take back none of its page cache at that moment. Another try may do.
-    #[error(
-        "the kernel killed the database to free memory, as {} KiB of page cache were in use for I/O: set \
-         database.memory higher, or read_ahead_kb of the devices lower (/sys/block/*/queue)",
-        .page_cache_bytes / 1024
-    )]
-    PageCacheInUse {
-        /// What the page cache held.
-        page_cache_bytes: u64,
-    },
-    /// The person wants the run to stop.
-    #[error("interrupted")]
-    Interrupted,
-}
-
-impl TrialError {
-    /// Whether the trial broke off for what the machine did at that moment, so that another try may do.
-    pub fn may_pass(&self) -> bool {
-        match self {
-            TrialError::Failed(error) => error.kind() == ErrorKind::Disturbed,
-            TrialError::PageCacheInUse { .. } => true,
-            TrialError::Interrupted => false,
-        }
-    }
-}
-
 /// What a process is held to from before its first I/O.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Bounds<'a> {
@@ -107,13 +75,11 @@ impl Worker {
     }
 
     /// Fails when the kernel has killed a server of the worker's, or a session of one, which may have come back.
-    fn lost_no_server(&self) -> Result<(), TrialError> {
+    fn lost_no_server(&self) -> Result<(), EngineError> {
         match self.memory().out_of_memory_kills {
-            Some(1..) => Err(TrialError::Failed(
+            Some(1..) => Err(EngineError::other(
                 "the memory budget was too small for the database and its sessions, and the kernel killed a process of \
-                 the server: set database.memory higher, or what a session may take lower"
-                    .to_owned()
-                    .into(),
+                 the server: set database.memory higher, or what a session may take lower",
             )),
             _ => Ok(()),
         }
@@ -144,7 +110,7 @@ pub fn run(
     bounds: Bounds<'_>,
     interrupted: &AtomicBool,
     mut progress: impl FnMut(&Progress),
-) -> Result<TrialOutcome, TrialError> {
+) -> Result<TrialOutcome, EngineError> {
     let order = Order::Trial(Box::new(task.clone()));
     let mut at_work = false;
     converse(&order, bounds, interrupted, |worker, report| match report {
@@ -177,9 +143,7 @@ fn attend(
         }
         Report::Measured => {
             if let Some(group) = &worker.group {
-                group
-                    .lift_limit()
-                    .map_err(|error| EngineError::from(error.to_string()))?;
+                group.lift_limit().map_err(refused)?;
             }
             send(worker, &Word::Check)
         }
@@ -202,7 +166,7 @@ impl TrialByTurns {
         bounds: Bounds<'_>,
         interrupted: &AtomicBool,
         progress: impl FnMut(&Progress),
-    ) -> Result<TrialByTurns, TrialError> {
+    ) -> Result<TrialByTurns, EngineError> {
         let order = Order::Trial(Box::new(task.clone()));
         let mut trial = TrialByTurns {
             task: task.clone(),
@@ -218,13 +182,13 @@ impl TrialByTurns {
         &mut self,
         interrupted: &AtomicBool,
         progress: impl FnMut(&Progress),
-    ) -> Result<(), TrialError> {
+    ) -> Result<(), EngineError> {
         self.wake(&Word::Turn)?;
         self.until_at_rest(interrupted, progress)
     }
 
     /// Lets it look at what it leaves behind, and end.
-    pub fn end(mut self, interrupted: &AtomicBool) -> Result<TrialOutcome, TrialError> {
+    pub fn end(mut self, interrupted: &AtomicBool) -> Result<TrialOutcome, EngineError> {
         self.wake(&Word::End)?;
         let task = &self.task;
         self.conversation
@@ -234,11 +198,9 @@ impl TrialByTurns {
             })
     }
 
-    fn wake(&mut self, word: &Word) -> Result<(), TrialError> {
+    fn wake(&mut self, word: &Word) -> Result<(), EngineError> {
         let worker = &mut self.conversation.worker;
-        signal(worker, Signal::CONT)
-            .and_then(|()| send(worker, word))
-            .map_err(TrialError::Failed)
+        signal(worker, Signal::CONT).and_then(|()| send(worker, word))
     }
 
     /// Hears it until its clients pause, and lets it stand still.
@@ -246,7 +208,7 @@ impl TrialByTurns {
         &mut self,
         interrupted: &AtomicBool,
         mut progress: impl FnMut(&Progress),
-    ) -> Result<(), TrialError> {
+    ) -> Result<(), EngineError> {
         let (task, at_work) = (&self.task, &mut self.at_work);
         self.conversation
             .hear_until(interrupted, |worker, report| match report {
@@ -265,26 +227,17 @@ fn process_id(worker: &Worker) -> Pid {
 
 fn signal(worker: &Worker, signal: Signal) -> Result<(), EngineError> {
     let sent = rustix::process::kill_process(process_id(worker), signal);
-    sent.map_err(|error| {
-        EngineError::failed(
-            "halting the process of a trial",
-            std::io::Error::from(error),
-        )
-    })
+    sent.map_err(|error| EngineError::failed("halting the process of a trial", error))
 }
 
 /// Stops the process of a trial, and returns when none of its threads runs.
-fn stand_still(worker: &mut Worker) -> Result<(), TrialError> {
-    signal(worker, Signal::STOP).map_err(TrialError::Failed)?;
+fn stand_still(worker: &mut Worker) -> Result<(), EngineError> {
+    signal(worker, Signal::STOP)?;
     // Not reaped: that is for whoever started it.
     let either = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     let status = rustix::process::waitid(WaitId::Pid(process_id(worker)), either);
-    let status = status.map_err(|error| {
-        TrialError::Failed(EngineError::failed(
-            "waiting until a process has halted",
-            std::io::Error::from(error),
-        ))
-    })?;
+    let status =
+        status.map_err(|error| EngineError::failed("waiting until a process has halted", error))?;
     match status.is_some_and(|status| status.stopped()) {
         true => Ok(()),
         false => Err(ended(worker)),
@@ -306,7 +259,7 @@ fn wait_for_devices(devices: &[DeviceNumber]) {
 }
 
 /// Finds out what Spindle itself costs.
-pub fn own_cost(task: &OwnCostTask, interrupted: &AtomicBool) -> Result<OwnCost, TrialError> {
+pub fn own_cost(task: &OwnCostTask, interrupted: &AtomicBool) -> Result<OwnCost, EngineError> {
     let order = Order::OwnCost(Box::new(task.clone()));
     let free = Bounds::default();
     converse(&order, free, interrupted, |_, report| match report {
@@ -320,7 +273,7 @@ pub fn probe_limit(
     task: &LimitProbe,
     limit: &IoLimit,
     interrupted: &AtomicBool,
-) -> Result<Option<String>, TrialError> {
+) -> Result<Option<String>, EngineError> {
     let order = Order::LimitProbe(Box::new(task.clone()));
     let bounds = Bounds {
         memory: None,
@@ -335,7 +288,7 @@ pub fn probe_limit(
 fn unexpected(report: &Report) -> EngineError {
     match report {
         Report::Failed { error } => error.clone(),
-        other => EngineError::from(format!("the worker said {other:?}")),
+        other => EngineError::other(format!("the worker said {other:?}")),
     }
 }
 
@@ -345,7 +298,7 @@ fn converse<T>(
     bounds: Bounds<'_>,
     interrupted: &AtomicBool,
     hear: impl FnMut(&mut Worker, Report) -> Result<Option<T>, EngineError>,
-) -> Result<T, TrialError> {
+) -> Result<T, EngineError> {
     Conversation::begin(order, bounds)?.hear_until(interrupted, hear)
 }
 
@@ -357,8 +310,8 @@ struct Conversation {
 }
 
 impl Conversation {
-    fn begin(order: &Order, bounds: Bounds<'_>) -> Result<Conversation, TrialError> {
-        let mut worker = start(bounds).map_err(TrialError::Failed)?;
+    fn begin(order: &Order, bounds: Bounds<'_>) -> Result<Conversation, EngineError> {
+        let mut worker = start(bounds)?;
         let output = worker
             .child
             .stdout
@@ -373,7 +326,7 @@ impl Conversation {
                 }
             }
         });
-        send(&mut worker, order).map_err(TrialError::Failed)?;
+        send(&mut worker, order)?;
         Ok(Conversation { worker, reports })
     }
 
@@ -382,10 +335,10 @@ impl Conversation {
         &mut self,
         interrupted: &AtomicBool,
         mut hear: impl FnMut(&mut Worker, Report) -> Result<Option<T>, EngineError>,
-    ) -> Result<T, TrialError> {
+    ) -> Result<T, EngineError> {
         loop {
             if interrupted.load(Ordering::Relaxed) {
-                return Err(TrialError::Interrupted);
+                return Err(EngineError::new(ErrorKind::Interrupted, "interrupted"));
             }
             let line = match self.reports.recv_timeout(LOOK_EVERY) {
                 Err(RecvTimeoutError::Timeout) => continue,
@@ -395,14 +348,14 @@ impl Conversation {
                 Ok(line) => line,
             };
             let heard = serde_json::from_str(&line)
-                .map_err(|error| EngineError::from(format!("the worker said {line:?}: {error}")))
+                .map_err(|error| EngineError::other(format!("the worker said {line:?}: {error}")))
                 .and_then(|report| hear(&mut self.worker, report));
             match heard {
                 Ok(None) => {}
                 Ok(Some(answer)) => return self.worker.lost_no_server().map(|()| answer),
                 Err(reason) => {
                     self.worker.lost_no_server()?;
-                    return Err(TrialError::Failed(reason));
+                    return Err(reason);
                 }
             }
         }
@@ -413,7 +366,7 @@ fn start(bounds: Bounds<'_>) -> Result<Worker, EngineError> {
     let program = std::env::current_exe()
         .map_err(|error| EngineError::failed("where this program is", error))?;
     let group = bounds.memory.map(MemoryBudget::create_group).transpose();
-    let group = group.map_err(|error| error.to_string())?;
+    let group = group.map_err(refused)?;
     let mut child = Command::new(program)
         .arg(WORKER_COMMAND)
         .stdin(Stdio::piped())
@@ -433,12 +386,12 @@ fn start(bounds: Bounds<'_>) -> Result<Worker, EngineError> {
         io_group: None,
         group,
     };
-    added.map_err(|error| error.to_string())?;
+    added.map_err(refused)?;
     if let Some(limit) = bounds.io {
         let memory_group = worker.group.as_ref();
         let memory_group = memory_group.map(|group| (group.version(), group.path()));
         let held = limit.hold(worker.child.id(), memory_group);
-        worker.io_group = Some(held.map_err(|error| format!("limiting I/O: {error}"))?);
+        worker.io_group = Some(held.map_err(|error| EngineError::failed("limiting I/O", error))?);
     }
     Ok(worker)
 }
@@ -460,7 +413,6 @@ fn limit_memory(worker: &Worker, task: &Task, to_come_bytes: u64) -> Result<(), 
     let Some(group) = &worker.group else {
         return Ok(());
     };
-    let refused = |error| EngineError::from(ToString::to_string(&error));
     // A kernel without swap accounting has no such setting, and where nothing can swap it says nothing.
     let _ = group.forbid_swap();
     let limit_bytes = match &task.database {
@@ -503,27 +455,38 @@ fn own_bytes(usage: &MemoryUsage) -> u64 {
     usage.total_bytes.saturating_sub(usage.file_bytes)
 }
 
-fn ended(worker: &mut Worker) -> TrialError {
+/// What the system refused of a memory group.
+fn refused(error: MemoryError) -> EngineError {
+    EngineError::new(error.kind(), error.to_string())
+}
+
+fn ended(worker: &mut Worker) -> EngineError {
     let status = match worker.child.wait() {
         Ok(status) => status.to_string(),
         Err(error) => error.to_string(),
     };
     killed_for_memory(&worker.memory()).unwrap_or_else(|| {
         let reason = format!("the process of the trial ended without a result ({status})");
-        TrialError::Failed(reason.into())
+        EngineError::other(reason)
     })
 }
 
 /// Why the kernel killed a process, judged by what its group still holds; `None` if it did not.
-fn killed_for_memory(left: &MemoryUsage) -> Option<TrialError> {
+fn killed_for_memory(left: &MemoryUsage) -> Option<EngineError> {
     left.out_of_memory_kills.filter(|&kills| kills > 0)?;
     Some(match left.file_bytes {
-        page_cache_bytes @ PAGE_CACHE_LEFT_BYTES.. => TrialError::PageCacheInUse { page_cache_bytes },
-        _ => TrialError::Failed(
+        // It could take back none of that at that moment.
+        page_cache_bytes @ PAGE_CACHE_LEFT_BYTES.. => EngineError::new(
+            ErrorKind::Disturbed,
+            format!(
+                "the kernel killed the database to free memory, as {} KiB of page cache were in use for I/O: set \
+                 database.memory higher, or read_ahead_kb of the devices lower (/sys/block/*/queue)",
+                page_cache_bytes / 1024
+            ),
+        ),
+        _ => EngineError::other(
             "the memory budget was too small for the database itself, and the kernel killed it: set database.memory \
-             higher"
-                .to_owned()
-                .into(),
+             higher",
         ),
     })
 }
@@ -551,16 +514,17 @@ mod tests {
             out_of_memory_kills: Some(kills),
             ..MemoryUsage::default()
         };
-        let reason = |left| killed_for_memory(&left).map(|error| error.to_string());
-        assert_eq!(reason(left(4 << 20, 0)), None);
-        let too_small = reason(left(100 << 10, 1)).unwrap();
+        assert_eq!(killed_for_memory(&left(4 << 20, 0)), None);
+        let too_small = killed_for_memory(&left(100 << 10, 1)).unwrap();
+        assert_eq!(too_small.kind(), ErrorKind::Failed);
         assert!(
-            too_small.contains("the memory budget was too small"),
+            (too_small.to_string()).contains("the memory budget was too small"),
             "{too_small}"
         );
-        let in_use = reason(left(1536 << 10, 1)).unwrap();
+        let in_use = killed_for_memory(&left(1536 << 10, 1)).unwrap();
+        assert_eq!(in_use.kind(), ErrorKind::Disturbed);
         assert!(
-            in_use.contains("1536 KiB of page cache were in use for I/O"),
+            (in_use.to_string()).contains("1536 KiB of page cache were in use for I/O"),
             "{in_use}"
         );
     }

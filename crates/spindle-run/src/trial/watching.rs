@@ -127,8 +127,8 @@ impl Measurement<'_> {
                 }
                 Ok(watching.watched)
             }
-            (Load::Spread(_), Until::Finished) => Err(EngineError::from(
-                "clients on load machines have no last transaction".to_owned(),
+            (Load::Spread(_), Until::Finished) => Err(EngineError::other(
+                "clients on load machines have no last transaction",
             )),
         }
     }

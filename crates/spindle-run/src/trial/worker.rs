@@ -34,9 +34,7 @@ pub fn run() -> ! {
         .and_then(|line| serde_json::from_str(&line).ok());
     let Some(order) = order else {
         say(&Report::Failed {
-            error: "the worker was given no order it understands"
-                .to_owned()
-                .into(),
+            error: EngineError::other("the worker was given no order it understands"),
         });
         std::process::exit(1);
     };
@@ -121,8 +119,9 @@ async fn measure(
     if behaviour.arrivals.is_some() || pace == Pace::Recorded {
         open_loop::begin_on_time();
     }
-    let heartbeat = Heartbeat::start()
-        .map_err(|error| format!("starting the thread that watches for standstills: {error}"))?;
+    let heartbeat = Heartbeat::start().map_err(|error| {
+        EngineError::failed("starting the thread that watches for standstills", error)
+    })?;
     let cache_at_start = engine.counters().cache();
     let started_ns = env.now();
     let load = match spread {

@@ -215,7 +215,7 @@ impl<W: Work> ClientPlace<'_, W> {
             // Others were in the way until it was given up.
             SessionError::Retry(_) | SessionError::Deadlock(_) => true,
             SessionError::Lost(_) => self.behaviour.reconnect,
-            SessionError::Failed(_) => false,
+            SessionError::NoRoom(_) | SessionError::Failed(_) => false,
         };
         if !goes_on {
             return Err(error);

@@ -62,9 +62,11 @@ impl SqlTransaction for ReplayTransaction {
                 Ok(()) => {}
                 // What is wrong today does not end what the others do. PostgreSQL undoes the whole transaction; the
                 // others undo the statement, and their clients went on.
-                Err(SessionError::Failed(reason) | SessionError::Refused(reason))
-                    if !connection.is_closed() =>
-                {
+                Err(
+                    SessionError::Failed(reason)
+                    | SessionError::NoRoom(reason)
+                    | SessionError::Refused(reason),
+                ) if !connection.is_closed() => {
                     let refused = SessionError::Refused(reason);
                     if connection.dialect() == Dialect::Postgres {
                         return Err(refused);

@@ -23,9 +23,10 @@ use crate::calibration_sheet::sheet_of;
 use crate::kept_limits::{Kept, keep_limits};
 
 use super::calibrate_layouts::{LayoutsCalibrated, calibrate_layouts};
-use super::ending::{fail, print, print_then, wrong_experiment};
+use super::code::Code;
+use super::ending::{ended_by, fail, print, print_then, wrong_experiment};
 use super::number::{number, size, time};
-use super::signals::{self, AtOnce, INTERRUPTED};
+use super::signals::{self, AtOnce};
 use crate::say;
 
 pub(super) const CALIBRATE_HELP: &str = "Examples:
@@ -54,9 +55,6 @@ They are compared with those of a nameless file on the storage beneath, where th
 Exit codes: 0 measured; 1 something failed while measuring; 2 the command line or a target is wrong, and nothing was \
 made, written or measured; 3 a --need is missed; 4 no --need is missed, but one could not be judged: it was not \
 measured, reads were cached, or flushes do not reach a disk.";
-
-const NEED_MISSED: u8 = 3;
-const NEED_UNKNOWN: u8 = 4;
 
 #[derive(Args)]
 pub(super) struct Calibrate {
@@ -316,7 +314,7 @@ pub(super) fn carry_out(asked: Calibrate) -> ExitCode {
         Some(path) => of_fio(path).map(|found| print(&text::render_fio(&found))),
         None => carry_out_on_targets(asked),
     };
-    done.unwrap_or_else(|error| wrong(&error))
+    done.unwrap_or_else(|error| ended_by(&error))
 }
 
 /// Whether a target is meant as an experiment.
@@ -400,7 +398,7 @@ fn carry_out_on_layouts(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
     let measured = calibrate_layouts(&experiment, &settings, &mut tell);
     let found = measured.inspect_err(|_| out.iter().for_each(Directory::remove_if_made))?;
     let code = match found.has_failed() {
-        true => ExitCode::FAILURE,
+        true => Code::Failed.into(),
         false => code_of(found.layouts.iter().filter_map(|of| of.found.as_ref())),
     };
     let json = match serde_json::to_string_pretty(&found) {
@@ -521,20 +519,8 @@ fn code_of<'a>(all: impl Iterator<Item = &'a Calibration>) -> ExitCode {
     let needs: Vec<&Judged> = all.flat_map(|found| &found.needs).collect();
     let has = |answer: Answer| needs.iter().any(|judged| judged.answer == answer);
     match (has(Answer::Missed), has(Answer::Unknown)) {
-        (true, _) => ExitCode::from(NEED_MISSED),
-        (false, true) => ExitCode::from(NEED_UNKNOWN),
-        (false, false) => ExitCode::SUCCESS,
-    }
-}
-
-fn wrong(error: &CalibrateError) -> ExitCode {
-    if let CalibrateError::Interrupted = error {
-        say::note(&error.to_string());
-        return ExitCode::from(INTERRUPTED);
-    }
-    let code = fail(&error.to_string());
-    match error.is_about_target() {
-        true => ExitCode::from(2),
-        false => code,
+        (true, _) => Code::NoAnswer.into(),
+        (false, true) => Code::Unsure.into(),
+        (false, false) => Code::Done.into(),
     }
 }

@@ -1,16 +1,120 @@
-//! How a command ends: what it prints, what it says when it fails, and the exit code. Every command uses this.
+//! How a command ends: what it prints, what it says when it fails, and the exit code. Every command uses this; which
+//! error leads to which code is decided here alone.
 
+use std::fmt;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use miette::GraphicalReportHandler;
 use rustix::termios::tcgetwinsize;
+use spindle_calibrate::CalibrateError;
 use spindle_experiment::ExperimentError;
 use spindle_report::table::Style;
 use spindle_run::directory::DirectoryError;
+use spindle_run::runner::RunError;
 
+use super::code::Code;
 use super::signals;
+use crate::disk_group::CommandError;
+use crate::doctor::ReportError;
+use crate::import::error::ImportError;
+use crate::power_cut::PowerCutError;
+use crate::results_database::KeepError;
 use crate::say;
+
+/// An error that ends a command.
+pub(super) trait EndsCommand: fmt::Display {
+    /// With which exit code.
+    fn code(&self) -> Code;
+}
+
+/// Those of errors that are found in the command line are refused, and the others fail.
+fn refused_if(is_of_command_line: bool) -> Code {
+    match is_of_command_line {
+        true => Code::Refused,
+        false => Code::Failed,
+    }
+}
+
+impl EndsCommand for DirectoryError {
+    fn code(&self) -> Code {
+        refused_if(self.is_of_command_line())
+    }
+}
+
+impl EndsCommand for RunError {
+    fn code(&self) -> Code {
+        match self {
+            RunError::Interrupted => Code::Interrupted,
+            _ => Code::Failed,
+        }
+    }
+}
+
+impl EndsCommand for PowerCutError {
+    fn code(&self) -> Code {
+        match self {
+            PowerCutError::Interrupted => Code::Interrupted,
+            _ => Code::Failed,
+        }
+    }
+}
+
+impl EndsCommand for CommandError {
+    fn code(&self) -> Code {
+        match self {
+            CommandError::Interrupted => Code::Interrupted,
+            other => refused_if(other.is_of_command_line()),
+        }
+    }
+}
+
+impl EndsCommand for CalibrateError {
+    fn code(&self) -> Code {
+        match self {
+            CalibrateError::Interrupted => Code::Interrupted,
+            other => refused_if(other.is_about_target()),
+        }
+    }
+}
+
+impl EndsCommand for ImportError {
+    fn code(&self) -> Code {
+        refused_if(self.is_of_command_line())
+    }
+}
+
+impl EndsCommand for KeepError {
+    fn code(&self) -> Code {
+        refused_if(self.is_of_command_line())
+    }
+}
+
+impl EndsCommand for ReportError {
+    fn code(&self) -> Code {
+        match self {
+            ReportError::Address(_) => Code::Refused,
+            ReportError::Server(_) => Code::Failed,
+        }
+    }
+}
+
+/// Says why a command ended early.
+pub(super) fn ended_by(error: &impl EndsCommand) -> ExitCode {
+    match error.code() {
+        Code::Interrupted => interrupted(&error.to_string()),
+        code => {
+            fail(&error.to_string());
+            code.into()
+        }
+    }
+}
+
+/// Says what an interrupt leaves, and how to go on.
+pub(super) fn interrupted(note: &str) -> ExitCode {
+    say::note(note);
+    Code::Interrupted.into()
+}
 
 /// How to draw on standard output, which may be a terminal.
 pub(super) fn style_of_output() -> Style {
@@ -24,15 +128,7 @@ pub(super) fn style_of_output() -> Style {
 /// Says why a command line cannot be carried out. Nothing was made.
 pub(super) fn wrong_command_line(reason: &str) -> ExitCode {
     fail(reason);
-    ExitCode::from(2)
-}
-
-/// Says why a directory cannot be used as that of a run.
-pub(super) fn no_run(error: &DirectoryError) -> ExitCode {
-    match error.is_of_command_line() {
-        true => wrong_command_line(&error.to_string()),
-        false => fail(&error.to_string()),
-    }
+    Code::Refused.into()
 }
 
 pub(super) fn no_current_directory(error: &std::io::Error) -> ExitCode {
@@ -50,7 +146,7 @@ pub(super) fn wrong_experiment(error: &ExperimentError) -> ExitCode {
         Ok(()) => say::drawn(&text),
         Err(_) => say::reason(&error.to_string()),
     }
-    ExitCode::from(2)
+    Code::Refused.into()
 }
 
 pub(super) fn fail(reason: &str) -> ExitCode {
@@ -58,12 +154,12 @@ pub(super) fn fail(reason: &str) -> ExitCode {
     if let Some(advice) = signals::advice_on_file_size(reason) {
         say::note(&advice);
     }
-    ExitCode::FAILURE
+    Code::Failed.into()
 }
 
 /// Prints a result.
 pub(super) fn print(text: &str) -> ExitCode {
-    print_then(text, ExitCode::SUCCESS)
+    print_then(text, Code::Done.into())
 }
 
 /// Prints a result, and ends with `code` when that succeeds.
@@ -76,7 +172,7 @@ pub(super) fn print_then(text: &str, code: ExitCode) -> ExitCode {
 
 pub(super) fn success_if(is_well: bool) -> ExitCode {
     match is_well {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+        true => Code::Done.into(),
+        false => Code::Failed.into(),
     }
 }

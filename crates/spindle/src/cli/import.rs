@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::ending::{fail, print, wrong_command_line};
+use super::ending::{ended_by, print};
 use crate::import::error::ImportError;
 use crate::import::log::{self, AskedLog, LogForm};
 use crate::import::{self, Asked};
@@ -133,7 +133,6 @@ pub(super) fn carry_out(asked: &Import) -> ExitCode {
     };
     match told {
         Ok(text) => print(&text),
-        Err(error) if error.is_of_command_line() => wrong_command_line(&error.to_string()),
-        Err(error) => fail(&error.to_string()),
+        Err(error) => ended_by(&error),
     }
 }

@@ -5,6 +5,7 @@ mod arguments;
 mod ask;
 mod calibrate;
 mod calibrate_layouts;
+mod code;
 #[cfg(test)]
 mod documents;
 mod ending;
@@ -28,15 +29,16 @@ use clap::error::ErrorKind::InvalidUtf8;
 use spindle_layout::ledger;
 
 use arguments::{Arguments, Command, PowerCuts};
+use code::Code;
 use ending::{
-    fail, no_current_directory, no_run, print, print_then, style_of_output, success_if,
+    ended_by, fail, no_current_directory, print, print_then, style_of_output, success_if,
     wrong_command_line, wrong_experiment,
 };
 use signals::AtOnce;
 
-use crate::disk_group::{self, CommandError, DiskGroupCommand};
+use crate::disk_group::{self, DiskGroupCommand};
 use crate::power_cut::judge::Judging;
-use crate::power_cut::{self, PowerCutError, Scratch};
+use crate::power_cut::{self, Scratch};
 use crate::{clean, doctor, plan, reports, say};
 use spindle_experiment::{Changes, Experiment};
 use spindle_run::agent::far_side;
@@ -73,7 +75,7 @@ pub fn main() -> ExitCode {
                 true => say::drawn(&text.ansi().to_string()),
                 false => say::drawn(&text.to_string()),
             }
-            ExitCode::from(2)
+            Code::Refused.into()
         }
         // Help, or the version.
         Err(error) => match std::io::stdout().is_terminal() {
@@ -101,7 +103,7 @@ fn carry_out(arguments: Arguments) -> ExitCode {
         },
         Command::Report { directory, show } => match reports::write_reports(&directory) {
             Ok(result) => run::show_result(&result, &directory, &show),
-            Err(error) => no_run(&error),
+            Err(error) => ended_by(&error),
         },
         Command::Show { directory } => results::show(&directory),
         Command::Export(asked) => results::export(&asked),
@@ -142,8 +144,7 @@ fn carry_out(arguments: Arguments) -> ExitCode {
             password_env,
         } => match doctor::report_of(&url, password_env.as_deref()) {
             Ok(report) => print(&report),
-            Err(doctor::ReportError::Address(reason)) => wrong_command_line(&reason),
-            Err(doctor::ReportError::Server(error)) => fail(&error.to_string()),
+            Err(error) => ended_by(&error),
         },
         Command::Completions { shell } => shell::completions(shell),
         Command::Manual { directory } => shell::manual(&directory),
@@ -155,7 +156,7 @@ fn experiment_to_run(file: &Path, changes: Changes<'_>) -> Result<Experiment, Ex
     if !file.is_dir() {
         return Experiment::read_changed(file, changes).map_err(|error| wrong_experiment(&error));
     }
-    let directory = open_run(file).map_err(|error| no_run(&error))?;
+    let directory = open_run(file).map_err(|error| ended_by(&error))?;
     if !changes.is_nothing() {
         return Err(wrong_command_line(
             "--set, --vary, --only and --quick change what an experiment file says; a run directory is run again as it was",
@@ -179,14 +180,17 @@ fn show_plan(mut experiment: Experiment) -> ExitCode {
     let too_few = too_few.err().map(|too_few| too_few.to_string());
     match too_few.or_else(|| look.reckoning.refusal()) {
         Some(refusal) => {
-            let shown = print_then(&text, ExitCode::from(2));
+            let shown = print_then(&text, Code::Refused.into());
             fail(&refusal);
             shown
         }
-        None => print_then(
-            &text,
-            ExitCode::from(if look.can_be_answered { 0 } else { 3 }),
-        ),
+        None => {
+            let code = match look.can_be_answered {
+                true => Code::Done,
+                false => Code::NoAnswer,
+            };
+            print_then(&text, code.into())
+        }
     }
 }
 
@@ -208,17 +212,12 @@ fn work_on_group(command: DiskGroupCommand) -> ExitCode {
                 say::note(&format!("Could not be looked at: {unseen}."));
             }
             let code = match answer.is_interrupted {
-                true => ExitCode::from(signals::INTERRUPTED),
+                true => Code::Interrupted.into(),
                 false => success_if(answer.is_well),
             };
             print_then(&answer.text, code)
         }
-        Err(CommandError::Interrupted) => {
-            say::note("interrupted; nothing was made");
-            ExitCode::from(signals::INTERRUPTED)
-        }
-        Err(error) if error.is_of_command_line() => wrong_command_line(&error.to_string()),
-        Err(error) => fail(&error.to_string()),
+        Err(error) => ended_by(&error),
     }
 }
 
@@ -258,10 +257,6 @@ fn cut_power(experiment: &Experiment, asked: PowerCuts) -> ExitCode {
             }
             code
         }
-        Err(PowerCutError::Interrupted) => {
-            say::note("interrupted; finished cases are kept. Go on with the same command");
-            ExitCode::from(signals::INTERRUPTED)
-        }
-        Err(error) => fail(&error.to_string()),
+        Err(error) => ended_by(&error),
     }
 }

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 
-use super::ending::{fail, no_run, print, print_then, style_of_output, wrong_command_line};
+use super::code::Code;
+use super::ending::{ended_by, fail, print, print_then, style_of_output, wrong_command_line};
 use super::options::RUNS;
 use crate::list::{self, FoundRun};
 use crate::results_database::ResultsDatabase;
@@ -86,7 +87,7 @@ fn threshold(text: &str) -> Result<f64, String> {
 pub(super) fn show(directory: &Path) -> ExitCode {
     match directory::read(directory) {
         Ok(run) => print(&show::render(&run, style_of_output())),
-        Err(error) => no_run(&error),
+        Err(error) => ended_by(&error),
     }
 }
 
@@ -145,14 +146,13 @@ fn keep(asked: &Export, url: &str) -> ExitCode {
     let runs = asked.directories.iter().map(|path| directory::read(path));
     let runs = match runs.collect::<Result<Vec<StoredRun>, _>>() {
         Ok(runs) => runs,
-        Err(error) => return no_run(&error),
+        Err(error) => return ended_by(&error),
     };
     let schema = asked.schema.as_deref().unwrap_or(RESULTS_SCHEMA);
     let connected = ResultsDatabase::connect(url, schema, asked.password_env.as_deref());
     let mut database = match connected {
         Ok(database) => database,
-        Err(error) if error.is_of_command_line() => return wrong_command_line(&error.to_string()),
-        Err(error) => return fail(&error.to_string()),
+        Err(error) => return ended_by(&error),
     };
     let mut text = format!("{}, schema {schema}:\n", database.address());
     for run in &runs {
@@ -177,7 +177,7 @@ fn print_as(directory: &Path, format: Format) -> ExitCode {
     };
     match directory::read(directory) {
         Ok(run) => print(&text(&run)),
-        Err(error) => no_run(&error),
+        Err(error) => ended_by(&error),
     }
 }
 
@@ -243,7 +243,7 @@ pub(super) fn history(below: &Path, format: TellFormat) -> ExitCode {
         TellFormat::Text => history::render(&histories, &below, style_of_output()),
     };
     match histories.histories.is_empty() {
-        true => print_then(&text, ExitCode::from(3)),
+        true => print_then(&text, Code::NoAnswer.into()),
         false => print(&text),
     }
 }
@@ -341,9 +341,9 @@ fn tell(
             .iter()
             .map(|(_, comparison)| comparison.outcome()),
     ) {
-        Conclusion::NoRegression => ExitCode::SUCCESS,
-        Conclusion::Regression => ExitCode::from(1),
-        Conclusion::NothingJudged => ExitCode::from(3),
-        Conclusion::TooImprecise => ExitCode::from(4),
+        Conclusion::NoRegression => Code::Done.into(),
+        Conclusion::Regression => Code::Failed.into(),
+        Conclusion::NothingJudged => Code::NoAnswer.into(),
+        Conclusion::TooImprecise => Code::Unsure.into(),
     }
 }

@@ -8,9 +8,13 @@ use std::sync::atomic::AtomicBool;
 
 use jiff::Zoned;
 
-use super::ending::{fail, no_current_directory, no_run, style_of_output, wrong_command_line};
+use super::code::Code;
+use super::ending::{
+    EndsCommand, ended_by, fail, interrupted, no_current_directory, style_of_output,
+    wrong_command_line,
+};
 use super::options::{RUNS, Show};
-use super::signals::{self, AtOnce, INTERRUPTED};
+use super::signals::{self, AtOnce};
 use crate::progress::{Progress, Shown};
 use crate::watch::terminal;
 use crate::{plan, reports, say};
@@ -120,14 +124,14 @@ fn carry_out(
 ) -> ExitCode {
     let directory = match directory {
         Ok(directory) => directory,
-        Err(error) => return no_run(&error),
+        Err(error) => return ended_by(&error),
     };
     // Going on changes the working directory.
     let path = std::path::absolute(directory.path());
     let path = path.unwrap_or_else(|_| directory.path().to_path_buf());
     let mut runner = match start(directory, path.clone()) {
         Ok(runner) => runner,
-        Err(error) => return fail(&error.to_string()),
+        Err(error) => return ended_by(&error),
     };
     let run = runner.run();
     // Also what a run found before it was interrupted or failed is worth a report.
@@ -138,13 +142,10 @@ fn carry_out(
             Ok(result) => show_result(&result, &path, show),
             Err(error) => fail_midway(runner, &error.to_string(), &path),
         },
-        Err(RunError::Interrupted) => {
-            say::note(&format!(
-                "interrupted; finished trials are kept. Go on with: spindle resume {}",
-                path.display()
-            ));
-            ExitCode::from(INTERRUPTED)
-        }
+        Err(error) if error.code() == Code::Interrupted => interrupted(&format!(
+            "interrupted; finished trials are kept. Go on with: spindle resume {}",
+            path.display()
+        )),
         Err(error) => fail_midway(runner, &error.to_string(), &path),
     }
 }
@@ -192,9 +193,8 @@ pub(super) fn show_result(result: &RunResult, directory: &Path, show: &Show) -> 
             report.display()
         ));
     }
-    if result.is_answered() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(3)
+    match result.is_answered() {
+        true => Code::Done.into(),
+        false => Code::NoAnswer.into(),
     }
 }

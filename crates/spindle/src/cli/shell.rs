@@ -8,6 +8,7 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 
 use super::arguments::Arguments;
+use super::code::Code;
 use super::ending::{fail, print};
 
 /// Prints a shell's completions.
@@ -21,10 +22,7 @@ pub(super) fn completions(shell: Shell) -> ExitCode {
 /// Writes a manual page for each command.
 pub(super) fn manual(directory: &Path) -> ExitCode {
     match clap_mangen::generate_to(Arguments::command(), directory) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            fail(&format!("{}: {error}", directory.display()));
-            ExitCode::FAILURE
-        }
+        Ok(()) => Code::Done.into(),
+        Err(error) => fail(&format!("{}: {error}", directory.display())),
     }
 }

@@ -14,13 +14,12 @@ use spindle_layout::{clean, ledger};
 use spindle_system::SystemTree;
 use spindle_system::processes::ignores_signal;
 
+use super::code::Code;
 use crate::say;
 use crate::watch::terminal;
 
 /// What a run leaves behind is named one by one up to so many.
 const NAMED_MAX: usize = 12;
-/// The exit code of a run that was interrupted.
-pub(super) const INTERRUPTED: u8 = 130;
 
 /// `timeout -s INT` sends the signal twice at once: to its program and to its group. No person is so quick.
 const TWICE_AT_ONCE: Duration = Duration::from_millis(200);
@@ -48,7 +47,7 @@ pub(super) fn interrupts(at_once: AtOnce) -> io::Result<Arc<AtomicBool>> {
             if signal == SIGINT && is_again {
                 terminal::give_back();
                 tell(&at_once.left_behind());
-                std::process::exit(INTERRUPTED.into());
+                std::process::exit(u8::from(Code::Interrupted).into());
             }
             if !interrupted.swap(true, Ordering::Relaxed) && !terminal::is_taken() {
                 tell(at_once.first());

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use super::arguments::Command;
+use super::code::Code;
 use super::ending::fail;
 
 /// Refuses a command that names places, where the shell stands in a directory that was removed.
@@ -17,7 +18,7 @@ pub(super) fn check(command: &Command) -> Result<(), ExitCode> {
         "the current directory was removed, and names lead nowhere from here: go to one that is there (cd), and ask \
          again",
     );
-    Err(ExitCode::from(2))
+    Err(Code::Refused.into())
 }
 
 /// Those that this program starts by itself are told where to work.
@@ -41,5 +42,5 @@ pub(super) fn tell_what_is_no_text() -> ExitCode {
             argument.display()
         ));
     }
-    ExitCode::from(2)
+    Code::Refused.into()
 }

@@ -185,7 +185,7 @@ pub enum CommandError {
         path: PathBuf,
     },
     /// The person asked for it.
-    #[error("interrupted")]
+    #[error("interrupted; nothing was made")]
     Interrupted,
     /// The system.
     #[error("cannot {action}: {source}")]

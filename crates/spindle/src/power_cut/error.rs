@@ -46,7 +46,7 @@ pub enum PowerCutError {
         what: String,
     },
     /// The person asked for it.
-    #[error("interrupted")]
+    #[error("interrupted; finished cases are kept. Go on with the same command")]
     Interrupted,
     /// Clients broke off.
     #[error("a client broke off: {0}")]

@@ -322,7 +322,7 @@ impl AttachedImages<'_> {
     }
 
     /// Every cut is recovered from by one access path, the simplest: it is the recording that differs. The inner error:
-    /// the database did not survive.
+    /// the database did not survive; the outer one: it could not be judged.
     fn survey(
         &self,
         target: &Target,
@@ -337,13 +337,16 @@ impl AttachedImages<'_> {
             acknowledged: notes.acknowledged(cut.entries),
             in_the_end: notes.in_the_end(),
         };
-        Ok(block_on(async {
-            let opened = OpenStorage::open(&files, path, settings.block_bytes).await;
-            let opened = opened.map_err(|error| Broken::NotRecovered(error.to_string()))?;
+        let judged = block_on(async {
+            let opened = match OpenStorage::open(&files, path, settings.block_bytes).await {
+                Ok(opened) => opened,
+                Err(error) => return Broken::not_recovered(error).map(Err),
+            };
             let found = survey(&env, &opened.storage, &settings, &workload, promises).await;
             opened.close().await;
             found
-        }))
+        });
+        Ok(judged?)
     }
 }
 

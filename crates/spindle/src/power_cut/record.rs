@@ -203,11 +203,6 @@ fn promises_marked_on(logged: &str) -> Result<Arc<AcknowledgedCommits>, PowerCut
     Ok(AcknowledgedCommits::new(CLIENTS, move |acknowledged| {
         let message = format!("mark {}", mark(acknowledged));
         let sent = mapper.send(&logged, &message);
-        sent.map_err(|error| {
-            EngineError::failed(
-                format!("cannot mark the log of {logged}"),
-                error.to_string(),
-            )
-        })
+        sent.map_err(|error| EngineError::failed(format!("cannot mark the log of {logged}"), error))
     }))
 }

@@ -74,14 +74,14 @@ impl Database {
         let header = header_of(&*device, block_bytes)?;
         let page_bytes = header.page_bytes;
         if page_bytes < block_bytes {
-            return Err(EngineError::from(format!(
+            return Err(EngineError::other(format!(
                 "its database has pages of {page_bytes} bytes, and the device's blocks have {block_bytes}: set page_size = \
                  {block_bytes} or more"
             )));
         }
         let pages_max = limits.capacity_bytes / u64::from(page_bytes);
         if u64::from(header.pages) > pages_max {
-            return Err(EngineError::from(format!(
+            return Err(EngineError::other(format!(
                 "its database has {} pages of {page_bytes} bytes, and the device has room for {pages_max}",
                 header.pages
             )));
@@ -127,11 +127,12 @@ impl Database {
 
 /// What the first block of a device says.
 fn header_of(device: &dyn BlockDevice, block_bytes: u32) -> Result<Header, EngineError> {
-    let arena = Arena::new(block_bytes as usize, 1).map_err(|error| error.to_string())?;
+    let arena = Arena::new(block_bytes as usize, 1)
+        .map_err(|error| EngineError::failed("taking memory for a block", error))?;
     let frame = arena.allocate().expect("it has a frame");
     let hold = frame.try_write_hold().expect("nobody else has the frame");
     let outcome = perform(device, Request::read(0, vec![hold], Submission::Alone));
-    outcome.result.map_err(|error| error.to_string())?;
+    outcome.result?;
     // The outcome has the hold; without it the frame can be read.
     drop(outcome.operation);
     Header::read(&frame.try_read().expect("the read has ended"))

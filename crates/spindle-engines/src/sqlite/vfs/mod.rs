@@ -81,16 +81,15 @@ impl Attached {
     /// # Errors
     /// `Failed`: it cannot be opened, or holds no database that can be worked with there.
     pub fn open(path: &Path, elsewhere: &Elsewhere) -> Result<Attached, EngineError> {
-        let failed = |reason: EngineError| {
-            EngineError::failed(format!("opening the database {}", path.display()), reason)
-        };
+        let what = || format!("opening the database {}", path.display());
+        let failed = |reason: EngineError| EngineError::failed(what(), reason);
         let name = path
             .to_str()
-            .ok_or_else(|| failed("its path is not text (UTF-8)".to_owned().into()))?;
+            .ok_or_else(|| EngineError::failed(what(), "its path is not text (UTF-8)"))?;
         let (device, mounted): (Arc<dyn BlockDevice>, Mounted) = match elsewhere {
             Elsewhere::Device(device) => {
                 let device = device.open(Caching::Direct, Queue::sync());
-                let device = device.map_err(|error| failed(error.to_string().into()))?;
+                let device = device.map_err(|error| EngineError::failed(what(), error))?;
                 (Arc::new(device), Mounted(None))
             }
             Elsewhere::Group(place) => {
@@ -99,7 +98,8 @@ impl Attached {
                     let file = opening.open(place, Caching::Direct, Queue::sync(), None);
                     block_on(file).map(|file| (file.device, opening))
                 });
-                let (device, opening) = opened.map_err(|error| failed(error.to_string().into()))?;
+                let (device, opening) =
+                    opened.map_err(|error| EngineError::failed(what(), error))?;
                 (device, Mounted(Some(opening)))
             }
         };
@@ -173,7 +173,8 @@ fn register() -> Result<(), EngineError> {
         };
         register_static(name, DeviceVfs, options).map(|_| ())
     });
-    registered.map_err(|code| format!("SQLite does not take the VFS: error {code}").into())
+    registered
+        .map_err(|code| EngineError::other(format!("SQLite does not take the VFS: error {code}")))
 }
 
 struct DeviceVfs;

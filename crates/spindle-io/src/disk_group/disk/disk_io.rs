@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use crate::arena::{Arena, ReadHold, WriteHold};
-use crate::device::{BlockDevice, Completion, IoError, IoFailure, Operation, Request, Submission};
+use crate::device::{
+    BlockDevice, Completion, Fault, IoError, IoFailure, Operation, Request, Submission,
+};
 use crate::disk_group::disk::format::BLOCK_BYTES;
 
 /// A device of the group.
@@ -20,6 +22,7 @@ pub(crate) fn buffer(device: &Device, bytes: usize) -> Result<WriteHold, IoError
             offset: 0,
             bytes,
             reason: format!("no memory for it: {error}"),
+            fault: Fault::Other,
         })
     })?;
     let frame = arena.allocate().expect("a new arena has its frame");

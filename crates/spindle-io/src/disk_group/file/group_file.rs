@@ -10,8 +10,8 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use crate::device::{
-    BlockDevice, Completer, Completion, Follower, IoError, IoFailure, IoOutcome, Limits, Operation,
-    Request,
+    BlockDevice, Completer, Completion, Fault, Follower, IoError, IoFailure, IoOutcome, Limits,
+    Operation, Request,
 };
 use crate::disk_group::extents::map::{Access, Extent, ExtentMap, UnitPlace};
 use crate::disk_group::extents::striping::{STRIPE_BYTES, Spot, Striping};
@@ -104,6 +104,7 @@ impl GroupFile {
             offset: at,
             bytes,
             reason,
+            fault: Fault::Other,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::device::{IoError, IoFailure, Limits, Operation};
+use crate::device::{Fault, IoError, IoFailure, Limits, Operation};
 use crate::real::counts::{Counters, WrittenBlocks};
 
 use super::identify::OpenFile;
@@ -50,6 +50,7 @@ impl Core {
             offset,
             bytes,
             reason,
+            fault: Fault::Other,
         })
     }
 

@@ -161,7 +161,7 @@ pub(crate) fn advanced(
     answer: Result<usize, Errno>,
 ) -> Option<Result<(), IoError>> {
     let (operation, offset, total) = whole;
-    let failed = |reason| Some(Err(core.error(operation, offset, total, reason)));
+    let failed = |reason| core.error(operation, offset, total, reason);
     match answer {
         Ok(bytes) => {
             *done += bytes;
@@ -171,12 +171,12 @@ pub(crate) fn advanced(
             // A short direct read that ends off the grid has met the end of the file: it cannot be continued.
             let grid = core.limits.alignment_bytes as usize;
             match bytes == 0 || !done.is_multiple_of(grid) {
-                true => failed(ended_early(operation, *done)),
+                true => Some(Err(failed(ended_early(operation, *done)))),
                 false => None,
             }
         }
         Err(Errno::INTR | Errno::AGAIN) => None,
-        Err(error) => failed(words_of(core, error)),
+        Err(error) => Some(Err(failed(words_of(core, error)).of_kind(error.kind()))),
     }
 }
 
@@ -232,8 +232,10 @@ pub(crate) fn perform(core: &Core, offset: u64, operation: Operation, total: usi
 }
 
 fn flush(core: &Core, operation: &Operation) -> Result<(), IoError> {
-    rustix::io::retry_on_intr(|| rustix::fs::fdatasync(&*core.file))
-        .map_err(|error| core.error(operation, 0, 0, io::Error::from(error).to_string()))?;
+    rustix::io::retry_on_intr(|| rustix::fs::fdatasync(&*core.file)).map_err(|error| {
+        let reason = io::Error::from(error).to_string();
+        core.error(operation, 0, 0, reason).of_kind(error.kind())
+    })?;
     core.counters.count(operation, 0);
     Ok(())
 }
@@ -294,4 +296,37 @@ fn join(first: libc::iovec, second: libc::iovec) -> Option<libc::iovec> {
         iov_base: first.iov_base,
         iov_len: length,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::arena::Arena;
+    use crate::device::{Fault, Limits};
+    use crate::real::file::identify::OpenFile;
+
+    #[test]
+    fn a_full_device_is_told_from_other_faults() {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let limits = Limits {
+            capacity_bytes: 512,
+            alignment_bytes: 1,
+            atomic_write_bytes: 512,
+        };
+        let core = Core::new(Arc::new(OpenFile::of(full)), limits);
+        let frame = Arena::new(512, 1).unwrap().allocate().unwrap();
+        let write = Operation::Write {
+            from: vec![frame.try_write_hold().unwrap().share(512)],
+            durable: false,
+            atomic: false,
+        };
+        let failed = perform(&core, 0, write, 512).result.unwrap_err();
+        assert_eq!(failed.fault, Fault::NoRoom, "{failed}");
+        // It takes no flush either, for another reason.
+        let failed = perform(&core, 0, Operation::Flush, 0).result.unwrap_err();
+        assert_eq!(failed.fault, Fault::Other, "{failed}");
+    }
 }

@@ -206,7 +206,7 @@ impl Machine {
     fn unexpected(&self, said: &LoadSaid) -> EngineError {
         let said = format!("{said:?}");
         let said = shortened(&said, SAID_LENGTH_MAX);
-        EngineError::from(format!("load machine {} said {said}", self.way()))
+        EngineError::other(format!("load machine {} said {said}", self.way()))
     }
 }
 

@@ -57,7 +57,7 @@ async fn obey(words: &Receiver<LoadWord>) -> Result<(), EngineError> {
             (LoadWord::Watch(stretch), Some(clients)) => clients.watch(stretch).await?,
             (LoadWord::Stop, Some(clients)) => clients.stop().await?,
             (other, None) => {
-                return Err(EngineError::from(format!(
+                return Err(EngineError::other(format!(
                     "{other:?} was said to a load machine without clients"
                 )));
             }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use spindle_io::{
-    BlockDevice, Completion, IoError, IoFailure, IoOutcome, Limits, Operation, Request,
+    BlockDevice, Completion, Fault, IoError, IoFailure, IoOutcome, Limits, Operation, Request,
 };
 
 const SECTOR_BYTES: usize = 512;
@@ -115,6 +115,7 @@ impl TestDevice {
                 offset: offset as u64,
                 bytes,
                 reason: "the power is off".to_owned(),
+                fault: Fault::Other,
             });
             return IoOutcome {
                 result: Err(error),
