@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use rand_core::RngCore;
 use spindle_io::env::seeded_rng;
-use spindle_io::real::{Caching, Queue};
+use spindle_io::real::{Caching, Queue, outcome_of};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 use spindle_stats::median;
 
@@ -72,9 +72,8 @@ fn read(unit: &Unit, blocks: &[u64], times_ns: &mut Vec<u64>) -> Result<(), Cali
         drop(frame);
         let began = Instant::now();
         let read = unit.submit(Request::read(*offset, vec![hold], Submission::Alone));
-        let outcome = read.already();
+        let outcome = outcome_of(read);
         times_ns.push(began.elapsed().as_nanos() as u64);
-        let outcome = outcome.unwrap_or_else(|_| unreachable!("a read alone ends in the call"));
         outcome.result.map_err(CalibrateError::Request)?;
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use spindle_io::real::{Caching, FileDevice, FileError};
+use spindle_io::real::{Caching, FileDevice, FileError, outcome_of};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 use spindle_layout::LayoutError;
 
@@ -163,7 +163,6 @@ fn write(
 
 /// A request that the caller carries out itself.
 fn now(file: &FileDevice, request: Request) -> Result<(), CalibrateError> {
-    let outcome = file.submit(request).already();
-    let outcome = outcome.unwrap_or_else(|_| unreachable!("a request alone ends in the call"));
+    let outcome = outcome_of(file.submit(request));
     outcome.result.map_err(CalibrateError::Request)
 }

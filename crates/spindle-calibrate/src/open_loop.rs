@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rand_core::RngCore;
 use spindle_io::env::seeded_rng;
-use spindle_io::real::Method;
+use spindle_io::real::{Method, outcome_of};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 
 use crate::draw::fresh_seed;
@@ -217,8 +217,7 @@ impl Reader<'_> {
             let read = self
                 .unit
                 .submit(Request::read(offset, vec![hold], Submission::Alone));
-            let outcome = read.already();
-            let outcome = outcome.unwrap_or_else(|_| unreachable!("a read alone ends in the call"));
+            let outcome = outcome_of(read);
             self.tally.record(self.lane, due.elapsed());
             outcome.result.map_err(CalibrateError::Request)?;
         }

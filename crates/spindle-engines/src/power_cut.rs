@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use spindle_io::{Arena, BlockDevice, Env, Operation, Request, Submission};
+use spindle_io::{Arena, BlockDevice, Env, Submission, read_blocks};
 use spindle_kernel::{BlockAddress, block};
 use spindle_workload::driver::{Behaviour, Running};
 use spindle_workload::{
@@ -297,12 +297,7 @@ async fn is_torn(
     let frame = arena.allocate().expect("the arena has its frame");
     let hold = frame.try_write_hold().expect("the frame is nobody else's");
     let offset = u64::from(address.block) * arena.frame_bytes() as u64;
-    let read = Request::read(offset, vec![hold], Submission::Alone);
-    let outcome = device.submit(read).await;
-    outcome.result.map_err(spindle_kernel::KernelError::from)?;
-    let Operation::Read(holds) = outcome.operation else {
-        unreachable!("a read was submitted")
-    };
+    let holds = read_blocks(device, offset, vec![hold], Submission::Alone).await?;
     let bytes = &holds[0][..];
     let is_blank = bytes.iter().all(|byte| *byte == 0);
     Ok(!is_blank && block::verify(bytes, address).is_err())

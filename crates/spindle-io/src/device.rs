@@ -215,6 +215,27 @@ pub trait BlockDevice: Send + Sync {
     fn submit(&self, request: Request) -> Completion;
 }
 
+/// Reads consecutive blocks from byte `offset` on. Returns the buffers, filled.
+///
+/// # Errors
+/// The device's; the buffers are given up then.
+pub async fn read_blocks(
+    device: &dyn BlockDevice,
+    offset: u64,
+    into: Vec<WriteHold>,
+    submission: Submission,
+) -> Result<Vec<WriteHold>, IoError> {
+    let outcome = device.submit(Request::read(offset, into, submission)).await;
+    outcome.result?;
+    match outcome.operation {
+        Operation::Read(holds) => Ok(holds),
+        other => unreachable!(
+            "a device gives back what was submitted, not a {}",
+            other.name()
+        ),
+    }
+}
+
 /// Planted race: who waits looks for the outcome, and leaves its waker some time later.
 const LOOKS_THEN_LEAVES_WAKER: &str = "who waits looks, then leaves its waker";
 

@@ -16,6 +16,6 @@ pub mod sync;
 pub use arena::{Arena, Frame, ReadHold, WriteHold};
 pub use device::{
     BlockDevice, Completion, Fault, IoError, IoFailure, IoOutcome, LINUX_SECTOR_BYTES, Limits,
-    Operation, Request, Submission, WHOLE_SECTOR_BYTES,
+    Operation, Request, Submission, WHOLE_SECTOR_BYTES, read_blocks,
 };
 pub use env::{Env, Join, ProcessStart, ProcessorUse};

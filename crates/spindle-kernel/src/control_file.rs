@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use spindle_io::sync::{Latch, Semaphore};
-use spindle_io::{Arena, BlockDevice, Operation, Request, Submission};
+use spindle_io::{Arena, BlockDevice, Request, Submission, read_blocks};
 
 use crate::error::{KernelError, Result};
 use crate::fixed_sga::FixedSga;
@@ -245,12 +245,8 @@ pub(crate) async fn read_bytes(
     let mut bytes = Vec::with_capacity(length);
     while bytes.len() < length {
         let hold = frame.try_write_hold().expect("the frame is ours");
-        let request = Request::read(offset + bytes.len() as u64, vec![hold], Submission::Alone);
-        let outcome = device.submit(request).await;
-        outcome.result?;
-        let Operation::Read(holds) = outcome.operation else {
-            unreachable!("a read was submitted")
-        };
+        let at = offset + bytes.len() as u64;
+        let holds = read_blocks(device, at, vec![hold], Submission::Alone).await?;
         let wanted = (length - bytes.len()).min(PIECE_BYTES);
         bytes.extend_from_slice(&holds[0][..wanted]);
     }

@@ -144,17 +144,16 @@ pub fn create(path: &Path) -> Result<Directory, DirectoryError> {
 
 /// Makes the directory of a new run in `parent`: `name`, or the next name that is free.
 pub fn create_named(parent: &Path, name: &str) -> Result<Directory, DirectoryError> {
-    for number in 1.. {
-        let path = match number {
-            1 => parent.join(name),
-            _ => parent.join(format!("{name}-{number}")),
-        };
+    let (mut path, mut number) = (parent.join(name), 1);
+    loop {
         match Directory::make_new(&path) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                number += 1;
+                path = parent.join(format!("{name}-{number}"));
+            }
             made => return made.map_err(system(&path)),
         }
     }
-    unreachable!("no directory has that many entries")
 }
 
 /// Removes what a run wrote before it found out anything, and the directory if that was made for it.

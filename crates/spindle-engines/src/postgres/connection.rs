@@ -235,12 +235,14 @@ fn bind(
     }
     let mut refused = None;
     let pairs = || parameters.iter().zip(&of.parameters);
-    let has_text = pairs().any(|(value, oid)| values::goes_as_text(value, *oid));
+    let has_text = pairs().any(|(value, oid)| values::as_text(value, *oid).is_some());
     // One format is that of all.
-    let formats = pairs().map(|(value, oid)| match values::goes_as_text(value, *oid) {
-        true => TEXT,
-        false => BINARY,
-    });
+    let formats = pairs().map(
+        |(value, oid)| match values::as_text(value, *oid).is_some() {
+            true => TEXT,
+            false => BINARY,
+        },
+    );
     let formats = formats.take(if has_text { parameters.len() } else { 0 });
     let for_all = (!has_text).then_some(BINARY);
     let bound = frontend::bind(
@@ -248,13 +250,13 @@ fn bind(
         &of.name,
         formats.chain(for_all),
         pairs(),
-        |(value, oid), out| match value {
-            Value::Null => Ok(IsNull::Yes),
-            value if values::goes_as_text(value, *oid) => {
-                values::write_text(value, out);
+        |(value, oid), out| match (value, values::as_text(value, *oid)) {
+            (Value::Null, _) => Ok(IsNull::Yes),
+            (_, Some(text)) => {
+                text.write(out);
                 Ok(IsNull::No)
             }
-            value => {
+            (value, None) => {
                 if let Err(error) = values::write(value, *oid, out) {
                     refused.get_or_insert(error);
                 }

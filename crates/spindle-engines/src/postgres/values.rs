@@ -41,31 +41,44 @@ const GROUP: u64 = 10_000;
 const GROUP_DIGITS: u32 = 4;
 const NEGATIVE: u16 = 0x4000;
 
-/// Whether a value goes as a text that the server reads as the type: because it is one, or because the binary format of
-/// the type is not known here.
-pub(super) fn goes_as_text(value: &Value<'_>, of: Oid) -> bool {
-    match value {
-        Value::Text(_) => !matches!(of, TEXT | VARCHAR | BPCHAR | NAME | CHAR | UNKNOWN),
-        // Of truths, only 0 and 1 are numbers.
-        Value::Int(number) if of == BOOL => !(0..=1).contains(number),
-        // What is too large is told by the server in its own words.
-        Value::Int(number) if of == INT4 => i32::try_from(*number).is_err(),
-        Value::Int(number) if of == INT2 => i16::try_from(*number).is_err(),
-        Value::Int(number) if of == OID => u32::try_from(*number).is_err(),
-        Value::Int(_) => !matches!(
-            of,
-            INT8 | INT4 | INT2 | OID | NUMERIC | FLOAT8 | FLOAT4 | TEXT | VARCHAR | BPCHAR
-        ),
-        _ => false,
+/// A value that goes as a text.
+pub(super) enum AsText<'a> {
+    Text(&'a str),
+    Int(i64),
+}
+
+impl AsText<'_> {
+    /// Writes it.
+    pub fn write(self, out: &mut BytesMut) {
+        match self {
+            AsText::Text(text) => out.put_slice(text.as_bytes()),
+            AsText::Int(number) => out.put_slice(number.to_string().as_bytes()),
+        }
     }
 }
 
-/// Writes a value that [`goes_as_text`].
-pub(super) fn write_text(value: &Value<'_>, out: &mut BytesMut) {
+/// A value, if it goes as a text that the server reads as the type: because it is one, or because the binary format of
+/// the type is not known here.
+pub(super) fn as_text<'a>(value: &'a Value<'_>, of: Oid) -> Option<AsText<'a>> {
     match value {
-        Value::Text(text) => out.put_slice(text.as_bytes()),
-        Value::Int(number) => out.put_slice(number.to_string().as_bytes()),
-        _ => unreachable!("only texts and whole numbers go as texts"),
+        Value::Text(text) => {
+            let is_as_it_is = matches!(of, TEXT | VARCHAR | BPCHAR | NAME | CHAR | UNKNOWN);
+            (!is_as_it_is).then_some(AsText::Text(text))
+        }
+        Value::Int(number) => {
+            let is_known = match of {
+                // Of truths, only 0 and 1 are numbers.
+                BOOL => (0..=1).contains(number),
+                // What is too large is told by the server in its own words.
+                INT4 => i32::try_from(*number).is_ok(),
+                INT2 => i16::try_from(*number).is_ok(),
+                OID => u32::try_from(*number).is_ok(),
+                INT8 | NUMERIC | FLOAT8 | FLOAT4 | TEXT | VARCHAR | BPCHAR => true,
+                _ => false,
+            };
+            (!is_known).then_some(AsText::Int(*number))
+        }
+        _ => None,
     }
 }
 

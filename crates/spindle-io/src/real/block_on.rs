@@ -14,6 +14,7 @@ use std::time::Duration;
 use super::parker::{self, Parker};
 use super::queue::{aio, ring};
 use super::timers;
+use crate::device::{Completion, IoOutcome};
 use crate::sync::{self, thread_local};
 
 /// A thread that has I/O under way by io_uring and by libaio waits for each in turn so long: neither call ends when an
@@ -23,6 +24,11 @@ const TURN: Duration = Duration::from_millis(1);
 
 /// Planted race: a wake that came while the future was polled is forgotten.
 const FORGETS_WAKES_OF_THE_POLL: &str = "a wake during the poll is forgotten";
+
+/// The outcome of an I/O; when it has not ended yet, this thread waits for it.
+pub fn outcome_of(io: Completion) -> IoOutcome {
+    io.already().unwrap_or_else(block_on)
+}
 
 thread_local! {
     static THREAD: Thread = Thread::new();

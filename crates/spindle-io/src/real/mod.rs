@@ -28,7 +28,7 @@ mod timers;
 
 pub use access_path::AccessPath;
 pub use bare_ring::{Asked, BareRing};
-pub use block_on::block_on;
+pub use block_on::{block_on, outcome_of};
 pub use counted::CountedDevice;
 pub use counts::{IoCounts, WrittenBlocks};
 pub use delay::{Delay, DelayedDevice};

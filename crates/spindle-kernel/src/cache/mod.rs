@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use spindle_io::sync::Semaphore;
 use spindle_io::sync::atomic::Ordering;
-use spindle_io::{Arena, BlockDevice, Operation, Request, Submission};
+use spindle_io::{Arena, BlockDevice, Submission, read_blocks};
 
 use crate::block::{self, BlockAddress, BlockKind, Damage};
 use crate::buggify::Switch;
@@ -400,7 +400,7 @@ impl BufferCache {
             .collect();
         let wait = waits.begin(&*fixed.env);
         let offset = u64::from(first.block) * block_bytes as u64;
-        let outcome = device.submit(Request::read(offset, into, submission)).await;
+        let read = read_blocks(device, offset, into, submission).await;
         let event = if claims.len() == 1 {
             WaitEvent::DbFileSequentialRead
         } else {
@@ -412,10 +412,7 @@ impl BufferCache {
             address: first,
             error,
         };
-        let verified = outcome.result.map_err(unreadable).and_then(|()| {
-            let Operation::Read(holds) = &outcome.operation else {
-                unreachable!("a read was submitted")
-            };
+        let verified = read.map_err(unreadable).and_then(|holds| {
             holds.iter().zip(&claims).try_for_each(|(bytes, claim)| {
                 let address = claim.pin().address;
                 self.verify(fixed, bytes, address)
@@ -426,7 +423,6 @@ impl BufferCache {
                     })
             })
         });
-        drop(outcome.operation);
         verified?;
         Ok(claims.into_iter().map(Claim::now_valid).collect())
     }

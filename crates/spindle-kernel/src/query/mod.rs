@@ -96,10 +96,10 @@ pub async fn ask(
     let scn = statement_scn(&work.sga);
     let slaves = Slaves::new(work, query.slaves);
     let parts = match &query.plan {
-        QueryShape::Sort { .. } => sorted_rows(&slaves, table, query, scn).await?,
-        QueryShape::Aggregate { sums, order, .. } => {
+        QueryShape::Sort { key } => sorted_rows(&slaves, table, query, key, scn).await?,
+        QueryShape::Aggregate { key, sums, order } => {
             let counters = 1 + sums.len();
-            let partitions = partitions(&slaves, table, query, scn).await?;
+            let partitions = partitions(&slaves, table, query, (key, sums), scn).await?;
             sorted_groups(&slaves, partitions, counters, *order).await?
         }
     };
@@ -127,23 +127,22 @@ async fn sorted_rows(
     slaves: &Slaves,
     table: &Arc<Table>,
     query: &Arc<Query>,
+    key: &[KeyPart],
     scn: u64,
 ) -> Result<Vec<Part>> {
     let granules = slaves.granules(table);
     let (table, query) = (Arc::clone(table), Arc::clone(query));
+    let key: Arc<[KeyPart]> = Arc::from(key);
     let parts = slaves.all(move |work, session| {
         let (table, query) = (Arc::clone(&table), Arc::clone(&query));
-        let granules = Arc::clone(&granules);
+        let (granules, key) = (Arc::clone(&granules), Arc::clone(&key));
         Box::pin(async move {
-            let QueryShape::Sort { key } = &query.plan else {
-                unreachable!("called for sorts only")
-            };
             let mut sorter = Sorter::new(&work);
             let mut record = Vec::new();
             while let Some(granule) = granules.next() {
                 let add = |row: &[u8]| {
                     record.clear();
-                    put_key(&mut record, key, row);
+                    put_key(&mut record, &key, row);
                     record.extend_from_slice(row);
                     sorter.add(&record);
                 };
@@ -156,28 +155,28 @@ async fn sorted_rows(
     Ok(parts.await?.into_iter().flatten().collect())
 }
 
-/// Every slave aggregates the rows of its granules; the partitions of all together.
+/// Every slave aggregates the rows of its granules, their sums by key; the partitions of all together.
 async fn partitions(
     slaves: &Slaves,
     table: &Arc<Table>,
     query: &Arc<Query>,
+    (key, sums): (&[KeyPart], &[KeyPart]),
     scn: u64,
 ) -> Result<Vec<Partition>> {
     let granules = slaves.granules(table);
     let (table, query) = (Arc::clone(table), Arc::clone(query));
+    let (key, sums): (Arc<[KeyPart]>, Arc<[KeyPart]>) = (Arc::from(key), Arc::from(sums));
     let all = slaves.all(move |work, session| {
         let (table, query) = (Arc::clone(&table), Arc::clone(&query));
+        let (key, sums) = (Arc::clone(&key), Arc::clone(&sums));
         let granules = Arc::clone(&granules);
         Box::pin(async move {
-            let QueryShape::Aggregate { key, sums, .. } = &query.plan else {
-                unreachable!("called for aggregates only")
-            };
             let mut aggregator = Aggregator::new(&work);
             let (mut group, mut added) = (Vec::new(), Vec::new());
             while let Some(granule) = granules.next() {
                 let add = |row: &[u8]| {
                     group.clear();
-                    put_key(&mut group, key, row);
+                    put_key(&mut group, &key, row);
                     added.clear();
                     added.push(1);
                     added.extend(sums.iter().map(|sum| number(sum, row)));

@@ -5,7 +5,7 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use spindle_io::{Arena, BlockDevice, Operation, Request, Submission};
+use spindle_io::{Arena, BlockDevice, Submission, read_blocks};
 
 use crate::error::{KernelError, Result};
 use crate::log::files::{LOG_FILE_HEADER_BYTES, read_file_header};
@@ -69,13 +69,7 @@ impl Ahead {
         let left = (device.limits().capacity_bytes - at) as usize / PIECE_BYTES;
         let frames = (0..left.min(PIECES)).map(|_| self.arena.allocate().expect("all are free"));
         let holds = frames.map(|frame| frame.try_write_hold().expect("the frame is ours"));
-        let request = Request::read(at, holds.collect(), Submission::Alone);
-        let outcome = device.submit(request).await;
-        outcome.result?;
-        let Operation::Read(holds) = outcome.operation else {
-            unreachable!("a read was submitted")
-        };
-        for hold in holds {
+        for hold in read_blocks(device, at, holds.collect(), Submission::Alone).await? {
             self.bytes.extend_from_slice(&hold);
         }
         Ok(())

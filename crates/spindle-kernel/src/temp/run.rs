@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use spindle_io::{Arena, Operation, Request, Submission};
+use spindle_io::{Arena, Request, Submission, read_blocks};
 
 use super::TempWork;
 use crate::block::{self, BlockAddress, BlockKind, HEADER_BYTES};
@@ -249,17 +249,13 @@ impl RunReader {
         let frames: Vec<_> = (0..blocks).map(frame).collect();
         let hold = |frame: &spindle_io::Frame| frame.try_write_hold().expect("the frame is ours");
         let offset = u64::from(first.block) * block_bytes as u64;
-        let request = Request::read(offset, frames.iter().map(hold).collect(), Submission::Alone);
+        let into = frames.iter().map(hold).collect();
+        let device = &**sga.storage.tempfile(first.file);
         let wait = self.work.waits.begin(&*sga.env);
-        let outcome = sga.storage.tempfile(first.file).submit(request).await;
+        let read = read_blocks(device, offset, into, Submission::Alone).await;
         wait.end(WaitEvent::DirectPathReadTemp);
-        outcome
-            .result
-            .map_err(|error| KernelError::TempIo { error })?;
+        let holds = read.map_err(|error| KernelError::TempIo { error })?;
         sga.statistics.add_temp_read((blocks * block_bytes) as u64);
-        let Operation::Read(holds) = outcome.operation else {
-            unreachable!("a read was submitted")
-        };
         self.bytes.drain(..self.at);
         self.at = 0;
         let mut left = payload as usize;

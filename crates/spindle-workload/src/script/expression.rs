@@ -293,17 +293,15 @@ impl Parser<'_> {
         if self.takes_word("case") {
             return self.case();
         }
-        match self.peek() {
-            Kind::Int(_) | Kind::Double(_) | Kind::Variable(_) => {}
-            Kind::Word(word) if !is_keyword(word) => return self.call(),
-            _ => return Err(self.unexpected("an expression")),
-        }
-        Ok(match self.take().kind {
+        let made = match self.peek().clone() {
             Kind::Int(number) => Expression::constant(Scalar::Int(number)),
             Kind::Double(number) => Expression::constant(Scalar::Double(number)),
             Kind::Variable(name) => Expression::variable(self.names.number(&name)),
-            _ => unreachable!("looked at just now"),
-        })
+            Kind::Word(word) if !is_keyword(&word) => return self.call(&word),
+            _ => return Err(self.unexpected("an expression")),
+        };
+        self.take();
+        Ok(made)
     }
 
     /// `case when ... then ... else ... end`, whose arguments are condition and value by turns, and the last value.
@@ -326,11 +324,9 @@ impl Parser<'_> {
         Ok(Expression::case(arguments))
     }
 
-    fn call(&mut self) -> Result<Expression, Mistake> {
+    /// A call of the function whose name is next.
+    fn call(&mut self, name: &str) -> Result<Expression, Mistake> {
         let token = self.take();
-        let Kind::Word(name) = &token.kind else {
-            unreachable!("looked at just now");
-        };
         let Some((function, arity)) = named(name) else {
             let message = format!(
                 "there is no function {}; there are {}",

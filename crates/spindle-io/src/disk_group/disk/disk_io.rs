@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::arena::{Arena, ReadHold, WriteHold};
 use crate::device::{
-    BlockDevice, Completion, Fault, IoError, IoFailure, Operation, Request, Submission,
+    BlockDevice, Completion, Fault, IoError, IoFailure, Request, Submission, read_blocks,
 };
 use crate::disk_group::disk::format::BLOCK_BYTES;
 
@@ -50,12 +50,7 @@ pub(crate) async fn read_into(
     offset: u64,
     into: WriteHold,
 ) -> Result<WriteHold, IoError> {
-    let request = Request::read(offset, vec![into], Submission::Batched);
-    let outcome = device.submit(request).await;
-    outcome.result?;
-    let Operation::Read(mut into) = outcome.operation else {
-        unreachable!("a read comes back as a read")
-    };
+    let mut into = read_blocks(&**device, offset, vec![into], Submission::Batched).await?;
     Ok(into.remove(0))
 }
 

@@ -15,7 +15,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use spindle_query::{
-    Bound, Cell, Columns, Direction, Heading, JoinKind, Plan, Query, Relation, Test, cell,
+    Aggregate, Bound, Cell, Columns, Direction, Heading, JoinKind, Plan, Query, Relation, Test,
+    cell,
 };
 
 use super::slaves::Slaves;
@@ -199,8 +200,18 @@ impl Carrier<'_> {
                     let step = self.step(rows, below.clone()).await?;
                     self.joined(step, kept, on, kind, &below).await
                 }
-                Plan::Lookup { .. } => self.looked_up(plan, &needed).await,
-                Plan::Group { .. } => self.grouped(plan).await,
+                Plan::Lookup {
+                    rows,
+                    table,
+                    index,
+                    on,
+                } => {
+                    self.looked_up(rows, (table, index), on, needed.and(plan))
+                        .await
+                }
+                Plan::Group { rows, by, of } => {
+                    self.grouped(rows, by, of, Needed::only(plan)).await
+                }
             }
         })
     }
@@ -316,17 +327,13 @@ impl Carrier<'_> {
         Ok(in_order(made.await?))
     }
 
-    async fn looked_up(&self, plan: &Plan, needed: &Needed) -> Result<OpenStep> {
-        let Plan::Lookup {
-            rows,
-            table,
-            index,
-            on,
-        } = plan
-        else {
-            unreachable!("called for lookups only")
-        };
-        let below = needed.and(plan);
+    async fn looked_up(
+        &self,
+        rows: &Plan,
+        (table, index): (&Relation, &str),
+        on: &[String],
+        below: Needed,
+    ) -> Result<OpenStep> {
         let index = self.table(table)?.index(index)?;
         check_key(&index, &rows.columns()?, on)?;
         let step = self.step(rows, below.clone()).await?;
@@ -345,11 +352,14 @@ impl Carrier<'_> {
         })
     }
 
-    async fn grouped(&self, plan: &Plan) -> Result<OpenStep> {
-        let Plan::Group { rows, by, of } = plan else {
-            unreachable!("called for groups only")
-        };
-        let step = self.step(rows, Needed::only(plan)).await?;
+    async fn grouped(
+        &self,
+        rows: &Plan,
+        by: &[String],
+        of: &[(String, Aggregate)],
+        needed: Needed,
+    ) -> Result<OpenStep> {
+        let step = self.step(rows, needed).await?;
         let mut numbers = Vec::new();
         for (name, of) in of {
             let expr = of.expr().map(|of| Bound::of(of, &step.heading));
