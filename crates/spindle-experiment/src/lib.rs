@@ -63,7 +63,7 @@ pub use layout::{
     DiskGroup, Layout, Made, PlacedOn, Placement, Price, Redundancy, Striping, StripingByKind,
 };
 pub use left_out::TooFewLeft;
-pub use limit::{Delay, Limit};
+pub use limit::{Delay, Rates, limited_by};
 pub use load_machine::{LoadMachine, deal};
 pub use matrix::{Cell, Factor, LeftOut, Matrix, listed};
 pub use plan::{Auto, Plan};

@@ -1,10 +1,8 @@
 //! The `limit` and `delay` tables of a layout: how much slower than they are its devices are to be. A limit holds each
 //! device to a rate, as an array does; a delay adds time to each I/O, as a slower disk does.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
 pub use spindle_io::real::Delay;
+pub use spindle_layout::spec::Rates;
 
 use super::error::ExperimentError;
 use super::reader::Reader;
@@ -24,57 +22,40 @@ const BPS_MIN: u64 = 64 * KIB;
 const BPS_MAX: u64 = TIB;
 const DELAY_US_MAX: u64 = 10_000_000;
 
-/// The most that each device of a layout does for the database; `None` leaves a rate as it is, at least one is set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limit {
-    /// Reads per second, 10 to 10^9.
-    pub read_iops: Option<u64>,
-    /// Writes per second, flushes among them, 10 to 10^9.
-    pub write_iops: Option<u64>,
-    /// Bytes read per second, 64 KiB to 1 TiB.
-    pub read_bps: Option<u64>,
-    /// Bytes written per second, 64 KiB to 1 TiB.
-    pub write_bps: Option<u64>,
+/// Reads the `limit` table of a layout, if there is one: the most that each device of it does for the database, at
+/// least one rate of four.
+pub(super) fn read_limit(layout: &mut Reader<'_>) -> Result<Option<Rates>, ExperimentError> {
+    let mut table = layout.section("limit");
+    let limit = read_limit_table(&mut table)?;
+    finish(layout, &table, "limit", &LIMIT_KEYS, "{ read_iops = 500 }")?;
+    Ok(layout.has("limit").then_some(limit))
 }
 
-impl Limit {
-    /// Reads the `limit` table of a layout, if there is one.
-    pub(super) fn read(layout: &mut Reader<'_>) -> Result<Option<Limit>, ExperimentError> {
-        let mut table = layout.section("limit");
-        let limit = Limit::read_table(&mut table)?;
-        finish(layout, &table, "limit", &LIMIT_KEYS, "{ read_iops = 500 }")?;
-        Ok(layout.has("limit").then_some(limit))
-    }
-
-    pub(super) fn read_table(table: &mut Reader<'_>) -> Result<Limit, ExperimentError> {
-        let mut iops = |key| set(table.number(key, 0, IOPS_MIN..=IOPS_MAX));
-        let (read_iops, write_iops) = (iops(LIMIT_KEYS[0]), iops(LIMIT_KEYS[1]));
-        let mut bps = |key| set(table.size(key, 0, BPS_MIN..=BPS_MAX));
-        let (read_bps, write_bps) = (bps(LIMIT_KEYS[2]), bps(LIMIT_KEYS[3]));
-        Ok(Limit {
-            read_iops,
-            write_iops,
-            read_bps,
-            write_bps,
-        })
-    }
+pub(super) fn read_limit_table(table: &mut Reader<'_>) -> Result<Rates, ExperimentError> {
+    let mut iops = |key| set(table.number(key, 0, IOPS_MIN..=IOPS_MAX));
+    let (read_iops, write_iops) = (iops(LIMIT_KEYS[0]), iops(LIMIT_KEYS[1]));
+    let mut bps = |key| set(table.size(key, 0, BPS_MIN..=BPS_MAX));
+    let (read_bps, write_bps) = (bps(LIMIT_KEYS[2]), bps(LIMIT_KEYS[3]));
+    Ok(Rates {
+        read_iops,
+        write_iops,
+        read_bps,
+        write_bps,
+    })
 }
 
-impl fmt::Display for Limit {
-    /// `limited by Spindle (500 reads/s, 40MiB/s written)`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = |rate: Option<u64>, what| rate.map(|rate| format!("{rate} {what}/s"));
-        let bytes =
-            |rate: Option<u64>, what| rate.map(|rate| format!("{}/s {what}", size_text(rate)));
-        let rates = [
-            count(self.read_iops, "reads"),
-            count(self.write_iops, "writes"),
-            bytes(self.read_bps, "read"),
-            bytes(self.write_bps, "written"),
-        ];
-        let rates: Vec<String> = rates.into_iter().flatten().collect();
-        write!(f, "limited by Spindle ({})", rates.join(", "))
-    }
+/// `limited by Spindle (500 reads/s, 40MiB/s written)`.
+pub fn limited_by(limit: &Rates) -> String {
+    let count = |rate: Option<u64>, what| rate.map(|rate| format!("{rate} {what}/s"));
+    let bytes = |rate: Option<u64>, what| rate.map(|rate| format!("{}/s {what}", size_text(rate)));
+    let rates = [
+        count(limit.read_iops, "reads"),
+        count(limit.write_iops, "writes"),
+        bytes(limit.read_bps, "read"),
+        bytes(limit.write_bps, "written"),
+    ];
+    let rates: Vec<String> = rates.into_iter().flatten().collect();
+    format!("limited by Spindle ({})", rates.join(", "))
 }
 
 /// Reads the `delay` table of a layout, if there is one.
@@ -121,6 +102,7 @@ fn finish(
 
 #[cfg(test)]
 mod tests {
+    use super::limited_by;
     use crate::Experiment;
 
     fn parse(keys: &str) -> Result<Experiment, (String, Option<String>)> {
@@ -144,7 +126,7 @@ mod tests {
             (5000, 0, 1)
         );
         assert_eq!(
-            limit.to_string(),
+            limited_by(&limit),
             "limited by Spindle (500 reads/s, 40MiB/s written)"
         );
         assert_eq!(delay.to_string(), "read 5 ms, flush 1 us");

@@ -6,7 +6,7 @@ use crate::changes::Known;
 use crate::database::{Database, Inherited, SharedDatabase};
 use crate::document::Table;
 use crate::layout::{self, Layout};
-use crate::limit::{self, Limit};
+use crate::limit;
 use crate::load_machine::LoadMachine;
 use crate::plan::Plan;
 use crate::reader::keys_asked_by;
@@ -69,7 +69,7 @@ pub(crate) fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
     sections.push(("[[load]]".to_owned(), keys_asked_by(LoadMachine::read)));
     sections.push((
         "the limit table of a [[layout]]".to_owned(),
-        keys_asked_by(Limit::read_table),
+        keys_asked_by(limit::read_limit_table),
     ));
     sections.push((
         "the delay table of a [[layout]]".to_owned(),

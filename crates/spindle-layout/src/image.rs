@@ -134,7 +134,7 @@ impl Differing {
 }
 
 /// What has been put back and is yet to be verified.
-struct Restored {
+struct Unverified {
     method: RestoreMethod,
     /// Blocks that were not as they should be; `None` when that may be any.
     touched: Option<Vec<Run>>,
@@ -260,7 +260,7 @@ impl Image {
             }
             (None, None) => (RestoreMethod::Compared, Some(self.repair(&golden, &image)?)),
         };
-        let restored = Restored {
+        let restored = Unverified {
             method,
             touched,
             started,
@@ -276,7 +276,7 @@ impl Image {
         verify: Verify,
         started: Instant,
     ) -> Result<RestoreReport, LayoutError> {
-        let restored = Restored {
+        let restored = Unverified {
             method: RestoreMethod::RolledBack,
             touched: changed.map(|list| self.set.runs_of(list)).transpose()?,
             started,
@@ -287,12 +287,12 @@ impl Image {
 
     fn verify(
         &self,
-        restored: Restored,
+        restored: Unverified,
         verify: Verify,
         image: &OpenFiles<'_>,
         golden: &OpenGolden<'_>,
     ) -> Result<RestoreReport, LayoutError> {
-        let Restored {
+        let Unverified {
             method,
             touched,
             started,

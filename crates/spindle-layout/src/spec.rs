@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 pub use spindle_io::real::Delay;
+pub use spindle_system::io_limit::Rates;
 use spindle_text::quantity::size;
 
 /// One candidate that Spindle makes itself.

@@ -3,7 +3,7 @@
 
 use spindle_engines::{EngineError, ErrorKind};
 
-use crate::restored::DatabaseError;
+use crate::database_error::DatabaseError;
 
 /// What follows when a trial broke off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use spindle_layout::plan::DelayedBy;
 use spindle_layout::spec::{DeviceSpec, LayoutKind};
 
 use spindle_engines::sql::{ServerKind, server};
-use spindle_experiment::{Caching, DatabaseSpec, Experiment, Layout, Made, PlacedOn};
+use spindle_experiment::{Caching, DatabaseSpec, Experiment, Layout, Made, PlacedOn, limited_by};
 use spindle_result::{AccessMethod, DatabaseFacts, PageCache, StackKind, StackPart};
 use spindle_text::file_kind::FileKind;
 use spindle_text::quantity::size;
@@ -42,7 +42,7 @@ pub(super) fn describe_delayed(
         DatabaseSpec::Server(server) => format!("{} on {place}", server.kind),
         DatabaseSpec::Remote(_) => format!("{place}, an existing server"),
     };
-    let limited = layout.limit.map(|limit| limit.to_string());
+    let limited = layout.limit.as_ref().map(limited_by);
     let by = by.map_or_else(String::new, |by| format!(" {by}"));
     let delayed = layout
         .delay
@@ -64,12 +64,7 @@ pub(super) fn describe_delayed(
         caching,
         method,
         engine: engine_of(&database.spec),
-        price: layout.price.as_ref().map(|price| {
-            Box::new(spindle_result::Price {
-                hundredths_per_month: price.hundredths_per_month,
-                currency: price.currency.clone(),
-            })
-        }),
+        price: layout.price.clone().map(Box::new),
         description,
         emulated,
         not_direct: None,

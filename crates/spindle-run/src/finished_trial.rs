@@ -1,8 +1,8 @@
 //! From what the process of a trial found to what the journal keeps of it.
 
-use super::restored::Restored;
 use crate::trial::protocol::TrialOutcome;
-use spindle_result::{Conditions, SystemSeries, Trial};
+use spindle_engines::engine::Restored;
+use spindle_result::{Conditions, Restore, SystemSeries, Trial};
 
 /// A trial as the journal keeps it, with its series.
 pub(super) struct FinishedTrial {
@@ -26,7 +26,12 @@ impl FinishedTrial {
             round,
             position,
             figures: outcome.figures,
-            restore: restored.restore,
+            restore: Restore {
+                method: restored.method.to_owned(),
+                changed_blocks: restored.changed_blocks,
+                verified: restored.is_verified,
+                duration_ms: restored.took.as_millis() as u64,
+            },
             conditions,
         };
         let found = std::mem::replace(&mut trial.warnings, restored.warnings);
@@ -48,9 +53,11 @@ fn stolen(steal_percent: f64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::trial::protocol::Span;
-    use spindle_result::{KindOfTransaction, Latency, Restore, Standstill, TrialTimes, sample};
+    use spindle_result::{KindOfTransaction, Latency, Standstill, TrialTimes, sample};
     use spindle_workload::sql::{Mix, SqlWorkload, Tpcc};
 
     #[test]
@@ -86,12 +93,10 @@ mod tests {
             written: Vec::new(),
         };
         let restored = Restored {
-            restore: Restore {
-                method: "m".to_string(),
-                changed_blocks: 0,
-                verified: true,
-                duration_ms: 0,
-            },
+            method: "m",
+            changed_blocks: 0,
+            is_verified: true,
+            took: Duration::ZERO,
             warnings: vec!["from the restore".to_string()],
         };
         let finished = FinishedTrial::of(2, 3, outcome, restored, Conditions::default());

@@ -15,7 +15,7 @@ use spindle_layout::{KnownDevice, LayoutError};
 use crate::trial::limit_probe::{LimitProbe, ProbedWrites, SCRATCH_BYTES};
 use crate::trial::protocol::Limited;
 use crate::trial::supervisor;
-use spindle_experiment::{Caching, DatabaseSpec, Experiment, Layout, Limit, WriteSync};
+use spindle_experiment::{Caching, DatabaseSpec, Experiment, Layout, WriteSync};
 use spindle_system::DeviceNumber;
 use spindle_system::SystemTree;
 use spindle_system::block_device::BlockDevice;
@@ -27,7 +27,7 @@ use spindle_system::machine::DataPath;
 pub struct Part {
     /// What messages call it; `None` for the layout itself.
     name: Option<String>,
-    limit: Option<Limit>,
+    limit: Option<Rates>,
     /// Its directory or devices.
     paths: Vec<PathBuf>,
     /// How the database's writes reach it.
@@ -104,7 +104,7 @@ pub enum Flushes {
 
 impl Flushes {
     /// Of writes by the access path of `layout` to a device that is held to `limit`.
-    fn of(layout: &Layout, limit: Limit, device: &BlockDevice) -> Flushes {
+    fn of(layout: &Layout, limit: Rates, device: &BlockDevice) -> Flushes {
         let limits_writes = limit.write_iops.is_some();
         let is_cached = device.write_cache.as_deref() != Some("write through");
         if !limits_writes || !is_cached || device.fua == Some(true) {
@@ -199,10 +199,9 @@ fn disk_of(files: &SystemTree, path: &Path) -> Option<DeviceNumber> {
 fn part_limit(
     files: &SystemTree,
     layout: &Layout,
-    limit: Limit,
+    rates: Rates,
     paths: &[PathBuf],
 ) -> Result<LayoutLimit, EngineError> {
-    let rates = rates_of(limit);
     let (mut limited, mut flushes) = (Vec::new(), Flushes::None);
     for path in paths {
         let place = DataPath::capture(files, path);
@@ -219,7 +218,7 @@ fn part_limit(
             disk: *disk,
             rates: *rates,
         }));
-        flushes = Flushes::of(layout, limit, &device);
+        flushes = Flushes::of(layout, rates, &device);
     }
     let numbers: Vec<DeviceNumber> = limited.iter().map(|limited| limited.device).collect();
     let io = IoLimit::available(files, rates, &numbers).map_err(no_limit)?;
@@ -245,15 +244,6 @@ pub fn note_on_redo(experiment: &Experiment, index: usize) -> Option<String> {
     ))
 }
 
-fn rates_of(limit: Limit) -> Rates {
-    Rates {
-        read_iops: limit.read_iops,
-        write_iops: limit.write_iops,
-        read_bps: limit.read_bps,
-        write_bps: limit.write_bps,
-    }
-}
-
 /// Has a process in the limited group do I/O in the directory of each limited part (on a raw device only reads).
 ///
 /// # Errors
@@ -265,7 +255,7 @@ pub fn try_out(
 ) -> Result<(), EngineError> {
     let untried = "the limit cannot be tried";
     for part in parts {
-        let Some(rates) = part.limit.map(rates_of) else {
+        let Some(rates) = part.limit else {
             continue;
         };
         let Some(place) = part.paths.first() else {

@@ -13,7 +13,7 @@ use spindle_layout::ledger::EntryNumber;
 use spindle_layout::record::ServerSchema;
 use spindle_layout::steps::StepError;
 
-use crate::restored::DatabaseError;
+use crate::database_error::DatabaseError;
 
 /// How existing servers put their tables back before each trial.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use spindle_layout::steps::StepError;
 
+use super::database_error::DatabaseError;
 use super::layout_targets::LayoutTargets;
 use super::own_directories::OwnDirectories;
-use super::restored::DatabaseError;
 
 /// Keeps the volumes beneath some images, now that every database on them is loaded. Returns those that cannot be kept,
 /// with the reason.

@@ -45,9 +45,9 @@ pub use levels::{
     Pace, TrialLength, VarianceParts, best_trial_length, rounds_per_run, variance_parts,
 };
 pub use median::median;
-pub use pairs::{Pair, pairs};
+pub use pairs::{PairVerdict, pairs};
 pub use power::{MAX_ROUNDS, rounds_to_find};
-pub use ranking::{PairVerdict, Ranking, rank, rank_in_groups};
+pub use ranking::{Ranking, rank, rank_in_groups};
 pub use rate_search::{RateSearch, RateStep, RateTry, SearchEnd};
 pub use runs::{RunNoise, RunsRatio, compare_runs};
 pub use sequential::ROUNDS_MIN;

@@ -6,14 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CaseRounds, Comparison, Family, Standard, StatsError};
 
-/// Two cases among all pairs.
+/// Two cases, and what can be said of them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Pair {
-    /// Index of the case that the verdict is said of.
+pub struct PairVerdict {
+    /// Index of the case that the verdict is said of; against the best case, of that.
     pub a: usize,
-    /// Index of the other, greater than `a`.
+    /// Index of the other; among all pairs, greater than `a`.
     pub b: usize,
-    /// Their comparison.
+    /// Their comparison over the rounds that both finished. When there is no such round, the ratio is that of their
+    /// geometric means, undecided, of 0 rounds.
     pub comparison: Comparison,
 }
 
@@ -21,12 +22,12 @@ pub struct Pair {
 ///
 /// # Errors
 /// Those of [`Family::of`].
-pub fn pairs(cases: &[CaseRounds], standard: Standard) -> Result<Vec<Pair>, StatsError> {
+pub fn pairs(cases: &[CaseRounds], standard: Standard) -> Result<Vec<PairVerdict>, StatsError> {
     let family = Family::of(cases, standard)?;
     let with_later = |a: usize| (a + 1..cases.len()).map(move |b| (a, b));
     let all = (0..cases.len()).flat_map(with_later);
     Ok(all
-        .map(|(a, b)| Pair {
+        .map(|(a, b)| PairVerdict {
             a,
             b,
             comparison: family.compare(a, b),

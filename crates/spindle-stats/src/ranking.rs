@@ -9,19 +9,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::cases::{CaseRounds, log_lead};
-use crate::{Comparison, Family, Standard, StatsError, Verdict};
-
-/// The best case against one other.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct PairVerdict {
-    /// Index of the best case, the one the verdict is said of.
-    pub a: usize,
-    /// Index of the other case.
-    pub b: usize,
-    /// Their comparison over the rounds that both finished. When there is no such round, the ratio is that of their
-    /// geometric means, undecided, of 0 rounds.
-    pub comparison: Comparison,
-}
+use crate::pairs::PairVerdict;
+use crate::{Family, Standard, StatsError, Verdict};
 
 /// The cases in relation to the best one. Every index is a position in the slice given to [`rank`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

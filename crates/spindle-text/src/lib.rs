@@ -18,6 +18,7 @@ pub mod load_file;
 pub mod nearest;
 pub mod paragraph;
 pub mod plain;
+pub mod price;
 pub mod quantity;
 pub mod rate;
 pub mod remedy;

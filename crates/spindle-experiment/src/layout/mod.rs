@@ -23,7 +23,7 @@ use super::database::{Database, DatabaseSpec, Engine, SAME_IN_EVERY_CASE, Shared
 use super::error::ExperimentError;
 use super::reader::Reader;
 use super::server::server_io;
-use crate::limit::{Delay, Limit, read_delay};
+use crate::limit::{Delay, Rates, read_delay, read_limit};
 
 /// One candidate: a place and an access path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ pub struct Layout {
     pub server_io: Option<ServerIo>,
     /// What each of its devices is held to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<Limit>,
+    pub limit: Option<Rates>,
     /// How much longer its I/O takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delay>,
@@ -97,8 +97,8 @@ impl Layout {
             Engine::Kernel => None,
             Engine::Server(kind) => server_io(&io_reader, io, kind, is_raw)?,
         };
-        let (limit, delay) = (Limit::read(reader)?, read_delay(reader)?);
-        let price = Price::read(reader);
+        let (limit, delay) = (read_limit(reader)?, read_delay(reader)?);
+        let price = price::read(reader);
         if let Some(made) = &mut made {
             made.spec.delay = delay;
         }

@@ -1,12 +1,15 @@
-//! One word per thing: no two crates declare an enum with the same words. A setting is declared once, by the crate that
-//! obeys it, and the others use that.
+//! One word per thing: no two crates declare an enum with the same words, or a struct with the same fields. A setting
+//! is declared once, by the crate that obeys it, and the others use that.
 
 use std::collections::BTreeMap;
 
 use crate::sources::{code, product};
 
+/// Two names, and why they are no twins.
+type Different = (&'static str, &'static str, &'static str);
+
 /// Enums that have the same words and mean different things.
-const NO_TWINS: [(&str, &str, &str); 3] = [
+const NO_TWINS: [Different; 3] = [
     (
         "ServerKind",
         "Dialect",
@@ -24,29 +27,48 @@ const NO_TWINS: [(&str, &str, &str); 3] = [
     ),
 ];
 
+/// Structs that have the same fields and mean different things.
+const NO_TWIN_STRUCTS: [Different; 1] = [(
+    "Throughput",
+    "Estimate",
+    "a form of results, in transactions per minute, and an interval of whatever was counted",
+)];
+
+/// What a file declares of some kind: names, each with what it holds.
+type Declared = Vec<(String, Vec<String>)>;
+
 #[test]
 fn no_enum_has_the_words_of_another_crates() {
-    let mut by_words: BTreeMap<Vec<String>, Vec<(String, String)>> = BTreeMap::new();
+    assert_no_twins(enums, &NO_TWINS);
+}
+
+#[test]
+fn no_struct_has_the_fields_of_another_crates() {
+    assert_no_twins(structs, &NO_TWIN_STRUCTS);
+}
+
+fn assert_no_twins(declared: fn(&str) -> Declared, different: &[Different]) {
+    let mut by_content: BTreeMap<Vec<String>, Vec<(String, String)>> = BTreeMap::new();
     for source in product() {
         let crate_name = source.path.split('/').nth(1).expect("a crate").to_owned();
-        for (name, words) in enums(&code(&source.text)) {
-            if words.len() > 1 {
-                let of_words = by_words.entry(words).or_default();
-                of_words.push((crate_name.clone(), name));
+        for (name, content) in declared(&code(&source.text)) {
+            if content.len() > 1 {
+                let alike = by_content.entry(content).or_default();
+                alike.push((crate_name.clone(), name));
             }
         }
     }
     let mut twins = Vec::new();
-    for (words, declared) in &by_words {
-        for (number, (crate_name, name)) in declared.iter().enumerate() {
-            for (other_crate, other) in &declared[..number] {
-                let is_allowed = NO_TWINS
+    for (content, alike) in &by_content {
+        for (number, (crate_name, name)) in alike.iter().enumerate() {
+            for (other_crate, other) in &alike[..number] {
+                let is_allowed = different
                     .iter()
                     .any(|(a, b, _)| [(a, b), (b, a)].contains(&(&name.as_str(), &other.as_str())));
                 if crate_name != other_crate && !is_allowed {
-                    let words = words.join(", ");
+                    let content = content.join(", ");
                     twins.push(format!(
-                        "{crate_name}: {name}, {other_crate}: {other} ({words})"
+                        "{crate_name}: {name}, {other_crate}: {other} ({content})"
                     ));
                 }
             }
@@ -59,27 +81,53 @@ fn no_enum_has_the_words_of_another_crates() {
     );
 }
 
-/// The enums of a file, each with its words in order of the alphabet.
-fn enums(code: &str) -> Vec<(String, Vec<String>)> {
+/// The declarations behind a keyword, each with what stands behind its first brace. `is_head` knows what may stand
+/// before that.
+fn declarations<'a>(
+    code: &'a str,
+    keyword: &str,
+    is_head: fn(&str) -> bool,
+) -> Vec<(String, &'a str)> {
     let mut found = Vec::new();
     let mut rest = code;
-    while let Some(at) = rest.find("enum ") {
+    while let Some(at) = rest.find(keyword) {
         let is_word = rest[..at].ends_with(|last: char| last.is_alphanumeric() || last == '_');
-        rest = &rest[at + "enum ".len()..];
-        let Some((head, body)) = rest.split_once('{').filter(|_| !is_word) else {
+        rest = &rest[at + keyword.len()..];
+        let declared = rest.split_once('{');
+        let Some((head, body)) = declared.filter(|(head, _)| !is_word && is_head(head)) else {
             continue;
         };
         let name: String = head
             .chars()
             .take_while(|each| each.is_alphanumeric())
             .collect();
-        let mut words = variants(body);
-        words.sort();
         if !name.is_empty() {
-            found.push((name, words));
+            found.push((name, body));
         }
     }
     found
+}
+
+/// The enums of a file, each with its words in order of the alphabet.
+fn enums(code: &str) -> Declared {
+    let found = declarations(code, "enum ", |_| true).into_iter();
+    let sorted = found.map(|(name, body)| {
+        let mut words = variants(body);
+        words.sort();
+        (name, words)
+    });
+    sorted.collect()
+}
+
+/// The structs of a file that have named fields, each with these and their types in order of the alphabet.
+fn structs(code: &str) -> Declared {
+    let found = declarations(code, "struct ", |head| !head.contains([';', '('])).into_iter();
+    let sorted = found.map(|(name, body)| {
+        let mut fields = fields(body);
+        fields.sort();
+        (name, fields)
+    });
+    sorted.collect()
 }
 
 /// The names that stand at the beginning of a variant, up to the brace that closes the enum.
@@ -108,16 +156,58 @@ fn variants(body: &str) -> Vec<String> {
     words
 }
 
+/// The fields with their types, up to the brace that closes the struct; without attributes, and whoever sees them.
+fn fields(body: &str) -> Vec<String> {
+    let mut fields = Vec::new();
+    let (mut field, mut depth, mut before) = (String::new(), 0, ' ');
+    for each in body.chars() {
+        match each {
+            '}' if depth == 0 => break,
+            '{' | '(' | '[' | '<' => depth += 1,
+            '>' if before == '-' => {}
+            '}' | ')' | ']' | '>' => depth -= 1,
+            _ => {}
+        }
+        before = each;
+        match each {
+            ',' if depth == 0 => fields.push(std::mem::take(&mut field)),
+            // The end of an attribute.
+            ']' if depth == 0 && field.trim_start().starts_with('#') => field.clear(),
+            _ => field.push(each),
+        }
+    }
+    fields.push(field);
+    let bare = fields.iter().filter_map(|field| {
+        let words = field.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (name, of) = words.split_once(": ")?;
+        Some(format!("{}: {of}", name.rsplit(' ').next()?))
+    });
+    bare.collect()
+}
+
 #[test]
 fn the_words_of_an_enum_are_found() {
     let code = "pub enum A { #[x(Y)] B(Vec<C>), D { e: F }, G, }\nwords! { enum H { I = \"\", J = \"\", } }\n";
-    let found = enums(code);
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     assert_eq!(
-        found,
+        enums(code),
         [
             ("A".to_owned(), words(&["B", "D", "G"])),
             ("H".to_owned(), words(&["I", "J"]))
+        ]
+    );
+}
+
+#[test]
+fn the_fields_of_a_struct_are_found() {
+    let code = "struct A(u8);\nstruct B;\npub struct C<'a> {\n    #[serde(default)]\n    pub e: Map<u8, F>,\n    \
+                pub(crate) d: fn(u8) -> G,\n}\nstruct H { i: J }\n";
+    let fields = |fields: &[&str]| fields.iter().map(|field| (*field).to_owned()).collect();
+    assert_eq!(
+        structs(code),
+        [
+            ("C".to_owned(), fields(&["d: fn(u8) -> G", "e: Map<u8, F>"])),
+            ("H".to_owned(), fields(&["i: J"]))
         ]
     );
 }

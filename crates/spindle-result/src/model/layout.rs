@@ -4,6 +4,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+pub use spindle_text::price::Price;
 
 use super::words::open_words;
 
@@ -38,15 +39,6 @@ impl fmt::Display for PageCache {
             PageCache::OfTheServer => "server's",
         })
     }
-}
-
-/// What a candidate costs, as the experiment says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Price {
-    /// Hundredths of the currency's unit in a month of 730 hours.
-    pub hundredths_per_month: u64,
-    /// Three capital letters.
-    pub currency: String,
 }
 
 /// One candidate: where the database stood and how its blocks were read and written.

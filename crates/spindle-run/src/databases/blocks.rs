@@ -14,9 +14,9 @@ use spindle_layout::{
 };
 
 use super::recipe::{Making, Recipe, Store, devices_beneath};
+use crate::database_error::DatabaseError;
 use crate::layout_targets::LayoutTargets;
 use crate::observe::device_probe::Probed;
-use crate::restored::DatabaseError;
 use crate::trial::protocol::WrittenRuns;
 use spindle_experiment::{DatabaseMemory, DatabaseSpec, Experiment, KernelSpec, PutBack};
 use spindle_system::DeviceNumber;

@@ -17,13 +17,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use spindle_engines::engine::{Engine, PutBackBy};
+use spindle_engines::engine::{Engine, PutBackBy, Restored};
 use spindle_engines::spec::ByKind;
 use spindle_layout::Verify;
 
+use super::database_error::DatabaseError;
 use super::layout_targets::LayoutTargets;
 use super::replay::RunState;
-use super::restored::{DatabaseError, Restored};
 use super::schedule::order_of_making;
 use super::schemas::{Way, way_of};
 use super::volumes;
@@ -34,7 +34,6 @@ use blocks::BlockFiles;
 use recipe::{HomeOf, ImageOf, Making, Recipe, Store};
 use remote::ServerSchema;
 use spindle_experiment::{DatabaseSpec, Experiment, PutBack};
-use spindle_result::Restore;
 use spindle_system::DeviceNumber;
 use tree::ServerTree;
 
@@ -56,7 +55,7 @@ impl<R: Recipe> Kept<R> {
         &mut self,
         by: PutBackBy,
         interrupted: &Arc<AtomicBool>,
-    ) -> Result<spindle_engines::engine::Restored, DatabaseError> {
+    ) -> Result<Restored, DatabaseError> {
         Ok(self.engine.restore(&mut self.image, by, interrupted)?)
     }
 }
@@ -423,20 +422,11 @@ impl Databases {
                 PutBackBy::Volume(verify, began)
             }
         };
-        let restored = match &mut made.database {
+        match &mut made.database {
             MadeDatabase::Kernel(kept) => kept.restore(by, &store.interrupted),
             MadeDatabase::Server(kept) => kept.restore(by, &store.interrupted),
             MadeDatabase::Remote(kept) => kept.restore(by, &store.interrupted),
-        }?;
-        Ok(Restored {
-            restore: Restore {
-                method: restored.method.to_owned(),
-                changed_blocks: restored.changed_blocks,
-                verified: restored.is_verified,
-                duration_ms: restored.took.as_millis() as u64,
-            },
-            warnings: restored.warnings,
-        })
+        }
     }
 
     /// A trial has written to a layout's database; `None` when it is not known where. Whole files say themselves that

@@ -12,10 +12,10 @@ use spindle_layout::{Golden, GoldenTree, RawSpace};
 use spindle_system::machine::DataPath;
 use spindle_system::{DeviceNumber, SystemTree};
 
+use crate::database_error::DatabaseError;
 use crate::layout_targets::LayoutTargets;
 use crate::own_directories::OwnDirectories;
 use crate::replay::RunState;
-use crate::restored::DatabaseError;
 use crate::schemas::{NotedSchemas, Way};
 
 /// What a layout needs of a database of one kind, and how that is made. Layouts whose recipes are equal share an image.

@@ -11,7 +11,7 @@ use spindle_experiment::{Experiment, RemoteSpec};
 use spindle_system::{DeviceNumber, SystemTree};
 
 use super::recipe::{Making, Recipe, Store};
-use crate::restored::DatabaseError;
+use crate::database_error::DatabaseError;
 use crate::schemas::{Way, name_of};
 
 /// A layout's schema: the same for all layouts on its server.

@@ -16,9 +16,9 @@ use spindle_layout::{
 };
 
 use super::recipe::{FileShape, Making, Recipe, Store, devices_beneath};
+use crate::database_error::DatabaseError;
 use crate::layout_targets::LayoutTargets;
 use crate::observe::device_probe::Probed;
-use crate::restored::DatabaseError;
 use crate::server_files::ServerFiles;
 use spindle_experiment::{Experiment, PutBack, ServerSpec};
 use spindle_system::DeviceNumber;

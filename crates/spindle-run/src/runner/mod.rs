@@ -26,6 +26,7 @@ use spindle_system::SystemTree;
 use spindle_system::memory::MemoryBudget;
 use spindle_text::files::Directory;
 
+use crate::database_error::DatabaseError;
 use crate::databases::Databases;
 use crate::directory::{self, DirectoryError};
 use crate::journal::{Event, Journal, JournalError};
@@ -36,7 +37,6 @@ use crate::panics::{self, Panicked};
 use crate::quiet::Quiet;
 use crate::reckoning::{self, Reckoning};
 use crate::replay::RunState;
-use crate::restored::DatabaseError;
 use crate::same_place;
 use crate::schedule;
 use crate::schemas::drop_recorded;

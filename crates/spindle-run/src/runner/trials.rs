@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rand_xoshiro::rand_core::RngCore;
 use spindle_engines::EngineError;
+use spindle_engines::engine::Restored;
 use spindle_experiment::Experiment;
 use spindle_io::env::seeded_rng;
 use spindle_result::{
@@ -25,7 +26,6 @@ use crate::limits::LayoutLimit;
 use crate::listener::Said;
 use crate::observe::device_probe;
 use crate::replay::CaseKey;
-use crate::restored::Restored;
 use crate::schedule::{Planned, has_time_to_repeat};
 use crate::trial::protocol::{Task, TrialOutcome};
 use crate::trial::supervisor::{self, Bounds};
@@ -224,7 +224,7 @@ impl Runner {
                     asked_ms: asked_ms(&self.state.experiment),
                     standstill: Some(outcome.standstill),
                     times: Some(TrialTimes {
-                        restore_ms: prepared.restored.restore.duration_ms,
+                        restore_ms: prepared.restored.took.as_millis() as u64,
                         probe_ms: probe.map_or(0, |probe| probe.took_ms),
                         quiet_ms: quiet.as_ref().map_or(0, |wait| wait.waited_ms),
                         whole_ms: whole.as_millis() as u64,

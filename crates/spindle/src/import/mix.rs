@@ -74,22 +74,11 @@ pub struct Share {
     pub time: f64,
 }
 
-/// A script of the mix.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Script {
-    /// The name of its file.
-    pub name: String,
-    /// How often it is drawn, beside others.
-    pub weight: u32,
-    /// The file.
-    pub text: String,
-}
-
 /// What became of the statements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mix {
     /// The scripts.
-    pub scripts: Vec<Script>,
+    pub scripts: Vec<TextFile>,
     /// What they cover.
     pub covered: Share,
     /// What they do not, the most calls first.
@@ -264,13 +253,13 @@ fn parted(taken: Vec<Taken>, commits: f64) -> (Vec<Taken>, Vec<Taken>) {
     (inside, alone)
 }
 
-fn scripts(inside: &[Taken], alone: &[Taken], commits: f64) -> Vec<Script> {
+fn scripts(inside: &[Taken], alone: &[Taken], commits: f64) -> Vec<TextFile> {
     let of_transaction = if inside.is_empty() { 0.0 } else { commits };
     let all = of_transaction + alone.iter().map(|each| each.calls).sum::<f64>();
     let weight = |calls: f64| ((WEIGHTS * calls / all).round() as u32).max(1);
     let mut found = Vec::new();
     if !inside.is_empty() {
-        found.push(Script {
+        found.push(TextFile {
             name: TRANSACTION.to_owned(),
             weight: weight(commits),
             text: transaction(inside, commits),
@@ -281,7 +270,7 @@ fn scripts(inside: &[Taken], alone: &[Taken], commits: f64) -> Vec<Script> {
         let name = name_of(&each.statement);
         let count = names.entry(name.clone()).or_default();
         *count += 1;
-        found.push(Script {
+        found.push(TextFile {
             name: match count {
                 1 => format!("{name}.sql"),
                 count => format!("{name}-{count}.sql"),

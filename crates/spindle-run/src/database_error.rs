@@ -1,4 +1,4 @@
-//! A database put back before a trial, and why one cannot be made or put back, whichever its engine.
+//! Why a database of a run cannot be made or put back, whichever its engine.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,6 @@ use spindle_layout::steps::StepError;
 use spindle_layout::{LayoutError, LedgerError};
 
 use super::own_directories::OwnDirectoryError;
-use spindle_result::Restore;
 
 /// Why a database cannot be made or put back.
 #[derive(Debug, thiserror::Error)]
@@ -66,12 +65,4 @@ impl From<OwnDirectoryError> for DatabaseError {
             OwnDirectoryError::Ledger(error) => error.into(),
         }
     }
-}
-
-/// A database put back before a trial.
-pub struct Restored {
-    /// For the trial's record.
-    pub restore: Restore,
-    /// What was noticed, in words.
-    pub warnings: Vec<String>,
 }
