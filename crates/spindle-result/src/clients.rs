@@ -20,10 +20,48 @@ pub(super) fn unaccounted(result: &RunResult, case: &Case) -> Option<String> {
     ))
 }
 
+/// Trials in which most clients did not end a single transaction.
+pub(super) fn fewer_than_clients(result: &RunResult, case: &Case) -> Option<String> {
+    let is_short = |trial: &Trial| {
+        let clients = trial.audit.clients;
+        clients.is_some_and(|clients| trial.transactions < clients.clients)
+    };
+    let rounds = rounds_where(case, is_short)?;
+    let fewest = case.trials.iter().map(|trial| trial.transactions).min()?;
+    Some(format!(
+        "{}: as few as {fewest} transactions ended ({rounds}), fewer than clients were at work, so its throughput says \
+         little. Measure longer, or use fewer clients.",
+        case_label(result, case)
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{build, sample};
     use super::*;
+
+    #[test]
+    fn fewer_transactions_than_clients_are_told() {
+        let mut record = sample::record(&[("a", &[100.0, 90.0]), ("b", &[100.0, 90.0])]);
+        let trial = &mut record.cases[1].trials[0];
+        trial.transactions = 3;
+        trial.audit.clients = Some(ClientAudit {
+            clients: 1000,
+            in_transactions: 1000.0,
+            thinking: 0.0,
+            idle: 0.0,
+            away: 0.0,
+            open_at_end: 1000,
+            longest_open_s: 1.0,
+            got_a_turn: 1000,
+            fewest: 0,
+            most: 1,
+        });
+        let result = build(&record).expect("it adds up");
+        let told: Vec<&str> = result.warnings.iter().map(|it| it.text.as_str()).collect();
+        let is_told = |text: &&&str| text.contains("as few as 3 transactions ended (round 1)");
+        assert_eq!(told.iter().filter(is_told).count(), 1, "{told:?}");
+    }
 
     #[test]
     fn a_trial_that_does_not_account_for_its_clients_is_told_with_its_figures() {
@@ -49,7 +87,7 @@ mod tests {
             .warnings
             .iter()
             .map(|warning| warning.text.as_str())
-            .filter(|text| text.contains("at work"))
+            .filter(|text| text.contains("accounts for"))
             .collect();
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(

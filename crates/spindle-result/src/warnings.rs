@@ -33,7 +33,7 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
     texts.extend(fixed_rate::note(result));
     texts.extend(capacity::note(result));
     texts.extend(costs::note(result));
-    let checks: [fn(&RunResult, &Case) -> Option<String>; 10] = [
+    let checks: [fn(&RunResult, &Case) -> Option<String>; 11] = [
         failed,
         far_out::warning,
         fixed_rate::fell_behind,
@@ -44,6 +44,7 @@ pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
         writes_off,
         uncounted,
         clients::unaccounted,
+        clients::fewer_than_clients,
     ];
     for check in checks {
         texts.extend(result.cases.iter().filter_map(|case| check(result, case)));

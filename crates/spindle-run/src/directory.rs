@@ -84,6 +84,18 @@ pub enum DirectoryError {
         /// The directory.
         path: PathBuf,
     },
+    /// The journal was cut after results were made from it.
+    #[error(
+        "{path}: result.json has {kept} trials, and the journal only {found}: it was cut. Nothing was written. Put the journal back, or move result.json away to make reports of what is left"
+    )]
+    Cut {
+        /// The directory.
+        path: PathBuf,
+        /// Trials of the result that is there.
+        kept: usize,
+        /// Trials of the journal.
+        found: usize,
+    },
     /// The journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),

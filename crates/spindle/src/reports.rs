@@ -11,14 +11,37 @@ use spindle_text::files::Directory;
 /// Writes everything that is made from the journal, and returns the result.
 ///
 /// # Errors
-/// The directory holds no run, or cannot be written to.
+/// The directory holds no run, or cannot be written to; its results are of more trials than its journal has.
 pub fn write_reports(path: &Path) -> Result<RunResult, DirectoryError> {
-    write_reports_in(&open_run(path)?)
+    let directory = open_run(path)?;
+    let stored = read_in(&directory)?;
+    let kept = kept_trials(&directory);
+    let found = stored.record.cases.iter().map(|case| case.trials.len());
+    let found = found.sum();
+    if kept > found {
+        let path = path.to_owned();
+        return Err(DirectoryError::Cut { path, kept, found });
+    }
+    write_all(&directory, stored)
 }
 
-/// As [`write_reports`].
+/// As [`write_reports`], of a run that this process has just ended.
 pub fn write_reports_in(directory: &Directory) -> Result<RunResult, DirectoryError> {
-    let StoredRun { record, result, .. } = read_in(directory)?;
+    write_all(directory, read_in(directory)?)
+}
+
+/// Trials of the result that is there; 0 without one that can be read.
+fn kept_trials(directory: &Directory) -> usize {
+    let kept = directory.read("result.json").ok();
+    let kept = kept.and_then(|bytes| String::from_utf8(bytes).ok());
+    let kept = kept.and_then(|text| RunResult::from_json(&text).ok());
+    kept.map_or(0, |kept| {
+        kept.cases.iter().map(|case| case.trials.len()).sum()
+    })
+}
+
+fn write_all(directory: &Directory, stored: StoredRun) -> Result<RunResult, DirectoryError> {
+    let StoredRun { record, result, .. } = stored;
     write(directory, "result.json", &result.to_json())?;
     let html = spindle_report::html(&result, &record.series);
     write(directory, "report.html", &html)?;

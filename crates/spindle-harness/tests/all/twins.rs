@@ -27,12 +27,24 @@ const NO_TWINS: [Different; 3] = [
     ),
 ];
 
+/// Why results have forms of their own for what other crates look at: they are read without those crates, and in years.
+const RECORDED: &str = "what was looked at, and its form in results";
+
 /// Structs that have the same fields and mean different things.
-const NO_TWIN_STRUCTS: [Different; 1] = [(
-    "Throughput",
-    "Estimate",
-    "a form of results, in transactions per minute, and an interval of whatever was counted",
-)];
+const NO_TWIN_STRUCTS: [Different; 8] = [
+    (
+        "Throughput",
+        "Estimate",
+        "a form of results, in transactions per minute, and an interval of whatever was counted",
+    ),
+    ("Load", "Busy", RECORDED),
+    ("GroupLimits", "Limits", RECORDED),
+    ("DataPath", "DataPath", RECORDED),
+    ("Processor", "Processor", RECORDED),
+    ("Virtualisation", "Virtualisation", RECORDED),
+    ("Settings", "Settings", RECORDED),
+    ("LeftOut", "LeftOut", RECORDED),
+];
 
 /// What a file declares of some kind: names, each with what it holds.
 type Declared = Vec<(String, Vec<String>)>;

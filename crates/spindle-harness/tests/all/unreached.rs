@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::sources::{code, product, sources};
 
 /// Public functions that only tests call, and why they stay.
-const FOR_TESTS: [(&str, &str); 19] = [
+const FOR_TESTS: [(&str, &str); 18] = [
     ("abandon", "leaves layouts as a killed process does"),
     (
         "compare_paired",
@@ -34,7 +34,6 @@ const FOR_TESTS: [(&str, &str); 19] = [
     ("exhaust", "the model checker"),
     ("must_find", "the model checker"),
     ("is_map", "the fuzzer knows blocks of a map by it"),
-    ("from_json", "the soak and its readers, with format 1"),
 ];
 
 #[test]

@@ -187,7 +187,7 @@ fn what_may_not_be_written_keeps_every_byte() {
         (&[&stacked], &["--erase", &stacked], "is in use"),
         (&[&above, &stacked], &[], "it lies on"),
         (&[&twice], &["--erase", &twice], "is in use"),
-        (&[&twice, &again], &[], "is in use"),
+        (&[&twice, &again], &[], "both stand for"),
         (&[&only_read], &[], "is read-only"),
         (&[&mounted], &["--erase", &mounted], "is mounted on"),
         (&[&held], &["--erase", &held], "open for reading by"),
@@ -300,7 +300,7 @@ fn a_device_is_not_erased_for_a_target_that_is_wrong() {
             &["takes files", "--control", "read only"],
             "mounted read-only",
         ),
-        (&["takes files", "--control", "small"], "are free"),
+        (&["takes files", "--control", "small"], "it lies in memory"),
     ];
     for (more, part) in cases {
         let how = ["--write-percent", "10", "--erase", &device];

@@ -46,6 +46,27 @@ fn a_damaged_journal_is_named_with_its_line() {
 }
 
 #[test]
+fn a_journal_that_was_cut_replaces_no_result() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let journal = include_str!("old_run/journal.jsonl");
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("journal.jsonl"), journal).expect("a journal");
+    spindle(&["report"], directory.path());
+    let made = fs::read_to_string(at("result.json")).expect("a result");
+    let head: Vec<&str> = journal.split_inclusive('\n').take(10).collect();
+    fs::write(at("journal.jsonl"), head.concat()).expect("a journal");
+    let again = spindle(&["report"], directory.path());
+    let said = String::from_utf8_lossy(&again.stderr);
+    assert_eq!(again.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("result.json has 4 trials, and the journal only 0"),
+        "{said}"
+    );
+    let kept = fs::read_to_string(at("result.json")).expect("a result");
+    assert_eq!(kept, made);
+}
+
+#[test]
 fn a_run_that_was_stopped_before_it_began_is_to_be_started_again() {
     let directory = tempfile::tempdir().expect("a directory");
     for begun in ["", "{\"event\":\"run_sta"] {
