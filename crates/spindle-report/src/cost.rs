@@ -1,7 +1,8 @@
 //! What the instrument itself takes, in words: processor time of a transaction without storage, and memory. Printed
 //! with every run, because a benchmark that is dear measures itself.
 
-use spindle_result::{Case, Load, Measure, Memory, RunResult, SystemFigure};
+use spindle_result::{Case, CaseId, Load, Measure, Memory, RunResult, SystemFigure};
+use spindle_stats::Verdict;
 use spindle_text::quantity::size;
 
 /// What Spindle itself costs, beside the pace of the fastest case; `None` when it was not measured.
@@ -43,15 +44,20 @@ fn sampler_percent(result: &RunResult) -> Option<f64> {
     costs.map(|cost| cost.mean).max_by(f64::total_cmp)
 }
 
-/// The case of the highest throughput, whatever it keeps, where transactions came at no rate; and the time from one of
-/// its commits to the next, in microseconds.
+/// The case of the highest throughput of those that the answer ranks best at their loads, and of those that keep less
+/// and are faster for sure, where transactions came at no rate; and the time from one of its commits to the next, in
+/// microseconds.
 fn fastest_in_closed_loop(result: &RunResult) -> Option<(&Case, f64)> {
-    let is_closed = |case: &&Case| {
-        let of_load = result.rankings.iter().find(|of| of.load == case.id.load);
-        of_load.is_some_and(|of| of.measure == Measure::Throughput)
-    };
-    let compared = result.cases.iter().filter(|case| case.is_compared());
-    of_highest_throughput(compared.filter(is_closed))
+    let rankings = result.rankings.iter();
+    let closed = rankings.filter(|ranking| ranking.measure == Measure::Throughput);
+    let first = closed.flat_map(|ranking| {
+        let faster = result
+            .verdicts_of(ranking)
+            .filter(|verdict| verdict.verdict == Verdict::Slower);
+        let best = CaseId::new(&ranking.best, ranking.load);
+        std::iter::once(best).chain(faster.map(|verdict| verdict.cases.second()))
+    });
+    of_highest_throughput(first.filter_map(|id| result.case(&id)))
 }
 
 /// The case of the highest throughput, and the time from one of its commits to the next, in microseconds.
