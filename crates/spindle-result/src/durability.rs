@@ -5,7 +5,8 @@ use spindle_stats::Verdict;
 
 use super::answer::{Answer, Opening};
 use super::{
-    CasePair, Comparison, Measure, Promise, Ranking, RunResult, format_interval, format_ratio,
+    CasePair, Comparison, Keeps, Measure, Promise, Ranking, RunResult, format_interval,
+    format_ratio,
 };
 
 /// Cases that keep less are told one by one up to here.
@@ -37,9 +38,13 @@ pub(super) fn fastest_of_all(result: &RunResult, ranking: &Ranking, load: &str) 
     }
     let best = &ranking.best;
     let told = told.join("; ");
+    let keeps = match ranking.keeps {
+        Keeps::Unknown => "is not known to lose commits",
+        _ => "keeps most",
+    };
     Some(Answer::new(
         Opening::KeepsMost,
-        format!("{best} is fastest and keeps most, {load}: {told}"),
+        format!("{best} is fastest and {keeps}, {load}: {told}"),
     ))
 }
 
