@@ -137,7 +137,7 @@ fn nor_when_the_undo_segment_grows() {
     let points = crash_points(scenario).unwrap();
     let grown = probe::hits(Probe::UndoGrown) - before;
     assert!(grown > 0, "the undo segment did not grow");
-    let points = some_of(points, 36);
+    let points = some_of(points, 9);
     let swept = sweep(scenario, &points, |io| cuts(io, 2));
     println!("{} I/Os, {} recoveries", points.len(), swept.recoveries);
     assert_eq!(swept.loss, None);
