@@ -20,11 +20,11 @@ pub(super) fn unaccounted(result: &RunResult, case: &Case) -> Option<String> {
     ))
 }
 
-/// Trials in which most clients did not end a single transaction.
+/// Trials in which fewer transactions ended than clients were at work: some of them ended none.
 pub(super) fn fewer_than_clients(result: &RunResult, case: &Case) -> Option<String> {
     let is_short = |trial: &Trial| {
         let clients = trial.audit.clients;
-        clients.is_some_and(|clients| trial.transactions < clients.clients)
+        clients.is_some_and(|clients| (trial.transactions as f64) < clients.at_work())
     };
     let rounds = rounds_where(case, is_short)?;
     let fewest = case.trials.iter().map(|trial| trial.transactions).min()?;

@@ -1,7 +1,7 @@
 //! Adding is one new file and at most three lines: the folders of `additions` add a workload, an access path, an SQL
 //! engine of a known dialect, a file system and a setting of the embedded database to a copy of the workspace, whose
 //! tests then pass, and which runs them. `lines` says which line is added behind which; `new` holds the new file. The
-//! copy is built only with `SPINDLE_THOROUGH` set, as by `make test-all` and in CI: it takes minutes.
+//! copy is built by `make test-all` and in CI: it takes minutes.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -113,6 +113,10 @@ fn is_read(tokens: &[Token], place: usize, dialect: Dialect) -> bool {
     if dialect == Dialect::Postgres && is_new && is_column {
         return true;
     }
+    // A function may change what it likes, also where a table might stand.
+    if tokens.get(place + 1) == Some(&Token::Sign('(')) {
+        return false;
+    }
     let mut depth = 0_usize;
     for token in tokens[..place].iter().rev() {
         match token {
@@ -147,6 +151,8 @@ mod tests {
             "create operator public.=== (function = f, leftarg = int)",
             "create text search configuration public.tc (copy = simple)",
             "select app.f(1)",
+            "select * from app.f(1)",
+            "select * from t, app.f(t.a)",
             "select a, (select app.f(b)) from t",
             "do $$ begin perform app.f(); end $$",
             "create function f() returns int language sql as 'insert into app.t values (1); select 1'",
