@@ -220,11 +220,21 @@ impl Disk {
 }
 
 impl Drop for Disk {
+    /// Another test's tool may have it open for a moment: the kernel detaches it when the last one lets it go.
     fn drop(&mut self) {
+        let backing = || {
+            let name = self.path.file_name()?.to_str()?;
+            fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).ok()
+        };
+        let ours = backing();
         let _ = Command::new("losetup")
             .arg("--detach")
             .arg(&self.path)
             .status();
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while ours.is_some() && backing() == ours && std::time::Instant::now() < end {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
     }
 }
 
