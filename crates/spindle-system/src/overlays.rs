@@ -162,10 +162,10 @@ fn identity(directory: &Path) -> Option<Identity> {
     Some((metadata.dev(), metadata.ino()))
 }
 
-/// The directories that the layers of an overlay may be, each as it is read (see [`layers`]). Relative ones count where
+/// The directories that the layers of an overlay may be, each as it is read (see [`Layers`]). Relative ones count where
 /// all of them are found together. Where a path goes up first, what follows is looked for by itself, too.
 fn directories(view: &View, mount: &Mount, bases: &[PathBuf]) -> Vec<PathBuf> {
-    let layers = layers(mount);
+    let Layers { layers, workdir } = Layers::of(mount);
     let mounted_on = view.path(&mount.mount_point);
     let is_relative = |layer: &&Vec<PathBuf>| layer.iter().all(|path| path.is_relative());
     let (relative, absolute): (Vec<_>, Vec<_>) = layers.iter().partition(is_relative);
@@ -182,8 +182,12 @@ fn directories(view: &View, mount: &Mount, bases: &[PathBuf]) -> Vec<PathBuf> {
             let mut paths = layer.iter().map(|path| base.join(path));
             paths.find(|path| path.is_dir())
         };
+        let has_workdir = workdir
+            .iter()
+            .filter(is_relative)
+            .all(|it| at_base(&it).is_some());
         let together: Option<Vec<PathBuf>> = relative.iter().map(at_base).collect();
-        found.extend(together.into_iter().flatten());
+        found.extend(together.filter(|_| has_workdir).into_iter().flatten());
         found.extend(after_parents.iter().map(|path| base.join(path)));
     }
     // The name of a layer may lead to the overlay itself: in a container, or when it is mounted over that layer.
@@ -207,22 +211,35 @@ fn below_parents(path: &Path) -> Option<PathBuf> {
 
 /// The layers of an overlay by its options, each in all ways in which it may be read: the older interface takes a
 /// backslash as an escape, the newer one as itself, and the kernel shows what it was given.
-fn layers(mount: &Mount) -> Vec<Vec<PathBuf>> {
-    let mut layers = Vec::new();
-    for option in mount.options.split(',') {
-        let Some((key, value)) = option.split_once('=') else {
-            continue;
-        };
-        let value = unescaped(value.as_bytes());
-        let value = value.as_os_str().as_bytes();
-        match key {
-            "upperdir" | "workdir" => layers.push(readings(value)),
-            "lowerdir+" | "datadir+" => layers.push(vec![path(value)]),
-            "lowerdir" => layers.extend(split_layers(value).into_iter().map(readings)),
-            _ => {}
+#[derive(Debug, Default)]
+struct Layers {
+    layers: Vec<Vec<PathBuf>>,
+    /// Where the kernel prepares what it moves into the upper layer: no file of the overlay lies there.
+    workdir: Option<Vec<PathBuf>>,
+}
+
+impl Layers {
+    fn of(mount: &Mount) -> Layers {
+        let mut found = Layers::default();
+        for option in mount.options.split(',') {
+            let Some((key, value)) = option.split_once('=') else {
+                continue;
+            };
+            let value = unescaped(value.as_bytes());
+            let value = value.as_os_str().as_bytes();
+            match key {
+                "upperdir" => found.layers.push(readings(value)),
+                "workdir" => found.workdir = Some(readings(value)),
+                "lowerdir+" | "datadir+" => found.layers.push(vec![path(value)]),
+                "lowerdir" => {
+                    let parts = split_layers(value).into_iter();
+                    found.layers.extend(parts.map(readings));
+                }
+                _ => {}
+            }
         }
+        found
     }
-    layers
 }
 
 /// Parts between colons that have no backslash before them; `::` comes before a layer of data.
@@ -269,9 +286,9 @@ mod tests {
     use super::super::mounts::parse_mount;
     use super::*;
 
-    fn read(options: &str) -> Vec<Vec<PathBuf>> {
+    fn read(options: &str) -> Layers {
         let line = format!("89 27 0:40 / /m rw - overlay overlay rw,{options}");
-        layers(&parse_mount(line.as_bytes()).unwrap())
+        Layers::of(&parse_mount(line.as_bytes()).unwrap())
     }
 
     #[test]
@@ -279,16 +296,16 @@ mod tests {
         let found = read(
             "lowerdir=a\\040b:l2\\134:x::data,lowerdir+=/p:q,upperdir=/up\\134\\054er,workdir=w,uuid=on",
         );
-        let expected: [&[&str]; 6] = [
+        let expected: [&[&str]; 5] = [
             &["a b"],
             &["l2\\:x", "l2:x"],
             &["data"],
             &["/p:q"],
             &["/up\\,er", "/up,er"],
-            &["w"],
         ];
         let expected = expected.map(|layer| layer.iter().map(PathBuf::from).collect::<Vec<_>>());
-        assert_eq!(found, expected);
+        assert_eq!(found.layers, expected);
+        assert_eq!(found.workdir, Some(vec![PathBuf::from("w")]));
     }
 
     #[test]

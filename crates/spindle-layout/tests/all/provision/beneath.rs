@@ -291,7 +291,8 @@ fn a_layer_above_the_directory_of_the_mount_command_is_found() {
     }
     let scene = Scene::new();
     let mut mounts = Mounts::default();
-    directories(&scene, &["in/here", "lower", "in/upper", "in/work", "all"]);
+    let names = ["in/here", "lower", "in/upper", "in/work", "all", "work"];
+    directories(&scene, &names);
     let file = new_file(&scene, "lower/one");
     let options = "lowerdir=../../lower,upperdir=../upper,workdir=../work";
     let at = scene.path().join("all");
@@ -306,6 +307,8 @@ fn a_layer_above_the_directory_of_the_mount_command_is_found() {
     mounts.add(&scene.path().join("in/here"), &arguments);
     let said = look_at(&file).unwrap_err().to_string();
     assert!(said.contains("a layer of the overlay"), "{said}");
+    let beside = new_file(&scene, "work/one");
+    assert!(is_free(&beside), "no layer: {:?}", look_at(&beside));
 }
 
 #[test]
