@@ -7,12 +7,15 @@ use spindle_text::quantity::size;
 use super::judge::{is_within_noise, own_noise};
 use super::wording::{MOSTLY_CACHED_SHARE, case_label, format_ratio, rounds_where};
 use super::{
-    Case, CaseStatus, Comparison, Drift, PageCache, RunRecord, RunResult, Trial, Warning, capacity,
-    clients, cold_start, costs, disturbance, far_out, fixed_rate,
+    Audit, Case, CaseStatus, Comparison, Drift, IoCounts, PageCache, RunRecord, RunResult, Trial,
+    Warning, capacity, clients, cold_start, costs, disturbance, far_out, fixed_rate,
 };
 
 /// Ratios of the program's to the device's byte counts that count as agreement.
 const AGREEMENT: RangeInclusive<f64> = 0.90..=1.10;
+
+/// Share of all bytes moved from which a difference in reads, or in writes, is told.
+const MATERIAL_SHARE: f64 = 0.05;
 
 /// Shares of reads answered by the page cache that matter in a buffered layout, up to where [`mostly_cached`] takes
 /// over.
@@ -203,11 +206,24 @@ fn reads_off(result: &RunResult, case: &Case) -> Option<String> {
     let is_buffered = is_buffered(result, case);
     let more = "the rest was answered from memory";
     audit_off(result, case, ("read", more), |trial| {
-        trial
-            .audit
-            .read_ratio
-            .filter(|&ratio| !is_buffered || ratio < 1.0)
+        let audit = &trial.audit;
+        audit.read_ratio.filter(|&ratio| {
+            (!is_buffered || ratio < 1.0) && is_material(audit, |counts| counts.read_bytes)
+        })
     })
+}
+
+/// Whether the two sides differ by a share of all bytes moved that matters: a load that only writes reads nothing, and
+/// any other program reads more.
+fn is_material(audit: &Audit, bytes: fn(&IoCounts) -> u64) -> bool {
+    let all = |counts: &IoCounts| counts.read_bytes + counts.write_bytes;
+    let counts = audit.tool.zip(audit.device);
+    let Some((tool, device)) = counts.filter(|(tool, device)| all(tool).max(all(device)) > 0)
+    else {
+        return true;
+    };
+    let moved = all(&tool).max(all(&device)) as f64;
+    bytes(&tool).abs_diff(bytes(&device)) as f64 >= MATERIAL_SHARE * moved
 }
 
 fn is_buffered(result: &RunResult, case: &Case) -> bool {
@@ -229,7 +245,9 @@ fn writes_off(result: &RunResult, case: &Case) -> Option<String> {
     }
     let more = "the rest went to files or caches in memory, or is still on its way";
     audit_off(result, case, ("wrote", more), |trial| {
-        trial.audit.write_ratio
+        let audit = &trial.audit;
+        let is_told = |_: &f64| is_material(audit, |counts| counts.write_bytes);
+        audit.write_ratio.filter(is_told)
     })
 }
 
@@ -443,13 +461,29 @@ mod tests {
         );
     }
 
+    /// Lets the database have read `ratio` x what the device did.
+    fn read_to(audit: &mut Audit, ratio: f64) {
+        let (tool, device) = audit.tool.zip(audit.device.as_mut()).unwrap();
+        device.read_bytes = (tool.read_bytes as f64 / ratio) as u64;
+        audit.read_ratio = Some(ratio);
+    }
+
+    fn write_to(audit: &mut Audit, ratio: f64) {
+        let (tool, device) = audit.tool.zip(audit.device.as_mut()).unwrap();
+        device.write_bytes = (tool.write_bytes as f64 / ratio) as u64;
+        audit.write_ratio = Some(ratio);
+    }
+
     #[test]
     fn counts_that_differ_by_more_than_a_tenth_are_said_with_their_cause() {
         let warnings = warnings_after(|record| {
-            record.cases[0].trials[0].audit.write_ratio = Some(1.10);
-            record.cases[0].trials[1].audit.write_ratio = Some(1.34);
-            record.cases[0].trials[2].audit.write_ratio = Some(0.5);
-            record.cases[1].trials[0].audit.read_ratio = Some(0.91);
+            let [first, second] = &mut record.cases[..] else {
+                panic!("two cases");
+            };
+            for (trial, ratio) in first.trials.iter_mut().zip([1.10, 1.34, 0.5]) {
+                write_to(&mut trial.audit, ratio);
+            }
+            read_to(&mut second.trials[0].audit, 0.91);
         });
         assert_eq!(
             warnings,
@@ -462,10 +496,35 @@ mod tests {
     }
 
     #[test]
+    fn what_another_reads_beside_a_load_that_only_writes_is_not_told() {
+        let warned = |read_bytes: u64| {
+            warnings_after(|record| {
+                let counts = |read_bytes, write_bytes| IoCounts {
+                    read_bytes,
+                    write_bytes,
+                    ..IoCounts::default()
+                };
+                let audit = &mut record.cases[0].trials[0].audit;
+                audit.tool = Some(counts(0, 1000));
+                audit.device = Some(counts(read_bytes, 1000));
+                audit.read_ratio = Some(0.0);
+            })
+        };
+        assert_eq!(warned(40), Vec::<String>::new());
+        let [told] = &warned(60)[..] else {
+            panic!("one warning");
+        };
+        assert!(
+            told.starts_with("a: the database read 0.00 x the bytes"),
+            "{told}"
+        );
+    }
+
+    #[test]
     fn reads_from_the_page_cache_are_no_mismatch_of_a_buffered_layout() {
         let cached = |record: &mut RunRecord| {
             for trial in &mut record.cases[0].trials {
-                trial.audit.read_ratio = Some(1.6);
+                read_to(&mut trial.audit, 1.6);
                 trial.audit.page_cache_share = Some(0.4);
             }
         };

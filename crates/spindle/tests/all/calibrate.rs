@@ -109,7 +109,6 @@ fn a_throttled_device_is_measured_at_its_limits() {
             part("maximum_mb_per_s", "mb_per_s", BYTES_PER_S_MAX as f64 / 1e6),
         ];
         println!("parts of the limits that were reached: {parts:?}");
-        assert!(parts.iter().all(|part| *part <= 1.05), "{parts:?}");
         off = [0, 1].map(|which| (parts[which] - 1.0).abs().min(off[which]));
         assert_eq!(found["cache"]["cached"], "not_seen", "{}", found["cache"]);
         let flushes = found["flushes"].as_array().unwrap();

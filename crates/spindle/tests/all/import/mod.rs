@@ -102,9 +102,15 @@ pub fn all_of(directory: &Path) -> String {
     texts.collect()
 }
 
-/// That a mix covers this many percent of the calls at least.
+/// That a mix covers this many percent of the calls at least, but for those that ask the server about itself: the tests
+/// look at it every few milliseconds, which are more the slower the machine is.
 pub fn covers(said: &str, least: f64) {
     let (_, share) = said.split_once("The mix covers ").unwrap();
     let share: f64 = share.split(' ').next().unwrap().parse().unwrap();
-    assert!(share >= least, "{said}");
+    let own = said
+        .lines()
+        .find(|line| line.contains("what the server knows of itself"));
+    let own = own.map_or("0", |line| line.trim_start_matches([' ', '-']));
+    let own: f64 = own.split(' ').next().unwrap().parse().unwrap();
+    assert!(share / (100.0 - own) >= least / 100.0, "{said}");
 }
