@@ -64,7 +64,7 @@ const BYTES_PER_S_MAX: u64 = 32 << 20;
 /// Part of a limit by which what is found may be off.
 const OFF_MAX: f64 = 0.03;
 /// Other tests may keep the machine from reading as much as it may; it never reads much more.
-const LOOKS_MAX: u32 = 4;
+const LOOKS_MAX: u32 = 8;
 
 /// What is found of a device that may do so much.
 fn throttled(disk: &Disk) -> Value {
