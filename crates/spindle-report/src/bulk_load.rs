@@ -2,6 +2,7 @@
 //! the table and each of its indexes. For the terminal and both reports.
 
 use spindle_result::{BulkLoad, Case, RunResult};
+use spindle_text::quantity::thousands;
 
 use super::comparison::NO_FIGURE;
 use super::sentences::load_name;
@@ -30,8 +31,8 @@ pub(super) fn table(result: &RunResult, group: &[&Case]) -> Option<SideBySide> {
     let header = std::iter::once("bulk load".to_owned()).chain(layouts);
     let rows = [
         row(&cases, "elapsed, s", |_, load| Some(seconds(load.seconds))),
-        row(&cases, "rows", |_, load| Some(load.rows.to_string())),
-        row(&cases, "rows/s", |_, load| Some(whole(load.rows_per_s))),
+        row(&cases, "rows", |_, load| Some(thousands(load.rows as f64))),
+        row(&cases, "rows/s", |_, load| Some(thousands(load.rows_per_s))),
     ];
     let rows = rows.into_iter().chain(over_time(&cases));
     let rows = rows.chain(time(&cases)).chain(space(&cases));
@@ -57,10 +58,6 @@ fn row(
         .collect()
 }
 
-fn whole(figure: f64) -> String {
-    format!("{figure:.0}")
-}
-
 /// Rows per second in each part of the time, where all cases have as many.
 fn over_time(cases: &[(&Case, &BulkLoad)]) -> Vec<Vec<String>> {
     let counts = cases.iter().map(|(_, load)| load.over_time.len());
@@ -73,7 +70,7 @@ fn over_time(cases: &[(&Case, &BulkLoad)]) -> Vec<Vec<String>> {
         let (from, to) = (percent(number), percent(number + 1));
         let title = format!("rows/s, {from} to {to} % of the time");
         row(cases, &title, |_, load| {
-            Some(whole(load.over_time[number].rows_per_s))
+            Some(thousands(load.over_time[number].rows_per_s))
         })
     };
     (0..parts).map(of_part).collect()
@@ -160,12 +157,12 @@ mod tests {
             table.rows,
             [
                 ["elapsed, s", "5.000", "5.000"],
-                ["rows", "1000", "1000"],
+                ["rows", "1,000", "1,000"],
                 ["rows/s", "200", "200"],
                 ["rows/s, 0 to 50 % of the time", "300", "210"],
                 ["rows/s, 50 to 100 % of the time", "100", "190"],
-                ["of the time, s: log file sync", "3.000", "-"],
-                ["of the time, s: user CPU", "1.975", "-"],
+                ["time in log file sync, s", "3.000", "-"],
+                ["time in user CPU, s", "1.975", "-"],
                 ["MiB of accounts", "256", "256"],
             ]
         );

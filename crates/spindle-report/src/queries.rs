@@ -267,7 +267,7 @@ mod tests {
             ]
         );
         assert_eq!(tables[1].header, ["queries/h x scale", "1 a", "2 b"]);
-        assert_eq!(tables[1].rows, [["power", "7200.0", "-"]]);
+        assert_eq!(tables[1].rows, [["power", "7,200", "-"]]);
     }
 
     #[test]
@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(cell(&time(Some(0.0123), 0)), "0.0123");
         assert_eq!(cell(&time(Some(12.345), 2)), "12.35 (2 failed)");
         assert_eq!(cell(&time(None, 3)), "3 failed");
-        assert_eq!(seconds(1234.5), "1234.5");
+        assert_eq!(seconds(1234.6), "1,235");
         assert_eq!(seconds(0.001_234_5), "0.00123");
         assert_eq!(seconds(0.000_987_6), "0.000988");
     }

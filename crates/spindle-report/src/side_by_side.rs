@@ -2,6 +2,7 @@
 //! maker says: [`crate::queries`], [`crate::bulk_load`], [`crate::load_curve`].
 
 use spindle_result::{Case, RunResult, TimeUse};
+use spindle_text::quantity::thousands;
 
 use crate::comparison::NO_FIGURE;
 
@@ -38,7 +39,7 @@ pub(crate) fn mebibytes(mib: f64) -> String {
         ..0.1 => format!("{mib:.3}"),
         0.1..10.0 => format!("{mib:.2}"),
         10.0..100.0 => format!("{mib:.1}"),
-        _ => format!("{mib:.0}"),
+        _ => thousands(mib),
     }
 }
 
@@ -65,7 +66,7 @@ pub(crate) fn time_rows(cases: &[(&Case, f64)]) -> Vec<Vec<String>> {
             Some(time) => seconds(whole_s * time.part_us(part) / time.mean_us),
             None => NO_FIGURE.to_owned(),
         };
-        let title = format!("of the time, s: {part}");
+        let title = format!("time in {part}, s");
         std::iter::once(title)
             .chain(cases.iter().map(cell))
             .collect()
@@ -81,6 +82,7 @@ pub fn seconds(seconds: f64) -> String {
         0.01..0.1 => format!("{seconds:.4}"),
         0.1..10.0 => format!("{seconds:.3}"),
         10.0..100.0 => format!("{seconds:.2}"),
-        _ => format!("{seconds:.1}"),
+        100.0..1000.0 => format!("{seconds:.1}"),
+        _ => thousands(seconds),
     }
 }
