@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::ledger::{self, ENDING, Entry, Ledger, LedgerError};
+use crate::record::Record;
 use crate::steps::{DropSchema, Site, Undone};
 use spindle_system::SystemTree;
 
@@ -99,7 +100,7 @@ fn clean_one(
         match Ledger::peek(path) {
             Ok(None) => cleaned.alive = path.exists(),
             Ok(Some(entries)) => {
-                let described = entries.iter().rev().map(|entry| entry.record.describe());
+                let described = in_order(entries).map(|entry| entry.record.describe());
                 cleaned.removed = described.collect();
             }
             Err(error) => cleaned.left.push(error.to_string()),
@@ -143,6 +144,14 @@ pub fn undo_everything(ledger: &Ledger, tree: &SystemTree) -> Vec<String> {
     [undone.left, undone.not_ours].concat()
 }
 
+/// The order in which entries are undone: what was made last goes first. Only the nodes by which a run writes to its
+/// devices, also while it gives them back, go after all else.
+fn in_order(entries: Vec<Entry>) -> impl Iterator<Item = Entry> {
+    let is_nodes = |entry: &Entry| matches!(entry.record, Record::MadeNodes(_));
+    let (nodes, others): (Vec<Entry>, Vec<Entry>) = entries.into_iter().rev().partition(is_nodes);
+    others.into_iter().chain(nodes)
+}
+
 /// Undoes the entries of a ledger that `chosen` picks, last made first. When one fails, what it stands on is not
 /// touched: the earlier entries of its layout, and what layouts share.
 pub(crate) fn undo_all(
@@ -161,6 +170,7 @@ pub(crate) fn undo_all(
             is_of_living_run: ledger.is_of_living_run(),
             is_going_on: not_ours == NotOurs::Forgotten,
             last_touched: ledger.last_touched(),
+            nodes: ledger.nodes(),
             drop_schema,
         },
         Err(error) => {
@@ -169,7 +179,7 @@ pub(crate) fn undo_all(
         }
     };
     let mut stuck: BTreeSet<Option<String>> = BTreeSet::new();
-    for entry in ledger.entries().into_iter().rev().filter(chosen) {
+    for entry in in_order(ledger.entries()).filter(chosen) {
         let stands_on_nothing_stuck = match &entry.layout {
             None => stuck.is_empty(),
             Some(_) => !stuck.contains(&entry.layout),

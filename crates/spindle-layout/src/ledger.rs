@@ -277,6 +277,14 @@ impl Ledger {
         self.last_touched
     }
 
+    /// The run's own directory of device nodes, if it has one.
+    pub(crate) fn nodes(&self) -> Option<PathBuf> {
+        self.entries().iter().find_map(|entry| match &entry.record {
+            Record::MadeNodes(nodes) => Some(nodes.directory.clone()),
+            _ => None,
+        })
+    }
+
     /// Says that the run has written to its devices until now.
     pub(crate) fn touch(&self) -> Result<(), LedgerError> {
         let touched = self.state().file.set_modified(SystemTime::now());

@@ -303,6 +303,7 @@ fn site(ledger: &Ledger, tree: &SystemTree) -> Result<Site, LedgerError> {
         is_of_living_run: ledger.is_of_living_run(),
         is_going_on: true,
         last_touched: ledger.last_touched(),
+        nodes: ledger.nodes(),
         drop_schema: None,
     })
 }

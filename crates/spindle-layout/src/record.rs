@@ -15,6 +15,13 @@ pub struct MadeFile {
     /// `st_dev` of its file system.
     pub(crate) file_system: u64,
     pub(crate) inode: u64,
+    /// When the inode began to be this file, nanoseconds since 1970: its number is given again to another one. `None`
+    /// where the file system does not tell; also in ledgers of earlier versions.
+    #[serde(default)]
+    pub(crate) born_ns: Option<u64>,
+    /// Its size, which it keeps; `None` in ledgers of earlier versions.
+    #[serde(default)]
+    pub(crate) size_bytes: Option<u64>,
 }
 
 /// A loop device that was attached.

@@ -11,6 +11,7 @@ use spindle_engines::EngineError;
 use spindle_io::real::{Caching, Queue, RealEnv, block_on};
 use spindle_io::{Env, disk_group};
 use spindle_layout::clean::clean_run;
+use spindle_layout::guard::{RUN_GROUP, run_disk};
 use spindle_layout::ledger;
 use spindle_layout::plan::{DelayedBy, LookedAt};
 use spindle_layout::spec::DeviceSpec;
@@ -446,7 +447,7 @@ fn make_group(
     let mut members = Vec::new();
     for (number, (written, disk)) in spec.device_of_each(disks).enumerate() {
         members.push(disk_group::Disk {
-            name: format!("disk{}", number + 1),
+            name: run_disk(number),
             failure_group: Some(failure_group_of(spec, group, written)),
             device: Arc::new(disk.open(Caching::Direct, Queue::sync())?),
         });
@@ -458,7 +459,7 @@ fn make_group(
     };
     let env: Arc<dyn Env> = RealEnv::new(u64::from(std::process::id()));
     block_on(async {
-        let made = disk_group::DiskGroup::create(&env, "spindle", members, options).await?;
+        let made = disk_group::DiskGroup::create(&env, RUN_GROUP, members, options).await?;
         made.dismount().await
     })?;
     Ok(())

@@ -165,7 +165,12 @@ pub fn probe(tools: &Tools, device: &File, size_bytes: u64) -> Result<Content, T
 
 /// What libblkid knows on a device.
 pub(super) fn signature(tools: &Tools, device: &File) -> Result<Option<Signature>, ToolError> {
-    let output = tools.ask("blkid", &["-p", "-o", "export", "/dev/stdin"], device)?;
+    probed(tools, device, &[])
+}
+
+fn probed(tools: &Tools, device: &File, options: &[&str]) -> Result<Option<Signature>, ToolError> {
+    let arguments = [&["-p", "-o", "export"], options, &["/dev/stdin"]].concat();
+    let output = tools.ask("blkid", &arguments, device)?;
     let code = output.code;
     let printed = match code != NOTHING_FOUND && output.printed.is_empty() {
         true => &output.said,
@@ -173,6 +178,17 @@ pub(super) fn signature(tools: &Tools, device: &File) -> Result<Option<Signature
     };
     Signature::parse(code, printed)
         .map_err(|error| ToolError::failed("blkid", error.code, error.said))
+}
+
+/// What libblkid knows in a part of a device.
+pub(crate) fn signature_within(
+    tools: &Tools,
+    device: &File,
+    part: Range<u64>,
+) -> Result<Option<Signature>, ToolError> {
+    let (offset, bytes) = (part.start.to_string(), (part.end - part.start).to_string());
+    let of_part = ["--offset", &offset, "--size", &bytes];
+    probed(tools, device, &of_part)
 }
 
 /// Where a device has data outside of a range, as far as it is read; `None` when it has none.

@@ -27,6 +27,7 @@ mod survey;
 mod verdict;
 
 pub use crate::known_device::Appearance;
+pub(crate) use content::signature_within;
 pub use content::{Content, ProbeError, Signature, probe};
 pub use files::Seen;
 pub use held::HeldDevice;
@@ -35,6 +36,7 @@ pub(crate) use nodes::{NoNode, NodeDirectory};
 pub use offered::{EmptyDevice, empty_devices};
 pub use places::EDGE_BYTES;
 pub use stack::Footprint;
+pub use stamp::{RUN_GROUP, run_disk};
 pub use survey::Survey;
 pub use verdict::{DeviceState, Permit, Refusal, Use, Want, check_free, verdict};
 

@@ -41,6 +41,11 @@ impl NodeDirectory {
         })
     }
 
+    /// That of a run, which made it.
+    pub fn of_run(path: PathBuf) -> NodeDirectory {
+        NodeDirectory { path }
+    }
+
     /// A node of a device, by the kernel's name of it.
     pub fn node(&self, tree: &SystemTree, device: &HeldDevice) -> Result<PathBuf, NoNode> {
         let number = device.appearance().number;

@@ -1,7 +1,8 @@
 //! The stamp that a run puts on a device when it claims it: proof, after the run was killed, that what is there now is
 //! the run's. Raw devices and disk groups bear nothing that libblkid knows, so without it a database that a person put
 //! there meanwhile would look the same. It lies in the last block of the first MiB, which no layout uses, and counts
-//! only while the rest of that MiB is as a run leaves it: zeros, or the first blocks of a disk of a disk group.
+//! only while the rest of that MiB is as a run leaves it: zeros, or the first blocks of a disk of the group that a run
+//! makes. Other groups have disks of other names.
 //!
 //! | offset | bytes | what (little-endian) |
 //! | --- | --- | --- |
@@ -14,6 +15,8 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+use spindle_io::disk_group::names_in_header;
+
 use super::content::data_outside;
 use super::places::{BLOCK_BYTES, EDGE_BYTES};
 
@@ -21,10 +24,17 @@ const MAGIC: &[u8; 8] = b"SPNDHERE";
 const UUID_BYTES: usize = 36;
 const SEAL_AT: usize = MAGIC.len() + UUID_BYTES;
 const STAMP_AT: u64 = EDGE_BYTES - BLOCK_BYTES;
-/// How the first block of a disk of a disk group begins, and how many blocks there follow it at most: its header and
-/// two change maps (`spindle_io::disk_group`).
-const GROUP_MAGIC: &[u8; 8] = b"SPNDLDSK";
+/// What a disk of a group begins with: its header and two change maps (`spindle_io::disk_group`).
 const GROUP_BLOCKS: usize = 3;
+const MAP_MAGIC: &[u8; 8] = b"SPNDLMAP";
+
+/// The name of the disk group that a run makes.
+pub const RUN_GROUP: &str = "spindle";
+
+/// The name of a disk in it, counted from 0. `spindle diskgroup` gives disks the name of their group and a number.
+pub fn run_disk(number: usize) -> String {
+    format!("disk{}", number + 1)
+}
 
 /// Stamps a device that was claimed. One that is too small for both ends to be apart gets none. Errors: the system's.
 pub(crate) fn stamp(device: &File, size_bytes: u64, uuid: &str) -> io::Result<()> {
@@ -32,6 +42,15 @@ pub(crate) fn stamp(device: &File, size_bytes: u64, uuid: &str) -> io::Result<()
         return Ok(());
     }
     device.write_all_at(&stamp_of(uuid), STAMP_AT)?;
+    device.sync_all()
+}
+
+/// Zeroes the first MiB of a device that bears the stamp and, beyond it, data of who knows whom. The stamp goes last.
+/// Errors: the system's.
+pub(crate) fn zero_stamped_end(device: &File) -> io::Result<()> {
+    device.write_all_at(&[0; STAMP_AT as usize], 0)?;
+    device.sync_all()?;
+    device.write_all_at(&[0; BLOCK_BYTES as usize], STAMP_AT)?;
     device.sync_all()
 }
 
@@ -91,11 +110,31 @@ pub(crate) fn bears_stamp(device: &File, size_bytes: u64, uuid: &str) -> io::Res
     let mut first = vec![0; EDGE_BYTES as usize];
     device.read_exact_at(&mut first, 0)?;
     let (before, stamp) = first.split_at(STAMP_AT as usize);
-    let used = match before.starts_with(GROUP_MAGIC) {
-        true => GROUP_BLOCKS * BLOCK_BYTES as usize,
-        false => 0,
+    Ok(stamp == stamp_of(uuid) && is_as_run_leaves_it(before))
+}
+
+/// Whether the first MiB is zeros, but for the first blocks of a disk of a run's group. While the group is made, its
+/// header is the last to come.
+fn is_as_run_leaves_it(before: &[u8]) -> bool {
+    let mut blocks = before.chunks(BLOCK_BYTES as usize);
+    let is_zero = |block: &[u8]| block.iter().all(|byte| *byte == 0);
+    let is_header = |block: &[u8]| {
+        names_in_header(block).is_some_and(|(group, disk)| {
+            let number = disk
+                .strip_prefix("disk")
+                .and_then(|number| number.parse().ok());
+            let number = number.and_then(|number: usize| number.checked_sub(1));
+            group == RUN_GROUP && number.is_some_and(|number| disk == run_disk(number))
+        })
     };
-    Ok(stamp == stamp_of(uuid) && before[used..].iter().all(|byte| *byte == 0))
+    let is_change_map = |block: &[u8]| block.starts_with(MAP_MAGIC);
+    let header = blocks.next().unwrap_or_default();
+    (is_zero(header) || is_header(header))
+        && blocks
+            .by_ref()
+            .take(GROUP_BLOCKS - 1)
+            .all(|block| is_zero(block) || is_change_map(block))
+        && blocks.all(is_zero)
 }
 
 /// Whether any run's stamp is there: then the first MiB is to be left as it is. Errors: the system's.
@@ -138,9 +177,8 @@ mod tests {
         // What the run's database writes lies behind it.
         device.write_all_at(&[7; 9000], EDGE_BYTES).unwrap();
         assert!(bears(OURS));
-        device.write_all_at(b"SPNDLDSK", 0).unwrap();
-        device.write_all_at(&[7; 4096], 2 * BLOCK_BYTES).unwrap();
-        assert!(bears(OURS), "a disk of a group");
+        device.write_all_at(b"SPNDLMAP", 2 * BLOCK_BYTES).unwrap();
+        assert!(bears(OURS), "a group is being made");
         for at in [0, 3 * BLOCK_BYTES, STAMP_AT - 1, STAMP_AT, STAMP_AT + 50] {
             let mut byte = [0];
             device.read_exact_at(&mut byte, at).unwrap();

@@ -64,7 +64,13 @@ impl AttachLoop {
             let entry = workshop.note(attached.clone())?;
             let result = self.attach(workshop, &device, &file);
             let Some(held) = hold(&workshop.site.tree, &device)? else {
-                // Without result there is no loop device at all.
+                if result.is_ok() {
+                    // It is attached, and what cannot be seen cannot be known again.
+                    let arguments = ["--detach", argument(&device)];
+                    workshop.site.tools.run("losetup", &arguments)?;
+                    workshop.ledger.gone(entry)?;
+                    return Err(StepError::Unseen { device });
+                }
                 workshop.ledger.gone(entry)?;
                 result?;
                 continue;

@@ -1,27 +1,28 @@
 //! A block device that is there already: taken for this program alone, and erased when the experiment says that it may
 //! be. At the end it is given back as empty as a device must be to be taken: the signature that Spindle made on it
 //! goes, and so do its first and last MiB; a mark says that the rest is Spindle's. Whether what is on it is Spindle's
-//! own is proved before: by the identity that was given to the file system, volume or partition table on it. Where
-//! there is no signature, the run itself needs no more than that the device was there without a break since it was
-//! claimed (same start of the system, same number of its appearance). When the run is dead, anybody may have used the
-//! device since: then the stamp that was put on it must be there.
+//! own is proved before: by the identity that was given to the file system, volume or partition table on it, and to
+//! each of its partitions. Where there is no identity, the run itself needs no more than that the device was there
+//! without a break since it was claimed (same start of the system, same number of its appearance). When the run is
+//! dead, anybody may have used the device since: then the stamp that was put on it must be there, or nobody may have
+//! written to it.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
 
+use super::cut_device::{Part, content_uuid, part_uuid, partitions};
 use super::error::{DeviceName, StepError};
 use super::make_volume_group::physical_volume_uuid;
 use super::site::{Site, Undone, wait_until};
 use super::workshop::{Workshop, new_uuid};
-use crate::guard::stamp::{bears_stamp, stamp, unstamp, zero_ends_but_stamp};
+use crate::guard::stamp::{bears_stamp, stamp, unstamp, zero_ends_but_stamp, zero_stamped_end};
 use crate::guard::{
     Appearance, Content, DeviceState, EDGE_BYTES, Guard, HeldDevice, Permit, Refusal, TakenDevice,
-    Want,
+    Want, signature_within,
 };
 use crate::record::ClaimedDevice;
 use crate::tool::Tools;
@@ -124,24 +125,16 @@ impl ClaimDevice {
     }
 }
 
-/// When a device was written to by this node last; `None` where the node is not there, or another device's.
-fn written_at(node: &Path, number: DeviceNumber) -> Option<SystemTime> {
-    let found = std::fs::metadata(node).ok()?;
-    let is_it =
-        found.file_type().is_block_device() && DeviceNumber::of_stat(found.rdev()) == number;
-    is_it.then(|| found.modified().ok()).flatten()
-}
-
 /// Removes every signature that libblkid knows, and zeroes both ends.
 fn erase(taken: &TakenDevice, tools: &Tools) -> Result<(), StepError> {
-    wipe_signatures(taken, tools)?;
+    wipe_signatures(taken.file(), tools)?;
     zero_ends(taken.file(), 0, taken.state().size_bytes)
         .map_err(|error| StepError::system("zero the ends of", taken.path(), error))
 }
 
-fn wipe_signatures(taken: &TakenDevice, tools: &Tools) -> Result<(), StepError> {
+fn wipe_signatures(device: &File, tools: &Tools) -> Result<(), StepError> {
     // Force: we have the device ourselves.
-    tools.run_on("wipefs", &["--all", "--force", "/dev/stdin"], taken.file())?;
+    tools.run_on("wipefs", &["--all", "--force", "/dev/stdin"], device)?;
     Ok(())
 }
 
@@ -225,7 +218,7 @@ impl ClaimedDevice {
     }
 
     /// Empties what was claimed of a device. One that has grown since has others' data behind that: nothing there is
-    /// touched. No mark says of the whole that it is Spindle's where others may have written there.
+    /// touched. Where others may have written since the run died, only what the stamp proves goes.
     fn empty(
         &self,
         guard: &Guard<'_>,
@@ -235,33 +228,30 @@ impl ClaimedDevice {
     ) -> Result<(), StepError> {
         let size_bytes = taken.state().size_bytes;
         let claimed_bytes = self.size_bytes.unwrap_or(size_bytes).min(size_bytes);
-        zero_ends_but_stamp(taken.file(), claimed_bytes, &self.uuid)
-            .map_err(|error| StepError::system("zero the ends of", &self.path, error))?;
-        let is_whole = claimed_bytes == size_bytes;
-        if is_whole {
-            wipe_signatures(taken, &site.tools)?;
+        let own_node = site.open_own_node(taken.held());
+        let device = own_node.as_ref().unwrap_or(taken.file());
+        if whole == Whole::Unknown {
+            return zero_stamped_end(device)
+                .map_err(|error| StepError::system("zero the first MiB of", &self.path, error));
         }
-        let marked = match is_whole && whole == Whole::Ours {
-            true => guard.leave_mark(taken.file(), taken.state()),
-            false => unstamp(taken.file(), claimed_bytes),
+        zero_ends_but_stamp(device, claimed_bytes, &self.uuid)
+            .map_err(|error| StepError::system("zero the ends of", &self.path, error))?;
+        let marked = match claimed_bytes == size_bytes {
+            true => {
+                wipe_signatures(device, &site.tools)?;
+                guard.leave_mark(device, taken.state())
+            }
+            false => unstamp(device, claimed_bytes),
         };
         marked.map_err(|error| StepError::system("mark", &self.path, error))
     }
 
-    /// The stamp proves that the first MiB was left alone since the run died. That the rest was, too, is told by the
-    /// time of the nodes by which others come to the device: the kernel sets it with each write, and a run has nodes of
-    /// its own.
+    /// The stamp proves that the first MiB was left alone since the run died, and nothing of the rest.
     fn whole(&self, site: &Site, state: &DeviceState, content: &Content) -> Whole {
         let is_bare = matches!(content, Content::Unknown(_));
-        if !is_bare || site.is_of_living_run || site.is_going_on {
-            return Whole::Ours;
-        }
-        let named = site.tree.dev.join(state.name.replace('!', "/"));
-        let times = [&named, &self.path].map(|node| written_at(node, state.number));
-        let last_write = times.into_iter().flatten().max();
-        match (last_write, site.last_touched) {
-            (Some(written), Some(touched)) if written < touched => Whole::Ours,
-            _ => Whole::Unknown,
+        match is_bare && !site.is_untouched(state.number, &self.path) {
+            true => Whole::Unknown,
+            false => Whole::Ours,
         }
     }
 
@@ -273,6 +263,26 @@ impl ClaimedDevice {
             sequence: self.sequence,
         };
         site.find(claimed, &self.path)
+    }
+
+    /// Whether the partitions are the run's, each with what the run put there.
+    fn has_own_parts(&self, site: &Site, device: &File) -> bool {
+        let bears_ours = |part: &Part, number: usize| {
+            let uuid = content_uuid(&self.uuid, number);
+            let found = signature_within(&site.tools, device, part.range.clone());
+            found.ok().flatten().is_some_and(|signature| {
+                signature.has_uuid(&uuid) || signature.has_uuid(&physical_volume_uuid(&uuid))
+            })
+        };
+        let parts = partitions(&site.tools, device).unwrap_or_default();
+        let mut numbered = parts.iter().enumerate();
+        !parts.is_empty()
+            && numbered.all(|(number, part)| {
+                let is_made = part
+                    .uuid
+                    .eq_ignore_ascii_case(&part_uuid(&self.uuid, number));
+                is_made && bears_ours(part, number)
+            })
     }
 
     /// The same device, on which no stamp stays: all of it is going to be written.
@@ -299,6 +309,7 @@ impl ClaimedDevice {
         if !stayed && !same_hardware {
             return Some("it is another device".to_owned());
         }
+        let is_untouched = || site.is_untouched(state.number, &self.path);
         match content {
             Content::Empty | Content::Left => None,
             Content::Signature(signature) => {
@@ -306,13 +317,19 @@ impl ClaimedDevice {
                 let bears_our_type = ours.is_some() && signature.tag("TYPE") == ours;
                 let is_ours = signature.has_uuid(&self.uuid)
                     || signature.has_uuid(&physical_volume_uuid(&self.uuid))
-                    || stayed && bears_our_type;
-                (!is_ours).then(|| format!("it bears {signature}, which the run did not make"))
+                    || stayed && bears_our_type && is_untouched();
+                if !is_ours {
+                    return Some(format!("it bears {signature}, which the run did not make"));
+                }
+                let is_cut = signature.tag("TYPE").is_none() && signature.tag("PTTYPE").is_some();
+                (is_cut && !is_untouched() && !self.has_own_parts(site, device)).then(|| {
+                    "it bears partitions that the run did not make, or what it did not put there".to_owned()
+                })
             }
             Content::Unknown(_) => {
                 let is_proved = match self.is_stamped && !site.is_of_living_run {
                     true => bears_stamp(device, state.size_bytes, &self.uuid).unwrap_or(false),
-                    false => stayed,
+                    false => stayed && is_untouched(),
                 };
                 (!is_proved).then(|| {
                     format!("it bears {content}, and nothing on it says whose that is; to use it again, name it in erase")

@@ -3,14 +3,16 @@
 //! removed again. A file that stands in for a device is cut by its loop devices, which it needs anyway.
 
 use std::fmt;
+use std::fs::File;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::claim_device::zero_ends;
 use super::error::{DeviceName, StepError};
 use super::site::wait_until;
-use super::workshop::{Workshop, new_uuid, run_on_devices};
+use super::workshop::{Workshop, run_on_devices};
 use crate::guard::{EDGE_BYTES, HeldDevice};
-use crate::tool::argument;
+use crate::tool::{Tools, argument};
 use spindle_system::node::BlockDeviceNode;
 use spindle_text::quantity::size;
 
@@ -53,6 +55,8 @@ impl CutDevice {
                 .map_err(|error| StepError::system("zero parts of", taken.path(), error))?;
         }
         drop(taken);
+        // What was written until now came by the node that others use.
+        workshop.ledger.touch()?;
         let arguments = ["--quiet", "--lock=yes", argument(&path)];
         let script = self.script(&ready.uuid);
         // The kernel takes in a new table only when nobody holds the disk.
@@ -79,10 +83,10 @@ impl CutDevice {
                 found: partitions.len(),
             });
         }
-        for (name, node) in self.parts.iter().zip(partitions) {
+        for (number, (name, node)) in self.parts.iter().zip(partitions).enumerate() {
             let tree = &workshop.site.tree;
             let part = HeldDevice::of_number(tree, node.number, &node.path(tree))?;
-            let uuid = new_uuid(tree)?;
+            let uuid = content_uuid(&ready.uuid, number);
             workshop.ready(name, Arc::new(part), uuid)?;
         }
         Ok(())
@@ -96,10 +100,99 @@ impl CutDevice {
     /// What sfdisk(8) is to make.
     fn script(&self, uuid: &str) -> String {
         let mut script = format!("label: gpt\nlabel-id: {uuid}\n");
-        for start in self.starts() {
-            let size = self.part_bytes;
-            script += &format!("start={}KiB, size={}KiB\n", start >> 10, size >> 10);
+        for (number, start) in self.starts().enumerate() {
+            let (start_kib, size_kib) = (start >> 10, self.part_bytes >> 10);
+            let own = part_uuid(uuid, number);
+            script += &format!("start={start_kib}KiB, size={size_kib}KiB, uuid={own}\n");
         }
         script
+    }
+}
+
+/// The identity of a partition, counted from 0, of a device that was claimed under `uuid`: so the ledger knows it.
+pub(super) fn part_uuid(uuid: &str, number: usize) -> String {
+    derived(uuid, 1 + number as u64)
+}
+
+/// The identity of what the run puts on that partition.
+pub(super) fn content_uuid(uuid: &str, number: usize) -> String {
+    derived(uuid, (1 << 32) + number as u64)
+}
+
+/// Another identity for each number. The last group of an identity has 12 hexadecimal digits (RFC 9562).
+fn derived(uuid: &str, number: u64) -> String {
+    let (before, last) = uuid.rsplit_once('-').unwrap_or(("", uuid));
+    let last = u64::from_str_radix(last, 16).unwrap_or_default() ^ number;
+    format!("{before}-{last:012x}")
+}
+
+/// A partition as the table names it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub uuid: String,
+    /// The bytes of the device that it is.
+    pub range: Range<u64>,
+}
+
+/// The partitions of a device, in the order of the table.
+pub(super) fn partitions(tools: &Tools, device: &File) -> Result<Vec<Part>, StepError> {
+    let printed = tools.run_on("sfdisk", &["--dump", "/dev/stdin"], device)?;
+    Ok(parse_partitions(&printed).unwrap_or_default())
+}
+
+/// Reads what `sfdisk --dump` printed (sfdisk(8)); `None` when it is of another form.
+fn parse_partitions(printed: &str) -> Option<Vec<Part>> {
+    let sector_bytes = printed
+        .lines()
+        .find_map(|line| line.strip_prefix("sector-size: "));
+    let sector_bytes: u64 = sector_bytes.map_or(Some(512), |bytes| bytes.trim().parse().ok())?;
+    let lines = printed
+        .lines()
+        .filter(|line| line.contains("start=") && line.contains(" : "));
+    let part = |line: &str| {
+        let (_, fields) = line.split_once(" : ")?;
+        let field = |name: &str| {
+            let mut fields = fields.split(',').map(str::trim);
+            fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
+        };
+        let sectors = |name: &str| field(name)?.trim().parse::<u64>().ok();
+        let start = sectors("start")? * sector_bytes;
+        Some(Part {
+            uuid: field("uuid").unwrap_or_default().to_owned(),
+            range: start..start + sectors("size")? * sector_bytes,
+        })
+    };
+    lines.map(part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OURS: &str = "00719742-3b09-40f7-855e-40d17be8db36";
+
+    #[test]
+    fn each_partition_and_what_is_on_it_has_an_identity_that_follows() {
+        assert_eq!(part_uuid(OURS, 0), "00719742-3b09-40f7-855e-40d17be8db37");
+        assert_eq!(part_uuid(OURS, 1), "00719742-3b09-40f7-855e-40d17be8db34");
+        assert_eq!(
+            content_uuid(OURS, 0),
+            "00719742-3b09-40f7-855e-40d07be8db36"
+        );
+    }
+
+    #[test]
+    fn partitions_are_read_as_they_are_printed() {
+        let printed = "label: gpt\nlabel-id: X\ndevice: /dev/stdin\nunit: sectors\nsector-size: 4096\n\n\
+            /dev/stdin1 : start=         256, size=        2048, type=0FC63DAF-8483-4772-8E79-3D69D8477DE4, uuid=A-1\n\
+            /dev/stdin2 : start=        2304, size=        1024, type=0FC63DAF-8483-4772-8E79-3D69D8477DE4\n";
+        let found = parse_partitions(printed).unwrap();
+        let part = |uuid: &str, range| Part {
+            uuid: uuid.to_owned(),
+            range,
+        };
+        let expected = [part("A-1", 1 << 20..9 << 20), part("", 9 << 20..13 << 20)];
+        assert_eq!(found, expected);
+        assert_eq!(parse_partitions("/dev/stdin1 : start=x, size=1"), None);
     }
 }

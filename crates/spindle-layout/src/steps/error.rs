@@ -73,6 +73,15 @@ pub enum StepError {
         /// Its file.
         file: PathBuf,
     },
+    /// `/sys` does not show a device that was made.
+    #[error(
+        "/sys does not show {}, so nothing could be known of it: it was detached; look at what is mounted on /sys",
+        device.display()
+    )]
+    Unseen {
+        /// The device.
+        device: PathBuf,
+    },
     /// No loop device is free.
     #[error("no loop device is free: {0} were taken by others while they were asked for")]
     NoLoopDevice(u32),

@@ -1,12 +1,13 @@
 //! A file that stands in for a device. It is made without a name, and gets its name only when the ledger knows its
-//! inode: so nobody else's file can ever be taken for it, however the run ends.
+//! inode and its birth: so nobody else's file is taken for it, however the run ends.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use rustix::fs::{AtFlags, CWD, FallocateFlags, OFlags};
 use rustix::io::Errno;
@@ -63,6 +64,8 @@ impl MakeFile {
             path: path.clone(),
             file_system: metadata.dev(),
             inode: metadata.ino(),
+            born_ns: born_ns(&metadata),
+            size_bytes: Some(self.size_bytes),
         })?;
         let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
         match rustix::fs::linkat(CWD, unnamed, CWD, &path, AtFlags::SYMLINK_FOLLOW) {
@@ -103,7 +106,24 @@ impl fmt::Display for MadeFile {
     }
 }
 
+/// When a file was made, where its file system knows (`stx_btime` of statx(2)).
+fn born_ns(metadata: &Metadata) -> Option<u64> {
+    let since = metadata.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_nanos()).ok()
+}
+
 impl MadeFile {
+    /// Whether this is the file, and not another one that was given its inode. Where its birth is not known, its size
+    /// must do.
+    fn is(&self, found: &Metadata) -> bool {
+        let same_inode = (found.dev(), found.ino()) == (self.file_system, self.inode);
+        let is_old = match self.born_ns {
+            Some(born) => born_ns(found) == Some(born),
+            None => self.size_bytes.is_none_or(|bytes| found.len() == bytes),
+        };
+        same_inode && found.is_file() && is_old
+    }
+
     pub(super) fn undo(&self, _: &Site) -> Result<Undone, StepError> {
         let metadata = match self.path.symlink_metadata() {
             Ok(metadata) => metadata,
@@ -112,7 +132,7 @@ impl MadeFile {
             }
             Err(error) => return Err(StepError::system("examine", &self.path, error)),
         };
-        if (metadata.dev(), metadata.ino()) != (self.file_system, self.inode) {
+        if !self.is(&metadata) {
             return Ok(Undone::NotOurs(
                 "it is another file of that name".to_owned(),
             ));

@@ -117,6 +117,7 @@ mod tests {
             is_of_living_run: true,
             is_going_on: true,
             last_touched: None,
+            nodes: None,
             drop_schema: None,
         };
         assert_eq!(device.undo(&site).unwrap(), Undone::WasNot);

@@ -1,12 +1,14 @@
 //! Where what was made is undone, and what that came to. The steps and [`clean`](crate::clean()) use it.
 
-use std::path::Path;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use spindle_system::SystemTree;
+use spindle_system::{BlockDeviceNode, DeviceNumber, SystemTree};
 
 use super::error::StepError;
-use crate::guard::{Appearance, HeldDevice, Refusal};
+use crate::guard::{Appearance, HeldDevice, NodeDirectory, Refusal};
 use crate::record::ServerSchema;
 use crate::tool::Tools;
 
@@ -56,6 +58,8 @@ pub(crate) struct Site {
     pub is_going_on: bool,
     /// Of a dead run: since when it has written to no device by a node that others use.
     pub last_touched: Option<SystemTime>,
+    /// The run's own directory of device nodes, as long as it has one.
+    pub nodes: Option<PathBuf>,
     /// What drops schemas of servers; `None` where there are none to drop.
     pub drop_schema: Option<DropSchema>,
 }
@@ -64,6 +68,38 @@ impl Site {
     /// Whether the system has not been started again since the run.
     pub fn boot_is_the_same(&self) -> bool {
         self.boot_id.is_some() && self.boot_id == self.tree.boot_id()
+    }
+
+    /// A device that is held, opened for writing by the run's own node; `None` where there is none. The time of the
+    /// node in `/dev` then tells when others wrote last.
+    pub fn open_own_node(&self, held: &HeldDevice) -> Option<File> {
+        let nodes = NodeDirectory::of_run(self.nodes.clone()?);
+        let path = nodes.node(&self.tree, held).ok()?;
+        let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
+        held.is_same(&self.tree, &file).ok()?;
+        Some(file)
+    }
+
+    /// Whether others have written to a device since the run died, as the nodes tell by which they come to it: those
+    /// in `/dev` of the device and its partitions, and the path that was `called`. The kernel sets their times with
+    /// each write, and a run has nodes of its own. `false` where that is not known.
+    ///
+    /// A run that goes on takes what is there where nodes can tell nothing: each start of the system makes new ones.
+    pub fn is_untouched(&self, number: DeviceNumber, called: &Path) -> bool {
+        let may_tell = self.nodes.is_some() && self.boot_is_the_same();
+        if self.is_of_living_run || self.is_going_on && !may_tell {
+            return true;
+        }
+        let device = BlockDeviceNode::of(&self.tree, number);
+        let partitions = device.iter().flat_map(BlockDeviceNode::partitions);
+        let partitions: Vec<BlockDeviceNode> = partitions.collect();
+        let named = device.iter().chain(&partitions);
+        let nodes = named.map(|node| (node.path(&self.tree), node.number));
+        let times = nodes.chain([(called.to_owned(), number)]);
+        let times: Vec<Option<SystemTime>> =
+            times.map(|(node, of)| written_at(&node, of)).collect();
+        let last = times.iter().flatten().max();
+        matches!((last, self.last_touched), (Some(written), Some(touched)) if *written < touched)
     }
 
     /// The device that appeared so, whatever its path means now; when it has been away since, what its path means now.
@@ -82,6 +118,14 @@ impl Site {
         }
         HeldDevice::at(&self.tree, called)
     }
+}
+
+/// When a device was written to by this node last; `None` where the node is not there, or another device's.
+fn written_at(node: &Path, number: DeviceNumber) -> Option<SystemTime> {
+    let found = std::fs::metadata(node).ok()?;
+    let is_it =
+        found.file_type().is_block_device() && DeviceNumber::of_stat(found.rdev()) == number;
+    is_it.then(|| found.modified().ok()).flatten()
 }
 
 /// Waits until `done` says so, for a little while; whether it did.

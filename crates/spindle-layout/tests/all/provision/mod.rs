@@ -11,3 +11,4 @@ mod making;
 mod not_ours;
 mod reflink;
 mod scene;
+mod theirs;

@@ -17,7 +17,7 @@ use super::scene::{Disk, MIB, RUN, Scene, can_run, carry_out_in, file_system, la
 const TOOLS: [&str; 5] = ["losetup", "mkfs.ext4", "blkid", "wipefs", "blockdev"];
 
 /// Makes layouts and lets them lie, as a killed run does.
-fn abandoned(scene: &Scene, specs: &[spindle_layout::LayoutSpec]) {
+pub(super) fn abandoned(scene: &Scene, specs: &[spindle_layout::LayoutSpec]) {
     let (provision, ledger) = carry_out_in(scene.path(), specs);
     for made in provision.layouts() {
         assert!(made.is_ok(), "{made:?}");
@@ -31,7 +31,7 @@ fn abandoned(scene: &Scene, specs: &[spindle_layout::LayoutSpec]) {
     fs::write(scene.ledgers().join("dead.jsonl"), kept).unwrap();
 }
 
-fn cleaned(scene: &Scene) -> Cleaned {
+pub(super) fn cleaned(scene: &Scene) -> Cleaned {
     let mut all = clean(&scene.ledgers(), &SystemTree::default(), false, None).unwrap();
     assert_eq!(all.len(), 1, "{all:?}");
     all.remove(0)
@@ -425,16 +425,23 @@ fn what_lies_behind_the_first_mib_after_a_kill_counts_as_a_persons() {
         let theirs = vec![7; MIB as usize];
         if is_written {
             let device = fs::OpenOptions::new().write(true).open(&disk.path).unwrap();
-            device.write_all_at(&theirs, 40 * MIB).unwrap();
+            for at in [40, 63] {
+                device.write_all_at(&theirs, at * MIB).unwrap();
+            }
             device.sync_all().unwrap();
         }
         let cleaned = cleaned(&scene);
-        let removed = cleaned.removed.last().expect("the device is emptied");
+        let mut removed = cleaned.removed.iter();
+        let removed = removed.find(|what| what.starts_with("what Spindle put on"));
+        let removed = removed.expect("the device is emptied");
         let stays = "; the data behind its first MiB stay";
         assert_eq!(removed.contains(stays), is_written, "{cleaned:?}");
         let left = fs::read(scene.path().join("disk")).unwrap();
-        let kept = &left[40 * MIB as usize..][..MIB as usize];
-        assert_eq!(kept == theirs, is_written, "a byte of theirs changed");
+        for at in [40, 63] {
+            let kept = &left[(at * MIB) as usize..][..MIB as usize];
+            assert_eq!(kept == theirs, is_written, "a byte of theirs changed");
+        }
+        assert!(left[..MIB as usize].iter().all(|byte| *byte == 0));
         match disk.look(&[]) {
             Ok(looked) => assert!(!is_written, "{:?}", looked.permit),
             Err(refusal) => assert!(is_written, "{refusal}"),
