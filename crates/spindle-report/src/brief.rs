@@ -1,10 +1,12 @@
 //! A result in a dozen lines: what was tested, a line for each candidate, one sentence why, the answer last. Of many
-//! candidates the best and the worst. For who asked on the command line; everything else is in the report.
+//! candidates the best, the worst and those that the answer names. For who asked on the command line; everything else
+//! is in the report.
 
 use std::fmt::Write as _;
 
 use spindle_result::{
-    CaseId, CaseStatus, EACH_SETTING, RankedCase, Ranking, RatioEstimate, RunResult, format_range,
+    CaseId, CaseStatus, EACH_SETTING, RankedCase, Ranking, RatioEstimate, RunResult,
+    format_interval,
 };
 use spindle_text::paragraph;
 use spindle_text::quantity::{size, thousands};
@@ -27,8 +29,6 @@ const ALL_MAX: usize = 7;
 const BEST_AND_WORST: (usize, usize) = (3, 2);
 /// Cases that were not measured are named up to this many.
 const MISSING_MAX: usize = 3;
-/// What a setting does takes no more lines, where candidates are many.
-const EFFECT_LINES_MAX: usize = 2;
 
 /// The text, with a line feed at its end; `report` is where the rest is.
 pub fn render(result: &RunResult, report: &str, style: Style) -> String {
@@ -86,27 +86,11 @@ fn answer(result: &RunResult, numbers: &Numbers<'_>) -> String {
         .any(|ranking| ranking.places.len() > ALL_MAX);
     for setting in settings {
         text += &match is_large {
-            true => wrapped(&shortened(&setting.sentence), "  "),
+            true => wrapped(&setting.sentence, "  "),
             false => wrapped(&setting.told(), "  "),
         };
     }
     text
-}
-
-/// As many whole clauses of a sentence as [`EFFECT_LINES_MAX`] lines hold, one at least.
-fn shortened(sentence: &str) -> String {
-    let room = EFFECT_LINES_MAX * (WIDTH - 8);
-    if sentence.chars().count() <= room {
-        return sentence.to_owned();
-    }
-    let mut kept = String::new();
-    for clause in sentence.split_inclusive([';', ',']) {
-        if !kept.is_empty() && (kept.chars().count() + clause.chars().count()) > room {
-            break;
-        }
-        kept.push_str(clause);
-    }
-    format!("{} ...", kept.trim_end())
 }
 
 /// What could not be measured, and why.
@@ -229,12 +213,27 @@ fn width_max(style: Style) -> usize {
     usize::from(style.width).clamp(WIDTH, TABLE_WIDTH) - WIDTH + NAME_WIDTHS.1
 }
 
-/// How many of the best and of the worst candidates have a line.
-fn shown(ranking: &Ranking) -> (usize, usize) {
-    match ranking.places.len() {
-        all if all > ALL_MAX => BEST_AND_WORST,
-        all => (all, 0),
-    }
+/// Which candidates have a line, by their ranks from 0: the best, the worst, and those that the answer names.
+fn shown(result: &RunResult, ranking: &Ranking) -> Vec<usize> {
+    let all = ranking.places.len();
+    let (best, worst) = match all > ALL_MAX {
+        true => BEST_AND_WORST,
+        false => (all, 0),
+    };
+    let mut of_promise = ranking.places.iter();
+    let slowest = of_promise.rposition(|place| place.keeps == ranking.keeps);
+    let is_tied =
+        |place: &RankedCase| ranking.winner.is_none() && ranking.tied.contains(&place.layout);
+    // A short name might be a word of the sentence.
+    let is_named = |place: &RankedCase| {
+        length(place) >= NAME_WIDTHS.0 && result.headline.contains(&place.layout)
+    };
+    let is_shown = |(index, place): &(usize, &RankedCase)| {
+        let is_at_end = *index < best || *index >= all - worst;
+        is_at_end || Some(*index) == slowest || is_tied(place) || is_named(place)
+    };
+    let places = ranking.places.iter().enumerate();
+    places.filter(is_shown).map(|(index, _)| index).collect()
 }
 
 /// A line for each candidate, the best first; of many, the best and the worst.
@@ -244,10 +243,10 @@ fn candidates(
     numbers: &Numbers<'_>,
     style: Style,
 ) -> String {
-    let (best, worst) = shown(ranking);
-    let (first, rest) = ranking.places.split_at(best);
-    let (between, last) = rest.split_at(rest.len() - worst);
-    let titles = first.iter().chain(last).map(|place| numbers.title(place));
+    let shown = shown(result, ranking);
+    let titles = shown
+        .iter()
+        .map(|index| numbers.title(&ranking.places[*index]));
     let lengths = titles.map(|title| title.chars().count());
     let most = lengths.filter(|length| *length <= width_max(style)).max();
     let width = most.unwrap_or(0).max(NAME_WIDTHS.0);
@@ -255,41 +254,37 @@ fn candidates(
         "  {:width$} {:>10} {:>8}  {:22} {}\n",
         "", "tpm", "p99 ms", "of the best", "keeps"
     );
-    for place in first {
-        text += &row(result, ranking, place, (width, numbers));
+    let mut next = 0;
+    for index in &shown {
+        if *index > next {
+            let more = index - next;
+            let _ = writeln!(text, "  ... {more} more: --wide, or the report");
+        }
+        text += &row(result, ranking, &ranking.places[*index], (width, numbers));
+        next = index + 1;
     }
-    if !between.is_empty() {
-        let more = between.len();
-        let _ = writeln!(text, "  ... {more} more: --wide, or the report");
-    }
-    for place in last {
-        text += &row(result, ranking, place, (width, numbers));
-    }
-    text += &new_orders(result, ranking, numbers);
-    let is_first = |place: &&RankedCase| place.place == 1 && place.keeps == ranking.keeps;
-    match ranking.places.iter().filter(is_first).count() {
-        tied if tied > best => text + &format!("  {tied} are tied for the first place\n"),
-        _ => text,
-    }
+    text + &new_orders(result, ranking, (&shown, numbers))
 }
 
 /// What TPC-C is compared by elsewhere, for each candidate of the table; nothing for other workloads.
-fn new_orders(result: &RunResult, ranking: &Ranking, numbers: &Numbers<'_>) -> String {
-    let (best, worst) = shown(ranking);
-    let (first, rest) = ranking.places.split_at(best);
-    let of_candidates: Vec<String> = first
+fn new_orders(
+    result: &RunResult,
+    ranking: &Ranking,
+    (shown, numbers): (&[usize], &Numbers<'_>),
+) -> String {
+    let of_candidates: Vec<String> = shown
         .iter()
-        .chain(&rest[rest.len() - worst..])
-        .filter_map(|place| {
+        .filter_map(|index| {
+            let place = &ranking.places[*index];
             let case = result.case(&CaseId::new(&place.layout, ranking.load))?;
-            Some(format!("{} {}", place.layout, thousands(case.nopm?.mean)))
+            Some(format!("{}: {}", place.layout, thousands(case.nopm?.mean)))
         })
         .collect();
     match of_candidates.is_empty() {
         true => String::new(),
         false => {
-            let all = numbers.instead(&of_candidates.join(", "));
-            wrapped(&format!("New orders per minute (NOPM): {all}."), "  ")
+            let all = numbers.instead(&of_candidates.join("; "));
+            wrapped(&format!("New orders per minute (NOPM): {all}"), "  ")
         }
     }
 }
@@ -319,10 +314,10 @@ fn row(
     )
 }
 
-/// `0.56 x (0.53 to 0.59)`.
+/// `0.56 x (0.53-0.59)`.
 fn share(of_best: RatioEstimate) -> String {
     let interval = of_best.ci95.map_or_else(String::new, |interval| {
-        format!(" ({})", format_range(interval))
+        format!(" ({})", format_interval(interval))
     });
     format!("{} x{interval}", ratio(of_best.ratio))
 }

@@ -210,7 +210,7 @@ pub(super) const CHECKS: [Check; 14] = [
     },
     Check {
         title: "transactions tried again",
-        cell: |_, trial| trial.retries.to_string(),
+        cell: |_, trial| thousands(trial.retries as f64),
     },
     Check {
         title: "reads, program / device",
@@ -252,7 +252,7 @@ pub(super) const CHECKS: [Check; 14] = [
         title: "CPU user / system per transaction, µs",
         cell: |_, trial| {
             known(trial.cpu_us_per_transaction, |cpu| {
-                format!("{:.0} / {:.0}", cpu.user, cpu.system)
+                format!("{} / {}", thousands(cpu.user), thousands(cpu.system))
             })
         },
     },
@@ -277,7 +277,7 @@ fn clients(audit: ClientAudit) -> String {
 }
 
 fn both_sides(trial: &Trial, count: fn(&IoCounts) -> u64) -> String {
-    let of = |side| known(side, |side| count(&side).to_string());
+    let of = |side| known(side, |side| thousands(count(&side) as f64));
     format!("{} / {}", of(trial.audit.tool), of(trial.audit.device))
 }
 

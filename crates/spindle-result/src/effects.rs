@@ -10,7 +10,7 @@ use super::record::MatrixRecord;
 use super::wording::percent;
 use super::{
     Case, Effect, FactorAnswer, FactorName, Interaction, Measure, Ranking, RatioEstimate,
-    RunResult, format_range, format_ratio,
+    RunResult, format_interval, format_ratio,
 };
 
 /// A ratio up to this, or from its inverse on, is told in per cent; others as a multiple.
@@ -349,13 +349,13 @@ fn turned<'a>(effect: &'a Effect, level: &str) -> Option<Turned<'a>> {
     })
 }
 
-/// `+20 % (15 to 25)`, or `2.31 x (2.10 to 2.54)` where it is more than some per cent.
+/// `+20 % (15 to 25)`, or `2.31 x (2.10-2.54)` where it is more than some per cent.
 fn change(of: RatioEstimate) -> String {
     let is_small = |ratio: f64| (1.0 / PERCENT_RATIO_MAX..=PERCENT_RATIO_MAX).contains(&ratio);
     let is_wide = of.ci95.is_some_and(|(_, high)| high > PERCENT_END_MAX);
     if !is_small(of.ratio) || is_wide {
         let interval = of.ci95.map_or_else(String::new, |interval| {
-            format!(" ({})", format_range(interval))
+            format!(" ({})", format_interval(interval))
         });
         return format!("{} x{interval}", format_ratio(of.ratio));
     }

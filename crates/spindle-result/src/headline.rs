@@ -7,12 +7,12 @@ use spindle_stats::{ROUNDS_TO_JUDGE, Verdict};
 use super::answer::{Answer, Opening};
 use super::judge::is_within_noise;
 use super::wording::{
-    EACH_SETTING, MOSTLY_CACHED_SHARE, format_interval, format_range, format_ratio, listed,
-    percent, rounds_that_tell,
+    EACH_SETTING, MOSTLY_CACHED_SHARE, format_interval, format_ratio, listed, percent,
+    rounds_that_tell,
 };
 use super::{
     Comparison, FactorAnswer, Measure, RankedCase, Ranking, RunResult, capacity, costs,
-    disturbance, durability, fixed_rate, left_out, levels,
+    disturbance, durability, few_transactions, fixed_rate, left_out, levels,
 };
 
 /// What is said when reads were answered from memory, so that no device was compared.
@@ -181,7 +181,7 @@ fn times(levels: &[&Comparison]) -> String {
     text
 }
 
-/// `1.70 x as fast as xfs (95 %: 1.10 to 2.63)`.
+/// `1.70 x as fast as xfs (1.10-2.63)`.
 fn as_fast_as(comparison: &Comparison) -> String {
     let mut text = format!(
         "{} x as fast as {}",
@@ -189,7 +189,7 @@ fn as_fast_as(comparison: &Comparison) -> String {
         comparison.cases.b
     );
     if let Some(interval) = comparison.ci95 {
-        let _ = write!(text, " (95 %: {})", format_range(interval));
+        let _ = write!(text, " ({})", format_interval(interval));
     }
     text
 }
@@ -375,6 +375,8 @@ fn closeness(result: &RunResult, tied: &[&Comparison]) -> String {
         .all(|comparison| comparison.verdict == Verdict::Draw)
     {
         let _ = write!(text, ": a draw within {} %", percent(result.margin));
+    } else if let Some(too_few) = few_transactions::in_short(result, tied) {
+        let _ = write!(text, ": {too_few}");
     } else if tied.iter().any(|comparison| is_within_noise(comparison)) {
         text.push_str(": within the machine's own noise");
     } else if let Some(needed) = tied
@@ -474,7 +476,7 @@ mod tests {
             "{headline}"
         );
         assert!(
-            headline.contains("rounds in all), at 8 clients; a is 10.9 x as fast as slow (95 %: "),
+            headline.contains("rounds in all), at 8 clients; a is 10.9 x as fast as slow ("),
             "{headline}"
         );
     }

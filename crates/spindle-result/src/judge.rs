@@ -10,7 +10,7 @@ use spindle_stats::{
 use super::levels;
 use super::{
     Case, CasePair, Comparison, NoiseFloor, Pair, RankedCase, Ranking, RatioEstimate, RunRecord,
-    RunResult, Trial, fixed_rate,
+    RunResult, Trial, few_transactions, fixed_rate,
 };
 
 /// What is said of the cases of one load level.
@@ -18,7 +18,7 @@ pub(super) struct Judgement {
     pub ranking: Ranking,
     pub verdicts: Vec<Comparison>,
     pub pairs: Vec<Pair>,
-    /// What they had to meet.
+    /// What effects of settings have to meet, of which all cases are a part.
     pub standard: Standard,
     pub noise: Option<NoiseFloor>,
 }
@@ -58,7 +58,12 @@ pub(super) fn judge(result: &RunResult, record: &RunRecord) -> Result<Vec<Judgem
                 ranking,
                 verdicts,
                 pairs: all_pairs(&compared, standard)?,
-                standard,
+                standard: Standard {
+                    noise_floor: standard
+                        .noise_floor
+                        .max(few_transactions::worst_floor(&compared)),
+                    ..standard
+                },
                 noise,
             });
         }
@@ -243,7 +248,10 @@ fn noise_floor(
 
 /// What a case is compared by: its throughput, or its promptness at a fixed rate, of each round.
 pub(super) fn rounds_of(case: &Case) -> CaseRounds {
-    levels::figure_of(case, |trial| Some(fixed_rate::speed(trial)))
+    CaseRounds {
+        counted: few_transactions::counted(case),
+        ..levels::figure_of(case, |trial| Some(fixed_rate::speed(trial)))
+    }
 }
 
 /// What the machine's own noise was found to be at the load of a comparison, if the ratio lies within it.

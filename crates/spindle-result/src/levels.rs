@@ -28,6 +28,7 @@ pub(super) fn figure_of(case: &Case, figure: impl Fn(&Trial) -> Option<f64>) -> 
         runs: trials
             .filter_map(|trial| Some((trial.round, trial.conditions.run?)))
             .collect(),
+        counted: None,
     }
 }
 
@@ -279,6 +280,7 @@ mod tests {
             let mut record = sample::record(&[("a", &a), ("b", &[100.0; 10])]);
             for trial in record.cases.iter_mut().flat_map(|case| &mut case.trials) {
                 trial.conditions.asked_ms = is_timed.then_some(measured_ms);
+                trial.figures.transactions = 1_000;
                 trial.conditions.times = Some(TrialTimes {
                     measured_ms,
                     whole_ms: measured_ms + 1_000,

@@ -21,6 +21,7 @@ mod drift;
 mod durability;
 mod effects;
 mod far_out;
+mod few_transactions;
 mod findings;
 mod fixed_rate;
 mod headline;
@@ -72,6 +73,4 @@ pub use spindle_stats::Verdict;
 pub use statements::StatementMeans;
 pub use stored::StoredRun;
 pub use summary::Summary;
-pub use wording::{
-    EACH_SETTING, format_interval, format_range, format_ratio, percent, rounds_that_tell,
-};
+pub use wording::{EACH_SETTING, format_interval, format_ratio, percent, rounds_that_tell};

@@ -8,7 +8,8 @@ use super::judge::{is_within_noise, own_noise};
 use super::wording::{MOSTLY_CACHED_SHARE, case_label, format_ratio, rounds_where};
 use super::{
     Audit, Case, CaseStatus, Comparison, Drift, IoCounts, PageCache, RunRecord, RunResult, Trial,
-    Warning, capacity, clients, cold_start, costs, disturbance, far_out, fixed_rate,
+    Warning, capacity, clients, cold_start, costs, disturbance, far_out, few_transactions,
+    fixed_rate,
 };
 
 /// Ratios of the program's to the device's byte counts that count as agreement.
@@ -115,6 +116,11 @@ fn failed(result: &RunResult, case: &Case) -> Option<String> {
 
 /// What was sure enough as a pair, and no more than what the machine did to one layout under two names.
 fn within_noise(result: &RunResult, comparison: &Comparison) -> Option<String> {
+    if is_within_noise(comparison)
+        && let Some(told) = few_transactions::warning(result, comparison)
+    {
+        return Some(told);
+    }
     let noise = own_noise(result, comparison)?;
     let case = result.case(&comparison.cases.first())?;
     is_within_noise(comparison).then(|| {

@@ -33,14 +33,8 @@ pub fn format_ratio(value: f64) -> String {
 pub fn format_interval((low, high): (f64, f64)) -> String {
     match is_far(low, high) {
         false => format!("{}-{}", format_ratio(low), format_ratio(high)),
-        true => format_range((low, high)),
+        true => format!("{} to {}", end(low), end(high)),
     }
-}
-
-/// The same in a sentence: `1.85 to 1.99`.
-pub fn format_range((low, high): (f64, f64)) -> String {
-    let end = if is_far(low, high) { end } else { format_ratio };
-    format!("{} to {}", end(low), end(high))
 }
 
 /// Whether rounds that are too few leave open what the ratio is: its ends have any number of digits.
@@ -153,6 +147,5 @@ mod tests {
                 "under 0.001 to 1.50"
             ]
         );
-        assert_eq!(format_range((0.9, 1.1)), "0.90 to 1.10");
     }
 }

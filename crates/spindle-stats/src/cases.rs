@@ -17,6 +17,9 @@ pub struct CaseRounds {
     /// runs: the ratio of a run is the mean of those of the rounds that both finished in it. Empty: each round counts
     /// by itself.
     pub runs: BTreeMap<u32, u32>,
+    /// Transactions that the value of one round comes from, in the median; `None` where work was given and its time was
+    /// measured. Few of them decide little: see [`Standard::counting_floor`](crate::Standard::counting_floor).
+    pub counted: Option<f64>,
 }
 
 /// Errors: no cases, a case without rounds, a value that cannot be compared.

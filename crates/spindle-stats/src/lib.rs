@@ -54,6 +54,6 @@ pub use sequential::ROUNDS_MIN;
 pub use series::TimeSeries;
 pub use simultaneous::Family;
 pub use spread::ROUNDS_TO_JUDGE;
-pub use standard::{Looks, Standard};
+pub use standard::{COUNTED_MIN, Looks, Standard};
 pub use steady_state::{STEADY_SAMPLES_MIN, steady_after};
 pub use unpaired::{UnpairedRatio, compare_unpaired, compare_unpaired_among};

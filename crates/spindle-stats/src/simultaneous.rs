@@ -62,7 +62,11 @@ impl<'a> Family<'a> {
         match Moments::of(&log_ratios(a, b, u32::MAX)) {
             Some(moments) => {
                 let spread = Spread::of(&moments, self.mean_variance, self.cases.len());
-                compare_spread(&moments, spread, self.standard)
+                compare_spread(
+                    &moments,
+                    spread,
+                    self.standard.for_counts(a.counted, b.counted),
+                )
             }
             None => Comparison::without_rounds(log_lead(a, b).exp()),
         }

@@ -64,7 +64,7 @@ pub(crate) fn bar(speed: RelativeSpeed, layout: usize, margin: f64, scale: f64) 
     html! {
         svg.bar aria-hidden="true" {
             rect.band x=(at(1.0 - margin)) y="0" width=(at(2.0 * margin)) height="100%" {}
-            rect class=(class) x="0" y="20%" width=(at(speed.share)) height="60%" {}
+            rect class=(class) x="0" y="20%" width=(at(speed.share.min(scale))) height="60%" {}
             @if let Some((low, high)) = speed.ci95 {
                 // Drawn in the colour of the paper first, so that it shows on a bar of any colour.
                 @for class in ["halo", "whisker"] {
@@ -73,6 +73,10 @@ pub(crate) fn bar(speed: RelativeSpeed, layout: usize, margin: f64, scale: f64) 
                         line class=(class) x1=(at(end)) x2=(at(end)) y1="30%" y2="70%" {}
                     }
                 }
+            }
+            // What lies beyond the scale ends in an arrow, not as if it were measured so.
+            @if speed.end() > scale {
+                text.beyond x="100%" y="50%" { "›" }
             }
             line.best x1=(at(1.0)) x2=(at(1.0)) y1="0" y2="100%" {}
         }
@@ -95,6 +99,15 @@ mod tests {
         let lines = |drawing: &str| drawing.matches("<line class=\"whisker\"").count();
         assert_eq!((lines(&open), lines(&closed)), (2, 3));
         assert!(open.contains("x2=\"100.00%\""), "{open}");
+        assert!(
+            open.contains("class=\"beyond\"") && !closed.contains("beyond"),
+            "{open}"
+        );
+        let far = bar(speed(7.0, None), 0, 0.03, ends).into_string();
+        assert!(
+            far.contains("class=\"beyond\"") && far.contains("width=\"100.00%\""),
+            "{far}"
+        );
         assert_eq!(scale([RelativeSpeed::BEST].into_iter(), 0.03), 1.03);
     }
 

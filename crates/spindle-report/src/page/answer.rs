@@ -30,6 +30,9 @@ pub(super) fn section(result: &RunResult) -> Markup {
             p.note {
                 (what_bars_show(result)) " Thin line: its 95 % interval. Shaded band: the difference of "
                 (percent(result.margin)) " % that counts as a draw."
+                @if result.rankings.iter().any(|ranking| is_cut(result, ranking)) {
+                    " Arrow: it goes on beyond the scale."
+                }
             }
             (pairs::tables(result))
         }
@@ -77,6 +80,14 @@ struct Placed<'a> {
     place: Option<u32>,
     speed: RelativeSpeed,
     standing: String,
+}
+
+/// Whether a bar or an interval of a ranking lies beyond what is drawn.
+fn is_cut(result: &RunResult, ranking: &Ranking) -> bool {
+    let placed = placed(result, ranking);
+    let speeds = || placed.iter().map(|placed| placed.speed);
+    let scale = scale(speeds(), result.margin);
+    speeds().any(|speed| speed.end() > scale)
 }
 
 /// The best case and every other, the fastest first.

@@ -463,7 +463,7 @@ fn both_reports_check_every_trial() {
     let page = spindle_report::html(&result, &[]);
     for cell in [
         ">transactions tried again</th>",
-        ">31337</td>",
+        ">31,337</td>",
         ">dirty in buffer cache at the end</th>",
         ">26.5 MiB</td>",
     ] {
@@ -472,7 +472,7 @@ fn both_reports_check_every_trial() {
     let text = spindle_report::markdown(&result, &[]);
     for cell in [
         "| transactions tried again |",
-        "| 31337 |",
+        "| 31,337 |",
         "| dirty in buffer cache at the end |",
         "| 26.5 MiB |",
     ] {
