@@ -26,6 +26,10 @@ pub fn compare(
     let experiments = differences::of_all(before, after, differences::of_experiments);
     let may_call = (options.across_machines || machines.is_empty())
         && (options.across_settings || experiments.is_empty());
+    let is_one_run = before.len() == 1
+        && after.len() == 1
+        && first.started_at == other.started_at
+        && first.result == other.result;
     let (ids, only_after) = ids(before, after);
     let workload = &first.result.workload;
     let of_sides = |id: &CaseId| {
@@ -44,7 +48,14 @@ pub fn compare(
                 let of_layout = |a: &_, b: &_| differences::of_layouts(a, b, &id.layout);
                 let differences = differences::of_all(before, after, of_layout);
                 let may_call = may_call && (options.across_settings || differences.is_empty());
-                compared(&a, &b, comparisons, may_call, options, differences)?
+                compared(
+                    &a,
+                    &b,
+                    comparisons,
+                    (may_call, is_one_run),
+                    options,
+                    differences,
+                )?
             }
         };
         cases.push(CaseComparison {
@@ -200,7 +211,7 @@ fn compared(
     before: &SideFigures,
     after: &SideFigures,
     comparisons: u32,
-    may_call: bool,
+    (may_call, is_one_run): (bool, bool),
     options: &Options,
     differences: Vec<Difference>,
 ) -> Result<Judgement, StatsError> {
@@ -211,11 +222,20 @@ fn compared(
             "one run has a fixed rate of arrivals and the other has none",
         ));
     }
-    let compared = match measure {
+    let mut compared = match measure {
         Measure::Throughput => compare_runs(&after.runs, &before.runs, comparisons)?,
         // The shorter time is the faster.
         Measure::P99 => compare_runs(&before.runs, &after.runs, comparisons)?,
     };
+    // Nothing in a run can differ from itself.
+    if is_one_run && before.runs == after.runs {
+        compared.is_enough = true;
+        compared.ratio = UnpairedRatio {
+            ratio: 1.0,
+            ci95: Some((1.0, 1.0)),
+            p_value: None,
+        };
+    }
     let threshold = options.threshold;
     let call = match may_call {
         true if !compared.is_enough => Call::Called {

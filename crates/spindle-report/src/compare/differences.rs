@@ -2,14 +2,14 @@
 //! Everything that a run notes counts, unless it is named here as something that may differ.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 
 use super::Side;
 use crate::facts::{Fact, facts, facts_of_machine};
-use spindle_result::RunResult;
 use spindle_result::machine::{BlockDevice, Busy, DataPath, FileSystem, Machine};
+use spindle_result::{Layout, RunResult};
 
 /// A setting that is not the same in both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -109,8 +109,16 @@ fn lasting_of_device(device: &BlockDevice) -> BlockDevice {
 
 /// What differs in the machines and their settings.
 pub(crate) fn of_machines(a: &RunResult, b: &RunResult) -> Vec<Difference> {
-    let machines = [a, b].map(|result| result.machine.as_ref().map(lasting_of_machine));
-    let [mut before, after] = machines;
+    let of = |result: &RunResult, other: &RunResult| {
+        let machine = result.machine.as_ref()?;
+        let places = machine.data_paths.iter();
+        let shared = places.filter(|place| !is_of_others_only(result, other, place));
+        Some(lasting_of_machine(&Machine {
+            data_paths: shared.cloned().collect(),
+            ..machine.clone()
+        }))
+    };
+    let (mut before, after) = (of(a, b), of(b, a));
     if let (Some(before), Some(after)) = (&mut before, &after)
         && is_same_memory(before.memory_bytes, after.memory_bytes)
     {
@@ -131,6 +139,25 @@ pub(crate) fn of_machines(a: &RunResult, b: &RunResult) -> Vec<Difference> {
         });
     }
     differences
+}
+
+/// Whether a layout may lie in a place, whose path is absolute. The layout's is as it was written.
+fn lies_in(layout: &Layout, place: &DataPath) -> bool {
+    let (path, place) = (Path::new(&layout.path), Path::new(&place.path));
+    let named = path.components().filter(|part| *part != Component::CurDir);
+    let named: PathBuf = named.collect();
+    match path.is_absolute() {
+        true => named == place,
+        false => place.ends_with(named),
+    }
+}
+
+/// Whether only layouts lie in a place that the other run does not have: nothing there is compared.
+fn is_of_others_only(result: &RunResult, other: &RunResult, place: &DataPath) -> bool {
+    let layouts = result.layouts.iter();
+    let mut there = layouts.filter(|layout| lies_in(layout, place)).peekable();
+    let is_in_both = |layout: &Layout| other.layouts.iter().any(|of| of.name == layout.name);
+    there.peek().is_some() && !there.any(is_in_both)
 }
 
 fn is_same_memory(before: Option<u64>, after: Option<u64>) -> bool {
@@ -281,6 +308,45 @@ mod tests {
             }],
             ..Machine::default()
         }
+    }
+
+    #[test]
+    fn a_candidate_more_makes_no_other_machine() {
+        let place = |path: &str, kind: &str| DataPath {
+            path: path.to_owned(),
+            file_system: Some(FileSystem {
+                kind: kind.to_owned(),
+                ..FileSystem::default()
+            }),
+            ..DataPath::default()
+        };
+        let with = |layouts: &[(&str, &str, &str)]| {
+            let trials: Vec<(&str, &[f64])> = layouts
+                .iter()
+                .map(|(name, ..)| (*name, &[100.0, 100.0][..]))
+                .collect();
+            let mut record = sample::record(&trials);
+            for (layout, (_, path, _)) in record.layouts.iter_mut().zip(layouts) {
+                (*path).clone_into(&mut layout.path);
+            }
+            record.machine = Some(Machine {
+                data_paths: layouts
+                    .iter()
+                    .map(|(_, path, kind)| place(path, kind))
+                    .collect(),
+                ..Machine::default()
+            });
+            build(&record).unwrap()
+        };
+        let one = with(&[("a", "/a", "ext4")]);
+        let two = with(&[("b", "/b", "xfs"), ("a", "/a", "ext4")]);
+        assert_eq!(of_machines(&one, &two), []);
+        assert_eq!(of_machines(&two, &one), []);
+        let mut relative = two.clone();
+        relative.layouts[0].path = "./b".to_owned();
+        assert_eq!(of_machines(&one, &relative), []);
+        let moved = with(&[("b", "/b", "xfs"), ("a", "/a", "btrfs")]);
+        assert_eq!(of_machines(&one, &moved).len(), 1);
     }
 
     #[test]

@@ -217,6 +217,12 @@ impl RunComparison {
         noises.max_by_key(|(_, noise)| noise.runs_needed)
     }
 
+    /// Both sides hold the same figures in every case that was judged: a run beside itself.
+    pub(crate) fn is_one_run(&self) -> bool {
+        let mut judged = self.cases.iter().filter_map(CaseComparison::speed_judged);
+        self.is_judged() && judged.all(|speed| speed.ci95 == Some((1.0, 1.0)))
+    }
+
     /// At least one case was judged.
     pub fn is_judged(&self) -> bool {
         self.cases.iter().any(|case| case.speed_judged().is_some())
@@ -277,6 +283,43 @@ mod tests {
                 is_regression,
             } => (verdict, is_regression),
             Call::Refused => panic!("nothing forbids a call"),
+        }
+    }
+
+    #[test]
+    fn a_run_beside_itself_does_not_differ() {
+        let record = spindle_result::sample::record(&[("a", &[100.0, 150.0]), ("b", &[90.0])]);
+        let result = spindle_result::build(&record).unwrap();
+        let side = [Side {
+            name: "run",
+            started_at: "today",
+            result: &result,
+        }];
+        let options = Options {
+            threshold: 0.03,
+            across_machines: false,
+            across_settings: false,
+        };
+        let compared = compare(&side, &side, &options).unwrap();
+        assert_eq!(compared.outcome(), Conclusion::NoRegression);
+        let told = render(&side, &side, &compared, &options, Default::default());
+        assert!(
+            told.contains("No difference: both sides are one run"),
+            "{told}"
+        );
+        for case in &compared.cases {
+            let Judgement::Compared { call, .. } = &case.judgement else {
+                panic!("{:?}", case.judgement)
+            };
+            let verdict = Verdict::Draw;
+            let is_regression = false;
+            assert_eq!(
+                *call,
+                Call::Called {
+                    verdict,
+                    is_regression
+                }
+            );
         }
     }
 

@@ -294,6 +294,8 @@ fn conclusion(comparison: &RunComparison, options: &Options, style: Style) -> St
     let percent = in_percent(options.threshold);
     let text = if comparison.has_regression() {
         format!("A regression: at least one case is slower by more than {percent} %, or broke off.")
+    } else if comparison.is_one_run() {
+        "No difference: both sides are one run, with the same figures in every round.".to_owned()
     } else if !comparison.is_judged() {
         format!("Nothing was judged{}.", what_to_do(comparison, options))
     } else {
