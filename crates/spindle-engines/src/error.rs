@@ -23,6 +23,8 @@ pub enum ErrorKind {
     Unavailable,
     /// It does not take a setting or an access path: likewise.
     RefusedSetting,
+    /// It has no such setting, or no version of it takes this value: a slip of whoever wrote the experiment.
+    MisspeltSetting,
     /// A device or a file system is full.
     NoRoom,
     /// The system does not let this user do it.
@@ -66,6 +68,11 @@ impl EngineError {
     /// It does not take a setting, or an access path.
     pub fn refused(words: impl Into<String>) -> EngineError {
         EngineError::new(ErrorKind::RefusedSetting, words)
+    }
+
+    /// A setting that it does not have, or a value that means nothing to it.
+    pub fn misspelt(words: impl Into<String>) -> EngineError {
+        EngineError::new(ErrorKind::MisspeltSetting, words)
     }
 
     /// What was attempted, and why it failed.

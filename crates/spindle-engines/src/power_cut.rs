@@ -189,6 +189,7 @@ fn of_database(reason: EngineError) -> Result<String, EngineError> {
         | ErrorKind::NotPermitted
         | ErrorKind::Unavailable
         | ErrorKind::RefusedSetting
+        | ErrorKind::MisspeltSetting
         | ErrorKind::Interrupted
         | ErrorKind::Disturbed => Err(reason),
     }

@@ -15,6 +15,11 @@ const OF_DATABASE: [(&str, &str); 5] = [
 /// Words for kinds of files in a placement.
 const OF_PLACEMENT: [(&str, &str); 1] = [("wal", "redo")];
 
+/// Words of engines, each with the key that it is called here.
+pub fn aliases() -> impl Iterator<Item = (&'static str, &'static str)> {
+    OF_DATABASE.into_iter().chain(OF_PLACEMENT)
+}
+
 /// Puts all of them right.
 pub(super) fn put_right(document: &mut Document) -> Result<(), ExperimentError> {
     if let Some(mut database) = document.table("database") {
@@ -95,11 +100,12 @@ fn rename(
             continue;
         };
         if let Some(other) = table.get(right) {
-            // What the command line says counts, in whichever words.
-            if other.place.text > entry.node.place.text {
+            // What the command line says counts, in whichever words; but it may say one thing only.
+            let (one, again) = (entry.node.place.text, other.place.text);
+            if again > one && one == 0 {
                 continue;
             }
-            if other.place.text == entry.node.place.text {
+            if again == one || (again > 0 && one > 0) {
                 let error = ExperimentError::new(format!("{word} and {right} are one setting"))
                     .at_key((*right).to_owned())
                     .help("keep one of them");
@@ -180,5 +186,15 @@ mod tests {
             read(&twice, &[], &[]).unwrap_err(),
             "shared_buffers and buffer_cache are one setting"
         );
+        let both = [
+            "database.shared_buffers=24MiB",
+            "database.buffer_cache=32MiB",
+        ];
+        for sets in [both, [both[1], both[0]]] {
+            assert_eq!(
+                read(&text, &sets, &[]).unwrap_err(),
+                "shared_buffers and buffer_cache are one setting"
+            );
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! whether it is a first look. Done to the tree of the file before it is read.
 
 use super::aliases;
+use super::command_line::CommandLine;
 use super::document::{Document, Entry, Node, Table, Value, name_of};
 use super::error::ExperimentError;
 use super::vary;
@@ -40,6 +41,8 @@ pub struct Changes<'a> {
     pub only: &'a [String],
     /// Whether few short rounds are wanted, whatever the plan says.
     pub is_quick: bool,
+    /// The command line that the text was written for, where nobody wrote it as a file.
+    pub written_for: Option<&'a CommandLine>,
 }
 
 impl Changes<'_> {
@@ -72,7 +75,7 @@ pub(super) fn make(
         keep_only(document, changes.only)?;
     }
     let keys = (&known.layout_keys[..], &known.database_keys[..]);
-    vary::expand(document, changes.vary, keys)?;
+    vary::expand(document, (changes.vary, changes.sets), keys)?;
     if !is_of_file && !changes.only.is_empty() {
         keep_only(document, changes.only)?;
     }

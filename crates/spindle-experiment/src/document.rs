@@ -10,13 +10,14 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
 
+use super::command_line::CommandLine;
 use super::error::ExperimentError;
 use super::matrix::Matrix;
 
 /// What people read as the file name of a mistake in a `--set` argument.
 const COMMAND_LINE: &str = "command line";
 /// Names longer than this do not fit the tables they are shown in.
-pub(super) const NAME_LENGTH_MAX: usize = 100;
+pub const NAME_LENGTH_MAX: usize = 100;
 /// How `--set` is written, for whoever wrote it otherwise.
 const SET_EXAMPLE: &str =
     "write it like --set database.writers=4 or --set 'layout.\"odm\".path=fast'";
@@ -24,7 +25,7 @@ const SET_EXAMPLE: &str =
 /// A place in one of the texts of a [`Document`].
 #[derive(Clone, Debug)]
 pub(super) struct SourcePlace {
-    /// 0 is the file, n the n-th `--set` argument.
+    /// 0 is the file; the others are parts of the command line.
     pub text: usize,
     span: Range<usize>,
 }
@@ -154,8 +155,10 @@ pub(super) fn shown(number: f64) -> String {
 
 /// The file with its `--set` arguments applied.
 pub(super) struct Document {
-    /// Name and text of the file, then of each `--set` argument.
+    /// Name and text of the file, then of each part of the command line.
     texts: Vec<(String, String)>,
+    /// What the text was written for, if nobody wrote it as a file. Its texts follow the file's.
+    written_for: Option<CommandLine>,
     /// The root table.
     pub root: Node,
     /// Whether directories named by the experiment are looked for while it is read.
@@ -184,15 +187,25 @@ pub(super) struct Assignment {
 const MISTAKES_MAX: usize = 20;
 
 impl Document {
-    /// Parses `text`, known to people as `name`, and applies `sets` in their order.
-    pub fn parse(name: &str, text: &str, sets: &[String]) -> Result<Document, ExperimentError> {
+    /// Parses `text`, known to people as `name` or as the command line that it was written for, and applies `sets` in
+    /// their order.
+    pub fn parse(
+        name: &str,
+        text: &str,
+        sets: &[String],
+        written_for: Option<&CommandLine>,
+    ) -> Result<Document, ExperimentError> {
         let last_line = text.trim_end().rfind('\n').map_or(0, |newline| newline + 1);
         let end = SourcePlace {
             text: 0,
             span: last_line..text.trim_end().len(),
         };
+        let arguments = written_for.into_iter().flat_map(CommandLine::texts);
+        let arguments = arguments.map(|argument| (COMMAND_LINE.to_owned(), argument.to_owned()));
+        let file = (name.to_owned(), text.to_owned());
         let mut document = Document {
-            texts: vec![(name.to_owned(), text.to_owned())],
+            texts: std::iter::once(file).chain(arguments).collect(),
+            written_for: written_for.cloned(),
             root: Node {
                 value: Value::Table(Table::EMPTY),
                 place: end,
@@ -205,8 +218,14 @@ impl Document {
         };
         let parsed = DeTable::parse(text).map_err(|error| document.syntax_error(&error))?;
         document.root.value = Value::Table(table_of(parsed.get_ref()));
+        let mut earlier: Vec<Vec<String>> = Vec::new();
         for set in sets {
-            document.apply(set)?;
+            let given = document.assignment("--set", set, SET_EXAMPLE)?;
+            if let Some(other) = earlier.iter().find(|other| other.starts_with(&given.keys)) {
+                return Err(document.set_twice(&given, other));
+            }
+            document.apply(set, &given)?;
+            earlier.push(given.keys);
         }
         Ok(document)
     }
@@ -294,6 +313,13 @@ impl Document {
         place: &SourcePlace,
         label: impl Into<String>,
     ) -> ExperimentError {
+        if place.text == 0
+            && let Some(written_for) = &self.written_for
+        {
+            let number = 1 + written_for.text_for(place.span.start);
+            let (name, text) = &self.texts[number];
+            return error.mark(number, name, text, 0..text.len(), label);
+        }
         let (name, text) = &self.texts[place.text];
         error.mark(place.text, name, text, place.span.clone(), label)
     }
@@ -313,9 +339,26 @@ impl Document {
         marked.help("texts stand in quotes, tables in [brackets], each layout under its own [[layout]]: https://toml.io")
     }
 
+    /// That one `--set` takes back what one before it said.
+    fn set_twice(&self, given: &Assignment, other: &[String]) -> ExperimentError {
+        let key = given.keys.join(".");
+        let error = match other == given.keys {
+            true => ExperimentError::new(format!("{key} is set twice")),
+            false => ExperimentError::new(format!(
+                "{key} is set after {}, which is a part of it",
+                other.join(".")
+            )),
+        };
+        let error = error.at_key(key).help("keep one of them");
+        self.mark(
+            error,
+            &given.key_place,
+            "this --set would take the one before it back",
+        )
+    }
+
     /// Puts the value of one `--set key=value` into the tree.
-    fn apply(&mut self, argument: &str) -> Result<(), ExperimentError> {
-        let given = self.assignment("--set", argument, SET_EXAMPLE)?;
+    fn apply(&mut self, argument: &str, given: &Assignment) -> Result<(), ExperimentError> {
         let value = value_of(&given.value, &given.value_place);
         match set(&mut self.root, &given.keys, value, &given.key_place) {
             Ok(()) => Ok(()),

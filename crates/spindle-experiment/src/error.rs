@@ -28,7 +28,7 @@ struct Details {
 
 #[derive(Debug)]
 struct Mark {
-    /// Which text it is in: 0 is the file, n the n-th `--set` argument.
+    /// Which text it is in: 0 is the file, the others are parts of the command line.
     text: usize,
     start: usize,
     /// Whether no single setting is the place, but the table that should have one.

@@ -15,6 +15,7 @@ mod access_path;
 mod aliases;
 mod arrivals;
 mod changes;
+mod command_line;
 mod database;
 mod document;
 mod error;
@@ -49,13 +50,15 @@ use spindle_layout::LayoutSpec;
 use spindle_layout::plan::mistakes_of;
 
 pub use access_path::{AccessPath, Caching, Method};
+pub use aliases::aliases;
 pub use arrivals::{Arrivals, Promised, RateLevels, Spacing};
 pub use changes::Changes;
+pub use command_line::CommandLine;
 pub use database::{
     Commit, Database, DatabaseMemory, DatabaseSpec, Engine, KernelSpec, RemoteSpec, ServerSpec,
     TornBlocks, WriteSync,
 };
-pub use document::is_value;
+pub use document::{NAME_LENGTH_MAX, is_value};
 pub use error::ExperimentError;
 pub use experiment::Experiment;
 pub use layout::specs_of;
@@ -115,7 +118,8 @@ impl Experiment {
         changes: Changes<'_>,
         must_exist: bool,
     ) -> Result<Experiment, ExperimentError> {
-        let mut document = Document::parse(&path.display().to_string(), text, changes.sets)?;
+        let name = path.display().to_string();
+        let mut document = Document::parse(&name, text, changes.sets, changes.written_for)?;
         document.directories_must_exist = must_exist;
         document.home_of = sections::home_of;
         changes::make(&mut document, changes, &sections::known())?;
@@ -369,7 +373,7 @@ fn name_from(path: &Path) -> String {
         .trim()
         .trim_start_matches('.')
         .chars()
-        .take(document::NAME_LENGTH_MAX)
+        .take(NAME_LENGTH_MAX)
         .collect();
     match name.trim() {
         "" => "experiment".to_owned(),

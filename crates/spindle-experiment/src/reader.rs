@@ -65,7 +65,7 @@ pub(super) enum Item<'a> {
 
 /// The keys that `read` asks a table for.
 pub(super) fn keys_asked_by<T>(read: impl FnOnce(&mut Reader<'_>) -> T) -> Vec<&'static str> {
-    let nothing = Document::parse("", "", &[]).expect("an empty document is TOML");
+    let nothing = Document::parse("", "", &[], None).expect("an empty document is TOML");
     let mut reader = Reader {
         document: &nothing,
         path: String::new(),

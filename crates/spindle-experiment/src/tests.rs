@@ -394,14 +394,13 @@ fn set_changes_what_the_file_says() {
         &[
             "database.writers=1",
             "database.size=512MiB",
-            "plan.rounds = 7",
             "plan.margin=5%",
             "workload.clients=[8, 16]",
             "layout.0.io.caching=direct",
             "layout.\"direct, async\".io.method=\"sync\"",
             "layout.odm.name=equals = sign",
             "layout.5.database={ datafiles = 2, redo_io.method = 'async' }",
-            "plan.rounds=8",
+            "plan.rounds = 8",
         ],
     );
     assert_eq!(experiment.database.size_bytes, 512 * MIB);

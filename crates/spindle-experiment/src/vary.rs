@@ -3,6 +3,7 @@
 //! layout of a matrix is read, checked and complained about as any other.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
 
 use super::aliases;
 use super::database::SAME_IN_EVERY_CASE;
@@ -12,6 +13,7 @@ use super::document::{
 };
 use super::error::ExperimentError;
 use super::matrix::{Cell, Factor, Matrix};
+use spindle_text::nearest::nearest;
 use spindle_text::quantity::{parse_duration_ms, parse_size};
 
 #[cfg(test)]
@@ -39,22 +41,29 @@ struct Varied {
     labels: Vec<String>,
 }
 
-/// Takes in the `arguments` of `--vary`, and makes layouts of what is varied. `keys` are those that a layout
-/// understands, and those of its database.
+/// Takes in the `arguments` of `--vary`, beside those of `--set`, and makes layouts of what is varied. `keys` are those
+/// that a layout understands, and those of its database.
 pub(super) fn expand(
     document: &mut Document,
-    arguments: &[String],
+    (arguments, sets): (&[String], &[String]),
     keys: (&[&str], &[&str]),
 ) -> Result<(), ExperimentError> {
     let mut section = document.table("vary").unwrap_or(Table::EMPTY);
     let fraction = section.take("fraction");
     let mut varied = Vec::new();
     gather(document, &section, &[], &mut varied)?;
+    let mut of_arguments: Vec<Varied> = Vec::new();
     for argument in arguments {
         let of_argument = from_argument(document, argument)?;
-        varied.retain(|other| other.path != of_argument.path);
-        varied.push(of_argument);
+        check_alone(document, &of_argument, &of_arguments, sets)?;
+        of_arguments.push(of_argument);
     }
+    varied.retain(|of_file| {
+        of_arguments
+            .iter()
+            .all(|other| other.key() != of_file.key())
+    });
+    varied.extend(of_arguments);
     if varied.is_empty() {
         return Ok(());
     }
@@ -80,6 +89,45 @@ pub(super) fn expand(
     let (layouts, matrix) = multiplied(document, layouts, &varied, &combinations)?;
     document.matrix = Some(Matrix { is_half, ..matrix });
     document.put_list("layout", layouts);
+    Ok(())
+}
+
+impl Varied {
+    /// The key that it is in a layout, in whichever words it was written.
+    fn key(&self) -> Vec<String> {
+        match self.path.len() {
+            1 if self.path[0] == "settings" => self.path.clone(),
+            _ => aliases::path_put_right(self.path.clone()),
+        }
+    }
+}
+
+/// Refuses a `--vary` of a key that another one varies, or that a `--set` sets: one of them would count for nothing.
+fn check_alone(
+    document: &Document,
+    varied: &Varied,
+    earlier: &[Varied],
+    sets: &[String],
+) -> Result<(), ExperimentError> {
+    let key = varied.path.join(".");
+    let refused = |message: String, label: &str| {
+        let error = ExperimentError::new(message);
+        let place = &varied.key_place;
+        Err(wrong(document, error, &key, place, label.to_owned()))
+    };
+    let own = varied.key();
+    if earlier.iter().any(|other| other.key() == own) {
+        let label = "give all its values in one --vary";
+        return refused(format!("{key} is varied twice"), label);
+    }
+    let is_set = |set: &String| {
+        let keys = set.split_once('=').and_then(|(key, _)| keys_of(key));
+        keys.is_some_and(|keys| aliases::path_put_right(keys).starts_with(&own))
+    };
+    if sets.iter().any(is_set) {
+        let label = "every layout has one of these values; leave the --set out";
+        return refused(format!("{key} is set and varied"), label);
+    }
     Ok(())
 }
 
@@ -178,9 +226,7 @@ fn check(
     varied: &mut Varied,
     (layout_keys, database_keys): (&[&str], &[&str]),
 ) -> Result<(), ExperimentError> {
-    if varied.path != ["settings"] {
-        varied.path = aliases::path_put_right(std::mem::take(&mut varied.path));
-    }
+    varied.path = varied.key();
     let key = varied.path.join(".");
     let first = varied.path[0].as_str();
     let refused = |label: &str| {
@@ -212,9 +258,14 @@ fn check(
         _ if database_keys.contains(&first) && !layout_keys.contains(&first) => {
             return refused(&format!("write database.{first}"));
         }
-        _ if NAMES.contains(&first) || !layout_keys.contains(&first) => {
-            return refused("no key of a layout");
+        _ if NAMES.contains(&first) => return refused("no key of a layout that can be varied"),
+        _ if !layout_keys.contains(&first) => {
+            let known = layout_keys.iter().chain(database_keys);
+            let near = nearest(first, known.copied());
+            let meant = near.map_or(String::new(), |near| format!("; did you mean {near:?}?"));
+            return refused(&format!("no key of a layout{meant}"));
         }
+        "path" => check_places(document, varied)?,
         _ => {}
     }
     let key = &key;
@@ -231,6 +282,37 @@ fn check(
         if !seen.insert(meaning_of(&level.value, is_of_server)) {
             return list(&level.place, "this value is there twice".to_owned());
         }
+    }
+    Ok(())
+}
+
+/// Refuses one directory under two names. Places that cannot be looked at are refused where layouts are read.
+fn check_places(document: &Document, varied: &Varied) -> Result<(), ExperimentError> {
+    if !document.directories_must_exist {
+        return Ok(());
+    }
+    let mut known: Vec<((u64, u64), &str)> = Vec::new();
+    for level in &varied.levels {
+        let Value::Text(path) = &level.value else {
+            continue;
+        };
+        let Ok(found) = std::fs::metadata(path) else {
+            continue;
+        };
+        let place = (found.dev(), found.ino());
+        if let Some((_, other)) = known.iter().find(|(other, _)| *other == place) {
+            let error = ExperimentError::new(format!("{other} and {path} are one place"));
+            let label = "it would be compared with itself: name another place; to see how trials of one place differ, set \
+                         plan.noise_check = true";
+            return Err(wrong(
+                document,
+                error,
+                "path",
+                &level.place,
+                label.to_owned(),
+            ));
+        }
+        known.push((place, path));
     }
     Ok(())
 }

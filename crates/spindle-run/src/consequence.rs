@@ -23,6 +23,7 @@ pub(crate) fn after_trial(reason: &EngineError) -> AfterTrial {
         ErrorKind::Disturbed => AfterTrial::Again,
         ErrorKind::Unavailable
         | ErrorKind::RefusedSetting
+        | ErrorKind::MisspeltSetting
         | ErrorKind::NoRoom
         | ErrorKind::NotPermitted
         | ErrorKind::ServerGone

@@ -27,6 +27,12 @@ pub enum DirectoryError {
         /// The system's own words.
         error: io::Error,
     },
+    /// A file is where the directory should be, or above it.
+    #[error("{path} is a file, and a run needs a directory: --out DIR names a new or empty one")]
+    IsFile {
+        /// The file.
+        path: PathBuf,
+    },
     /// The system does not let a run be read.
     #[error("{path} cannot be read: {}", with_remedy(error))]
     Unreadable {
@@ -114,7 +120,11 @@ impl DirectoryError {
     pub fn is_of_command_line(&self) -> bool {
         matches!(
             self,
-            Self::Missing { .. } | Self::NoRun { .. } | Self::Taken { .. } | Self::NotEmpty { .. }
+            Self::Missing { .. }
+                | Self::IsFile { .. }
+                | Self::NoRun { .. }
+                | Self::Taken { .. }
+                | Self::NotEmpty { .. }
         )
     }
 }
@@ -123,6 +133,19 @@ fn system(path: &Path) -> impl Fn(io::Error) -> DirectoryError + '_ {
     move |error| DirectoryError::System {
         path: path.to_path_buf(),
         error,
+    }
+}
+
+/// Why no run can be made at `path`.
+fn not_made(path: &Path) -> impl Fn(io::Error) -> DirectoryError + '_ {
+    move |error| {
+        let mut above = path.ancestors();
+        match above.find(|path| path.is_file()) {
+            Some(file) => DirectoryError::IsFile {
+                path: file.to_path_buf(),
+            },
+            None => system(path)(error),
+        }
     }
 }
 
@@ -136,7 +159,7 @@ fn unwritable(path: &Path) -> impl Fn(io::Error) -> DirectoryError + '_ {
 /// Makes the directory of a new run, or takes one that is empty. A run that ended before it wrote anything may have
 /// left its journal there, empty.
 pub fn create(path: &Path) -> Result<Directory, DirectoryError> {
-    let directory = Directory::make(path).map_err(system(path))?;
+    let directory = Directory::make(path).map_err(not_made(path))?;
     let names = directory.names().map_err(system(path))?;
     if names.is_empty() || (names == [journal::FILE_NAME] && is_empty(&directory)) {
         return Ok(directory);
@@ -163,7 +186,7 @@ pub fn create_named(parent: &Path, name: &str) -> Result<Directory, DirectoryErr
                 number += 1;
                 path = parent.join(format!("{name}-{number}"));
             }
-            made => return made.map_err(system(&path)),
+            made => return made.map_err(not_made(&path)),
         }
     }
 }

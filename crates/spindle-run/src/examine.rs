@@ -1,14 +1,13 @@
 //! What this machine can do for a candidate. What a layout asks for and cannot have makes its cases skipped, with the
 //! reason; nothing is ever put in its place silently.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
 use spindle_engines::EngineError;
 use spindle_engines::database::RemoteDatabase;
 use spindle_engines::engine::Engine;
-use spindle_engines::sql::{Copying, FoundServer, ServerKind, ServerRequest, server};
+use spindle_engines::sql::{Copying, FoundServer, ServerKind, server};
 use spindle_io::real::Method;
 use spindle_io::real::facts::{self, DirectProbe};
 use spindle_layout::plan::DelayedBy;
@@ -18,10 +17,10 @@ use super::databases::{blocks, remote};
 use super::description::describe_delayed;
 use super::layout_targets::LayoutTargets;
 use super::schemas::may_copy;
-use super::server_files::{ServerFiles, request_of};
+use super::server_files::ServerFiles;
 use spindle_experiment::{
-    AccessPath, Caching, DatabaseSpec, Experiment, KernelSpec, Made, PutBack, RemoteSpec,
-    RestoreBy, ServerSpec, TornBlocks,
+    AccessPath, Caching, DatabaseSpec, Experiment, KernelSpec, PutBack, RemoteSpec, RestoreBy,
+    ServerSpec, TornBlocks,
 };
 use spindle_result::{Layout, NOT_DIRECT_HERE};
 use spindle_system::SystemTree;
@@ -108,72 +107,6 @@ fn examine_kernel(
         }
         Some(Refusal::Other(why)) => Some(why),
         None => cannot_be_put_back(experiment, placement, index),
-    }
-}
-
-/// Combinations of a matrix that this machine, or the engine as it is installed here, refuses: numbers of layouts, each
-/// with the reason. Looks at nothing but methods and settings, and changes nothing; what a place refuses is found by
-/// [`examine`].
-pub fn refused_combinations(experiment: &Experiment) -> Vec<(usize, String)> {
-    let Some(matrix) = &experiment.matrix else {
-        return Vec::new();
-    };
-    let of_matrix = experiment
-        .candidates()
-        .filter(|index| matrix.has(&experiment.layouts[*index].name));
-    of_matrix
-        .filter_map(|index| Some((index, refusal(experiment, index)?)))
-        .collect()
-}
-
-/// The same of all candidates, whether they are of a matrix or not.
-pub fn refused_candidates(experiment: &Experiment) -> BTreeMap<usize, String> {
-    let mut asked: Vec<(Option<ServerRequest>, Option<String>)> = Vec::new();
-    let mut refused = BTreeMap::new();
-    for index in experiment.candidates() {
-        let request = request_to_server(experiment, index);
-        let known = asked
-            .iter()
-            .find(|(of, _)| request.is_some() && *of == request);
-        let why = match known {
-            Some((_, why)) => why.clone(),
-            None => {
-                let why = refusal(experiment, index);
-                asked.push((request, why.clone()));
-                why
-            }
-        };
-        refused.extend(why.map(|why| (index, why)));
-    }
-    refused
-}
-
-/// What a layout asks of a server that is installed here, which takes its time to answer. `None`: nothing; datafiles on
-/// devices have settings of their own.
-fn request_to_server(experiment: &Experiment, index: usize) -> Option<ServerRequest> {
-    let layout = &experiment.layouts[index];
-    match &experiment.database_of(index).spec {
-        DatabaseSpec::Server(spec) if !layout.made.as_ref().is_some_and(Made::is_raw) => {
-            Some(request_of(spec, experiment, index))
-        }
-        _ => None,
-    }
-}
-
-/// Why the method or the settings of a candidate cannot be used here.
-fn refusal(experiment: &Experiment, index: usize) -> Option<String> {
-    match &experiment.database_of(index).spec {
-        DatabaseSpec::Kernel(kernel) => {
-            let refused = blocks::engine(experiment, index, kernel).examine();
-            refused.err().map(|error| error.to_string())
-        }
-        DatabaseSpec::Server(spec) => {
-            let request = request_to_server(experiment, index)?;
-            let refused = server(spec.kind).examine(&request).err()?;
-            Some(refused.to_string().trim_end_matches('.').to_owned())
-        }
-        // Nobody here starts it.
-        DatabaseSpec::Remote(_) => None,
     }
 }
 

@@ -31,6 +31,7 @@ mod panics;
 mod quiet;
 pub mod reckoning;
 mod recorded_machine;
+pub mod refusals;
 pub mod replay;
 pub mod runner;
 mod same_place;

@@ -14,10 +14,10 @@ use spindle_system::SystemTree;
 use spindle_experiment::specs_of;
 use spindle_experiment::{DatabaseSpec, Experiment, Layout, Matrix, deal, listed};
 use spindle_report::sentences::counted;
-use spindle_run::examine::refused_candidates;
 use spindle_run::reckoning::{
     Destinations, MachineMemory, ProcessNeeds, Reckoning, Seen, file_system_of, try_out,
 };
+use spindle_run::refusals::Refusals;
 use spindle_run::schedule;
 use spindle_run::schemas::{Way, refusal_of, way_of};
 use spindle_system::machine::DataPath;
@@ -80,7 +80,7 @@ fn look_at(
         try_out: &try_out,
         file_system: &file_system_of,
         refused_by_server,
-        refused_by_engine: &refused_candidates(experiment),
+        refused_by_engine: &Refusals::of(experiment).reasons(),
         results,
     };
     Ok(describe(experiment, &made, &known))

@@ -52,6 +52,8 @@ pub struct Progress {
     trials_done: usize,
     trial_estimate: Duration,
     began: Instant,
+    /// How long the run takes, as a person was told last; `None` before anything was told.
+    told: Option<Duration>,
     trial: Option<(String, Instant)>,
     /// That the trial waits was said in its own line.
     wait_is_said: bool,
@@ -60,12 +62,15 @@ pub struct Progress {
 impl Progress {
     /// For a run as its journal tells it.
     ///
+    /// `told` is the time that was announced.
+    ///
     /// # Errors
     /// A dashboard is wanted, and standard output is no terminal that can be taken.
     pub fn new(
         shown: Shown,
         state: &RunState,
         interrupted: Arc<AtomicBool>,
+        told: Option<Duration>,
     ) -> io::Result<Progress> {
         let run_view = RunView::of(state, interrupted);
         let trials_left = run_view.trials;
@@ -81,6 +86,7 @@ impl Progress {
             trials_done: 0,
             trial_estimate: schedule::trial_time(state),
             began: Instant::now(),
+            told,
             trial: None,
             wait_is_said: false,
         })
@@ -104,6 +110,12 @@ impl Progress {
         self.trial_estimate = each;
         let all = self.trials_done + trials;
         self.watch(|run_view| run_view.trials = all);
+        let whole = self.began.elapsed() + self.time_left();
+        if trials > 0
+            && let Some(text) = told_again(&mut self.told, whole)
+        {
+            self.note(&text);
+        }
     }
 
     /// Changes what the dashboard shows, if there is one.
@@ -220,6 +232,17 @@ impl Progress {
     }
 }
 
+/// What is said when a run is going to take more than a tenth longer than was told, which this is from then on.
+fn told_again(told: &mut Option<Duration>, now: Duration) -> Option<String> {
+    let before = told.get_or_insert(now);
+    if now <= *before + *before / 10 {
+        return None;
+    }
+    let [was, is] = [*before, now].map(|time| about_time(time.as_millis() as u64));
+    *before = now;
+    (was != is).then(|| format!("trials take longer than reckoned: about {is} in all, not {was}"))
+}
+
 impl Listener for Progress {
     fn hear(&mut self, said: Said<'_>) {
         match said {
@@ -263,5 +286,21 @@ fn found(trial: &Trial) -> String {
             trial.measured_s - flush_s
         ),
         _ => format!("{} tpm", thousands(trial.tpm)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_is_not_kept_is_told_again() {
+        let seconds = Duration::from_secs;
+        let mut told = Some(seconds(120));
+        assert_eq!(told_again(&mut told, seconds(131)), None);
+        let text = told_again(&mut told, seconds(150)).unwrap();
+        assert!(text.ends_with("about 3 min in all, not 2 min"), "{text}");
+        assert_eq!(told_again(&mut told, seconds(160)), None);
+        assert!(told_again(&mut None, seconds(9)).is_none());
     }
 }

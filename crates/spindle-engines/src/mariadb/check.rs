@@ -23,7 +23,7 @@ pub(super) fn check(
     let help = Help::of(programs)?;
     for name in request.settings.keys() {
         if !help.variables.contains_key(&plain(name)) {
-            return Err(no(format!(
+            return Err(EngineError::misspelt(format!(
                 "{} has no setting {name}{}",
                 programs.title,
                 help.nearest(name)
@@ -39,7 +39,7 @@ pub(super) fn check(
         Some(line) => {
             // MySQL has several of them: [ERROR] [MY-000077] [Server].
             let words = line.rsplit_once("] ").map_or(line, |(_, words)| words);
-            Err(no(format!(
+            Err(EngineError::misspelt(format!(
                 "{} does not take a value: {words}{}",
                 programs.title,
                 help.allowed(words)

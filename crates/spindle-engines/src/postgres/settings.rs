@@ -51,6 +51,16 @@ const SINCE: [(&str, u32); 16] = [
     ("io_method", 18),
     ("io_workers", 18),
 ];
+/// Values that PostgreSQL has where it was built with them.
+const OF_SOME_BUILDS: [(&str, &[&str]); 4] = [
+    ("default_toast_compression", &["lz4"]),
+    ("io_method", &["io_uring"]),
+    ("wal_compression", &["lz4", "zstd"]),
+    (
+        "wal_sync_method",
+        &["fsync_writethrough", "open_datasync", "open_sync"],
+    ),
+];
 /// What matters to storage as it is when nobody sets it, on Linux, and the first version that has it.
 const DEFAULTS: [(&str, &str, u32); 5] = [
     ("fsync", "on", 13),
@@ -202,8 +212,35 @@ impl Settings {
             if let Some(near) = nearest(name, known.iter().map(String::as_str)) {
                 _ = write!(reason, "; did you mean {near:?}?");
             }
+            return Err(EngineError::misspelt(reason));
         }
-        Err(EngineError::refused(reason))
+        Err(self.value_refused(&said, reason))
+    }
+
+    /// A value that the server does not take: a slip, or what only another build has, or settings that contradict each
+    /// other.
+    fn value_refused(&self, said: &str, mut reason: String) -> EngineError {
+        let Some(name) = between(said, "invalid value for parameter \"", "\"") else {
+            return match said.contains("is outside the valid range for parameter") {
+                true => EngineError::misspelt(reason),
+                false => EngineError::refused(reason),
+            };
+        };
+        let mut lines = self.lines.iter();
+        let value = lines.find(|(set, _)| set == name).map(|(_, value)| value);
+        let value = value.map(|value| value.to_lowercase()).unwrap_or_default();
+        let is_of_other_builds = |(setting, words): &(&str, &[&str])| {
+            *setting == name && words.contains(&value.as_str())
+        };
+        if OF_SOME_BUILDS.iter().any(is_of_other_builds) {
+            return EngineError::refused(reason);
+        }
+        let available = reason.split_once("Available values: ");
+        let near = available.and_then(|(_, values)| nearest(&value, values.split(", ")));
+        if let Some(near) = near.map(str::to_owned) {
+            _ = write!(reason, "; did you mean {near:?}?");
+        }
+        EngineError::misspelt(reason)
     }
 
     /// `postgresql.conf`. `socket_directory` is given from the data directory.
@@ -277,7 +314,7 @@ pub(super) fn check_setting(name: &str, value: &str) -> Result<(), EngineError> 
     };
     match is_allowed {
         true => Ok(()),
-        false => Err(EngineError::refused(format!(
+        false => Err(EngineError::misspelt(format!(
             "{name} = {value} means nothing to PostgreSQL; allowed: {allowed}"
         ))),
     }

@@ -428,6 +428,9 @@ fn temporary_bytes_of(body: &[u8]) -> u64 {
     temporary::own_bytes(&field(b'R'), &field(b'M')).unwrap_or(0)
 }
 
+/// What the server says when shared buffers hold fewer blocks than its clients need at one time.
+const NO_BUFFERS: &str = "no unpinned buffers available";
+
 /// An error of the server.
 fn error_of(body: &[u8]) -> SessionError {
     let field = |letter| field_of(body, letter);
@@ -437,6 +440,11 @@ fn error_of(body: &[u8]) -> SessionError {
         if let Some(more) = field(more) {
             text = format!("{text}; {more}");
         }
+    }
+    if text.contains(NO_BUFFERS) {
+        text.push_str(
+            "; every client holds some blocks at once: use fewer clients, or a larger buffer_cache",
+        );
     }
     let text = format!("{text} (SQLSTATE {state})");
     // Appendix A of PostgreSQL's documentation, "Error Codes".
@@ -460,6 +468,16 @@ mod tests {
     fn error(state: &str) -> SessionError {
         let body = format!("SERROR\0VERROR\0C{state}\0Mno\0Dbecause\0\0");
         error_of(body.as_bytes())
+    }
+
+    #[test]
+    fn too_few_buffers_are_told_with_a_remedy() {
+        let body = b"SERROR\0C53000\0Mno unpinned buffers available\0\0";
+        let told = error_of(body).to_string();
+        assert!(
+            told.contains("fewer clients, or a larger buffer_cache"),
+            "{told}"
+        );
     }
 
     #[test]

@@ -370,3 +370,43 @@ fn a_first_look_is_short_whatever_the_plan() {
     let queries = "[database]\nengine = \"sqlite\"\n[workload]\nkind = \"tpch\"\nscale = 0.1\nclients = 1\n[plan]\nrounds = 9\n";
     assert_eq!(quick(&format!("{queries}{HERE}")).plan.rounds, 3);
 }
+
+fn told(sets: &[&str], vary: &[&str], must_exist: bool) -> String {
+    let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let (sets, vary) = (owned(sets), owned(vary));
+    let changes = Changes {
+        sets: &sets,
+        vary: &vary,
+        ..Changes::default()
+    };
+    let text = format!("[database]\nengine = \"postgres\"\n{HERE}path = \".\"\n");
+    let read = Experiment::from_text(Path::new("test.toml"), &text, changes, must_exist);
+    read.expect_err("one of them would be lost").to_string()
+}
+
+#[test]
+fn a_key_is_varied_or_set_once() {
+    for again in ["settings.fsync=on,off", "database.settings.fsync=on,off"] {
+        let vary = ["settings.fsync=off,on", again];
+        assert!(told(&[], &vary, false).ends_with("is varied twice"));
+    }
+    for vary in [
+        "shared_buffers=8MiB,9MiB",
+        "database.buffer_cache=8MiB,9MiB",
+    ] {
+        let set = ["database.buffer_cache=16MiB"];
+        assert!(told(&set, &[vary], false).ends_with("is set and varied"));
+    }
+    let sets = ["plan.rounds=3", "plan.rounds=4"];
+    assert_eq!(told(&sets, &[], false), "plan.rounds is set twice");
+    let sets = ["plan.rounds=3", "plan={ measure = \"1s\" }"];
+    assert!(told(&sets, &[], false).starts_with("plan is set after plan.rounds"));
+}
+
+#[test]
+fn one_directory_is_no_second_place() {
+    let here = std::env::current_dir().unwrap();
+    let vary = format!("path=.,{}", here.display());
+    let told = told(&[], &[&vary], true);
+    assert!(told.ends_with("are one place"), "{told}");
+}

@@ -1,7 +1,9 @@
 //! An experiment file that is being written: sections of settings, each with a word on why it is so.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
+use spindle_text::nearest::nearest;
 use spindle_text::paragraph::wrapped;
 
 use super::error::AskError;
@@ -40,6 +42,15 @@ impl Section {
             Section::Vary => "vary",
         }
     }
+}
+
+/// What a part of a file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A key of a section.
+    Key(Section, String),
+    /// A layout, by its number.
+    Layout(usize),
 }
 
 /// One `key = value`, the value as TOML has it.
@@ -118,11 +129,16 @@ impl Draft {
             put(&mut self.top, key, value, why);
             return Ok(());
         };
-        let Some(section) = Section::ALL
-            .into_iter()
-            .find(|known| known.name() == section)
-        else {
-            return Err(AskError::NotOfTry(set.to_owned()));
+        let mut known = Section::ALL.into_iter();
+        let Some(section) = known.find(|known| known.name() == section) else {
+            let names = Section::ALL.map(Section::name);
+            return Err(match nearest(section, names.into_iter()) {
+                Some(near) => AskError::Misspelt {
+                    set: set.to_owned(),
+                    near,
+                },
+                None => AskError::NotOfTry(set.to_owned()),
+            });
         };
         self.set(section, rest, value, why);
         Ok(())
@@ -130,26 +146,35 @@ impl Draft {
 
     /// The file.
     pub fn text(&self) -> String {
-        let mut text = String::new();
+        self.text_and_places().0
+    }
+
+    /// The file, and which part of it, in bytes, says what.
+    pub fn text_and_places(&self) -> (String, Vec<(Range<usize>, Place)>) {
+        let (mut text, mut places) = (String::new(), Vec::new());
         for paragraph in &self.about {
             let lines = wrapped(paragraph, COMMENT_WIDTH);
             lines.iter().for_each(|line| {
                 let _ = writeln!(text, "# {line}");
             });
         }
-        write_lines(&mut text, &self.top);
+        write_lines(&mut text, &self.top, |_, _| ());
         for section in Section::ALL {
             let lines = &self.sections[section as usize];
             if !lines.is_empty() {
                 let _ = writeln!(text, "\n[{}]", section.name());
-                write_lines(&mut text, lines);
+                write_lines(&mut text, lines, |part, key| {
+                    places.push((part, Place::Key(section, key.to_owned())));
+                });
             }
         }
-        for layout in &self.layouts {
+        for (number, layout) in self.layouts.iter().enumerate() {
+            let start = text.len();
             text.push_str("\n[[layout]]\n");
-            write_lines(&mut text, layout);
+            write_lines(&mut text, layout, |_, _| ());
+            places.push((start..text.len(), Place::Layout(number)));
         }
-        text
+        (text, places)
     }
 }
 
@@ -165,13 +190,15 @@ fn put(lines: &mut Vec<Line>, key: &str, value: String, why: &str) {
     }
 }
 
-fn write_lines(text: &mut String, lines: &[Line]) {
+fn write_lines(text: &mut String, lines: &[Line], mut tell: impl FnMut(Range<usize>, &str)) {
     for Line { key, value, why } in lines {
+        let start = text.len();
         let setting = format!("{key} = {value}");
         let _ = match why.is_empty() {
             true => writeln!(text, "{setting}"),
             false => writeln!(text, "{setting:COMMENT_COLUMN$} # {why}"),
         };
+        tell(start..text.len(), key);
     }
 }
 
@@ -217,6 +244,7 @@ mod tests {
         assert_eq!(experiment.workload.clients, [1, 4]);
         let mut told = |set: &str| draft.apply(set).unwrap_err().to_string();
         assert!(told("layout.0.path=/x").contains("--save"));
+        assert!(told("databse.size=1GiB").ends_with("did you mean \"database\"?"));
         assert!(told("plan").contains("sets nothing"));
     }
 }

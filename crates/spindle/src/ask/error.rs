@@ -7,6 +7,10 @@ use spindle_experiment::Engine;
 use spindle_text::quantity::size_free;
 use spindle_text::remedy::with_remedy;
 
+/// How one place is compared with itself on purpose.
+const AGAIN: &str = "How much trials of one place differ is told with --set plan.noise_check=true, or noise_check = true in \
+                     [plan]";
+
 /// What is wrong with a question or an answer, and what to write instead.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
@@ -19,6 +23,26 @@ pub enum AskError {
          and `spindle run` it"
     )]
     NotOfTry(String),
+    /// `--set` of a section that is nearly one.
+    #[error("--set {set}: no section is called so; did you mean {near:?}?")]
+    Misspelt {
+        /// What was to be set.
+        set: String,
+        /// The section that there is.
+        near: &'static str,
+    },
+    /// Directories beside the arguments.
+    #[error(
+        "--vary {0}: the directories of `try` are its arguments, and these would take their place. Name all of them there: \
+         spindle try DIR DIR"
+    )]
+    PathsVaried(String),
+    /// A path that a terminal would obey.
+    #[error(
+        "{0:?} has characters in its name that cannot be shown, such as a new line. Rename it, or make a link to it with a \
+         plain name and give that"
+    )]
+    NotPlain(String),
     /// `--set` of what has an option.
     #[error("--set {set}: `try` has an option for this: {option}")]
     HasOption {
@@ -49,10 +73,10 @@ pub enum AskError {
     )]
     OneDirectory,
     /// A directory is named twice by one name.
-    #[error("{0} is there twice: name another directory to compare it with")]
+    #[error("{0} is there twice: name another directory to compare it with. {AGAIN}")]
     Twice(String),
     /// A directory is named twice.
-    #[error("{other} and {path} are one place: name another to compare it with")]
+    #[error("{other} and {path} are one place: name another to compare it with. {AGAIN}")]
     OnePlace {
         /// The first name.
         other: String,
@@ -132,6 +156,12 @@ pub enum AskError {
     /// One place, where directories are compared.
     #[error("two places are needed, or more, with commas between them")]
     OneAnswer,
+    /// Directories are to be compared, and there is no second one to take by default.
+    #[error(
+        "there is no second place to take by default: this machine has one file system with room. Name two directories, or \
+         more: --where DIR --where DIR"
+    )]
+    NoSecondPlace,
     /// Answers cannot be read.
     #[error("standard input: {0}")]
     Input(io::Error),
@@ -163,6 +193,9 @@ pub enum AskError {
         /// What is too little.
         refusal: String,
     },
+    /// Settings that the database does not have, or values that it does not take.
+    #[error("{0}")]
+    Settings(String),
     /// All but one candidate, or all, are refused here.
     #[error(transparent)]
     TooFew(#[from] spindle_experiment::TooFewLeft),

@@ -3,10 +3,11 @@
 
 use spindle_experiment::Engine;
 
-use super::draft::{Draft, Section, quoted};
+use super::draft::{Draft, Place, Section, quoted};
 use super::engines::{comparisons, has_processes, listed};
 use super::error::AskError;
 use super::question::Question;
+use spindle_text::quantity::duration_text;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -201,6 +202,24 @@ impl Answers {
             }
         }
         Ok(draft)
+    }
+
+    /// The answer that says what stands at a place of the file; `None` where no single one does.
+    pub fn argument_of(&self, place: &Place) -> Option<String> {
+        match place {
+            Place::Layout(number) => self
+                .places
+                .get(*number)
+                .map(|place| format!("--where {place}")),
+            Place::Key(Section::Database, key) if key == "engine" => {
+                Some(format!("--engine {}", self.engine))
+            }
+            Place::Key(Section::Workload, key) if key == "kind" => {
+                Some(format!("--workload {}", self.workload))
+            }
+            Place::Key(Section::Plan, _) => Some(format!("--time {}", duration_text(self.time_ms))),
+            Place::Key(..) => None,
+        }
     }
 
     /// What a run does to devices; nothing where there is none.

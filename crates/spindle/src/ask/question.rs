@@ -1,18 +1,20 @@
 //! What `spindle try` asks: directories, settings with several values, and a time; everything else is chosen here, so
 //! that data are larger than the cache and rounds fit the time.
 
-use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::fs::Metadata;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
 
 use rustix::fs::Access;
 use spindle_io::real::facts;
 use spindle_stats::{ROUNDS_MIN, rounds_to_find};
+use spindle_text::plain::{is_harmful, is_invisible};
 use spindle_text::quantity::{duration_text, size, size_text};
 
-use super::draft::{Draft, Section, quoted, value_of};
+use super::draft::{Draft, Place, Section, quoted, value_of};
 use super::engines::{comparisons, has_processes, listed};
 use super::error::AskError;
-use spindle_experiment::Engine;
+use spindle_experiment::{Engine, NAME_LENGTH_MAX};
 
 const MIB: u64 = 1 << 20;
 /// Loaded data, unless said otherwise.
@@ -110,7 +112,7 @@ impl Question {
             self.write_what_matters(&mut draft)?;
         }
         for path in &self.paths {
-            draft.layout(path, path);
+            draft.layout(&self.name_of(path), path);
         }
         for set in &self.sets {
             for (key, option) in OPTIONS {
@@ -128,6 +130,27 @@ impl Question {
             }
         }
         Ok(draft)
+    }
+
+    /// The name of the candidate in a directory: its path, the end of a long one, behind its number.
+    fn name_of(&self, path: &str) -> String {
+        let longest = match self.vary.is_empty() {
+            true => NAME_LENGTH_MAX,
+            // Values stand behind it.
+            false => NAME_LENGTH_MAX / 2,
+        };
+        let visible = path.replace(is_invisible, "_");
+        let length = visible.chars().count();
+        if length <= longest && visible == path.trim() {
+            return visible;
+        }
+        let number = self.paths.iter().position(|other| other == path);
+        let number = number.unwrap_or_default() + 1;
+        if length <= longest {
+            return format!("{number}: {}", visible.trim());
+        }
+        let end: String = visible.chars().skip(length + 10 - longest).collect();
+        format!("{number}: ...{}", end.trim())
     }
 
     /// Writes all but the layouts and what is varied, for an experiment of this many cases.
@@ -267,6 +290,9 @@ impl Question {
             let Some((key, values)) = vary.split_once('=') else {
                 return Err(AskError::NothingVaried(vary.clone()));
             };
+            if key.trim().trim_matches(['"', '\'']) == "path" {
+                return Err(AskError::PathsVaried(vary.clone()));
+            }
             let values = match values.trim_start().starts_with('[') {
                 true => values.to_owned(),
                 false => {
@@ -279,6 +305,36 @@ impl Question {
             draft.set(Section::Vary, key.trim(), values, "");
         }
         Ok(())
+    }
+
+    /// The argument that says what stands at a place of the file; `None` where no single one does.
+    pub fn argument_of(&self, place: &Place) -> Option<String> {
+        let (section, key) = match place {
+            Place::Layout(number) => return self.paths.get(*number).cloned(),
+            Place::Key(section, key) => (section, key.as_str()),
+        };
+        let files = |option: &str, files: &[String]| {
+            let files = files.iter().map(|file| format!("--{option} {file}"));
+            files.collect::<Vec<_>>().join(" ")
+        };
+        let is_script = !self.scripts.is_empty();
+        match (section, key) {
+            (Section::Database, "engine") => Some(format!("--engine {}", self.engine)),
+            (Section::Database, "size" | "buffer_cache")
+            | (Section::Workload, "scale" | "warehouses") => {
+                Some(format!("--size {}", size_text(self.size_bytes)))
+            }
+            (Section::Workload, "kind" | "scripts") if is_script => {
+                Some(files("script", &self.scripts))
+            }
+            (Section::Workload, "kind") => Some(format!("--workload {}", self.workload)),
+            (Section::Workload, "load") => Some(files("load", &self.load)),
+            (Section::Workload, "clients") => Some(format!("--clients {}", self.clients)),
+            (Section::Plan, _) | (Section::Workload, "room_for") => {
+                Some(format!("--time {}", duration_text(self.time_ms)))
+            }
+            _ => None,
+        }
     }
 
     /// What is compared in one directory, where nothing else is asked.
@@ -300,21 +356,11 @@ impl Question {
     /// # Errors
     /// The first that cannot, with what to do.
     pub fn check_paths(&self) -> Result<(), AskError> {
-        let mut known: Vec<(PathBuf, &String)> = Vec::new();
+        let mut known: Vec<(PlaceId, &String)> = Vec::new();
         for path in &self.paths {
-            let real = check_path(path)?;
-            if let Some((_, other)) = known.iter().find(|(other, _)| *other == real) {
-                return Err(match other == &path {
-                    true => AskError::Twice(path.clone()),
-                    false => AskError::OnePlace {
-                        other: (*other).clone(),
-                        path: path.clone(),
-                    },
-                });
-            }
-            known.push((real, path));
+            known.push((check_path(path)?, path));
         }
-        Ok(())
+        check_apart(&known)
     }
 
     /// Directories that lie on one file system, in words; `None` when each has its own, or settings are compared.
@@ -336,17 +382,56 @@ impl Question {
     }
 }
 
+/// What a place is, under whichever name: device and number of its directory. Links and bind mounts lead to the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlaceId {
+    device: u64,
+    inode: u64,
+}
+
+impl PlaceId {
+    /// Of a file or directory.
+    pub fn of(found: &Metadata) -> PlaceId {
+        PlaceId {
+            device: found.dev(),
+            inode: found.ino(),
+        }
+    }
+}
+
+/// Refuses one place under two names, or twice under one.
+///
+/// # Errors
+/// Both names.
+pub fn check_apart(places: &[(PlaceId, &String)]) -> Result<(), AskError> {
+    for (index, (place, path)) in places.iter().enumerate() {
+        let mut earlier = places[..index].iter();
+        if let Some((_, other)) = earlier.find(|(other, _)| other == place) {
+            return Err(match other == path {
+                true => AskError::Twice((*path).clone()),
+                false => AskError::OnePlace {
+                    other: (*other).clone(),
+                    path: (*path).clone(),
+                },
+            });
+        }
+    }
+    Ok(())
+}
+
 /// The directory that a path leads to; or why no database can be put there.
 ///
 /// # Errors
 /// The reason, with what to do.
-pub fn check_path(path: &str) -> Result<PathBuf, AskError> {
+pub fn check_path(path: &str) -> Result<PlaceId, AskError> {
+    if path.contains(is_harmful) {
+        return Err(AskError::NotPlain(path.to_owned()));
+    }
     let name = || path.to_owned();
-    let not_there = |source| AskError::NotThere {
+    let found = std::fs::metadata(path).map_err(|source| AskError::NotThere {
         path: name(),
         source,
-    };
-    let found = std::fs::metadata(path).map_err(not_there)?;
+    })?;
     if found.file_type().is_block_device() {
         return Err(AskError::IsDevice(name()));
     }
@@ -367,7 +452,7 @@ pub fn check_path(path: &str) -> Result<PathBuf, AskError> {
             kind: on.type_name.to_string(),
         });
     }
-    std::fs::canonicalize(path).map_err(not_there)
+    Ok(PlaceId::of(&found))
 }
 
 /// The smallest difference, per cent, that this many rounds are likely to find, where trials differ as they do on a
@@ -560,12 +645,43 @@ mod tests {
     #[test]
     fn one_directory_under_two_names_is_refused() {
         let told = |paths: &[&str]| question(paths, Engine::Kernel).check_paths();
-        assert!(matches!(
-            told(&["src", "./src/"]),
-            Err(AskError::OnePlace { .. })
-        ));
+        let scratch = tempfile::tempdir().unwrap();
+        let link = scratch.path().join("link");
+        let here = std::env::current_dir().unwrap().join("src");
+        std::os::unix::fs::symlink(&here, &link).unwrap();
+        let (here, link) = (here.to_str().unwrap(), link.to_str().unwrap());
+        for other in ["./src/", here, link] {
+            let refused = told(&["src", other]).unwrap_err();
+            assert!(matches!(refused, AskError::OnePlace { .. }), "{other}");
+            assert!(refused.to_string().contains("noise_check"), "{refused}");
+        }
         assert!(told(&["src", "tests"]).is_ok());
         assert!(told(&["/proc"]).is_err());
+    }
+
+    #[test]
+    fn directories_are_arguments_and_nothing_takes_their_place() {
+        let mut asked = question(&["."], Engine::Kernel);
+        for vary in ["path=/a,/b", "\"path\"=/a,/b", " path = /a,/b"] {
+            asked.vary = vec![vary.to_owned()];
+            let refused = asked.draft(2).unwrap_err();
+            assert!(matches!(refused, AskError::PathsVaried(_)), "{vary}");
+        }
+    }
+
+    #[test]
+    fn a_long_path_and_one_with_odd_characters_are_places_like_others() {
+        let long = format!("/{}/end", "long/".repeat(40));
+        let asked = question(&["/a", &long, "/zero\u{200b}width", "/b "], Engine::Kernel);
+        let names: Vec<String> = read(&asked).layouts.into_iter().map(|of| of.name).collect();
+        assert!(
+            names[1].starts_with("2: ...") && names[1].ends_with("long//end"),
+            "{names:?}"
+        );
+        assert!(names[1].chars().count() <= NAME_LENGTH_MAX, "{names:?}");
+        assert_eq!(names[2..], ["3: /zero_width", "4: /b"]);
+        let refused = question(&["/a\n/b"], Engine::Kernel).check_paths();
+        assert!(matches!(refused, Err(AskError::NotPlain(_))));
     }
 
     #[test]

@@ -13,12 +13,13 @@ use super::ending::{wrong_command_line, wrong_experiment};
 use super::number::{number_or, size, time};
 use super::options::{Show, Watch};
 use super::run;
+use crate::ask::command_line::with_command_line;
 use crate::ask::engines::engine_of;
 use crate::ask::error::AskError;
 use crate::ask::question::{Question, ROUNDS_MAX, SIZE_BYTES, found_percent};
 use crate::{plan, say};
 use spindle_experiment::{Changes, Engine, Experiment};
-use spindle_run::examine::refused_combinations;
+use spindle_run::refusals::Refusals;
 use spindle_text::files;
 use spindle_text::paragraph::wrapped;
 
@@ -119,11 +120,10 @@ pub(super) fn carry_out(asked: Try) -> ExitCode {
         Err(Mistake::Told(error)) => return wrong(&error),
         Err(Mistake::Code(code)) => return code,
     };
-    if let Some(path) = &asked.save
-        && let Err(error) = save(path, &text)
-    {
-        return wrong(&error);
-    }
+    let mut saved = match asked.save.map(|path| Saved::write(path, &text)).transpose() {
+        Ok(saved) => saved,
+        Err(error) => return wrong(&error),
+    };
     if !asked.show.quiet {
         foretell(&question, &experiment);
     }
@@ -131,7 +131,37 @@ pub(super) fn carry_out(asked: Try) -> ExitCode {
         brief: !asked.wide,
         ..asked.show
     };
-    run::begin(experiment, asked.out, &show, asked.watch.watch)
+    let begun = || {
+        if let Some(saved) = &mut saved {
+            saved.is_kept = true;
+        }
+    };
+    run::begin(experiment, asked.out, (&show, asked.watch.watch), begun)
+}
+
+/// The file that was asked for, which goes again unless the run begins.
+struct Saved {
+    path: PathBuf,
+    is_kept: bool,
+}
+
+impl Saved {
+    fn write(path: PathBuf, text: &str) -> Result<Saved, AskError> {
+        save(&path, text)?;
+        Ok(Saved {
+            path,
+            is_kept: false,
+        })
+    }
+}
+
+impl Drop for Saved {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // It was made a moment ago; one that cannot be removed does no harm.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
 }
 
 /// Writes a file that is not there yet. Where there is no room for it, nothing of it is left.
@@ -164,16 +194,23 @@ fn written(question: &Question) -> Result<(String, Experiment), Mistake> {
     let mut attempts = 0;
     loop {
         let text = question.draft(cases).map_err(Mistake::Told)?.text();
-        let frame = question.frame(cases).map_err(Mistake::Told)?.text();
+        let frame = question.frame(cases).map_err(Mistake::Told)?;
+        let command = format!("spindle try {}", question.paths.join(" "));
+        let (frame, written_for) =
+            with_command_line(&frame, |place| question.argument_of(place), command);
         let changes = Changes {
             sets: &question.sets,
             vary: &question.vary,
+            written_for: Some(&written_for),
             ..Changes::default()
         };
         let read = Experiment::from_text(Path::new(NO_FILE), &frame, changes, true);
         let mut experiment = read.map_err(|error| Mistake::Code(wrong_experiment(&error)))?;
-        let refused = refused.get_or_insert_with(|| refused_combinations(&experiment));
-        let left_out = experiment.leave_out(refused);
+        let refused = refused.get_or_insert_with(|| Refusals::of(&experiment));
+        if let Some(mistakes) = refused.mistakes(&experiment) {
+            return Err(Mistake::Told(AskError::Settings(mistakes)));
+        }
+        let left_out = experiment.leave_out(&refused.combinations(&experiment));
         left_out.map_err(|too_few| Mistake::Told(too_few.into()))?;
         let found = experiment.candidates().count() * experiment.workload.loads().len();
         attempts += 1;
@@ -203,7 +240,7 @@ fn foretell(question: &Question, experiment: &Experiment) {
     };
     let (rounds, ms) = look.reckoning.most();
     let time = about_time(ms);
-    let over = match ms > question.time_ms + question.time_ms / 4 {
+    let over = match ms > question.time_ms + question.time_ms / 10 {
         true => format!(
             ", more than the {} asked for: a verdict needs at least three rounds",
             about_time(question.time_ms)

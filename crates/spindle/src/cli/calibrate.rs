@@ -377,9 +377,8 @@ fn carry_out_on_layouts(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
     }
     let changes = Changes {
         sets: &asked.sets,
-        vary: &[],
         only: &asked.only,
-        is_quick: false,
+        ..Changes::default()
     };
     let experiment = match Experiment::read_changed(file, changes) {
         Ok(experiment) => experiment,

@@ -19,12 +19,13 @@ use spindle_text::word::Word;
 
 use super::ask::save;
 use super::ending::{print, wrong_command_line, wrong_experiment};
+use crate::ask::command_line::with_command_line;
 use crate::ask::engines::{engine_of, has_processes};
 use crate::ask::error::AskError;
 use crate::ask::interview::{
     Answers, CandidatePlace, Choice, DIRECTORIES, Machine, comparable, times, workloads,
 };
-use crate::ask::question::check_path;
+use crate::ask::question::{PlaceId, check_apart, check_path};
 use crate::{plan, say};
 use spindle_run::reckoning::file_system_of;
 use spindle_system::{SystemTree, mounts};
@@ -87,8 +88,15 @@ fn written(asked: &Init) -> Result<ExitCode, AskError> {
     let answers = answers(asked, &machine)?;
     let mut cases = 2;
     let (text, experiment) = loop {
-        let text = answers.draft(name, &machine, cases)?.text();
-        let read = Experiment::from_text(&asked.file, &text, Changes::default(), true);
+        let draft = answers.draft(name, &machine, cases)?;
+        let command = format!("spindle init {}", asked.file.display());
+        let (text, written_for) =
+            with_command_line(&draft, |place| answers.argument_of(place), command);
+        let changes = Changes {
+            written_for: Some(&written_for),
+            ..Changes::default()
+        };
+        let read = Experiment::from_text(&asked.file, &text, changes, true);
         let experiment = match read {
             Ok(experiment) => experiment,
             Err(error) => return Ok(wrong_experiment(&error)),
@@ -154,7 +162,11 @@ fn answers(asked: &Init, machine: &Machine) -> Result<Answers, AskError> {
             places.collect::<Result<Vec<String>, AskError>>()?
         }
     };
-    check_apart(&places)?;
+    let looked_at = places.iter().filter_map(|place| {
+        let found = std::fs::metadata(place).ok()?;
+        Some((PlaceId::of(&found), place))
+    });
+    check_apart(&looked_at.collect::<Vec<_>>())?;
     let choices = workloads();
     let workload = input.ask(
         "4/5 Under which workload?",
@@ -284,14 +296,14 @@ impl Input {
                 place.map_or_else(|| part.to_owned(), |choice| choice.word.clone())
             };
             let places: Vec<String> = parts.map(of_part).collect();
-            let places = if places.is_empty() {
-                default.clone()
-            } else {
-                places
-            };
+            let is_default = places.is_empty();
+            let places = if is_default { default.clone() } else { places };
             let checked = places.iter().map(|place| checked_place(place, machine));
             let error = match checked.collect::<Result<Vec<String>, AskError>>() {
                 Err(error) => error,
+                Ok(places) if is_several && is_default && places.len() < 2 => {
+                    AskError::NoSecondPlace
+                }
                 Ok(places) if is_several && places.len() < 2 => AskError::OneAnswer,
                 Ok(places) => return Ok(places),
             };
@@ -301,24 +313,6 @@ impl Input {
             }
         }
     }
-}
-
-/// Refuses one place under two names.
-fn check_apart(places: &[String]) -> Result<(), AskError> {
-    let mut known: Vec<(PathBuf, &String)> = Vec::new();
-    for place in places {
-        let Ok(real) = Path::new(place).canonicalize() else {
-            continue;
-        };
-        if let Some((_, other)) = known.iter().find(|(other, _)| *other == real) {
-            return Err(AskError::OnePlace {
-                other: (*other).clone(),
-                path: place.clone(),
-            });
-        }
-        known.push((real, place));
-    }
-    Ok(())
 }
 
 /// A directory as it is, or a device by the name under which it is on offer.

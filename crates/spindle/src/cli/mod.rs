@@ -43,8 +43,8 @@ use crate::{clean, doctor, plan, reports, say};
 use spindle_experiment::{Changes, Experiment};
 use spindle_run::agent::far_side;
 use spindle_run::directory::open_run;
-use spindle_run::examine::refused_combinations;
 use spindle_run::journal;
+use spindle_run::refusals::Refusals;
 use spindle_run::replay::RunState;
 use spindle_run::trial;
 use spindle_text::paragraph::fitted;
@@ -122,7 +122,7 @@ fn carry_out(arguments: Arguments) -> ExitCode {
             show,
             watch,
         } => match experiment_to_run(&file, changed.changes()) {
-            Ok(experiment) => run::begin(experiment, out, &show, watch.watch),
+            Ok(experiment) => run::begin(experiment, out, (&show, watch.watch), || ()),
             Err(code) => code,
         },
         Command::Try(asked) => ask::carry_out(asked),
@@ -168,7 +168,11 @@ fn experiment_to_run(file: &Path, changes: Changes<'_>) -> Result<Experiment, Ex
 }
 
 fn show_plan(mut experiment: Experiment) -> ExitCode {
-    let too_few = experiment.leave_out(&refused_combinations(&experiment));
+    let refusals = Refusals::of(&experiment);
+    if let Some(mistakes) = refusals.mistakes(&experiment) {
+        return wrong_command_line(&mistakes);
+    }
+    let too_few = experiment.leave_out(&refusals.combinations(&experiment));
     let look = match plan::look_at_servers_too(&experiment, Path::new(".")) {
         Ok(look) => look,
         Err(error) => return no_current_directory(&error),

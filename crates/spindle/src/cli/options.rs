@@ -36,6 +36,7 @@ impl Changed {
             vary: &self.vary,
             only: &self.only,
             is_quick: self.quick,
+            written_for: None,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use jiff::Zoned;
 
@@ -23,23 +24,27 @@ use spindle_report::{brief, table};
 use spindle_result::RunResult;
 use spindle_run::answers;
 use spindle_run::directory::{self, DirectoryError};
-use spindle_run::examine::refused_combinations;
 use spindle_run::listener::Listener;
+use spindle_run::refusals::Refusals;
 use spindle_run::replay::RunState;
 use spindle_run::runner::{RunError, Runner};
 use spindle_text::files::Directory;
 
-/// Runs an experiment.
+/// Runs an experiment, and says when it has `begun`: whatever forbids it was found before.
 pub(super) fn begin(
     mut experiment: Experiment,
     out: Option<PathBuf>,
-    show: &Show,
-    watch: bool,
+    (show, watch): (&Show, bool),
+    begun: impl FnOnce(),
 ) -> ExitCode {
     let Some(shown) = shown(show, watch) else {
         return no_terminal();
     };
-    if let Err(too_few) = experiment.leave_out(&refused_combinations(&experiment)) {
+    let refusals = Refusals::of(&experiment);
+    if let Some(mistakes) = refusals.mistakes(&experiment) {
+        return wrong_command_line(&mistakes);
+    }
+    if let Err(too_few) = experiment.leave_out(&refusals.combinations(&experiment)) {
         return wrong_command_line(&too_few.to_string());
     }
     if !show.quiet && !show.brief {
@@ -59,11 +64,17 @@ pub(super) fn begin(
         Some(path) => directory::create(&path),
         None => directory::create_named(Path::new(RUNS), &name_of_directory(&experiment)),
     };
+    let is_open = experiment.workload.transactions.are_counted();
     carry_out(directory, show, |directory, path| {
         let interrupted = interrupts(&directory, path)?;
-        let listen = listener(shown, &interrupted);
+        let (_, ms) = reckoning.most();
+        // How long queries and loads take is not reckoned.
+        let told = (!is_open).then(|| Duration::from_millis(ms));
+        let listen = listener(shown, &interrupted, told);
         let runner = Runner::begin(experiment, directory, interrupted, listen)?;
-        runner.foretell(&reckoning, show.brief)
+        let runner = runner.foretell(&reckoning, show.brief)?;
+        begun();
+        Ok(runner)
     })
 }
 
@@ -74,7 +85,7 @@ pub(super) fn resume(directory: &Path, show: &Show, watch: bool) -> ExitCode {
     };
     carry_out(directory::open_run(directory), show, |directory, path| {
         let interrupted = interrupts(&directory, path)?;
-        let listen = listener(shown, &interrupted);
+        let listen = listener(shown, &interrupted, None);
         Runner::go_on(directory, interrupted, listen)
     })
 }
@@ -86,13 +97,14 @@ fn interrupts(directory: &Directory, path: PathBuf) -> Result<Arc<AtomicBool>, R
     })
 }
 
-/// Who listens to the run, made when the run knows what it has to do.
+/// Who listens to the run, made when the run knows what it has to do; `told` is the time that was announced.
 fn listener(
     shown: Shown,
     interrupted: &Arc<AtomicBool>,
+    told: Option<Duration>,
 ) -> impl FnOnce(&RunState) -> io::Result<Box<dyn Listener>> + use<> {
     let interrupted = Arc::clone(interrupted);
-    move |state| Ok(Box::new(Progress::new(shown, state, interrupted)?))
+    move |state| Ok(Box::new(Progress::new(shown, state, interrupted, told)?))
 }
 
 /// How progress is shown; `None` for a dashboard where there is no terminal.

@@ -5,7 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
-use spindle_text::quantity::size;
+use spindle_text::quantity::{size, thousands};
 
 use super::finding::Finding;
 use spindle_system::block_device::BlockDevice;
@@ -34,6 +34,8 @@ const STEAL_NOTABLE_PERCENT: f64 = 1.0;
 pub(super) struct Sampled {
     /// Bytes per second that other processes read and wrote, by their names.
     io_bytes_per_s: BTreeMap<String, u64>,
+    /// Other processes whose reads and writes this user may not see.
+    unseen: usize,
     /// How much faster the clock went than the hardware's, in millionths.
     slew_ppm: f64,
     /// Processor time that the host gave to others, in per cent.
@@ -43,12 +45,12 @@ pub(super) struct Sampled {
 impl Sampled {
     /// Watches for half a second.
     pub(super) fn over_half_a_second(files: &SystemTree) -> Sampled {
-        let io_before = process_io(files);
+        let (io_before, _) = process_io(files);
         let cpu_before = CpuTimes::read(files);
         let (set_before, raw_before) = clocks_ns();
         std::thread::sleep(SAMPLE);
         let (set_after, raw_after) = clocks_ns();
-        let io = process_io(files);
+        let (io, unseen) = process_io(files);
         let moved = |((pid, name), bytes): (&(u32, String), &u64)| {
             let before = io_before
                 .get(&(*pid, name.clone()))
@@ -64,6 +66,7 @@ impl Sampled {
                 .map(moved)
                 .filter(|(_, bytes)| *bytes >= HEAVY_BYTES_PER_S)
                 .collect(),
+            unseen,
             slew_ppm: ((set_after - set_before) as f64 - raw) / raw * 1e6,
             steal_percent: cpu
                 .and_then(|(after, before)| Some(after.since(&before).shares()?.steal_percent)),
@@ -81,18 +84,25 @@ fn clocks_ns() -> (i128, i128) {
     )
 }
 
-/// Bytes that each other process has read from and written to devices: proc_pid_io(5), for root only of all users.
-fn process_io(files: &SystemTree) -> BTreeMap<(u32, String), u64> {
+/// Bytes that each other process has read from and written to devices: proc_pid_io(5), for root only of all users. And
+/// how many processes do not tell this user.
+fn process_io(files: &SystemTree) -> (BTreeMap<(u32, String), u64>, usize) {
     let others = processes::ids(files)
         .into_iter()
         .filter(|process_id| *process_id != std::process::id());
-    let moved = others.filter_map(|process_id| {
-        let io = ProcessIo::read(files, process_id)?;
-        let program = processes::program_of(files, process_id)?;
+    let (mut moved, mut unseen) = (BTreeMap::new(), 0);
+    for process_id in others {
+        // One that has ended meanwhile has no name either.
+        let Some(program) = processes::program_of(files, process_id) else {
+            continue;
+        };
         let program = String::from_utf8_lossy(&program).into_owned();
-        Some(((process_id, program), io.read_bytes + io.written_bytes))
-    });
-    moved.collect()
+        match ProcessIo::read(files, process_id) {
+            Some(io) => _ = moved.insert((process_id, program), io.read_bytes + io.written_bytes),
+            None => unseen += 1,
+        }
+    }
+    (moved, unseen)
 }
 
 /// Looks at everything.
@@ -181,16 +191,34 @@ fn load(machine: &Machine) -> Finding {
 }
 
 fn other_io(sampled: &Sampled) -> Finding {
+    let unseen = match sampled.unseen {
+        0 => None,
+        1 => Some("1 process of another user".to_owned()),
+        unseen => Some(format!(
+            "{} processes of other users",
+            thousands(unseen as f64)
+        )),
+    };
     if sampled.io_bytes_per_s.is_empty() {
-        return Finding::ok("other processes: none reads or writes 1 MiB/s or more");
+        return match unseen {
+            None => Finding::ok("other processes: none reads or writes 1 MiB/s or more"),
+            Some(unseen) => Finding::warn(
+                format!("other processes: {unseen} cannot be looked at"),
+                "what they read and write is not known; as root, spindle doctor sees it. Of the others none reads or writes \
+                 1 MiB/s or more",
+            ),
+        };
     }
+    let unseen = unseen.map_or(String::new(), |unseen| {
+        format!("; {unseen} cannot be looked at")
+    });
     let all: Vec<String> = sampled
         .io_bytes_per_s
         .iter()
         .map(|(name, bytes)| format!("{name} {}/s", size(*bytes)))
         .collect();
     Finding::warn(
-        format!("other processes read and write: {}", all.join(", ")),
+        format!("other processes read and write: {}{unseen}", all.join(", ")),
         "they share the devices and the page cache: stop them for the run",
     )
 }
@@ -375,6 +403,7 @@ mod tests {
         fixture.link("sys/dev/block/8:0", "sys/devices/sda");
         let sampled = Sampled {
             io_bytes_per_s: [("rsync".to_owned(), 30 << 20)].into(),
+            unseen: 0,
             slew_ppm: -420.0,
             steal_percent: Some(7.5),
         };

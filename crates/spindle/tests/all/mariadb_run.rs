@@ -28,10 +28,6 @@ io = { caching = "buffered" }
 [[layout]]
 name = "direct"
 io = { caching = "direct" }
-[[layout]]
-name = "direct, a word amiss"
-io = { caching = "direct" }
-database = { settings = { innodb_doublewrit = "OFF" } }
 "#;
 
 /// The same database on a raw device and in a file.
@@ -119,10 +115,11 @@ fn a_run_measures_what_it_can_and_leaves_nothing() {
         return;
     }
     assert!(run.status.success(), "{words}");
-    assert!(
-        words.contains("did you mean innodb_doublewrite?"),
-        "{words}"
-    );
+    let vary = "settings.innodb_doublewrit=ON,OFF";
+    let misspelt = spindle(place.path(), &["run", "experiment.toml", "--vary", vary]);
+    let told = self::words(&misspelt);
+    assert_eq!(misspelt.status.code(), Some(2), "{told}");
+    assert!(told.contains("did you mean innodb_doublewrite?"), "{told}");
     let result = result(place.path());
     let cases = result["cases"].as_array().unwrap();
     let measured: Vec<&Value> = cases

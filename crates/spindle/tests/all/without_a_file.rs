@@ -323,6 +323,15 @@ fn five_answers_make_a_file_that_can_be_planned() {
             text(&output).1
         );
     }
+    let output = piped(&["init", "g.toml", "--time", "1s"], "1\ndirectories\n\n1\n");
+    let (_, said) = text(&output);
+    let (_, places) = said.split_once("3/5").expect("the third question");
+    // The second file system, where the machine has one, is the default beside the current directory.
+    let told = match places.contains("\n  2  ") {
+        true => "is not a time from 1m",
+        false => "no second place to take by default",
+    };
+    assert!(places.contains(told), "{said}");
     assert!(!place.path().join("g.toml").exists());
 }
 

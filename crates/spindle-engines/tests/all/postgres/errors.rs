@@ -16,19 +16,30 @@ fn refusal(settings: &[(&str, &str)]) -> String {
     }
 }
 
+fn mistake(settings: &[(&str, &str)]) -> String {
+    match postgres().examine(&request(settings)) {
+        Err(error) if error.kind() == ErrorKind::MisspeltSetting => error.to_string(),
+        other => panic!("{settings:?}: {other:?}"),
+    }
+}
+
 #[test]
 fn settings_are_judged_by_the_server_before_anything_runs() {
     if !is_installed() {
         return;
     }
-    let reason = refusal(&[("wal_sync_metod", "fsync")]);
+    let reason = mistake(&[("wal_sync_metod", "fsync")]);
     assert!(
         reason.contains("did you mean \"wal_sync_method\"?"),
         "{reason}"
     );
-    let reason = refusal(&[("wal_sync_method", "never")]);
+    let reason = mistake(&[("wal_level", "replcia")]);
+    assert!(reason.ends_with("did you mean \"replica\"?"), "{reason}");
+    mistake(&[("shared_buffers", "much")]);
+    mistake(&[("checkpoint_completion_target", "7")]);
+    let reason = mistake(&[("wal_sync_method", "never")]);
     assert!(reason.contains("Available values: fsync"), "{reason}");
-    let reason = refusal(&[("data_checksums", "perhaps")]);
+    let reason = mistake(&[("data_checksums", "perhaps")]);
     assert!(reason.contains("allowed: on, off"), "{reason}");
     let reason = refusal(&[("port", "5433")]);
     assert!(reason.contains("not the experiment's to set"), "{reason}");

@@ -1,0 +1,110 @@
+//! What the engines, as they are installed here, say of the candidates' methods and settings before anything runs. A
+//! slip of whoever wrote the experiment ends the command; what this machine or this version does not have leaves a
+//! candidate out. Commands ask before they plan or run; what a place refuses is found by [`examine`](super::examine).
+
+use std::collections::BTreeMap;
+
+use spindle_engines::engine::Engine;
+use spindle_engines::sql::{ServerRequest, server};
+use spindle_engines::{EngineError, ErrorKind};
+use spindle_experiment::{DatabaseSpec, Experiment, Made};
+
+use super::databases::blocks;
+use super::server_files::request_of;
+
+/// Candidates that are refused here, by the numbers of their layouts.
+pub struct Refusals(BTreeMap<usize, EngineError>);
+
+impl Refusals {
+    /// Looks at nothing but methods and settings, and changes nothing.
+    pub fn of(experiment: &Experiment) -> Refusals {
+        let mut asked: Vec<(Option<ServerRequest>, Option<EngineError>)> = Vec::new();
+        let mut refused = BTreeMap::new();
+        for index in experiment.candidates() {
+            let request = request_to_server(experiment, index);
+            let mut known = asked.iter();
+            let known = known.find(|(of, _)| request.is_some() && *of == request);
+            let why = match known {
+                Some((_, why)) => why.clone(),
+                None => {
+                    let why = refusal(experiment, index, request.as_ref());
+                    asked.push((request, why.clone()));
+                    why
+                }
+            };
+            refused.extend(why.map(|why| (index, why)));
+        }
+        Refusals(refused)
+    }
+
+    /// The settings that are misspelt, each with its layout where others are right; `None` where there is none.
+    pub fn mistakes(&self, experiment: &Experiment) -> Option<String> {
+        let is_mistake = |why: &EngineError| why.kind() == ErrorKind::MisspeltSetting;
+        let mut told: Vec<(String, Vec<&str>)> = Vec::new();
+        for (index, why) in self.0.iter().filter(|(_, why)| is_mistake(why)) {
+            let (why, name) = (in_words(why), experiment.layouts[*index].name.as_str());
+            match told.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, names)) => names.push(name),
+                None => told.push((why, vec![name])),
+            }
+        }
+        let all = experiment.candidates().count();
+        let told = told
+            .into_iter()
+            .map(|(why, names)| match names.len() == all {
+                true => why,
+                false => format!("{}: {why}", names.join("; ")),
+            });
+        let told: Vec<String> = told.collect();
+        (!told.is_empty()).then(|| told.join("\n"))
+    }
+
+    /// Those that are combinations of a matrix, with the reasons.
+    pub fn combinations(&self, experiment: &Experiment) -> Vec<(usize, String)> {
+        let Some(matrix) = &experiment.matrix else {
+            return Vec::new();
+        };
+        let of_matrix = self.0.iter();
+        let of_matrix =
+            of_matrix.filter(|(index, _)| matrix.has(&experiment.layouts[**index].name));
+        of_matrix
+            .map(|(index, why)| (*index, in_words(why)))
+            .collect()
+    }
+
+    /// All of them, with the reasons.
+    pub fn reasons(&self) -> BTreeMap<usize, String> {
+        let all = self.0.iter();
+        all.map(|(index, why)| (*index, in_words(why))).collect()
+    }
+}
+
+fn in_words(why: &EngineError) -> String {
+    why.to_string().trim_end_matches('.').to_owned()
+}
+
+/// What a layout asks of a server that is installed here, which takes its time to answer. `None`: nothing; datafiles on
+/// devices have settings of their own.
+fn request_to_server(experiment: &Experiment, index: usize) -> Option<ServerRequest> {
+    let layout = &experiment.layouts[index];
+    match &experiment.database_of(index).spec {
+        DatabaseSpec::Server(spec) if !layout.made.as_ref().is_some_and(Made::is_raw) => {
+            Some(request_of(spec, experiment, index))
+        }
+        _ => None,
+    }
+}
+
+/// Why the method or the settings of a candidate cannot be used here.
+fn refusal(
+    experiment: &Experiment,
+    index: usize,
+    request: Option<&ServerRequest>,
+) -> Option<EngineError> {
+    match &experiment.database_of(index).spec {
+        DatabaseSpec::Kernel(kernel) => blocks::engine(experiment, index, kernel).examine().err(),
+        DatabaseSpec::Server(spec) => server(spec.kind).examine(request?).err(),
+        // Nobody here starts it.
+        DatabaseSpec::Remote(_) => None,
+    }
+}
