@@ -20,6 +20,7 @@ mod diagram;
 mod effects;
 pub mod export;
 pub mod facts;
+pub mod headings;
 pub mod history;
 mod io_calls;
 mod kinds;

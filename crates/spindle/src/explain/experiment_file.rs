@@ -68,6 +68,7 @@ impl<'a> Section<'a> {
         let is_told = self.is_told && !self.kinds.is_empty();
         is_told.then(|| Entry {
             words: self.kinds.drain(..).map(str::to_owned).collect(),
+            elsewhere: Vec::new(),
             section: "Workloads".to_owned(),
             meaning: plain_text(&self.paragraph.join(" ")),
         })
@@ -96,6 +97,7 @@ impl<'a> Section<'a> {
         let meaning = format!("{says}. Default: {default}. Allowed: {allowed}.");
         Some(Entry {
             words,
+            elsewhere: Vec::new(),
             section: "Settings of an experiment file".to_owned(),
             meaning,
         })
@@ -107,6 +109,7 @@ impl<'a> Section<'a> {
         let (word, says) = row.split_once("\"` | ").filter(|_| self.is_of_methods)?;
         Some(Entry {
             words: vec![word.to_owned()],
+            elsewhere: Vec::new(),
             section: "Methods".to_owned(),
             meaning: format!(
                 "io.method = \"{word}\": how DBWR's batches, LGWR's writes and multi-block reads are handed over: {}",

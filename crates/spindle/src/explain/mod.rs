@@ -6,6 +6,7 @@ mod experiment_file;
 use std::fmt::Write as _;
 
 use spindle_report::comparison::COLUMNS;
+use spindle_report::headings::HEADINGS;
 use spindle_result::kinds_of_findings;
 
 use spindle_text::paragraph::wrapped;
@@ -29,6 +30,8 @@ const OTHER_WAITS: &str = "other waits";
 /// A word, or several for one thing, and what it means.
 struct Entry {
     words: Vec<String>,
+    /// Words that others have for it.
+    elsewhere: Vec<String>,
     section: String,
     meaning: String,
 }
@@ -81,12 +84,18 @@ fn is_number(text: &str) -> bool {
 fn of_one(word: &str) -> Option<String> {
     let wanted = plain(word);
     let entries = entries();
-    let is_it = |entry: &&Entry| entry.words.iter().any(|word| plain(word) == wanted);
+    let is_it = |entry: &&Entry| {
+        let mut words = entry.words.iter().chain(&entry.elsewhere);
+        words.any(|word| plain(word) == wanted)
+    };
     let found: Vec<&Entry> = entries.iter().filter(is_it).collect();
-    (!found.is_empty()).then(|| {
-        let paragraphs: Vec<String> = found.into_iter().map(paragraph).collect();
-        paragraphs.join("\n")
-    })
+    if found.is_empty() {
+        let mut aliases = spindle_experiment::aliases();
+        let (_, own) = aliases.find(|(alias, _)| plain(alias) == wanted)?;
+        return of_one(own);
+    }
+    let paragraphs: Vec<String> = found.into_iter().map(paragraph).collect();
+    Some(paragraphs.join("\n"))
 }
 
 /// Words that hold a word or are held by it, for whoever wrote one that is unknown.
@@ -165,6 +174,7 @@ fn entries() -> Vec<Entry> {
     let mut entries = of_glossary(GLOSSARY.split(NOT_FOR_REPORTS).next().unwrap_or_default());
     entries.extend(kinds_of_findings().map(|(name, text, remedy)| Entry {
         words: vec![name.to_owned()],
+        elsewhere: Vec::new(),
         section: "Findings".to_owned(),
         meaning: format!("{text} What helps: {remedy}"),
     }));
@@ -177,14 +187,24 @@ fn entries() -> Vec<Entry> {
                 words.push(word);
             }
         }
-        let legend = column
-            .legend
-            .map_or(String::new(), |legend| format!(" ({legend})"));
+        let says_more = |legend: &&str| {
+            let (_, meaning) = legend.split_once(": ").unwrap_or_default();
+            !column.title.contains(meaning)
+        };
+        let legend = column.legend.filter(says_more);
+        let legend = legend.map_or(String::new(), |legend| format!(" ({legend})"));
         Entry {
             words,
+            elsewhere: Vec::new(),
             section: "Columns".to_owned(),
             meaning: format!("A column of the table: {}{legend}.", column.title),
         }
+    }));
+    entries.extend(HEADINGS.iter().map(|(head, meaning)| Entry {
+        words: vec![(*head).to_owned()],
+        elsewhere: Vec::new(),
+        section: "Columns".to_owned(),
+        meaning: format!("A column of the report: {meaning}."),
     }));
     entries.extend(experiment_file::entries());
     entries
@@ -207,11 +227,23 @@ fn of_glossary(text: &str) -> Vec<Entry> {
                 .split(", ")
                 .map(|word| word.trim().to_owned())
                 .collect(),
+            elsewhere: elsewhere(meaning),
             section: section.clone(),
             meaning: without_links(meaning).replace("**", ""),
         });
     }
     entries
+}
+
+/// What stands in a meaning's brackets as the words of other fields: `(elsewhere: page)`.
+fn elsewhere(meaning: &str) -> Vec<String> {
+    let bracket = meaning.split_once("(elsewhere: ");
+    let words = bracket.and_then(|(_, rest)| rest.split_once(')'));
+    let words = words.map_or("", |(words, _)| words).split(", ");
+    words
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// `| **word** | meaning |`.
@@ -284,6 +316,67 @@ mod tests {
             assert!(
                 explain(word).is_some(),
                 "{word} is not explained: add it to docs/glossary.md"
+            );
+        }
+    }
+
+    #[test]
+    fn every_wait_verdict_and_head_of_a_result_is_explained() {
+        let events = include_str!("../../../spindle-result/src/model/wait_event.rs");
+        let events = events.split("OracleEvent:").nth(1).unwrap();
+        let events = events.split("\n}").next().unwrap();
+        let events = events.lines().filter_map(|line| line.split('"').nth(1));
+        let events: Vec<&str> = events.collect();
+        assert!(events.len() > 20, "{events:?}");
+        let of_sqlite = include_str!("../../../spindle-engines/src/sqlite/observer.rs");
+        let of_sqlite = of_sqlite.split("const EVENTS").nth(1).unwrap();
+        let of_sqlite = of_sqlite.split("];").next().unwrap();
+        let of_sqlite: Vec<&str> = of_sqlite.split('"').skip(1).step_by(2).collect();
+        assert_eq!(of_sqlite.len(), 9, "{of_sqlite:?}");
+        let heads = HEADINGS.iter().map(|(head, _)| *head);
+        let of_brief = [
+            "tpm",
+            "p99 ms",
+            "of the best",
+            "keeps",
+            "layout",
+            "clients",
+            "95 % interval",
+        ];
+        let verdicts = [
+            "not clear",
+            "no difference",
+            "greater",
+            "smaller",
+            "the same",
+            "tied for second",
+        ];
+        let words = events.into_iter().chain(of_sqlite).chain(heads);
+        for word in words.chain(of_brief).chain(verdicts) {
+            assert!(
+                explain(word).is_some(),
+                "{word} is not explained: add it to docs/glossary.md"
+            );
+        }
+    }
+
+    #[test]
+    fn words_of_engines_are_explained() {
+        for (alias, _) in spindle_experiment::aliases() {
+            assert!(explain(alias).is_some(), "{alias}");
+        }
+        assert!(
+            explain("redo")
+                .unwrap()
+                .starts_with(&explain("wal").unwrap())
+        );
+        assert_eq!(explain("LSN"), explain("SCN"));
+        let nopm = explain("NOPM").unwrap();
+        assert_eq!(nopm.matches("new orders per minute").count(), 3, "{nopm}");
+        for word in ["shared_buffers", "innodb_buffer_pool_size", "buffer pool"] {
+            assert!(
+                explain(word).is_some_and(|told| told.contains("buffer cache")),
+                "{word}"
             );
         }
     }
