@@ -22,6 +22,9 @@ use spindle_text::quantity::{about_time, thousands};
 /// Shorter waits are not worth a line.
 const WAIT_WORTH_SAYING: Duration = Duration::from_secs(1);
 
+/// A run that takes no more than this longer than was said is not worth a line either.
+const LATE_WORTH_SAYING: Duration = Duration::from_secs(5);
+
 /// How a person wants to see progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
@@ -235,7 +238,7 @@ impl Progress {
 /// What is said when a run is going to take more than a tenth longer than was told, which this is from then on.
 fn told_again(told: &mut Option<Duration>, now: Duration) -> Option<String> {
     let before = told.get_or_insert(now);
-    if now <= *before + *before / 10 {
+    if now <= *before + (*before / 10).max(LATE_WORTH_SAYING) {
         return None;
     }
     let [was, is] = [*before, now].map(|time| about_time(time.as_millis() as u64));
@@ -302,5 +305,6 @@ mod tests {
         assert!(text.ends_with("about 3 min in all, not 2 min"), "{text}");
         assert_eq!(told_again(&mut told, seconds(160)), None);
         assert!(told_again(&mut None, seconds(9)).is_none());
+        assert!(told_again(&mut Some(seconds(9)), seconds(12)).is_none());
     }
 }

@@ -1,5 +1,5 @@
-//! A run on PostgreSQL, as people start it: the write-ahead log flushed in two ways, and a layout that the server
-//! cannot have.
+//! A run on PostgreSQL, as people start it: the write-ahead log flushed in two ways, and settings that the server does
+//! not have.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
+use spindle_engines::ErrorKind;
 use spindle_engines::sql::{ServerKind, ServerRequest, server};
 
 const EXPERIMENT: &str = r#"
@@ -68,6 +69,43 @@ fn misspelt_settings_are_told_before_anything_runs() {
             .any(|name| name == "runs" || name == "kept.toml"),
         "{left:?}"
     );
+}
+
+/// What needs another version is no slip: `plan` shows it among the layouts, made ones and others.
+#[test]
+fn a_layout_that_needs_another_version_cannot_be_used() {
+    let request = ServerRequest {
+        settings: [("io_workers".to_owned(), "2".to_owned())].into(),
+        bin_dir: None,
+        buffer_cache_bytes: 8 << 20,
+        data_bytes: 8 << 20,
+        clients: 1,
+        io: None,
+    };
+    match server(ServerKind::Postgres).examine(&request) {
+        Err(error) if error.kind() == ErrorKind::RefusedSetting => {}
+        other => {
+            spindle_harness::skip(format!("no PostgreSQL before version 18: {other:?}"));
+            return;
+        }
+    }
+    let place = tempfile::tempdir().unwrap();
+    let layout = "[[layout]]\nname = \"newer\"\ndatabase = { settings = { io_workers = 2 } }\n";
+    let made = "devices = [{ file = \"x.img\", size = \"1GiB\" }]\nfilesystem = \"ext4\"\n";
+    for more in ["", made] {
+        let text = format!(
+            "[database]\nengine = \"postgres\"\nsize = \"8MiB\"\nbuffer_cache = \"4MiB\"\n{layout}{more}"
+        );
+        fs::write(place.path().join("experiment.toml"), text).unwrap();
+        let plan = run_spindle(place.path(), "plan experiment.toml");
+        let told = String::from_utf8_lossy(&plan.stdout);
+        assert_eq!(plan.status.code(), Some(3), "{told}");
+        assert!(
+            told.contains("cannot be used: io_workers needs PostgreSQL 18"),
+            "{told}"
+        );
+    }
+    assert!(!place.path().join("x.img").exists());
 }
 
 fn is_installed() -> bool {
