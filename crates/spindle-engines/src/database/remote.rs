@@ -80,8 +80,10 @@ impl Engine for RemoteDatabase {
         self.server().make(home)
     }
 
+    /// What is loaded is to be copied: nobody comes to it from then on.
     fn load(&self, home: &Schema, interrupted: &Arc<AtomicBool>) -> Result<(), EngineError> {
-        load_into(self.server(), home, &*self.workload, interrupted)
+        load_into(self.server(), home, &*self.workload, interrupted)?;
+        self.server().close(home)
     }
 
     /// Makes nothing on the server yet: every image is put back before it is used.

@@ -9,6 +9,7 @@ use spindle_workload::sql::{Ours, SqlConnection, Value};
 
 use super::MariaDb;
 use super::connection::{Access, MariaDbConnection, READ_ONLY, TOKEN};
+use super::hindrances::{self, LIFT_LIMITS};
 use super::kept::{Where, promise_of};
 use super::monitor::Monitor;
 use super::prepared::Prepared;
@@ -60,6 +61,7 @@ impl ForeignServer for MariaDb {
             Ok(())
         });
         told.map_err(refused)?;
+        hindrances::check(&mut connection, address)?;
         let mut settings = Vec::new();
         let mut notes = Vec::new();
         notes.extend(encryption_of(&mut connection, address));
@@ -71,6 +73,8 @@ impl ForeignServer for MariaDb {
         if asked.is_err() {
             notes.push("this server does not tell its settings".to_owned());
         }
+        let limits = hindrances::limits(&mut connection).into_iter();
+        notes.extend(limits.map(|limit| format!("{}: {}", limit.setting, limit.effect())));
         let monitor = Monitor::new(&access);
         notes.push(
             match monitor.is_ok_and(|monitor| monitor.counts().is_some()) {
@@ -146,7 +150,9 @@ impl ForeignServer for MariaDb {
         self.make(schema)?;
         let connected = access_to(schema).connect();
         let copied = connected.and_then(|connection| {
-            tables::copy(&mut MariaDbConnection::new(connection, None), &loaded.name)
+            let mut connection = MariaDbConnection::new(connection, None);
+            lift_limits(&mut connection);
+            tables::copy(&mut connection, &loaded.name)
         });
         copied.map_err(|error| failed("copying", schema, &error))?;
         Ok("tables dropped and copied again from loaded ones, in the server")
@@ -277,11 +283,16 @@ fn access_to(schema: &Schema) -> Access {
 
 /// Connects to a server, and to no database of it.
 fn come_to_server(schema: &Schema) -> Result<MariaDbConnection, SessionError> {
-    come_for(&Access::foreign(
-        &schema.address,
-        schema.password.as_ref(),
-        None,
-    ))
+    let access = Access::foreign(&schema.address, schema.password.as_ref(), None);
+    let mut connection = come_for(&access)?;
+    lift_limits(&mut connection);
+    Ok(connection)
+}
+
+/// No limit of time ends what this session does: it measures nothing.
+fn lift_limits(connection: &mut MariaDbConnection) {
+    // Others that speak the protocol may know no such limits.
+    let _ = connection.run(LIFT_LIMITS);
 }
 
 fn come_for(access: &Access) -> Result<MariaDbConnection, SessionError> {
@@ -390,6 +401,13 @@ impl RunningServer for ForeignMariaDb {
     fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
         let connection = MariaDbConnection::new(self.access.connect()?, None);
         Ok(Box::new(connection.remembering(self.prepared.clone())))
+    }
+
+    fn connect_unlimited(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
+        let mut connection = self.connect()?;
+        // Others that speak the protocol may know no such limits.
+        let _ = connection.run(LIFT_LIMITS);
+        Ok(connection)
     }
 
     fn check_ended(&self, _: &mut dyn SqlConnection) -> Result<(), EngineError> {

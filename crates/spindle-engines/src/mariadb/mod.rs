@@ -1,11 +1,13 @@
 //! MariaDB, and MySQL by the same means: a server that Spindle makes in directories of its own, starts for a trial and
 //! ends after it. `programs` finds it, `settings` and `check` say what it is started with, `instance` makes and starts
 //! it, `raw` has its datafiles on raw devices; `connection`, `values` and `load` are the client; `restore` loads dumps;
-//! `monitor` and `waits` what is counted. `foreign` is an existing one.
+//! `monitor` and `waits` what is counted. `foreign` is an existing one, `hindrances` what keeps a run there from its
+//! end.
 
 mod check;
 mod connection;
 mod foreign;
+mod hindrances;
 mod instance;
 mod kept;
 mod load;

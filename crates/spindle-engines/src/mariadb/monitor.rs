@@ -9,6 +9,7 @@ use mysql::Conn;
 use mysql::prelude::Queryable;
 
 use super::connection::Access;
+use super::hindrances::LIFT_LIMITS;
 use super::waits::{
     COMMIT, DATA_FILE, FileTimes, Found, IO_CACHE, LOG_FILE, OF_MYSQL, TEMP_FILE, Time,
 };
@@ -43,6 +44,8 @@ impl Monitor {
     /// See [`SessionError`].
     pub fn new(access: &Access) -> Result<Monitor, SessionError> {
         let mut connection = access.connect_for(PATIENCE)?;
+        // It waits between its looks. Others that speak the protocol may know no such limits.
+        let _ = connection.query_drop(LIFT_LIMITS);
         let found = Found {
             timed: as_far_as_allowed(connection.query(format!(
                 "select name from performance_schema.setup_instruments where enabled = 'YES' and timed = 'YES' \

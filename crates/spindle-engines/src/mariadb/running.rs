@@ -8,6 +8,7 @@ use spindle_workload::SessionError;
 use spindle_workload::sql::SqlConnection;
 
 use super::connection::{Access, DATABASE, MariaDbConnection};
+use super::hindrances::LIFT_LIMITS;
 use super::kept::{Where, promise_of};
 use super::monitor::{Monitor, cache};
 use super::tables::quoted;
@@ -138,6 +139,12 @@ impl RunningServer for RunningMariaDb {
             self.access.connect()?,
             Some(self.process.process_id()),
         )))
+    }
+
+    fn connect_unlimited(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
+        let mut connection = self.connect()?;
+        connection.run(LIFT_LIMITS)?;
+        Ok(connection)
     }
 
     fn restore(&self, dump: &Dump, interrupted: &AtomicBool) -> Result<(), EngineError> {

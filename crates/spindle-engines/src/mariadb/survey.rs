@@ -3,6 +3,7 @@
 use spindle_workload::sql::SqlConnection;
 
 use super::connection::{MariaDbConnection, READ_ONLY};
+use super::hindrances::{answers_commits, limits, takes_changes};
 use super::settings::in_force;
 use crate::EngineError;
 use crate::promise::{self, Storage};
@@ -34,6 +35,7 @@ pub(super) fn survey(
     settings: &str,
 ) -> Result<Survey, EngineError> {
     let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
+    let hindrances = vec![takes_changes(connection), answers_commits(connection)];
     connection.run(READ_ONLY).map_err(refused)?;
     let version = texts(connection, VERSION).pop();
     let mut told = Vec::new();
@@ -55,7 +57,8 @@ pub(super) fn survey(
             connection,
             &largest("concat(table_schema, '.', table_name)"),
         ),
-        rights: rights(connection, address),
+        rights: [hindrances, rights(connection, address)].concat(),
+        limits: limits(connection),
         round_trip: round_trip(connection).map_err(refused)?,
         clock: clock(connection, TIME),
     })

@@ -13,7 +13,7 @@ use super::counts::Statistics;
 use super::encryption::connect;
 use super::kept::{Where, promise_of};
 use super::waits::{WaitSampler, Whose};
-use super::{prepared, sessions, survey, template};
+use super::{hindrances, prepared, sessions, survey, template};
 use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize};
 use crate::promise::{Promise, Storage};
@@ -57,6 +57,7 @@ impl ForeignServer for Postgres {
         let version = text(&mut connection, "select version()").map_err(refused)?;
         let come = || connect(address, password, "spindle");
         sessions::check_kept(&mut connection, come).map_err(refused)?;
+        hindrances::check(&mut connection, address)?;
         let may = "select (has_database_privilege(current_database(), 'CREATE') or coalesce((select rolcreatedb or rolsuper \
                    from pg_roles where rolname = current_user), false))::int";
         // Who does not know the question will say no when a schema is made.
@@ -85,6 +86,8 @@ impl ForeignServer for Postgres {
         if asked.is_err() {
             notes.push("this server does not tell its settings".to_owned());
         }
+        let limits = hindrances::limits(&mut connection).into_iter();
+        notes.extend(limits.map(|limit| format!("{}: {}", limit.setting, limit.effect())));
         let major = major_of(&mut connection);
         let statistics = Statistics::new(connection, major);
         notes.push(match statistics.is_ok_and(|told| told.io().is_some()) {
@@ -173,8 +176,15 @@ impl ForeignServer for Postgres {
         password: Option<&Password>,
     ) -> Result<Box<dyn SqlConnection>, EngineError> {
         let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
-        let connection = connect(address, password, "spindle export").map_err(refused)?;
+        let mut connection = connect(address, password, "spindle export").map_err(refused)?;
+        hindrances::check_writable(&mut connection, address)?;
         Ok(Box::new(connection))
+    }
+
+    fn close(&self, loaded: &Schema) -> Result<(), EngineError> {
+        let closed = come_to_server(loaded)
+            .and_then(|mut connection| template::close(&mut connection, loaded));
+        closed.map_err(|error| failed("closing", loaded, &error))
     }
 
     fn make(&self, schema: &Schema) -> Result<(), EngineError> {
@@ -183,7 +193,7 @@ impl ForeignServer for Postgres {
             let mut connection = come_to_server(schema).map_err(failed)?;
             return template::make(&mut connection, schema).map_err(failed);
         }
-        let mut connection = come_to(schema).map_err(failed)?;
+        let mut connection = come_unlimited(schema).map_err(failed)?;
         let Schema { name, token, .. } = schema;
         let made = connection
             .begin()
@@ -191,7 +201,8 @@ impl ForeignServer for Postgres {
             .and_then(|()| connection.run(&format!("comment on schema {name} is '{token}'")))
             .and_then(|()| connection.commit());
         made.map_err(|error| failed(with_what_is_needed(error)))?;
-        let path = come_to(schema).and_then(|mut inside| sessions::check_path(&mut inside, name));
+        let path =
+            come_unlimited(schema).and_then(|mut inside| sessions::check_path(&mut inside, name));
         path.map_err(|error| {
             // It was made just now, and nothing is in it.
             let _ = connection.run(&format!("drop schema {name}"));
@@ -203,10 +214,10 @@ impl ForeignServer for Postgres {
         let failed = |error| failed("dropping", schema, &error);
         if schema.kind == SchemaKind::Database {
             let mut connection = come_to_server(schema).map_err(failed)?;
-            return template::drop_database(&mut connection, schema, || come_to(schema))
+            return template::drop_database(&mut connection, schema, || come_unlimited(schema))
                 .map_err(failed);
         }
-        let mut connection = come_to(schema).map_err(failed)?;
+        let mut connection = come_unlimited(schema).map_err(failed)?;
         let name = &schema.name;
         let asked = format!(
             "select coalesce(obj_description(oid, 'pg_namespace'), '') from pg_namespace where nspname = '{name}'"
@@ -233,9 +244,9 @@ impl ForeignServer for Postgres {
         let watch = match purpose {
             Purpose::Load => None,
             Purpose::Trial => {
-                let mut counting = come_to(schema).map_err(failed)?;
+                let mut counting = come_unlimited(schema).map_err(failed)?;
                 let major = major_of(&mut counting);
-                let looking = come_to(schema).map_err(failed)?;
+                let looking = come_unlimited(schema).map_err(failed)?;
                 let sampler = WaitSampler::start(looking, Whose::Own).map_err(|error| {
                     EngineError::failed("starting the thread that looks at waits", error)
                 })?;
@@ -290,9 +301,18 @@ fn come_to(schema: &Schema) -> Result<PostgresConnection, SessionError> {
     Ok(connection)
 }
 
-/// Comes to the database of the address. Sessions bear the schema's name, too.
+/// The same for sessions that measure nothing: no limit of time ends what they do.
+fn come_unlimited(schema: &Schema) -> Result<PostgresConnection, SessionError> {
+    let mut connection = come_to(schema)?;
+    hindrances::lift_limits(&mut connection);
+    Ok(connection)
+}
+
+/// Comes to the database of the address, likewise. Sessions bear the schema's name, too.
 fn come_to_server(schema: &Schema) -> Result<PostgresConnection, SessionError> {
-    connect(&schema.address, schema.password.as_ref(), &schema.name)
+    let mut connection = connect(&schema.address, schema.password.as_ref(), &schema.name)?;
+    hindrances::lift_limits(&mut connection);
+    Ok(connection)
 }
 
 /// The text of the first row; `None` without rows.
@@ -387,6 +407,10 @@ impl Counters for ForeignPostgres {
 impl RunningServer for ForeignPostgres {
     fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
         Ok(Box::new(come_to(&self.schema)?))
+    }
+
+    fn connect_unlimited(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
+        Ok(Box::new(come_unlimited(&self.schema)?))
     }
 
     fn ours(&self) -> Ours {

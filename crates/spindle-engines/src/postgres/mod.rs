@@ -2,13 +2,14 @@
 //! it, `settings` has it check what the experiment sets, `cluster` is its files, `stream`, `wire`, `values` and
 //! `connection` the client, `temporary` what its queries spill, `restore` loads dumps, `running` a server at work with
 //! `counts` and `waits`. `foreign` is an existing one, `encryption` the way to it, `sessions` what it keeps of them.
-//! `prepared` are transactions that outlive theirs.
+//! `prepared` are transactions that outlive theirs, `hindrances` what keeps a run from its end.
 
 mod cluster;
 mod connection;
 mod counts;
 mod encryption;
 mod foreign;
+mod hindrances;
 mod kept;
 mod prepared;
 mod programs;

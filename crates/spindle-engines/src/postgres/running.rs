@@ -16,6 +16,7 @@ use spindle_workload::sql::SqlConnection;
 use super::cluster::{Cluster, INDEX_TABLESPACE, PORT, SUPERUSER};
 use super::connection::{Backends, PostgresConnection};
 use super::counts::Statistics;
+use super::hindrances::lift_limits;
 use super::kept::{Where, promise_of};
 use super::programs::Programs;
 use super::restore;
@@ -235,6 +236,12 @@ impl Counters for RunningPostgres {
 impl RunningServer for RunningPostgres {
     fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
         Ok(Box::new(self.connect_client()?))
+    }
+
+    fn connect_unlimited(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
+        let mut connection = self.connect_client()?;
+        lift_limits(&mut connection);
+        Ok(Box::new(connection))
     }
 
     fn restore(&self, dump: &Dump, interrupted: &AtomicBool) -> Result<(), EngineError> {

@@ -4,6 +4,7 @@ use spindle_workload::sql::SqlConnection;
 
 use super::connection::PostgresConnection;
 use super::encryption::connect;
+use super::hindrances::{answers_commits, limits, takes_changes};
 use super::sessions::{check_kept, others_reached};
 use super::settings::in_force;
 use crate::EngineError;
@@ -46,6 +47,10 @@ pub(super) fn survey(
         Ok(())
     });
     let in_force = in_force(look.again()?);
+    let hindrances = vec![
+        takes_changes(look.again()?, &address.user),
+        answers_commits(look.again()?, &address.user),
+    ];
     Ok(Survey {
         version: version.unwrap_or_else(|| "a server of an unknown version".to_owned()),
         encryption,
@@ -55,7 +60,8 @@ pub(super) fn survey(
         cache_bytes: number(look.again()?, CACHE).and_then(|bytes| bytes.try_into().ok()),
         databases: volumes(look.again()?, &databases()),
         tables: volumes(look.again()?, &tables()),
-        rights: rights(&mut look, address, password)?,
+        rights: [hindrances, rights(&mut look, address, password)?].concat(),
+        limits: limits(look.again()?),
         round_trip,
         clock,
     })

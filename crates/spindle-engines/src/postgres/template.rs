@@ -13,6 +13,7 @@ use super::foreign::{PATIENCE, major_of, number, text};
 use super::prepared;
 use super::survey::quoted;
 use crate::EngineError;
+use crate::sql::survey::texts;
 use crate::sql::{Address, Copying, Schema, SchemaGone, SchemaKind};
 
 /// The first version that is told how it copies (`strategy`), and the first that is told to share blocks.
@@ -104,11 +105,9 @@ pub(super) fn copy(
         TELLS_STRATEGY.. => " strategy file_copy",
         _ => "",
     };
-    create(
-        connection,
-        schema,
-        &format!("template {}{strategy}", loaded.name),
-    )?;
+    let options = format!("template {}{strategy}", loaded.name);
+    let created = create(connection, schema, &options);
+    created.map_err(|error| with_those_there(connection, &loaded.name, error))?;
     Ok(match copying {
         Copying::Copied => {
             "database dropped and made again from its loaded template, in the server"
@@ -117,6 +116,45 @@ pub(super) fn copy(
             "database dropped and made again from its loaded template, in the server, sharing its blocks \
              (file_copy_method = clone)"
         }
+    })
+}
+
+/// Lets nobody come to a loaded database any more: the server copies none while there is a session. One that is there
+/// stays, and is told when it is in the way. So is it where the server does not let this user close it.
+pub(super) fn close(
+    connection: &mut PostgresConnection,
+    loaded: &Schema,
+) -> Result<(), SessionError> {
+    match connection.run(&format!(
+        "alter database {} allow_connections false",
+        loaded.name
+    )) {
+        Err(lost @ SessionError::Lost(_)) => Err(lost),
+        _ => Ok(()),
+    }
+}
+
+/// Why a database can be neither copied nor dropped, with the sessions that are there.
+fn with_those_there(
+    connection: &mut PostgresConnection,
+    name: &str,
+    error: SessionError,
+) -> SessionError {
+    let SessionError::Failed(text) = error else {
+        return error;
+    };
+    let asked = format!(
+        "select format('%s of \"%s\"', pid, usename) || coalesce(format(' (%s)', nullif(application_name, '')), '') \
+         || coalesce(' from ' || host(client_addr), '') from pg_stat_activity \
+         where datname = '{name}' and pid <> pg_backend_pid() order by pid"
+    );
+    let there = texts(connection, &asked);
+    SessionError::Failed(match there.is_empty() {
+        true => text,
+        false => format!(
+            "{text}; sessions of {name}: {}. End them, and keep what connects to every database away from those of spindle",
+            there.join(", ")
+        ),
     })
 }
 
@@ -161,10 +199,13 @@ pub(super) fn drop_database(
         Some(_) => return Ok(SchemaGone::NotOurs),
     }
     if has_prepared(connection, name)? {
+        // It may be closed.
+        let _ = connection.run(&format!("alter database {name} allow_connections true"));
         prepared::undo_all(&mut come()?, SchemaKind::Database, name);
     }
     connection.run(PATIENCE)?;
-    connection.run(&format!("drop database {name}"))?;
+    let dropped = connection.run(&format!("drop database {name}"));
+    dropped.map_err(|error| with_those_there(connection, name, error))?;
     Ok(SchemaGone::Dropped)
 }
 

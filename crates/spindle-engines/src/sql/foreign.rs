@@ -164,6 +164,11 @@ pub trait ForeignServer: Send + Sync {
         Ok(None)
     }
 
+    /// Lets nobody come any more to a database that is loaded to be copied, where that would keep it from being copied.
+    fn close(&self, _loaded: &Schema) -> Result<(), EngineError> {
+        Ok(())
+    }
+
     /// Makes a database with its token that has the content of a loaded one. Returns how that was done, in words.
     fn copy(
         &self,

@@ -69,7 +69,7 @@ fn load_unless(
     workload: &dyn SqlWorkload,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<(), EngineError> {
-    let mut connection = running.connect()?;
+    let mut connection = running.connect_unlimited()?;
     let dialect = connection.dialect();
     make_tables(running, &mut *connection, workload, interrupted)?;
     let parts = workload.load_parts(dialect).into_iter();
@@ -82,7 +82,7 @@ fn load_unless(
     }
     // What a session made for itself is gone in a trial: temporary tables, a search path.
     drop(connection);
-    let mut connection = running.connect()?;
+    let mut connection = running.connect_unlimited()?;
     workload.after_load(&mut *connection)?;
     // What cannot be prepared is told now, and not by the first trial.
     workload.prepare(&mut *connection)?;
@@ -137,7 +137,7 @@ fn make_tables(
 /// Loads parts on as many connections as there are processors; one after the other where a database has one writer
 /// only.
 fn load_rows(running: &dyn RunningServer, parts: &[LoadPart]) -> Result<(), EngineError> {
-    let mut first = running.connect()?;
+    let mut first = running.connect_unlimited()?;
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
     let loaders = match first.dialect() {
         spindle_workload::sql::Dialect::Sqlite => 1,
@@ -163,7 +163,7 @@ fn load_rows(running: &dyn RunningServer, parts: &[LoadPart]) -> Result<(), Engi
     std::thread::scope(|scope| {
         for _ in 1..loaders {
             scope.spawn(|| {
-                let connected = running.connect();
+                let connected = running.connect_unlimited();
                 note(connected.and_then(|mut connection| work(&mut *connection)));
             });
         }

@@ -268,6 +268,14 @@ pub trait RunningServer: Counters {
     /// See [`SessionError`].
     fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError>;
 
+    /// Connects for what is not measured: no limit of time that a server sets its users ends what is done there.
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    fn connect_unlimited(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
+        self.connect()
+    }
+
     /// Restores a dump of this kind of database. Ends early, with an error, once `interrupted`.
     ///
     /// # Errors

@@ -36,6 +36,8 @@ pub struct Survey {
     pub tables: Vec<Volume>,
     /// What a run needs or likes to have, and whether it has it.
     pub rights: Vec<Right>,
+    /// Limits of time that its sessions have.
+    pub limits: Vec<Limit>,
     /// How long a trivial statement takes.
     pub round_trip: RoundTrip,
     /// Its clock; `None`: it does not tell the time.
@@ -49,6 +51,23 @@ pub struct Volume {
     pub name: String,
     /// Bytes; `None`: this user may not know.
     pub bytes: Option<u64>,
+}
+
+/// A setting that ends what takes long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limit {
+    /// As `name = value`.
+    pub setting: String,
+    /// What it ends, in words.
+    pub ends: &'static str,
+}
+
+impl Limit {
+    /// What it means for a run, whose other sessions lift it.
+    pub fn effect(&self) -> String {
+        let ends = self.ends;
+        format!("it ends {ends}, in the clients' sessions: load and checks have no such limit")
+    }
 }
 
 /// Something that a user may or may not do.

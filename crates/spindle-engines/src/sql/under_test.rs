@@ -95,7 +95,7 @@ impl RunningEngine for SqlUnderTest {
 
     fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, EngineError>> {
         Box::pin(async move {
-            let mut connection = self.server.connect()?;
+            let mut connection = self.server.connect_unlimited()?;
             Ok(self.workload.check(&mut *connection, &acknowledged)?)
         })
     }

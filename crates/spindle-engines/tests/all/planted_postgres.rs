@@ -152,7 +152,7 @@ fn what_a_server_does_not_tell_is_not_known_and_not_missing() {
     assert!(survey.settings.is_empty() && survey.tables.is_empty());
     assert_eq!(survey.cache_bytes, None);
     assert!(survey.clock.is_none());
-    assert_eq!(survey.rights.len(), 5);
+    assert_eq!(survey.rights.len(), 7);
     for right in survey.rights {
         assert!(!right.is_told && right.missing.is_none(), "{right:?}");
     }

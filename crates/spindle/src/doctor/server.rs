@@ -1,7 +1,7 @@
 //! An existing server: what it is, what it keeps, how much is in it, what a run may do there, how far away it is.
 
 use spindle_engines::promise::Keeps;
-use spindle_engines::sql::survey::{Clock, Right, RoundTrip, Survey, Volume};
+use spindle_engines::sql::survey::{Clock, Limit, Right, RoundTrip, Survey, Volume};
 use spindle_text::quantity::{size, time};
 
 use super::finding::Finding;
@@ -19,10 +19,7 @@ pub(super) fn find(survey: &Survey) -> Vec<(&'static str, Vec<Finding>)> {
             listed(&survey.settings),
         ),
         ("How much is in it", sizes(survey)),
-        (
-            "What a run may do there",
-            survey.rights.iter().map(right).collect(),
-        ),
+        ("What a run may do there", standing(survey)),
         (
             "The way to it",
             way(&survey.round_trip, survey.clock.as_ref()),
@@ -99,6 +96,13 @@ fn right(right: &Right) -> Finding {
     }
 }
 
+/// What a run may do, and what ends it.
+fn standing(survey: &Survey) -> Vec<Finding> {
+    let limit = |limit: &Limit| Finding::warn(&limit.setting, limit.effect());
+    let rights = survey.rights.iter().map(right);
+    rights.chain(survey.limits.iter().map(limit)).collect()
+}
+
 fn way(round_trip: &RoundTrip, clock: Option<&Clock>) -> Vec<Finding> {
     let [p50, p99] = [round_trip.p50_us, round_trip.p99_us].map(|us| time(us as f64));
     let trip = format!("a trivial statement takes {p50} (p50), {p99} (p99)");
@@ -164,6 +168,10 @@ mod tests {
                     is_told: false,
                 },
             ],
+            limits: vec![Limit {
+                setting: "statement_timeout = 5s".to_owned(),
+                ends: "a statement that takes longer",
+            }],
             round_trip: RoundTrip {
                 p50_us: 70,
                 p99_us: 120,
@@ -180,6 +188,7 @@ mod tests {
             "  ok       table theirs: of a size that this user may not know\n",
             "  missing  may make a schema\n           no run is possible: grant create\n",
             "  warn     may make databases: it does not tell\n           if not, data is loaded again\n",
+            "  warn     statement_timeout = 5s\n           it ends a statement that takes longer, in the clients' sessions",
             "takes 70 us (p50), 120 us (p99)\n",
             "  warn     its clock is 2500.00 ms behind this one, give or take 0.04 ms\n",
         ] {

@@ -4,6 +4,7 @@
 //! `SPINDLE_MARIADB_BIN_DIR=/opt/mysql/bin`.
 
 mod client;
+mod hindrances;
 mod kept;
 mod raw;
 

@@ -4,6 +4,7 @@
 mod client;
 mod errors;
 mod foreign;
+mod hindrances;
 pub mod home;
 mod kept;
 mod kills;
