@@ -32,16 +32,34 @@ const TEXT_BYTES_MAX: usize = 4096;
 /// Numbers of a range with a step, at most.
 const NUMBERS_MAX: usize = 100;
 
-/// The numbers of `20..200 step 20`, the last included; `None` when it is written otherwise or has none.
-fn stepped_numbers(text: &str) -> Option<Vec<u32>> {
-    let (ends, step) = text.split_once(" step ")?;
-    let (first, last) = ends.split_once("..")?;
-    let number = |text: &str| text.trim().parse::<u32>().ok();
-    let (first, last, step) = (number(first)?, number(last)?, number(step)?);
-    let steps = (first..=last).step_by((step > 0).then_some(step as usize)?);
-    // One more than there may be tells that they are too many.
-    let numbers: Vec<u32> = steps.take(NUMBERS_MAX + 1).collect();
-    (!numbers.is_empty()).then_some(numbers)
+/// `20..200 step 20`: numbers from the first to the last, both of which are in `range`.
+struct Stepped {
+    first: u32,
+    last: u32,
+    step: u32,
+}
+
+impl Stepped {
+    /// `None` when it is written otherwise or has no numbers.
+    fn of(text: &str, range: &RangeInclusive<u32>) -> Option<Stepped> {
+        let (ends, step) = text.split_once(" step ")?;
+        let (first, last) = ends.split_once("..")?;
+        let number = |text: &str| text.trim().parse::<u32>().ok();
+        let (first, last, step) = (number(first)?, number(last)?, number(step)?);
+        let is_one = first <= last && step > 0 && range.contains(&first) && range.contains(&last);
+        is_one.then_some(Stepped { first, last, step })
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = u32> {
+        (self.first..=self.last).step_by(self.step as usize)
+    }
+
+    /// What may stand there instead, where there are too many.
+    fn allowed(&self) -> String {
+        let (first, last) = (self.first, self.last);
+        let step = (last - first).div_ceil(NUMBERS_MAX as u32 - 1);
+        format!("at most {NUMBERS_MAX} levels, as \"{first}..{last} step {step}\" has")
+    }
 }
 
 /// The settings of one table.
@@ -266,14 +284,12 @@ impl<'a> Reader<'a> {
         let items = match &node.value {
             Value::List(items) if !items.is_empty() => items,
             Value::Text(text) => {
-                let stepped = stepped_numbers(text).filter(|numbers| {
-                    let is_right = |number| range.contains(number);
-                    numbers.len() <= NUMBERS_MAX && numbers.iter().all(is_right)
-                });
-                return match stepped {
-                    Some(numbers) => numbers,
-                    None => self.refuse_value(key, node, &allowed, vec![default]),
+                let allowed = match Stepped::of(text, &range) {
+                    None => allowed,
+                    Some(stepped) if stepped.numbers().count() > NUMBERS_MAX => stepped.allowed(),
+                    Some(stepped) => return stepped.numbers().collect(),
                 };
+                return self.refuse_value(key, node, allowed, vec![default]);
             }
             _ => std::slice::from_ref(node),
         };

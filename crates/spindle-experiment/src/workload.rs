@@ -398,6 +398,11 @@ mod tests {
         ] {
             assert!(clients(wrong).is_err(), "{wrong}");
         }
+        let many = clients("1..4096 step 1").unwrap_err();
+        let told = format!("{:?}", miette::Report::new(many));
+        let allowed = "allowed: at most 100 levels, as \"1..4096 step 42\" has";
+        assert!(told.contains(allowed), "{told}");
+        assert_eq!(clients("1..4096 step 42").unwrap().len(), 98);
     }
 
     /// Reads an experiment with these scripts beside it.
@@ -453,6 +458,19 @@ mod tests {
             ),
             ("postgres", scripts, "select :x;", "nothing sets :x"),
             ("postgres", "", "", "has no scripts"),
+            // No other list of files is underlined.
+            (
+                "postgres",
+                "scripts = [\"load.sql\"]\nload = [\"report.sql\"]",
+                "",
+                "e.toml:5:",
+            ),
+            (
+                "postgres",
+                "check = [\"load.sql\"]\nscripts = [\"report.sql\"]\nload = [\"report.sql\"]",
+                "",
+                "e.toml:5:",
+            ),
             (
                 "postgres",
                 "scripts = [\"load.sql@0\"]",

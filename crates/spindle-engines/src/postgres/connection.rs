@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
 use postgres_protocol::message::backend::{
-    COMMAND_COMPLETE_TAG, COPY_IN_RESPONSE_TAG, DATA_ROW_TAG, PARAMETER_DESCRIPTION_TAG,
-    ROW_DESCRIPTION_TAG,
+    COMMAND_COMPLETE_TAG, COPY_IN_RESPONSE_TAG, DATA_ROW_TAG, EMPTY_QUERY_RESPONSE_TAG,
+    PARAMETER_DESCRIPTION_TAG, ROW_DESCRIPTION_TAG,
 };
 use postgres_protocol::message::frontend::{self, BindError};
 use postgres_protocol::{IsNull, Oid};
 use spindle_workload::SessionError;
-use spindle_workload::sql::connection::Visit;
+use spindle_workload::sql::connection::{PipelineFailure, Visit};
 use spindle_workload::sql::{Dialect, LoadPart, Row, RowSink, SqlConnection, Value};
 
 use super::stream::Stream;
@@ -32,6 +32,8 @@ const COPY_BYTES: usize = 128 << 10;
 const COPY_HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const COPY_END: i16 = -1;
 const NULL: i32 = -1;
+/// How the answer to a statement ends.
+const DONE_TAGS: [u8; 2] = [COMMAND_COMPLETE_TAG, EMPTY_QUERY_RESPONSE_TAG];
 const BINARY: i16 = 1;
 const TEXT: i16 = 0;
 /// Of a pipeline, about so much is kept before it is sent.
@@ -68,12 +70,18 @@ pub(super) struct PostgresConnection {
 }
 
 /// What was sent and not answered yet.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Pipeline {
-    /// Ends of what the server carries out as one.
-    syncs: u32,
-    /// Something was sent after the last of them.
-    is_open: bool,
+    /// Of each part that the server carries out as one, how many statements it has.
+    ended: Vec<usize>,
+    /// Statements that were sent after the last of them.
+    open: usize,
+}
+
+impl Pipeline {
+    fn is_empty(&self) -> bool {
+        self.ended.is_empty() && self.open == 0
+    }
 }
 
 impl PostgresConnection {
@@ -184,7 +192,7 @@ impl PostgresConnection {
         if of.waiting.is_empty() {
             return Ok(());
         }
-        if self.pipeline.is_open || self.pipeline.syncs > 0 {
+        if !self.pipeline.is_empty() {
             return Err(SessionError::Failed(
                 "what this statement needs was not there when the pipeline began: make it before \\startpipeline"
                     .to_owned(),
@@ -463,10 +471,11 @@ impl SqlConnection for PostgresConnection {
     }
 
     fn rollback(&mut self) -> Result<(), SessionError> {
-        if self.pipeline.is_open || self.pipeline.syncs > 0 {
+        if !self.pipeline.is_empty() {
             // What it says of statements that are undone is of no interest.
-            if let Err(SessionError::Lost(text)) = self.end_pipeline() {
-                return Err(SessionError::Lost(text));
+            let ended = self.end_pipeline().map_err(|failure| failure.error);
+            if let Err(lost @ SessionError::Lost(_)) = ended {
+                return Err(lost);
             }
         }
         match self.wire.in_transaction() {
@@ -520,7 +529,7 @@ impl SqlConnection for PostgresConnection {
         let of = &self.statements[statement];
         let bound = bind(of, parameters, Wanted::Nothing, &mut self.wire.out);
         bound.inspect_err(|_| self.wire.out.truncate(begin))?;
-        self.pipeline.is_open = true;
+        self.pipeline.open += 1;
         match self.wire.out.len() >= PIPELINE_BYTES {
             true => self.wire.send(),
             false => Ok(()),
@@ -529,25 +538,33 @@ impl SqlConnection for PostgresConnection {
 
     fn sync_pipeline(&mut self) -> Result<(), SessionError> {
         frontend::sync(&mut self.wire.out);
-        self.pipeline.is_open = false;
-        self.pipeline.syncs += 1;
+        self.pipeline.ended.push(self.pipeline.open);
+        self.pipeline.open = 0;
         self.wire.send()
     }
 
-    fn end_pipeline(&mut self) -> Result<(), SessionError> {
-        if self.pipeline.is_open {
+    fn end_pipeline(&mut self) -> Result<(), PipelineFailure> {
+        if self.pipeline.open > 0 {
             self.sync_pipeline()?;
         }
-        let mut first_error = None;
-        for _ in 0..std::mem::take(&mut self.pipeline.syncs) {
-            if let Err(error) = self.wire.ready(|_, _| Ok(())) {
-                first_error.get_or_insert(error);
+        let (mut first, mut before) = (None, 0);
+        for statements in std::mem::take(&mut self.pipeline.ended) {
+            let mut done = 0;
+            let ready = self.wire.ready(|_, message| {
+                done += usize::from(DONE_TAGS.contains(&message.tag));
+                Ok(())
+            });
+            if let Err(error) = ready {
+                // What fails behind all of them is their commit.
+                let statement = (done < statements).then_some(before + done);
+                first.get_or_insert(PipelineFailure { error, statement });
             }
             if self.wire.is_closed() {
                 break;
             }
+            before += statements;
         }
-        first_error.map_or(Ok(()), Err)
+        first.map_or(Ok(()), Err)
     }
 
     fn load(&mut self, part: &LoadPart) -> Result<u64, SessionError> {

@@ -523,7 +523,16 @@ fn pipelines_do_their_statements_and_tell_what_fails() {
                 insert into results values ('p', 2, :word);\ncommit;\n\\endpipeline\n";
     assert_eq!(beside.ours(rows), None);
     let failure = beside.ours(rows).expect("the rows are there already");
-    assert!(failure.contains("duplicate key"), "{failure}");
+    assert!(
+        failure.contains("script.sql:3:1: duplicate key"),
+        "{failure}"
+    );
+    let later = "\\startpipeline\nselect 1;\n\\syncpipeline\nselect 2;\nselect 1 / (2 - 2);\nselect 3;\n\\endpipeline\n";
+    let failure = beside.ours(later).expect("a division by zero");
+    assert!(
+        failure.contains("script.sql:5:1: division by zero"),
+        "{failure}"
+    );
     // What follows a failure is in order again.
     assert_eq!(beside.ours("select 1;"), None);
     let mut connection = beside.loaded.server.connect().unwrap();

@@ -171,7 +171,7 @@ impl Kind for ReplaySettings {
         let data = OwnData::read(&self.load, &self.check, &BTreeMap::new(), dialect);
         match data {
             Ok(_) => Ok(()),
-            Err(mistake) => Err(own_data::refused(mistake, &["load", "check"])),
+            Err(mistake) => Err(own_data::refused(mistake, &[(&["check"], &self.check)])),
         }
     }
 }

@@ -43,6 +43,7 @@ impl SqlTransaction for ScriptTransaction {
             random: self.random.clone(),
             stack: Vec::new(),
             pipeline: None,
+            sent: Vec::new(),
             transaction: None,
         };
         attempt.carry_out(&self.program.scripts[self.script].steps, connection)?;
@@ -60,6 +61,8 @@ struct Attempt<'a> {
     stack: Vec<Scalar>,
     /// Where the pipeline begins that is open.
     pipeline: Option<&'a str>,
+    /// Where the statements are that were sent in it.
+    sent: Vec<&'a str>,
     /// Where the transaction begins that is open.
     transaction: Option<&'a str>,
 }
@@ -168,7 +171,11 @@ impl<'a> Attempt<'a> {
             }
             (Pipeline::End, Some(begin)) => {
                 self.pipeline = None;
-                connection.end_pipeline().map_err(|error| error.at(begin))?;
+                let sent = std::mem::take(&mut self.sent);
+                connection.end_pipeline().map_err(|failure| {
+                    let place = failure.statement.and_then(|number| sent.get(number));
+                    failure.error.at(place.unwrap_or(&begin))
+                })?;
                 self.note_transaction(begin, connection);
             }
         }
@@ -225,7 +232,10 @@ impl<'a> Attempt<'a> {
                     "\\gset and \\aset are not allowed in pipeline mode",
                 ));
             }
-            (Some(_), None) => return connection.send(number, &values).map_err(placed),
+            (Some(_), None) => {
+                self.sent.push(place);
+                return connection.send(number, &values).map_err(placed);
+            }
             (None, Some(keep)) => {
                 for (variable, value) in self.answer(number, &values, keep, connection)? {
                     self.variables[variable] = value;

@@ -441,6 +441,15 @@ impl Expression {
         Expression(turned)
     }
 
+    /// Whether it has the same value each time: no chance is in it, and no variable that `may_change`.
+    pub fn is_fixed(&self, may_change: &dyn Fn(usize) -> bool) -> bool {
+        self.0.iter().all(|act| match act {
+            Act::Variable(number) => !may_change(*number),
+            Act::Call(function, _) => !function.draws(),
+            _ => true,
+        })
+    }
+
     /// Its value.
     ///
     /// # Errors

@@ -64,6 +64,16 @@ pub(super) enum Function {
 use Arity::{AtLeastOne, Of, Seeded};
 use Function::*;
 
+impl Function {
+    /// Whether chance decides what it gives.
+    pub fn draws(self) -> bool {
+        matches!(
+            self,
+            Random | RandomExponential | RandomGaussian | RandomZipfian
+        )
+    }
+}
+
 /// Functions that have a name.
 const NAMED: [(&str, Function, Arity); 21] = [
     ("abs", Abs, Of(1)),

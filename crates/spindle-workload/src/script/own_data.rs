@@ -173,10 +173,16 @@ pub(crate) fn check_dumps(load: &[LoadFile], dialect: Dialect) -> Result<(), Ref
     Ok(())
 }
 
-/// A mistake in a file that one of the keys names.
-pub(crate) fn refused((file, mistake): FileMistake<'_>, keys: &'static [&'static str]) -> Refusal {
+/// A mistake in a file; `lists` are the keys that name files, with these.
+pub(crate) fn refused(
+    (file, mistake): FileMistake<'_>,
+    lists: &[(&'static [&'static str], &[TextFile])],
+) -> Refusal {
+    let has = |files: &[TextFile]| files.iter().any(|of_list| std::ptr::eq(of_list, file));
+    let list = lists.iter().find(|(_, files)| has(files));
     Refusal {
-        keys,
+        // What is in no other list is loaded.
+        keys: list.map_or(&["load"], |(key, _)| *key),
         title: format!("{} cannot be carried out", file.name),
         label: mistake.message,
         help: "docs/how-to/your-own-sql.md says what scripts may hold",

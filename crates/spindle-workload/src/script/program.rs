@@ -107,15 +107,28 @@ pub(super) struct Program {
     made: BTreeSet<String>,
     /// Statements between `\if` and `\endif`.
     conditional: BTreeSet<usize>,
+    /// Variables that may be something else than what they begin with.
+    pub changing: BTreeSet<usize>,
 }
 
 impl Program {
-    /// Whether a statement that the database refuses to prepare may be fit when its turn comes, or has none: it stands
-    /// between `\if` and `\endif`, or the refusal names something that the program itself makes.
+    /// Whether a statement that the database refuses to prepare may be fit when its turn comes, or has none: the
+    /// refusal names something that the program itself makes, or the statement stands between `\if` and `\endif` and
+    /// is not written wrongly.
     pub fn may_wait(&self, statement: usize, refusal: &str) -> bool {
-        self.conditional.contains(&statement) || names_any(refusal, &self.made)
+        let is_wrong = || WRITTEN_WRONGLY.iter().any(|words| refusal.contains(words));
+        names_any(refusal, &self.made) || self.conditional.contains(&statement) && !is_wrong()
     }
 }
+
+/// What PostgreSQL, MariaDB with MySQL, and SQLite say of a statement that is written wrongly.
+const WRITTEN_WRONGLY: [&str; 5] = [
+    "(SQLSTATE 42601)",
+    "ERROR 1064 ",
+    ": syntax error",
+    "unrecognized token",
+    "incomplete input",
+];
 
 /// Commands that people bring along from scripts of psql.
 const OF_PSQL: [&str; 16] = [
@@ -184,6 +197,7 @@ pub(super) fn read<'a>(
     let made = reader.statements.iter().flat_map(|of| made_by(&of.sql));
     Ok(Program {
         made: made.collect(),
+        changing: reader.changing(&scripts),
         beginning: beginning.collect(),
         scripts,
         statements: reader.statements,
@@ -596,6 +610,20 @@ impl Reader {
     /// Whether an answer may set a variable of this name.
     fn is_answer(&self, name: &str) -> bool {
         self.prefixes.iter().any(|of| name.starts_with(of.as_str()))
+    }
+
+    /// Variables that are not the same for all clients at all times.
+    fn changing(&self, scripts: &[Script]) -> BTreeSet<usize> {
+        let steps = scripts.iter().flat_map(|script| &script.steps);
+        let set = steps.filter_map(|step| match step {
+            Step::Set { variable, .. } => Some(*variable),
+            _ => None,
+        });
+        let names = 0..self.names.len();
+        let answers = names.filter(|number| self.is_answer(self.names.name(*number)));
+        set.chain(answers)
+            .chain(self.names.known("client_id"))
+            .collect()
     }
 
     /// That something sets each variable that is asked for, and that none is within quotes.

@@ -124,6 +124,23 @@ pub struct LoadPart {
     pub rows: MakeRows,
 }
 
+/// What failed in a pipeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PipelineFailure {
+    /// Why.
+    pub error: SessionError,
+    /// Which of the statements that were sent since it began, from 0; `None`: none of them, as where a transaction
+    /// cannot be committed.
+    pub statement: Option<usize>,
+}
+
+impl From<SessionError> for PipelineFailure {
+    fn from(error: SessionError) -> PipelineFailure {
+        let statement = None;
+        PipelineFailure { error, statement }
+    }
+}
+
 /// Learns of each row of an answer.
 pub type Visit<'a> = &'a mut dyn FnMut(&dyn Row) -> Result<(), SessionError>;
 
@@ -223,8 +240,11 @@ pub trait SqlConnection: Send {
     }
 
     /// Takes the answers to all that was sent.
-    fn end_pipeline(&mut self) -> Result<(), SessionError> {
-        Err(no_pipelines(self.dialect()))
+    ///
+    /// # Errors
+    /// The first that failed.
+    fn end_pipeline(&mut self) -> Result<(), PipelineFailure> {
+        Err(no_pipelines(self.dialect()).into())
     }
 
     /// Loads rows the fastest way there is, in its own transaction; how many.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use spindle_io::Env;
 use spindle_io::sync::Latch;
 
-use super::connection::{LoadPart, SqlConnection, Visit};
+use super::connection::{LoadPart, PipelineFailure, SqlConnection, Visit};
 use super::dialect::Dialect;
 use super::pause::Pause;
 use super::value::Value;
@@ -248,7 +248,7 @@ impl SqlConnection for Timed {
         self.connection.sync_pipeline()
     }
 
-    fn end_pipeline(&mut self) -> Result<(), SessionError> {
+    fn end_pipeline(&mut self) -> Result<(), PipelineFailure> {
         self.connection.end_pipeline()
     }
 
