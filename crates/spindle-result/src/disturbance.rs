@@ -9,6 +9,7 @@ use super::doubt::{Doubt, doubt};
 use super::findings::{PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT, are_alike, is_device_saturated};
 use super::wording::{case_label, rounds_where};
 use super::{Case, RunResult, StackKind, SystemFigure, Trial};
+use spindle_text::plain::sentence;
 use spindle_text::quantity::about_time;
 
 /// Both together: from here on small differences mean nothing.
@@ -218,9 +219,9 @@ fn set_aside(result: &RunResult, case: &Case) -> Option<String> {
         ),
     };
     Some(format!(
-        "{}: trials set aside: {}. {then}",
+        "{}: trials set aside: {} {then}",
         case_label(result, case),
-        told.join("; ")
+        sentence(&told.join("; "))
     ))
 }
 

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use spindle_text::plain::sentence;
 use spindle_text::quantity::size;
 
 use super::judge::{is_within_noise, own_noise};
@@ -107,8 +108,9 @@ fn unfinished(record: &RunRecord) -> Option<String> {
 fn failed(result: &RunResult, case: &Case) -> Option<String> {
     match &case.outcome {
         CaseStatus::Failed { reason } => Some(format!(
-            "{} failed and is not compared: {reason}.",
-            case_label(result, case)
+            "{} failed and is not compared: {}",
+            case_label(result, case),
+            sentence(reason)
         )),
         _ => None,
     }

@@ -2,6 +2,7 @@
 //! runner and the databases ask, and carry out what is answered.
 
 use spindle_engines::{EngineError, ErrorKind};
+use spindle_text::plain::sentence;
 
 use crate::database_error::DatabaseError;
 
@@ -36,7 +37,8 @@ pub(crate) fn after_trial(reason: &EngineError) -> AfterTrial {
 pub(crate) fn told(reason: &EngineError) -> String {
     match reason.kind() {
         ErrorKind::NoRoom => format!(
-            "{reason}. Make room there and go on with `spindle resume`, or begin again with a smaller database.size"
+            "{} Make room there and go on with `spindle resume`, or begin again with a smaller database.size",
+            sentence(&reason.to_string())
         ),
         _ => reason.to_string(),
     }

@@ -323,6 +323,15 @@ fn text_form(head: &str) -> io::Result<Option<DumpForm>> {
             )),
         };
     }
+    // `--xml` of both, and what databases that speak XML write.
+    if head
+        .trim_start_matches('\u{feff}')
+        .trim_start()
+        .starts_with("<?xml")
+    {
+        let reason = "it is XML, and SQL is loaded: dump it without --xml";
+        return Err(invalid(reason));
+    }
     // MySQL's begins with SQL, and may be carried out as that.
     if has("/*M!999999\\- ") {
         return Err(invalid(
@@ -366,6 +375,8 @@ mod tests {
         let named = format!("{maria}USE `shop`;\n");
         assert!(told(&named).unwrap_err().contains("without --databases"));
         assert_eq!(told("create table t (a int);\n"), Ok(None));
+        let xml = "<?xml version=\"1.0\"?>\n<mysqldump xmlns:xsi=\"x\">\n";
+        assert!(told(xml).unwrap_err().contains("without --xml"));
     }
 
     #[test]

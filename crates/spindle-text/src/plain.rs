@@ -124,6 +124,14 @@ pub fn make_plain(value: &mut Value) {
     }
 }
 
+/// A text, such as another program's words, as a sentence: with a full stop, unless it ends as sentences do.
+pub fn sentence(text: &str) -> Cow<'_, str> {
+    match text.ends_with(['.', '?', '!', '…']) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(format!("{text}.")),
+    }
+}
+
 /// The beginning and the end of a text that is too long to be shown; all of one that has `length_max` characters or
 /// fewer.
 pub fn shortened(text: &str, length_max: usize) -> Cow<'_, str> {

@@ -21,6 +21,7 @@ use spindle_run::refusals::Refusals;
 use spindle_run::schedule;
 use spindle_run::schemas::{Way, refusal_of, way_of};
 use spindle_system::machine::DataPath;
+use spindle_text::plain::sentence;
 use spindle_text::quantity::{duration_text, size};
 
 /// A look at what an experiment would do.
@@ -163,11 +164,7 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
         let _ = writeln!(text, "Warning: {price}.");
     }
     for (name, why) in made_and_refused(experiment, &plan, known) {
-        let _ = writeln!(
-            text,
-            "{name} cannot be used: {}.",
-            why.trim_end_matches('.')
-        );
+        let _ = writeln!(text, "{name} cannot be used: {}", sentence(&why));
     }
     let (usable, others): (Vec<usize>, Vec<usize>) = experiment
         .candidates()
@@ -288,7 +285,8 @@ fn loaded_there(experiment: &Experiment, way: Option<&Way>) -> String {
         ),
         Some(Way::Reload { why: Some(why) }) => format!(
             "Then the database is loaded into each schema before each trial, about {size}. It is not copied within the server: \
-             {why}."
+             {}",
+            sentence(why)
         ),
         Some(Way::Reload { why: None }) | None => {
             format!("Then the database is loaded into each schema before each trial: about {size}.")

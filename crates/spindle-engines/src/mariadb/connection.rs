@@ -26,6 +26,7 @@ use super::prepared::{Prepared, has_xa};
 use super::values::{AnswerRow, parameter};
 use crate::sql::address::Reach;
 use crate::sql::encryption::TlsMode;
+use crate::sql::restore::NO_DEFINER;
 use crate::sql::tls;
 use crate::sql::{Address, NOT_TOLD, Password};
 
@@ -252,6 +253,15 @@ pub(super) fn session_error(error: mysql::Error) -> SessionError {
     }
 }
 
+/// What to do about an error of this code, where that is known.
+fn advice(code: u16) -> &'static str {
+    match code {
+        // ER_NO_SUCH_USER, of views, routines and triggers.
+        1449 => NO_DEFINER,
+        _ => "",
+    }
+}
+
 /// An error without the names of the library's types.
 fn words_of(error: &mysql::Error) -> String {
     match (error, input_output(error)) {
@@ -260,7 +270,7 @@ fn words_of(error: &mysql::Error) -> String {
                 .to_owned()
         }
         (_, Some(inner)) => inner.to_string(),
-        (mysql::Error::MySqlError(refused), None) => refused.to_string(),
+        (mysql::Error::MySqlError(refused), None) => format!("{refused}{}", advice(refused.code)),
         (mysql::Error::DriverError(DriverError::UnknownAuthPlugin(name)), None)
             if name == CLEAR_PASSWORD =>
         {
@@ -568,6 +578,21 @@ impl SqlConnection for MariaDbConnection {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_of_an_unknown_definer_is_told_with_its_remedy() {
+        let refused = |code| {
+            let error = mysql::MySqlError {
+                state: "HY000".to_owned(),
+                message: "The user specified as a definer ('bob'@'%') does not exist".to_owned(),
+                code,
+            };
+            session_error(mysql::Error::MySqlError(error)).to_string()
+        };
+        assert!(refused(1449).ends_with("does not exist; a view, a routine or a trigger was dumped with its DEFINER, who is \
+             not on this server: take such clauses out of the dump (sed 's/DEFINER=[^ *]*//' DUMP > NEW)"));
+        assert!(refused(1064).ends_with("does not exist"));
+    }
 
     #[test]
     fn errors_mean_what_a_transaction_must_do() {

@@ -14,6 +14,17 @@ use super::child_server::last_lines;
 use crate::{EngineError, ErrorKind};
 
 const LOOK: Duration = Duration::from_millis(5);
+/// What to do where a dump of MariaDB or MySQL brings views, routines or triggers of users that are not there.
+pub(crate) const NO_DEFINER: &str = "; a view, a routine or a trigger was dumped with its DEFINER, who is not on this \
+     server: take such clauses out of the dump (sed 's/DEFINER=[^ *]*//' DUMP > NEW)";
+/// Two words of a line that a tool says, and what to do then.
+const REMEDIES: [([&str; 2], &str); 2] = [
+    (
+        ["role \"", "does not exist"],
+        ". Make the dump with pg_dump --no-owner --no-privileges, or in the custom form (--format=custom)",
+    ),
+    (["ERROR 1449 ", "definer"], NO_DEFINER),
+];
 /// What a tool calls the file that it reads as its input.
 const INPUT: &str = "<stdin>";
 
@@ -72,10 +83,11 @@ pub(crate) fn run(
     Err(failed(dump, reason))
 }
 
-/// What to do about a dump whose owners are not on this server: only `pg_restore` can leave them out.
+/// What to do about a dump whose owners are not on this server. Only `pg_restore` can leave them out.
 fn remedy_of(said: &str) -> Option<&'static str> {
-    let lacks_a_role = |line: &str| line.contains("role \"") && line.contains("does not exist");
-    said.lines().any(lacks_a_role).then_some(
-        ". Make the dump with pg_dump --no-owner --no-privileges, or in the custom form (--format=custom)",
-    )
+    let has =
+        |line: &str, [first, second]: [&str; 2]| line.contains(first) && line.contains(second);
+    let known = REMEDIES.iter();
+    let mut fit = known.filter(|(words, _)| said.lines().any(|line| has(line, *words)));
+    fit.next().map(|(_, remedy)| *remedy)
 }

@@ -16,12 +16,17 @@ use spindle_workload::sql::{Dialect, LoadPart, Row, RowSink, SqlConnection, Valu
 /// Steps of SQLite's virtual machine between two looks at the clock: a tenth of a millisecond, about.
 const STEPS_BETWEEN_LOOKS: i32 = 10_000;
 
+/// Pauses before another try, as SQLite itself makes them where it waits (`sqliteDefaultBusyCallback` of its source).
+const PAUSES_MS: [u64; 8] = [1, 2, 5, 10, 15, 20, 25, 50];
+
 /// One client's connection.
 pub(super) struct SqliteConnection {
     connection: Connection,
     statements: Vec<String>,
     limit: Option<Limit>,
     written: Option<Written>,
+    /// Tries in a row that found the database busy.
+    busy: usize,
 }
 
 /// What had been written when temporary space was asked for last.
@@ -55,7 +60,18 @@ impl SqliteConnection {
             statements: Vec::new(),
             limit: None,
             written: None,
+            busy: 0,
         }
+    }
+
+    /// Notes whether the database was busy, and when a transaction has come through.
+    fn noted<T>(&mut self, done: Result<T, SessionError>) -> Result<T, SessionError> {
+        match &done {
+            Err(SessionError::Retry(_)) => self.busy += 1,
+            Ok(_) if self.connection.is_autocommit() => self.busy = 0,
+            _ => {}
+        }
+        done
     }
 
     fn written(&self) -> Option<Written> {
@@ -164,7 +180,8 @@ impl SqlConnection for SqliteConnection {
 
     fn run(&mut self, sql: &str) -> Result<(), SessionError> {
         self.begin_limit();
-        self.connection.execute_batch(sql).map_err(session_error)
+        let done = self.connection.execute_batch(sql).map_err(session_error);
+        self.noted(done)
     }
 
     fn ask(&mut self, sql: &str, visit: Visit<'_>) -> Result<(), SessionError> {
@@ -188,10 +205,16 @@ impl SqlConnection for SqliteConnection {
     }
 
     fn rollback(&mut self) -> Result<(), SessionError> {
-        match self.connection.is_autocommit() {
-            true => Ok(()),
-            false => self.run("rollback"),
+        if !self.connection.is_autocommit() {
+            let undone = self.connection.execute_batch("rollback");
+            undone.map_err(session_error)?;
         }
+        // SQLite does not wait where a transaction has read already: another try at once finds it as busy.
+        if let Some(tries) = self.busy.checked_sub(1) {
+            let pause_ms = PAUSES_MS[tries.min(PAUSES_MS.len() - 1)];
+            std::thread::sleep(Duration::from_millis(pause_ms));
+        }
+        Ok(())
     }
 
     fn in_transaction(&self) -> bool {
@@ -203,8 +226,9 @@ impl SqlConnection for SqliteConnection {
         let sql = &self.statements[statement];
         let mut prepared = self.connection.prepare_cached(sql).map_err(session_error)?;
         let parameters = rusqlite::params_from_iter(parameters.iter().map(Parameter));
-        let changed = prepared.execute(parameters).map_err(session_error)?;
-        Ok(changed as u64)
+        let changed = prepared.execute(parameters).map_err(session_error);
+        drop(prepared);
+        self.noted(changed).map(|changed| changed as u64)
     }
 
     fn query(
@@ -217,8 +241,10 @@ impl SqlConnection for SqliteConnection {
         let sql = &self.statements[statement];
         let mut prepared = self.connection.prepare_cached(sql).map_err(session_error)?;
         let parameters = rusqlite::params_from_iter(parameters.iter().map(Parameter));
-        let rows = prepared.query(parameters).map_err(session_error)?;
-        each_row(rows, visit)
+        let rows = prepared.query(parameters).map_err(session_error);
+        let read = rows.and_then(|rows| each_row(rows, visit));
+        drop(prepared);
+        self.noted(read)
     }
 
     fn load(&mut self, part: &LoadPart) -> Result<u64, SessionError> {

@@ -104,6 +104,40 @@ fn work(
 }
 
 #[test]
+fn a_transaction_that_comes_too_late_to_write_lets_the_other_come_to_its_end() {
+    let place = tempfile::tempdir().unwrap();
+    let directories = directories(place.path(), "made");
+    let (kind, request) = (server(ServerKind::Sqlite), request(&[]));
+    kind.create(&request, &directories).unwrap();
+    let running = kind.start(&request, &directories, Purpose::Trial).unwrap();
+    let mut writes = running.connect().unwrap();
+    writes.run("create table t (a integer)").unwrap();
+    writes.begin().unwrap();
+    writes.run("insert into t values (1)").unwrap();
+    let mut late = running.connect().unwrap();
+    let writer = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        writes.commit().unwrap();
+    });
+    // As often as a client tries. SQLite waits for none of them, as they have read already.
+    let is_done = (0..100).any(|_| {
+        late.begin_reading().unwrap();
+        late.ask("select * from t", &mut |_| Ok(())).unwrap();
+        let inserted = late.run("insert into t values (2)");
+        let done = inserted.and_then(|()| late.commit());
+        assert!(
+            matches!(done, Ok(()) | Err(SessionError::Retry(_))),
+            "{done:?}"
+        );
+        late.rollback().unwrap();
+        done.is_ok()
+    });
+    assert!(is_done);
+    writer.join().unwrap();
+    running.stop(Stop::Kill).unwrap();
+}
+
+#[test]
 fn the_workloads_of_rows_run_on_it_and_their_checks_pass() {
     let slob = in_sql(Slob {
         data_bytes: 1 << 20,
