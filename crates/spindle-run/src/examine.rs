@@ -13,11 +13,11 @@ use spindle_io::real::facts::{self, DirectProbe};
 use spindle_layout::plan::DelayedBy;
 use spindle_layout::{Placement, Target, reflink_refusal};
 
-use super::databases::{blocks, remote};
+use super::databases::blocks;
 use super::description::describe_delayed;
 use super::layout_targets::LayoutTargets;
-use super::schemas::may_copy;
-use super::server_files::ServerFiles;
+use super::schemas::{self, may_copy};
+use super::server_files::{ServerFiles, request_of};
 use spindle_experiment::{
     AccessPath, Caching, DatabaseSpec, Experiment, KernelSpec, PutBack, RemoteSpec, RestoreBy,
     ServerSpec, TornBlocks,
@@ -53,7 +53,7 @@ pub fn examine(experiment: &Experiment, targets: &LayoutTargets, index: usize) -
             examine_server(server, experiment, targets, index, &mut layout)
         }),
         DatabaseSpec::Remote(spec) => {
-            let engine = remote::engine(experiment, index, spec);
+            let engine = schemas::engine(experiment, index, spec);
             let looked = look_at(&engine, spec, experiment.plan.restore, &mut layout);
             looked.err().map(|error| error.to_string())
         }

@@ -5,7 +5,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use spindle_engines::sql::{Copying, Schema, SchemaGone, remote_server};
+use spindle_engines::database::RemoteDatabase;
+use spindle_engines::sql::{Copying, Schema, SchemaGone, SchemaKind, remote_server};
 use spindle_engines::{EngineError, ErrorKind};
 use spindle_experiment::{DatabaseSpec, Experiment, RemoteSpec, RestoreBy};
 use spindle_layout::Ledger;
@@ -71,7 +72,44 @@ pub fn refusal_of(experiment: &Experiment, layout: usize) -> Option<String> {
     let password = address.find_password(remote.password_env.as_deref());
     let found = password
         .and_then(|password| remote_server(address.scheme).look(address, password.as_ref()));
-    found.err().map(|error| error.to_string())
+    let kind = match way_of(experiment) {
+        Way::Copy(_) => SchemaKind::Database,
+        Way::Reload { .. } => SchemaKind::Schema,
+    };
+    let fits = found.and_then(|_| check_statements(experiment, layout, remote, kind));
+    fits.err().map(|error| error.to_string())
+}
+
+/// The engine that makes and loads the database of a layout on an existing server.
+pub(crate) fn engine(experiment: &Experiment, layout: usize, spec: &RemoteSpec) -> RemoteDatabase {
+    let size_bytes = experiment.database_of(layout).size_bytes;
+    let workload = &experiment.workload;
+    RemoteDatabase {
+        address: spec.address.clone(),
+        password_env: spec.password_env.clone(),
+        workload: workload.in_sql(size_bytes, spec.address.kind(), experiment.seed),
+    }
+}
+
+/// That no statement of the workload leaves what a layout would have on its server.
+///
+/// # Errors
+/// `Unavailable`: the first that does; others when the server cannot be asked.
+fn check_statements(
+    experiment: &Experiment,
+    layout: usize,
+    spec: &RemoteSpec,
+    kind: SchemaKind,
+) -> Result<(), EngineError> {
+    let schema = Schema {
+        address: spec.address.clone(),
+        password_variable: spec.password_env.clone(),
+        password: None,
+        kind,
+        name: String::new(),
+        token: String::new(),
+    };
+    engine(experiment, layout, spec).check_statements(&schema.with_password()?)
 }
 
 /// Whether a server copies databases for this user.

@@ -6,13 +6,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use spindle_io::Env;
-use spindle_workload::sql::SqlWorkload;
+use spindle_workload::sql::{Dialect, SqlWorkload};
 
 use crate::EngineError;
 use crate::engine::{Answer, Engine, FoundServer, KeepError, PutBackBy, Restored, RunningEngine};
 use crate::registry::remote_server;
 use crate::sql::foreign::{copy_again, load_into, reload};
-use crate::sql::{Address, Copying, ForeignServer, Purpose, Schema, SqlUnderTest};
+use crate::sql::{Address, Copying, ForeignServer, Purpose, Schema, Scheme, SqlUnderTest};
 
 /// A database on a server that runs already, with a workload.
 pub struct RemoteDatabase {
@@ -43,6 +43,20 @@ pub struct RemoteImage {
 impl RemoteDatabase {
     fn server(&self) -> &'static dyn ForeignServer {
         remote_server(self.address.scheme)
+    }
+
+    /// That no statement of the workload leaves what is to be made there: asked before it is made.
+    ///
+    /// # Errors
+    /// `Unavailable`: the first that does, and where it stands.
+    pub fn check_statements(&self, schema: &Schema) -> Result<(), EngineError> {
+        let others = self.server().others(schema)?;
+        let dialect = match self.address.scheme {
+            Scheme::Postgres => Dialect::Postgres,
+            Scheme::MySql => Dialect::MariaDb,
+        };
+        let beyond = self.workload.beyond(dialect, schema.ours(), &others);
+        beyond.map_or(Ok(()), |reason| Err(EngineError::unavailable(reason)))
     }
 
     /// What there is in a loaded database that its copy would not have, in words.

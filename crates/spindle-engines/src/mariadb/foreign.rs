@@ -247,6 +247,12 @@ impl ForeignServer for MariaDb {
         Ok(SchemaGone::Dropped)
     }
 
+    fn others(&self, schema: &Schema) -> Result<Vec<String>, EngineError> {
+        let found =
+            come_to_server(schema).and_then(|mut connection| others(&mut connection, schema));
+        found.map_err(|error| failed("looking beside", schema, &error))
+    }
+
     fn open(
         &self,
         schema: &Schema,
@@ -298,6 +304,24 @@ fn lift_limits(connection: &mut MariaDbConnection) {
 fn come_for(access: &Access) -> Result<MariaDbConnection, SessionError> {
     let connection = access.connect_for(SILENCE)?;
     Ok(MariaDbConnection::new(connection, None))
+}
+
+/// The databases that this user sees beside that one.
+fn others(
+    connection: &mut dyn SqlConnection,
+    schema: &Schema,
+) -> Result<Vec<String>, SessionError> {
+    let mut found = Vec::new();
+    let asked = format!(
+        "select lower(schema_name) from information_schema.schemata where schema_name not in ('{}', \
+         'information_schema')",
+        schema.name
+    );
+    connection.ask(&asked, &mut |row| {
+        found.push(row.text(0)?);
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 /// What an encrypted connection is, as the server tells it.
@@ -415,21 +439,11 @@ impl RunningServer for ForeignMariaDb {
     }
 
     fn ours(&self) -> Ours {
-        Ours::Database
+        self.schema.ours()
     }
 
     fn others(&self, connection: &mut dyn SqlConnection) -> Result<Vec<String>, EngineError> {
-        let mut found = Vec::new();
-        let asked = format!(
-            "select lower(schema_name) from information_schema.schemata where schema_name not in ('{}', \
-             'information_schema')",
-            self.schema.name
-        );
-        connection.ask(&asked, &mut |row| {
-            found.push(row.text(0)?);
-            Ok(())
-        })?;
-        Ok(found)
+        Ok(others(connection, &self.schema)?)
     }
 
     fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {

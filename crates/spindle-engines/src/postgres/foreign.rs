@@ -235,6 +235,12 @@ impl ForeignServer for Postgres {
         Ok(SchemaGone::Dropped)
     }
 
+    fn others(&self, schema: &Schema) -> Result<Vec<String>, EngineError> {
+        let found =
+            come_to_server(schema).and_then(|mut connection| others(&mut connection, schema));
+        found.map_err(|error| failed("looking beside", schema, &error))
+    }
+
     fn open(
         &self,
         schema: &Schema,
@@ -313,6 +319,26 @@ fn come_to_server(schema: &Schema) -> Result<PostgresConnection, SessionError> {
     let mut connection = connect(&schema.address, schema.password.as_ref(), &schema.name)?;
     hindrances::lift_limits(&mut connection);
     Ok(connection)
+}
+
+/// Those of the database of the address; a database of Spindle's own has no others.
+fn others(
+    connection: &mut dyn SqlConnection,
+    schema: &Schema,
+) -> Result<Vec<String>, SessionError> {
+    let mut found = Vec::new();
+    let asked = format!(
+        "select lower(nspname::text) from pg_catalog.pg_namespace where nspname not in ('{}', 'pg_catalog', \
+         'information_schema') and nspname !~ '^pg_t'",
+        schema.name
+    );
+    if schema.kind == SchemaKind::Schema {
+        connection.ask(&asked, &mut |row| {
+            found.push(row.text(0)?);
+            Ok(())
+        })?;
+    }
+    Ok(found)
 }
 
 /// The text of the first row; `None` without rows.
@@ -414,26 +440,11 @@ impl RunningServer for ForeignPostgres {
     }
 
     fn ours(&self) -> Ours {
-        match self.schema.kind {
-            SchemaKind::Schema => Ours::Schema,
-            SchemaKind::Database => Ours::Database,
-        }
+        self.schema.ours()
     }
 
     fn others(&self, connection: &mut dyn SqlConnection) -> Result<Vec<String>, EngineError> {
-        let mut found = Vec::new();
-        let asked = format!(
-            "select lower(nspname::text) from pg_catalog.pg_namespace where nspname not in ('{}', 'pg_catalog', \
-             'information_schema') and nspname !~ '^pg_t'",
-            self.schema.name
-        );
-        if self.schema.kind == SchemaKind::Schema {
-            connection.ask(&asked, &mut |row| {
-                found.push(row.text(0)?);
-                Ok(())
-            })?;
-        }
-        Ok(found)
+        Ok(others(connection, &self.schema)?)
     }
 
     fn check_ended(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 pub use spindle_layout::steps::SchemaGone;
-use spindle_workload::sql::{SqlConnection, SqlWorkload};
+use spindle_workload::sql::{Ours, SqlConnection, SqlWorkload};
 
 use super::address::{Address, Password, Scheme};
 use super::reader::Reader;
@@ -67,13 +67,23 @@ pub struct Schema {
 /// What is where.
 impl fmt::Display for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_database = self.kind == SchemaKind::Database || self.address.scheme == Scheme::MySql;
-        let what = if is_database { "database" } else { "schema" };
+        let what = match self.ours() {
+            Ours::Schema => "schema",
+            Ours::Database | Ours::Server => "database",
+        };
         write!(f, "the {what} {} on {}", self.name, self.address)
     }
 }
 
 impl Schema {
+    /// How much of its server it is.
+    pub fn ours(&self) -> Ours {
+        match (self.address.scheme, self.kind) {
+            (Scheme::MySql, _) | (Scheme::Postgres, SchemaKind::Database) => Ours::Database,
+            (Scheme::Postgres, SchemaKind::Schema) => Ours::Schema,
+        }
+    }
+
     /// With the password, looked for where it may be.
     ///
     /// # Errors
@@ -213,6 +223,9 @@ pub trait ForeignServer: Send + Sync {
 
     /// Drops a schema with all that is in it, if it is there and ours.
     fn drop_schema(&self, schema: &Schema) -> Result<SchemaGone, EngineError>;
+
+    /// The schemas or databases there that are not Spindle's, in small letters, where such a schema is to be or is.
+    fn others(&self, schema: &Schema) -> Result<Vec<String>, EngineError>;
 
     /// Connects to a schema to work in it.
     fn open(

@@ -8,7 +8,7 @@
 
 pub(crate) mod blocks;
 mod recipe;
-pub(crate) mod remote;
+mod remote;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ use super::database_error::DatabaseError;
 use super::layout_targets::LayoutTargets;
 use super::replay::RunState;
 use super::schedule::order_of_making;
-use super::schemas::{Way, way_of};
+use super::schemas::{self, Way, way_of};
 use super::volumes;
 use crate::consequence::{AfterLayout, after_database};
 use crate::observe::device_probe::Probed;
@@ -254,7 +254,7 @@ impl Databases {
             }
             DatabaseSpec::Remote(spec) => {
                 let recipe = ServerSchema::of(spec);
-                let engine = remote::engine(experiment, layout, spec);
+                let engine = schemas::engine(experiment, layout, spec);
                 let (made, schema) = self.image_for(&mut making, recipe, engine, true)?;
                 (made, TrialDatabase::Remote(Box::new(schema)))
             }

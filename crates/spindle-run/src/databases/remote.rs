@@ -7,7 +7,7 @@ use spindle_engines::EngineError;
 use spindle_engines::database::{LoadedSchema, RemoteDatabase, RemoteImage};
 use spindle_engines::engine::Engine;
 use spindle_engines::sql::{Address, Schema, SchemaKind, remote_server};
-use spindle_experiment::{Experiment, RemoteSpec};
+use spindle_experiment::RemoteSpec;
 use spindle_system::{DeviceNumber, SystemTree};
 
 use super::recipe::{Making, Recipe, Store};
@@ -48,17 +48,6 @@ impl ServerSchema {
     }
 }
 
-/// The engine that makes and loads the database of a layout.
-pub(crate) fn engine(experiment: &Experiment, layout: usize, spec: &RemoteSpec) -> RemoteDatabase {
-    let size_bytes = experiment.database_of(layout).size_bytes;
-    let workload = &experiment.workload;
-    RemoteDatabase {
-        address: spec.address.clone(),
-        password_env: spec.password_env.clone(),
-        workload: workload.in_sql(size_bytes, spec.address.kind(), experiment.seed),
-    }
-}
-
 impl Recipe for ServerSchema {
     type Engine = RemoteDatabase;
 
@@ -69,11 +58,13 @@ impl Recipe for ServerSchema {
         store: &mut Store,
     ) -> Result<Arc<LoadedSchema>, DatabaseError> {
         let mut golden = LoadedSchema::default();
+        let name = name_for(making);
         let Way::Copy(copying) = making.way else {
+            engine.check_statements(&self.schema(name, SchemaKind::Schema)?)?;
             return Ok(Arc::new(golden));
         };
-        let name = format!("{}_loaded", name_for(making));
-        let loaded = self.schema(name, SchemaKind::Database)?;
+        let loaded = self.schema(format!("{name}_loaded"), SchemaKind::Database)?;
+        engine.check_statements(&loaded)?;
         (making.note)(&format!(
             "loading the database {} on {}",
             loaded.name, loaded.address

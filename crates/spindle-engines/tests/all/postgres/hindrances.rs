@@ -12,6 +12,7 @@ use spindle_engines::sql::{
 };
 use spindle_layout::TreeDirectories;
 use spindle_workload::SessionError;
+use spindle_workload::sql::Dialect;
 
 use super::home::{Home, is_installed, place_on, postgres, request, start, workload};
 
@@ -134,6 +135,48 @@ fn what_keeps_commits_and_changes_from_their_end_is_told_before_the_load() {
     for said in said_of(&schema) {
         assert!(said.ends_with("give the address of its primary"), "{said}");
     }
+    running.stop(Stop::Kill).unwrap();
+}
+
+#[test]
+fn statements_that_leave_a_schema_are_told_before_it_is_made() {
+    if !is_installed() {
+        return;
+    }
+    let home = Home::new();
+    let request = request(&[]);
+    let directories = home.directories("made");
+    postgres().create(&request, &directories).unwrap();
+    let running = start(&request, &directories);
+    running
+        .connect()
+        .unwrap()
+        .run("create schema shop")
+        .unwrap();
+    let told = |kind, load: &str| {
+        let schema = place(&directories, kind, "spindle_test_1");
+        let engine = RemoteDatabase {
+            address: schema.address.clone(),
+            password_env: None,
+            workload: crate::loads::workload(Dialect::Postgres, load, "select 1;"),
+        };
+        let checked = engine.check_statements(&schema);
+        checked.map_err(|error| error.to_string())
+    };
+    let writes = "insert into t values (1);\ninsert into shop.t values (1);";
+    let refused = told(SchemaKind::Schema, writes).unwrap_err();
+    assert!(
+        refused.starts_with("load.sql:2:1: the name says where it is"),
+        "{refused}"
+    );
+    assert_eq!(told(SchemaKind::Database, writes), Ok(()));
+    let reads = "create table t as select * from shop.t;";
+    assert_eq!(told(SchemaKind::Schema, reads), Ok(()));
+    let of_server = told(SchemaKind::Database, "create role ann;").unwrap_err();
+    assert!(
+        of_server.contains("belongs to the whole server"),
+        "{of_server}"
+    );
     running.stop(Stop::Kill).unwrap();
 }
 

@@ -52,6 +52,7 @@ fn existing_servers_are_compared_and_left_as_they_were() {
     compared(&scene, &by_port, &by_socket);
     untold(&scene, &by_port);
     refused(&scene, &port);
+    beyond(&scene, &by_port);
     gone_and_back(&scene, &by_socket, &socket);
     killed(&scene, &by_port);
     let theirs = "select count(*)::text from theirs.rows";
@@ -154,6 +155,29 @@ fn refused(scene: &Scene, port: &Port) {
     scene.assert_no_password_in("refused");
     assert_eq!(scene.ask(SCHEMAS), [""; 0]);
     assert!(scene.ledgers().is_empty());
+}
+
+/// Statements that would leave Spindle's schema are told before it is made.
+fn beyond(scene: &Scene, by_port: &str) {
+    scene.write(
+        "load.sql",
+        "create table t (n integer);\ninsert into theirs.rows values (1);\n",
+    );
+    scene.write("script.sql", "select count(*) from t;\n");
+    let workload =
+        "[workload]\nkind = \"script\"\nscripts = [\"script.sql\"]\nload = [\"load.sql\"]";
+    let plan = plan("800ms").replace("[workload]", workload);
+    scene.write(
+        "beyond.toml",
+        &format!("{plan}{}", layout("there", by_port)),
+    );
+    let planned = scene.spindle(&["plan", "beyond.toml"]);
+    let said = "load.sql:2:1: the name says where it is, and that is not Spindle's";
+    let planned = String::from_utf8_lossy(&planned.stdout).replace("\n", " ");
+    assert!(planned.contains(said), "{planned}");
+    let run = scene.spindle(&["run", "beyond.toml", "--out", "beyond"]);
+    assert!(told(&run).contains(said), "{}", told(&run));
+    assert_eq!(scene.ask(SCHEMAS), [""; 0]);
 }
 
 fn gone_and_back(scene: &Scene, by_socket: &str, socket: &std::path::Path) {
