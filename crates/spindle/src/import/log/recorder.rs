@@ -1,6 +1,7 @@
 //! Puts what a log tells of sessions together: each session's transactions in their order, with their moments. What is
 //! left out is counted by its reason; nothing of its text is kept.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{Result as IoResult, Write};
 
@@ -12,6 +13,7 @@ use spindle_workload::sql::Dialect;
 
 use super::super::error::NothingToReplay;
 use super::lines::LineFault;
+use super::own_names::without_own;
 use super::wording::{Effect, Left, Reason, judge};
 
 /// Clients that an experiment can have.
@@ -79,6 +81,16 @@ pub struct Recorder<'a> {
     left: BTreeMap<Reason, u64>,
     skipped: Skipped,
     unended: u64,
+    begins: Begins,
+}
+
+/// What the log tells of begins of transactions.
+#[derive(Default)]
+struct Begins {
+    /// It tells of some.
+    any: bool,
+    /// Ends of transactions that it has not seen begin. Of PostgreSQL: elsewhere it is usual to end what is none.
+    missing: u64,
 }
 
 /// Lines that could not be read.
@@ -104,6 +116,7 @@ impl<'a> Recorder<'a> {
             left: BTreeMap::new(),
             skipped: Skipped::default(),
             unended: 0,
+            begins: Begins::default(),
         }
     }
 
@@ -156,12 +169,26 @@ impl<'a> Recorder<'a> {
 
     /// A statement.
     pub fn call(&mut self, call: &Call<'_>) {
+        match without_own(call.text, call.database, self.dialect) {
+            Cow::Borrowed(_) => self.take(call),
+            Cow::Owned(text) => self.take(&Call {
+                text: &text,
+                ..call.clone()
+            }),
+        }
+    }
+
+    fn take(&mut self, call: &Call<'_>) {
         let is_other = |database| database != call.database;
         let taken = match judge(call.text, self.dialect) {
             Ok(taken) if taken.parameters > call.parameters.len() => Err(NO_PARAMETERS.into()),
             Ok(_) if self.database.is_some_and(is_other) => Err(OTHER_DATABASE.into()),
             taken => taken,
         };
+        let effects = taken
+            .as_ref()
+            .map_or_else(|left| &left.effects, |taken| &taken.effects);
+        self.begins.any |= effects.iter().any(Effect::tells_of_begins);
         let taken = match taken {
             Ok(taken) => taken,
             Err(left) => return self.leave_out(call, left),
@@ -261,6 +288,7 @@ impl<'a> Recorder<'a> {
     /// Ends what is open, and begins another one like it if it `chains`.
     fn end_one(&mut self, number: usize, from_us: u64, by: &str, chains: bool) {
         let open = self.sessions[number].open.as_ref();
+        self.begins.missing += u64::from(open.is_none() && self.dialect == Dialect::Postgres);
         let begin = open.map_or_else(|| "begin".to_owned(), |open| open.begin.clone());
         self.close(number, from_us, by);
         if chains {
@@ -513,6 +541,7 @@ impl<'a> Recorder<'a> {
             left: self.left,
             skipped: self.skipped,
             unended: self.unended,
+            has_begins: self.begins.any && self.begins.missing <= heads.len() as u64,
         }
     }
 }
@@ -538,6 +567,8 @@ pub struct Made {
     pub skipped: Skipped,
     /// Transactions that the log does not end.
     pub unended: u64,
+    /// The log tells where transactions begin: but for one of each session, which may have begun before it.
+    pub has_begins: bool,
 }
 
 impl Made {

@@ -50,6 +50,13 @@ pub fn told(asked: &AskedLog<'_>, made: &Made) -> String {
     }
     text.push_str("\nWhat to know:\n");
     paragraph(&mut text, times(asked.form));
+    if let Some(remedy) = remedy_of_begins(asked.form).filter(|_| !made.has_begins) {
+        let unknown = format!(
+            "Transactions are unknown: the log lacks where they begin, so each statement is one by itself. A log of slow \
+             statements alone lacks BEGIN and COMMIT. If the sessions had transactions, have the server log them: {remedy}."
+        );
+        paragraph(&mut text, &unknown);
+    }
     let holds = format!(
         "{RECORDING} holds the statements with their values, as the log does: keep it as you keep the log."
     );
@@ -74,6 +81,17 @@ pub fn told(asked: &AskedLog<'_>, made: &Made) -> String {
     text
 }
 
+/// How a server comes to log where transactions begin; `None`: it logs that always.
+fn remedy_of_begins(form: LogForm) -> Option<&'static str> {
+    match form {
+        LogForm::Csv | LogForm::Json => {
+            Some("log_min_duration_statement = 0, or log_statement = 'all' with log_duration = on")
+        }
+        LogForm::Slow => Some("long_query_time = 0"),
+        LogForm::General => None,
+    }
+}
+
 /// How exactly a log tells times.
 fn times(form: LogForm) -> &'static str {
     match form {
@@ -85,6 +103,93 @@ fn times(form: LogForm) -> &'static str {
         LogForm::General => {
             "The general log tells when statements arrived and not how long they took; MariaDB's to a second, MySQL's to a \
              microsecond. Statements that failed are in it like others."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use spindle_workload::sql::Dialect;
+
+    use super::super::recorder::{Call, Recorder};
+    use super::*;
+
+    /// What is said of a log of one session with these statements.
+    fn said(form: LogForm, statements: &[&str]) -> String {
+        let dialect = match form {
+            LogForm::Csv | LogForm::Json => Dialect::Postgres,
+            LogForm::Slow | LogForm::General => Dialect::MariaDb,
+        };
+        let mut recorder = Recorder::new(dialect, None);
+        for (at_us, text) in (0..).zip(statements) {
+            recorder.call(&Call {
+                session: "1",
+                database: "shop",
+                from_us: at_us,
+                to_us: at_us,
+                text,
+                parameters: Vec::new(),
+            });
+        }
+        let asked = AskedLog {
+            form,
+            file: Path::new("log"),
+            database: None,
+            load: &[],
+            out: Path::new("out"),
+        };
+        let told = told(&asked, &recorder.finish().unwrap());
+        told.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_log_without_begins_is_told_with_its_remedy() {
+        let plain = ["update t set a = 1", "update t set a = 2"];
+        let whole = ["begin", "update t set a = 1", "commit"];
+        let late = [
+            "update t set a = 1",
+            "commit",
+            "begin",
+            "select 1",
+            "commit",
+        ];
+        let ends = ["begin", "select 1", "commit", "commit", "commit"];
+        for (form, statements, remedy) in [
+            (
+                LogForm::Csv,
+                &plain[..],
+                Some("log_min_duration_statement = 0"),
+            ),
+            (
+                LogForm::Csv,
+                &ends,
+                Some("log_statement = 'all' with log_duration = on"),
+            ),
+            (LogForm::Csv, &whole, None),
+            // The log begins within a transaction.
+            (LogForm::Csv, &late, None),
+            (
+                LogForm::Slow,
+                &plain,
+                Some("have the server log them: long_query_time = 0"),
+            ),
+            (
+                LogForm::Slow,
+                &["set autocommit = 0", "update t set a = 1", "commit"],
+                None,
+            ),
+            (LogForm::Slow, &ends, None),
+            (LogForm::General, &plain, None),
+        ] {
+            let said = said(form, statements);
+            assert_eq!(
+                said.contains("Transactions are unknown"),
+                remedy.is_some(),
+                "{said}"
+            );
+            assert!(remedy.is_none_or(|remedy| said.contains(remedy)), "{said}");
         }
     }
 }

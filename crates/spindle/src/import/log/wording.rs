@@ -31,6 +31,11 @@ pub enum Effect {
 }
 
 impl Effect {
+    /// Whether it says where a transaction begins, this one or those that follow.
+    pub fn tells_of_begins(&self) -> bool {
+        matches!(self, Effect::Begins | Effect::Autocommit(_))
+    }
+
     /// Whether it ends the transaction of its session.
     pub fn ends_one(&self) -> bool {
         match self {
@@ -562,7 +567,7 @@ impl Cut {
 const NAMING: [&str; 4] = ["prepare", "commit", "rollback", "xa"];
 
 /// Whether two dashes begin a comment: in MariaDB and MySQL a space must follow.
-fn is_comment(rest: &str, dialect: Dialect) -> bool {
+pub(super) fn is_comment(rest: &str, dialect: Dialect) -> bool {
     let after = rest.chars().nth(2);
     let ends = after.is_none_or(|letter| letter.is_whitespace() || letter.is_control());
     rest.starts_with("--") && (ends || dialect != Dialect::MariaDb)
@@ -613,16 +618,16 @@ fn cut(text: &str, dialect: Dialect) -> Option<Cut> {
 }
 
 /// Bytes up to the end of what is looked for.
-fn until(rest: &str, what: &str) -> Option<usize> {
+pub(super) fn until(rest: &str, what: &str) -> Option<usize> {
     rest.find(what).map(|place| place + what.len())
 }
 
-fn is_word(letter: char) -> bool {
+pub(super) fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || "_$@".contains(letter)
 }
 
 /// Bytes of what is quoted; a quote that is doubled does not end it, nor one behind a backslash where that counts.
-fn quoted_bytes(text: &str, start: usize, dialect: Dialect) -> Option<usize> {
+pub(super) fn quoted_bytes(text: &str, start: usize, dialect: Dialect) -> Option<usize> {
     let bytes = text.as_bytes();
     let quote = bytes[start];
     let escapes = match dialect {
@@ -648,7 +653,7 @@ fn quoted_bytes(text: &str, start: usize, dialect: Dialect) -> Option<usize> {
 }
 
 /// Bytes of a comment; PostgreSQL's may have others within them.
-fn comment_bytes(rest: &str, dialect: Dialect) -> Option<usize> {
+pub(super) fn comment_bytes(rest: &str, dialect: Dialect) -> Option<usize> {
     if dialect == Dialect::MariaDb {
         return until(&rest[2..], "*/").map(|bytes| bytes + 2);
     }
