@@ -224,6 +224,17 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_ends_as_sentences_do_gets_no_second_end() {
+        for (text, whole) in [
+            ("does it still work?", "does it still work?"),
+            ("Name another one.", "Name another one."),
+            ("no route to host", "no route to host."),
+        ] {
+            assert_eq!(sentence(text), whole);
+        }
+    }
+
+    #[test]
     fn long_texts_are_shown_by_both_ends() {
         assert_eq!(shortened("short", 8), "short");
         assert_eq!(
