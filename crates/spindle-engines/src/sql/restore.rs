@@ -91,3 +91,17 @@ fn remedy_of(said: &str) -> Option<&'static str> {
     let mut fit = known.filter(|(words, _)| said.lines().any(|line| has(line, *words)));
     fit.next().map(|(_, remedy)| *remedy)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_tool_says_of_missing_owners_has_its_remedy() {
+        let psql = "psql:shop.sql:7: ERROR:  role \"bob\" does not exist";
+        assert!(remedy_of(psql).is_some_and(|remedy| remedy.contains("--no-owner")));
+        let client = "ERROR 1449 (HY000) at line 25: The user specified as a definer ('bob'@'%') does not exist";
+        assert_eq!(remedy_of(client), Some(NO_DEFINER));
+        assert_eq!(remedy_of("ERROR:  syntax error at or near \"x\""), None);
+    }
+}
