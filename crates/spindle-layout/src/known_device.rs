@@ -155,8 +155,8 @@ impl KnownDevice {
     /// # Errors
     /// [`FileError::Other`]: another one is found. Or see [`FileDevice::open`].
     pub fn open(&self, caching: Caching, method: Queue) -> Result<FileDevice, LayoutError> {
-        let opened = FileDevice::open_this(&self.path, self.which()?, caching, method);
-        opened.map_err(|error| self.explain(error))
+        let (path, called, which) = (&self.path, &self.called, self.which()?);
+        Ok(FileDevice::open_this(path, called, which, caching, method)?)
     }
 
     /// Opens it for reading only, without a lock: others may have it in use.
@@ -164,8 +164,10 @@ impl KnownDevice {
     /// # Errors
     /// As [`KnownDevice::open`].
     pub fn open_to_read(&self, caching: Caching, method: Queue) -> Result<FileDevice, LayoutError> {
-        let opened = FileDevice::open_to_read(&self.path, self.which()?, caching, method);
-        opened.map_err(|error| self.explain(error))
+        let (path, called, which) = (&self.path, &self.called, self.which()?);
+        Ok(FileDevice::open_to_read(
+            path, called, which, caching, method,
+        )?)
     }
 
     /// Opens, locks and identifies it, for direct I/O.
@@ -173,8 +175,8 @@ impl KnownDevice {
     /// # Errors
     /// As [`KnownDevice::open`].
     pub fn identify(&self) -> Result<Identified, LayoutError> {
-        let opened = identify_this(&self.path, self.which()?, Caching::Direct);
-        opened.map_err(|error| self.explain(error))
+        let (path, called, which) = (&self.path, &self.called, self.which()?);
+        Ok(identify_this(path, called, which, Caching::Direct)?)
     }
 
     /// Opens it as the system's calls do.
@@ -210,19 +212,6 @@ impl KnownDevice {
                 Err(FileError::NotLookedAt { path }.into())
             }
         }
-    }
-
-    /// People know the device by another path than that it was opened by.
-    fn explain(&self, error: FileError) -> LayoutError {
-        match error {
-            FileError::Other { noted, found, .. } => FileError::Other {
-                path: self.called.clone(),
-                noted,
-                found,
-            },
-            error => error,
-        }
-        .into()
     }
 }
 

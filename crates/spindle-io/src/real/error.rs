@@ -83,6 +83,22 @@ pub enum FileError {
 }
 
 impl FileError {
+    /// The same of a file that people know by another path than that it was opened by.
+    #[must_use]
+    pub fn of(mut self, called: &Path) -> FileError {
+        match &mut self {
+            FileError::AlreadyExists { path }
+            | FileError::InUse { path }
+            | FileError::Other { path, .. }
+            | FileError::NotLookedAt { path }
+            | FileError::DirectRefused { path, .. }
+            | FileError::NoSpace { path, .. }
+            | FileError::BadRegion { path, .. }
+            | FileError::System { path, .. } => called.clone_into(path),
+        }
+        self
+    }
+
     /// Wraps the system's answer to `action` on `path`.
     pub(super) fn system(
         action: &'static str,

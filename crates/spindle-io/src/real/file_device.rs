@@ -33,22 +33,23 @@ impl FileDevice {
     pub fn open(path: &Path, caching: Caching, queue: Queue) -> Result<FileDevice, FileError> {
         let file = match queue.method().identifies_files() {
             true => identify(path, caching)?.0,
-            false => Arc::new(OpenFile::open(path, caching, None)?),
+            false => Arc::new(OpenFile::open(path, caching)?),
         };
         FileDevice::on(file, queue)
     }
 
-    /// The same of a file or block device that was looked at. Errors: [`FileError::Other`] when it is another one by
-    /// now, or see [`FileDevice::open`].
+    /// The same of a file or block device that was looked at, and that people know by the path `called`. Errors:
+    /// [`FileError::Other`] when it is another one by now, or see [`FileDevice::open`].
     pub fn open_this(
         path: &Path,
+        called: &Path,
         which: StorageIdentity,
         caching: Caching,
         queue: Queue,
     ) -> Result<FileDevice, FileError> {
         let file = match queue.method().identifies_files() {
-            true => identify_this(path, which, caching)?.0,
-            false => Arc::new(OpenFile::open(path, caching, Some(which))?),
+            true => identify_this(path, called, which, caching)?.0,
+            false => Arc::new(OpenFile::open_this(path, called, which, caching)?),
         };
         FileDevice::on(file, queue)
     }
@@ -57,11 +58,12 @@ impl FileDevice {
     /// whatever the queue, so that rings register it. Errors: see [`FileDevice::open_this`].
     pub fn open_to_read(
         path: &Path,
+        called: &Path,
         which: StorageIdentity,
         caching: Caching,
         queue: Queue,
     ) -> Result<FileDevice, FileError> {
-        let file = OpenFile::open_to_read(path, which, caching)?;
+        let file = OpenFile::open_to_read(path, called, which, caching)?;
         FileDevice::on(Arc::new(file), queue)
     }
 
@@ -103,7 +105,7 @@ impl FileDevice {
     }
 
     fn on(file: Arc<OpenFile>, queue: Queue) -> Result<FileDevice, FileError> {
-        let limits = limits(&file)?;
+        let limits = limits(&file).map_err(|error| error.of(&file.path))?;
         Ok(FileDevice {
             core: Arc::new(Core::new(file, limits)),
             queue,
@@ -196,7 +198,7 @@ fn limits(file: &OpenFile) -> Result<Limits, FileError> {
     let capacity_bytes = file
         .capacity_bytes()
         .map_err(|error| FileError::system("find the size of", &file.path, error))?;
-    let alignment_bytes = match (file.caching, facts::direct_io(&file.path)?) {
+    let alignment_bytes = match (file.caching, facts::direct_io(&file.way)?) {
         (Caching::Buffered, _) => 1,
         (
             Caching::Direct,
@@ -211,7 +213,7 @@ fn limits(file: &OpenFile) -> Result<Limits, FileError> {
         capacity_bytes,
         alignment_bytes,
         atomic_write_bytes: match file.caching {
-            Caching::Direct => facts::atomic_write_bytes(&file.path)?.max(WHOLE_SECTOR_BYTES),
+            Caching::Direct => facts::atomic_write_bytes(&file.way)?.max(WHOLE_SECTOR_BYTES),
             Caching::Buffered => WHOLE_SECTOR_BYTES,
         },
     })

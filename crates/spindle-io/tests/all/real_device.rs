@@ -620,7 +620,7 @@ fn a_file_that_is_only_read_is_registered_with_the_ring_until_it_is_closed() {
     let path = file_of(&directory, 1);
     let which = StorageIdentity::of(&File::open(&path).unwrap()).unwrap();
     let queue = Queue::uring(Arc::new(RingConfig::new()));
-    let device = FileDevice::open_to_read(&path, which, Caching::Buffered, queue).unwrap();
+    let device = FileDevice::open_to_read(&path, &path, which, Caching::Buffered, queue).unwrap();
     let frames = [Arena::new(BLOCK, 1).unwrap().allocate().unwrap()];
     assert!(!is_registered(&path));
     let read = wait_all(vec![device.submit(read_of(&frames, 0))]).remove(0);

@@ -40,7 +40,7 @@ words! {
 pub struct Identified(pub(crate) Arc<OpenFile>);
 
 impl Identified {
-    /// The file's path, as given.
+    /// The path by which people know the file.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
@@ -54,17 +54,19 @@ impl Identified {
 /// Opens and locks the file `path`. Errors: [`FileError::InUse`] when it is open already, [`FileError::DirectRefused`],
 /// [`FileError::NotLookedAt`] for a block device, or what the system says.
 pub fn identify(path: &Path, caching: Caching) -> Result<Identified, FileError> {
-    Ok(identified(OpenFile::open(path, caching, None)?))
+    Ok(identified(OpenFile::open(path, caching)?))
 }
 
-/// The same of a file or block device that was looked at. Errors: [`FileError::Other`] when it is another one by now,
-/// or see [`identify`].
+/// The same of a file or block device that was looked at, and that people know by the path `called`. Errors:
+/// [`FileError::Other`] when it is another one by now, or see [`identify`].
 pub fn identify_this(
     path: &Path,
+    called: &Path,
     which: StorageIdentity,
     caching: Caching,
 ) -> Result<Identified, FileError> {
-    Ok(identified(OpenFile::open(path, caching, Some(which))?))
+    let opened = OpenFile::open_this(path, called, which, caching)?;
+    Ok(identified(opened))
 }
 
 fn identified(mut opened: OpenFile) -> Identified {
@@ -98,17 +100,35 @@ pub(crate) fn lock(file: &File, path: &Path) -> Result<(), FileError> {
 /// An open file or block device.
 pub(crate) struct OpenFile {
     file: File,
+    /// By which people know it.
     pub(crate) path: PathBuf,
+    /// Leads to it.
+    pub(crate) way: PathBuf,
     pub(crate) caching: Caching,
     pub(crate) identity: Option<Identity>,
 }
 
 impl OpenFile {
-    /// Opens an existing file for reading and writing and takes its lock; a block device only when it is `which`.
-    pub(crate) fn open(
+    /// Opens an existing file for reading and writing and takes its lock.
+    pub(crate) fn open(path: &Path, caching: Caching) -> Result<OpenFile, FileError> {
+        OpenFile::open_locked(path, path, None, caching)
+    }
+
+    /// The same of a file or block device, when it is `which`.
+    pub(crate) fn open_this(
         path: &Path,
+        called: &Path,
+        which: StorageIdentity,
         caching: Caching,
+    ) -> Result<OpenFile, FileError> {
+        OpenFile::open_locked(path, called, Some(which), caching).map_err(|error| error.of(called))
+    }
+
+    fn open_locked(
+        path: &Path,
+        called: &Path,
         which: Option<StorageIdentity>,
+        caching: Caching,
     ) -> Result<OpenFile, FileError> {
         let file = open_with(path, caching, OpenOptions::new().read(true).write(true))?;
         match which {
@@ -118,7 +138,8 @@ impl OpenFile {
         lock(&file, path)?;
         Ok(OpenFile {
             file,
-            path: path.to_owned(),
+            path: called.to_owned(),
+            way: path.to_owned(),
             caching,
             identity: None,
         })
@@ -128,14 +149,19 @@ impl OpenFile {
     /// reads harms nobody, and may look at what others have in use.
     pub(crate) fn open_to_read(
         path: &Path,
+        called: &Path,
         which: StorageIdentity,
         caching: Caching,
     ) -> Result<OpenFile, FileError> {
-        let file = open_with(path, caching, OpenOptions::new().read(true))?;
-        which.check(&file, path)?;
+        let open = || {
+            let file = open_with(path, caching, OpenOptions::new().read(true))?;
+            which.check(&file, path)?;
+            Ok(file)
+        };
         Ok(OpenFile {
-            file,
-            path: path.to_owned(),
+            file: open().map_err(|error: FileError| error.of(called))?,
+            path: called.to_owned(),
+            way: path.to_owned(),
             caching,
             identity: Some(Identity::next()),
         })
@@ -147,6 +173,7 @@ impl OpenFile {
         OpenFile {
             file,
             path: PathBuf::from("test"),
+            way: PathBuf::from("test"),
             caching: Caching::Buffered,
             identity: None,
         }
