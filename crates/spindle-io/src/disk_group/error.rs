@@ -26,6 +26,17 @@ pub enum DiskGroupError {
         /// The device.
         device: String,
     },
+    /// A device that has lost its header, and was in several groups.
+    #[error(
+        "the header of {device} cannot be read, and it bears copies of several: {}. Nothing says which of them is the last: \
+             leave the device out, or make a new group of it", copies.join(", ")
+    )]
+    Several {
+        /// The device.
+        device: String,
+        /// Disks and groups.
+        copies: Vec<String>,
+    },
     /// A device that belongs elsewhere.
     #[error(
         "{device} is disk {disk} of disk group {group} ({id}), not of {expected}: mount each group by its own disks"

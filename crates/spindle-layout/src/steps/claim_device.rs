@@ -132,7 +132,8 @@ fn erase(taken: &TakenDevice, tools: &Tools) -> Result<(), StepError> {
         .map_err(|error| StepError::system("zero the ends of", taken.path(), error))
 }
 
-fn wipe_signatures(device: &File, tools: &Tools) -> Result<(), StepError> {
+/// Removes every signature that libblkid knows from a device or file.
+pub(super) fn wipe_signatures(device: &File, tools: &Tools) -> Result<(), StepError> {
     // Force: we have the device ourselves.
     tools.run_on("wipefs", &["--all", "--force", "/dev/stdin"], device)?;
     Ok(())
@@ -149,7 +150,7 @@ pub(super) fn zero_ends(device: &File, start_bytes: u64, size_bytes: u64) -> io:
 
 /// Has the kernel forget the partitions of a device that was erased. Others that look at partitions when they appear
 /// may have one open for a moment, and the kernel then refuses.
-fn forget_partitions(held: &HeldDevice, site: &Site) -> Result<(), StepError> {
+pub(super) fn forget_partitions(held: &HeldDevice, site: &Site) -> Result<(), StepError> {
     let number = held.appearance().number;
     let partitions = || {
         let node = BlockDeviceNode::of(&site.tree, number);

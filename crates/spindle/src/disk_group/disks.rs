@@ -11,6 +11,7 @@ use spindle_io::real::create::OdmCreation;
 use spindle_io::real::facts::{self, DirectProbe};
 use spindle_io::real::{Caching, FileError, Queue};
 use spindle_layout::guard::{Guard, Refusal, Seen, TakenDevice, Want};
+use spindle_layout::steps::{empty_device, empty_file};
 use spindle_layout::tool::Tools;
 use spindle_system::{Storage, SystemTree};
 
@@ -53,8 +54,8 @@ pub(super) fn must_differ(paths: impl Iterator<Item = PathBuf>) -> Result<(), Co
 #[derive(Default)]
 pub(super) struct TakenDisks {
     pub(super) devices: Vec<Arc<dyn BlockDevice>>,
-    _alone: Vec<TakenDevice>,
-    _files: Vec<Seen>,
+    alone: Vec<TakenDevice>,
+    files: Vec<Seen>,
     /// What could not be looked at.
     pub(super) unseen: Option<String>,
 }
@@ -84,8 +85,9 @@ impl TakenDisks {
             self.unseen.clone_from(&taken.state().unseen);
             // The device that was examined, whatever its path means by now.
             let known = taken.held().known();
-            let device = known.open(caching_of(known.path())?, Queue::sync())?;
-            self._alone.push(taken);
+            let caching = caching_of(known.path()).map_err(|error| error.of(path))?;
+            let device = known.open(caching, Queue::sync())?;
+            self.alone.push(taken);
             device
         } else {
             let looked = guard.look_at_file(path, may_hold_data)?;
@@ -93,7 +95,7 @@ impl TakenDisks {
             // Whoever opened it meanwhile is seen now.
             let again = guard.look_at_file(path, may_hold_data)?;
             self.unseen.clone_from(&again.unseen);
-            self._files.extend([looked, again]);
+            self.files.push(looked);
             device
         };
         let device: Arc<dyn BlockDevice> = Arc::new(device);
@@ -104,8 +106,8 @@ impl TakenDisks {
     /// Keeps others as long as these.
     pub(super) fn append(&mut self, others: TakenDisks) {
         self.devices.extend(others.devices);
-        self._alone.extend(others._alone);
-        self._files.extend(others._files);
+        self.alone.extend(others.alone);
+        self.files.extend(others.files);
         self.unseen = others.unseen;
     }
 }
@@ -205,6 +207,24 @@ impl NewDisks {
     pub(super) fn paths(&self) -> impl Iterator<Item = PathBuf> {
         self.new.iter().map(|text| split(text).0)
     }
+
+    /// What may be erased, as the guard is told.
+    fn erase_words(&self) -> Vec<String> {
+        let erase = self.erase.iter();
+        erase.map(|path| path.display().to_string()).collect()
+    }
+
+    fn may_hold_data(&self, path: &Path) -> bool {
+        self.erase.iter().any(|named| named == path)
+    }
+}
+
+fn want<'a>(path: &'a Path, erase: &'a [String]) -> Want<'a> {
+    Want {
+        path,
+        least_bytes: LEAST_DEVICE_BYTES,
+        erase,
+    }
 }
 
 /// Makes a file of zeros.
@@ -250,6 +270,22 @@ impl NewlyOpened {
         Ok(opened)
     }
 
+    /// Empties them of whatever they hold. To be called when all else is known to be right, just before the group is
+    /// written.
+    pub(super) fn empty(&mut self, new: &NewDisks) -> Result<(), CommandError> {
+        let erase = new.erase_words();
+        for taken in std::mem::take(&mut self.taken.alone) {
+            let path = taken.path().to_owned();
+            let emptied = empty_device(taken, &want(&path, &erase))?;
+            self.taken.alone.push(emptied);
+        }
+        let may_hold_data = |file: &&Seen| new.may_hold_data(file.device.called());
+        for file in self.taken.files.iter().filter(may_hold_data) {
+            empty_file(file)?;
+        }
+        Ok(())
+    }
+
     /// They have joined.
     pub(super) fn keep(mut self) -> TakenDisks {
         self.made.clear();
@@ -263,14 +299,8 @@ impl TakenDisks {
         path: &Path,
         new: &NewDisks,
     ) -> Result<Arc<dyn BlockDevice>, CommandError> {
-        let erase = new.erase.iter().map(|path| path.display().to_string());
-        let erase: Vec<String> = erase.collect();
-        let want = Want {
-            path,
-            least_bytes: LEAST_DEVICE_BYTES,
-            erase: &erase,
-        };
-        let may_hold_data = new.erase.iter().any(|named| named == path);
-        self.take_one(path, |guard| guard.claim(&want), may_hold_data)
+        let erase = new.erase_words();
+        let want = want(path, &erase);
+        self.take_one(path, |guard| guard.claim(&want), new.may_hold_data(path))
     }
 }

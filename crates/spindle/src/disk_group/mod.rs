@@ -20,6 +20,7 @@ use spindle_io::disk_group::{
 use spindle_io::real::{FileError, RealEnv, block_on};
 use spindle_layout::LayoutError;
 use spindle_layout::guard::Refusal;
+use spindle_layout::steps::StepError;
 
 use spindle_text::quantity::{parse_size, size};
 use spindle_text::word::Word;
@@ -162,6 +163,9 @@ pub enum CommandError {
     /// A device, or one that came to be another.
     #[error(transparent)]
     Device(#[from] LayoutError),
+    /// What a disk held cannot be erased.
+    #[error("{0}; no disk group was written")]
+    NotEmptied(StepError),
     /// One disk under two names.
     #[error("{}: give each disk once", given_twice(first, second))]
     GivenTwice {
@@ -227,6 +231,16 @@ impl From<Refusal> for CommandError {
         match refusal {
             Refusal::NotEmpty { path, content, .. } => CommandError::NotEmpty { path, content },
             other => CommandError::Refused(other),
+        }
+    }
+}
+
+impl From<StepError> for CommandError {
+    /// A refusal is told as one.
+    fn from(error: StepError) -> CommandError {
+        match error {
+            StepError::Refused(refusal) => refusal.into(),
+            other => CommandError::NotEmptied(other),
         }
     }
 }
@@ -382,6 +396,8 @@ async fn create(
 ) -> Result<Mounted, CommandError> {
     must_differ(new.paths())?;
     let mut opened = NewlyOpened::open(name, 0, new, interrupted)?;
+    DiskGroup::check_new(name, &opened.disks, &options)?;
+    opened.empty(new)?;
     let disks = std::mem::take(&mut opened.disks);
     let group = DiskGroup::create(env, name, disks, options).await?;
     Ok(Mounted {
@@ -400,6 +416,8 @@ async fn add(
     let disks = group.describe().disks;
     let first = disks.last().map_or(0, |disk| disk.number + 1);
     let mut opened = NewlyOpened::open(group.name(), first, new, interrupted)?;
+    group.check_added(&opened.disks)?;
+    opened.empty(new)?;
     group.add_disks(std::mem::take(&mut opened.disks)).await?;
     mounted.taken.append(opened.keep());
     Ok(())

@@ -190,7 +190,10 @@ struct Loop(String);
 impl Loop {
     fn over(file: &Path) -> Loop {
         let mut command = std::process::Command::new("losetup");
-        let output = command.args(["--find", "--show"]).arg(file).output();
+        let output = command
+            .args(["--find", "--show", "--partscan"])
+            .arg(file)
+            .output();
         let output = output.unwrap();
         assert!(output.status.success(), "{output:?}");
         Loop(String::from_utf8(output.stdout).unwrap().trim().to_owned())
@@ -287,4 +290,103 @@ fn what_is_no_disk_or_is_given_twice_is_named() {
     }
     let refused = said(&format!("show --disk {a} --disk {a}")).err().unwrap();
     assert!(refused.contains("is given twice"), "{refused}");
+}
+
+/// Where a run's stamp or mark lies, and what signatures there are far from the first block.
+const STAMP_AT: usize = (1 << 20) - 4096;
+const BTRFS_AT: usize = (64 << 10) + 64;
+
+/// A disk of 16 MiB that bears what others left, far from its first block.
+fn used_disk(path: &Path) {
+    let mut bytes = vec![0; 16 << 20];
+    bytes[BTRFS_AT..][..8].copy_from_slice(b"_BHRfS_M");
+    bytes[STAMP_AT..][..8].copy_from_slice(b"SPNDHERE");
+    let end = bytes.len() - 512;
+    bytes[end..][..8].copy_from_slice(b"EFI PART");
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// Whether nothing is left of that.
+fn is_erased(path: &Path) -> bool {
+    let bytes = std::fs::read(path).unwrap();
+    let is_zero = |at: usize| bytes[at..][..8] == [0; 8];
+    is_zero(BTRFS_AT) && is_zero(STAMP_AT) && is_zero(bytes.len() - 512)
+}
+
+#[test]
+fn what_may_be_erased_is_erased_before_it_joins_a_group() {
+    let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let [a, b] = ["a", "b"].map(|name| directory.path().join(name));
+    for path in [&a, &b] {
+        used_disk(path);
+    }
+    let (first, second) = (a.display(), b.display());
+    let unit = "--allocation-unit 1MiB";
+    // A group that cannot be made erases nothing.
+    let refused = said(&format!(
+        "create data --redundancy normal {unit} {first} --erase {first}"
+    ));
+    assert!(refused.is_err() && !is_erased(&a));
+    let refused = said(&format!("create data {first}:a/b --erase {first}"));
+    assert!(refused.is_err() && !is_erased(&a));
+    text(&format!("create data {unit} {first} --erase {first}"));
+    assert!(is_erased(&a));
+    let refused = said(&format!("add --disk {first} {second}:a/b --erase {second}"));
+    assert!(refused.is_err() && !is_erased(&b));
+    text(&format!("add --disk {first} {second} --erase {second}"));
+    assert!(is_erased(&b));
+    text(&format!("check --disk {first} --disk {second}"));
+}
+
+/// How many partitions the kernel has of a device, and what blkid finds on it.
+fn told_of(device: &Loop) -> (usize, String) {
+    let run = |program: &str, arguments: &[&str]| {
+        let mut command = std::process::Command::new(program);
+        let output = command.args(arguments).arg(&device.0).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let listed = run("lsblk", &["--noheadings", "--raw"]);
+    (listed.lines().count() - 1, run("blkid", &["-p"]))
+}
+
+#[test]
+fn a_device_is_erased_and_named_as_it_was_given() {
+    if !spindle_harness::is_root_or_skip("makes loop devices") {
+        return;
+    }
+    let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, vec![0; 32 << 20]).unwrap();
+    let device = Loop::over(&file);
+    let name = device.0.clone();
+    let run = |program: &str, arguments: &[&str]| {
+        let mut command = std::process::Command::new(program);
+        command.args(arguments).arg(&name).status().unwrap();
+    };
+    let table = directory.path().join("table");
+    std::fs::write(&table, "label: gpt\nsize=8MiB\n").unwrap();
+    let mut sfdisk = std::process::Command::new("sfdisk");
+    let cut = sfdisk
+        .args(["--quiet", &name])
+        .stdin(std::fs::File::open(&table).unwrap());
+    cut.status().unwrap();
+    run("partx", &["--update"]);
+    let (_, before) = told_of(&device);
+    assert!(before.contains("gpt"), "{before}");
+    let large = "--allocation-unit 64MiB";
+    let refused = said(&format!("create data {large} {name} --erase {name}"));
+    let refused = refused.err().unwrap();
+    assert!(
+        refused.contains(&format!("{name} is too small")),
+        "{refused}"
+    );
+    assert_eq!(told_of(&device).1, before);
+    let made = text(&format!("create data {name} --erase {name}"));
+    assert!(made.contains(&name) && !made.contains("/fd/"), "{made}");
+    let (partitions, after) = told_of(&device);
+    assert_eq!((partitions, after.as_str()), (0, ""));
+    let shown = text(&format!("show --disk {name}"));
+    assert_eq!(shown, made);
+    let again = text(&format!("rebalance --disk {name}"));
+    assert!(again.contains(&name) && !again.contains("/fd/"), "{again}");
 }

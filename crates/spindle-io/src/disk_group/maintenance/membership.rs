@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::disk_group::disk::disk_io;
-use crate::disk_group::disk::format::{BLOCK_BYTES, DiskHeader, Membership, backup_at};
+use crate::disk_group::disk::format::{DiskHeader, Membership};
 use crate::disk_group::error::DiskGroupError;
 use crate::disk_group::extents::space::DiskSpace;
 use crate::disk_group::metadata::state::Change;
-use crate::disk_group::mount::disks::{check_names, header_of, member, new_entry, write_header};
+use crate::disk_group::mount::disks::{
+    check_names, header_of, member, new_entry, new_layout, wipe_headers, write_header,
+};
 use crate::disk_group::mounted::change_map::ChangeMap;
 use crate::disk_group::mounted::core::{Book, Core};
 use crate::disk_group::mounted::members::Members;
@@ -19,6 +20,21 @@ impl DiskGroup {
     pub async fn add_disks(&self, disks: Vec<Disk>) -> Result<(), DiskGroupError> {
         for disk in disks {
             self.core.add_disk(disk).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether these disks can be added. Reads nothing of them, and writes nothing. Errors: names, sizes.
+    pub fn check_added(&self, disks: &[Disk]) -> Result<(), DiskGroupError> {
+        let core = &self.core;
+        let book = core.book.lock();
+        let there = book.state.disks.values().map(|entry| &*entry.name);
+        check_names(
+            &core.name,
+            there.chain(disks.iter().map(|disk| &*disk.name)),
+        )?;
+        for (number, disk) in (book.state.next_disk..).zip(disks) {
+            new_layout(&core.name, core.au_bytes, number, disk)?;
         }
         Ok(())
     }
@@ -104,8 +120,7 @@ impl Core {
         };
         let device = &disk.device;
         // What an earlier group left is not to be taken for this one's.
-        disk_io::write(device, 0, &[0; BLOCK_BYTES]).await?;
-        disk_io::write(device, backup_at(self.au_bytes), &[0; BLOCK_BYTES]).await?;
+        wipe_headers(device).await?;
         let map = ChangeMap::new(entry.incarnation, header.layout, false);
         map.write(device).await?;
         // Until the group's metadata know the disk, a mount passes over it.

@@ -5,14 +5,12 @@ use std::sync::Arc;
 
 use spindle_text::quantity::size_exact;
 
-use crate::disk_group::disk::disk_io;
-use crate::disk_group::disk::format::{
-    BLOCK_BYTES, DiskHeader, backup_at, check_name, is_allocation_unit,
-};
+use crate::disk_group::disk::format::{DiskHeader, check_name, is_allocation_unit};
 use crate::disk_group::error::DiskGroupError;
 use crate::disk_group::metadata::state::State;
 use crate::disk_group::mount::disks::{
-    check_names, draw, header_of, member, new_entry, write_header,
+    check_names, draw, failure_group_of, header_of, member, new_entry, new_layout, wipe_headers,
+    write_header,
 };
 use crate::disk_group::mounted::change_map::ChangeMap;
 use crate::disk_group::mounted::core::Core;
@@ -31,6 +29,17 @@ impl DiskGroup {
     ) -> Result<DiskGroup, DiskGroupError> {
         create(env, name, disks, options).await
     }
+
+    /// Whether a group can be made of these disks. Reads nothing of them, and writes nothing. Errors: names, sizes, too
+    /// few failure groups.
+    pub fn check_new(name: &str, disks: &[Disk], options: &Options) -> Result<(), DiskGroupError> {
+        check_options(name, disks, options)?;
+        let au_bytes = options.allocation_unit_bytes;
+        for (number, disk) in (0..).zip(disks) {
+            new_layout(name, au_bytes, number, disk)?;
+        }
+        Ok(())
+    }
 }
 
 fn check_options(name: &str, disks: &[Disk], options: &Options) -> Result<(), DiskGroupError> {
@@ -48,10 +57,7 @@ fn check_options(name: &str, disks: &[Disk], options: &Options) -> Result<(), Di
             size_exact(au_bytes)
         ));
     }
-    let mut groups: Vec<&str> = disks
-        .iter()
-        .map(|disk| disk.failure_group.as_deref().unwrap_or(&disk.name))
-        .collect();
+    let mut groups: Vec<&str> = disks.iter().map(failure_group_of).collect();
     groups.sort_unstable();
     groups.dedup();
     let needed = options.redundancy.copies();
@@ -72,7 +78,7 @@ async fn create(
     disks: Vec<Disk>,
     options: Options,
 ) -> Result<DiskGroup, DiskGroupError> {
-    check_options(name, &disks, &options)?;
+    DiskGroup::check_new(name, &disks, &options)?;
     let letters = name.bytes().map(u64::from);
     let known: Vec<u64> = letters
         .chain(disks.iter().map(|disk| disk.device.limits().capacity_bytes))
@@ -100,8 +106,7 @@ async fn create(
     for (number, disk) in (0..).zip(&disks) {
         let entry = &state.disks[&number];
         // What an earlier group left is not to be taken for this one's, whatever happens next.
-        disk_io::write(&disk.device, 0, &[0; BLOCK_BYTES]).await?;
-        disk_io::write(&disk.device, backup_at(state.au_bytes), &[0; BLOCK_BYTES]).await?;
+        wipe_headers(&disk.device).await?;
         let map = ChangeMap::new(entry.incarnation, state.layout_of(entry), false);
         map.write(&disk.device).await?;
         members.set(member(&state, number, &disk.device, map));

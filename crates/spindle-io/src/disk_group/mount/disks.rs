@@ -10,8 +10,8 @@ use crate::device::IoError;
 use crate::disk_group::Disk;
 use crate::disk_group::disk::disk_io::{self, Device};
 use crate::disk_group::disk::format::{
-    ALLOCATION_UNIT_BYTES_MAX, ALLOCATION_UNIT_BYTES_MIN, BLOCK_BYTES, DISKS_MAX, DiskHeader,
-    DiskLayout, Membership, backup_at, check_name,
+    ALLOCATION_UNIT_BYTES_MIN, BLOCK_BYTES, DISKS_MAX, DiskHeader, DiskLayout, Membership,
+    backup_places, check_name, id_words,
 };
 use crate::disk_group::error::DiskGroupError;
 use crate::disk_group::metadata::state::{DiskEntry, State};
@@ -61,16 +61,36 @@ pub(crate) async fn look_at(device: &Device) -> Result<Found, DiskGroupError> {
         let is_same = DiskHeader::decode(&backup).as_ref() == Some(&header);
         return Ok(found(header, !is_same));
     }
-    let mut au_bytes = ALLOCATION_UNIT_BYTES_MIN;
-    while au_bytes <= ALLOCATION_UNIT_BYTES_MAX && 2 * au_bytes <= capacity_bytes {
-        let backup = disk_io::read(device, backup_at(au_bytes), BLOCK_BYTES).await?;
+    let mut copies: Vec<DiskHeader> = Vec::new();
+    for (au_bytes, place) in backup_places(capacity_bytes) {
+        let backup = disk_io::read(device, place, BLOCK_BYTES).await?;
         let header = DiskHeader::decode(&backup);
-        if let Some(header) = header.filter(|header| header.layout.au_bytes == au_bytes) {
-            return Ok(found(header, true));
-        }
-        au_bytes *= 2;
+        copies.extend(header.filter(|header| header.layout.au_bytes == au_bytes));
+    }
+    if copies.len() > 1 {
+        let named = copies.iter().map(|header| {
+            let (disk, group) = (&header.disk_name, &header.group_name);
+            format!("{disk} of {group} ({})", id_words(&header.group_id))
+        });
+        return Err(DiskGroupError::Several {
+            device: device.name().to_owned(),
+            copies: named.collect(),
+        });
+    }
+    if let Some(header) = copies.pop() {
+        return Ok(found(header, true));
     }
     Err(no_disk())
+}
+
+/// Removes whatever header a disk bears, and the copies of those of all groups that it may have been in: where a copy
+/// lies depends on the allocation unit.
+pub(crate) async fn wipe_headers(device: &Device) -> Result<(), IoError> {
+    disk_io::write(device, 0, &[0; BLOCK_BYTES]).await?;
+    for (_, place) in backup_places(device.limits().capacity_bytes) {
+        disk_io::write(device, place, &[0; BLOCK_BYTES]).await?;
+    }
+    Ok(())
 }
 
 /// Writes both copies of a header; the first one last, by which a disk is found.
@@ -94,24 +114,19 @@ pub(crate) fn header_of(state: &State, disk: u16, entry: &DiskEntry) -> DiskHead
     }
 }
 
-/// The entry of a new disk. Errors: its name, its failure group, its size, or its device's alignment.
-pub(crate) fn new_entry(
-    env: &Arc<dyn Env>,
+/// The layout of a new disk. Errors: its name, its failure group, its size, or its device's alignment.
+pub(crate) fn new_layout(
     group: &str,
     au_bytes: u64,
     number: u16,
     disk: &Disk,
-) -> Result<DiskEntry, DiskGroupError> {
+) -> Result<DiskLayout, DiskGroupError> {
     let invalid = |what: String| DiskGroupError::Invalid {
         group: group.to_owned(),
         what,
     };
-    let failure_group = disk
-        .failure_group
-        .clone()
-        .unwrap_or_else(|| disk.name.clone());
     check_name(group, "disk", &disk.name)?;
-    check_name(group, "failure group", &failure_group)?;
+    check_name(group, "failure group", failure_group_of(disk))?;
     if number >= DISKS_MAX {
         return Err(invalid(format!(
             "it has had {DISKS_MAX} disks, which is the most"
@@ -126,17 +141,34 @@ pub(crate) fn new_entry(
             size(BLOCK_BYTES as u64)
         )));
     }
-    let layout = DiskLayout::new(limits.capacity_bytes, au_bytes)
-        .map_err(|why| invalid(format!("{} is too small: {why}", disk.device.name())))?;
+    DiskLayout::new(limits.capacity_bytes, au_bytes)
+        .map_err(|why| invalid(format!("{} is too small: {why}", disk.device.name())))
+}
+
+/// The entry of a new disk. Errors: see [`new_layout`].
+pub(crate) fn new_entry(
+    env: &Arc<dyn Env>,
+    group: &str,
+    au_bytes: u64,
+    number: u16,
+    disk: &Disk,
+) -> Result<DiskEntry, DiskGroupError> {
+    let layout = new_layout(group, au_bytes, number, disk)?;
+    let capacity_bytes = disk.device.limits().capacity_bytes;
     Ok(DiskEntry {
         name: disk.name.clone(),
-        failure_group,
-        incarnation: draw(env, &[u64::from(number), limits.capacity_bytes]),
+        failure_group: failure_group_of(disk).to_owned(),
+        incarnation: draw(env, &[u64::from(number), capacity_bytes]),
         total_aus: layout.total_aus,
         slot_aus: layout.slot_aus,
         is_online: true,
         is_leaving: false,
     })
+}
+
+/// A disk of which no failure group is said is one.
+pub(crate) fn failure_group_of(disk: &Disk) -> &str {
+    disk.failure_group.as_deref().unwrap_or(&disk.name)
 }
 
 /// Errors: two of the names are the same.

@@ -344,6 +344,76 @@ fn a_damaged_header_is_found_by_its_copy_and_repaired() {
     });
 }
 
+/// What a disk is after it was in a group with these allocation units, one after the other.
+fn after_groups(disk: DiskImage, groups: &[(&'static str, u64)]) -> DiskImage {
+    groups.iter().fold(disk, |disk, (name, au_bytes)| {
+        let mut room = Room::new(1, vec![disk]);
+        let (env, members) = (room.env(), room.members());
+        let mut options = options(Redundancy::External);
+        options.allocation_unit_bytes = *au_bytes;
+        let name = *name;
+        room.run(async move {
+            let group = DiskGroup::create(&env, name, members, options).await;
+            group.unwrap().dismount().await.unwrap();
+        });
+        room.images(PowerCut::KeepAll).remove(0)
+    })
+}
+
+/// Which group is found on a disk, or why none.
+fn found_on(disk: DiskImage) -> Result<String, String> {
+    let mut room = Room::new(2, vec![disk]);
+    let (env, devices) = (room.env(), room.devices());
+    room.run(async move {
+        let mounted = DiskGroup::mount(&env, &devices).await;
+        mounted
+            .map(|group| group.name().to_owned())
+            .map_err(|error| error.to_string())
+    })
+}
+
+#[test]
+fn a_disk_that_lost_its_header_is_of_its_last_group() {
+    let blank = || DiskImage::zeroed(64 << 20);
+    let units = [("a", MIB), ("b", 8 * MIB), ("c", 2 * MIB), ("d", 4 * MIB)];
+    let mut disk = after_groups(blank(), &units);
+    disk.zero(0, BLOCK as usize);
+    assert_eq!(found_on(disk), Ok("d".to_owned()));
+    // Added, not made.
+    let mut room = Room::new(3, vec![blank(), after_groups(blank(), &[("old", MIB)])]);
+    let (env, mut members) = (room.env(), room.members());
+    let mut options = options(Redundancy::External);
+    options.allocation_unit_bytes = 4 * MIB;
+    room.run(async move {
+        let added = members.split_off(1);
+        let group = DiskGroup::create(&env, "new", members, options)
+            .await
+            .unwrap();
+        group.add_disks(added).await.unwrap();
+        group.dismount().await.unwrap();
+    });
+    let mut disk = room.images(PowerCut::KeepAll).remove(1);
+    disk.zero(0, BLOCK as usize);
+    let error = found_on(disk).unwrap_err();
+    assert!(error.contains("disk group new"), "{error}");
+}
+
+#[test]
+fn a_disk_that_lost_its_header_and_bears_copies_of_two_is_of_neither() {
+    let of = |group| after_groups(DiskImage::zeroed(32 << 20), &[group]);
+    let (old, mut disk) = (of(("old", MIB)), of(("new", 4 * MIB)));
+    let mut copy = vec![0; BLOCK as usize];
+    old.read((2 * MIB - BLOCK) as usize, &mut copy);
+    disk.write((2 * MIB - BLOCK) as usize, &copy);
+    assert_eq!(found_on(disk.clone()), Ok("new".to_owned()));
+    disk.zero(0, BLOCK as usize);
+    let error = found_on(disk).unwrap_err();
+    assert!(
+        error.contains("d0 of old") && error.contains("d0 of new"),
+        "{error}"
+    );
+}
+
 #[test]
 fn a_long_log_goes_over_into_the_other_slot() {
     let mut room = Room::blank(1, 2, 16);

@@ -1,0 +1,71 @@
+//! Devices and files that a person makes disks of a disk group: emptied as a run empties what it claims, just before
+//! the group is written on them. `spindle diskgroup` calls this, after its last look at what the group is to be.
+
+use std::fs::{File, OpenOptions};
+use std::path::Path;
+use std::sync::Arc;
+
+use spindle_system::SystemTree;
+
+use super::claim_device::{forget_partitions, wipe_signatures, zero_ends};
+use super::error::StepError;
+use super::site::Site;
+use crate::guard::stamp::unstamp;
+use crate::guard::{Guard, Permit, Seen, TakenDevice, Want};
+use crate::tool::Tools;
+
+/// Empties a device that was taken, if it may be erased: no signature stays, and the kernel forgets its partitions.
+/// Of one that counts as empty the stamp or mark of a run goes, so that nobody takes the group for that run's.
+///
+/// # Errors
+/// The device is another one by now, in use, or bears what it did not. Or the system's.
+pub fn empty_device(taken: TakenDevice, want: &Want<'_>) -> Result<TakenDevice, StepError> {
+    let site = site();
+    let guard = Guard::new(&site.tree, &site.tools);
+    guard.check_again(&taken, want)?;
+    let Permit::Erase { .. } = taken.permit() else {
+        unstamp(taken.file(), taken.state().size_bytes)
+            .map_err(|error| StepError::system("zero the mark on", taken.path(), error))?;
+        return Ok(taken);
+    };
+    let held = Arc::clone(taken.held());
+    erase(taken.file(), taken.state().size_bytes, taken.path(), &site)?;
+    // The kernel reads the partition table again only when nobody has the disk alone.
+    drop(taken);
+    forget_partitions(&held, &site)?;
+    Ok(guard.take(&held)?)
+}
+
+/// Empties the very file that was looked at, which may hold data.
+///
+/// # Errors
+/// It is in use, or its path leads to another file by now. Or the system's.
+pub fn empty_file(seen: &Seen) -> Result<(), StepError> {
+    let site = site();
+    let path = seen.device.called();
+    Guard::new(&site.tree, &site.tools).look_at_file(path, true)?;
+    let mut options = OpenOptions::new();
+    let file = seen.device.open_file(options.read(true).write(true))?;
+    let bytes = file.metadata().map(|metadata| metadata.len());
+    let bytes = bytes.map_err(|error| StepError::system("examine", path, error))?;
+    erase(&file, bytes, path, &site)
+}
+
+/// Removes every signature that libblkid knows, and zeroes both ends.
+fn erase(file: &File, bytes: u64, path: &Path, site: &Site) -> Result<(), StepError> {
+    wipe_signatures(file, &site.tools)?;
+    zero_ends(file, 0, bytes).map_err(|error| StepError::system("zero the ends of", path, error))
+}
+
+/// Of no run.
+fn site() -> Site {
+    Site {
+        tree: SystemTree::default(),
+        tools: Tools::new(),
+        boot_id: None,
+        is_of_living_run: true,
+        is_going_on: false,
+        last_touched: None,
+        drop_schema: None,
+    }
+}
