@@ -25,6 +25,8 @@ const FILES: &str = "this writes a file or starts a program on the server's mach
 const CALLS: &str = "this function works on the whole server or by another connection, and that is not Spindle's: leave it out";
 const FORGETS: &str = "this drops the prepared statements that a script is carried out with: name what is to be reset, as in reset all";
 const COPIES: &str = "rows of COPY do not go the way of answers, and pgbench does not take them either: write insert or select";
+const CLIENT_ROWS: &str = "rows of COPY would come from the client, and a file of SQL has statements only: name a dump of pg_dump in \
+                           load, which may hold them, or write insert";
 const CHANGES: &str =
     "a check asks and changes nothing, so that trials begin with what the load left: write select";
 const LEAVES: &str =
@@ -125,13 +127,6 @@ fn reason_alone(sql: &str, dialect: Dialect, ours: Ours) -> Option<&'static str>
     })
 }
 
-/// The same, whatever is put back.
-pub(super) fn reason_anywhere(sql: &str, dialect: Dialect) -> Option<&'static str> {
-    let words = plain_words(sql, dialect);
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    never(&words, dialect)
-}
-
 /// Why a statement cannot be in a check; `None`: it can.
 pub(super) fn no_question(sql: &str, dialect: Dialect) -> Option<&'static str> {
     let words = plain_words(sql, dialect);
@@ -161,11 +156,27 @@ pub(super) fn unfit(sql: &str, dialect: Dialect) -> Option<&'static str> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["discard" | "deallocate", "all"] | ["deallocate", "prepare", "all"] => Some(FORGETS),
-        ["copy", ref more @ ..] if more.contains(&"stdin") || more.contains(&"stdout") => {
-            Some(COPIES)
-        }
-        _ => None,
+        _ => copies_to_client(sql, &words).then_some(COPIES),
     }
+}
+
+/// Why a statement cannot be in a load; `None`: it can.
+pub(super) fn no_load(sql: &str, dialect: Dialect) -> Option<&'static str> {
+    let words = plain_words(sql, dialect);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let waits = dialect == Dialect::Postgres && copies_to_client(sql, &words);
+    never(&words, dialect).or(waits.then_some(CLIENT_ROWS))
+}
+
+/// Whether a statement of PostgreSQL, or one of several that are joined, is a COPY from or to the client.
+fn copies_to_client(sql: &str, words: &[&str]) -> bool {
+    let is_joined = sql.contains(';');
+    let copy = words.iter().position(|word| *word == "copy");
+    let copy = copy.filter(|place| *place == 0 || is_joined);
+    copy.is_some_and(|place| {
+        let is_client = |pair: &[&str]| matches!(pair, ["from" | "to", "stdin" | "stdout"]);
+        words[place..].windows(2).any(is_client)
+    })
 }
 
 fn never_in_postgres(words: &[&str]) -> Option<&'static str> {
@@ -458,6 +469,28 @@ mod tests {
             "copy t from '/x'",
         ] {
             assert_eq!(unfit(sql, Dialect::Postgres), None, "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_load_has_no_rows_for_copy() {
+        for sql in [
+            "copy t from stdin",
+            "COPY t (a, b) FROM STDIN WITH (format csv)",
+            "copy t from stdout",
+            "copy (select 1) to stdout",
+            "begin; copy t from stdin; commit",
+        ] {
+            let reason = no_load(sql, Dialect::Postgres);
+            assert_eq!(reason, Some(CLIENT_ROWS), "{sql}");
+        }
+        for sql in [
+            "copy t from '/x'",
+            "copy t (stdin) from '/x'",
+            "insert into t values ('copy t from stdin')",
+            "select copy from stdin",
+        ] {
+            assert_eq!(no_load(sql, Dialect::Postgres), None, "{sql}");
         }
     }
 

@@ -40,7 +40,7 @@ impl OwnData {
         for file in load {
             match file {
                 LoadFile::Text(file) => {
-                    let unfit = beyond::reason_anywhere;
+                    let unfit = beyond::no_load;
                     let statements = program::statements(file, defined, dialect, unfit)?;
                     data.load.extend(statements);
                 }

@@ -248,6 +248,34 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_load_that_the_server_would_wait_in_is_refused_with_its_place() {
+        let file = |name: &str, text: &str| TextFile {
+            name: name.to_owned(),
+            weight: 1,
+            text: text.to_owned(),
+        };
+        let load = "create table t(a int);\ncopy t from stdin;\nnever ends\n";
+        let settings = ScriptSettings {
+            scripts: vec![file("x.sql", "select 1;")],
+            load: vec![LoadFile::Text(file("load.sql", load))],
+            check: Vec::new(),
+            define: BTreeMap::new(),
+        };
+        let made_for = MadeFor {
+            data_bytes: 1 << 20,
+            block_bytes: 8 << 10,
+            clients: 1,
+            seed: 7,
+            dialect: Some(Dialect::Postgres),
+        };
+        let refused = settings.check(&made_for).unwrap_err();
+        let shown = refused.shown.unwrap();
+        assert_eq!(shown.name, "load.sql");
+        assert_eq!(Some(shown.span.start), load.find("copy"));
+        assert!(refused.label.contains("rows of COPY"), "{}", refused.label);
+    }
+
+    #[test]
     fn a_defined_client_id_is_that_of_all_clients() {
         let client_ids = |define: &[(&str, &str)]| {
             let define = define.iter();
