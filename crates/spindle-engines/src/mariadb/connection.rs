@@ -18,7 +18,7 @@ use mysql::{
 use spindle_system::SystemTree;
 use spindle_system::threads::{thread_of, written_bytes};
 use spindle_workload::SessionError;
-use spindle_workload::sql::connection::Visit;
+use spindle_workload::sql::connection::{Breaker, Visit};
 use spindle_workload::sql::{Dialect, LoadPart, SqlConnection, Value};
 
 use super::load;
@@ -312,6 +312,8 @@ pub(super) struct MariaDbConnection {
     is_closed: bool,
     /// Transactions that outlive the session, of a server that does, too.
     prepared: Option<Prepared>,
+    /// By which its waits are ended.
+    access: Option<Access>,
 }
 
 /// A statement of a workload.
@@ -345,7 +347,14 @@ impl MariaDbConnection {
             in_transaction: false,
             is_closed: false,
             prepared: None,
+            access: None,
         }
+    }
+
+    /// One whose waits can be ended, by another connection that is made so.
+    pub fn reached_by(mut self, access: &Access) -> MariaDbConnection {
+        self.access = Some(access.clone());
+        self
     }
 
     /// One that remembers there what it prepares and does not end.
@@ -568,6 +577,16 @@ impl SqlConnection for MariaDbConnection {
         let before = std::mem::replace(&mut written.bytes, bytes);
         let has_changed = std::mem::replace(&mut self.has_changed, false);
         (!has_changed).then_some(bytes - before)
+    }
+
+    fn breaker(&self) -> Option<Breaker> {
+        let (access, number) = (self.access.clone()?, self.connection.connection_id());
+        Some(Box::new(move || {
+            // One that is gone need not be ended.
+            if let Ok(mut other) = access.connect_for(ANSWER_LIMIT) {
+                let _ = other.query_drop(format!("kill {number}"));
+            }
+        }))
     }
 
     fn is_closed(&self) -> bool {

@@ -424,6 +424,7 @@ impl Counters for ForeignMariaDb {
 impl RunningServer for ForeignMariaDb {
     fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
         let connection = MariaDbConnection::new(self.access.connect()?, None);
+        let connection = connection.reached_by(&self.access);
         Ok(Box::new(connection.remembering(self.prepared.clone())))
     }
 

@@ -135,10 +135,9 @@ impl Counters for RunningMariaDb {
 
 impl RunningServer for RunningMariaDb {
     fn connect(&self) -> Result<Box<dyn SqlConnection>, SessionError> {
-        Ok(Box::new(MariaDbConnection::new(
-            self.access.connect()?,
-            Some(self.process.process_id()),
-        )))
+        let process_id = Some(self.process.process_id());
+        let connection = MariaDbConnection::new(self.access.connect()?, process_id);
+        Ok(Box::new(connection.reached_by(&self.access)))
     }
 
     fn connect_unlimited(&self) -> Result<Box<dyn SqlConnection>, SessionError> {

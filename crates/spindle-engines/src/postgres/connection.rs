@@ -13,7 +13,7 @@ use postgres_protocol::message::backend::{
 use postgres_protocol::message::frontend::{self, BindError};
 use postgres_protocol::{IsNull, Oid};
 use spindle_workload::SessionError;
-use spindle_workload::sql::connection::{PipelineFailure, Visit};
+use spindle_workload::sql::connection::{Breaker, PipelineFailure, Visit};
 use spindle_workload::sql::{Dialect, LoadPart, Row, RowSink, SqlConnection, Value};
 
 use super::stream::Stream;
@@ -31,6 +31,8 @@ const COPY_BYTES: usize = 128 << 10;
 /// How COPY's binary format begins ("COPY", section "Binary Format"): signature, flags, length of more.
 const COPY_HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const COPY_END: i16 = -1;
+/// What a statement is told that wants rows of the client.
+const NO_ROWS: &str = "COPY has no rows here: load a dump, or write insert";
 const NULL: i32 = -1;
 /// How the answer to a statement ends.
 const DONE_TAGS: [u8; 2] = [COMMAND_COMPLETE_TAG, EMPTY_QUERY_RESPONSE_TAG];
@@ -439,7 +441,15 @@ impl SqlConnection for PostgresConnection {
     fn run(&mut self, sql: &str) -> Result<(), SessionError> {
         frontend::query(sql, &mut self.wire.out).map_err(|error| unexpected(&error.to_string()))?;
         self.wire.send()?;
-        self.wire.ready(|_, _| Ok(()))
+        self.wire.ready(|wire, message| match message.tag {
+            // The server waits for rows, which nobody has.
+            COPY_IN_RESPONSE_TAG => {
+                frontend::copy_fail(NO_ROWS, &mut wire.out)
+                    .map_err(|error| unexpected(&error.to_string()))?;
+                wire.send()
+            }
+            _ => Ok(()),
+        })
     }
 
     fn ask(&mut self, sql: &str, visit: Visit<'_>) -> Result<(), SessionError> {
@@ -636,6 +646,11 @@ impl SqlConnection for PostgresConnection {
         let own_bytes = std::mem::take(&mut self.wire.temporary_bytes);
         let shared = self.shared_files.as_mut()?.removed_bytes().ok()?;
         Some(own_bytes + shared)
+    }
+
+    fn breaker(&self) -> Option<Breaker> {
+        let breaker = self.wire.stream.breaker().ok()?;
+        Some(Box::new(breaker))
     }
 
     fn is_closed(&self) -> bool {

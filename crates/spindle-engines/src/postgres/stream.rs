@@ -2,11 +2,12 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::net::sockopt;
+use rustix::net::{Shutdown, sockopt};
 use spindle_workload::SessionError;
 
 use crate::sql::tls::{Encrypted, Tls, tls_error, words};
@@ -110,6 +111,23 @@ impl Stream {
             Stream::Tcp(stream) => stream.set_read_timeout(limit),
             Stream::Encrypted(stream, _) => stream.sock.set_read_timeout(limit),
         }
+    }
+
+    /// Ends whatever is waited for, from another thread: the way to the server is gone.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn breaker(&self) -> io::Result<impl FnOnce() + Send + use<>> {
+        let socket = match self {
+            Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Encrypted(stream, _) => stream.sock.as_fd(),
+        };
+        let socket = socket.try_clone_to_owned()?;
+        Ok(move || {
+            // One that is gone need not be ended.
+            let _ = rustix::net::shutdown(socket, Shutdown::Both);
+        })
     }
 
     /// Asks for encryption, before anything else is said.

@@ -302,6 +302,10 @@ pub(crate) fn load_into(
 ) -> Result<(), EngineError> {
     let running = server.open(schema, Purpose::Load)?;
     let loaded = load::load(&*running, workload, interrupted);
+    if loaded.is_err() && interrupted.load(Ordering::Relaxed) {
+        // What is under way would keep the schema from being dropped. It ends by itself if it cannot be ended.
+        let _ = server.end_sessions(schema);
+    }
     // The first error is the one to tell.
     loaded.and(running.stop(Stop::Clean))
 }

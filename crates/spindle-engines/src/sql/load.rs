@@ -7,11 +7,15 @@ use spindle_layout::TreeDirectories;
 use spindle_workload::SessionError;
 use spindle_workload::sql::{LoadPart, Origin, RowSink, SqlConnection, SqlWorkload, Value};
 
+use super::connections::{Connections, breaking_off};
 use super::{Purpose, RunningServer, Server, ServerRequest, Stop};
 use crate::{EngineError, ErrorKind};
 
 /// Connections that load at once, at most: a server sorts and writes for each of them.
 const LOADERS_MAX: usize = 8;
+
+/// What is said of a load that was interrupted.
+const INTERRUPTED: &str = "interrupted";
 
 /// Makes a database in empty directories, loads the workload's tables and stops it in order: the state every trial
 /// starts from.
@@ -57,24 +61,27 @@ pub(super) fn load(
     workload: &dyn SqlWorkload,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<(), EngineError> {
-    let loaded = load_unless(running, workload, interrupted);
+    let loaded = breaking_off(running, interrupted, |connections| {
+        load_unless(connections, workload, interrupted)
+    });
     loaded.map_err(|error| match interrupted.load(Ordering::Relaxed) {
-        true => EngineError::new(ErrorKind::Interrupted, error.to_string()),
+        true => EngineError::new(ErrorKind::Interrupted, INTERRUPTED.to_owned()),
         false => error,
     })
 }
 
 fn load_unless(
-    running: &dyn RunningServer,
+    connections: &Connections<'_>,
     workload: &dyn SqlWorkload,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<(), EngineError> {
-    let mut connection = running.connect_unlimited()?;
+    let running = connections.running;
+    let mut connection = connections.connect()?;
     let dialect = connection.dialect();
     make_tables(running, &mut *connection, workload, interrupted)?;
     let parts = workload.load_parts(dialect).into_iter();
     let parts: Vec<LoadPart> = parts.map(|part| until(part, interrupted)).collect();
-    load_rows(running, &parts)?;
+    load_rows(connections, &parts)?;
     running.before_indexes(&mut *connection)?;
     for statement in workload.create_indexes(dialect) {
         check(interrupted)?;
@@ -82,7 +89,7 @@ fn load_unless(
     }
     // What a session made for itself is gone in a trial: temporary tables, a search path.
     drop(connection);
-    let mut connection = running.connect_unlimited()?;
+    let mut connection = connections.connect()?;
     workload.after_load(&mut *connection)?;
     // What cannot be prepared is told now, and not by the first trial.
     workload.prepare(&mut *connection)?;
@@ -136,8 +143,8 @@ fn make_tables(
 
 /// Loads parts on as many connections as there are processors; one after the other where a database has one writer
 /// only.
-fn load_rows(running: &dyn RunningServer, parts: &[LoadPart]) -> Result<(), EngineError> {
-    let mut first = running.connect_unlimited()?;
+fn load_rows(connections: &Connections<'_>, parts: &[LoadPart]) -> Result<(), EngineError> {
+    let mut first = connections.connect()?;
     let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
     let loaders = match first.dialect() {
         spindle_workload::sql::Dialect::Sqlite => 1,
@@ -163,7 +170,7 @@ fn load_rows(running: &dyn RunningServer, parts: &[LoadPart]) -> Result<(), Engi
     std::thread::scope(|scope| {
         for _ in 1..loaders {
             scope.spawn(|| {
-                let connected = running.connect_unlimited();
+                let connected = connections.connect();
                 note(connected.and_then(|mut connection| work(&mut *connection)));
             });
         }
@@ -177,7 +184,7 @@ fn load_rows(running: &dyn RunningServer, parts: &[LoadPart]) -> Result<(), Engi
 
 fn check(interrupted: &AtomicBool) -> Result<(), SessionError> {
     match interrupted.load(Ordering::Relaxed) {
-        true => Err(SessionError::Failed("interrupted".to_owned())),
+        true => Err(SessionError::Failed(INTERRUPTED.to_owned())),
         false => Ok(()),
     }
 }

@@ -8,6 +8,7 @@ pub mod address;
 mod certificate;
 pub(crate) mod child_server;
 mod client_files;
+mod connections;
 pub mod encryption;
 pub mod foreign;
 mod load;

@@ -9,7 +9,7 @@ use rusqlite::{Connection, ErrorCode, ToSql};
 use spindle_system::SystemTree;
 use spindle_system::threads::{this_thread, written_bytes};
 use spindle_workload::SessionError;
-use spindle_workload::sql::connection::Visit;
+use spindle_workload::sql::connection::{Breaker, Visit};
 use spindle_workload::sql::value::{date_text, decimal_text};
 use spindle_workload::sql::{Dialect, LoadPart, Row, RowSink, SqlConnection, Value};
 
@@ -215,6 +215,11 @@ impl SqlConnection for SqliteConnection {
             std::thread::sleep(Duration::from_millis(pause_ms));
         }
         Ok(())
+    }
+
+    fn breaker(&self) -> Option<Breaker> {
+        let handle = self.connection.get_interrupt_handle();
+        Some(Box::new(move || handle.interrupt()))
     }
 
     fn in_transaction(&self) -> bool {

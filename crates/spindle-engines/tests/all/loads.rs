@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use spindle_engines::ErrorKind;
 use spindle_engines::sql::{Server, ServerKind, ServerRequest, Stop, create_and_load};
 use spindle_text::load_file::LoadFile;
 use spindle_text::section::TextFile;
@@ -215,4 +218,58 @@ fn everything_that_postgres_keeps_in_its_files_is_there_after_the_load() {
         drop(connection);
         loaded.server.stop(Stop::Kill).unwrap();
     }
+}
+
+/// A statement that never ends: the server works, or waits for another.
+#[test]
+fn a_load_that_waits_for_its_server_ends_when_it_is_interrupted() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
+    for (kind, server) in databases() {
+        let statement = match kind {
+            ServerKind::Postgres => "select pg_sleep(1000);",
+            ServerKind::MariaDb => "select sleep(1000);",
+            ServerKind::Sqlite => {
+                "with recursive n(a) as (select 1 union all select a + 1 from n) select max(a) from n;"
+            }
+        };
+        let load = format!("create table t (a integer);\n{statement}");
+        let workload = workload(server.dialect(), &load, "select a from t;");
+        let (_place, directories) = empty();
+        let interrupted: Arc<AtomicBool> = Arc::default();
+        let after = Arc::clone(&interrupted);
+        let interrupting = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_secs(3));
+            after.store(true, Ordering::Relaxed);
+        });
+        let request = request(server);
+        let loaded = create_and_load(server, &request, &directories, &*workload, &interrupted);
+        let error = loaded.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Interrupted, "{kind:?}: {error}");
+        interrupting.join().unwrap();
+    }
+}
+
+#[test]
+fn postgres_is_told_that_a_statement_has_no_rows_for_it() {
+    let mut found = databases().into_iter();
+    let Some((_, server)) = found.find(|(kind, _)| *kind == ServerKind::Postgres) else {
+        return;
+    };
+    let load = workload(
+        Dialect::Postgres,
+        "create table t (a integer);",
+        "select a from t;",
+    );
+    let loaded = Loaded::with(server, &*load);
+    let mut connection = loaded.server.connect().unwrap();
+    let error = connection.run("copy t from stdin").unwrap_err();
+    assert!(
+        error.to_string().contains("COPY has no rows here"),
+        "{error}"
+    );
+    connection.run("insert into t values (1)").unwrap();
+    drop(connection);
+    loaded.server.stop(Stop::Kill).unwrap();
 }

@@ -144,6 +144,9 @@ impl From<SessionError> for PipelineFailure {
 /// Learns of each row of an answer.
 pub type Visit<'a> = &'a mut dyn FnMut(&dyn Row) -> Result<(), SessionError>;
 
+/// Ends what a connection waits for, from another thread, and perhaps the connection with it.
+pub type Breaker = Box<dyn FnOnce() + Send>;
+
 /// A connection to a database that speaks SQL. Statements are named by their number among those prepared.
 pub trait SqlConnection: Send {
     /// What it speaks.
@@ -274,6 +277,11 @@ pub trait SqlConnection: Send {
     #[allow(clippy::disallowed_methods)] // Clients of SQL have threads, and no simulated world.
     fn pause(&mut self, time: Duration) {
         std::thread::sleep(time);
+    }
+
+    /// What ends its wait for an answer; `None` where none can be ended.
+    fn breaker(&self) -> Option<Breaker> {
+        None
     }
 
     /// Whether it is of no more use: the database has closed it.

@@ -24,8 +24,8 @@ const NAMED_MAX: usize = 12;
 /// `timeout -s INT` sends the signal twice at once: to its program and to its group. No person is so quick.
 const TWICE_AT_ONCE: Duration = Duration::from_millis(200);
 
-/// Set by the first Ctrl-C, SIGTERM or SIGHUP. A second Ctrl-C ends the program at once, the terminal as it was, and
-/// says what is left behind and how it goes away. The others may come again: a shell that loses its terminal and
+/// Set by the first Ctrl-C, SIGTERM or SIGHUP. A Ctrl-C after that ends the program at once, the terminal as it was,
+/// and says what is left behind and how it goes away. The others may come again: a shell that loses its terminal and
 /// `timeout` send them twice, and mean no more by it.
 ///
 /// # Errors
@@ -53,9 +53,7 @@ pub(super) fn interrupts(at_once: AtOnce) -> io::Result<Arc<AtomicBool>> {
                 tell(at_once.first());
             }
             // One that came meanwhile is looked at now.
-            if signal == SIGINT {
-                last = Some(Instant::now());
-            }
+            last = Some(Instant::now());
         }
     })?;
     Ok(flag)

@@ -282,30 +282,32 @@ fn an_interrupt_while_databases_are_made_waits_for_one_and_not_for_all() {
 
 #[test]
 fn a_second_interrupt_says_what_stays_and_how_it_goes() {
-    let place = Place::new(&long_trial());
-    // It may end before it stands still, on a busy machine: then it has taken all away.
-    let told = (0..5).find_map(|attempt| {
-        let (code, told) = interrupted_twice(&place, &format!("out{attempt}"));
-        assert_eq!(code, Some(130), "{told}");
-        if told.contains("ended at once") {
-            return Some(told);
-        }
-        assert_eq!(place.leftovers(), 0, "{told}");
-        None
-    });
-    let told = told.expect("five runs ended in order");
-    assert!(told.contains("spindle clean"), "{told}");
-    assert!(told.contains("Still there:"), "{told}");
-    let cleaned = place.shell("exec \"$0\" clean").output().unwrap();
-    assert!(cleaned.status.success(), "{cleaned:?}");
-    assert_eq!(place.leftovers(), 0);
+    for first in [Signal::INT, Signal::TERM] {
+        let place = Place::new(&long_trial());
+        // It may end before it stands still, on a busy machine: then it has taken all away.
+        let told = (0..5).find_map(|attempt| {
+            let (code, told) = interrupted_twice(&place, &format!("out{attempt}"), first);
+            assert_eq!(code, Some(130), "{told}");
+            if told.contains("ended at once") {
+                return Some(told);
+            }
+            assert_eq!(place.leftovers(), 0, "{told}");
+            None
+        });
+        let told = told.expect("five runs ended in order");
+        assert!(told.contains("spindle clean"), "{told}");
+        assert!(told.contains("Still there:"), "{told}");
+        let cleaned = place.shell("exec \"$0\" clean").output().unwrap();
+        assert!(cleaned.status.success(), "{cleaned:?}");
+        assert_eq!(place.leftovers(), 0);
+    }
 }
 
-/// A run that is interrupted, stands still once it has said so, and is interrupted again: its code, and what it said.
-fn interrupted_twice(place: &Place, out: &str) -> (Option<i32>, String) {
+/// A run that is told to stop, stands still once it has said so, and is interrupted: its code, and what it said.
+fn interrupted_twice(place: &Place, out: &str, first: Signal) -> (Option<i32>, String) {
     let mut child = place.begun(&format!("exec \"$0\" run e.toml --out {out}"), out);
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    send(&child, Signal::INT);
+    send(&child, first);
     assert!(lines.any(|line| line.unwrap().starts_with("interrupted: what the run made")));
     send(&child, Signal::STOP);
     std::thread::sleep(Duration::from_millis(300));

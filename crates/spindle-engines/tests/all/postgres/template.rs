@@ -1,13 +1,15 @@
 //! Databases on an existing server: marked from the beginning, copied from a loaded one, dropped only by their marks.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use spindle_engines::ErrorKind;
 use spindle_engines::database::RemoteDatabase;
 use spindle_engines::engine::Engine;
 use spindle_engines::sql::foreign::copy_again;
 use spindle_engines::sql::{Copying, Purpose, SchemaGone, SchemaKind, Scheme, Stop, remote_server};
+use spindle_workload::sql::Dialect;
 
 use super::home::{Home, is_installed, place_on, postgres, request, start, workload};
 
@@ -98,5 +100,39 @@ fn a_database_is_copied_from_a_loaded_one_and_dropped_only_by_its_marks() {
     assert_eq!(server.drop_schema(&copy).unwrap(), SchemaGone::Dropped);
     assert_eq!(server.drop_schema(&loaded).unwrap(), SchemaGone::Dropped);
     assert_eq!(server.drop_schema(&loaded).unwrap(), SchemaGone::WasNot);
+    running.stop(Stop::Kill).unwrap();
+}
+
+/// What is under way would keep the schema, and the run would wait for it.
+#[test]
+fn an_interrupted_load_leaves_nothing_at_work_on_an_existing_server() {
+    if !spindle_harness::is_long_or_skip() || !is_installed() {
+        return;
+    }
+    let home = Home::new();
+    let request = request(&[]);
+    let directories = home.directories("made");
+    postgres().create(&request, &directories).unwrap();
+    let running = start(&request, &directories);
+    let schema = place_on(&directories, SchemaKind::Schema, "spindle_test_2");
+    let schema = schema.with_password().unwrap();
+    let load = "create table t (a integer);\nselect pg_sleep(1000) from t right join generate_series(1, 2) on true;";
+    let engine = RemoteDatabase {
+        address: schema.address.clone(),
+        password_env: None,
+        workload: crate::loads::workload(Dialect::Postgres, load, "select a from t;"),
+    };
+    engine.create(&schema).unwrap();
+    let interrupted: Arc<AtomicBool> = Arc::default();
+    let after = Arc::clone(&interrupted);
+    let interrupting = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(3));
+        after.store(true, Ordering::Relaxed);
+    });
+    let error = engine.load(&schema, &interrupted).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Interrupted, "{error}");
+    interrupting.join().unwrap();
+    let server = remote_server(Scheme::Postgres);
+    assert_eq!(server.drop_schema(&schema).unwrap(), SchemaGone::Dropped);
     running.stop(Stop::Kill).unwrap();
 }
