@@ -69,3 +69,49 @@ fn site() -> Site {
         drop_schema: None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+    use crate::guard::EDGE_BYTES;
+    use crate::tool::argument;
+
+    const SIZE: u64 = 32 << 20;
+
+    #[test]
+    fn the_mark_of_a_run_goes_from_a_device_that_counts_as_empty() {
+        if !spindle_harness::is_root_or_skip("makes a loop device") {
+            return;
+        }
+        let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        file.as_file().set_len(SIZE).unwrap();
+        file.as_file().write_all_at(&[7; 5000], 3 << 20).unwrap();
+        let site = site();
+        let arguments = ["--find", "--show", argument(file.path())];
+        let printed = site.tools.run("losetup", &arguments).unwrap();
+        let path = printed.trim().to_owned();
+        let erase = [path.clone()];
+        let of = |erase| Want {
+            path: Path::new(&path),
+            least_bytes: 0,
+            erase,
+        };
+        let guard = Guard::new(&site.tree, &site.tools);
+        let taken = guard.claim(&of(&erase)).unwrap();
+        guard.leave_mark(taken.file(), taken.state()).unwrap();
+        drop(taken);
+        let taken = guard.claim(&of(&[])).unwrap();
+        let mark = |device: &File| {
+            let mut bytes = [0; 8];
+            device.read_exact_at(&mut bytes, EDGE_BYTES - 4096).unwrap();
+            bytes
+        };
+        assert_eq!(&mark(taken.file()), b"SPNDLEFT");
+        let emptied = empty_device(taken, &of(&[])).unwrap();
+        assert_eq!(mark(emptied.file()), [0; 8]);
+        drop(emptied);
+        site.tools.run("losetup", &["--detach", &path]).unwrap();
+    }
+}
