@@ -17,7 +17,7 @@ use super::databases::blocks;
 use super::description::describe_delayed;
 use super::layout_targets::LayoutTargets;
 use super::schemas::{self, may_copy};
-use super::server_files::{ServerFiles, request_of};
+use super::server_files::ServerFiles;
 use spindle_experiment::{
     AccessPath, Caching, DatabaseSpec, Experiment, KernelSpec, PutBack, RemoteSpec, RestoreBy,
     ServerSpec, TornBlocks,

@@ -32,7 +32,8 @@ mod planted;
 
 pub use description::{DiskDescription, FileDescription, GroupDescription};
 pub use disk::format::{
-    ALLOCATION_UNIT_BYTES_MAX, ALLOCATION_UNIT_BYTES_MIN, names_in_header, room_bytes,
+    ALLOCATION_UNIT_BYTES_MAX, ALLOCATION_UNIT_BYTES_MIN, backup_places, names_in_header,
+    room_bytes,
 };
 pub use error::DiskGroupError;
 pub use extents::striping::{STRIPE_BYTES, STRIPE_WIDTH, Striping};

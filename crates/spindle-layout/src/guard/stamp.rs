@@ -15,7 +15,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use spindle_io::disk_group::names_in_header;
+use spindle_io::disk_group::{backup_places, names_in_header};
 
 use super::content::data_outside;
 use super::places::{BLOCK_BYTES, EDGE_BYTES};
@@ -118,23 +118,35 @@ pub(crate) fn bears_stamp(device: &File, size_bytes: u64, uuid: &str) -> io::Res
 fn is_as_run_leaves_it(before: &[u8]) -> bool {
     let mut blocks = before.chunks(BLOCK_BYTES as usize);
     let is_zero = |block: &[u8]| block.iter().all(|byte| *byte == 0);
-    let is_header = |block: &[u8]| {
-        names_in_header(block).is_some_and(|(group, disk)| {
-            let number = disk
-                .strip_prefix("disk")
-                .and_then(|number| number.parse().ok());
-            let number = number.and_then(|number: usize| number.checked_sub(1));
-            group == RUN_GROUP && number.is_some_and(|number| disk == run_disk(number))
-        })
-    };
     let is_change_map = |block: &[u8]| block.starts_with(MAP_MAGIC);
     let header = blocks.next().unwrap_or_default();
-    (is_zero(header) || is_header(header))
+    (is_zero(header) || is_run_header(header))
         && blocks
             .by_ref()
             .take(GROUP_BLOCKS - 1)
             .all(|block| is_zero(block) || is_change_map(block))
         && blocks.all(is_zero)
+}
+
+/// Whether a block is the header of a disk of a run's group.
+fn is_run_header(block: &[u8]) -> bool {
+    names_in_header(block).is_some_and(|(group, disk)| {
+        let number = disk.strip_prefix("disk").and_then(|text| text.parse().ok());
+        let number = number.and_then(|number: usize| number.checked_sub(1));
+        group == RUN_GROUP && number.is_some_and(|number| disk == run_disk(number))
+    })
+}
+
+/// Zeroes the copies of the headers of a run's group, so that nobody finds a group by them. Errors: the system's.
+pub(crate) fn zero_header_copies(device: &File, size_bytes: u64) -> io::Result<()> {
+    let mut block = [0; BLOCK_BYTES as usize];
+    for (_, at) in backup_places(size_bytes) {
+        device.read_exact_at(&mut block, at)?;
+        if is_run_header(&block) {
+            device.write_all_at(&[0; BLOCK_BYTES as usize], at)?;
+        }
+    }
+    device.sync_all()
 }
 
 /// Whether any run's stamp is there: then the first MiB is to be left as it is. Errors: the system's.

@@ -19,7 +19,9 @@ use super::error::{DeviceName, StepError};
 use super::make_volume_group::physical_volume_uuid;
 use super::site::{Site, Undone, wait_until};
 use super::workshop::{Workshop, new_uuid};
-use crate::guard::stamp::{bears_stamp, stamp, unstamp, zero_ends_but_stamp, zero_stamped_end};
+use crate::guard::stamp::{
+    bears_stamp, stamp, unstamp, zero_ends_but_stamp, zero_header_copies, zero_stamped_end,
+};
 use crate::guard::{
     Appearance, Content, DeviceState, EDGE_BYTES, Guard, HeldDevice, Permit, Refusal, TakenDevice,
     Want, signature_within,
@@ -235,7 +237,8 @@ impl ClaimedDevice {
             return zero_stamped_end(device)
                 .map_err(|error| StepError::system("zero the first MiB of", &self.path, error));
         }
-        zero_ends_but_stamp(device, claimed_bytes, &self.uuid)
+        zero_header_copies(device, claimed_bytes)
+            .and_then(|()| zero_ends_but_stamp(device, claimed_bytes, &self.uuid))
             .map_err(|error| StepError::system("zero the ends of", &self.path, error))?;
         let marked = match claimed_bytes == size_bytes {
             true => {

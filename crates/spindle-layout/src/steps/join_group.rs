@@ -66,6 +66,7 @@ fn site() -> Site {
         is_of_living_run: true,
         is_going_on: false,
         last_touched: None,
+        nodes: None,
         drop_schema: None,
     }
 }

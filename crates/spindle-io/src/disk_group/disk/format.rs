@@ -170,7 +170,7 @@ fn backup_at(au_bytes: u64) -> u64 {
 }
 
 /// Where the copies of headers may lie on a device of this size, whatever the allocation unit: unit and place.
-pub(crate) fn backup_places(capacity_bytes: u64) -> impl Iterator<Item = (u64, u64)> {
+pub fn backup_places(capacity_bytes: u64) -> impl Iterator<Item = (u64, u64)> {
     let units = std::iter::successors(Some(ALLOCATION_UNIT_BYTES_MIN), |unit| Some(2 * unit));
     units
         .take_while(move |unit| *unit <= ALLOCATION_UNIT_BYTES_MAX && 2 * unit <= capacity_bytes)

@@ -74,7 +74,11 @@ fn a_group_that_is_not_the_runs_stays_though_the_stamp_is_there() {
         make_group(&disk.path, group, disk_name);
         let before = bytes(&scene);
         assert_eq!(is_left(&cleaned(&scene)), is_theirs, "{group} {disk_name}");
-        assert_eq!(bytes(&scene) == before, is_theirs);
+        let after = bytes(&scene);
+        assert_eq!(after == before, is_theirs);
+        // The header, and its copy.
+        let has_header = after.windows(8).any(|bytes| bytes == b"SPNDLDSK");
+        assert_eq!(has_header, is_theirs);
     }
 }
 
