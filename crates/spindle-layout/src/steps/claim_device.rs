@@ -233,12 +233,14 @@ impl ClaimedDevice {
         let claimed_bytes = self.size_bytes.unwrap_or(size_bytes).min(size_bytes);
         let own_node = site.open_own_node(taken.held());
         let device = own_node.as_ref().unwrap_or(taken.file());
+        // A header says itself whose it is, wherever it lies.
+        zero_header_copies(device, claimed_bytes)
+            .map_err(|error| StepError::system("zero headers on", &self.path, error))?;
         if whole == Whole::Unknown {
             return zero_stamped_end(device)
                 .map_err(|error| StepError::system("zero the first MiB of", &self.path, error));
         }
-        zero_header_copies(device, claimed_bytes)
-            .and_then(|()| zero_ends_but_stamp(device, claimed_bytes, &self.uuid))
+        zero_ends_but_stamp(device, claimed_bytes, &self.uuid)
             .map_err(|error| StepError::system("zero the ends of", &self.path, error))?;
         let marked = match claimed_bytes == size_bytes {
             true => {
