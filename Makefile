@@ -91,7 +91,7 @@ fuzz:
 
 # Threads of the real code in thousands of orders of their steps, by the model checker shuttle.
 interleavings:
-	scripts/test --locked -p spindle-io -p spindle-kernel --features shuttle --lib interleavings
+	scripts/test --locked -p spindle-io -p spindle-kernel --features shuttle --lib -- interleavings
 
 # The tests with real threads under ThreadSanitizer and AddressSanitizer. Needs a nightly toolchain; a few minutes.
 sanitize:

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use spindle_layout::clean::clean_run;
 use spindle_layout::guard::Refusal;
@@ -31,10 +32,19 @@ pub(super) fn abandoned(scene: &Scene, specs: &[spindle_layout::LayoutSpec]) {
     fs::write(scene.ledgers().join("dead.jsonl"), kept).unwrap();
 }
 
+/// A program that another test starts has the ledger open for a moment, and its lock: as long the run seems alive.
 pub(super) fn cleaned(scene: &Scene) -> Cleaned {
-    let mut all = clean(&scene.ledgers(), &SystemTree::default(), false, None).unwrap();
-    assert_eq!(all.len(), 1, "{all:?}");
-    all.remove(0)
+    let mut tries = 0;
+    loop {
+        let mut all = clean(&scene.ledgers(), &SystemTree::default(), false, None).unwrap();
+        assert_eq!(all.len(), 1, "{all:?}");
+        let cleaned = all.remove(0);
+        tries += 1;
+        if !cleaned.alive || tries == 50 {
+            return cleaned;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]
