@@ -70,9 +70,10 @@ pub(super) fn takes_changes(connection: &mut PostgresConnection, user: &str) -> 
         true => Some(false),
         false => is_read_only.map(|is_read_only| is_read_only == 0),
     };
-    Right::of("takes changes", "no run is possible", is_given, || {
+    let remedy = || {
         match is_standby {
-        true => "it is a standby (pg_is_in_recovery), and nothing can be written there: give the address of its primary"
+        true => "it is a standby (pg_is_in_recovery), and nothing can be written there: give the address of its \
+                 primary"
             .to_owned(),
         false => format!(
             "nothing can be written there, as default_transaction_read_only is on: alter role {} set \
@@ -80,7 +81,8 @@ pub(super) fn takes_changes(connection: &mut PostgresConnection, user: &str) -> 
             quoted(user)
         ),
     }
-    })
+    };
+    Right::of("takes changes", "no run is possible", is_given, remedy)
 }
 
 /// Whether commits of sessions like this one come to their end.

@@ -11,7 +11,7 @@ use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::cut_device::{Part, content_uuid, part_uuid, partitions};
@@ -28,7 +28,7 @@ use crate::guard::{
 };
 use crate::record::ClaimedDevice;
 use crate::tool::Tools;
-use spindle_system::{BlockDeviceNode, DeviceNumber};
+use spindle_system::{BlockDeviceNode, DeviceNumber, SystemTree};
 
 /// Takes a block device, checked by the guard; erases it if the experiment names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,10 +102,11 @@ impl ClaimDevice {
         }
         let held = Arc::clone(taken.held());
         if let Permit::Erase { .. } = taken.permit() {
-            erase(&taken, &workshop.site.tools)?;
+            let size_bytes = taken.state().size_bytes;
+            erase(taken.file(), size_bytes, taken.path(), &workshop.site.tools)?;
             // The kernel reads the partition table again only when nobody has the disk alone.
             drop(taken);
-            forget_partitions(&held, workshop.site)?;
+            forget_partitions(&held, &workshop.site.tree, &workshop.site.tools)?;
             taken = workshop.guard().take(&held)?;
         }
         workshop.ready(&self.device, held, uuid.clone())?;
@@ -127,15 +128,20 @@ impl ClaimDevice {
     }
 }
 
-/// Removes every signature that libblkid knows, and zeroes both ends.
-fn erase(taken: &TakenDevice, tools: &Tools) -> Result<(), StepError> {
-    wipe_signatures(taken.file(), tools)?;
-    zero_ends(taken.file(), 0, taken.state().size_bytes)
-        .map_err(|error| StepError::system("zero the ends of", taken.path(), error))
+/// Removes every signature that libblkid knows from a device or file, and zeroes both ends; errors call it `path`.
+pub(super) fn erase(
+    file: &File,
+    size_bytes: u64,
+    path: &Path,
+    tools: &Tools,
+) -> Result<(), StepError> {
+    wipe_signatures(file, tools)?;
+    zero_ends(file, 0, size_bytes)
+        .map_err(|error| StepError::system("zero the ends of", path, error))
 }
 
 /// Removes every signature that libblkid knows from a device or file.
-pub(super) fn wipe_signatures(device: &File, tools: &Tools) -> Result<(), StepError> {
+fn wipe_signatures(device: &File, tools: &Tools) -> Result<(), StepError> {
     // Force: we have the device ourselves.
     tools.run_on("wipefs", &["--all", "--force", "/dev/stdin"], device)?;
     Ok(())
@@ -152,17 +158,21 @@ pub(super) fn zero_ends(device: &File, start_bytes: u64, size_bytes: u64) -> io:
 
 /// Has the kernel forget the partitions of a device that was erased. Others that look at partitions when they appear
 /// may have one open for a moment, and the kernel then refuses.
-pub(super) fn forget_partitions(held: &HeldDevice, site: &Site) -> Result<(), StepError> {
+pub(super) fn forget_partitions(
+    held: &HeldDevice,
+    tree: &SystemTree,
+    tools: &Tools,
+) -> Result<(), StepError> {
     let number = held.appearance().number;
     let partitions = || {
-        let node = BlockDeviceNode::of(&site.tree, number);
+        let node = BlockDeviceNode::of(tree, number);
         node.map_or_else(Vec::new, |node| node.partitions())
     };
     let are_gone = wait_until(|| {
         partitions().is_empty() || {
             // Whether it took is seen from the partitions.
             let arguments = ["--rereadpt", "/dev/stdin"];
-            let _ = site.tools.run_on("blockdev", &arguments, held.file());
+            let _ = tools.run_on("blockdev", &arguments, held.file());
             partitions().is_empty()
         }
     });
@@ -199,7 +209,7 @@ impl ClaimedDevice {
             return Ok(Undone::NotOurs(reason));
         }
         if content == Content::Empty {
-            forget_partitions(&held, site)?;
+            forget_partitions(&held, &site.tree, &site.tools)?;
             return Ok(Undone::WasNot);
         }
         let (taken, content) = guard.take_whatever_it_bears(&held)?;
@@ -210,7 +220,7 @@ impl ClaimedDevice {
         self.empty(&guard, &taken, site, whole)?;
         drop(taken);
         let (_, left) = guard.identify(&held)?;
-        forget_partitions(&held, site)?;
+        forget_partitions(&held, &site.tree, &site.tools)?;
         Ok(match left {
             Content::Empty | Content::Left => Undone::Removed,
             Content::Signature(_) | Content::Unknown(_) => Undone::RemovedBut(

@@ -1,15 +1,13 @@
 //! Devices and files that a person makes disks of a disk group: emptied as a run empties what it claims, just before
 //! the group is written on them. `spindle diskgroup` calls this, after its last look at what the group is to be.
 
-use std::fs::{File, OpenOptions};
-use std::path::Path;
+use std::fs::OpenOptions;
 use std::sync::Arc;
 
 use spindle_system::SystemTree;
 
-use super::claim_device::{forget_partitions, wipe_signatures, zero_ends};
+use super::claim_device::{erase, forget_partitions};
 use super::error::StepError;
-use super::site::Site;
 use crate::guard::stamp::unstamp;
 use crate::guard::{Guard, Permit, Seen, TakenDevice, Want};
 use crate::tool::Tools;
@@ -20,8 +18,8 @@ use crate::tool::Tools;
 /// # Errors
 /// The device is another one by now, in use, or bears what it did not. Or the system's.
 pub fn empty_device(taken: TakenDevice, want: &Want<'_>) -> Result<TakenDevice, StepError> {
-    let site = site();
-    let guard = Guard::new(&site.tree, &site.tools);
+    let (tree, tools) = (SystemTree::default(), Tools::new());
+    let guard = Guard::new(&tree, &tools);
     guard.check_again(&taken, want)?;
     let Permit::Erase { .. } = taken.permit() else {
         unstamp(taken.file(), taken.state().size_bytes)
@@ -29,10 +27,10 @@ pub fn empty_device(taken: TakenDevice, want: &Want<'_>) -> Result<TakenDevice, 
         return Ok(taken);
     };
     let held = Arc::clone(taken.held());
-    erase(taken.file(), taken.state().size_bytes, taken.path(), &site)?;
+    erase(taken.file(), taken.state().size_bytes, taken.path(), &tools)?;
     // The kernel reads the partition table again only when nobody has the disk alone.
     drop(taken);
-    forget_partitions(&held, &site)?;
+    forget_partitions(&held, &tree, &tools)?;
     Ok(guard.take(&held)?)
 }
 
@@ -41,45 +39,36 @@ pub fn empty_device(taken: TakenDevice, want: &Want<'_>) -> Result<TakenDevice, 
 /// # Errors
 /// It is in use, or its path leads to another file by now. Or the system's.
 pub fn empty_file(seen: &Seen) -> Result<(), StepError> {
-    let site = site();
+    let (tree, tools) = (SystemTree::default(), Tools::new());
     let path = seen.device.called();
-    Guard::new(&site.tree, &site.tools).look_at_file(path, true)?;
+    Guard::new(&tree, &tools).look_at_file(path, true)?;
     let mut options = OpenOptions::new();
     let file = seen.device.open_file(options.read(true).write(true))?;
     let bytes = file.metadata().map(|metadata| metadata.len());
     let bytes = bytes.map_err(|error| StepError::system("examine", path, error))?;
-    erase(&file, bytes, path, &site)
-}
-
-/// Removes every signature that libblkid knows, and zeroes both ends.
-fn erase(file: &File, bytes: u64, path: &Path, site: &Site) -> Result<(), StepError> {
-    wipe_signatures(file, &site.tools)?;
-    zero_ends(file, 0, bytes).map_err(|error| StepError::system("zero the ends of", path, error))
-}
-
-/// Of no run.
-fn site() -> Site {
-    Site {
-        tree: SystemTree::default(),
-        tools: Tools::new(),
-        boot_id: None,
-        is_of_living_run: true,
-        is_going_on: false,
-        last_touched: None,
-        nodes: None,
-        drop_schema: None,
-    }
+    erase(&file, bytes, path, &tools)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::os::unix::fs::FileExt;
+    use std::path::Path;
 
     use super::*;
     use crate::guard::EDGE_BYTES;
     use crate::tool::argument;
 
     const SIZE: u64 = 32 << 20;
+
+    /// A loop device that goes when its test ends, however it ends.
+    struct Attached(String);
+
+    impl Drop for Attached {
+        fn drop(&mut self) {
+            let _ = Tools::new().run("losetup", &["--detach", &self.0]);
+        }
+    }
 
     #[test]
     fn the_mark_of_a_run_goes_from_a_device_that_counts_as_empty() {
@@ -89,17 +78,18 @@ mod tests {
         let file = tempfile::NamedTempFile::new_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         file.as_file().set_len(SIZE).unwrap();
         file.as_file().write_all_at(&[7; 5000], 3 << 20).unwrap();
-        let site = site();
+        let (tree, tools) = (SystemTree::default(), Tools::new());
         let arguments = ["--find", "--show", argument(file.path())];
-        let printed = site.tools.run("losetup", &arguments).unwrap();
-        let path = printed.trim().to_owned();
+        let printed = tools.run("losetup", &arguments).unwrap();
+        let attached = Attached(printed.trim().to_owned());
+        let path = attached.0.clone();
         let erase = [path.clone()];
         let of = |erase| Want {
             path: Path::new(&path),
             least_bytes: 0,
             erase,
         };
-        let guard = Guard::new(&site.tree, &site.tools);
+        let guard = Guard::new(&tree, &tools);
         let taken = guard.claim(&of(&erase)).unwrap();
         guard.leave_mark(taken.file(), taken.state()).unwrap();
         drop(taken);
@@ -112,7 +102,5 @@ mod tests {
         assert_eq!(&mark(taken.file()), b"SPNDLEFT");
         let emptied = empty_device(taken, &of(&[])).unwrap();
         assert_eq!(mark(emptied.file()), [0; 8]);
-        drop(emptied);
-        site.tools.run("losetup", &["--detach", &path]).unwrap();
     }
 }

@@ -80,9 +80,9 @@ impl Site {
         Some(file)
     }
 
-    /// Whether others have written to a device since the run died, as the nodes tell by which they come to it: those
-    /// in `/dev` of the device and its partitions, and the path that was `called`. The kernel sets their times with
-    /// each write, and a run has nodes of its own. `false` where that is not known.
+    /// Whether nobody else has written to a device since the run died, as the nodes tell by which others come to it:
+    /// those in `/dev` of the device and its partitions, and the path that was `called`. The kernel sets their times
+    /// with each write, and a run writes by its own nodes. `false` where that is not known.
     ///
     /// A run that goes on takes what is there where nodes can tell nothing: each start of the system makes new ones.
     pub fn is_untouched(&self, number: DeviceNumber, called: &Path) -> bool {
