@@ -3,7 +3,7 @@
 use spindle_engines::sql::foreign::reload;
 use spindle_engines::sql::{Purpose, Schema, SchemaGone, SchemaKind, Scheme, Stop, remote_server};
 
-use super::home::{Home, is_installed, place_on, postgres, request, start, workload};
+use super::home::{Home, is_installed, place_on, request, workload};
 
 #[test]
 fn a_schema_is_dropped_only_by_its_token() {
@@ -12,9 +12,7 @@ fn a_schema_is_dropped_only_by_its_token() {
     }
     let home = Home::new();
     let request = request(&[]);
-    let directories = home.directories("made");
-    postgres().create(&request, &directories).unwrap();
-    let running = start(&request, &directories);
+    let (directories, running) = home.started(&request);
     let schema = place_on(&directories, SchemaKind::Schema, "spindle_test_1");
     let server = remote_server(Scheme::Postgres);
     let without = server.make(&schema).unwrap_err().to_string();

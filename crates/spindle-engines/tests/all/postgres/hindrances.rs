@@ -14,7 +14,7 @@ use spindle_layout::TreeDirectories;
 use spindle_workload::SessionError;
 use spindle_workload::sql::Dialect;
 
-use super::home::{Home, is_installed, place_on, postgres, request, start, workload};
+use super::home::{Home, is_installed, place_on, request, start, workload};
 
 fn place(directories: &TreeDirectories, kind: SchemaKind, name: &str) -> Schema {
     let schema = place_on(directories, kind, name);
@@ -43,9 +43,7 @@ fn nobody_comes_to_a_loaded_database_and_who_is_there_is_named() {
     }
     let home = Home::new();
     let request = request(&[]);
-    let directories = home.directories("made");
-    postgres().create(&request, &directories).unwrap();
-    let running = start(&request, &directories);
+    let (directories, running) = home.started(&request);
     let loaded = place(&directories, SchemaKind::Database, "spindle_test_1_loaded");
     let copy = place(&directories, SchemaKind::Database, "spindle_test_1");
     let server = remote_server(Scheme::Postgres);
@@ -97,9 +95,7 @@ fn what_keeps_commits_and_changes_from_their_end_is_told_before_the_load() {
     }
     let home = Home::new();
     let request = request(&[("synchronous_standby_names", "ANY 1 (s1, s2)")]);
-    let directories = home.directories("made");
-    postgres().create(&request, &directories).unwrap();
-    let running = start(&request, &directories);
+    let (directories, running) = home.started(&request);
     let schema = place(&directories, SchemaKind::Schema, "spindle_test_1");
     let [looked, missing, _] = said_of(&schema);
     let waits = "commits wait for standbys (synchronous_standby_names = ANY 1 (s1, s2)), and 0 of 1 answer: have them \
@@ -145,9 +141,7 @@ fn statements_that_leave_a_schema_are_told_before_it_is_made() {
     }
     let home = Home::new();
     let request = request(&[]);
-    let directories = home.directories("made");
-    postgres().create(&request, &directories).unwrap();
-    let running = start(&request, &directories);
+    let (directories, running) = home.started(&request);
     running
         .connect()
         .unwrap()
@@ -187,9 +181,7 @@ fn limits_of_time_end_what_clients_do_and_nothing_else() {
     }
     let home = Home::new();
     let request = request(&[("lock_timeout", "7s")]);
-    let directories = home.directories("made");
-    postgres().create(&request, &directories).unwrap();
-    let running = start(&request, &directories);
+    let (directories, running) = home.started(&request);
     let run = |sql: &str| running.connect().unwrap().run(sql).unwrap();
     for name in ["statement_timeout", "idle_in_transaction_session_timeout"] {
         run(&format!("alter role spindle set {name} = '300ms'"));

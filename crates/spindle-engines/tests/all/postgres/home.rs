@@ -85,6 +85,14 @@ impl Home {
         directories
     }
 
+    /// A cluster without tables, and its server at work.
+    pub fn started(&self, request: &ServerRequest) -> (TreeDirectories, Arc<dyn RunningServer>) {
+        let directories = self.directories("made");
+        postgres().create(request, &directories).unwrap();
+        let running = start(request, &directories);
+        (directories, running)
+    }
+
     /// A cluster with the workload loaded.
     pub fn loaded(&self, name: &str, request: &ServerRequest) -> TreeDirectories {
         let directories = self.directories(name);

@@ -56,9 +56,7 @@ fn unlogged_tables_are_named_in_what_is_kept() {
     }
     let home = Home::new();
     let request = request(&[]);
-    let directories = home.directories("made");
-    postgres().create(&request, &directories).unwrap();
-    let running = start(&request, &directories);
+    let (directories, running) = home.started(&request);
     let promise = || running.promise(&storage(&directories.data), &[]);
     let is_named = |promise: &Promise| {
         let mut reasons = promise.reasons.iter();
@@ -99,9 +97,7 @@ fn what_a_role_has_of_its_own_is_in_force_for_its_clients() {
     }
     let home = Home::new();
     let request = request(&[]);
-    let directories = home.directories("made");
-    postgres().create(&request, &directories).unwrap();
-    let running = start(&request, &directories);
+    let (directories, running) = home.started(&request);
     let mut session = running.connect().unwrap();
     session
         .run("alter role spindle set synchronous_commit = off")
@@ -146,9 +142,7 @@ fn what_clients_set_is_in_what_is_kept() {
     }
     let home = Home::new();
     let request = request(&[]);
-    let directories = home.directories("made");
-    postgres().create(&request, &directories).unwrap();
-    let running = start(&request, &directories);
+    let (directories, running) = home.started(&request);
     let what = "synchronous_commit = off (set by the workload)";
     let promise = |sent: &[String]| running.promise(&storage(&directories.data), sent);
     let is_named = |promise: &Promise| promise.reasons.iter().any(|reason| reason.what == what);

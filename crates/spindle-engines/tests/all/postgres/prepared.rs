@@ -10,7 +10,7 @@ use spindle_engines::sql::{
 
 use spindle_workload::sql::Dialect;
 
-use super::home::{Home, is_installed, place_on, postgres, request, start};
+use super::home::{Home, is_installed, place_on, request};
 use crate::loads::workload;
 
 fn prepared(running: &dyn RunningServer) -> Vec<String> {
@@ -34,9 +34,7 @@ fn nothing_of_a_load_and_its_trials_stays_on_an_existing_server() {
     }
     let home = Home::new();
     let request = request(&[("max_prepared_transactions", "4")]);
-    let directories = home.directories("made");
-    postgres().create(&request, &directories).unwrap();
-    let running = start(&request, &directories);
+    let (directories, running) = home.started(&request);
     let mut others = running.connect().unwrap();
     others.run("create table theirs (a integer)").unwrap();
     others

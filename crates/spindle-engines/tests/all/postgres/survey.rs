@@ -43,9 +43,7 @@ fn a_survey_tells_what_is_there_and_changes_nothing() {
     }
     let home = Home::new();
     let request = request(&[("synchronous_commit", "off")]);
-    let directories = home.directories("made");
-    postgres().create(&request, &directories).unwrap();
-    let running = start(&request, &directories);
+    let (directories, running) = home.started(&request);
     let run = |sql: &str| running.connect().unwrap().run(sql).unwrap();
     run("create role ann login password 'open-sesame-4711'");
     run("create table wide as select repeat('x', 500) as c from generate_series(1, 2000)");

@@ -11,7 +11,7 @@ use spindle_engines::sql::foreign::copy_again;
 use spindle_engines::sql::{Copying, Purpose, SchemaGone, SchemaKind, Scheme, Stop, remote_server};
 use spindle_workload::sql::Dialect;
 
-use super::home::{Home, is_installed, place_on, postgres, request, start, workload};
+use super::home::{Home, is_installed, place_on, request, workload};
 
 #[test]
 fn a_database_is_copied_from_a_loaded_one_and_dropped_only_by_its_marks() {
@@ -23,9 +23,7 @@ fn a_database_is_copied_from_a_loaded_one_and_dropped_only_by_its_marks() {
     }
     let home = Home::new();
     let request = request(&[]);
-    let directories = home.directories("made");
-    postgres().create(&request, &directories).unwrap();
-    let running = start(&request, &directories);
+    let (directories, running) = home.started(&request);
     let schema = |name: &str| {
         let schema = place_on(&directories, SchemaKind::Database, name);
         schema.with_password().unwrap()
@@ -111,9 +109,7 @@ fn an_interrupted_load_leaves_nothing_at_work_on_an_existing_server() {
     }
     let home = Home::new();
     let request = request(&[]);
-    let directories = home.directories("made");
-    postgres().create(&request, &directories).unwrap();
-    let running = start(&request, &directories);
+    let (directories, running) = home.started(&request);
     let schema = place_on(&directories, SchemaKind::Schema, "spindle_test_2");
     let schema = schema.with_password().unwrap();
     let load = "create table t (a integer);\nselect pg_sleep(1000) from t right join generate_series(1, 2) on true;";
