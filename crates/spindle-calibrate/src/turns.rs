@@ -25,6 +25,9 @@ const LATE_COUNT: Duration = Duration::from_micros(500);
 pub(crate) const SUSPECT_TIMES: f64 = 3.0;
 /// More flushes of others than this part of one's own make the counters of the disks uncertain.
 const OTHERS_SHARE: f64 = 0.1;
+/// More flushes than this part of them meet one of another program: those that are ignored now and then may go unseen.
+/// Of one in ten so many are seen that `MISSED` is reached.
+const MET_SHARE: f64 = 0.2;
 const WRITE_BYTES: u64 = 8 << 10;
 const PART_BYTES: u64 = 512 << 10;
 
@@ -42,6 +45,8 @@ pub(crate) struct Turns {
     pub(crate) missed: u64,
     /// What they counted in the times without, which together are as long.
     pub(crate) of_others: u64,
+    /// Of the times without, each as long as a flush: in how many they counted something.
+    pub(crate) met_others: u64,
     /// Of each spell: what was counted more than in the time without, over its flushes.
     pub(crate) own_shares: Vec<f64>,
 }
@@ -157,18 +162,26 @@ impl Turns {
 
     /// What the disks counted from before a spell to its end, and count in as much time without.
     fn count_spell(&mut self, counted: Option<(u64, u64)>, lasted: Duration, count: Count<'_>) {
-        let without = |from: u64| {
-            std::thread::sleep(lasted);
-            count().map(|now| now.saturating_sub(from))
+        let without = |after: u64| {
+            let (mut so_far, mut met) = (after, 0);
+            for _ in 0..FLUSHES_OF_A_SPELL {
+                std::thread::sleep(lasted / FLUSHES_OF_A_SPELL as u32);
+                let now = count()?;
+                met += u64::from(now != so_far);
+                so_far = now;
+            }
+            Some((so_far.saturating_sub(after), met))
         };
         let spell = counted.and_then(|(before, after)| {
-            let own = after.saturating_sub(before);
-            Some((own, without(after)?))
+            let with = after.saturating_sub(before);
+            let (others, met) = without(after)?;
+            Some((with, others, met))
         });
-        let Some((with, others)) = spell else {
+        let Some((with, others, met)) = spell else {
             self.counted = None;
             return;
         };
+        self.met_others += met;
         self.counted = self.counted.map(|counted| counted + with);
         self.of_others += others;
         let own = (with as f64 - others as f64) / FLUSHES_OF_A_SPELL as f64;
@@ -192,6 +205,12 @@ impl Turns {
     pub(crate) fn is_uncertain(&self) -> bool {
         let flushes = self.flushes.max(1) as f64;
         self.counted.is_some() && self.of_others as f64 / flushes > OTHERS_SHARE
+    }
+
+    /// Whether so many flushes meet those of others that some may be ignored unseen.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let flushes = self.flushes.max(1) as f64;
+        self.counted.is_some() && self.met_others as f64 / flushes > MET_SHARE
     }
 
     /// Whether some of the flushes are ignored, now and then.
