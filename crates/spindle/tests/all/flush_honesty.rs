@@ -23,7 +23,7 @@ use crate::limits::own_directory;
 const ARGUMENTS: [&str; 5] = ["--flushes", "--time", "10s", "--quiet", "--json"];
 const IMAGE_BYTES: u64 = 320 << 20;
 /// How often it is asked on a busy disk.
-const TRIES: usize = 5;
+const TRIES: usize = 3;
 /// Others flush about once while one flush through FUSE is under way.
 const PAUSE_OF_OTHERS: Duration = Duration::from_micros(300);
 /// How often each honest target is asked, once if not set.
