@@ -20,16 +20,14 @@ test:
 	scripts/test --workspace --locked --lib --bins --tests
 
 # The tests with every case of the long ones, and the longer proofs: histories of the simulated world in a debug and a release
-# build, SQLite on devices, threads under the model checker, power cuts in the virtual machine. SPINDLE_THOROUGH=4, as in
-# .ci/run, takes one case of four of the long tests.
+# build, SQLite on devices, threads under the model checker, and beside these power cuts in the virtual machine, which keep
+# one processor busy. SPINDLE_THOROUGH=4, as in .ci/run, takes one case of four of the long tests.
 test-all:
 	mkdir -p target && rm -f target/traces
 	SPINDLE_THOROUGH=$${SPINDLE_THOROUGH:-1} SPINDLE_TRACES=$(CURDIR)/target/traces $(MAKE) test
 	SPINDLE_TRACES=$(CURDIR)/target/traces \
 		scripts/test --release --locked -p spindle-kernel --test all -- --nocapture one_seed_is_one_history
-	$(MAKE) sqlite-devices
-	$(MAKE) interleavings
-	$(MAKE) powercut-short POWERCUT=--if-able
+	$(MAKE) -j2 --output-sync=line powercut-short sqlite-devices interleavings POWERCUT=--if-able
 
 # What needs a kernel with device-mapper, in a virtual machine: volumes, slow devices and partitions, runs on them, limits by
 # control groups of version 2, and the short form of the power cuts. Takes half an hour, as qemu emulates the processor.
