@@ -47,16 +47,23 @@ pub(super) fn uses(sql: &str, dialect: Dialect, others: &[String]) -> bool {
     };
     let tokens = tokens(&open, dialect);
     let is_other = |name: &str| others.iter().any(|other| other == name);
+    let is_postgres = dialect == Dialect::Postgres;
     tokens.iter().enumerate().any(|(place, token)| {
-        let Some(name) = token.name() else {
-            return false;
-        };
-        match name.split_once('.') {
+        let parts: Vec<&str> = token
+            .name()
+            .map_or_else(Vec::new, |name| name.split('.').collect());
+        let is_before = |sign: char| tokens.get(place + 1) == Some(&Token::Sign(sign));
+        match parts[..] {
+            [schema] => is_other(schema) && is_before('.'),
+            [schema, _] if is_other(schema) => !is_read(&tokens, place, dialect),
+            // PostgreSQL lets the database that is used stand before the schema.
+            [_, schema] => is_postgres && is_other(schema) && is_before('.'),
+            [first, schema, _] if is_postgres && is_other(schema) => match is_other(first) {
+                // Most likely a column of a table that bears the name of a schema.
+                true => is_before('('),
+                false => !is_read(&tokens, place, dialect),
+            },
             // A column of a table that stands elsewhere in the statement.
-            Some((first, more)) if is_other(first) && more.contains('.') => false,
-            Some((first, _)) if is_other(first) => !is_read(&tokens, place, dialect),
-            // An operator.
-            None if is_other(name) => tokens.get(place + 1) == Some(&Token::Sign('.')),
             _ => false,
         }
     })
@@ -160,7 +167,15 @@ mod tests {
             "values (app.f())",
         ] {
             assert!(is_used(sql, Dialect::Postgres), "{sql}");
+            let with_database = sql
+                .replace("public.", "db.public.")
+                .replace("app.", "\"db\" . app.");
+            assert!(
+                is_used(&with_database, Dialect::Postgres),
+                "{with_database}"
+            );
         }
+        assert!(is_used("select app.public.f(1)", Dialect::Postgres));
         for sql in [
             "insert shop.t values (1)",
             "insert ignore shop.t(a) values (9)",
@@ -192,10 +207,18 @@ mod tests {
             "create view v as select a.x from public.mine a",
             "create function f() returns bigint language sql as $f$ select count(*) from public.mine $f$",
             "grant select on t to public",
+            "select public.app.id from public.app",
             "select public.a from t public",
         ] {
             let is_alias = sql.ends_with("t public");
             assert_eq!(is_used(sql, Dialect::Postgres), is_alias, "{sql}");
+            let with_database = sql
+                .replace("public.", "db.public.")
+                .replace("app.", "db.app.");
+            assert!(
+                is_alias || !is_used(&with_database, Dialect::Postgres),
+                "{with_database}"
+            );
         }
         for sql in [
             "select shop.t.a from shop.t where a in (select a from shop.u)",
