@@ -4,6 +4,10 @@
 use super::bodies::held;
 use super::elsewhere::{body_leads, uses};
 use super::places::{MODIFIERS, changes_elsewhere, leaves_schema};
+use super::server_wide::{
+    is_heard, is_of_database, is_of_replication, is_of_server, makes_rows_elsewhere,
+    works_on_all_tables,
+};
 use crate::sql::{Dialect, Ours};
 
 const TABLESPACE: &str = "a tablespace lies outside of the files that are put back before each trial: leave it out; \
@@ -13,6 +17,8 @@ const SETTING: &str = "settings of the server are the experiment's: name this on
 const REPLICATION: &str = "changes of another server would come into every trial: leave replication out of what is measured";
 const ELSEWHERE: &str = "files of other directories are not put back before each trial: leave data directory and \
                          index directory out";
+const ROWS_ELSEWHERE: &str = "the rows of such a table lie elsewhere, perhaps on another server, and are not put back before \
+                              each trial: load them into a table";
 const IN_MEMORY: &str = "such a table is empty in every trial, for which the server starts again: choose another engine";
 const ATTACHED: &str =
     "another file is not put back before each trial: load it into the one database";
@@ -21,6 +27,12 @@ const SLOT: &str = "a replication slot belongs to the whole server, which is not
                     it out";
 const OF_DATABASE: &str = "this belongs to the whole database, which is not Spindle's: it has a schema there. Let the server copy \
                            databases (restore = \"copy\"), or leave the statement out";
+const ALL_TABLES: &str =
+    "this works on every table of the database, which is not Spindle's: name the tables";
+const HEARD: &str = "sessions of others in this database would hear it. Let the server copy databases (restore = \"copy\"), or leave \
+                     it out";
+const UNLOGGED: &str =
+    "replicas of this server would miss the changes, and stop at a later one: leave it out";
 const FILES: &str = "this writes a file or starts a program on the server's machine, which is not Spindle's: leave it out";
 const CALLS: &str = "this function works on the whole server or by another connection, and that is not Spindle's: leave it out";
 const FORGETS: &str = "this drops the prepared statements that a script is carried out with: name what is to be reset, as in reset all";
@@ -56,34 +68,6 @@ const DATABASE_WIDE: [&str; 10] = [
 ];
 /// What belongs to the whole server, or is named so in rights, comments and labels.
 const OF_SERVERS: [&str; 4] = ["role", "database", "tablespace", "parameter"];
-/// Functions that work on the whole server: sessions of others, its files, settings, logs and statistics.
-const CALLS_BEYOND: [&str; 16] = [
-    "lo_export",
-    "pg_backup_start",
-    "pg_backup_stop",
-    "pg_cancel_backend",
-    "pg_create_restore_point",
-    "pg_drop_replication_slot",
-    "pg_file_rename",
-    "pg_file_unlink",
-    "pg_file_write",
-    "pg_promote",
-    "pg_reload_conf",
-    "pg_replication_origin_drop",
-    "pg_rotate_logfile",
-    "pg_switch_wal",
-    "pg_terminate_backend",
-    "pg_wal_replay_pause",
-];
-/// What makes large objects, which belong to no schema.
-const LARGE_OBJECTS: [&str; 4] = ["lo_creat", "lo_create", "lo_from_bytea", "lo_import"];
-/// What makes slots and origins of replication.
-const SLOTS: [&str; 4] = [
-    "pg_create_physical_replication_slot",
-    "pg_create_logical_replication_slot",
-    "pg_copy_logical_replication_slot",
-    "pg_replication_origin_create",
-];
 
 /// Whether a statement does not stay within its database, by what it says alone.
 pub fn leaves_database(sql: &str, dialect: Dialect) -> bool {
@@ -184,7 +168,7 @@ fn never_in_postgres(words: &[&str]) -> Option<&'static str> {
         ["create" | "alter" | "drop", "tablespace", ..] => Some(TABLESPACE),
         ["alter", "system", ..] => Some(SETTING),
         ["create" | "alter", "subscription", ..] => Some(REPLICATION),
-        _ => None,
+        _ => makes_rows_elsewhere(words, Dialect::Postgres).then_some(ROWS_ELSEWHERE),
     }
 }
 
@@ -205,14 +189,14 @@ fn never_in_mariadb(words: &[&str]) -> Option<&'static str> {
         | ["create", "logfile", ..] => Some(TABLESPACE),
         ["change", "master" | "replication", ..]
         | [
-            "start",
+            "start" | "stop",
             "slave" | "replica" | "all" | "group_replication",
             ..,
         ] => Some(REPLICATION),
         ["create" | "alter", ..] if has(["data", "directory"]) || has(["index", "directory"]) => {
             Some(ELSEWHERE)
         }
-        _ => None,
+        _ => makes_rows_elsewhere(words, Dialect::MariaDb).then_some(ROWS_ELSEWHERE),
     }
 }
 
@@ -230,7 +214,7 @@ fn never_in_sqlite(words: &[&str]) -> Option<&'static str> {
 }
 
 fn beyond_postgres(sql: &str, words: &[&str], ours: Ours) -> Option<&'static str> {
-    if words.iter().any(|word| SLOTS.contains(word)) {
+    if words.iter().any(|word| is_of_replication(word)) {
         return Some(SLOT);
     }
     let of_server = match words {
@@ -265,18 +249,20 @@ fn beyond_postgres(sql: &str, words: &[&str], ours: Ours) -> Option<&'static str
     if uses_files {
         return Some(FILES);
     }
-    if words.iter().any(|word| calls_beyond(word)) {
+    if words.iter().any(|word| is_of_server(word)) {
         return Some(CALLS);
     }
     if ours == Ours::Database {
         return None;
     }
-    let makes_large = words.iter().any(|word| {
-        let name = word.rsplit('.').next();
-        name.is_some_and(|name| LARGE_OBJECTS.contains(&name))
-    });
+    if works_on_all_tables(sql) {
+        return Some(ALL_TABLES);
+    }
+    if is_heard(words) {
+        return Some(HEARD);
+    }
     let of_database = match words {
-        _ if makes_large => true,
+        _ if words.iter().any(|word| is_of_database(word)) => true,
         ["create" | "alter" | "drop", "foreign", "data", ..]
         | ["create" | "alter" | "drop", "access", "method", ..]
         | ["create" | "alter" | "drop", "user", "mapping", ..]
@@ -298,12 +284,6 @@ fn beyond_postgres(sql: &str, words: &[&str], ours: Ours) -> Option<&'static str
     }
 }
 
-/// Whether a name is that of a function that works on the whole server, or that opens another connection.
-fn calls_beyond(name: &str) -> bool {
-    let name = name.rsplit('.').next().unwrap_or(name);
-    CALLS_BEYOND.contains(&name) || name.starts_with("dblink") || name.starts_with("pg_stat_reset")
-}
-
 fn beyond_mariadb(sql: &str, words: &[&str]) -> Option<&'static str> {
     match words {
         ["create" | "alter" | "drop" | "rename", more @ ..] => {
@@ -311,9 +291,13 @@ fn beyond_mariadb(sql: &str, words: &[&str]) -> Option<&'static str> {
             let is_of_server = what.is_some_and(|what| {
                 ["user", "role", "database", "schema", "server"].contains(what)
             });
-            if is_of_server {
+            // A function that a library has.
+            if is_of_server || more.contains(&"soname") {
                 return Some(OF_SERVER);
             }
+        }
+        ["set", more @ ..] if more.iter().any(|word| word.ends_with("sql_log_bin")) => {
+            return Some(UNLOGGED);
         }
         ["use", ..] => return Some(LEAVES),
         _ if words
@@ -323,8 +307,8 @@ fn beyond_mariadb(sql: &str, words: &[&str]) -> Option<&'static str> {
             return Some(FILES);
         }
         [
-            "grant" | "revoke" | "install" | "uninstall" | "flush" | "reset" | "purge" | "shutdown"
-            | "kill",
+            "backup" | "grant" | "revoke" | "install" | "uninstall" | "flush" | "reset" | "purge"
+            | "shutdown" | "kill",
             ..,
         ]
         | ["set", "password" | "role" | "default", ..] => {
@@ -534,6 +518,8 @@ mod tests {
             "create trigger c before insert or update or delete on t for each row execute function f()",
             "create function f() returns int language plpgsql set search_path = pg_catalog as $$ begin update t set a = 1; return 1; end $$",
             "copy t from '/tmp/x'",
+            "vacuum analyze t",
+            "listen x",
             "prepare p as insert into t values ($1)",
         ] {
             assert_eq!(told(sql, Dialect::Postgres, Ours::Schema), "", "{sql}");
@@ -559,6 +545,9 @@ mod tests {
                 "select dblink_exec('dbname=lab', 'create table public.t (a int)')",
                 "select pg_catalog.pg_terminate_backend(7)",
                 "create function f() returns void language sql as 'alter system set fsync = off'",
+                "select pg_replication_slot_advance('s', '0/1')",
+                "create foreign table f (a int) server s",
+                "import foreign schema x from server s into y",
             ] {
                 assert_ne!(told(sql, Dialect::Postgres, ours), "", "{sql}");
             }
@@ -576,6 +565,14 @@ mod tests {
                 "create procedure p() begin create table shop.t (a int); end",
                 "create procedure p() begin set global max_connections = 80; end",
                 "begin not atomic insert into shop.t values (1); end",
+                "stop slave",
+                "stop all slaves",
+                "backup stage start",
+                "create aggregate function f returns int soname 'f.so'",
+                "set session sql_log_bin = 0",
+                "set statement sql_log_bin = 0 for insert into t values (1)",
+                "create table t (a int) engine = FEDERATED connection = 'mysql://x'",
+                "create table t (a int) engine=connect table_type=mysql",
             ] {
                 assert_ne!(told(sql, Dialect::MariaDb, ours), "", "{sql}");
             }
@@ -595,6 +592,14 @@ mod tests {
             "create function f() returns void language sql as 'create table if not exists public.t (a int)'",
             "grant usage on schema public to bob",
             "grant select on all tables in schema public to bob",
+            "vacuum (analyze)",
+            "reindex system shop",
+            "alter materialized view all in tablespace a set tablespace b",
+            "notify orders",
+            "select pg_notify('orders', '1')",
+            "select lo_unlink(5)",
+            "select lowrite(lo_open(5, 131072), 'x')",
+            "do $$ begin perform pg_catalog.lo_put(5, 0, 'x'); end $$",
         ] {
             assert_ne!(told(sql, Dialect::Postgres, Ours::Schema), "", "{sql}");
         }

@@ -130,11 +130,39 @@ fn is_read(tokens: &[Token], place: usize, dialect: Dialect) -> bool {
             Token::Sign(')') => depth += 1,
             Token::Sign('(') if depth == 0 => return false,
             Token::Sign('(') => depth -= 1,
-            Token::Name(name) if depth == 0 && READS.contains(&name.as_str()) => return true,
+            Token::Name(name) if depth == 0 && READS.contains(&name.as_str()) => {
+                return !locks_rows(tokens) && !makes_view(tokens);
+            }
             Token::Name(name) if depth == 0 && OTHER_CLAUSES.contains(&name.as_str()) => {
                 return false;
             }
             _ => {}
+        }
+    }
+    false
+}
+
+/// Whether a question locks the rows that it reads, so that others wait for them.
+fn locks_rows(tokens: &[Token]) -> bool {
+    let names: Vec<&str> = tokens.iter().filter_map(Token::name).collect();
+    let is_policy = matches!(names[..], [_, "policy", ..]);
+    let is_lock = |next: &[&str]| {
+        matches!(
+            next,
+            ["for", "update" | "share", ..] | ["lock", "in", "share"]
+        ) || matches!(next, ["for", "no", "key"] | ["for", "key", "share"])
+    };
+    let ends_so = matches!(names[..], [.., "for", "update" | "share"]);
+    !is_policy && (ends_so || names.windows(3).any(is_lock))
+}
+
+/// Whether a view is made: rows that are changed in it are changed in the table that it reads.
+fn makes_view(tokens: &[Token]) -> bool {
+    let names = tokens.iter().filter_map(Token::name);
+    let mut names = names.skip_while(|name| *name != "create").peekable();
+    while let Some(name) = names.next() {
+        if name != "materialized" && names.peek() == Some(&"view") {
+            return true;
         }
     }
     false
@@ -165,6 +193,11 @@ mod tests {
             "create function f() returns int language sql as 'insert into app.t values (1); select 1'",
             "with d as (select 1) insert into app.t select * from d",
             "values (app.f())",
+            "create view v as select a.x from public.mine a",
+            "create or replace temp view v as select a.x from public.mine a",
+            "select a from public.prod for update",
+            "select a from t join app.u using (a) for no key update skip locked",
+            "with d as (select a from app.t for share) select a from d",
         ] {
             assert!(is_used(sql, Dialect::Postgres), "{sql}");
             let with_database = sql
@@ -187,6 +220,9 @@ mod tests {
             "create or replace sql security invoker view shop.v as select 1",
             "update acc straight_join shop.t b set b.a = 1",
             "call shop.p(1)",
+            "create view v as select a from shop.t",
+            "select a from shop.t for update",
+            "select a from shop.t lock in share mode",
             "begin not atomic insert shop.t values (1); end",
         ] {
             let is_seen = is_used(sql, Dialect::MariaDb)
@@ -204,9 +240,11 @@ mod tests {
             "select '1'::public.kind, 'app.t'::regclass",
             "create table t (a public.kind, b app.other not null)",
             "create table t (like public.mine)",
-            "create view v as select a.x from public.mine a",
+            "create materialized view v as select a.x from public.mine a",
             "create function f() returns bigint language sql as $f$ select count(*) from public.mine $f$",
             "grant select on t to public",
+            "select a::public.kind from t for update",
+            "create policy p on t for update using (a in (select m.a from app.m m))",
             "select public.app.id from public.app",
             "select public.a from t public",
         ] {

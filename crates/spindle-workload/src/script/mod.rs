@@ -2,8 +2,8 @@
 //! variables, branch, sleep and keep answers. `scanner` cuts a file into pieces, `lexer` and `expression` read
 //! expressions, `function` and `random` calculate as pgbench does, `program` makes steps of it all, `reached` knows
 //! which have a turn, `makes` what statements make, `beyond` what they may not touch, also in what `bodies` finds
-//! within them and `elsewhere` finds named, `client` takes the steps on a connection, `own_data` loads tables,
-//! `answers` checks, and `workload` is the kind of workload that the experiment file names.
+//! within them, `elsewhere` finds named and `server_wide` knows, `client` takes the steps on a connection, `own_data`
+//! loads tables, `answers` checks, and `workload` is the kind of workload that the experiment file names.
 
 mod answers;
 pub(crate) mod beyond;
@@ -21,6 +21,7 @@ mod program;
 mod random;
 mod reached;
 mod scanner;
+mod server_wide;
 #[cfg(test)]
 mod tests;
 mod value;
