@@ -46,6 +46,8 @@ pub(super) fn uses(sql: &str, dialect: Dialect, others: &[String]) -> bool {
         false => sql.to_owned(),
     };
     let tokens = tokens(&open, dialect);
+    // As names that hold a dot themselves are read.
+    let others: Vec<String> = others.iter().map(|other| other.replace('.', "_")).collect();
     let is_other = |name: &str| others.iter().any(|other| other == name);
     let is_postgres = dialect == Dialect::Postgres;
     tokens.iter().enumerate().any(|(place, token)| {

@@ -219,13 +219,15 @@ pub(super) fn tokens(sql: &str, dialect: Dialect) -> Vec<Token> {
     let mut rest = sql;
     while let Some(letter) = rest.chars().next() {
         let behind = &rest[letter.len_utf8()..];
-        let is_comment = rest.starts_with("--") || is_mariadb && letter == '#';
+        let is_comment = begins_comment(rest, is_mariadb);
         rest = if is_comment {
             rest.split_once('\n').map_or("", |(_, behind)| behind)
         } else if rest.starts_with("/*") {
             behind_comment(rest, is_mariadb)
         } else if letter == '\'' || is_mariadb && letter == '"' {
             behind_text(behind, letter, is_mariadb)
+        } else if !is_mariadb && (rest.starts_with("E'") || rest.starts_with("e'")) {
+            behind_text(&rest[2..], '\'', true)
         } else if let Some(tag) = dollar_tag(rest).filter(|_| !is_mariadb) {
             let body = &rest[tag.len()..];
             body.split_once(tag).map_or("", |(_, behind)| behind)
@@ -234,13 +236,16 @@ pub(super) fn tokens(sql: &str, dialect: Dialect) -> Vec<Token> {
             tokens.push(Token::Name("escaped.name".to_owned()));
             rest[3..].split_once('"').map_or("", |(_, behind)| behind)
         } else if letter == '"' || letter == '`' {
-            let (name, behind) = behind.split_once(letter).unwrap_or((behind, ""));
-            tokens.push(Token::Name(name.to_lowercase()));
-            behind
+            let after = behind_text(behind, letter, false);
+            let name = &behind[..behind.len() - after.len()];
+            let name = name.strip_suffix(letter).unwrap_or(name).to_lowercase();
+            // A dot within a name sets no parts apart.
+            tokens.push(Token::Name(name.replace('.', "_")));
+            after
         } else if letter.is_alphanumeric() || letter == '_' {
             let is_within = |letter: char| letter.is_alphanumeric() || "_$".contains(letter);
             let end = rest.find(|letter| !is_within(letter)).unwrap_or(rest.len());
-            match letter.is_ascii_digit() {
+            match letter.is_ascii_digit() && !(is_mariadb && is_name_of_mariadb(&rest[..end])) {
                 // Not to be taken for a part of a name.
                 true => tokens.push(Token::Sign('0')),
                 false => tokens.push(Token::Name(rest[..end].to_lowercase())),
@@ -254,6 +259,31 @@ pub(super) fn tokens(sql: &str, dialect: Dialect) -> Vec<Token> {
         };
     }
     joined(tokens)
+}
+
+/// Whether a comment begins here that ends with the line: MariaDB takes `5--1` for a difference.
+fn begins_comment(text: &str, is_mariadb: bool) -> bool {
+    match text.strip_prefix("--") {
+        Some(behind) => {
+            let next = behind.chars().next();
+            !is_mariadb || next.is_none_or(|letter| letter.is_whitespace() || letter.is_control())
+        }
+        None => is_mariadb && text.starts_with('#'),
+    }
+}
+
+/// Whether a word that begins with a digit is a name, as MariaDB allows it, and not a number such as `5`, `1e5`, `0x1F`.
+fn is_name_of_mariadb(word: &str) -> bool {
+    let behind = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let has_only = |digits: &str, is_digit: fn(&char) -> bool| digits.chars().all(|d| is_digit(&d));
+    let is_number = match word.get(..2) {
+        Some("0x") => has_only(&word[2..], char::is_ascii_hexdigit),
+        Some("0b") => has_only(&word[2..], |digit| matches!(digit, '0' | '1')),
+        _ => false,
+    };
+    let exponent = behind.strip_prefix(['e', 'E']);
+    let is_power = exponent.is_some_and(|digits| has_only(digits, char::is_ascii_digit));
+    !behind.is_empty() && !is_number && !is_power
 }
 
 /// Names with the parts that dots set apart, with or without blanks.
@@ -360,6 +390,10 @@ mod tests {
             "lock table public.mine",
             "select nextval('public.s')",
             "insert into t select 1; delete from public.mine",
+            "with d as (select E'it\\'s' as a), e as (delete from public.mine returning a) select 1",
+            "drop table \"a\"\"b\".t",
+            "drop table shop.public.t",
+            "delete from \"Shop\" . public . \"T\"",
         ] {
             assert!(changes_elsewhere(sql, Dialect::Postgres), "{sql}");
         }
@@ -376,6 +410,9 @@ mod tests {
             "load data infile 'x' into table shop.m1",
             "insert ignore into shop.m1 values (1)",
             "analyze table shop.m1",
+            "delete t2 from t join u on t.a = 5--1 join t2; delete from shop.m1",
+            "delete from 2024shop.orders",
+            "drop table `it``s`.`t`",
         ] {
             assert!(changes_elsewhere(sql, Dialect::MariaDb), "{sql}");
         }
@@ -398,6 +435,7 @@ mod tests {
             "with d as (delete from t using public.mine m where m.a = t.a returning t.a) select 1",
             "select nextval('s')",
             "create view v as select a.x from public.mine a",
+            "drop table \"v1.5\"",
         ] {
             assert!(!changes_elsewhere(sql, Dialect::Postgres), "{sql}");
         }
@@ -406,6 +444,7 @@ mod tests {
             "delete t from t join u on t.a = u.a where u.b in (select b from shop.m1)",
             "insert into t values ('it\\'s', \"drop table x.y\") # x.y",
             "insert into t select a.b, a.c from shop.m1 a",
+            "drop table `v1.5`",
         ] {
             assert!(!changes_elsewhere(sql, Dialect::MariaDb), "{sql}");
         }
