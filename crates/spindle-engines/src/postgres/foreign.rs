@@ -3,6 +3,7 @@
 //! server does not know of PostgreSQL's views is not known then.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Ours, SqlConnection};
@@ -43,6 +44,11 @@ const READ_ONLY: &str = "begin transaction read only; set local standard_conform
      set local statement_timeout = '60s'; set local lock_timeout = '5s'";
 /// What is said where a server lets nobody in by a proof.
 const TOLD: &str = "the server asks for the password as it is written";
+/// What a server says with it that starts, recovers or goes.
+const STARTS_OR_STOPS: &str = "(SQLSTATE 57P03)";
+/// So long a server that starts is waited for, and so often asked.
+const STARTING: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(100);
 /// The version that a server is taken for that does not tell.
 const OLDEST: u32 = 13;
 
@@ -213,11 +219,11 @@ impl ForeignServer for Postgres {
     fn drop_schema(&self, schema: &Schema) -> Result<SchemaGone, EngineError> {
         let failed = |error| failed("dropping", schema, &error);
         if schema.kind == SchemaKind::Database {
-            let mut connection = come_to_server(schema).map_err(failed)?;
+            let mut connection = once_up(|| come_to_server(schema), STARTING).map_err(failed)?;
             return template::drop_database(&mut connection, schema, || come_unlimited(schema))
                 .map_err(failed);
         }
-        let mut connection = come_unlimited(schema).map_err(failed)?;
+        let mut connection = once_up(|| come_unlimited(schema), STARTING).map_err(failed)?;
         let name = &schema.name;
         let asked = format!(
             "select coalesce(obj_description(oid, 'pg_namespace'), '') from pg_namespace where nspname = '{name}'"
@@ -319,6 +325,25 @@ fn come_to_server(schema: &Schema) -> Result<PostgresConnection, SessionError> {
     let mut connection = connect(&schema.address, schema.password.as_ref(), &schema.name)?;
     hindrances::lift_limits(&mut connection);
     Ok(connection)
+}
+
+/// Comes again while a server says that it starts. It does so after a crash, whose first victim is a trial: what the run
+/// has there would be left for want of a moment.
+fn once_up<T>(
+    come: impl Fn() -> Result<T, SessionError>,
+    patience: Duration,
+) -> Result<T, SessionError> {
+    let begin = Instant::now();
+    loop {
+        match come() {
+            Err(error)
+                if error.to_string().contains(STARTS_OR_STOPS) && begin.elapsed() < patience =>
+            {
+                std::thread::sleep(LOOK);
+            }
+            decided => return decided,
+        }
+    }
 }
 
 /// Those of the database of the address; a database of Spindle's own has no others.
@@ -477,5 +502,37 @@ impl RunningServer for ForeignPostgres {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         *watch = None;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_server_that_starts_is_waited_for_and_one_that_is_gone_is_not() {
+        let starting = || {
+            let says = "the database system is in recovery mode (SQLSTATE 57P03)";
+            SessionError::Lost(says.to_owned())
+        };
+        let asked = Cell::new(0);
+        let come = || {
+            asked.set(asked.get() + 1);
+            match asked.get() {
+                3 => Ok(()),
+                _ => Err(starting()),
+            }
+        };
+        assert_eq!(once_up(come, STARTING), Ok(()));
+        assert_eq!(asked.get(), 3);
+        let refused: Result<(), _> = once_up(|| Err(starting()), Duration::ZERO);
+        assert_eq!(refused, Err(starting()));
+        let gone = || Err(SessionError::Lost("Connection refused".to_owned()));
+        let begin = Instant::now();
+        let refused: Result<(), _> = once_up(gone, STARTING);
+        assert_eq!(refused, gone());
+        assert!(begin.elapsed() < STARTING);
     }
 }
