@@ -327,8 +327,8 @@ fn come_to_server(schema: &Schema) -> Result<PostgresConnection, SessionError> {
     Ok(connection)
 }
 
-/// Comes again while a server says that it starts. It does so after a crash, whose first victim is a trial: what the run
-/// has there would be left for want of a moment.
+/// Comes again while a server says that it starts. It does so after a crash, which ends a trial: what the run has there
+/// would be left for want of a moment.
 fn once_up<T>(
     come: impl Fn() -> Result<T, SessionError>,
     patience: Duration,

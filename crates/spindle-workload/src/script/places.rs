@@ -272,7 +272,8 @@ fn begins_comment(text: &str, is_mariadb: bool) -> bool {
     }
 }
 
-/// Whether a word that begins with a digit is a name, as MariaDB allows it, and not a number such as `5`, `1e5`, `0x1F`.
+/// Whether a word that begins with a digit is a name, as MariaDB allows it, and not a number such as `5`, `1e5` or
+/// `0x1F`.
 fn is_name_of_mariadb(word: &str) -> bool {
     let behind = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
     let has_only = |digits: &str, is_digit: fn(&char) -> bool| digits.chars().all(|d| is_digit(&d));
