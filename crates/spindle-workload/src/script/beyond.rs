@@ -43,7 +43,8 @@ const CHANGES: &str =
     "a check asks and changes nothing, so that trials begin with what the load left: write select";
 const LEAVES: &str =
     "later statements would work outside of Spindle's schema, or as another user: leave it out";
-const NAMED: &str = "the name says where it is, and that is not Spindle's: write the name alone";
+const NAMED: &str = "the name says where it is, and that is not Spindle's: write the name alone. There a statement may only read, \
+                     without locks and views";
 
 /// How a question begins.
 const QUESTIONS: [&str; 7] = [

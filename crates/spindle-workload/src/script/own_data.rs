@@ -13,6 +13,9 @@ use crate::session::SessionError;
 use crate::sql::{Dialect, Ours, SqlConnection};
 use crate::workload::CheckError;
 
+/// Of statements that are refused for one reason, so many places are told.
+const PLACES_MAX: usize = 5;
+
 /// What is loaded, and what is asked before and after.
 pub(crate) struct OwnData {
     load: Vec<Placed>,
@@ -65,8 +68,8 @@ impl OwnData {
         statements.map(|statement| statement.sql.clone()).collect()
     }
 
-    /// Why one of the statements that load, or of others, may not be carried out where `ours` is put back, and where
-    /// `elsewhere` are the schemas or databases that are not Spindle's.
+    /// Which of the statements that load, or of others, may not be carried out where `ours` is put back, and why;
+    /// `None`: all may. `elsewhere` are the schemas or databases that are not Spindle's.
     pub fn beyond<'a>(
         &'a self,
         others: &'a [Placed],
@@ -74,11 +77,26 @@ impl OwnData {
         ours: Ours,
         elsewhere: &[String],
     ) -> Option<String> {
-        let mut all = self.load.iter().chain(&self.check).chain(others);
-        all.find_map(|Placed { sql, place }| {
-            let reason = beyond::reason(sql, dialect, ours, elsewhere)?;
-            Some(format!("{place}: {reason}"))
-        })
+        let mut refused: Vec<(&str, Vec<&str>)> = Vec::new();
+        for Placed { sql, place } in self.load.iter().chain(&self.check).chain(others) {
+            let Some(reason) = beyond::reason(sql, dialect, ours, elsewhere) else {
+                continue;
+            };
+            match refused.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, places)) => places.push(place),
+                None => refused.push((reason, vec![place])),
+            }
+        }
+        let told = refused.iter().map(|(reason, places)| {
+            let shown = places.iter().take(PLACES_MAX).copied();
+            let shown = shown.collect::<Vec<&str>>().join(", ");
+            match places.len().saturating_sub(PLACES_MAX) {
+                0 => format!("{shown}: {reason}"),
+                more => format!("{shown} and {more} more: {reason}"),
+            }
+        });
+        let told: Vec<String> = told.collect();
+        (!told.is_empty()).then(|| told.join("; "))
     }
 
     /// One of them.
@@ -194,5 +212,39 @@ pub(crate) fn refused(
                 span: mistake.span,
             })
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_is_refused_is_told_at_once() {
+        let text = |name: &str, text: &str| TextFile {
+            name: name.to_owned(),
+            weight: 1,
+            text: text.to_owned(),
+        };
+        let many = "delete from public.t;\n".repeat(7);
+        let load = [
+            LoadFile::Text(text("load.sql", &many)),
+            LoadFile::Text(text("more.sql", "select 1;\nvacuum;\ndelete from t;")),
+        ];
+        let data = OwnData::read(&load, &[], &BTreeMap::new(), Dialect::Postgres);
+        let data = data.map_err(|(_, mistake)| mistake.message).unwrap();
+        let elsewhere = ["public".to_owned()];
+        let told = |ours| data.beyond(&[], Dialect::Postgres, ours, &elsewhere);
+        let all = told(Ours::Schema).unwrap();
+        let (named, tables) = all.split_once("; ").unwrap();
+        assert!(
+            named.starts_with("load.sql:1:1, load.sql:2:1, load.sql:3:1, load.sql:4:1, load.sql:5:1 and 2 more: the name says"),
+            "{all}"
+        );
+        assert!(
+            tables.starts_with("more.sql:2:1: this works on every table"),
+            "{all}"
+        );
+        assert_eq!(told(Ours::Server), None);
     }
 }
