@@ -172,6 +172,7 @@ pub(crate) fn undo_all(
             last_touched: ledger.last_touched(),
             nodes: ledger.nodes(),
             drop_schema,
+            emptied: Default::default(),
         },
         Err(error) => {
             undone.left.push(error.to_string());

@@ -305,6 +305,7 @@ fn site(ledger: &Ledger, tree: &SystemTree) -> Result<Site, LedgerError> {
         last_touched: ledger.last_touched(),
         nodes: ledger.nodes(),
         drop_schema: None,
+        emptied: Default::default(),
     })
 }
 

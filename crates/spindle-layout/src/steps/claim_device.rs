@@ -264,7 +264,8 @@ impl ClaimedDevice {
 
     /// The stamp proves that the first MiB was left alone since the run died, and nothing of the rest.
     fn whole(&self, site: &Site, state: &DeviceState, content: &Content) -> Whole {
-        let is_bare = matches!(content, Content::Unknown(_));
+        let is_bare = matches!(content, Content::Unknown(_))
+            && !site.emptied.borrow().contains(&state.number);
         match is_bare && !site.is_untouched(state.number, &self.path) {
             true => Whole::Unknown,
             false => Whole::Ours,
@@ -281,23 +282,36 @@ impl ClaimedDevice {
         site.find(claimed, &self.path)
     }
 
-    /// Whether the partitions are the run's, each with what the run put there.
-    fn has_own_parts(&self, site: &Site, device: &File) -> bool {
-        let bears_ours = |part: &Part, number: usize| {
-            let uuid = content_uuid(&self.uuid, number);
-            let found = signature_within(&site.tools, device, part.range.clone());
-            found.ok().flatten().is_some_and(|signature| {
+    /// Whether the partitions are the run's, each with what the run put there or just took away, or with nothing.
+    fn has_own_parts(&self, site: &Site, device: &File, number: DeviceNumber) -> bool {
+        let found = |part: &Part| signature_within(&site.tools, device, part.range.clone());
+        let bears_ours = |part: &Part, index: usize| {
+            let uuid = content_uuid(&self.uuid, index);
+            found(part).ok().flatten().is_some_and(|signature| {
                 signature.has_uuid(&uuid) || signature.has_uuid(&physical_volume_uuid(&uuid))
             })
+        };
+        let disk = BlockDeviceNode::of(&site.tree, number);
+        let nodes = disk
+            .as_ref()
+            .map_or_else(Vec::new, BlockDeviceNode::partitions);
+        let disk_is_untouched = disk.is_some_and(|disk| site.is_node_untouched(&disk));
+        let is_bare = |part: &Part, index: usize| {
+            let is_left = |node: &BlockDeviceNode| {
+                site.emptied.borrow().contains(&node.number) || site.is_node_untouched(node)
+            };
+            disk_is_untouched
+                && nodes.get(index).is_some_and(is_left)
+                && matches!(found(part), Ok(None))
         };
         let parts = partitions(&site.tools, device).unwrap_or_default();
         let mut numbered = parts.iter().enumerate();
         !parts.is_empty()
-            && numbered.all(|(number, part)| {
+            && numbered.all(|(index, part)| {
                 let is_made = part
                     .uuid
-                    .eq_ignore_ascii_case(&part_uuid(&self.uuid, number));
-                is_made && bears_ours(part, number)
+                    .eq_ignore_ascii_case(&part_uuid(&self.uuid, index));
+                is_made && (bears_ours(part, index) || is_bare(part, index))
             })
     }
 
@@ -338,7 +352,7 @@ impl ClaimedDevice {
                     return Some(format!("it bears {signature}, which the run did not make"));
                 }
                 let is_cut = signature.tag("TYPE").is_none() && signature.tag("PTTYPE").is_some();
-                (is_cut && !is_untouched() && !self.has_own_parts(site, device)).then(|| {
+                (is_cut && !is_untouched() && !self.has_own_parts(site, device, state.number)).then(|| {
                     "it bears partitions that the run did not make, or what it did not put there".to_owned()
                 })
             }

@@ -167,7 +167,7 @@ impl MadeVolumeGroup {
             site.tools.run("lvm", &arguments)?;
             undone = Undone::Removed;
         }
-        for path in &present {
+        for (device, path) in held.iter().zip(&present) {
             // Alone with it: LVM calls a device by whichever name it likes.
             let path = argument(path);
             let found = report("pvs", path, "pv_uuid")?;
@@ -176,6 +176,8 @@ impl MadeVolumeGroup {
             }
             let arguments = ["pvremove", "--quiet", "--yes", "--devices", path, path];
             site.tools.run("lvm", &arguments)?;
+            let number = device.appearance().number;
+            site.emptied.borrow_mut().insert(number);
             undone = Undone::Removed;
         }
         Ok(undone)

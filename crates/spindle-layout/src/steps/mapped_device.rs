@@ -119,6 +119,7 @@ mod tests {
             last_touched: None,
             nodes: None,
             drop_schema: None,
+            emptied: Default::default(),
         };
         assert_eq!(device.undo(&site).unwrap(), Undone::WasNot);
         let dm = directory.path().join("block/dm-3/dm");

@@ -1,5 +1,7 @@
 //! Where what was made is undone, and what that came to. The steps and [`clean`](crate::clean()) use it.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -62,6 +64,9 @@ pub(crate) struct Site {
     pub nodes: Option<PathBuf>,
     /// What drops schemas of servers; `None` where there are none to drop.
     pub drop_schema: Option<DropSchema>,
+    /// Devices from which the run's own physical volumes were removed here: nothing on them says any more whose they
+    /// are, and LVM writes by nodes that others use.
+    pub emptied: RefCell<BTreeSet<DeviceNumber>>,
 }
 
 impl Site {
@@ -96,10 +101,17 @@ impl Site {
         let named = device.iter().chain(&partitions);
         let nodes = named.map(|node| (node.path(&self.tree), node.number));
         let times = nodes.chain([(called.to_owned(), number)]);
-        let times: Vec<Option<SystemTime>> =
-            times.map(|(node, of)| written_at(&node, of)).collect();
-        let last = times.iter().flatten().max();
-        matches!((last, self.last_touched), (Some(written), Some(touched)) if *written < touched)
+        let times = times.map(|(node, of)| written_at(&node, of));
+        self.is_before_death(times.flatten().max())
+    }
+
+    /// The same of one device alone, by its own node in `/dev`.
+    pub fn is_node_untouched(&self, node: &BlockDeviceNode) -> bool {
+        self.is_before_death(written_at(&node.path(&self.tree), node.number))
+    }
+
+    fn is_before_death(&self, written: Option<SystemTime>) -> bool {
+        matches!((written, self.last_touched), (Some(written), Some(touched)) if written < touched)
     }
 
     /// The device that appeared so, whatever its path means now; when it has been away since, what its path means now.
