@@ -75,6 +75,7 @@ impl CutDevice {
                 && partitions.iter().all(|node| node.path(tree).exists())
         };
         let all_there = wait_until(all_there);
+        workshop.ledger.touch()?;
         let partitions = partitions();
         if !all_there {
             return Err(StepError::NotCut {

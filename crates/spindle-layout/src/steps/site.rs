@@ -47,6 +47,9 @@ pub enum SchemaGone {
     NotOurs,
 }
 
+/// So long the tools take at most that write a partition table and make the nodes of partitions.
+const TABLE_TIME: Duration = Duration::from_secs(10);
+
 /// Where steps are undone.
 #[derive(Debug)]
 pub(crate) struct Site {
@@ -105,9 +108,22 @@ impl Site {
         self.is_before_death(times.flatten().max())
     }
 
-    /// The same of one device alone, by its own node in `/dev`.
+    /// The same of one device alone, by its own node in `/dev`. The node of a partition is made while the table is
+    /// written: one that nobody wrote to since counts if it was made then.
     pub fn is_node_untouched(&self, node: &BlockDeviceNode) -> bool {
-        self.is_before_death(written_at(&node.path(&self.tree), node.number))
+        let path = node.path(&self.tree);
+        let Some(written) = written_at(&path, node.number) else {
+            return false;
+        };
+        let is_new = || {
+            let born = std::fs::metadata(&path).and_then(|found| found.created());
+            let after = self
+                .last_touched
+                .map(|touched| written.duration_since(touched));
+            born.is_ok_and(|born| born == written)
+                && matches!(after, Some(Ok(after)) if after <= TABLE_TIME)
+        };
+        self.is_before_death(Some(written)) || self.boot_is_the_same() && is_new()
     }
 
     fn is_before_death(&self, written: Option<SystemTime>) -> bool {
