@@ -110,22 +110,26 @@ impl ClaimDevice {
             taken = workshop.guard().take(&held)?;
         }
         workshop.ready(&self.device, held, uuid.clone())?;
-        // By the run's own node: the time of the one in /dev tells when others wrote last.
-        let own_node = self.own_node(workshop, &taken);
+        let own_node = own_node(workshop, &self.device, &taken);
         let file = own_node.as_ref().unwrap_or(taken.file());
         stamp(file, taken.state().size_bytes, &uuid)
             .map_err(|error| StepError::system("stamp", taken.path(), error))?;
         workshop.taken.insert(self.device.clone(), taken);
         Ok(())
     }
+}
 
-    /// The device by the run's own node; `None` where there is none.
-    fn own_node(&self, workshop: &Workshop<'_>, taken: &TakenDevice) -> Option<File> {
-        let path = workshop.path_for("stamp", &self.device).ok()?;
-        let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
-        let number = DeviceNumber::of_stat(file.metadata().ok()?.rdev());
-        (number == taken.state().number).then_some(file)
-    }
+/// A device that was taken, by the run's own node; `None` where there is none. The time of the node in `/dev` then tells
+/// when others wrote last.
+pub(super) fn own_node(
+    workshop: &Workshop<'_>,
+    name: &DeviceName,
+    taken: &TakenDevice,
+) -> Option<File> {
+    let path = workshop.path_for("stamp", name).ok()?;
+    let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
+    let number = DeviceNumber::of_stat(file.metadata().ok()?.rdev());
+    (number == taken.state().number).then_some(file)
 }
 
 /// Removes every signature that libblkid knows from a device or file, and zeroes both ends; errors call it `path`.

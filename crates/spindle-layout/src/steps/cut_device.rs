@@ -7,7 +7,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::claim_device::zero_ends;
+use super::claim_device::{own_node, zero_ends};
 use super::error::{DeviceName, StepError};
 use super::site::wait_until;
 use super::workshop::{Workshop, run_on_devices};
@@ -50,11 +50,13 @@ impl CutDevice {
         let number = taken.state().number;
         // The device counts as empty, but inside it file systems of earlier partitions and volumes may have left their
         // signatures, which would come to light where a part begins.
+        let own_node = own_node(workshop, &self.device, &taken);
+        let file = own_node.as_ref().unwrap_or(taken.file());
         for start_bytes in self.starts() {
-            zero_ends(taken.file(), start_bytes, self.part_bytes)
+            zero_ends(file, start_bytes, self.part_bytes)
                 .map_err(|error| StepError::system("zero parts of", taken.path(), error))?;
         }
-        drop(taken);
+        drop((own_node, taken));
         // What was written until now came by the node that others use.
         workshop.ledger.touch()?;
         let arguments = ["--quiet", "--lock=yes", argument(&path)];

@@ -126,8 +126,9 @@ impl Site {
         self.is_before_death(Some(written)) || self.boot_is_the_same() && is_new()
     }
 
+    /// Times of files go in steps of some milliseconds, so what the run wrote and its ledger may have the same.
     fn is_before_death(&self, written: Option<SystemTime>) -> bool {
-        matches!((written, self.last_touched), (Some(written), Some(touched)) if written < touched)
+        matches!((written, self.last_touched), (Some(written), Some(touched)) if written <= touched)
     }
 
     /// The device that appeared so, whatever its path means now; when it has been away since, what its path means now.

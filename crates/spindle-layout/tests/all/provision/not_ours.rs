@@ -17,6 +17,9 @@ use super::scene::{Disk, MIB, RUN, Scene, can_run, carry_out_in, file_system, la
 
 const TOOLS: [&str; 5] = ["losetup", "mkfs.ext4", "blkid", "wipefs", "blockdev"];
 
+/// Times of files go in steps of some milliseconds: what is to be later than something else waits so long.
+pub(super) const STEP_OF_TIMES: Duration = Duration::from_millis(30);
+
 /// Makes layouts and lets them lie, as a killed run does.
 pub(super) fn abandoned(scene: &Scene, specs: &[spindle_layout::LayoutSpec]) {
     let (provision, ledger) = carry_out_in(scene.path(), specs);
@@ -30,6 +33,7 @@ pub(super) fn abandoned(scene: &Scene, specs: &[spindle_layout::LayoutSpec]) {
     drop(ledger);
     fs::remove_file(scene.ledgers().join(format!("{RUN}.jsonl"))).unwrap();
     fs::write(scene.ledgers().join("dead.jsonl"), kept).unwrap();
+    std::thread::sleep(STEP_OF_TIMES);
 }
 
 /// A program that another test starts has the ledger open for a moment, and its lock: as long the run seems alive.

@@ -12,7 +12,7 @@ use spindle_layout::guard::Permit;
 use spindle_layout::spec::{DeviceSpec, LayoutKind, Share};
 use spindle_layout::{Cleaned, KnownDevice, LayoutSpec};
 
-use super::not_ours::{abandoned, cleaned};
+use super::not_ours::{STEP_OF_TIMES, abandoned, cleaned};
 use super::scene::{Disk, MIB, Scene, can_run, file_system, layout, tool};
 
 const TOOLS: [&str; 6] = [
@@ -226,12 +226,15 @@ fn unmount_all(scene: &Scene) {
     }
 }
 
-/// Changes what the ledger of the dead run says of its device.
+/// Changes what the ledger of the dead run says of its device, surely later than what was before and earlier than what
+/// follows.
 fn amend(scene: &Scene, from: &str, to: &str) {
     let path = scene.ledgers().join("dead.jsonl");
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.contains(from), "{text}");
+    std::thread::sleep(STEP_OF_TIMES);
     fs::write(&path, text.replace(from, to)).unwrap();
+    std::thread::sleep(STEP_OF_TIMES);
 }
 
 #[test]
