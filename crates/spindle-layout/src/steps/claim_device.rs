@@ -119,8 +119,8 @@ impl ClaimDevice {
     }
 }
 
-/// A device that was taken, by the run's own node; `None` where there is none. The time of the node in `/dev` then tells
-/// when others wrote last.
+/// A device that was taken, by the run's own node; `None` where there is none. The time of the node in `/dev` then
+/// tells when others wrote last.
 pub(super) fn own_node(
     workshop: &Workshop<'_>,
     name: &DeviceName,
