@@ -25,8 +25,8 @@ const LATE_COUNT: Duration = Duration::from_micros(500);
 pub(crate) const SUSPECT_TIMES: f64 = 3.0;
 /// More flushes of others than this part of one's own make the counters of the disks uncertain.
 const OTHERS_SHARE: f64 = 0.1;
-/// More flushes than this part of them meet one of another program: those that are ignored now and then may go unseen.
-/// Of one in ten so many are seen that `MISSED` is reached.
+/// Where more than this part of the flushes meet one of another program, those that are ignored now and then may go
+/// unseen. At this part, where one in ten is ignored, enough of them are still seen to reach `MISSED`.
 const MET_SHARE: f64 = 0.2;
 const WRITE_BYTES: u64 = 8 << 10;
 const PART_BYTES: u64 = 512 << 10;

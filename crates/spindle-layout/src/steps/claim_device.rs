@@ -126,7 +126,7 @@ pub(super) fn own_node(
     name: &DeviceName,
     taken: &TakenDevice,
 ) -> Option<File> {
-    let path = workshop.path_for("stamp", name).ok()?;
+    let path = workshop.path_for("writing", name).ok()?;
     let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
     let number = DeviceNumber::of_stat(file.metadata().ok()?.rdev());
     (number == taken.state().number).then_some(file)
@@ -302,7 +302,7 @@ impl ClaimedDevice {
         let disk_is_untouched = disk.is_some_and(|disk| site.is_node_untouched(&disk));
         let is_bare = |part: &Part, index: usize| {
             let is_left = |node: &BlockDeviceNode| {
-                site.emptied.borrow().contains(&node.number) || site.is_node_untouched(node)
+                site.emptied.borrow().contains(&node.number) || site.is_part_untouched(node)
             };
             disk_is_untouched
                 && nodes.get(index).is_some_and(is_left)

@@ -57,7 +57,7 @@ impl CutDevice {
                 .map_err(|error| StepError::system("zero parts of", taken.path(), error))?;
         }
         drop((own_node, taken));
-        // What was written until now came by the node that others use.
+        // Without a node of the run, what was written until now came by the one that others use.
         workshop.ledger.touch()?;
         let arguments = ["--quiet", "--lock=yes", argument(&path)];
         let script = self.script(&ready.uuid);

@@ -108,22 +108,22 @@ impl Site {
         self.is_before_death(times.flatten().max())
     }
 
-    /// The same of one device alone, by its own node in `/dev`. The node of a partition is made while the table is
-    /// written: one that nobody wrote to since counts if it was made then.
+    /// The same of one device alone, by its own node in `/dev`.
     pub fn is_node_untouched(&self, node: &BlockDeviceNode) -> bool {
+        self.is_before_death(written_at(&node.path(&self.tree), node.number))
+    }
+
+    /// The same of a partition. Its node is made while the table is written, which may be after the run's last word: so
+    /// one that is so new, and that nobody wrote to, counts as well.
+    pub fn is_part_untouched(&self, node: &BlockDeviceNode) -> bool {
         let path = node.path(&self.tree);
-        let Some(written) = written_at(&path, node.number) else {
-            return false;
-        };
         let is_new = || {
+            let written = written_at(&path, node.number)?;
             let born = std::fs::metadata(&path).and_then(|found| found.created());
-            let after = self
-                .last_touched
-                .map(|touched| written.duration_since(touched));
-            born.is_ok_and(|born| born == written)
-                && matches!(after, Some(Ok(after)) if after <= TABLE_TIME)
+            let after = written.duration_since(self.last_touched?).ok()?;
+            Some(born.ok()? == written && after <= TABLE_TIME)
         };
-        self.is_before_death(Some(written)) || self.boot_is_the_same() && is_new()
+        self.is_node_untouched(node) || self.boot_is_the_same() && is_new().unwrap_or(false)
     }
 
     /// Times of files go in steps of some milliseconds, so what the run wrote and its ledger may have the same.

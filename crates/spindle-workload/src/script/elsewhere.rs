@@ -26,6 +26,14 @@ const OTHER_CLAUSES: [&str; 16] = [
     "values",
     "where",
 ];
+/// How a question says that it locks the rows that it reads.
+const ROW_LOCKS: [&[&str]; 5] = [
+    &["for", "update"],
+    &["for", "share"],
+    &["for", "no", "key"],
+    &["for", "key", "share"],
+    &["lock", "in", "share"],
+];
 /// Where a search path may lead: what is the server's or the session's own.
 const HARMLESS_PATHS: [&str; 6] = [
     "pg_catalog",
@@ -148,14 +156,8 @@ fn is_read(tokens: &[Token], place: usize, dialect: Dialect) -> bool {
 fn locks_rows(tokens: &[Token]) -> bool {
     let names: Vec<&str> = tokens.iter().filter_map(Token::name).collect();
     let is_policy = matches!(names[..], [_, "policy", ..]);
-    let is_lock = |next: &[&str]| {
-        matches!(
-            next,
-            ["for", "update" | "share", ..] | ["lock", "in", "share"]
-        ) || matches!(next, ["for", "no", "key"] | ["for", "key", "share"])
-    };
-    let ends_so = matches!(names[..], [.., "for", "update" | "share"]);
-    !is_policy && (ends_so || names.windows(3).any(is_lock))
+    let has = |lock: &[&str]| names.windows(lock.len()).any(|next| next == lock);
+    !is_policy && ROW_LOCKS.iter().any(|lock| has(lock))
 }
 
 /// Whether a view is made: rows that are changed in it are changed in the table that it reads.

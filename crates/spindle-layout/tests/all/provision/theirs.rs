@@ -187,8 +187,21 @@ fn partitions_that_are_not_the_runs_stay_though_the_table_is() {
             &["-q", "-F", "-L", "precious", &format!("{path}p1")],
         );
     };
+    // As where the run was killed while it made them: the nodes are younger than its last word.
+    let make_nodes_anew = |_: &Scene, disk: &Disk| {
+        let path = disk.path.to_str().unwrap();
+        tool("partx", &["--delete", path]);
+        tool("partx", &["--add", path]);
+    };
+    let write_to_part = |_: &Scene, disk: &Disk| {
+        let part = format!("{}p1", disk.path.to_str().unwrap());
+        let part = fs::OpenOptions::new().write(true).open(part).unwrap();
+        part.write_all_at(&[7; 4096], 2 * MIB).unwrap();
+    };
     type Done<'a> = &'a dyn Fn(&Scene, &Disk);
-    let cases: [(&LayoutKind, Done<'_>, bool); 6] = [
+    let cases: [(&LayoutKind, Done<'_>, bool); 8] = [
+        (&raw, &make_nodes_anew, false),
+        (&raw, &write_to_part, true),
         (&raw, &|_, _| {}, false),
         (&ext4, &|_, _| {}, false),
         // Others wrote to the disk, and each partition still bears what the run put there.
