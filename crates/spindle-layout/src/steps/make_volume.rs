@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::error::{DeviceName, StepError};
-use super::make_volume_group::{LVM_SETTINGS, device_list};
+use super::lvm::Lvm;
 use super::site::Site;
 use super::workshop::{Workshop, new_uuid};
 use crate::guard::{HeldDevice, Refusal};
@@ -43,20 +43,8 @@ impl MakeVolume {
 
     pub(super) fn carry_out(&self, workshop: &mut Workshop<'_>) -> Result<(), StepError> {
         let devices = workshop.paths_for("lvm", &self.devices)?;
-        let list = device_list(&devices);
-        let tools = &workshop.site.tools;
-        let create = |arguments: &[&str]| {
-            let common = [
-                "lvcreate",
-                "--quiet",
-                "--yes",
-                "--config",
-                LVM_SETTINGS,
-                "--devices",
-                &list,
-            ];
-            tools.run("lvm", &[&common, arguments].concat())
-        };
+        let lvm = Lvm::on(&workshop.site.tools, &devices);
+        let create = |arguments: &[&str]| lvm.run("lvcreate", &[&["--yes"], arguments].concat());
         let shape = self.shape();
         let shape: Vec<&str> = shape.iter().map(String::as_str).collect();
         if self.volume.thin {
@@ -64,22 +52,11 @@ impl MakeVolume {
             let pool = ["--extents", "90%FREE", "--thinpool", POOL];
             create(&[&shape[..], &pool, &[&self.group]].concat())?;
             let pool = format!("{}/{POOL}", self.group);
-            let columns = [
-                "lvs",
-                "--noheadings",
-                "--nosuffix",
-                "--units",
-                "b",
-                "--devices",
-                &list,
-                "-o",
-                "lv_size",
-                &pool,
-            ];
-            let size = tools.run("lvm", &columns)?;
+            let bytes = ["--nosuffix", "--units", "b", &pool];
+            let size = lvm.report("lvs", " ", "lv_size", &bytes)?;
             create(&[
                 "--virtualsize",
-                &format!("{size}b"),
+                &format!("{}b", size.trim()),
                 "--thin",
                 "--name",
                 VOLUME,
@@ -94,27 +71,17 @@ impl MakeVolume {
                 .concat(),
             )?;
         }
-        let volume = self.hold(workshop.site, &list)?;
+        let volume = self.hold(workshop.site, &lvm)?;
         let uuid = new_uuid(&workshop.site.tree)?;
         workshop.ready(&self.device, Arc::new(volume), uuid)
     }
 
     /// The volume, which was made: by its number, for its name is a link that others make.
-    fn hold(&self, site: &Site, list: &str) -> Result<HeldDevice, StepError> {
+    fn hold(&self, site: &Site, lvm: &Lvm<'_>) -> Result<HeldDevice, StepError> {
         let volume = format!("{}/{VOLUME}", self.group);
         let called = site.tree.dev.join(&volume);
-        let columns = [
-            "lvs",
-            "--noheadings",
-            "--separator",
-            ":",
-            "--devices",
-            list,
-            "-o",
-            "lv_kernel_major,lv_kernel_minor",
-            &volume,
-        ];
-        let said = site.tools.run("lvm", &columns)?;
+        let numbers = "lv_kernel_major,lv_kernel_minor";
+        let said = lvm.report("lvs", ":", numbers, &[&volume])?;
         let missing = |_| Refusal::Missing {
             path: called.clone(),
             reason: format!("LVM tells no number of it, but {said:?}"),

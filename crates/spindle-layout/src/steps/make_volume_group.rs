@@ -1,20 +1,16 @@
 //! A volume group of LVM. It bears a tag that only this run knows, and its devices identities noted before: what has
-//! another is never removed. LVM is told to look at these devices only (`--devices`), and to keep no backup of metadata
-//! in `/etc`, which would outlive the group.
+//! another is never removed.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use super::error::{DeviceName, StepError};
+use super::lvm::Lvm;
 use super::site::{Site, Undone};
 use super::workshop::{Workshop, run_on_devices};
 use crate::guard::{HeldDevice, Refusal};
 use crate::record::MadeVolumeGroup;
 use crate::tool::{ToolError, argument};
-
-/// Metadata are kept on the devices only, and no daemon watches the volumes, which would go on after the run:
-/// lvm.conf(5).
-pub(super) const LVM_SETTINGS: &str = "backup{backup=0 archive=0} activation{monitoring=0}";
 
 /// Makes a volume group of devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,12 +27,6 @@ pub(super) fn physical_volume_uuid(uuid: &str) -> String {
     let groups =
         [6, 4, 4, 4, 4, 4, 6].map(|length| characters.by_ref().take(length).collect::<String>());
     groups.join("-")
-}
-
-/// The devices as LVM wants them.
-pub(super) fn device_list(devices: &[PathBuf]) -> String {
-    let paths: Vec<&str> = devices.iter().map(|path| argument(path)).collect();
-    paths.join(",")
 }
 
 impl fmt::Display for MakeVolumeGroup {
@@ -72,36 +62,16 @@ impl MakeVolumeGroup {
             uuids: uuids.clone(),
             appearances,
         })?;
-        let list = device_list(&devices);
         for ((name, path), uuid) in self.devices.iter().zip(&devices).zip(&uuids) {
-            let arguments = [
-                "pvcreate",
-                "--quiet",
-                "--devices",
-                &list,
-                "--norestorefile",
-                "--uuid",
-                uuid,
-                argument(path),
-            ];
+            let arguments = ["--norestorefile", "--uuid", uuid, argument(path)];
             run_on_devices(workshop, std::slice::from_ref(name), |tools| {
-                tools.run("lvm", &arguments)
+                Lvm::on(tools, &devices).run("pvcreate", &arguments)
             })?;
         }
         let tag = tag_of(&uuids);
-        let mut arguments = vec![
-            "vgcreate",
-            "--quiet",
-            "--devices",
-            &list,
-            "--config",
-            LVM_SETTINGS,
-            "--addtag",
-            &tag,
-            &self.group,
-        ];
+        let mut arguments = vec!["--addtag", &tag, &self.group];
         arguments.extend(devices.iter().map(|path| argument(path)));
-        workshop.site.tools.run("lvm", &arguments)?;
+        Lvm::on(&workshop.site.tools, &devices).run("vgcreate", &arguments)?;
         Ok(())
     }
 }
@@ -121,28 +91,13 @@ impl MadeVolumeGroup {
     pub(super) fn undo(&self, site: &Site) -> Result<Undone, StepError> {
         let mut undone = Undone::WasNot;
         let held = self.find(site)?;
-        let kernel_path = |held: &HeldDevice| held.kernel_path(&site.tree);
-        let present: Vec<PathBuf> = held.iter().map(kernel_path).collect::<Result<_, _>>()?;
+        let path = |held: &HeldDevice| site.path_for_tools(held);
+        let present: Vec<PathBuf> = held.iter().map(path).collect::<Result<_, _>>()?;
         if present.is_empty() {
             return Ok(undone);
         }
-        let list = device_list(&present);
-        let report = |command, devices: &str, columns| {
-            let arguments = [
-                command,
-                "--noheadings",
-                "--devices",
-                devices,
-                "--separator",
-                " ",
-                "--select",
-                "all",
-                "-o",
-                columns,
-            ];
-            site.tools.run("lvm", &arguments)
-        };
-        let groups = match report("vgs", &list, "vg_name,vg_tags") {
+        let lvm = Lvm::on(&site.tools, &present);
+        let groups = match lvm.report("vgs", " ", "vg_name,vg_tags", &["--select", "all"]) {
             // Without LVM there was never a group.
             Err(ToolError::Missing { .. }) => return Ok(undone),
             groups => groups?,
@@ -153,29 +108,17 @@ impl MadeVolumeGroup {
                     "a volume group of that name has another identity".to_owned(),
                 ));
             }
-            let arguments = [
-                "vgremove",
-                "--quiet",
-                "--yes",
-                "--force",
-                "--config",
-                LVM_SETTINGS,
-                "--devices",
-                &list,
-                &self.group,
-            ];
-            site.tools.run("lvm", &arguments)?;
+            lvm.run("vgremove", &["--yes", "--force", &self.group])?;
             undone = Undone::Removed;
         }
         for (device, path) in held.iter().zip(&present) {
             // Alone with it: LVM calls a device by whichever name it likes.
-            let path = argument(path);
-            let found = report("pvs", path, "pv_uuid")?;
+            let lvm = Lvm::on(&site.tools, std::slice::from_ref(path));
+            let found = lvm.report("pvs", " ", "pv_uuid", &["--select", "all"])?;
             if !self.uuids.iter().any(|ours| ours == found.trim()) {
                 continue;
             }
-            let arguments = ["pvremove", "--quiet", "--yes", "--devices", path, path];
-            site.tools.run("lvm", &arguments)?;
+            lvm.run("pvremove", &["--yes", argument(path)])?;
             let number = device.appearance().number;
             site.emptied.borrow_mut().insert(number);
             undone = Undone::Removed;

@@ -14,6 +14,7 @@ mod delay_device;
 mod error;
 mod join_group;
 mod leftovers;
+mod lvm;
 mod made_nodes;
 mod make_directory;
 mod make_file;

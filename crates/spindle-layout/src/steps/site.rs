@@ -68,7 +68,7 @@ pub(crate) struct Site {
     /// What drops schemas of servers; `None` where there are none to drop.
     pub drop_schema: Option<DropSchema>,
     /// Devices from which the run's own physical volumes were removed here: nothing on them says any more whose they
-    /// are, and LVM writes by nodes that others use.
+    /// are, and after a start of the system no time does.
     pub emptied: RefCell<BTreeSet<DeviceNumber>>,
 }
 
@@ -86,6 +86,17 @@ impl Site {
         let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
         held.is_same(&self.tree, &file).ok()?;
         Some(file)
+    }
+
+    /// The path of a device that is held, for tools that write to it: the run's own node, so that the time of the one
+    /// in `/dev` goes on telling what others wrote. Where there is none, the kernel's name.
+    ///
+    /// # Errors
+    /// [`Refusal::Changed`]: that name leads to another device.
+    pub fn path_for_tools(&self, held: &HeldDevice) -> Result<PathBuf, Refusal> {
+        let nodes = self.nodes.clone().map(NodeDirectory::of_run);
+        let own_node = nodes.and_then(|nodes| nodes.node(&self.tree, held).ok());
+        own_node.map_or_else(|| held.kernel_path(&self.tree), Ok)
     }
 
     /// Whether nobody else has written to a device since the run died, as the nodes tell by which others come to it:

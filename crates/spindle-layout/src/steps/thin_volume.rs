@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::Step;
 use super::error::{DeviceName, StepError};
+use super::lvm::Lvm;
 use super::make_volume::{POOL, VOLUME};
-use super::make_volume_group::{LVM_SETTINGS, device_list};
 use super::mount_file_system::MountFileSystem;
 use super::mount_file_system::number_of;
 use super::site::Site;
 use super::workshop::Workshop;
-use crate::tool::ToolError;
 
 /// The name of what is kept.
 const KEPT: &str = "golden";
@@ -66,7 +65,9 @@ impl ThinVolume {
     pub(crate) fn keep(&self, site: &Site) -> Result<(), StepError> {
         self.unmounted(site, || {
             let pool = format!("{}/{POOL}", self.group);
-            let used = self.lvm(site, "lvs", &["--noheadings", "-o", "data_percent", &pool])?;
+            let used = self
+                .lvm(site)
+                .report("lvs", " ", "data_percent", &[&pool])?;
             let used_percent: f64 = used.trim().parse().unwrap_or(f64::INFINITY);
             if used_percent > USED_PERCENT_MAX {
                 return Err(StepError::PoolTooSmall { pool, used_percent });
@@ -80,7 +81,7 @@ impl ThinVolume {
         let number = number_of(&self.path)?;
         self.unmounted(site, || {
             let volume = format!("{}/{VOLUME}", self.group);
-            self.change(site, "lvremove", &["--yes", &volume])?;
+            self.lvm(site).run("lvremove", &["--yes", &volume])?;
             let (major, minor) = (number.major.to_string(), number.minor.to_string());
             // Limits and counts are known by the number. Snapshots of thin volumes are not activated unless told to.
             let same = ["--persistent", "y", "--major", &major, "--minor", &minor];
@@ -107,18 +108,11 @@ impl ThinVolume {
     fn snapshot(&self, site: &Site, of: &str, arguments: &[&str]) -> Result<(), StepError> {
         let of = format!("{}/{of}", self.group);
         let arguments = [&["--yes", "--snapshot"], arguments, &[of.as_str()]].concat();
-        self.change(site, "lvcreate", &arguments)
-    }
-
-    fn change(&self, site: &Site, command: &str, arguments: &[&str]) -> Result<(), StepError> {
-        let common = ["--quiet", "--config", LVM_SETTINGS];
-        self.lvm(site, command, &[&common, arguments].concat())?;
+        self.lvm(site).run("lvcreate", &arguments)?;
         Ok(())
     }
 
-    fn lvm(&self, site: &Site, command: &str, arguments: &[&str]) -> Result<String, ToolError> {
-        let list = device_list(&self.devices);
-        let common = [command, "--devices", &list];
-        site.tools.run("lvm", &[&common, arguments].concat())
+    fn lvm<'a>(&self, site: &'a Site) -> Lvm<'a> {
+        Lvm::on(&site.tools, &self.devices)
     }
 }

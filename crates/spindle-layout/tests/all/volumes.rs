@@ -1,10 +1,11 @@
 //! Logical volumes and partitions on disks of a kernel that has device-mapper, in a virtual machine: `make test-vm`
 //! names empty disks in `SPINDLE_TEST_DISKS`. Without them nothing is done here. Everything on these disks is lost.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,9 @@ const RUN: &str = "volumes-20260101-120000";
 const DISKS: &str = "SPINDLE_TEST_DISKS";
 /// Where the child that is killed works; not set in the test itself.
 const DIRECTORY: &str = "SPINDLE_TEST_DIRECTORY";
-const KILLS: u32 = 4;
+/// How often the run is killed, if not [`KILLS`].
+const ASKED_KILLS: &str = "SPINDLE_KILLS";
+const KILLS: u32 = 6;
 
 fn disks() -> Vec<PathBuf> {
     let named = std::env::var(DISKS).expect("scripts/test-vm names the disks");
@@ -395,13 +398,26 @@ fn nothing_is_left_of_volumes_whose_run_was_killed() {
             .unwrap()
     };
     let began = Instant::now();
-    assert!(start().wait().unwrap().success());
+    let mut child = start();
+    let calls = seen_lvm(&mut child, usize::MAX);
+    assert!(child.wait().unwrap().success());
     let whole = began.elapsed();
     let mut random = Xoshiro256PlusPlus::seed_from_u64(4);
-    for kill in 0..KILLS {
-        let after = Duration::from_micros(random.next_u64() % (whole.as_micros() as u64));
+    let kills = std::env::var(ASKED_KILLS).map_or(KILLS, |kills| kills.parse().unwrap());
+    for kill in 0..kills {
+        let drawn = random.next_u64();
+        let began = Instant::now();
         let mut child = start();
-        std::thread::sleep(after);
+        // LVM goes on when the run is dead.
+        let in_lvm = match kill % 2 {
+            0 => Some(seen_lvm(&mut child, 1 + drawn as usize % calls)),
+            _ => {
+                let after = Duration::from_micros(drawn % (whole.as_micros() as u64));
+                std::thread::sleep(after);
+                None
+            }
+        };
+        let after = began.elapsed();
         child.kill().unwrap();
         let status = child.wait().unwrap();
         assert!(
@@ -419,10 +435,28 @@ fn nothing_is_left_of_volumes_whose_run_was_killed() {
             &format!("kill {kill} after {after:?}: {cleaned:#?}"),
         );
         eprintln!(
-            "killed after {after:?} of {whole:?}, {} things removed",
+            "killed after {after:?} of {whole:?}, in call {in_lvm:?} of {calls} of LVM, {} things removed",
             cleaned.len()
         );
     }
+}
+
+/// Waits until a run has called LVM so often, or has ended; how often it has.
+fn seen_lvm(run: &mut Child, calls: usize) -> usize {
+    let tasks = PathBuf::from(format!("/proc/{}/task", run.id()));
+    let mut seen = BTreeSet::new();
+    while seen.len() < calls && run.try_wait().unwrap().is_none() {
+        let threads = fs::read_dir(&tasks).into_iter().flatten().flatten();
+        let children =
+            threads.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+        let children: String = children.collect();
+        seen.extend(children.split_whitespace().filter_map(|process| {
+            let name = fs::read_to_string(format!("/proc/{process}/comm")).ok()?;
+            (name.trim() == "lvm").then(|| process.to_owned())
+        }));
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    seen.len()
 }
 
 /// A tool that was at work when its run was killed ends by itself, and the run counts as alive until then.

@@ -334,7 +334,11 @@ fn carry_out_on_targets(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
     let against = asked.against.as_deref().map(comparable).transpose()?;
     let (out, is_json, is_quiet) = (asked.out.clone(), asked.json, asked.quiet);
     let is_emulated = asked.emulate;
-    let settings = asked.settings()?;
+    let interrupted = waited_for(match asked.write_percent {
+        0 => AtOnce::InReads,
+        _ => AtOnce::InCalibration,
+    })?;
+    let settings = asked.settings(interrupted)?;
     if is_emulated {
         return Ok(print(&job_file(&settings)?));
     }
@@ -385,9 +389,7 @@ fn carry_out_on_layouts(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
         Err(error) => return Ok(wrong_experiment(&error)),
     };
     let (out, is_json, is_quiet) = (asked.out.clone(), asked.json, asked.quiet);
-    let mut settings = asked.settings()?;
-    // What is made must be given back.
-    settings.interrupted = waited_for()?;
+    let settings = asked.settings(waited_for(AtOnce::InCalibration)?)?;
     let out = out.as_deref().map(empty).transpose()?;
     let mut tell = |what: &str| {
         if !is_quiet {
@@ -431,7 +433,7 @@ fn write_layouts(
 }
 
 impl Calibrate {
-    fn settings(self) -> Result<Settings, CalibrateError> {
+    fn settings(self, interrupted: Arc<AtomicBool>) -> Result<Settings, CalibrateError> {
         let mut needs = self.needs.iter();
         let in_vain = needs.find_map(|need| need.is_in_vain(self.flushes, self.write_percent));
         if let Some(why) = in_vain {
@@ -456,17 +458,13 @@ impl Calibrate {
             },
             may_ask_cloud: !self.no_metadata,
             needs: self.needs,
-            // What is made to be read goes with the process; a device that is written must be given back.
-            interrupted: match self.write_percent {
-                0 => Arc::default(),
-                _ => waited_for()?,
-            },
+            interrupted,
         })
     }
 }
 
-fn waited_for() -> Result<Arc<AtomicBool>, CalibrateError> {
-    signals::interrupts(AtOnce::InCalibration).map_err(CalibrateError::System)
+fn waited_for(at_once: AtOnce) -> Result<Arc<AtomicBool>, CalibrateError> {
+    signals::interrupts(at_once).map_err(CalibrateError::System)
 }
 
 /// Keeps what was found, and prints it.

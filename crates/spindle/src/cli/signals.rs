@@ -80,6 +80,8 @@ pub(super) enum AtOnce {
     InRun(PathBuf),
     /// Power cuts.
     InPowerCuts,
+    /// A calibration that only reads: the file it made has no name, and goes with it.
+    InReads,
     /// A calibration that writes.
     InCalibration,
     /// Work on a disk group, for which these files are made.
@@ -96,6 +98,7 @@ impl AtOnce {
             AtOnce::InPowerCuts => {
                 "interrupted: what was made for the power cuts is removed now. A second Ctrl-C ends at once and leaves it"
             }
+            AtOnce::InReads => "interrupted: what was made is removed now",
             AtOnce::InCalibration => {
                 "interrupted: devices that were taken are erased and given back now. A second Ctrl-C ends at once and leaves them"
             }
@@ -117,6 +120,7 @@ impl AtOnce {
                 "{}\nFinished cases are kept. Go on with the same command",
                 still_there()
             ),
+            AtOnce::InReads => "spindle: ended at once".to_owned(),
             AtOnce::InCalibration => still_there(),
             AtOnce::OnGroup(files) => {
                 let mut text = String::from(

@@ -10,6 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use spindle_system::SystemTree;
 use spindle_system::io_limit::{IoLimit, Rates};
@@ -257,6 +258,30 @@ fn a_loop_device_on_a_cached_file_is_called_cached() {
     let said = String::from_utf8_lossy(&twice.stderr);
     assert_eq!(twice.status.code(), Some(2), "{said}");
     assert!(said.contains("both stand for"), "{said}");
+}
+
+#[test]
+fn a_measurement_that_is_told_to_end_leaves_nothing() {
+    let _shared = beside_others();
+    let directory = own_directory();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_spindle"))
+        .args(["calibrate", ".", "--size", "16MiB", "--time", "60s"])
+        .args(["--out", "measured", "--no-metadata"])
+        .current_dir(directory.path())
+        .env(NOWHERE.0, NOWHERE.1)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let said = child.stderr.take().unwrap();
+    let mut lines = BufReader::new(said).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("random reads")));
+    assert!(directory.path().join("measured").exists());
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
+    let left: Vec<_> = fs::read_dir(directory.path()).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]
