@@ -165,18 +165,16 @@ impl HeldDevice {
         Err(self.changed(looked_at.differs_from(self.appearance)))
     }
 
-    /// Opens the device once more, for reading and writing and for this program alone. Others may have it so for a
-    /// moment: who looks for a free loop device, or looks at devices when they change.
+    /// Opens the device once more, for this program alone. Others may have it so for a moment: who looks for a free loop
+    /// device, or looks at devices when they change. Only for reading: udev looks again at a device when who had its
+    /// node open for writing lets it go, and sets the times of the node.
     ///
     /// # Errors
     /// [`Refusal::Held`]: another has it for longer. [`Refusal::Changed`].
     pub(crate) fn open_alone(&self, tree: &SystemTree) -> Result<File, Refusal> {
         moment::reached("open a device again");
         let mut options = OpenOptions::new();
-        options
-            .read(true)
-            .write(true)
-            .custom_flags(OFlags::EXCL.bits() as i32);
+        options.read(true).custom_flags(OFlags::EXCL.bits() as i32);
         let file = self.open_with(&options)?;
         self.is_same(tree, &file)?;
         Ok(file)
@@ -188,7 +186,6 @@ impl HeldDevice {
     /// [`Refusal::Held`].
     pub(crate) fn check_alone(&self) -> Result<(), Refusal> {
         let mut options = OpenOptions::new();
-        // Not for writing: udev looks again at what was open for that.
         let options = options.read(true).custom_flags(OFlags::EXCL.bits() as i32);
         self.open_with(options).map(drop)
     }

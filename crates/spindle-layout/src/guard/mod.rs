@@ -3,10 +3,12 @@
 //! (`O_EXCL`) and asks everything again on that very descriptor, which then stays open while Spindle writes. Steps call
 //! it; nothing else opens a device for writing.
 
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::tool::Tools;
@@ -255,7 +257,7 @@ impl<'a> Guard<'a> {
 
     /// Puts the mark in the place of the stamp on a device that is about to be given back, its ends zero, when there is
     /// anything left between them: so the next run knows it for Spindle's own. Where there is not, the stamp goes.
-    pub(crate) fn leave_mark(&self, device: &File, state: &DeviceState) -> std::io::Result<()> {
+    pub(crate) fn leave_mark(&self, device: &File, state: &DeviceState) -> io::Result<()> {
         match has_more_than_stamp(device, state)? {
             true => left::leave_mark(device, state.size_bytes, content::seed()?),
             false => stamp::unstamp(device, state.size_bytes),
@@ -264,9 +266,29 @@ impl<'a> Guard<'a> {
 }
 
 impl TakenDevice {
-    /// The descriptor by which nobody else has it.
+    /// The descriptor by which nobody else has it, for reading.
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// The device, opened for writing: by a node of the run's own where there is one, so that the time of the node in
+    /// `/dev` goes on telling when others wrote last.
+    ///
+    /// # Errors
+    /// The system's; or the node leads to another device.
+    pub fn to_write(&self, own_node: Option<&Path>) -> io::Result<File> {
+        let descriptor = PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
+        let path = own_node.unwrap_or(&descriptor);
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        // It is held, so its number is no other one's.
+        let found = DeviceNumber::of_stat(file.metadata()?.rdev());
+        match found == self.state.number {
+            true => Ok(file),
+            false => Err(io::Error::other(format!(
+                "{} leads to another device",
+                path.display()
+            ))),
+        }
     }
 
     /// The device, which stays held when it is no longer taken.
@@ -317,7 +339,7 @@ fn without_signature(taken: &TakenDevice, content: Content) -> Result<(), Refusa
 }
 
 /// Whether anything but zeros is on a device beside its stamp, by samples and by the file beneath, if there is one.
-fn has_more_than_stamp(device: &File, state: &DeviceState) -> std::io::Result<bool> {
+fn has_more_than_stamp(device: &File, state: &DeviceState) -> io::Result<bool> {
     if stamp::has_more_than_stamp(device, state.size_bytes)? {
         return Ok(true);
     }
@@ -338,7 +360,7 @@ fn data_beneath(
     device: &File,
     footprint: &Footprint,
     parts: impl Fn(&Range<u64>) -> Vec<Range<u64>>,
-) -> std::io::Result<Option<String>> {
+) -> io::Result<Option<String>> {
     // What is written to the device may not have come to the file yet.
     let _ = device.sync_all();
     for (storage, path, ranges) in footprint.files() {

@@ -8,9 +8,9 @@
 //! written to it.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use super::cut_device::{Part, content_uuid, part_uuid, partitions};
 use super::error::{DeviceName, StepError};
 use super::make_volume_group::physical_volume_uuid;
 use super::site::{Site, Undone, wait_until};
+use super::udev;
 use super::workshop::{Workshop, new_uuid};
 use crate::guard::stamp::{
     bears_stamp, stamp, unstamp, zero_ends_but_stamp, zero_header_copies, zero_stamped_end,
@@ -101,35 +102,22 @@ impl ClaimDevice {
             return Err(refusal.into());
         }
         let held = Arc::clone(taken.held());
+        workshop.ready(&self.device, Arc::clone(&held), uuid.clone())?;
         if let Permit::Erase { .. } = taken.permit() {
+            let file = workshop.to_write(&self.device, &taken)?;
             let size_bytes = taken.state().size_bytes;
-            erase(taken.file(), size_bytes, taken.path(), &workshop.site.tools)?;
+            erase(&file, size_bytes, taken.path(), &workshop.site.tools)?;
             // The kernel reads the partition table again only when nobody has the disk alone.
-            drop(taken);
+            drop((file, taken));
             forget_partitions(&held, &workshop.site.tree, &workshop.site.tools)?;
             taken = workshop.guard().take(&held)?;
         }
-        workshop.ready(&self.device, held, uuid.clone())?;
-        let own_node = own_node(workshop, &self.device, &taken);
-        let file = own_node.as_ref().unwrap_or(taken.file());
-        stamp(file, taken.state().size_bytes, &uuid)
+        let file = workshop.to_write(&self.device, &taken)?;
+        stamp(&file, taken.state().size_bytes, &uuid)
             .map_err(|error| StepError::system("stamp", taken.path(), error))?;
         workshop.taken.insert(self.device.clone(), taken);
         Ok(())
     }
-}
-
-/// A device that was taken, by the run's own node; `None` where there is none. The time of the node in `/dev` then
-/// tells when others wrote last.
-pub(super) fn own_node(
-    workshop: &Workshop<'_>,
-    name: &DeviceName,
-    taken: &TakenDevice,
-) -> Option<File> {
-    let path = workshop.path_for("writing", name).ok()?;
-    let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
-    let number = DeviceNumber::of_stat(file.metadata().ok()?.rdev());
-    (number == taken.state().number).then_some(file)
 }
 
 /// Removes every signature that libblkid knows from a device or file, and zeroes both ends; errors call it `path`.
@@ -181,6 +169,7 @@ pub(super) fn forget_partitions(
         }
     });
     if are_gone {
+        udev::settle(tools);
         return Ok(());
     }
     let names: Vec<String> = partitions().into_iter().map(|node| node.name).collect();
@@ -245,8 +234,9 @@ impl ClaimedDevice {
     ) -> Result<(), StepError> {
         let size_bytes = taken.state().size_bytes;
         let claimed_bytes = self.size_bytes.unwrap_or(size_bytes).min(size_bytes);
-        let own_node = site.open_own_node(taken.held());
-        let device = own_node.as_ref().unwrap_or(taken.file());
+        let device = &taken
+            .to_write(site.own_node(taken.held()).as_deref())
+            .map_err(|error| StepError::system("write to", &self.path, error))?;
         // A header says itself whose it is, wherever it lies.
         zero_header_copies(device, claimed_bytes)
             .map_err(|error| StepError::system("zero headers on", &self.path, error))?;
@@ -299,7 +289,7 @@ impl ClaimedDevice {
         let nodes = disk
             .as_ref()
             .map_or_else(Vec::new, BlockDeviceNode::partitions);
-        let disk_is_untouched = disk.is_some_and(|disk| site.is_node_untouched(&disk));
+        let disk_is_untouched = disk.is_some_and(|disk| site.is_cut_untouched(&disk));
         let is_bare = |part: &Part, index: usize| {
             let is_left = |node: &BlockDeviceNode| {
                 site.emptied.borrow().contains(&node.number) || site.is_part_untouched(node)

@@ -7,9 +7,10 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::claim_device::{own_node, zero_ends};
+use super::claim_device::zero_ends;
 use super::error::{DeviceName, StepError};
 use super::site::wait_until;
+use super::udev;
 use super::workshop::{Workshop, run_on_devices};
 use crate::guard::{EDGE_BYTES, HeldDevice};
 use crate::tool::{Tools, argument};
@@ -50,13 +51,12 @@ impl CutDevice {
         let number = taken.state().number;
         // The device counts as empty, but inside it file systems of earlier partitions and volumes may have left their
         // signatures, which would come to light where a part begins.
-        let own_node = own_node(workshop, &self.device, &taken);
-        let file = own_node.as_ref().unwrap_or(taken.file());
+        let file = workshop.to_write(&self.device, &taken)?;
         for start_bytes in self.starts() {
-            zero_ends(file, start_bytes, self.part_bytes)
+            zero_ends(&file, start_bytes, self.part_bytes)
                 .map_err(|error| StepError::system("zero parts of", taken.path(), error))?;
         }
-        drop((own_node, taken));
+        drop((file, taken));
         // Without a node of the run, what was written until now came by the one that others use.
         workshop.ledger.touch()?;
         let arguments = ["--quiet", "--lock=yes", argument(&path)];
@@ -77,6 +77,7 @@ impl CutDevice {
                 && partitions.iter().all(|node| node.path(tree).exists())
         };
         let all_there = wait_until(all_there);
+        udev::settle(&workshop.site.tools);
         workshop.ledger.touch()?;
         let partitions = partitions();
         if !all_there {

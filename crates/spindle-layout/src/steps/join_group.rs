@@ -21,15 +21,17 @@ pub fn empty_device(taken: TakenDevice, want: &Want<'_>) -> Result<TakenDevice, 
     let (tree, tools) = (SystemTree::default(), Tools::new());
     let guard = Guard::new(&tree, &tools);
     guard.check_again(&taken, want)?;
+    let file = taken.to_write(None);
+    let file = file.map_err(|error| StepError::system("write to", taken.path(), error))?;
     let Permit::Erase { .. } = taken.permit() else {
-        unstamp(taken.file(), taken.state().size_bytes)
+        unstamp(&file, taken.state().size_bytes)
             .map_err(|error| StepError::system("zero the mark on", taken.path(), error))?;
         return Ok(taken);
     };
     let held = Arc::clone(taken.held());
-    erase(taken.file(), taken.state().size_bytes, taken.path(), &tools)?;
+    erase(&file, taken.state().size_bytes, taken.path(), &tools)?;
     // The kernel reads the partition table again only when nobody has the disk alone.
-    drop(taken);
+    drop((file, taken));
     forget_partitions(&held, &tree, &tools)?;
     Ok(guard.take(&held)?)
 }
@@ -91,7 +93,8 @@ mod tests {
         };
         let guard = Guard::new(&tree, &tools);
         let taken = guard.claim(&of(&erase)).unwrap();
-        guard.leave_mark(taken.file(), taken.state()).unwrap();
+        let file = taken.to_write(None).unwrap();
+        guard.leave_mark(&file, taken.state()).unwrap();
         drop(taken);
         let taken = guard.claim(&of(&[])).unwrap();
         let mark = |device: &File| {

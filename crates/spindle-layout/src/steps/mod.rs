@@ -27,6 +27,7 @@ mod overwrite_device;
 mod server_schema;
 mod site;
 mod thin_volume;
+mod udev;
 mod workshop;
 
 pub use attach_loop::AttachLoop;

@@ -2,20 +2,18 @@
 //! with data that do not compress, once or more. The first MiB of a device that bears the run's stamp stays as it is.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::Path;
+use std::os::unix::fs::FileExt;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use spindle_system::DeviceNumber;
 
 use super::error::{DeviceName, StepError};
 use super::workshop::Workshop;
+use crate::guard::EDGE_BYTES;
 use crate::guard::stamp::is_stamped;
-use crate::guard::{EDGE_BYTES, TakenDevice};
 
 /// Written in pieces of this size.
 const PIECE_BYTES: u64 = 4 << 20;
@@ -67,36 +65,20 @@ impl OverwriteDevice {
             true => EDGE_BYTES,
             false => 0,
         };
+        let file = workshop.to_write(&self.device, &taken)?;
         if self.discard {
             // Force: we have the device ourselves.
             let from = start_bytes.to_string();
             let arguments = ["--force", "--offset", &from, "/dev/stdin"];
             let tools = &workshop.site.tools;
-            tools.run_on("blkdiscard", &arguments, taken.file())?;
+            tools.run_on("blkdiscard", &arguments, &file)?;
         }
-        let node = workshop.device(&self.device)?.path.clone();
-        let written = open_node(&node, &taken).and_then(|file| {
-            let size_bytes = taken.state().size_bytes;
-            (0..self.passes)
-                .try_for_each(|pass| overwrite(&file, start_bytes..size_bytes, u64::from(pass)))
-        });
+        let size_bytes = taken.state().size_bytes;
+        let written = (0..self.passes)
+            .try_for_each(|pass| overwrite(&file, start_bytes..size_bytes, u64::from(pass)));
         written.map_err(|error| StepError::system("overwrite", taken.path(), error))?;
         workshop.taken.insert(self.device.clone(), taken);
         Ok(())
-    }
-}
-
-/// Opens a device by the run's own node, as databases do: the time of the node that others use then tells what others
-/// wrote. The device is held, so its number is no other one's.
-fn open_node(node: &Path, taken: &TakenDevice) -> io::Result<File> {
-    let file = OpenOptions::new().write(true).open(node)?;
-    let found = DeviceNumber::of_stat(file.metadata()?.rdev());
-    match found == taken.state().number {
-        true => Ok(file),
-        false => Err(io::Error::other(format!(
-            "{} leads to another device",
-            node.display()
-        ))),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use spindle_system::{BlockDeviceNode, DeviceNumber, SystemTree};
 
 use super::error::StepError;
+use super::udev;
 use crate::guard::{Appearance, HeldDevice, NodeDirectory, Refusal};
 use crate::record::ServerSchema;
 use crate::tool::Tools;
@@ -78,14 +78,10 @@ impl Site {
         self.boot_id.is_some() && self.boot_id == self.tree.boot_id()
     }
 
-    /// A device that is held, opened for writing by the run's own node; `None` where there is none. The time of the
-    /// node in `/dev` then tells when others wrote last.
-    pub fn open_own_node(&self, held: &HeldDevice) -> Option<File> {
+    /// The run's own node of a device that is held; `None` where there is none.
+    pub fn own_node(&self, held: &HeldDevice) -> Option<PathBuf> {
         let nodes = NodeDirectory::of_run(self.nodes.clone()?);
-        let path = nodes.node(&self.tree, held).ok()?;
-        let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
-        held.is_same(&self.tree, &file).ok()?;
-        Some(file)
+        nodes.node(&self.tree, held).ok()
     }
 
     /// The path of a device that is held, for tools that write to it: the run's own node, so that the time of the one
@@ -94,8 +90,7 @@ impl Site {
     /// # Errors
     /// [`Refusal::Changed`]: that name leads to another device.
     pub fn path_for_tools(&self, held: &HeldDevice) -> Result<PathBuf, Refusal> {
-        let nodes = self.nodes.clone().map(NodeDirectory::of_run);
-        let own_node = nodes.and_then(|nodes| nodes.node(&self.tree, held).ok());
+        let own_node = self.own_node(held);
         own_node.map_or_else(|| held.kernel_path(&self.tree), Ok)
     }
 
@@ -119,22 +114,35 @@ impl Site {
         self.is_before_death(times.flatten().max())
     }
 
-    /// The same of one device alone, by its own node in `/dev`.
-    pub fn is_node_untouched(&self, node: &BlockDeviceNode) -> bool {
-        self.is_before_death(written_at(&node.path(&self.tree), node.number))
+    /// The same of a disk that was being cut. udev sets the time of its node when the table was read, which may be after
+    /// the run's last word.
+    pub fn is_cut_untouched(&self, disk: &BlockDeviceNode) -> bool {
+        let written = written_at(&disk.path(&self.tree), disk.number);
+        let is_soon =
+            || udev::is_at_work() && written.is_some_and(|at| self.is_soon_after_death(at));
+        self.is_before_death(written) || self.boot_is_the_same() && is_soon()
     }
 
     /// The same of a partition. Its node is made while the table is written, which may be after the run's last word: so
-    /// one that is so new, and that nobody wrote to, counts as well.
+    /// one that is so new, and that nobody has changed, counts as well. udev sets its time, too, soon after.
     pub fn is_part_untouched(&self, node: &BlockDeviceNode) -> bool {
         let path = node.path(&self.tree);
+        let written = written_at(&path, node.number);
         let is_new = || {
-            let written = written_at(&path, node.number)?;
+            let written = written?;
             let born = std::fs::metadata(&path).and_then(|found| found.created());
-            let after = written.duration_since(self.last_touched?).ok()?;
-            Some(born.ok()? == written && after <= TABLE_TIME)
+            let born = born.ok()?;
+            let is_as_made = born == written || udev::is_at_work() && born > self.last_touched?;
+            Some(is_as_made && self.is_soon_after_death(written))
         };
-        self.is_node_untouched(node) || self.boot_is_the_same() && is_new().unwrap_or(false)
+        self.is_before_death(written) || self.boot_is_the_same() && is_new().unwrap_or(false)
+    }
+
+    /// Whether it is so soon after the run's last word that a tool may still have been at work.
+    fn is_soon_after_death(&self, written: SystemTime) -> bool {
+        let touched = self.last_touched;
+        let after = touched.and_then(|touched| written.duration_since(touched).ok());
+        after.is_some_and(|after| after <= TABLE_TIME)
     }
 
     /// Times of files go in steps of some milliseconds, so what the run wrote and its ledger may have the same.

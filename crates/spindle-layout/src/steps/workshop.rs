@@ -165,6 +165,13 @@ impl Workshop<'_> {
         Ok(self.guard().take(&held)?)
     }
 
+    /// A device that was taken, opened for writing: by the run's own node, where it has one. Errors: the system's.
+    pub fn to_write(&self, name: &DeviceName, taken: &TakenDevice) -> Result<File, StepError> {
+        let node = self.path_for("writing", name).ok();
+        let file = taken.to_write(node.as_deref());
+        file.map_err(|error| StepError::system("write to", taken.path(), error))
+    }
+
     /// What the system says of a device.
     pub fn look(&self, name: &DeviceName) -> Result<DeviceState, StepError> {
         Ok(self.guard().state(self.device(name)?.held()?)?)

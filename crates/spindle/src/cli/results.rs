@@ -197,11 +197,15 @@ fn find(below: &Path) -> Result<Vec<FoundRun>, ExitCode> {
             Ok(Vec::new())
         }
         found => found.map_err(|error| {
-            fail(&format!(
+            let reason = format!(
                 "{}: {}. Name a directory that holds runs; without one, runs/ is looked at",
                 below.display(),
                 with_remedy(&error)
-            ))
+            );
+            match error.kind() {
+                ErrorKind::NotFound | ErrorKind::NotADirectory => wrong_command_line(&reason),
+                _ => fail(&reason),
+            }
         }),
     }
 }
