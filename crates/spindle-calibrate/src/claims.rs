@@ -130,7 +130,7 @@ fn refused(obstacle: &Obstacle, first: &Path) -> CalibrateError {
             CalibrateError::target(
                 path,
                 format!(
-                    "it is not empty: it bears {content}; to have everything on it erased, add --erase {by}"
+                    "it is not empty: it contains {content}; to have everything on it erased, add --erase {by}"
                 ),
             )
         }

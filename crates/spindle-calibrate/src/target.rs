@@ -63,7 +63,7 @@ impl Target {
         let wrong = |reason: String| CalibrateError::target(path, reason);
         let metadata = std::fs::metadata(path).map_err(|error| {
             wrong(format!(
-                "{}. Name a block device, a file or a directory that is there",
+                "{}. Name an existing block device, file or directory",
                 with_remedy(&error)
             ))
         })?;

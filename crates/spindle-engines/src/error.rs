@@ -70,7 +70,7 @@ impl EngineError {
         EngineError::new(ErrorKind::RefusedSetting, words)
     }
 
-    /// A setting that it does not have, or a value that means nothing to it.
+    /// A setting that it does not have, or a value that it does not accept.
     pub fn misspelt(words: impl Into<String>) -> EngineError {
         EngineError::new(ErrorKind::MisspeltSetting, words)
     }

@@ -46,13 +46,13 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<Asked, ExperimentError> {
             true => reader.conflict(
                 &["rate"],
                 "rate is \"auto\" and p99 is not set",
-                "the highest rate at which what is promised?",
+                "rate = \"auto\" needs a latency to keep",
                 "set p99 = \"20ms\" beside it: 99 of 100 transactions are to take no longer",
             ),
             false => reader.conflict(
                 &["p99"],
                 "p99 is set and rate is not \"auto\"",
-                "it says up to which rate is searched",
+                "it is the latency that rate = \"auto\" must keep",
                 "write rate = \"auto\", or leave p99 out",
             ),
         });

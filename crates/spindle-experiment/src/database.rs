@@ -132,12 +132,12 @@ impl Keys {
         }
     }
 
-    /// Refuses what is set and means nothing to the database that `spec` is.
+    /// Refuses what is set and does not apply to the database that `spec` is.
     fn check(&self, reader: &Reader<'_>, spec: &DatabaseSpec) -> Result<(), ExperimentError> {
         let of_servers = || self.server.iter().chain(&self.remote);
         let set = |key: &&&'static str| reader.has(key);
         let refused = |key: &'static str, whose: &str, help: &str| {
-            let title = format!("{key} means nothing to engine = \"{}\"", engine_of(spec));
+            let title = format!("{key} does not apply to engine = \"{}\"", engine_of(spec));
             Err(reader.conflict(&[key], title, whose, help))
         };
         if let DatabaseSpec::Kernel(_) = spec {

@@ -48,7 +48,7 @@ impl LoadMachine {
             (HERE, Some(_)) => {
                 return Err(reader.conflict(
                     &["identity_file"],
-                    "identity_file means nothing to this machine",
+                    "identity_file does not apply to this machine",
                     "there is no login",
                     "leave it out",
                 ));
@@ -150,8 +150,8 @@ fn unfit(machines: &[LoadMachine], (workload, plan, layouts): Beside<'_>) -> Opt
     };
     if let Some(own) = layouts.iter().find(|layout| layout.address().is_none()) {
         return unfit(
-            format!("load machines mean nothing to layout {:?}", own.name),
-            "its database is on this machine, and can be reached from no other",
+            format!("load machines do not apply to layout {:?}", own.name),
+            "its database is on this machine, and no other machine can reach it",
             "give every layout the url of a server that runs already, or leave [[load]] out",
         );
     }
@@ -291,7 +291,7 @@ mod tests {
         let local = "postgres://a:b@127.0.0.1/d";
         let socket = "postgres://a:b@localhost/d?host=/run/postgresql";
         for (text, said) in [
-            (kernel, "load machines mean nothing to layout \"here\""),
+            (kernel, "load machines do not apply to layout \"here\""),
             (
                 text("[workload]\nkind = \"tpch\"", URL, TWO),
                 "kind = \"tpch\" cannot be spread",
@@ -321,7 +321,7 @@ mod tests {
                     URL,
                     "[[load]]\nhost = \"local\"\nidentity_file = \"k\"\n",
                 ),
-                "identity_file means nothing",
+                "identity_file does not apply",
             ),
             (
                 text(

@@ -148,7 +148,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Keys that mean nothing to trials which end with their last query, or their last row.
+    /// Keys that do not apply to trials which end with their last query, or their last row.
     pub(super) fn check_counted(
         reader: &Reader<'_>,
         kind: WorkloadKind,
@@ -157,7 +157,7 @@ impl Plan {
             if reader.has(key) {
                 return Err(reader.conflict(
                     &[key],
-                    format!("{key} means nothing to kind = \"{kind}\""),
+                    format!("{key} does not apply to kind = \"{kind}\""),
                     "a trial begins with the first query or row, and ends when every client has done its last",
                     "leave it out; a layout is put back before each trial, so that all begin with cold caches of the database",
                 ));
@@ -189,7 +189,7 @@ impl Plan {
         }
         if workload.is_open() || workload.think_time_ms > 0 {
             return refuse(
-                "interleave is set, and clients wait for a time to come",
+                "interleave cannot be combined with rate or think_time",
                 "with rate and think_time, time passes for clients while others have their turn",
                 "leave out rate and think_time, or interleave",
             );
@@ -202,13 +202,13 @@ impl Plan {
             true => Ok(()),
             false => refuse(
                 "interleave is for the embedded database with write_sync = \"dsync\"",
-                "of other databases, files are written while others have their turn",
+                "other databases write their files during another layout's turn",
                 "leave it out",
             ),
         }
     }
 
-    /// Keys that mean nothing to existing servers.
+    /// Keys that do not apply to existing servers.
     pub(super) fn check_foreign(reader: &Reader<'_>) -> Result<(), ExperimentError> {
         for key in ["golden_path", "restore_verify"] {
             if reader.has(key) {

@@ -117,9 +117,9 @@ pub(super) fn server_io(
     if let Some(Err(reason)) = asked.map(|asked| server(kind).check_io(asked, is_on_devices)) {
         reader.refuse(
             &["caching", "method", "filesystemio_options", "slaves"],
-            "this engine cannot read and write so",
+            "this engine cannot do I/O this way",
             reason.to_string(),
-            "leave io out, and the engine does as it usually does",
+            "leave io out to use the engine's default",
         );
     }
     Ok(asked)

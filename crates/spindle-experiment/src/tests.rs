@@ -788,7 +788,7 @@ fn what_means_nothing_to_queries_is_refused() {
     let error = error_of(&kernel, &[]);
     assert_eq!(error.key(), Some("workload.kind"));
     assert!(
-        error.to_string().contains("means nothing to engine"),
+        error.to_string().contains("does not apply to engine"),
         "{error}"
     );
 }

@@ -210,7 +210,7 @@ impl Workload {
         let kind = reader.word("kind", WorkloadKind::OltpMix);
         let (clients, error_limit) = match kind.defaults().settings().pace() {
             Pace::Streams => {
-                let reason = "a stream asks its next query when it has the answer to the last";
+                let reason = "a stream sends its next query when the last is answered";
                 check_pace(reader, kind, reason)?;
                 (1, ERROR_LIMIT_OF_QUERIES_PERCENT)
             }
@@ -251,8 +251,8 @@ impl Workload {
         if is_found_out && workload.transactions.are_counted() {
             return Err(reader.conflict(
                 &["rate"],
-                format!("a rate that is found out means nothing to kind = \"{kind}\""),
-                "its clients end with their last transaction, and a rate is found out in measured time",
+                format!("rate = \"auto\", or a part of a maximum, does not apply to kind = \"{kind}\""),
+                "its clients end with their last transaction, and finding a rate takes measured time",
                 "leave it out",
             ));
         }
@@ -282,7 +282,7 @@ fn check_pace(
         if reader.has(key) {
             return Err(reader.conflict(
                 &[key],
-                format!("{key} means nothing to kind = \"{kind}\""),
+                format!("{key} does not apply to kind = \"{kind}\""),
                 reason,
                 "leave it out",
             ));
@@ -297,7 +297,7 @@ fn quoted(words: impl IntoIterator<Item = &'static str>, between: &str) -> Strin
     quoted.join(between)
 }
 
-/// Refuses a workload that the engine cannot do, and keys that mean nothing to it.
+/// Refuses a workload that the engine cannot do, and keys that do not apply to it.
 fn check_engine(
     reader: &Reader<'_>,
     workload: &Workload,
@@ -310,7 +310,7 @@ fn check_engine(
         let of_rows = quoted(kinds_that(|kind| !kind.settings().is_in_sql()), ", ");
         return Err(reader.conflict(
             &["kind"],
-            format!("kind = \"{kind}\" means nothing to engine = \"kernel\""),
+            format!("kind = \"{kind}\" does not apply to engine = \"kernel\""),
             "the embedded database speaks no SQL",
             format!(
                 "choose another engine in [database]: {servers}; the embedded database has {of_rows}"
@@ -320,7 +320,7 @@ fn check_engine(
     if engine == Engine::Kernel && workload.reconnect {
         return Err(reader.conflict(
             &["reconnect"],
-            "reconnect means nothing to engine = \"kernel\"",
+            "reconnect does not apply to engine = \"kernel\"",
             "the embedded database has no connections to lose",
             format!("leave it out, or choose another engine: {servers}"),
         ));
@@ -333,7 +333,7 @@ fn check_engine(
     if let (false, Some(key)) = (has_procedures, procedure_key) {
         return Err(reader.conflict(
             &[key],
-            format!("{key} = true means nothing to engine = \"{engine}\""),
+            format!("{key} = true does not apply to engine = \"{engine}\""),
             "it has no procedures",
             format!("leave {key} out: the client carries out the statements itself"),
         ));

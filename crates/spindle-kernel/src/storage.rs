@@ -21,7 +21,7 @@ pub struct Storage {
     /// The areas of [`crate::TornBlocks::DoubleWrite`], [`crate::double_write_bytes`] long; looked at by every recovery
     /// when there.
     pub double_write: Option<Arc<dyn BlockDevice>>,
-    /// The tempfiles of the temporary tablespace, perhaps none. What is in them means nothing to the next start.
+    /// The tempfiles of the temporary tablespace, perhaps none. What is in them is of no use to the next start.
     pub temp: Vec<Arc<dyn BlockDevice>>,
 }
 

@@ -315,7 +315,7 @@ pub(super) fn check_setting(name: &str, value: &str) -> Result<(), EngineError> 
     match is_allowed {
         true => Ok(()),
         false => Err(EngineError::misspelt(format!(
-            "{name} = {value} means nothing to PostgreSQL; allowed: {allowed}"
+            "PostgreSQL does not accept {name} = {value}; allowed: {allowed}"
         ))),
     }
 }

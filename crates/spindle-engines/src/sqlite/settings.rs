@@ -171,6 +171,6 @@ pub(super) fn check(name: &str, value: &str) -> Result<(), EngineError> {
         words => words.join(", "),
     };
     Err(EngineError::refused(format!(
-        "{name} = {value} means nothing to SQLite; allowed: {words}"
+        "SQLite does not accept {name} = {value}; allowed: {words}"
     )))
 }

@@ -345,13 +345,13 @@ fn check_together(
             &["path", "devices"],
             "a layout has both a path and devices",
             "path or devices",
-            "with devices Spindle makes the layout itself; with path it uses a directory that is there",
+            "with devices Spindle makes the layout itself; with path it uses an existing directory",
         ));
     }
     match used {
         0 => Err(reader.conflict(
             &["devices"],
-            "it is not said what the devices become",
+            "the layout does not say what to make of its devices",
             "raw, filesystem or diskgroup is missing",
             "add raw = true, filesystem = \"xfs\" or diskgroup = {}",
         )),

@@ -169,7 +169,7 @@ fn check_remote(
         return Err(reader.conflict(
             &[key],
             format!("{key} is set for an existing server, {address}"),
-            "what it stands on, and how it reads and writes there, is not Spindle's to say",
+            "Spindle controls neither its storage nor how it does I/O",
             format!(
                 "leave {key} out: compare servers that stand on different storage, each by its url"
             ),
@@ -179,8 +179,8 @@ fn check_remote(
         true => Ok(()),
         false => Err(reader.conflict(
             &["candidate"],
-            "an existing server holds no files of others",
-            "candidate = false means nothing to it",
+            "an existing server cannot hold another layout's files",
+            "candidate = false does not apply to it",
             "leave candidate out, or the layout",
         )),
     }

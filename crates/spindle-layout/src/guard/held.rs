@@ -165,9 +165,9 @@ impl HeldDevice {
         Err(self.changed(looked_at.differs_from(self.appearance)))
     }
 
-    /// Opens the device once more, for this program alone. Others may have it so for a moment: who looks for a free loop
-    /// device, or looks at devices when they change. Only for reading: udev looks again at a device when who had its
-    /// node open for writing lets it go, and sets the times of the node.
+    /// Opens the device once more, for this program alone. Others may have it so for a moment: who looks for a free
+    /// loop device, or looks at devices when they change. Only for reading: when a node that was open for writing is
+    /// closed, udev looks at the device again, and sets the times of the node.
     ///
     /// # Errors
     /// [`Refusal::Held`]: another has it for longer. [`Refusal::Changed`].

@@ -181,7 +181,7 @@ pub enum Refusal {
         least_bytes: u64,
     },
     /// There is something on it, and its identity is not in `erase`.
-    #[error("{} is not empty: it bears {content}; {}", path.display(), remedy(identities, path))]
+    #[error("{} is not empty: it contains {content}; {}", path.display(), remedy(identities, path))]
     NotEmpty {
         /// As written.
         path: PathBuf,

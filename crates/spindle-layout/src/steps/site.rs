@@ -114,8 +114,8 @@ impl Site {
         self.is_before_death(times.flatten().max())
     }
 
-    /// The same of a disk that was being cut. udev sets the time of its node when the table was read, which may be after
-    /// the run's last word.
+    /// The same of a disk that was being cut. udev sets the time of its node when the table was read, which may be
+    /// after the run's last word.
     pub fn is_cut_untouched(&self, disk: &BlockDeviceNode) -> bool {
         let written = written_at(&disk.path(&self.tree), disk.number);
         let is_soon =

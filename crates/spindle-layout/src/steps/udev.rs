@@ -1,6 +1,6 @@
-//! What udev does with device nodes. It sets the times of a node whenever it looks at the device again: when a partition
-//! appears, when a partition table was read, and when somebody who had the node open for writing lets it go. So a run
-//! writes by nodes that udev does not know, and waits for udev before it says that it has written until now.
+//! What udev does with device nodes. It sets the times of a node whenever it looks at the device again: when a
+//! partition appears, when a partition table was read, and when a program that had the node open for writing closes it.
+//! So a run writes by nodes that udev does not know, and waits for udev before it says that it has written until now.
 
 use std::path::Path;
 

@@ -262,7 +262,7 @@ fn compared(
 }
 
 /// Slower and faster when the interval excludes 1, a draw when it lies within the threshold of 1. A regression is
-/// surely slower, and its ratio is below 1 by more than the threshold.
+/// certainly slower, and its ratio is below 1 by more than the threshold.
 pub(super) fn call(speed: &UnpairedRatio, threshold: f64) -> Call {
     let verdict = match speed.ci95 {
         Some((low, high)) if 1.0 - threshold <= low && high <= 1.0 + threshold => Verdict::Draw,

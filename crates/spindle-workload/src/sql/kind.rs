@@ -159,7 +159,7 @@ pub(super) fn check_room(made_for: &MadeFor, is_given: bool) -> Result<(), Refus
     match made_for.dialect {
         Some(_) if is_given => Err(Refusal {
             keys: &["room_for"],
-            title: "room_for means nothing to a database that speaks SQL".to_owned(),
+            title: "room_for does not apply to a database that speaks SQL".to_owned(),
             label: "it grows by itself".to_owned(),
             help: "leave room_for out: it sizes the datafiles of the embedded database",
             shown: None,

@@ -24,7 +24,7 @@ pub enum AskError {
     )]
     NotOfTry(String),
     /// `--set` of a section that is nearly one.
-    #[error("--set {set}: no section is called so; did you mean {near:?}?")]
+    #[error("--set {set}: there is no such section; did you mean {near:?}?")]
     Misspelt {
         /// What was to be set.
         set: String,
@@ -73,7 +73,7 @@ pub enum AskError {
     )]
     OneDirectory,
     /// A directory is named twice by one name.
-    #[error("{0} is there twice: name another directory to compare it with. {AGAIN}")]
+    #[error("{0} is given twice: name another directory to compare it with. {AGAIN}")]
     Twice(String),
     /// A directory is named twice.
     #[error("{other} and {path} are one place: name another to compare it with. {AGAIN}")]
@@ -84,7 +84,7 @@ pub enum AskError {
         path: String,
     },
     /// A place is not there, or may not be looked at.
-    #[error("{path}: {source}. Name a directory that is there, or ask its owner to let you in")]
+    #[error("{path}: {source}. Name an existing directory, or ask its owner to let you in")]
     NotThere {
         /// The place.
         path: String,
@@ -183,7 +183,7 @@ pub enum AskError {
         source: io::Error,
     },
     /// The shell stands in a directory that was removed.
-    #[error("there is no current directory: {0}; go to one that is there")]
+    #[error("there is no current directory: {0}; cd to an existing one")]
     NoCurrentDirectory(io::Error),
     /// The machine is too small for what was written.
     #[error("{} is written, but {refusal}", file.display())]

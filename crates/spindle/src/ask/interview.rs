@@ -83,7 +83,7 @@ pub fn comparable(engine: Engine, machine: &Machine) -> Vec<Choice> {
         .collect();
     let directories = choice(
         DIRECTORIES,
-        "two places or more: directories on file systems that are there, or empty devices",
+        "two places or more: directories on existing file systems, or empty devices",
     );
     match machine.places.len() > 1 {
         true => choices.insert(0, directories),
@@ -232,7 +232,7 @@ impl Answers {
             .collect();
         (!devices.is_empty()).then(|| {
             format!(
-                "A run makes file systems on {}, empty when this was written, and takes them away again. `spindle plan` looks again.",
+                "A run makes file systems on {}, empty when this was written, and removes them afterwards. `spindle plan` checks again.",
                 devices.join(" and ")
             )
         })

@@ -49,7 +49,7 @@ pub(super) enum Command {
     /// Compare directories, or settings, without an experiment file: an answer in two minutes.
     #[command(after_help = ask::TRY_HELP)]
     Try(ask::Try),
-    /// Write an experiment file, by five questions.
+    /// Ask five questions, and write an experiment file.
     #[command(after_help = init::INIT_HELP)]
     Init(init::Init),
     /// Go on with a run that was interrupted, killed, or had failures; finished trials are kept.
@@ -205,7 +205,7 @@ pub(super) struct PowerCuts {
     /// Write the table into this Markdown file, too.
     #[arg(long, value_name = "FILE")]
     pub(super) document: Option<PathBuf>,
-    /// An empty or new directory for images while power is cut; quick on tmpfs [default: work in --out's].
+    /// An empty or new directory for images while power is cut; fast on tmpfs [default: work in --out's].
     #[arg(long, value_name = "DIR")]
     pub(super) work: Option<PathBuf>,
     /// Overrides a setting; may be given several times.

@@ -48,7 +48,7 @@ pub(super) struct Try {
     /// The database: kernel (embedded), sqlite, postgres, mariadb.
     #[arg(long, default_value = "kernel", value_parser = engine_of)]
     engine: Engine,
-    /// Compares these values, too; several make a matrix, and the effect of each is told.
+    /// Compares these values, too; several make a matrix, and the effect of each is reported.
     #[arg(long, value_name = "KEY=A,B,...")]
     vary: Vec<String>,
     /// What clients do: oltp_mix, slob, tpcb, tpcc.
@@ -64,7 +64,7 @@ pub(super) struct Try {
     /// SQL or a dump that makes the tables of the scripts; may be given several times.
     #[arg(long, value_name = "FILE", requires = "scripts")]
     load: Vec<String>,
-    /// How long it may take, about.
+    /// About how long it may take.
     #[arg(long, default_value = "2m", value_parser = time)]
     pub(super) time: u64,
     /// Loaded data [default: 256MiB].

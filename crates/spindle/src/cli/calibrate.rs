@@ -85,7 +85,7 @@ pub(super) struct Calibrate {
     /// path; may be given several times.
     #[arg(long, value_name = "DEVICE", requires = "write_percent")]
     erase: Vec<String>,
-    /// How long it may take, about.
+    /// About how long it may take.
     #[arg(long, default_value = "2m", value_parser = time)]
     time: u64,
     /// How long to hold the best point, on top of --time: a volume's burst credit runs out after minutes [default: a

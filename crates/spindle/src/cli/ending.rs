@@ -2,7 +2,7 @@
 //! error leads to which code is decided here alone.
 
 use std::fmt;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use miette::GraphicalReportHandler;
@@ -118,7 +118,7 @@ pub(super) fn interrupted(note: &str) -> ExitCode {
 
 /// How to draw on standard output, which may be a terminal.
 pub(super) fn style_of_output() -> Style {
-    let output = std::io::stdout();
+    let output = io::stdout();
     if !output.is_terminal() {
         return Style::default();
     }
@@ -131,12 +131,12 @@ pub(super) fn wrong_command_line(reason: &str) -> ExitCode {
     Code::Refused.into()
 }
 
-pub(super) fn no_current_directory(error: &std::io::Error) -> ExitCode {
+pub(super) fn no_current_directory(error: &io::Error) -> ExitCode {
     fail(&format!("there is no current directory: {error}"))
 }
 
 pub(super) fn wrong_experiment(error: &ExperimentError) -> ExitCode {
-    let handler = if std::io::stderr().is_terminal() {
+    let handler = if io::stderr().is_terminal() {
         GraphicalReportHandler::new()
     } else {
         GraphicalReportHandler::new_themed(miette::GraphicalTheme::unicode_nocolor())
@@ -166,8 +166,13 @@ pub(super) fn print(text: &str) -> ExitCode {
 pub(super) fn print_then(text: &str, code: ExitCode) -> ExitCode {
     match say::result(text) {
         Ok(()) => code,
-        Err(error) => fail(&format!("standard output takes no more: {error}")),
+        Err(error) => no_output(&error),
     }
+}
+
+/// Standard output is full, or closed.
+pub(super) fn no_output(error: &io::Error) -> ExitCode {
+    fail(&format!("cannot write to standard output: {error}"))
 }
 
 pub(super) fn success_if(is_well: bool) -> ExitCode {

@@ -56,7 +56,7 @@ which is faster, by how much, and how sure it is. The next step:
 
   spindle try DIR DIR     compare two directories, in two minutes
   spindle try .           compare ways of reading and writing, here
-  spindle init            write an experiment file, by five questions
+  spindle init            answer five questions, and get an experiment file
   spindle examples        experiment files to start from
   spindle doctor          what this machine can do, and what makes it noisy
   spindle explain WORD    what a word of a report or a file means

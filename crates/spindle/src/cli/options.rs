@@ -12,7 +12,7 @@ pub(super) struct Changed {
     /// Overrides a setting; may be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(super) sets: Vec<String>,
-    /// Measures every layout with each of these values; several make a matrix, and the effect of each is told.
+    /// Measures every layout with each of these values; several make a matrix, and the effect of each is reported.
     #[arg(long, value_name = "KEY=A,B,...")]
     pub(super) vary: Vec<String>,
     /// Measures these layouts only.

@@ -8,7 +8,9 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use super::code::Code;
-use super::ending::{ended_by, fail, print, print_then, style_of_output, wrong_command_line};
+use super::ending::{
+    ended_by, fail, no_output, print, print_then, style_of_output, wrong_command_line,
+};
 use super::options::RUNS;
 use crate::list::{self, FoundRun};
 use crate::results_database::ResultsDatabase;
@@ -27,7 +29,7 @@ pub(super) const COMPARE_HELP: &str = "Examples:\n  spindle compare runs/before 
 spindle compare runs/before-1 runs/before-2 runs/before-3 -- runs/after-1 runs/after-2 runs/after-3\n\n\
 The second form knows how far equal runs differ, and says how many a side the threshold needs.\n\n\
 Cases are matched by layout, workload and clients, and compared by throughput, at a fixed rate of arrivals by the 99th \
-percentile of the transaction time. A regression is surely slower (the interval excludes 1; the intervals of all cases hold together in \
+percentile of the transaction time. A regression is certainly slower (the interval excludes 1; the intervals of all cases hold together in \
 95 of 100 runs), and by more than the threshold; so is a case that broke off.\n\n\
 Exit codes: 0 no regression, and every case that was judged would have shown one; 1 a regression; 2 the command line is wrong or a \
 run cannot be read; 3 nothing could be judged: machines or settings differ, no case in common, or fewer than two rounds; 4 no \
@@ -98,7 +100,7 @@ pub(super) enum Format {
     Csv,
     /// The whole result, as in result.json.
     Json,
-    /// Samples for each case, for Prometheus and its kin.
+    /// Samples for each case, for Prometheus and compatible systems.
     #[value(name = "openmetrics")]
     OpenMetrics,
 }
@@ -262,7 +264,7 @@ pub(super) fn compare(asked: &Compare) -> ExitCode {
     let is_option = |path: &&PathBuf| path.as_os_str().as_encoded_bytes().starts_with(b"--");
     if let Some(option) = asked.now.iter().find(is_option) {
         return wrong_command_line(&format!(
-            "{} stands behind `--`, where runs are named: options stand before it",
+            "{} comes after `--`, where only runs are named; put options before it",
             option.display()
         ));
     }
@@ -338,7 +340,7 @@ fn tell(
         }
     };
     if let Err(error) = say::result(&text) {
-        return wrong_command_line(&format!("standard output takes no more: {error}"));
+        return no_output(&error);
     }
     match Conclusion::of_all(
         comparisons

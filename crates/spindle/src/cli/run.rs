@@ -118,7 +118,7 @@ fn shown(show: &Show, watch: bool) -> Option<Shown> {
 
 fn no_terminal() -> ExitCode {
     wrong_command_line(
-        "--watch draws on a terminal, and standard output is none. Nothing was begun: leave --watch out, or start spindle in a \
+        "--watch draws on a terminal, and standard output is not one. Nothing was begun: leave --watch out, or start spindle in a \
          terminal",
     )
 }
@@ -201,7 +201,7 @@ pub(super) fn show_result(result: &RunResult, directory: &Path, show: &Show) -> 
     };
     if let Err(error) = say::result(&text) {
         return fail(&format!(
-            "standard output takes no more: {error}. The report is written: {}",
+            "cannot write to standard output: {error}. The report is written: {}",
             report.display()
         ));
     }

@@ -103,7 +103,7 @@ impl AtOnce {
                 "interrupted: devices that were taken are erased and given back now. A second Ctrl-C ends at once and leaves them"
             }
             AtOnce::OnGroup(_) => {
-                "interrupted: what is under way is done to its end, and no more. A second Ctrl-C ends at once"
+                "interrupted: finishing what is in progress, then stopping. A second Ctrl-C ends at once"
             }
         }
     }
@@ -124,8 +124,8 @@ impl AtOnce {
             AtOnce::InCalibration => still_there(),
             AtOnce::OnGroup(files) => {
                 let mut text = String::from(
-                    "spindle: ended at once. A group that was there is whole: what was under way is ended by its next mount, such \
-                     as: spindle diskgroup rebalance",
+                    "spindle: ended at once. An existing group is intact: its next mount completes what was in progress, such as: \
+                     spindle diskgroup rebalance",
                 );
                 let left = files.iter().filter(|path| path.exists());
                 let left: Vec<String> = left.map(|path| path.display().to_string()).collect();
@@ -142,7 +142,7 @@ impl AtOnce {
 /// What the ledger says that this process has made, and what takes it away.
 fn still_there() -> String {
     let made = clean::made_by(&ledger::default_directory(), std::process::id());
-    let mut text = String::from("spindle: ended at once, and took nothing away.");
+    let mut text = String::from("spindle: ended at once; nothing was removed.");
     if !made.is_empty() {
         text.push_str(" Still there:\n");
         for what in made.iter().take(NAMED_MAX) {
@@ -154,7 +154,7 @@ fn still_there() -> String {
     } else {
         text.push('\n');
     }
-    text.push_str("Take away what is left with: spindle clean");
+    text.push_str("Remove what is left with: spindle clean");
     text
 }
 

@@ -15,8 +15,7 @@ pub(super) fn check(command: &Command) -> Result<(), ExitCode> {
         return Ok(());
     }
     fail(
-        "the current directory was removed, and names lead nowhere from here: go to one that is there (cd), and ask \
-         again",
+        "the current directory was removed, so relative paths cannot be resolved: cd to an existing one, and try again",
     );
     Err(Code::Refused.into())
 }

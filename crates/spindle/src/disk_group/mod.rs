@@ -153,7 +153,7 @@ pub enum CommandError {
     #[error(transparent)]
     Refused(Refusal),
     /// A disk that may hold data.
-    #[error("{} is not empty: it bears {content}, which would be lost; to use it all the same, add --erase {}", path.display(), path.display())]
+    #[error("{} is not empty: it contains {content}, which would be lost; to use it all the same, add --erase {}", path.display(), path.display())]
     NotEmpty {
         /// The path.
         path: PathBuf,
@@ -365,7 +365,7 @@ async fn view(
     if let Some(users) = seen.users() {
         let _ = writeln!(
             answer.text,
-            "in use: {users}; what follows may be of a moment"
+            "in use: {users}; what follows may change at any moment"
         );
     } else if let unequal @ 1.. = view.unequal_extents() {
         let _ = writeln!(

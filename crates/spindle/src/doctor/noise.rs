@@ -185,7 +185,7 @@ fn load(machine: &Machine) -> Finding {
     } else {
         Finding::warn(
             what,
-            "something else works here: stop it, or wait until it is done",
+            "another program is busy: stop it, or wait until it is done",
         )
     }
 }
@@ -281,7 +281,7 @@ fn clock(sampled: &Sampled) -> Finding {
     } else {
         Finding::warn(
             what,
-            "a time service is setting it right; wait until it is, or all times are off by that much",
+            "a time service is correcting it; wait until it is right, or all times are off by that much",
         )
     }
 }

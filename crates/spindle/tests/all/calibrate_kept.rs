@@ -48,11 +48,15 @@ fn a_run_is_set_beside_the_limits_of_its_device() {
         told.contains("not kept for later runs: a run type"),
         "{told}"
     );
-    // A busy machine takes longer to find its limit.
+    // A busy machine takes longer to find its limit, and what else reads may look like a cache for a while.
     let mut told = String::new();
     for time in ["30s", "2m", "5m"] {
         told = calibrate(&["--time", time]);
-        if !told.contains("not kept for later runs: the time ended") {
+        let is_passing = |reason| told.contains(&format!("not kept for later runs: {reason}"));
+        if !["the time ended", "a cache answered"]
+            .into_iter()
+            .any(is_passing)
+        {
             break;
         }
     }

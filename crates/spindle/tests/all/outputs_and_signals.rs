@@ -139,7 +139,7 @@ fn a_full_standard_output_is_told_in_a_line() {
             "{arguments}: {output:?}"
         );
         assert!(
-            told.contains("standard output takes no more"),
+            told.contains("cannot write to standard output"),
             "{arguments}: {told}"
         );
         assert_eq!(told.lines().count(), 1, "{arguments}: {told}");

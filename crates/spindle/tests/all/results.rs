@@ -711,7 +711,7 @@ fn runs_are_compared_with_exit_codes_for_scripts() {
     assert_eq!(compare(&["--", "before", "same"]).0, Some(2));
     let (status, text) = compare(&["before", "--", "same", "--threshold", "5%"]);
     assert_eq!(status, Some(2));
-    assert!(text.contains("--threshold stands behind `--`"), "{text}");
+    assert!(text.contains("--threshold comes after `--`"), "{text}");
     assert_eq!(compare(&["before", "--", "none"]).0, Some(2));
     let (status, text) = compare(&["before", "slow", "--threshold", "5"]);
     assert_eq!(status, Some(2));

@@ -162,12 +162,16 @@ fn check_set_aside(journal: &[Value], result: &Value, told: &str) {
     assert!(events("trial_set_aside") >= 1, "{told}");
     assert_eq!(events("trial_finished"), 1, "{told}");
     let case = &result["cases"][0];
-    let set_aside = &case["set_aside"][0];
-    let reason = set_aside["reason"].as_str().unwrap();
-    assert!(
-        reason.contains("stood still for 1.") || reason.contains("stood still for 2."),
-        "{reason}"
-    );
+    // A busy machine may have stood still before.
+    let all = case["set_aside"].as_array().unwrap();
+    let is_ours = |set_aside: &&Value| {
+        let reason = set_aside["reason"].as_str().unwrap();
+        reason.contains("stood still for 1.") || reason.contains("stood still for 2.")
+    };
+    let set_aside = all
+        .iter()
+        .find(is_ours)
+        .unwrap_or_else(|| panic!("{all:?}"));
     let lost_ms = set_aside["trial"]["conditions"]["standstill"]["total_ms"]
         .as_u64()
         .unwrap();

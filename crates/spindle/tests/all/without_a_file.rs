@@ -85,7 +85,7 @@ fn what_cannot_be_asked_so_is_refused_before_anything_is_made() {
     fs::write(place.path().join("file"), "").unwrap();
     for (asked, told) in [
         (&["try"][..], "<PATH>"),
-        (&["try", "nowhere"], "Name a directory that is there"),
+        (&["try", "nowhere"], "Name an existing directory"),
         (&["try", "file"], "not a directory"),
         (&["try", ".", "."], "twice"),
         (&["try", ".", "./"], "are one place"),
@@ -307,7 +307,7 @@ fn five_answers_make_a_file_that_can_be_planned() {
         (
             &["init", "g.toml"],
             "1\naccess\n/no/such\n",
-            "Name a directory that is there",
+            "Name an existing directory",
         ),
         (
             &["init", "g.toml", "--time", "1s"],

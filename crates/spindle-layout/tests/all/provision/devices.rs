@@ -70,7 +70,7 @@ fn a_device_with_something_on_it_is_refused_unless_it_is_named() {
     let provision = scene.carry_out(std::slice::from_ref(&spec));
     let error = provision.layouts()[0].as_ref().unwrap_err().to_string();
     assert!(
-        error.contains("is not empty: it bears a signature of ext4, label \"precious\""),
+        error.contains("is not empty: it contains a signature of ext4, label \"precious\""),
         "{error}"
     );
     assert!(error.contains(&format!("erase = [{path:?}]")), "{error}");

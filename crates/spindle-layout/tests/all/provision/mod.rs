@@ -8,6 +8,7 @@ mod failing;
 mod in_use;
 mod killed;
 mod making;
+mod nodes;
 mod not_ours;
 mod reflink;
 mod scene;

@@ -159,7 +159,7 @@ impl Queries {
         match made_for.dialect {
             Some(_) if self.slaves != SLAVES => Err(Refusal {
                 keys: &["slaves"],
-                title: "slaves means nothing to a database that speaks SQL".to_owned(),
+                title: "slaves does not apply to a database that speaks SQL".to_owned(),
                 label: "it has its own processes".to_owned(),
                 help: "leave slaves out, and set what the database has for it in [database.settings]",
                 shown: None,

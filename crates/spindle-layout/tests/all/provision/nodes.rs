@@ -1,0 +1,112 @@
+//! By which nodes a run writes to its devices: never by those in `/dev`, whose times tell `clean` what others wrote.
+//! udev sets these times also when a program that had the node open for writing closes it, without a byte written.
+
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use spindle_layout::LayoutSpec;
+use spindle_layout::guard::Permit;
+use spindle_layout::spec::{LayoutKind, Preparation, Share};
+
+use super::not_ours::{abandoned, cleaned};
+use super::scene::{Disk, MIB, Scene, can_run, file_system, layout, tool};
+
+const TOOLS: [&str; 8] = [
+    "losetup",
+    "mkfs.ext4",
+    "blkid",
+    "wipefs",
+    "blockdev",
+    "sfdisk",
+    "partx",
+    "lvm",
+];
+
+/// How often a node was written to, or was let go by who had it open for writing.
+struct Watch(OwnedFd);
+
+impl Watch {
+    fn of(node: &Path) -> Watch {
+        let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
+        let what = WatchFlags::CLOSE_WRITE | WatchFlags::MODIFY;
+        inotify::add_watch(&watch, node, what).unwrap();
+        Watch(watch)
+    }
+
+    fn count(&self) -> usize {
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut events = Reader::new(&self.0, &mut buffer);
+        let mut count = 0;
+        while let Ok(event) = events.next() {
+            count += usize::from(event.events() != ReadFlags::IGNORED);
+        }
+        count
+    }
+}
+
+/// Layouts on a disk, and what must be on it before.
+fn cases(disk: &Disk) -> Vec<(&'static str, Vec<LayoutSpec>)> {
+    let of = |kind: LayoutKind| layout("it", vec![disk.spec()], kind);
+    let mut overwritten = of(LayoutKind::Raw);
+    overwritten.preparation = Preparation {
+        discard: false,
+        overwrite_passes: 1,
+    };
+    let mut shared = [of(LayoutKind::Raw), of(LayoutKind::Raw)];
+    shared[1].name = "other".to_owned();
+    for spec in &mut shared {
+        spec.share = Some(Share::Fair);
+    }
+    let mut erased = of(file_system("ext4", &[], ""));
+    erased.erase = vec![disk.path.to_str().unwrap().to_owned()];
+    vec![
+        ("raw", vec![of(LayoutKind::Raw)]),
+        ("overwritten", vec![overwritten]),
+        ("file system", vec![of(file_system("ext4", &[], ""))]),
+        ("shared", shared.to_vec()),
+        ("erased", vec![erased]),
+    ]
+}
+
+#[test]
+fn a_run_never_opens_the_nodes_of_others_for_writing() {
+    if !can_run("a_run_never_opens_the_nodes_of_others_for_writing", &TOOLS) {
+        return;
+    }
+    let scene = Scene::new();
+    let disk = Disk::new(&scene, "disk", 128 * MIB);
+    for (name, specs) in cases(&disk) {
+        let path = disk.path.to_str().unwrap();
+        if name == "erased" {
+            tool("mkfs.ext4", &["-q", "-F", path]);
+        }
+        let watch = Watch::of(&disk.path);
+        let provision = scene.carry_out(&specs);
+        for made in provision.layouts() {
+            assert!(made.is_ok(), "{name}: {made:?}");
+        }
+        assert_eq!(provision.teardown(), Vec::<String>::new(), "{name}");
+        assert_eq!(watch.count(), 0, "{name}");
+    }
+    let watch = Watch::of(&disk.path);
+    let scene = Scene::new();
+    abandoned(&scene, &[layout("it", vec![disk.spec()], LayoutKind::Raw)]);
+    let cleaned = cleaned(&scene);
+    assert!(
+        cleaned.left.is_empty() && cleaned.not_ours.is_empty(),
+        "{cleaned:?}"
+    );
+    assert_eq!(watch.count(), 0, "cleaned");
+    let looked = disk.look(&[]).map(|looked| looked.permit);
+    assert_eq!(looked, Ok(Permit::Empty));
+    // The test sees what it looks for.
+    drop(
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(&disk.path)
+            .unwrap(),
+    );
+    assert_eq!(watch.count(), 1);
+}
