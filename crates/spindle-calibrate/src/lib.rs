@@ -4,6 +4,9 @@
 //! [`calibrate()`] does all of it within a time budget, and [`Calibration`] is what comes of it, with [`text::render`]
 //! for people. Only the program calls this crate. It prints nothing.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+#![forbid(unsafe_code)]
+
 mod below;
 mod cache;
 mod calibrate;

@@ -3,6 +3,8 @@
 //! three kinds. The embedded one is `kernel`; those that speak SQL are a folder each, on what `sql` has in common for
 //! them.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod database;
 pub mod engine;
 mod error;

@@ -10,6 +10,8 @@
 
 // Tests make files as they like.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+#![forbid(unsafe_code)]
 
 mod access_path;
 mod aliases;

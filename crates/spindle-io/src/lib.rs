@@ -3,6 +3,8 @@
 //! [`sim`]ulated tasks and disks in virtual time. Everything above (kernel, layouts, workloads) talks to storage
 //! through this crate only; it is the one place where `unsafe` is allowed.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod arena;
 pub mod device;
 pub mod disk_group;

@@ -3,6 +3,9 @@
 //! (CKPT) and crash recovery. It is plain `async` code over [`spindle_io::Env`] and [`spindle_io::BlockDevice`], so the
 //! same code runs on threads and files and in the simulated world. Start at [`Instance`]; sessions are [`Session`]s.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+#![forbid(unsafe_code)]
+
 pub mod block;
 #[cfg(feature = "planted")]
 pub mod buggify;

@@ -5,6 +5,9 @@
 //! remembers what a dead run left for [`clean()`]. Only the program calls this crate, from one thread, between trials;
 //! everything here blocks. The database itself knows neither this crate nor files.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+#![forbid(unsafe_code)]
+
 mod block_files;
 mod changed;
 pub mod clean;

@@ -2,6 +2,9 @@
 //! from them. A plan is data. Workloads write plans, and the embedded database carries them out; neither knows the
 //! other. Start at [`Plan`] and [`Query`].
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+#![forbid(unsafe_code)]
+
 mod bound;
 mod columns;
 mod error;

@@ -6,6 +6,9 @@
 //! declared once, in [`comparison`], for the terminal too. Why the pages are made this way:
 //! `docs/decisions/0004-report.md` and `docs/decisions/0024-the-page.md`.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+#![forbid(unsafe_code)]
+
 pub mod brief;
 mod bulk_load;
 pub mod calibration_sheet;

@@ -5,6 +5,9 @@
 //! nothing themselves. The runner fills [`Trial`]s; anything above may read results. The format on disk is described in
 //! `docs/result-format.md` and, for machines, in `docs/result.schema.json`.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+#![forbid(unsafe_code)]
+
 mod answer;
 mod attribution;
 mod build;

@@ -6,6 +6,9 @@
 //! arithmetic is right is shown in `tests/reference.rs` (against SciPy); that the verdicts are honest, in
 //! `tests/study.rs` and `tests/sequential.rs` (thousands of synthetic experiments whose truth is known).
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+#![forbid(unsafe_code)]
+
 mod cases;
 mod censored;
 mod change_points;

@@ -8,6 +8,8 @@
 
 // Tests make files as they like.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+#![forbid(unsafe_code)]
 
 pub mod calendar;
 pub mod cell;

@@ -2,6 +2,9 @@
 //! checks afterwards that nothing was lost; [`driver`] runs clients that execute them on a [`Session`] of whatever
 //! engine. A new workload is one file here, with its settings, and one line in the list of `kinds`.
 
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+#![forbid(unsafe_code)]
+
 mod answer;
 mod arrivals;
 pub mod capacity;

@@ -7,6 +7,7 @@
 // Tests make files as they like, and say why they are skipped.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+#![forbid(unsafe_code)]
 
 pub mod ask;
 mod calibration_sheet;

@@ -25,6 +25,40 @@ fn every_crate_has_bans_with_replacements() {
     assert_eq!(wrong, Vec::<String>::new());
 }
 
+/// What the compiler forbids a library, and those that may do it: files and C libraries take `unsafe`, with a reason.
+const FORBIDDEN: [(&str, &[&str]); 2] = [
+    (
+        "#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]",
+        &[],
+    ),
+    (
+        "#![forbid(unsafe_code)]",
+        &[
+            "crates/spindle-io/src/lib.rs",
+            "crates/spindle-engines/src/lib.rs",
+        ],
+    ),
+];
+
+#[test]
+fn libraries_print_nothing_and_have_no_unsafe_code() {
+    let libraries = sources(&["crates"], "rs");
+    let libraries = libraries
+        .iter()
+        .filter(|source| source.path.ends_with("/src/lib.rs"))
+        .filter(|source| !source.path.starts_with(NOT_OF_THE_PRODUCT));
+    let mut wrong = Vec::new();
+    for library in libraries {
+        for (line, may) in FORBIDDEN {
+            let has = library.text.lines().any(|found| found == line);
+            if !has && !may.contains(&library.path.as_str()) {
+                wrong.push(format!("{}: {line} is missing", library.path));
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
 /// Bans that do not say what to do instead; the whole file when there is none.
 fn without_reason(folder: &str, bans: &str) -> Vec<String> {
     let bans = bans.lines().filter(|line| line.contains("path = "));
