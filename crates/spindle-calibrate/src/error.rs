@@ -1,6 +1,7 @@
 //! Why storage cannot be measured, in words.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use spindle_io::IoError;
 use spindle_io::real::FileError;
@@ -66,6 +67,17 @@ impl CalibrateError {
         CalibrateError::Target {
             path: path.to_owned(),
             reason: reason.into(),
+        }
+    }
+
+    /// Ends what is under way when that was asked for.
+    ///
+    /// # Errors
+    /// [`CalibrateError::Interrupted`].
+    pub(crate) fn if_asked(interrupted: &AtomicBool) -> Result<(), CalibrateError> {
+        match interrupted.load(Ordering::Relaxed) {
+            true => Err(CalibrateError::Interrupted),
+            false => Ok(()),
         }
     }
 

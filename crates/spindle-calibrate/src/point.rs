@@ -123,10 +123,7 @@ impl Bench<'_> {
     /// # Errors
     /// [`CalibrateError::Interrupted`].
     pub(crate) fn go_on(&self) -> Result<(), CalibrateError> {
-        match self.interrupted.load(Ordering::Relaxed) {
-            true => Err(CalibrateError::Interrupted),
-            false => Ok(()),
-        }
+        CalibrateError::if_asked(self.interrupted)
     }
 
     /// Opens what may be written, when there is anything to write.

@@ -223,7 +223,7 @@ impl Target {
                 (known, None, bytes)
             }
         };
-        filling.go_on()?;
+        CalibrateError::if_asked(filling.interrupted)?;
         Ok(Made {
             target: self,
             known,
@@ -283,15 +283,6 @@ pub(crate) struct Filling<'a> {
     pub(crate) time: Duration,
     pub(crate) caching: Caching,
     pub(crate) interrupted: &'a AtomicBool,
-}
-
-impl Filling<'_> {
-    fn go_on(&self) -> Result<(), CalibrateError> {
-        match self.interrupted.load(Ordering::Relaxed) {
-            true => Err(CalibrateError::Interrupted),
-            false => Ok(()),
-        }
-    }
 }
 
 /// A target that is ready to be measured. A file that was made goes with it.

@@ -61,6 +61,15 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// Bytes it moves.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Operation::Read(into) => into.iter().map(|hold| hold.len()).sum(),
+            Operation::Write { from, .. } => from.iter().map(|hold| hold.len()).sum(),
+            Operation::Flush => 0,
+        }
+    }
+
     /// `read`, `write` or `flush`.
     pub fn name(&self) -> &'static str {
         match self {
@@ -129,11 +138,7 @@ impl Request {
 
     /// Bytes this request moves.
     pub fn bytes(&self) -> usize {
-        match &self.operation {
-            Operation::Read(into) => into.iter().map(|hold| hold.len()).sum(),
-            Operation::Write { from, .. } => from.iter().map(|hold| hold.len()).sum(),
-            Operation::Flush => 0,
-        }
+        self.operation.bytes()
     }
 }
 

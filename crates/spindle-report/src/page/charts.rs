@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::parts::{layout_name, scrolling};
-use super::why::{bar_name, events_of};
+use super::why::events_of;
 use crate::bulk_load;
 use crate::chart::load::{figure as latency_over_load, figure_of_levels};
 use crate::chart::stacked::{self, Bar};
@@ -12,7 +12,7 @@ use crate::costs;
 use crate::load_curve::LoadCurve;
 use crate::queries::{rates_table, seconds_table, temporary_space_table, time_table};
 use crate::sentences::load_name;
-use crate::side_by_side::SideBySide;
+use crate::side_by_side::{self, SideBySide};
 use crate::timeline::Timeline;
 use spindle_result::{Case, Measure, Ranking, RunResult, SampledTrial, TimeUse};
 
@@ -63,7 +63,7 @@ fn of_load(result: &RunResult, series: &[SampledTrial], ranking: &Ranking, index
         @if let Some(table) = &table {
             @if let Some(figure) = queries::figure(result, &cases, table, &format!("queries-{index}")) { (figure) }
         }
-        @for table in more_tables.iter().flatten() { (side_by_side(table)) }
+        @for table in more_tables.iter().flatten() { (figures(table)) }
         @if let Some(timeline) = &timeline {
             (throughput::figure(result, timeline, &format!("throughput-{index}"), &format!("Throughput over time: {load}")))
         }
@@ -91,7 +91,7 @@ fn costs_of(result: &RunResult, ranking: &Ranking) -> Markup {
     }
 }
 
-fn side_by_side(table: &SideBySide) -> Markup {
+fn figures(table: &SideBySide) -> Markup {
     html! {
         h4 { (table.title) }
         (scrolling(&table.title, html! {
@@ -113,7 +113,7 @@ fn side_by_side(table: &SideBySide) -> Markup {
 fn waits(result: &RunResult, cases: &[&Case], id: &str, heading: &str) -> Markup {
     let events = events_of(cases);
     let bar = |case: &&Case| Bar {
-        name: bar_name(result, case),
+        name: side_by_side::name(result, case),
         parts: events
             .iter()
             .filter_map(|event| {

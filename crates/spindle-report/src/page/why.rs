@@ -9,6 +9,7 @@ use crate::comparison::{self, NO_FIGURE};
 use crate::kinds::{self, Kind, kinds_of};
 use crate::queries::statements_table;
 use crate::sentences::{drift, load_name, noise, stopping};
+use crate::side_by_side;
 use spindle_result::{Case, Finding, RunResult, WaitEvent};
 
 const RESPONSE_TIME_NOTE: &str = "\
@@ -35,7 +36,7 @@ fn response_times(result: &RunResult, group: &[&Case], index: usize) -> Markup {
         .filter_map(|case| {
             let parts = case.response_time.as_ref()?.parts.iter();
             Some(Bar {
-                name: bar_name(result, case),
+                name: side_by_side::name(result, case),
                 parts: parts.map(|part| (part.part.clone(), part.us)).collect(),
             })
         })
@@ -45,14 +46,6 @@ fn response_times(result: &RunResult, group: &[&Case], index: usize) -> Markup {
             @let heading = format!("Response time: {}", load_name(result, case.id.load));
             (stacked::figure(&bars, &format!("response-time-{index}"), &heading, RESPONSE_TIME_NOTE))
         }
-    }
-}
-
-/// Number and name of a case's layout, as drawings show it.
-pub(super) fn bar_name(result: &RunResult, case: &Case) -> String {
-    match result.layout_number(&case.id.layout) {
-        Some(number) => format!("{number} {}", case.id.layout),
-        None => case.id.layout.clone(),
     }
 }
 

@@ -110,7 +110,7 @@ impl GroupFile {
 
     /// An I/O that ended with an error of the file's own.
     pub(crate) fn refused(&self, at: u64, operation: Operation, reason: String) -> IoOutcome {
-        let bytes = bytes_of(&operation);
+        let bytes = operation.bytes();
         IoOutcome {
             result: Err(self.error(&operation, at, bytes, reason)),
             operation,
@@ -309,14 +309,6 @@ impl GroupFile {
             }
             _ => None,
         }
-    }
-}
-
-pub(crate) fn bytes_of(operation: &Operation) -> usize {
-    match operation {
-        Operation::Read(into) => into.iter().map(|hold| hold.len()).sum(),
-        Operation::Write { from, .. } => from.iter().map(|hold| hold.len()).sum(),
-        Operation::Flush => 0,
     }
 }
 

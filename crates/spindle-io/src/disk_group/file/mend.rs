@@ -9,7 +9,7 @@ use crate::disk_group::disk::disk_io;
 use crate::disk_group::disk::format::BLOCK_BYTES;
 use crate::disk_group::extents::map::Access;
 use crate::disk_group::extents::striping::Spot;
-use crate::disk_group::file::group_file::{GroupFile, bytes_of};
+use crate::disk_group::file::group_file::GroupFile;
 use crate::disk_group::mounted::members::Member;
 
 impl GroupFile {
@@ -22,7 +22,7 @@ impl GroupFile {
         error: IoError,
     ) -> IoOutcome {
         let spot = self.locate(at);
-        let bytes = bytes_of(&operation);
+        let bytes = operation.bytes();
         let mut bad = vec![disk];
         let mut reasons = vec![error.to_string()];
         self.map.enter(spot.extent, Access::Read).await;

@@ -157,7 +157,7 @@ impl MirroredWrite {
         }
         file.has_lost_writes.store(true, Ordering::Relaxed);
         file.extent(self.spot).set_diverged(true);
-        let bytes = crate::disk_group::file::group_file::bytes_of(operation);
+        let bytes = operation.bytes();
         Err(file.error(operation, self.at, bytes, reason))
     }
 }
