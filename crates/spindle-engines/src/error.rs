@@ -171,11 +171,13 @@ impl Cause for MemoryError {
 impl Cause for SessionError {
     fn kind(&self) -> ErrorKind {
         match self {
-            SessionError::Lost(_) => ErrorKind::ServerGone,
+            lost if lost.is_lost() => ErrorKind::ServerGone,
             SessionError::NoRoom(_) => ErrorKind::NoRoom,
             SessionError::Retry(_)
             | SessionError::Deadlock(_)
             | SessionError::Refused(_)
+            | SessionError::Lost(_)
+            | SessionError::Rejected { .. }
             | SessionError::Failed(_) => ErrorKind::Failed,
         }
     }

@@ -30,7 +30,7 @@ pub use oltp_mix::{OltpMix, OltpMixSettings};
 pub use query::{AnswerJudge, QueryPlan, RightAnswer, RowField, TableQuery};
 pub use replay::{ReplaySettings, Times};
 pub use script::{ScriptSettings, leaves_database};
-pub use session::{Edit, Operation, Session, SessionError, Share, Txn};
+pub use session::{Complaint, Edit, Operation, Session, SessionError, Share, Txn};
 pub use slob::{Hotspot, RedoStress, Slob, SlobSettings};
 pub use sql::kind::{Data, Kind, Made, MadeFor, Pace};
 pub use workload::{

@@ -153,12 +153,59 @@ pub enum SessionError {
     /// Its device or its file system is full, so that it cannot go on.
     #[error("{0}")]
     NoRoom(String),
+    /// A server does not accept a statement or a session, and its code says why.
+    #[error("{text}")]
+    Rejected {
+        /// What its code says.
+        complaint: Complaint,
+        /// What the server says, for people.
+        text: String,
+    },
     /// The database cannot go on, or did something it must not.
     #[error("{0}")]
     Failed(String),
 }
 
+/// What the code of a server's error says: a class of SQLSTATE, or numbers of MariaDB and MySQL. SQLite has one code
+/// for what is wrong with a statement, and tells the rest in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Complaint {
+    /// A statement is written wrongly.
+    Syntax,
+    /// The type of a parameter is not known.
+    ParameterType,
+    /// A statement names what is not there, or asks of it what it cannot do.
+    Names,
+    /// A right is missing.
+    Right,
+    /// None of the rules for connections lets this one in.
+    NotLetIn,
+    /// The server starts, recovers or stops.
+    StartsOrStops,
+    /// The session that was to be ended has ended.
+    NoSuchSession,
+}
+
 impl SessionError {
+    /// That a server does not accept something.
+    pub fn rejected(complaint: Complaint, text: impl Into<String>) -> SessionError {
+        let text = text.into();
+        SessionError::Rejected { complaint, text }
+    }
+
+    /// What the server's code says, if it says anything that decides something.
+    pub fn complaint(&self) -> Option<Complaint> {
+        match self {
+            SessionError::Rejected { complaint, .. } => Some(*complaint),
+            _ => None,
+        }
+    }
+
+    /// Whether there is no connection any more, or none yet; another try may find one.
+    pub fn is_lost(&self) -> bool {
+        matches!(self, SessionError::Lost(_)) || self.complaint() == Some(Complaint::StartsOrStops)
+    }
+
     /// The same, of a statement that stands at a place; not of what only delays a transaction.
     #[must_use]
     pub fn at(self, place: &str) -> SessionError {
@@ -166,6 +213,9 @@ impl SessionError {
             SessionError::Refused(text) => SessionError::Refused(format!("{place}: {text}")),
             SessionError::NoRoom(text) => SessionError::NoRoom(format!("{place}: {text}")),
             SessionError::Failed(text) => SessionError::Failed(format!("{place}: {text}")),
+            SessionError::Rejected { complaint, text } => {
+                SessionError::rejected(complaint, format!("{place}: {text}"))
+            }
             other => other,
         }
     }

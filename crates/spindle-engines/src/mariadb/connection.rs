@@ -17,9 +17,9 @@ use mysql::{
 };
 use spindle_system::SystemTree;
 use spindle_system::threads::{thread_of, written_bytes};
-use spindle_workload::SessionError;
 use spindle_workload::sql::connection::{Breaker, Visit};
 use spindle_workload::sql::{Dialect, LoadPart, SqlConnection, Value};
+use spindle_workload::{Complaint, SessionError};
 
 use super::load;
 use super::prepared::{Prepared, has_xa};
@@ -295,6 +295,15 @@ fn of_code(code: u16, text: String) -> SessionError {
         1062 | 1451 | 1452 | 1048 | 3819 | 4025 => SessionError::Refused(text),
         // It took longer than max_statement_time (MariaDB), max_execution_time (MySQL).
         1969 | 3024 => SessionError::Refused(text),
+        // ER_PARSE_ERROR
+        1064 => SessionError::rejected(Complaint::Syntax, text),
+        // ER_DBACCESS_DENIED_ERROR, ER_ACCESS_DENIED_ERROR, ER_TABLEACCESS_DENIED_ERROR, ER_COLUMNACCESS_DENIED_ERROR,
+        // ER_SPECIFIC_ACCESS_DENIED_ERROR, ER_PROCACCESS_DENIED_ERROR, ER_ACCESS_DENIED_NO_PASSWORD_ERROR
+        1044 | 1045 | 1142 | 1143 | 1227 | 1370 | 1698 => {
+            SessionError::rejected(Complaint::Right, text)
+        }
+        // ER_NO_SUCH_THREAD
+        1094 => SessionError::rejected(Complaint::NoSuchSession, text),
         _ => SessionError::Failed(text),
     }
 }
@@ -389,7 +398,7 @@ impl MariaDbConnection {
         what: impl FnOnce(&mut Conn) -> Result<T, SessionError>,
     ) -> Result<T, SessionError> {
         let done = what(&mut self.connection);
-        self.is_closed |= matches!(done, Err(SessionError::Lost(_)));
+        self.is_closed |= done.as_ref().is_err_and(SessionError::is_lost);
         done
     }
 
@@ -420,7 +429,7 @@ impl MariaDbConnection {
             Err(error) => Err(session_error(error)),
         };
         self.learn_transaction();
-        self.is_closed |= matches!(done, Err(SessionError::Lost(_)));
+        self.is_closed |= done.as_ref().is_err_and(SessionError::is_lost);
         if self.statements[statement].is_xa && done.is_ok() {
             self.learn_prepared(&self.statements[statement].text);
         }
@@ -622,7 +631,7 @@ mod tests {
         assert_eq!(of(1053), SessionError::Lost(no()));
         assert_eq!(of(1062), SessionError::Refused(no()));
         assert_eq!(of(1114), SessionError::NoRoom(no()));
-        assert_eq!(of(1064), SessionError::Failed(no()));
+        assert_eq!(of(1064), SessionError::rejected(Complaint::Syntax, no()));
         let io = mysql::Error::IoError(ErrorKind::BrokenPipe.into());
         assert!(matches!(session_error(io), SessionError::Lost(_)));
         let silent = io::Error::from(ErrorKind::WouldBlock);

@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use spindle_workload::SessionError;
 use spindle_workload::sql::{Ours, SqlConnection, Value};
+use spindle_workload::{Complaint, SessionError};
 
 use super::MariaDb;
 use super::connection::{Access, MariaDbConnection, READ_ONLY, TOKEN};
@@ -40,8 +40,6 @@ const PROGRAMS: [&str; 2] = ["mariadbd", "mysqld"];
 const PATIENCE: &str = "set lock_wait_timeout = 60";
 /// Column of an answer to `XA RECOVER` with the name.
 const XA_NAME: usize = 3;
-/// A word of each refusal for want of a right.
-const DENIED: &str = "denied";
 /// A server that is silent for so long when it is looked at or changed is given up.
 const SILENCE: Duration = Duration::from_secs(120);
 
@@ -193,10 +191,13 @@ impl ForeignServer for MariaDb {
             }
         }
         refused.map_err(|error| match error {
-            SessionError::Failed(text) if text.contains(DENIED) => {
+            SessionError::Rejected {
+                complaint: complaint @ Complaint::Right,
+                text,
+            } => {
                 let grant = survey::grant_for_runs(&mut connection, &schema.address);
                 let advice = format!("{text}; as an administrator: {grant}");
-                failed(SessionError::Failed(advice))
+                failed(SessionError::rejected(complaint, advice))
             }
             error => failed(error),
         })

@@ -1,8 +1,8 @@
 //! Copies of the tables of one database of Spindle's own in another, made by the server: a loaded database, and the one
 //! that trials work in.
 
-use spindle_workload::SessionError;
 use spindle_workload::sql::SqlConnection;
+use spindle_workload::{Complaint, SessionError};
 
 use super::connection::{MariaDbConnection, TOKEN};
 use super::foreign::texts;
@@ -11,8 +11,6 @@ use super::foreign::texts;
 /// a stricter mode refuses.
 const AS_IT_IS: &str =
     "set foreign_key_checks = 0, unique_checks = 0, sql_mode = 'NO_AUTO_VALUE_ON_ZERO'";
-/// A number of a session that has ended meanwhile.
-const NO_SUCH_SESSION: &str = "ERROR 1094 ";
 
 /// What a database has that [`copy`] leaves out; `None`: nothing.
 pub(super) fn not_copied(
@@ -89,7 +87,7 @@ pub(super) fn end_sessions(
     );
     for id in texts(connection, &asked)? {
         match connection.run(&format!("kill {id}")) {
-            Err(SessionError::Failed(why)) if why.contains(NO_SUCH_SESSION) => {}
+            Err(error) if error.complaint() == Some(Complaint::NoSuchSession) => {}
             done => done?,
         }
     }
@@ -110,7 +108,10 @@ pub(super) fn drop_others(
     for table in texts(connection, &asked)? {
         match connection.run(&format!("drop table {database}.{}", quoted(&table))) {
             // Another may refer to it: the drop of the database knows the order.
-            Ok(()) | Err(SessionError::Refused(_) | SessionError::Failed(_)) => {}
+            Ok(())
+            | Err(
+                SessionError::Refused(_) | SessionError::Failed(_) | SessionError::Rejected { .. },
+            ) => {}
             delayed => return delayed,
         }
     }

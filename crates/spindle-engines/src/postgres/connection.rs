@@ -484,8 +484,10 @@ impl SqlConnection for PostgresConnection {
         if !self.pipeline.is_empty() {
             // What it says of statements that are undone is of no interest.
             let ended = self.end_pipeline().map_err(|failure| failure.error);
-            if let Err(lost @ SessionError::Lost(_)) = ended {
-                return Err(lost);
+            if let Err(error) = ended
+                && error.is_lost()
+            {
+                return Err(error);
             }
         }
         match self.wire.in_transaction() {

@@ -51,7 +51,7 @@ pub(super) fn connect(
                     decided => return decided,
                 },
                 // Who does not answer this does not answer anything.
-                Err(error @ SessionError::Lost(_)) => return Err(error),
+                Err(error) if error.is_lost() => return Err(error),
                 Err(error) => error,
             };
             let again = reach(address).and_then(come);
@@ -64,9 +64,10 @@ pub(super) fn connect(
 /// Why neither way is open.
 fn both(so: &str, error: &SessionError, otherwise: &str, again: &SessionError) -> SessionError {
     let text = format!("{so}: {error}; {otherwise}: {again}");
-    match again {
-        SessionError::Lost(_) => SessionError::Lost(text),
-        _ => SessionError::Failed(text),
+    match again.complaint() {
+        Some(complaint) => SessionError::rejected(complaint, text),
+        None if again.is_lost() => SessionError::Lost(text),
+        None => SessionError::Failed(text),
     }
 }
 

@@ -5,8 +5,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use spindle_workload::SessionError;
 use spindle_workload::sql::{Ours, SqlConnection};
+use spindle_workload::{Complaint, SessionError};
 
 use super::Postgres;
 use super::connection::PostgresConnection;
@@ -44,8 +44,6 @@ const READ_ONLY: &str = "begin transaction read only; set local standard_conform
      set local statement_timeout = '60s'; set local lock_timeout = '5s'";
 /// What is said where a server lets nobody in by a proof.
 const TOLD: &str = "the server asks for the password as it is written";
-/// What a server says with it that starts, recovers or goes.
-const STARTS_OR_STOPS: &str = "(SQLSTATE 57P03)";
 /// So long a server that starts is waited for, and so often asked.
 const STARTING: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
@@ -279,10 +277,9 @@ impl ForeignServer for Postgres {
 /// An error of a server that says neither what a right is nor that a name is taken, with what a run needs.
 fn with_what_is_needed(error: SessionError) -> SessionError {
     match error {
-        // Rights and names are in class 42 (PostgreSQL's documentation, "Error Codes").
-        SessionError::Failed(text) if !text.contains("(SQLSTATE 42") => SessionError::Failed(
-            format!("{text}; a run needs create schema and comment on schema in one transaction"),
-        ),
+        SessionError::Failed(text) => SessionError::Failed(format!(
+            "{text}; a run needs create schema and comment on schema in one transaction"
+        )),
         other => other,
     }
 }
@@ -337,7 +334,8 @@ fn once_up<T>(
     loop {
         match come() {
             Err(error)
-                if error.to_string().contains(STARTS_OR_STOPS) && begin.elapsed() < patience =>
+                if error.complaint() == Some(Complaint::StartsOrStops)
+                    && begin.elapsed() < patience =>
             {
                 std::thread::sleep(LOOK);
             }
@@ -515,7 +513,7 @@ mod tests {
     fn a_server_that_starts_is_waited_for_and_one_that_is_gone_is_not() {
         let starting = || {
             let says = "the database system is in recovery mode (SQLSTATE 57P03)";
-            SessionError::Lost(says.to_owned())
+            SessionError::rejected(Complaint::StartsOrStops, says)
         };
         let asked = Cell::new(0);
         let come = || {

@@ -173,10 +173,10 @@ fn wait_until_ready(
         match access.connect(None) {
             Ok(connection) => return Ok(connection),
             // It is not there yet, or recovers.
-            Err(SessionError::Lost(reason)) if began.elapsed() > START_LIMIT => {
-                return Err(EngineError::failed("starting PostgreSQL", reason));
+            Err(error) if error.is_lost() && began.elapsed() > START_LIMIT => {
+                return Err(EngineError::failed("starting PostgreSQL", error));
             }
-            Err(SessionError::Lost(_)) => std::thread::sleep(START_LOOK),
+            Err(error) if error.is_lost() => std::thread::sleep(START_LOOK),
             Err(error) => return Err(error.into()),
         }
     }

@@ -129,7 +129,7 @@ pub(super) fn close(
         "alter database {} allow_connections false",
         loaded.name
     )) {
-        Err(lost @ SessionError::Lost(_)) => Err(lost),
+        Err(error) if error.is_lost() => Err(error),
         _ => Ok(()),
     }
 }

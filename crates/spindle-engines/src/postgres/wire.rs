@@ -16,7 +16,7 @@ use postgres_protocol::message::backend::{
     NOTIFICATION_RESPONSE_TAG, PARAMETER_STATUS_TAG, READY_FOR_QUERY_TAG,
 };
 use postgres_protocol::message::frontend;
-use spindle_workload::SessionError;
+use spindle_workload::{Complaint, SessionError};
 
 use super::stream::{Stream, meaning};
 use super::temporary;
@@ -255,7 +255,7 @@ impl Wire {
                 NOTIFICATION_RESPONSE_TAG | PARAMETER_STATUS_TAG => {}
                 ERROR_RESPONSE_TAG => {
                     let error = error_of(self.body(&message));
-                    self.is_closed |= matches!(error, SessionError::Lost(_));
+                    self.is_closed |= error.is_lost();
                     return Err(error);
                 }
                 _ => return Ok(message),
@@ -398,7 +398,7 @@ fn bound(
 
 /// Whether a server refused a connection for how it came: none of its rules (`pg_hba.conf`) lets it in.
 pub(super) fn is_refused(error: &SessionError) -> bool {
-    matches!(error, SessionError::Failed(text) if text.ends_with("(SQLSTATE 28000)"))
+    error.complaint() == Some(Complaint::NotLetIn)
 }
 
 /// The number of 32 bits at an offset.
@@ -452,9 +452,15 @@ fn error_of(body: &[u8]) -> SessionError {
         "40001" | "55P03" => SessionError::Retry(text),
         "40P01" => SessionError::Deadlock(text),
         "53100" => SessionError::NoRoom(text),
+        "57P03" => SessionError::rejected(Complaint::StartsOrStops, text),
         state if state.starts_with("57P") || state.starts_with("08") => SessionError::Lost(text),
         // A statement that took longer than it may; a constraint.
         state if state == "57014" || state.starts_with("23") => SessionError::Refused(text),
+        "28000" => SessionError::rejected(Complaint::NotLetIn, text),
+        "42601" => SessionError::rejected(Complaint::Syntax, text),
+        "42P08" | "42P18" => SessionError::rejected(Complaint::ParameterType, text),
+        "42501" => SessionError::rejected(Complaint::Right, text),
+        state if state.starts_with("42") => SessionError::rejected(Complaint::Names, text),
         _ => SessionError::Failed(text),
     }
 }
@@ -487,7 +493,17 @@ mod tests {
         assert_eq!(error("55P03"), SessionError::Retry(text("55P03")));
         assert_eq!(error("40P01"), SessionError::Deadlock(text("40P01")));
         assert_eq!(error("57P01"), SessionError::Lost(text("57P01")));
-        assert_eq!(error("57P03"), SessionError::Lost(text("57P03")));
+        for (state, complaint) in [
+            ("57P03", Complaint::StartsOrStops),
+            ("28000", Complaint::NotLetIn),
+            ("42601", Complaint::Syntax),
+            ("42P18", Complaint::ParameterType),
+            ("42501", Complaint::Right),
+            ("42P01", Complaint::Names),
+        ] {
+            assert_eq!(error(state), SessionError::rejected(complaint, text(state)));
+        }
+        assert!(error("57P03").is_lost());
         assert_eq!(error("23505"), SessionError::Refused(text("23505")));
         assert_eq!(error("57014"), SessionError::Refused(text("57014")));
         assert_eq!(error("53100"), SessionError::NoRoom(text("53100")));

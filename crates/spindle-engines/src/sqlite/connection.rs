@@ -8,10 +8,10 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, ToSql};
 use spindle_system::SystemTree;
 use spindle_system::threads::{this_thread, written_bytes};
-use spindle_workload::SessionError;
 use spindle_workload::sql::connection::{Breaker, Visit};
 use spindle_workload::sql::value::{date_text, decimal_text};
 use spindle_workload::sql::{Dialect, LoadPart, Row, RowSink, SqlConnection, Value};
+use spindle_workload::{Complaint, SessionError};
 
 /// Steps of SQLite's virtual machine between two looks at the clock: a tenth of a millisecond, about.
 const STEPS_BETWEEN_LOOKS: i32 = 10_000;
@@ -99,9 +99,18 @@ fn session_error(error: rusqlite::Error) -> SessionError {
         ),
         Some(ErrorCode::ConstraintViolation) => SessionError::Refused(error.to_string()),
         Some(ErrorCode::DiskFull) => SessionError::NoRoom(error.to_string()),
-        _ => SessionError::Failed(error.to_string()),
+        _ => {
+            let text = error.to_string();
+            match WRITTEN_WRONGLY.iter().any(|words| text.contains(words)) {
+                true => SessionError::rejected(Complaint::Syntax, text),
+                false => SessionError::Failed(text),
+            }
+        }
     }
 }
+
+/// What SQLite says of a statement that is written wrongly; it has one code for all that is wrong with one.
+const WRITTEN_WRONGLY: [&str; 3] = [": syntax error", "unrecognized token", "incomplete input"];
 
 /// A value on its way in. Exact numbers go as texts: the affinity of their column makes numbers of them. Days go as ISO
 /// texts, which SQLite's own functions take.

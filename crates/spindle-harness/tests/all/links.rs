@@ -43,6 +43,54 @@ fn links_lead_to_files_and_headings_that_are_there() {
     );
 }
 
+/// The page that names the central types, and their heading there.
+const TYPES: (&str, &str) = ("docs/architecture.md", "## Central types");
+
+#[test]
+fn central_types_are_in_their_crates() {
+    let page = fs::read_to_string(root().join(TYPES.0)).expect("the page of the architecture");
+    let named = types_of(&page);
+    assert!(named.len() > 20, "{named:?}");
+    let code = sources(&["crates"], "rs");
+    let mut missing = Vec::new();
+    for (name, folder) in named {
+        let place = format!("crates/spindle-{folder}/src/");
+        let declares = |text: &str| {
+            ["struct", "enum", "trait", "type"].iter().any(|word| {
+                let declared = format!("pub {word} {name}");
+                text.match_indices(&declared).any(|(at, _)| {
+                    !text[at + declared.len()..].starts_with(|next: char| next.is_alphanumeric())
+                })
+            })
+        };
+        let mut of_crate = code.iter().filter(|source| source.path.starts_with(&place));
+        if !of_crate.any(|source| declares(&source.text)) {
+            missing.push(format!("{name} in {folder}"));
+        }
+    }
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+/// Names of types with their crates, of the table of central types.
+fn types_of(page: &str) -> Vec<(&str, &str)> {
+    let section = page.split(TYPES.1).nth(1).unwrap_or_default();
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let mut named = Vec::new();
+    for row in rows {
+        let mut cells = row.split('|').skip(1).map(str::trim);
+        let (Some(types), Some(folder)) = (cells.next(), cells.next()) else {
+            continue;
+        };
+        named.extend(
+            types
+                .split(", ")
+                .map(|name| (name.trim_matches('`'), folder)),
+        );
+    }
+    named
+}
+
 /// Whether a link may lead there: to a page, or what the book has beside pages. A folder opens on the forge only.
 fn is_in_the_book(target: &Path, root: &Path) -> bool {
     let Ok(target) = target.canonicalize() else {

@@ -214,8 +214,11 @@ impl<W: Work> ClientPlace<'_, W> {
             SessionError::Refused(_) => true,
             // Others were in the way until it was given up.
             SessionError::Retry(_) | SessionError::Deadlock(_) => true,
-            SessionError::Lost(_) => self.behaviour.reconnect,
-            SessionError::NoRoom(_) | SessionError::Failed(_) => false,
+            lost if lost.is_lost() => self.behaviour.reconnect,
+            SessionError::Lost(_)
+            | SessionError::NoRoom(_)
+            | SessionError::Rejected { .. }
+            | SessionError::Failed(_) => false,
         };
         if !goes_on {
             return Err(error);
@@ -230,11 +233,13 @@ impl<W: Work> ClientPlace<'_, W> {
         let mut first_error = self.board.first_error.lock();
         first_error.get_or_insert(error.to_string());
         drop(first_error);
-        if matches!(error, SessionError::Lost(_)) {
+        if error.is_lost() {
             return self.reconnect(session).await;
         }
         match self.work.rollback(session).await {
-            Err(SessionError::Lost(_)) if self.behaviour.reconnect => self.reconnect(session).await,
+            Err(error) if error.is_lost() && self.behaviour.reconnect => {
+                self.reconnect(session).await
+            }
             rolled_back => rolled_back,
         }
     }
@@ -251,7 +256,7 @@ impl<W: Work> ClientPlace<'_, W> {
                     self.record().reconnects.fetch_add(1, Ordering::Relaxed);
                     return Ok(());
                 }
-                Err(SessionError::Lost(_)) if self.env.now() < end_ns => {
+                Err(error) if error.is_lost() && self.env.now() < end_ns => {
                     if self.board.is_stopping() {
                         return Ok(());
                     }

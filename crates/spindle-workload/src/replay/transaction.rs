@@ -65,7 +65,8 @@ impl SqlTransaction for ReplayTransaction {
                 Err(
                     SessionError::Failed(reason)
                     | SessionError::NoRoom(reason)
-                    | SessionError::Refused(reason),
+                    | SessionError::Refused(reason)
+                    | SessionError::Rejected { text: reason, .. },
                 ) if !connection.is_closed() => {
                     let refused = SessionError::Refused(reason);
                     if connection.dialect() == Dialect::Postgres {

@@ -13,6 +13,7 @@ use super::makes::{made_by, names_any};
 use super::mistake::{Mistake, Places, shown};
 use super::scanner::{Command, Part, Piece, Statement, pieces};
 use super::value::Variable;
+use crate::session::{Complaint, SessionError};
 use crate::sql::Dialect;
 
 /// What a client does next.
@@ -112,23 +113,15 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Whether a statement that the database refuses to prepare may be fit when its turn comes, or has none: the
-    /// refusal names something that the program itself makes, or the statement stands between `\if` and `\endif` and
-    /// is not written wrongly.
-    pub fn may_wait(&self, statement: usize, refusal: &str) -> bool {
-        let is_wrong = || WRITTEN_WRONGLY.iter().any(|words| refusal.contains(words));
-        names_any(refusal, &self.made) || self.conditional.contains(&statement) && !is_wrong()
+    /// Whether a statement that the database refuses to prepare may be fit when its turn comes, or has none: it is not
+    /// written wrongly, and stands between `\if` and `\endif`, or the refusal names something that the program itself
+    /// makes.
+    pub fn may_wait(&self, statement: usize, refusal: &SessionError) -> bool {
+        let is_conditional = || self.conditional.contains(&statement);
+        refusal.complaint() != Some(Complaint::Syntax)
+            && (is_conditional() || names_any(&refusal.to_string(), &self.made))
     }
 }
-
-/// What PostgreSQL, MariaDB with MySQL, and SQLite say of a statement that is written wrongly.
-const WRITTEN_WRONGLY: [&str; 5] = [
-    "(SQLSTATE 42601)",
-    "ERROR 1064 ",
-    ": syntax error",
-    "unrecognized token",
-    "incomplete input",
-];
 
 /// Commands that people bring along from scripts of psql.
 const OF_PSQL: [&str; 16] = [

@@ -16,7 +16,7 @@ use super::program::{self, FileMistake, Program};
 use super::random::Random;
 use super::reached::reached;
 use super::value::{Scalar, Variable};
-use crate::session::SessionError;
+use crate::session::{Complaint, SessionError};
 use crate::sql::connection::SqlConnection;
 use crate::sql::dialect::Dialect;
 use crate::sql::kind::{Kind, Made, MadeFor};
@@ -178,8 +178,7 @@ impl SqlWorkload for ScriptWorkload {
         connection.watch_transactions()?;
         let statements = self.statements(connection.dialect());
         for (number, error) in connection.prepare_what_can(&statements)? {
-            if self.reached.contains(&number) && !self.program.may_wait(number, &error.to_string())
-            {
+            if self.reached.contains(&number) && !self.program.may_wait(number, &error) {
                 return Err(explained(error).at(&self.program.statements[number].place));
             }
         }
@@ -229,18 +228,20 @@ impl SqlWorkload for ScriptWorkload {
 
 /// What to do about a statement that cannot be prepared, where that is known.
 fn explained(error: SessionError) -> SessionError {
-    let SessionError::Failed(text) = error else {
+    let SessionError::Rejected { complaint, text } = error else {
         return error;
     };
-    let has = |part: &str| text.contains(part);
-    let advice = if has("could not determine data type of parameter") || has("SQLSTATE 42P08") {
-        "; a prepared statement must know the type: write it behind the variable, as in :x::integer"
-    } else if has("at or near \"$") {
-        "; a prepared statement has variables in the place of values only, not of names or keywords"
-    } else {
-        ""
+    let advice = match complaint {
+        Complaint::ParameterType => {
+            "; a prepared statement must know the type: write it behind the variable, as in :x::integer"
+        }
+        // PostgreSQL names the place of a mistake in words only.
+        Complaint::Syntax if text.contains("at or near \"$") => {
+            "; a prepared statement has variables in the place of values only, not of names or keywords"
+        }
+        _ => "",
     };
-    SessionError::Failed(format!("{text}{advice}"))
+    SessionError::rejected(complaint, format!("{text}{advice}"))
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use spindle_engines::ErrorKind;
 use spindle_engines::sql::{ServerKind, Stop, server};
-use spindle_workload::SessionError;
 use spindle_workload::sql::{LoadPart, SqlConnection, Value};
+use spindle_workload::{Complaint, SessionError};
 
 use super::{Ground, is_missing, request, started};
 
@@ -86,6 +86,12 @@ fn every_value_comes_back() {
     ];
     let wrong = connection.prepare(&["select nothing from nowhere".to_owned()]);
     assert!(matches!(wrong, Err(SessionError::Failed(_))), "{wrong:?}");
+    let rejected = connection.run("selct 1").unwrap_err();
+    assert_eq!(
+        rejected.complaint(),
+        Some(Complaint::Syntax),
+        "{rejected:?}"
+    );
     connection.prepare(&statements).unwrap();
     connection.begin().unwrap();
     for row in values() {

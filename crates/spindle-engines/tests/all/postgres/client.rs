@@ -1,8 +1,8 @@
 //! The client: every type of value, there and back; what errors become; loading.
 
 use spindle_engines::sql::Stop;
-use spindle_workload::SessionError;
 use spindle_workload::sql::{LoadPart, SqlConnection, Value};
+use spindle_workload::{Complaint, SessionError};
 
 use super::home::{Home, is_installed, postgres, request, start};
 
@@ -193,8 +193,13 @@ fn errors_of_the_server_are_told_apart() {
         );
         let failed = one.run("select 1 / 0");
         assert!(matches!(failed, Err(SessionError::Failed(_))), "{failed:?}");
-        let failed = one.run("selct 1");
-        assert!(matches!(failed, Err(SessionError::Failed(_))), "{failed:?}");
+        for (wrong, complaint) in [
+            ("selct 1", Complaint::Syntax),
+            ("select * from nowhere", Complaint::Names),
+        ] {
+            let rejected = one.run(wrong).unwrap_err();
+            assert_eq!(rejected.complaint(), Some(complaint), "{rejected:?}");
+        }
 
         one.limit_statement(Some(std::time::Duration::from_millis(20)))
             .unwrap();
