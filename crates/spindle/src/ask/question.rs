@@ -632,7 +632,7 @@ mod tests {
         let check = |paths: &[&str]| question(paths, Engine::Kernel).check_paths();
         let told = |path: &str| check(&[path]).unwrap_err().to_string();
         assert!(told("/dev/null").contains("not a directory"));
-        assert!(told("/no/such").contains("Name a directory"));
+        assert!(told("/no/such").contains("Name an existing directory"));
         assert!(matches!(check(&[".", "."]), Err(AskError::Twice(_))));
         assert!(check(&["."]).is_ok());
         assert!(

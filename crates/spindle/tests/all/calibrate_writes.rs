@@ -228,7 +228,10 @@ fn an_empty_device_is_written_and_given_back_empty() {
     let _shared = beside_others();
     let mut scene = Scene::new();
     let device = scene.disk("disk", 0);
-    let found = scene.measured(&[&device], &["--write-percent", "50", "--size", "16MiB"]);
+    // On a busy machine a second may have too few requests for both.
+    let measured = || scene.measured(&[&device], &["--write-percent", "50", "--size", "16MiB"]);
+    let is_mixed = |found: &Value| found["matrix"]["points"][0]["small_writes"].is_object();
+    let found = (0..3).map(|_| measured()).find(is_mixed).unwrap();
     assert_eq!(found["targets"][0]["is_written"], true);
     assert_eq!(found["targets"][0]["bytes"], 16 * MIB);
     let point = &found["matrix"]["points"][0];

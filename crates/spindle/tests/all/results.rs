@@ -746,7 +746,7 @@ fn runs_are_listed_whatever_became_of_them() {
     assert_eq!(code(&listed), Some(0));
     insta::assert_snapshot!("list", words(&listed));
     let below_nothing = spindle(place.path(), &["list", "elsewhere"]);
-    assert_eq!(code(&below_nothing), Some(1));
+    assert_eq!(code(&below_nothing), Some(2));
     assert!(words(&below_nothing).contains("elsewhere"));
 }
 

@@ -150,6 +150,6 @@ fn the_runs_below_a_directory_are_a_history() {
     let output = spindle(place.path(), &["history", "runs", "--format", "json"]);
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(schema_errors(&told), Vec::<String>::new());
-    assert_eq!(history(&["elsewhere"]).0, Some(1));
+    assert_eq!(history(&["elsewhere"]).0, Some(2));
     assert_eq!(history(&["--format", "xml"]).0, Some(2));
 }
