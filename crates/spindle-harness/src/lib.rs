@@ -1,4 +1,5 @@
-//! What the tests of every crate share: the one way to skip a test, and the one way to start a test as a process.
+//! What the tests of every crate share: the one way to skip a test, the one way to start a test as a process, and a
+//! [`Watch`] over what is never written to.
 //! A development dependency only; the program never sees it.
 //!
 //! Long proofs try a part of their cases in `make test`, more of them in CI, and all in `make test-all` ([`stride`]).
@@ -8,11 +9,15 @@
 //! - `SPINDLE_SKIPPED=FILE`: it adds a line to that file, the test's name and the reason, so that `scripts/test` can
 //!   count them.
 
+mod watch;
+
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::process::Command;
 use std::thread;
+
+pub use watch::Watch;
 
 /// Says that this test, or a part of it, cannot run here. The caller then returns or goes on with the rest.
 ///

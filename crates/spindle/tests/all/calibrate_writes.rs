@@ -3,15 +3,13 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use spindle_harness::Watch;
 
 use crate::calibrate::beside_others;
 use crate::limits::{output, own_directory};
@@ -341,30 +339,6 @@ fn an_interrupt_and_spindle_clean_give_a_device_back() {
     assert!(said.contains("removed: what Spindle put on"), "{said}");
     assert!(ends_are_zero(&scene.at("disk")).0);
     assert_eq!(scene.ledgers(), 0);
-}
-
-/// How often a path was opened for writing and closed again, or written to.
-struct Watch(OwnedFd);
-
-impl Watch {
-    fn new(paths: &[&Path]) -> Watch {
-        let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
-        for path in paths {
-            let what = WatchFlags::CLOSE_WRITE | WatchFlags::MODIFY;
-            inotify::add_watch(&watch, *path, what).unwrap();
-        }
-        Watch(watch)
-    }
-
-    fn count(&self) -> usize {
-        let mut buffer = [MaybeUninit::uninit(); 4096];
-        let mut events = Reader::new(&self.0, &mut buffer);
-        let mut count = 0;
-        while let Ok(event) = events.next() {
-            count += usize::from(event.events() != ReadFlags::IGNORED);
-        }
-        count
-    }
 }
 
 #[test]

@@ -1,11 +1,7 @@
 //! By which nodes a run writes to its devices: never by those in `/dev`, whose times tell `clean` what others wrote.
 //! udev sets these times also when a program that had the node open for writing closes it, without a byte written.
 
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
-use std::path::Path;
-
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use spindle_harness::Watch;
 use spindle_layout::LayoutSpec;
 use spindle_layout::guard::Permit;
 use spindle_layout::spec::{LayoutKind, Preparation, Share};
@@ -23,28 +19,6 @@ const TOOLS: [&str; 8] = [
     "partx",
     "lvm",
 ];
-
-/// How often a node was written to, or was let go by who had it open for writing.
-struct Watch(OwnedFd);
-
-impl Watch {
-    fn of(node: &Path) -> Watch {
-        let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
-        let what = WatchFlags::CLOSE_WRITE | WatchFlags::MODIFY;
-        inotify::add_watch(&watch, node, what).unwrap();
-        Watch(watch)
-    }
-
-    fn count(&self) -> usize {
-        let mut buffer = [MaybeUninit::uninit(); 4096];
-        let mut events = Reader::new(&self.0, &mut buffer);
-        let mut count = 0;
-        while let Ok(event) = events.next() {
-            count += usize::from(event.events() != ReadFlags::IGNORED);
-        }
-        count
-    }
-}
 
 /// Layouts on a disk, and what must be on it before.
 fn cases(disk: &Disk) -> Vec<(&'static str, Vec<LayoutSpec>)> {
@@ -82,7 +56,7 @@ fn a_run_never_opens_the_nodes_of_others_for_writing() {
         if name == "erased" {
             tool("mkfs.ext4", &["-q", "-F", path]);
         }
-        let watch = Watch::of(&disk.path);
+        let watch = Watch::new(&[&disk.path]);
         let provision = scene.carry_out(&specs);
         for made in provision.layouts() {
             assert!(made.is_ok(), "{name}: {made:?}");
@@ -90,7 +64,7 @@ fn a_run_never_opens_the_nodes_of_others_for_writing() {
         assert_eq!(provision.teardown(), Vec::<String>::new(), "{name}");
         assert_eq!(watch.count(), 0, "{name}");
     }
-    let watch = Watch::of(&disk.path);
+    let watch = Watch::new(&[&disk.path]);
     let scene = Scene::new();
     abandoned(&scene, &[layout("it", vec![disk.spec()], LayoutKind::Raw)]);
     let cleaned = cleaned(&scene);
