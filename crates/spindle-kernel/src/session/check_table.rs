@@ -7,6 +7,7 @@ use super::Session;
 use crate::block::heap::{self, RowKind};
 use crate::block::space_map::Fill;
 use crate::block::{BlockAddress, RowId};
+use crate::cache::Pin;
 use crate::change::space::{hear_maps, is_unused};
 use crate::error::{KernelError, Result};
 use crate::table::Table;
@@ -44,18 +45,22 @@ impl Session {
             if table.free.is_mapped() {
                 hear_maps(sga, waits, first, count, |_, fill| fills.push(fill)).await?;
             }
-            for step in 0..count {
-                let address = BlockAddress {
-                    block: first.block + step,
-                    ..first
-                };
-                let fill = fills.get(step as usize).copied();
-                let is_loaded = number < table.loaded_blocks();
-                self.check_block(table, address, (fill, is_loaded), &mut migrated)
-                    .await?;
-                number += 1;
-                shape.blocks += u64::from(fill.is_some_and(|fill| fill != Fill::Untold));
-                shape.with_room += u64::from(fill == Some(Fill::Room));
+            let (mut fills, mut block) = (fills.into_iter(), first.block);
+            let end = block + count;
+            while block < end {
+                let wished = (end - block).min(sga.multiblock_read_blocks as u32);
+                let run = BlockAddress { block, ..first };
+                let pins = sga.cache.get_run(sga, waits, run, wished).await?;
+                for pin in &pins {
+                    let fill = fills.next();
+                    let is_loaded = number < table.loaded_blocks();
+                    self.check_block(table, pin, (fill, is_loaded), &mut migrated)
+                        .await?;
+                    number += 1;
+                    shape.blocks += u64::from(fill.is_some_and(|fill| fill != Fill::Untold));
+                    shape.with_room += u64::from(fill == Some(Fill::Room));
+                }
+                block += pins.len() as u32;
             }
         }
         let mut strays = migrated.by_home.symmetric_difference(&migrated.by_place);
@@ -70,13 +75,12 @@ impl Session {
     async fn check_block(
         &self,
         table: &Table,
-        address: BlockAddress,
+        pin: &Pin,
         (fill, is_loaded): (Option<Fill>, bool),
         migrated: &mut Migrated,
     ) -> Result<()> {
-        let sga = &*self.sga;
-        let pin = sga.cache.get(sga, &self.waits, address).await?;
-        let block = pin.read(sga, &self.waits).await?;
+        let address = pin.address();
+        let block = pin.read(&self.sga, &self.waits).await?;
         let agrees = match fill {
             None => true,
             Some(Fill::Untold) => is_loaded || is_unused(&block),

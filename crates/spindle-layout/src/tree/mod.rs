@@ -28,7 +28,7 @@ use crate::place::Place;
 use device_node::DeviceNode;
 pub use device_node::RawFile;
 pub use grouped_file::{GroupedFile, place_of};
-use put_back::{By, PutBack, Stamp};
+use put_back::{By, GoldenSums, PutBack, Stamp};
 pub(crate) use removal::{remove_tree, wait_until_left};
 
 /// The directories of a server's database, by what they are for. All are there; a server that has nothing of a kind
@@ -118,6 +118,7 @@ fn list(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), LayoutError> {
 pub struct GoldenTree {
     directories: TreeDirectories,
     bytes: u64,
+    sums: Arc<GoldenSums>,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -137,6 +138,7 @@ impl GoldenTree {
         Ok(Arc::new(GoldenTree {
             directories,
             bytes,
+            sums: Arc::default(),
             interrupted: Arc::clone(interrupted),
         }))
     }
@@ -279,11 +281,11 @@ impl TreeImage {
     }
 
     /// Makes the image the golden tree again; a server that is still ending, as that of a killed trial, is waited for.
-    /// With [`Verify::Full`] every byte of every file is compared; with [`Verify::Changed`] those of files that were
-    /// written to since, as their times of change tell, and of raw devices. Files that share blocks with originals
-    /// share all of them again when they were written to; they are compared with the golden tree only by
-    /// [`Verify::Full`]. Nothing of the files is in the page cache afterwards, as far as the file system lets it go.
-    /// Errors: [`LayoutError::NotPutBack`], or the system's.
+    /// With [`Verify::Full`] every block of every file is read and compared by a checksum of 64 bits; with
+    /// [`Verify::Changed`] those of files that were written to since, as their times of change tell, and of raw
+    /// devices. Files that share blocks with originals share all of them again when they were written to; they are
+    /// compared with the golden tree only by [`Verify::Full`]. Nothing of the files is in the page cache afterwards, as
+    /// far as the file system lets it go. Errors: [`LayoutError::NotPutBack`], or the system's.
     pub fn restore(&self, verify: Verify) -> Result<RestoreReport, LayoutError> {
         let started = Instant::now();
         for (_, directory) in self.directories.named() {
@@ -309,7 +311,7 @@ impl TreeImage {
     }
 
     /// Makes sure, as [`Self::restore`] does, that an image is the golden tree after the volumes beneath it were put
-    /// back, which began at `started`: with [`Verify::Full`] by every byte, else by the times of its files. Errors:
+    /// back, which began at `started`: with [`Verify::Full`] by every block, else by the times of its files. Errors:
     /// [`LayoutError::NotPutBack`], or the system's.
     pub fn rolled_back(
         &self,
@@ -347,7 +349,9 @@ impl TreeImage {
     }
 
     fn put_back(&self, by: By, trusted: BTreeMap<PathBuf, Stamp>) -> PutBack {
-        PutBack::new(by, trusted, Arc::clone(&self.golden.interrupted))
+        let golden = &self.golden;
+        let (sums, interrupted) = (&golden.sums, &golden.interrupted);
+        PutBack::new(by, trusted, Arc::clone(sums), Arc::clone(interrupted))
     }
 
     fn stamps(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Stamp>> {

@@ -5,13 +5,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString};
 use std::fs::{File, OpenOptions};
+use std::hash::Hasher;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustc_hash::FxHasher;
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, ioctl_ficlone, mkdirat,
     openat, statat, unlinkat,
@@ -30,6 +32,8 @@ use crate::place::Place;
 /// Files are compared in pieces of this size, and written back in blocks of the other.
 pub(super) const PIECE_BYTES: usize = 1 << 20;
 const BLOCK_BYTES: usize = 8192;
+/// So many runs of a golden file are read at once.
+const RUNS_AT_ONCE: usize = 64;
 
 /// How long a file may still be written to by a server that has ended.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -69,6 +73,8 @@ pub(super) struct PutBack {
     by: By,
     /// Ends it.
     interrupted: Arc<AtomicBool>,
+    /// The checksums of the files that are put back, as far as they are known.
+    sums: Arc<GoldenSums>,
     /// What files were like that need no look if they still are.
     trusted: BTreeMap<PathBuf, Stamp>,
     /// What they are like now.
@@ -87,10 +93,16 @@ pub(super) struct PutBack {
 }
 
 impl PutBack {
-    pub fn new(by: By, trusted: BTreeMap<PathBuf, Stamp>, interrupted: Arc<AtomicBool>) -> PutBack {
+    pub fn new(
+        by: By,
+        trusted: BTreeMap<PathBuf, Stamp>,
+        sums: Arc<GoldenSums>,
+        interrupted: Arc<AtomicBool>,
+    ) -> PutBack {
         PutBack {
             by,
             interrupted,
+            sums,
             trusted,
             stamps: BTreeMap::new(),
             nodes: BTreeMap::new(),
@@ -259,6 +271,7 @@ impl PutBack {
                         let block = bytes / BLOCK_BYTES as u64;
                         self.first_changed.get_or_insert((to.to_owned(), block));
                     }
+                    facts::will_be_read_in_order(&file);
                     if self.blocks(golden, from, &file, to, bytes)? || is_longer {
                         file.sync_all().map_err(wrong)?;
                     }
@@ -294,6 +307,7 @@ impl PutBack {
     ) -> Result<(), LayoutError> {
         let wrong = |error: std::io::Error| LayoutError::system("put back", to, error);
         let status = fstat(golden).map_err(|error| wrong(error.into()))?;
+        facts::will_be_read_in_order(device);
         if self.blocks(golden, from, device, to, status.st_size.unsigned_abs())? {
             device.sync_all().map_err(wrong)?;
         }
@@ -319,7 +333,7 @@ impl PutBack {
         Ok(())
     }
 
-    /// Compares two files and copies the blocks that differ; whether there were any.
+    /// Compares a file with a golden one and copies the blocks that differ; whether there were any.
     fn blocks(
         &mut self,
         golden: &File,
@@ -328,44 +342,140 @@ impl PutBack {
         to: &Path,
         bytes: u64,
     ) -> Result<bool, LayoutError> {
+        let status = fstat(golden).map_err(|error| LayoutError::system("examine", from, error))?;
+        let stamp = Stamp::of(&status);
+        if let Some(sums) = self.sums.of(from, stamp) {
+            let runs = self.runs_to_copy(&sums, image, to, bytes)?;
+            self.copy(&runs, (golden, from), image, to)?;
+            return Ok(!runs.is_empty());
+        }
+        let mut sums = Vec::new();
         let mut changed = false;
-        let mut offset = 0;
-        while offset < bytes {
+        facts::will_be_read_in_order(golden);
+        for (offset, length) in pieces(bytes) {
             go_on_unless(&self.interrupted)?;
-            let length = PIECE_BYTES.min((bytes - offset) as usize);
             let read = golden.read_exact_at(&mut self.ours[..length], offset);
             read.map_err(|error| LayoutError::system("read", from, error))?;
             let found = image.read_up_to(&mut self.theirs[..length], offset, to)?;
-            for run in differing_runs(&self.ours[..length], &self.theirs[..found]) {
-                image.write(&self.ours[run.clone()], offset + run.start as u64, to)?;
-                let block = (offset + run.start as u64) / BLOCK_BYTES as u64;
-                self.first_changed
-                    .get_or_insert_with(|| (to.to_owned(), block));
-                self.changed_blocks += run.len().div_ceil(BLOCK_BYTES) as u64;
-                self.copied_bytes += run.len() as u64;
+            let wanted: Vec<u64> = self.ours[..length]
+                .chunks(BLOCK_BYTES)
+                .map(sum_of)
+                .collect();
+            for run in differing_runs(&wanted, length, &self.theirs[..found]) {
+                let at = offset + run.start as u64;
+                image.write(&self.ours[run.clone()], at, to)?;
+                self.count_copied(to, at, run.len());
                 changed = true;
             }
-            offset += length as u64;
+            sums.extend(wanted);
         }
+        self.sums.learn(from, stamp, sums);
         Ok(changed)
+    }
+
+    /// Where a file has not what the checksums want: places and lengths, each of a piece at most.
+    fn runs_to_copy(
+        &mut self,
+        sums: &[u64],
+        image: &impl Blocks,
+        to: &Path,
+        bytes: u64,
+    ) -> Result<Vec<(u64, usize)>, LayoutError> {
+        let mut runs = Vec::new();
+        for ((offset, length), wanted) in pieces(bytes).zip(sums.chunks(PIECE_BYTES / BLOCK_BYTES))
+        {
+            go_on_unless(&self.interrupted)?;
+            let found = image.read_up_to(&mut self.theirs[..length], offset, to)?;
+            let differing = differing_runs(wanted, length, &self.theirs[..found]);
+            runs.extend(
+                differing
+                    .iter()
+                    .map(|run| (offset + run.start as u64, run.len())),
+            );
+        }
+        Ok(runs)
+    }
+
+    /// Copies runs of the golden file. They are scattered, and are read many at a time: one by one, each would wait for
+    /// the device alone.
+    fn copy(
+        &mut self,
+        runs: &[(u64, usize)],
+        (golden, from): (&File, &Path),
+        image: &impl Blocks,
+        to: &Path,
+    ) -> Result<(), LayoutError> {
+        for some in runs.chunks(RUNS_AT_ONCE) {
+            go_on_unless(&self.interrupted)?;
+            some.iter()
+                .for_each(|&(at, length)| facts::will_be_read_soon(golden, at, length as u64));
+            for &(at, length) in some {
+                let read = golden.read_exact_at(&mut self.ours[..length], at);
+                read.map_err(|error| LayoutError::system("read", from, error))?;
+                image.write(&self.ours[..length], at, to)?;
+                self.count_copied(to, at, length);
+            }
+        }
+        Ok(())
+    }
+
+    fn count_copied(&mut self, to: &Path, at: u64, length: usize) {
+        let block = at / BLOCK_BYTES as u64;
+        self.first_changed
+            .get_or_insert_with(|| (to.to_owned(), block));
+        self.changed_blocks += length.div_ceil(BLOCK_BYTES) as u64;
+        self.copied_bytes += length as u64;
     }
 }
 
-/// Runs of blocks of `ours` that `theirs` has not, or has otherwise.
-fn differing_runs(ours: &[u8], theirs: &[u8]) -> Vec<std::ops::Range<usize>> {
+/// The pieces of a file in their order: where each begins, and its length.
+fn pieces(bytes: u64) -> impl Iterator<Item = (u64, usize)> {
+    (0..bytes)
+        .step_by(PIECE_BYTES)
+        .map(move |offset| (offset, PIECE_BYTES.min((bytes - offset) as usize)))
+}
+
+/// Runs of blocks, of `length` bytes in all, whose checksums are not as wanted in `theirs`, or that it has not.
+fn differing_runs(wanted: &[u64], length: usize, theirs: &[u8]) -> Vec<std::ops::Range<usize>> {
     let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
-    let mut start = 0;
-    while start < ours.len() {
-        let end = (start + BLOCK_BYTES).min(ours.len());
-        if theirs.get(start..end) != Some(&ours[start..end]) {
+    for (start, wanted) in (0..length).step_by(BLOCK_BYTES).zip(wanted) {
+        let end = (start + BLOCK_BYTES).min(length);
+        if theirs.get(start..end).map(sum_of) != Some(*wanted) {
             match runs.last_mut() {
                 Some(run) if run.end == start => run.end = end,
                 _ => runs.push(start..end),
             }
         }
-        start = end;
     }
     runs
+}
+
+/// The checksum of a block, of 64 bits: of all that a server could have left there instead, one block of 10^19 has the
+/// same.
+fn sum_of(block: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(block);
+    hasher.finish()
+}
+
+/// What is known of the files of a golden tree.
+#[derive(Debug, Default)]
+pub(super) struct GoldenSums {
+    files: Mutex<BTreeMap<PathBuf, (Stamp, Arc<[u64]>)>>,
+}
+
+impl GoldenSums {
+    /// The checksums of a file's blocks, if the file is as it was when they were learnt.
+    fn of(&self, file: &Path, stamp: Stamp) -> Option<Arc<[u64]>> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let (learnt_at, sums) = files.get(file)?;
+        (*learnt_at == stamp).then(|| Arc::clone(sums))
+    }
+
+    fn learn(&self, file: &Path, stamp: Stamp, sums: Vec<u64>) {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.insert(file.to_owned(), (stamp, sums.into()));
+    }
 }
 
 /// What is made like a golden file.

@@ -91,6 +91,31 @@ fn what_a_trial_did_is_undone_in_place() {
 }
 
 #[test]
+fn scattered_blocks_come_back_and_a_golden_tree_that_changed_is_read_anew() {
+    let scene = Scene::new();
+    let scattered: Vec<usize> = (0..(3 << 20) / 8192)
+        .filter(|block| block % 3 != 1)
+        .collect();
+    let mut changed = bytes(1, 3 << 20);
+    for block in &scattered {
+        changed[block * 8192 + 8191] ^= 0x80;
+    }
+    fs::write(scene.at("data/base/1"), changed).unwrap();
+    let report = scene.image.restore(Verify::Full).unwrap();
+    assert_eq!(report.changed_blocks, scattered.len() as u64);
+    assert_eq!(report.copied_bytes, scattered.len() as u64 * 8192);
+    scene.assert_as_golden();
+
+    // Its checksums are known by now, and are no longer right.
+    let golden = scene.place.path().join("golden/data/base/1");
+    let mut other = bytes(1, 3 << 20);
+    other[1 << 20] ^= 1;
+    fs::write(golden, &other).unwrap();
+    assert_eq!(scene.image.restore(Verify::Full).unwrap().changed_blocks, 1);
+    assert_eq!(fs::read(scene.at("data/base/1")).unwrap(), other);
+}
+
+#[test]
 fn a_change_that_hides_its_time_is_found_when_everything_is_compared() {
     let scene = Scene::new();
     let path = scene.at("data/base/2");

@@ -20,7 +20,9 @@ pub use extents::{Extents, SeenBy, extents};
 pub use file_system::{FsFacts, file_system};
 pub use loop_device::{LoopTarget, loop_target};
 pub use mount_table::{MountLine, unescaped};
-pub use page_cache::{CacheState, cached, drop_cache, resident_pages};
+pub use page_cache::{
+    CacheState, cached, drop_cache, resident_pages, will_be_read_in_order, will_be_read_soon,
+};
 pub use process::{
     ProcessorTime, anonymous_bytes, is_open_to_write, monotonic_ns, preemptions,
     processor_time_of_thread, processor_use_of_thread, share_open_files, sleeps,

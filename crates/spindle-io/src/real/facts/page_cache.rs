@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::AsRawFd;
 
 use rustix::fs::{Advice, SeekFrom, fadvise, seek};
@@ -137,6 +138,17 @@ pub fn drop_cache(file: &File) -> io::Result<u64> {
     file.sync_data()?;
     fadvise(file, 0, None, Advice::DontNeed)?;
     resident_pages(file)
+}
+
+/// Says that a file will be read from its beginning to its end, so that the system reads further ahead
+/// (posix_fadvise(2)). It is advice: where it is not taken, nothing is lost but time.
+pub fn will_be_read_in_order(file: &File) {
+    let _ = fadvise(file, 0, None, Advice::Sequential);
+}
+
+/// Says that `length` bytes of a file from `offset` will be read soon: the system begins to, and the caller goes on.
+pub fn will_be_read_soon(file: &File, offset: u64, length: u64) {
+    let _ = fadvise(file, offset, NonZeroU64::new(length), Advice::WillNeed);
 }
 
 #[cfg(test)]
