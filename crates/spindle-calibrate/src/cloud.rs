@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::Value;
-use spindle_system::{SystemTree, text};
+use spindle_system::SystemTree;
 use spindle_text::words;
 
 /// The same in all clouds.
@@ -76,7 +76,7 @@ pub struct Bought {
 impl Cloud {
     /// What the firmware says; `None` on other machines.
     pub(crate) fn of(tree: &SystemTree) -> Option<Cloud> {
-        let says = |name: &str| text(&tree.sys.join("class/dmi/id").join(name));
+        let says = |name: &str| tree.firmware(name);
         match says("sys_vendor")?.as_str() {
             "Amazon EC2" => Some(Cloud::Aws),
             // Its laptops name it, too.
@@ -310,10 +310,7 @@ mod tests {
     fn only_the_firmware_of_a_cloud_makes_one() {
         let directory = tempfile::tempdir().unwrap();
         let firmware = directory.path().join("class/dmi/id");
-        let tree = SystemTree {
-            sys: directory.path().to_owned(),
-            ..SystemTree::default()
-        };
+        let tree = SystemTree::default().with_sys(directory.path().to_owned());
         assert_eq!(Cloud::of(&tree), None);
         std::fs::create_dir_all(&firmware).unwrap();
         let is = |vendor: &str, tag: &str| {

@@ -195,7 +195,7 @@ impl Tools {
             let mut command = Command::new(file);
             if program.starts_with("mkfs.") {
                 // Where no name without a directory is a device or a file.
-                command.current_dir(SystemTree::default().proc.join("sys"));
+                command.current_dir(SystemTree::default().without_user_files());
             }
             let mut child = command
                 .args(arguments)

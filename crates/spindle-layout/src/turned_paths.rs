@@ -210,10 +210,7 @@ impl Scene {
                 }
             }
         }
-        SystemTree {
-            proc,
-            ..SystemTree::default()
-        }
+        SystemTree::default().with_proc(proc)
     }
 
     fn make_and_take_away(&self, specs: &[LayoutSpec]) -> (Option<String>, Vec<String>) {

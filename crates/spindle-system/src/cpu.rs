@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::SystemTree;
+use super::{SystemTree, names, number};
 
 /// One tick of `/proc/stat` and `/proc/PID/stat`: USER_HZ is 100 on every architecture Linux supports with Rust
 /// (Linux include/asm-generic/param.h).
@@ -21,6 +21,18 @@ pub struct CpuTimes {
     pub idle_us: u64,
     /// Taken by the hypervisor for others.
     pub steal_us: u64,
+}
+
+/// The longest time that a processor takes to leave an idle state that it may enter; `None` where the kernel shows no
+/// such states (Linux Documentation/admin-guide/pm/cpuidle.rst).
+pub fn deepest_idle_latency_us(files: &SystemTree) -> Option<u64> {
+    let states = files.sys.join("devices/system/cpu/cpu0/cpuidle");
+    names(&states)
+        .into_iter()
+        .map(|name| states.join(name))
+        .filter(|state| number(&state.join("disable")) != Some(1))
+        .filter_map(|state| number(&state.join("latency")))
+        .max()
 }
 
 impl CpuTimes {

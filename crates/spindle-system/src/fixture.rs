@@ -9,6 +9,29 @@ use std::path::{Path, PathBuf};
 
 use super::SystemTree;
 
+impl SystemTree {
+    /// A fixture: `proc`, `sys`, `dev`, `etc` and `modules` below `root`.
+    pub fn below(root: &Path) -> SystemTree {
+        SystemTree {
+            proc: root.join("proc"),
+            sys: root.join("sys"),
+            dev: root.join("dev"),
+            etc: root.join("etc"),
+            modules: root.join("modules"),
+        }
+    }
+
+    /// The same with another directory for `/proc`.
+    pub fn with_proc(self, proc: PathBuf) -> SystemTree {
+        SystemTree { proc, ..self }
+    }
+
+    /// The same with another directory for `/sys`.
+    pub fn with_sys(self, sys: PathBuf) -> SystemTree {
+        SystemTree { sys, ..self }
+    }
+}
+
 /// A fixture tree, removed when dropped.
 pub struct Fixture {
     root: tempfile::TempDir,

@@ -242,12 +242,20 @@ fn turbo(files: &SystemTree) -> Option<bool> {
         .or_else(|| flag(&cpu.join("cpufreq/boost")))
 }
 
+impl SystemTree {
+    /// What the firmware says under one of its names, such as `sys_vendor` (Linux
+    /// Documentation/ABI/testing/sysfs-class-dmi).
+    pub fn firmware(&self, name: &str) -> Option<String> {
+        self.sys_text(&format!("class/dmi/id/{name}"))
+    }
+}
+
 impl Virtualisation {
     fn capture(files: &SystemTree) -> Virtualisation {
         let cpuinfo = files.proc_text("cpuinfo").unwrap_or_default();
         let product: Vec<String> = ["sys_vendor", "product_name"]
             .iter()
-            .filter_map(|name| files.sys_text(&format!("class/dmi/id/{name}")))
+            .filter_map(|name| files.firmware(name))
             .collect();
         Virtualisation {
             hypervisor_flag: cpuinfo_values(&cpuinfo, "flags")

@@ -147,7 +147,7 @@ pub fn swaps(tree: &SystemTree) -> Result<Vec<PathBuf>, TableError> {
     }
 }
 
-fn unreadable(path: PathBuf, error: &std::io::Error) -> TableError {
+pub(crate) fn unreadable(path: PathBuf, error: &std::io::Error) -> TableError {
     TableError::Unreadable {
         path,
         reason: error.to_string(),

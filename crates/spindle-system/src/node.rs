@@ -152,6 +152,11 @@ impl BlockDeviceNode {
         self.says("dm/name")
     }
 
+    /// The identity that its maker gave it with device-mapper; `None` when it has none.
+    pub fn mapped_uuid(&self) -> Option<String> {
+        self.says("dm/uuid")
+    }
+
     /// The serial number and the world-wide name of the hardware. A partition has its disk's.
     pub fn hardware_names(&self) -> Vec<String> {
         let disk = self.disk();

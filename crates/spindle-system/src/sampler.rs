@@ -46,6 +46,28 @@ impl MemoryState {
     }
 }
 
+/// The machine's swap space, from `/proc/meminfo`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SwapState {
+    /// All of it.
+    pub total_bytes: u64,
+    /// What is in use.
+    pub used_bytes: u64,
+}
+
+impl SwapState {
+    /// Reads the state now.
+    pub fn read(files: &SystemTree) -> Option<SwapState> {
+        let meminfo = files.proc_text("meminfo")?;
+        let bytes = |key| Some(keyed_number(&meminfo, key)?.saturating_mul(1024));
+        let total_bytes = bytes("SwapTotal")?;
+        Some(SwapState {
+            total_bytes,
+            used_bytes: total_bytes.saturating_sub(bytes("SwapFree")?),
+        })
+    }
+}
+
 /// Time lost waiting for a resource since boot (Linux Documentation/accounting/psi.rst).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pressure {

@@ -4,19 +4,19 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// Where the system's own trees are found: `/proc`, `/sys`, `/dev`, `/etc` and `/lib/modules`, or fixtures standing in
-/// for them.
+/// for them. Only this crate reads in them; `/dev` is for all, as nodes of devices are opened elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SystemTree {
     /// Stands for `/proc`.
-    pub proc: PathBuf,
+    pub(crate) proc: PathBuf,
     /// Stands for `/sys`.
-    pub sys: PathBuf,
+    pub(crate) sys: PathBuf,
     /// Stands for `/dev`.
     pub dev: PathBuf,
     /// Stands for `/etc`.
-    pub etc: PathBuf,
+    pub(crate) etc: PathBuf,
     /// Stands for `/lib/modules`.
-    pub modules: PathBuf,
+    pub(crate) modules: PathBuf,
 }
 
 impl Default for SystemTree {
@@ -33,14 +33,24 @@ impl Default for SystemTree {
 }
 
 impl SystemTree {
+    /// A directory in which no name is a file or a device of a user's: `/proc/sys`. Tools that take a name without a
+    /// slash for a path are started in it.
+    pub fn without_user_files(&self) -> PathBuf {
+        self.proc.join("sys")
+    }
+
     /// The time the system was started, as a name that no other start has; `None` when the kernel does not tell.
     pub fn boot_id(&self) -> Option<String> {
         text(&self.proc.join("sys/kernel/random/boot_id"))
     }
 
-    /// A random number that no other has, as the kernel writes it; `None` when it does not.
-    pub fn random_uuid(&self) -> Option<String> {
-        self.proc_text("sys/kernel/random/uuid")
+    /// Requests of kernel AIO that are taken now, and how many there may be; `None` where the kernel has no such AIO
+    /// (Linux Documentation/admin-guide/sysctl/fs.rst).
+    pub fn aio_requests(&self) -> Option<(u64, u64)> {
+        Some((
+            self.proc_number("sys/fs/aio-nr")?,
+            self.proc_number("sys/fs/aio-max-nr")?,
+        ))
     }
 
     /// The locks that processes of this machine hold (proc_locks(5)); empty when they cannot be read.
@@ -60,11 +70,6 @@ impl SystemTree {
             .unwrap_or_else(|| absolute.to_path_buf())
     }
 
-    /// The number that a file of these trees holds.
-    pub fn number_of(&self, file: &Path) -> Option<u64> {
-        number(file)
-    }
-
     pub(crate) fn proc_text(&self, file: &str) -> Option<String> {
         text(&self.proc.join(file))
     }
@@ -79,7 +84,7 @@ impl SystemTree {
 }
 
 /// A file's text without the white space around it; `None` if it cannot be read or says nothing.
-pub fn text(file: &Path) -> Option<String> {
+pub(crate) fn text(file: &Path) -> Option<String> {
     let bytes = std::fs::read(file).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let trimmed = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
@@ -87,7 +92,7 @@ pub fn text(file: &Path) -> Option<String> {
 }
 
 /// Names in a directory, sorted; empty when there is no such directory.
-pub fn names(directory: &Path) -> Vec<String> {
+pub(crate) fn names(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
         .filter_map(|entry| entry.file_name().into_string().ok())

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use spindle_system::mounts::TableError;
 use spindle_text::quantity::size_needed;
 
 use crate::guard::Refusal;
@@ -25,6 +26,9 @@ pub enum StepError {
     /// The ledger cannot be kept: then nothing is made.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// A table of the kernel.
+    #[error(transparent)]
+    Table(#[from] TableError),
     /// A run's data directory.
     #[error(transparent)]
     Layout(#[from] crate::LayoutError),

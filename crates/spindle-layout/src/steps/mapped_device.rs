@@ -12,7 +12,7 @@ use crate::guard::{HeldDevice, Refusal};
 use crate::ledger::Ledger;
 use crate::record::MappedDevice;
 use crate::tool::{ToolError, Tools};
-use spindle_system::{BlockDeviceNode, SystemTree, names, text};
+use spindle_system::{BlockDeviceNode, SystemTree};
 
 impl MappedDevice {
     /// Makes the device called `name` with a table as `dmsetup` takes it, the ledger first. Returns its path. Errors:
@@ -63,14 +63,11 @@ impl MappedDevice {
 
     /// The device that has the name now, and its identity.
     fn found(&self, tree: &SystemTree) -> Option<(BlockDeviceNode, String)> {
-        let block = tree.sys.join("block");
-        let dm = |name: &String| block.join(name).join("dm");
-        let names = names(&block).into_iter();
-        let mut ours =
-            names.filter(|name| text(&dm(name).join("name")).as_ref() == Some(&self.name));
-        let name = ours.next()?;
-        let uuid = text(&dm(&name).join("uuid")).unwrap_or_default();
-        Some((BlockDeviceNode::named(tree, &name)?, uuid))
+        let node = BlockDeviceNode::all(tree)
+            .into_iter()
+            .find(|node| node.mapped_name().as_ref() == Some(&self.name))?;
+        let uuid = node.mapped_uuid().unwrap_or_default();
+        Some((node, uuid))
     }
 
     pub(super) fn undo(&self, site: &Site) -> Result<Undone, StepError> {
@@ -102,10 +99,7 @@ mod tests {
     #[test]
     fn a_device_with_another_identity_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
-        let tree = SystemTree {
-            sys: directory.path().to_owned(),
-            ..SystemTree::default()
-        };
+        let tree = SystemTree::default().with_sys(directory.path().to_owned());
         let device = MappedDevice {
             name: "spindle-cut-logged".to_owned(),
             uuid: "SPINDLE-1".to_owned(),
@@ -124,7 +118,9 @@ mod tests {
         assert_eq!(device.undo(&site).unwrap(), Undone::WasNot);
         let dm = directory.path().join("block/dm-3/dm");
         std::fs::create_dir_all(&dm).unwrap();
-        std::fs::write(directory.path().join("block/dm-3/dev"), "254:3\n").unwrap();
+        let numbers = directory.path().join("dev/block");
+        std::fs::create_dir_all(&numbers).unwrap();
+        std::os::unix::fs::symlink("../../block/dm-3", numbers.join("254:3")).unwrap();
         std::fs::write(dm.join("name"), "spindle-cut-logged\n").unwrap();
         std::fs::write(dm.join("uuid"), "LVM-2\n").unwrap();
         assert!(matches!(device.undo(&site).unwrap(), Undone::NotOurs(_)));

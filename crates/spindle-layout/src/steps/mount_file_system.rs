@@ -145,9 +145,7 @@ impl Mounted {
 
     /// What is mounted there, last of all.
     fn topmost(&self, tree: &SystemTree) -> Result<Option<Mount>, StepError> {
-        let table = mounts(tree)
-            .map_err(|error| StepError::system("read", &tree.proc, std::io::Error::other(error)))?;
-        Ok(table
+        Ok(mounts(tree)?
             .into_iter()
             .rfind(|mount| mount.mount_point == self.at))
     }

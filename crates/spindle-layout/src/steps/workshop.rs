@@ -212,8 +212,5 @@ fn says_taken(said: &str) -> bool {
 
 /// A new random identity, as the kernel makes them.
 pub(crate) fn new_uuid(tree: &SystemTree) -> Result<String, StepError> {
-    let file = tree.proc.join("sys/kernel/random/uuid");
-    let text =
-        std::fs::read_to_string(&file).map_err(|error| StepError::system("read", &file, error))?;
-    Ok(text.trim().to_owned())
+    Ok(tree.random_uuid()?)
 }

@@ -33,7 +33,7 @@ impl ServerSchema {
     fn schema(&self, name: String, kind: SchemaKind) -> Result<Schema, DatabaseError> {
         let token = SystemTree::default()
             .random_uuid()
-            .ok_or_else(|| EngineError::unavailable("the kernel gives no random number"))
+            .map_err(|error| EngineError::unavailable(error.to_string()))
             .map_err(DatabaseError::Target)?;
         let schema = Schema {
             address: self.address.clone(),
@@ -41,7 +41,7 @@ impl ServerSchema {
             password: None,
             kind,
             name,
-            token: token.trim().to_owned(),
+            token,
         };
         let schema = schema.with_password();
         schema.map_err(DatabaseError::Target)

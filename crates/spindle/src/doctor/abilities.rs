@@ -49,18 +49,17 @@ fn io_uring() -> Finding {
     }
 }
 
-/// Kernel AIO, by its own limits (Linux Documentation/admin-guide/sysctl/fs.rst).
+/// Kernel AIO, by its own limits.
 fn libaio(files: &SystemTree) -> Finding {
-    let limit = |name: &str| files.number_of(&files.proc.join("sys/fs").join(name));
-    match (limit("aio-nr"), limit("aio-max-nr")) {
-        (Some(used), Some(most)) if used < most => {
+    match files.aio_requests() {
+        Some((used, most)) if used < most => {
             Finding::ok(format!("libaio: {used} of {most} requests taken"))
         }
-        (Some(used), Some(most)) => Finding::missing(
+        Some((used, most)) => Finding::missing(
             format!("libaio: all {most} requests are taken ({used})"),
             "end what uses them, or raise sysctl fs.aio-max-nr",
         ),
-        _ => Finding::missing(
+        None => Finding::missing(
             "libaio: the kernel has none",
             "it was built without CONFIG_AIO; use io_uring",
         ),
@@ -105,16 +104,11 @@ fn installed(tool: &str, what_for: &str) -> Finding {
 }
 
 fn device_mapper(files: &SystemTree) -> Finding {
-    let tree = SystemTree {
-        proc: files.proc.clone(),
-        sys: files.sys.clone(),
-        ..SystemTree::default()
-    };
-    let delays = match tree.has_mapped_target("delay") {
+    let delays = match files.has_mapped_target("delay") {
         true => "volumes, delays",
         false => "volumes (no dm-delay: the database delays its own I/O)",
     };
-    match tree.device_mapper() {
+    match files.device_mapper() {
         DeviceMapper::Loaded => Finding::ok(format!("device-mapper: {delays}")),
         DeviceMapper::Loadable => Finding::ok(format!(
             "device-mapper: {delays}; its module is loaded when needed"

@@ -1,7 +1,6 @@
 //! What makes results noisy: processor clocks, other work, memory, clocks that are being set, and devices' caches.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::time::Duration;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -9,10 +8,11 @@ use spindle_text::quantity::{size, thousands};
 
 use super::finding::Finding;
 use spindle_system::block_device::BlockDevice;
-use spindle_system::cpu::CpuTimes;
+use spindle_system::cpu::{CpuTimes, deepest_idle_latency_us};
 use spindle_system::disk::ProcessIo;
 use spindle_system::machine::Machine;
-use spindle_system::{DeviceNumber, SystemTree, processes, text};
+use spindle_system::sampler::{MemoryState, SwapState};
+use spindle_system::{BlockDeviceNode, SystemTree, processes};
 
 /// How long other work is watched.
 const SAMPLE: Duration = Duration::from_millis(500);
@@ -133,17 +133,8 @@ fn governor(machine: &Machine) -> Finding {
     }
 }
 
-/// Linux Documentation/admin-guide/pm/cpuidle.rst.
 fn idle_states(files: &SystemTree) -> Finding {
-    let states = files.sys.join("devices/system/cpu/cpu0/cpuidle");
-    let deepest = fs::read_dir(states)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|state| files.number_of(&state.path().join("disable")) != Some(1))
-        .filter_map(|state| files.number_of(&state.path().join("latency")))
-        .max();
-    match deepest {
+    match deepest_idle_latency_us(files) {
         Some(latency_us) if latency_us > IDLE_LATENCY_NOTABLE_US => Finding::warn(
             format!("idle states: the deepest takes {latency_us} us to leave"),
             "a processor that waits for an I/O falls asleep and wakes late: cpupower idle-set -D 50, or boot with intel_idle.max_cstate=1",
@@ -224,16 +215,9 @@ fn other_io(sampled: &Sampled) -> Finding {
 }
 
 fn memory(files: &SystemTree) -> Vec<Finding> {
-    let table = text(&files.proc.join("meminfo")).unwrap_or_default();
-    let bytes_of = |key: &str| -> Option<u64> {
-        let line = table
-            .lines()
-            .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-        let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-        Some(kibibytes << 10)
-    };
     let mut findings = Vec::new();
-    if let (Some(available), Some(total)) = (bytes_of("MemAvailable"), bytes_of("MemTotal")) {
+    if let Some(state) = MemoryState::read(files) {
+        let (available, total) = (state.available_bytes, state.total_bytes);
         let what = format!("memory: {} of {} available", size(available), size(total));
         findings.push(if available * 4 >= total {
             Finding::ok(what)
@@ -244,11 +228,8 @@ fn memory(files: &SystemTree) -> Vec<Finding> {
             )
         });
     }
-    let (free, total) = (
-        bytes_of("SwapFree").unwrap_or(0),
-        bytes_of("SwapTotal").unwrap_or(0),
-    );
-    let used = total.saturating_sub(free);
+    let swap = SwapState::read(files).unwrap_or_default();
+    let (used, total) = (swap.used_bytes, swap.total_bytes);
     findings.push(if used == 0 {
         Finding::ok(format!("swap: none of {} in use", size(total)))
     } else {
@@ -288,15 +269,10 @@ fn clock(sampled: &Sampled) -> Finding {
 
 /// Whole devices that hold data; not loop devices, memory or empty drives.
 fn disks(files: &SystemTree) -> Vec<BlockDevice> {
-    let entries = fs::read_dir(files.sys.join("block"))
+    let mut disks: Vec<BlockDevice> = BlockDeviceNode::all(files)
         .into_iter()
-        .flatten()
-        .flatten();
-    let mut disks: Vec<BlockDevice> = entries
-        .filter_map(|entry| {
-            let number: DeviceNumber = text(&entry.path().join("dev"))?.parse().ok()?;
-            BlockDevice::describe(files, number)
-        })
+        .filter(|node| !node.is_partition())
+        .filter_map(|node| BlockDevice::describe(files, node.number))
         .filter(|disk| disk.size_bytes.is_some_and(|bytes| bytes > 0))
         .filter(|disk| {
             !["loop", "ram", "zram", "sr", "fd"]
@@ -357,7 +333,8 @@ mod tests {
             ("proc/loadavg", "0.05 0.0 0.0 1/100 5\n"),
             (
                 "proc/meminfo",
-                "MemTotal: 4000000 kB\nMemAvailable: 3000000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n",
+                "MemTotal: 4000000 kB\nMemFree: 9 kB\nMemAvailable: 3000000 kB\nCached: 9 kB\nSwapTotal: 0 kB\n\
+                 SwapFree: 0 kB\nDirty: 0 kB\nWriteback: 0 kB\n",
             ),
             (
                 "sys/devices/system/cpu/cpufreq/policy0/scaling_governor",
@@ -374,7 +351,8 @@ mod tests {
             ("proc/loadavg", "3.50 1.0 1.0 1/100 5\n"),
             (
                 "proc/meminfo",
-                "MemTotal: 4000000 kB\nMemAvailable: 300000 kB\nSwapTotal: 8192 kB\nSwapFree: 4096 kB\n",
+                "MemTotal: 4000000 kB\nMemFree: 9 kB\nMemAvailable: 300000 kB\nCached: 9 kB\nSwapTotal: 8192 kB\n\
+                 SwapFree: 4096 kB\nDirty: 0 kB\nWriteback: 0 kB\n",
             ),
             (
                 "sys/kernel/mm/transparent_hugepage/enabled",

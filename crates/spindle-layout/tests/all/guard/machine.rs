@@ -42,13 +42,7 @@ impl Machine {
     }
 
     pub fn tree(&self) -> SystemTree {
-        SystemTree {
-            proc: self.path("proc"),
-            sys: self.path("sys"),
-            dev: self.path("dev"),
-            etc: self.path("etc"),
-            modules: self.path("modules"),
-        }
+        SystemTree::below(&self.path(""))
     }
 
     /// What the machine looks like now.
