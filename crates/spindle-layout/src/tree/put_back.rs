@@ -461,20 +461,31 @@ fn sum_of(block: &[u8]) -> u64 {
 /// What is known of the files of a golden tree.
 #[derive(Debug, Default)]
 pub(super) struct GoldenSums {
-    files: Mutex<BTreeMap<PathBuf, (Stamp, Arc<[u64]>)>>,
+    files: Mutex<BTreeMap<PathBuf, FileSums>>,
+}
+
+/// The checksums of a file's blocks, and what the file was like when they were learnt.
+#[derive(Debug)]
+struct FileSums {
+    learnt_of: Stamp,
+    sums: Arc<[u64]>,
 }
 
 impl GoldenSums {
     /// The checksums of a file's blocks, if the file is as it was when they were learnt.
     fn of(&self, file: &Path, stamp: Stamp) -> Option<Arc<[u64]>> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let (learnt_at, sums) = files.get(file)?;
-        (*learnt_at == stamp).then(|| Arc::clone(sums))
+        let known = files.get(file)?;
+        (known.learnt_of == stamp).then(|| Arc::clone(&known.sums))
     }
 
     fn learn(&self, file: &Path, stamp: Stamp, sums: Vec<u64>) {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.insert(file.to_owned(), (stamp, sums.into()));
+        let known = FileSums {
+            learnt_of: stamp,
+            sums: sums.into(),
+        };
+        files.insert(file.to_owned(), known);
     }
 }
 
