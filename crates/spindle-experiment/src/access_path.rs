@@ -22,6 +22,9 @@ words! {
     }
 }
 
+/// The keys of an `io` table.
+pub(super) const IO_KEYS: [&str; 4] = ["caching", "method", "filesystemio_options", "slaves"];
+
 /// Reads an `io` table; whatever it leaves out is as in `default`.
 pub(super) fn read_access_path(
     reader: &mut Reader<'_>,

@@ -6,7 +6,7 @@ use spindle_engines::spec::{RemoteSpec, ServerSpec};
 use spindle_engines::sql::address::Reach;
 use spindle_engines::sql::{Address, ServerIo, ServerKind, SshHost, server, ssh_host};
 
-use super::access_path::AccessPath;
+use super::access_path::{AccessPath, IO_KEYS};
 use super::error::ExperimentError;
 use super::memory::read_memory;
 use super::reader::Reader;
@@ -116,7 +116,7 @@ pub(super) fn server_io(
     let asked = (asked.caching.is_some() || asked.method.is_some()).then_some(asked);
     if let Some(Err(reason)) = asked.map(|asked| server(kind).check_io(asked, is_on_devices)) {
         reader.refuse(
-            &["caching", "method", "filesystemio_options", "slaves"],
+            &IO_KEYS,
             "this engine cannot do I/O this way",
             reason.to_string(),
             "leave io out to use the engine's default",

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 
+use super::access_path::IO_KEYS;
 use super::aliases;
 use super::database::SAME_IN_EVERY_CASE;
 use super::document::{
@@ -251,13 +252,14 @@ fn check(
     match first {
         "settings" if varied.path.len() == 1 => return refused("name a setting: settings.NAME"),
         "plan" => return refused("the plan is the same for every layout"),
-        "workload" if key == "workload.clients" => {
+        "workload" | "clients" if key.ends_with("clients") => {
             return refused("load levels are a list already: clients = [8, 16] in [workload]");
         }
         "workload" => return refused("every layout has the same workload"),
         _ if database_keys.contains(&first) && !layout_keys.contains(&first) => {
             return refused(&format!("write database.{first}"));
         }
+        _ if IO_KEYS.contains(&first) => return refused(&format!("write io.{first}")),
         _ if NAMES.contains(&first) => return refused("no key of a layout that can be varied"),
         _ if !layout_keys.contains(&first) => {
             let known = layout_keys.iter().chain(database_keys);

@@ -67,6 +67,24 @@ fn what_is_the_same_in_every_layout_is_said_at_once() {
     }
 }
 
+#[test]
+fn a_key_without_its_table_is_told_with_it() {
+    for (vary, told) in [
+        ("caching=direct,buffered", "write io.caching"),
+        ("method=sync,async", "write io.method"),
+        ("clients=1,8", "load levels are a list already"),
+        ("workload.clients=1,8", "load levels are a list already"),
+    ] {
+        let changes = Changes {
+            vary: &[vary.to_owned()],
+            ..Changes::default()
+        };
+        let read = Experiment::from_text(Path::new("test.toml"), HERE, changes, false);
+        let error = format!("{:?}", miette::Report::new(read.expect_err(vary)));
+        assert!(error.contains(told), "{vary}: {error}");
+    }
+}
+
 const HERE: &str = "[[layout]]\nname = \"here\"\n";
 const TWO: &str =
     "[[layout]]\nname = \"ext4\"\npath = \"/a\"\n[[layout]]\nname = \"xfs\"\npath = \"/b\"\n";
