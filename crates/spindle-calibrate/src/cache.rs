@@ -159,7 +159,7 @@ fn weigh(
             ),
         ),
         (Some(ratio), _) if ratio > OTHERS_SHARE => (
-            Cached::NotSeen,
+            Cached::Unknown,
             format!(
                 "the device read {} of the bytes that were asked for: other programs read from it, too, and may hide a cache",
                 percent(ratio)
@@ -197,7 +197,7 @@ mod tests {
     fn counters_decide_where_there_are_some() {
         assert_eq!(found(Some(10), 1.0, None), Cached::Yes);
         assert_eq!(found(Some(1000), 1.1, Some(1.0)), Cached::NotSeen);
-        assert_eq!(found(Some(1500), 1.1, None), Cached::NotSeen);
+        assert_eq!(found(Some(1500), 1.1, None), Cached::Unknown);
     }
 
     #[test]

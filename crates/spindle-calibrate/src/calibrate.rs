@@ -14,6 +14,7 @@ use crate::below::Below;
 use crate::claims::{ClaimedDevices, DeviceClaims};
 use crate::error::CalibrateError;
 use crate::figures::Kind;
+use crate::need::ToBeMeasured;
 use crate::orion::Orion;
 use crate::result::Calibration;
 use crate::settings::{FILLED_AT, FLUSHED_BYTES, Settings};
@@ -127,7 +128,9 @@ pub(crate) fn look(
     let targets = settings.targets.iter().map(|path| Target::look(path));
     let targets: Vec<Target> = targets.collect::<Result<_, _>>()?;
     apart(&targets, tree)?;
-    settings.orion.as_ref().map(Orion::loads).transpose()?;
+    let loads = settings.orion.as_ref().map(Orion::loads).transpose()?;
+    let made = |target: &Target| target.kind() == Kind::Directory || settings.write_percent > 0;
+    can_be_judged(settings, loads.as_deref(), targets.iter().any(made))?;
     let size_bytes = match settings.only_flushes {
         true => FLUSHED_BYTES,
         false => settings.size_bytes,
@@ -143,6 +146,13 @@ pub(crate) fn look(
         .as_deref()
         .map(|path| control_at(path, tree));
     let control = control.transpose()?;
+    if let Some(control) = &control
+        && let Some(same) = targets.iter().find(|target| target.is_same(control))
+    {
+        let reason =
+            "it is its own control, and would be compared with itself: name another directory";
+        return Err(CalibrateError::target(same.path(), reason));
+    }
     if control.is_some() && of_kind(&targets, Kind::Directory).next().is_none() {
         let reason =
             "flushes are compared in files that are made: name a directory beside --control";
@@ -154,6 +164,27 @@ pub(crate) fn look(
         control,
         size_bytes,
     })
+}
+
+/// Refuses a need that nothing to be measured can answer.
+fn can_be_judged(
+    settings: &Settings,
+    loads: Option<&[(u32, u32)]>,
+    has_flushes: bool,
+) -> Result<(), CalibrateError> {
+    let has = |of: fn(&(u32, u32)) -> bool| loads.is_none_or(|loads| loads.iter().any(of));
+    let measured = ToBeMeasured {
+        only_flushes: settings.only_flushes,
+        write_percent: settings.write_percent,
+        has_flushes,
+        has_small: has(|load| load.0 > 0),
+        has_large: has(|load| load.1 > 0),
+    };
+    let mut needs = settings.needs.iter();
+    match needs.find_map(|need| need.is_in_vain(&measured)) {
+        Some(why) => Err(CalibrateError::Settings(why)),
+        None => Ok(()),
+    }
 }
 
 fn of_kind(targets: &[Target], kind: Kind) -> impl Iterator<Item = &Target> {

@@ -1,18 +1,19 @@
 //! Why storage cannot be measured, in words.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use spindle_io::IoError;
 use spindle_io::real::FileError;
 use spindle_layout::{LayoutError, LedgerError};
+use spindle_text::plain;
 use spindle_text::remedy::with_remedy;
 
 /// What went wrong with a target, or while it was measured.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrateError {
     /// A target cannot be measured; found before anything was made or measured.
-    #[error("{}: {reason}", path.display())]
+    #[error("{}: {reason}", named(path))]
     Target {
         /// As written.
         path: PathBuf,
@@ -26,7 +27,11 @@ pub enum CalibrateError {
     #[error("{0}")]
     Settings(String),
     /// The file to measure could not be made.
-    #[error("cannot make a file to measure in {}: {}", path.display(), with_remedy(source))]
+    #[error(
+        "cannot make a file to measure in {}: {}",
+        named(path),
+        with_remedy(source)
+    )]
     Make {
         /// The directory.
         path: PathBuf,
@@ -61,9 +66,14 @@ pub enum CalibrateError {
     System(#[from] std::io::Error),
 }
 
+/// A path that cannot end a line of a message.
+fn named(path: &Path) -> String {
+    plain::one_line(&path.display().to_string()).into_owned()
+}
+
 impl CalibrateError {
     /// A target that cannot be measured.
-    pub(crate) fn target(path: &std::path::Path, reason: impl Into<String>) -> CalibrateError {
+    pub(crate) fn target(path: &Path, reason: impl Into<String>) -> CalibrateError {
         CalibrateError::Target {
             path: path.to_owned(),
             reason: reason.into(),

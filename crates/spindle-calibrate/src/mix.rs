@@ -272,6 +272,10 @@ fn point_of(
         p50_us: of_small.map(|observed| observed.latencies.p50_us()),
         p99_us: of_small.map(|observed| observed.latencies.p99_us()),
         max_us: of_small.map(|observed| observed.latencies.max_us()),
+        large_mean_us: of_large.map(|observed| observed.latencies.mean_us()),
+        large_p50_us: of_large.map(|observed| observed.latencies.p50_us()),
+        large_p99_us: of_large.map(|observed| observed.latencies.p99_us()),
+        large_max_us: of_large.map(|observed| observed.latencies.max_us()),
         is_steady: seen.clone().all(|observed| observed.is_steady),
         measured_s: seen.next().map_or(0.0, |observed| observed.measured_s),
         requests: both.iter().flatten().map(|observed| observed.count).sum(),
@@ -286,23 +290,41 @@ pub(crate) fn extreme_of(
     points: &[MatrixPoint],
     figure: &dyn Fn(&MatrixPoint) -> Option<f64>,
     is_small: bool,
-    (method, caching): (Method, Caching),
+    ((method, caching), orion): ((Method, Caching), &Orion),
 ) -> Option<Extreme> {
     let told = points
         .iter()
         .filter_map(|point| Some((figure(point)?, point)));
     let (_, best) = told.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let (iops, mb_per_s) = match is_small {
+        true => {
+            let iops = best.iops?;
+            (iops, iops * orion.size_small_bytes as f64 / 1e6)
+        }
+        false => {
+            let mb_per_s = best.mb_per_s?;
+            (mb_per_s * 1e6 / orion.size_large_bytes as f64, mb_per_s)
+        }
+    };
+    let of_small = [best.mean_us, best.p50_us, best.p99_us, best.max_us];
+    let of_large = [
+        best.large_mean_us,
+        best.large_p50_us,
+        best.large_p99_us,
+        best.large_max_us,
+    ];
+    let [mean_us, p50_us, p99_us, max_us] = if is_small { of_small } else { of_large };
     Some(Extreme {
         method,
         caching,
         point: Point {
             depth: if is_small { best.small } else { best.large },
-            iops: best.iops.unwrap_or_default(),
-            mb_per_s: best.mb_per_s.unwrap_or_default(),
-            mean_us: best.mean_us.unwrap_or_default(),
-            p50_us: best.p50_us.unwrap_or_default(),
-            p99_us: best.p99_us.unwrap_or_default(),
-            max_us: best.max_us.unwrap_or_default(),
+            iops,
+            mb_per_s,
+            mean_us: mean_us?,
+            p50_us: p50_us?,
+            p99_us: p99_us?,
+            max_us: max_us?,
             is_steady: best.is_steady,
             measured_s: best.measured_s,
             requests: best.requests,

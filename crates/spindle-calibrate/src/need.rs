@@ -40,6 +40,17 @@ enum Statistic {
     Max,
 }
 
+/// What a calibration will have measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ToBeMeasured {
+    pub(crate) only_flushes: bool,
+    pub(crate) write_percent: u32,
+    /// A file is made, or a device claimed, that is flushed.
+    pub(crate) has_flushes: bool,
+    pub(crate) has_small: bool,
+    pub(crate) has_large: bool,
+}
+
 /// Why a text is no demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{ALLOWED}")]
@@ -112,14 +123,23 @@ pub fn latency_us(text: &str) -> Result<f64, NoNeed> {
 
 impl Need {
     /// Why nothing that is measured can answer it, and what to do: told before anything is measured.
-    pub fn is_in_vain(&self, only_flushes: bool, write_percent: u32) -> Option<String> {
+    pub(crate) fn is_in_vain(&self, measured: &ToBeMeasured) -> Option<String> {
         let why = match self.figure {
+            Figure::Flush(..) if !measured.has_flushes => {
+                "the targets are only read, and flushes need a file that is made; name a directory"
+            }
             Figure::Flush(..) => return None,
-            _ if only_flushes => {
+            _ if measured.only_flushes => {
                 "--flushes measures flushes only; leave it out, or need fdatasync or dsync"
             }
-            Figure::Read(_) if write_percent > 0 => {
+            Figure::Read(_) if measured.write_percent > 0 => {
                 "with --write-percent the times of reads and writes are told together; leave it out"
+            }
+            Figure::Iops | Figure::Read(_) if !measured.has_small => {
+                "this run has no small requests; choose another --run, or leave it out"
+            }
+            Figure::MbPerS if !measured.has_large => {
+                "this run has no large requests; choose another --run, or leave it out"
             }
             _ => return None,
         };
@@ -138,6 +158,7 @@ impl Need {
             need: self.text.clone(),
             answer,
             found: figure.ok(),
+            is_time: matches!(self.figure, Figure::Flush(..) | Figure::Read(_)),
             unknown_because: figure.err(),
         }
     }
@@ -189,13 +210,14 @@ impl Statistic {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::cloud::Bought;
     use crate::figures::Flushed;
     use crate::result::CacheFinding;
 
-    fn found(p99_us: f64) -> Calibration {
+    /// A calibration of flushes alone.
+    pub(crate) fn found(p99_us: f64) -> Calibration {
         Calibration {
             format: 1,
             targets: Vec::new(),
@@ -265,16 +287,51 @@ mod tests {
 
     #[test]
     fn a_need_that_nothing_measured_can_answer_is_known_before() {
-        let is_in_vain = |text: &str, only_flushes, write_percent| {
-            let need: Need = text.parse().unwrap();
-            need.is_in_vain(only_flushes, write_percent).is_some()
+        let all = ToBeMeasured {
+            only_flushes: false,
+            write_percent: 0,
+            has_flushes: true,
+            has_small: true,
+            has_large: true,
         };
-        for text in ["iops > 1", "mbps > 1", "read p99 < 1ms"] {
-            assert!(is_in_vain(text, true, 0), "{text}");
-            assert!(!is_in_vain(text, false, 0), "{text}");
-        }
-        assert!(is_in_vain("read p99 < 1ms", false, 50) && !is_in_vain("iops > 1", false, 50));
-        assert!(!is_in_vain("fdatasync p99 < 1ms", true, 0));
+        let in_vain = |measured: ToBeMeasured| {
+            let needs = [
+                "iops > 1",
+                "mbps > 1",
+                "read p99 < 1ms",
+                "fdatasync p99 < 1ms",
+            ];
+            needs.map(|text| {
+                let need: Need = text.parse().unwrap();
+                need.is_in_vain(&measured).is_some()
+            })
+        };
+        let with = |change: fn(&mut ToBeMeasured)| {
+            let mut measured = all;
+            change(&mut measured);
+            in_vain(measured)
+        };
+        assert_eq!(in_vain(all), [false; 4]);
+        assert_eq!(
+            with(|all| all.only_flushes = true),
+            [true, true, true, false]
+        );
+        assert_eq!(
+            with(|all| all.write_percent = 50),
+            [false, false, true, false]
+        );
+        assert_eq!(
+            with(|all| all.has_flushes = false),
+            [false, false, false, true]
+        );
+        assert_eq!(
+            with(|all| all.has_small = false),
+            [true, false, true, false]
+        );
+        assert_eq!(
+            with(|all| all.has_large = false),
+            [false, true, false, false]
+        );
     }
 
     #[test]

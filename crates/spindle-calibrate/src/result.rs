@@ -88,6 +88,14 @@ pub struct MatrixPoint {
     pub p99_us: Option<f64>,
     /// The longest small request, microseconds.
     pub max_us: Option<f64>,
+    /// The same of large requests; `None` without any.
+    pub large_mean_us: Option<f64>,
+    /// Half of the large requests took no longer, microseconds.
+    pub large_p50_us: Option<f64>,
+    /// 99 of 100 large requests took no longer, microseconds.
+    pub large_p99_us: Option<f64>,
+    /// The longest large request, microseconds.
+    pub large_max_us: Option<f64>,
     /// See [`Point::is_steady`], of both.
     pub is_steady: bool,
     /// Seconds that the figures are of.
@@ -208,6 +216,9 @@ pub struct Judged {
     pub answer: Answer,
     /// The figure: per second, millions of bytes per second, or microseconds; `None` when it is not known.
     pub found: Option<f64>,
+    /// Whether that is a time.
+    #[serde(skip)]
+    pub is_time: bool,
     /// Why it is not known, in words; `None` when it is.
     pub unknown_because: Option<&'static str>,
 }

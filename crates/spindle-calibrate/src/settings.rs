@@ -39,8 +39,9 @@ pub struct Settings {
     pub time_ms: u64,
     /// How long the best point is held beyond that; `None` for a part of that time.
     pub hold: Option<Duration>,
-    /// Points with a longer mean time do not count for the most requests, microseconds.
-    pub max_latency_us: f64,
+    /// Points with a longer mean time do not count for the most requests, microseconds; `None`: [`MAX_LATENCY_US`], and
+    /// none for a run type of ORION's.
+    pub max_latency_us: Option<f64>,
     /// A run type of ORION's instead of the search for the knee.
     pub orion: Option<Orion>,
     /// Only flushes are measured: how long they take, and whether they arrive.
@@ -55,4 +56,11 @@ pub struct Settings {
     pub needs: Vec<Need>,
     /// Set from outside when it is to end.
     pub interrupted: Arc<AtomicBool>,
+}
+
+impl Settings {
+    /// The longest mean time that counts, where a search ends by it.
+    pub(crate) fn latency_limit_us(&self) -> f64 {
+        self.max_latency_us.unwrap_or(MAX_LATENCY_US)
+    }
 }

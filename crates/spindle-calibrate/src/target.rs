@@ -129,8 +129,12 @@ impl Target {
         match (self.identity, other.identity) {
             (Some(own), Some(others)) => own.is(others),
             (None, None) => {
-                let real = |path: &Path| path.canonicalize().ok();
-                real(&self.path) == real(&other.path)
+                // A bind mount gives one directory a second path.
+                let inode = |path: &Path| {
+                    let found = std::fs::metadata(path).ok()?;
+                    Some((found.dev(), found.ino()))
+                };
+                inode(&self.path) == inode(&other.path)
             }
             _ => false,
         }
@@ -392,14 +396,20 @@ fn readable(path: &Path, kind: Kind) -> Result<StorageIdentity, CalibrateError> 
     let bytes =
         rustix::fs::seek(&file, SeekFrom::End(0)).map_err(|error| wrong(error.to_string()))?;
     if bytes < BYTES_MIN {
+        let instead = match kind {
+            Kind::Device => "name a larger device, or a directory, in which a file is made",
+            _ => "name its directory, and a file is made there",
+        };
         return Err(wrong(format!(
-            "it has {}, and {} are needed at least; name its directory, and a file is made there",
+            "it has {}, and {} are needed at least; {instead}",
             size_free(bytes),
             size(BYTES_MIN)
         )));
     }
-    // What was written a moment ago has no place on the device yet.
-    let _ = file.sync_all();
+    if kind == Kind::File {
+        // What was written a moment ago has no place on the device yet.
+        let _ = file.sync_all();
+    }
     if kind == Kind::File
         && let Some(unwritten) = unwritten(&file, bytes)
     {

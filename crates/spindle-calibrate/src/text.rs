@@ -10,11 +10,12 @@ use crate::commits::{Burst, Commits};
 use crate::figures::{Cached, DurableBy, Extreme, Kind, Point, Trust, What, WriteFigures};
 use crate::fio::FioResults;
 use crate::result::{
-    Answer, Calibration, FioComparison, Held, Honesty, MatrixResult, PathCurve, TargetFacts,
+    Answer, Calibration, FioComparison, Held, Honesty, Judged, MatrixResult, PathCurve, TargetFacts,
 };
 
 /// The whole text, with a line feed at its end.
 pub fn render(found: &Calibration) -> String {
+    let found = &on_their_lines(found);
     let mut text = String::new();
     for target in &found.targets {
         let _ = writeln!(text, "{}", target_line(target));
@@ -60,7 +61,7 @@ pub fn render(found: &Calibration) -> String {
     for judged in &found.needs {
         let word = match (judged.answer, judged.unknown_because) {
             (Answer::Met, _) => "met".to_owned(),
-            (Answer::Missed, _) => "MISSED".to_owned(),
+            (Answer::Missed, _) => format!("MISSED{}", found_instead(judged)),
             (Answer::Unknown, why) => format!("not known: {}", why.unwrap_or_default()),
         };
         let _ = writeln!(text, "Need {}: {word}.", judged.need);
@@ -69,6 +70,47 @@ pub fn render(found: &Calibration) -> String {
         let _ = writeln!(text, "Note: {note}.");
     }
     text
+}
+
+/// The same with names that cannot end a line or move the cursor: a directory may be called anything, and would forge
+/// an answer.
+fn on_their_lines(found: &Calibration) -> Calibration {
+    let mut plain = found.clone();
+    let targets = plain.targets.iter_mut().map(|target| &mut target.path);
+    let of_flushes = plain.flushes.iter_mut().map(|flushed| &mut flushed.target);
+    let of_commits = plain.commits.iter_mut().map(|commits| &mut commits.target);
+    let of_honesty = plain.honesty.iter_mut().flat_map(|honesty| {
+        let control = honesty.control.iter_mut();
+        let of_control = control.flat_map(|control| [&mut control.path, &mut control.says]);
+        [
+            &mut honesty.target,
+            &mut honesty.because,
+            &mut honesty.control_because,
+        ]
+        .into_iter()
+        .chain(&mut honesty.beneath)
+        .chain(of_control)
+    });
+    let all = targets
+        .chain(of_flushes)
+        .chain(of_commits)
+        .chain(of_honesty)
+        .chain(&mut plain.notes);
+    for name in all {
+        *name = plain::one_line(name).into_owned();
+    }
+    plain
+}
+
+/// What was found where a need is missed, in the unit of the need.
+fn found_instead(judged: &Judged) -> String {
+    judged.found.map_or(String::new(), |found| {
+        let told = match judged.is_time {
+            true => time(found),
+            false => megabytes(found),
+        };
+        format!(", it was {told}")
+    })
 }
 
 fn cached(text: &mut String, found: &Calibration) {
@@ -250,9 +292,9 @@ fn matrix(text: &mut String, found: &MatrixResult, write_percent: u32) {
             point.large,
             told(point.iops, &thousands),
             told(point.mb_per_s, &megabytes),
-            told(point.mean_us, &time),
-            told(point.p50_us, &time),
-            told(point.p99_us, &time),
+            told(point.mean_us.or(point.large_mean_us), &time),
+            told(point.p50_us.or(point.large_p50_us), &time),
+            told(point.p99_us.or(point.large_p99_us), &time),
             write_time(write_percent, point.small_writes.as_ref()),
             if point.is_steady { "" } else { " ~" },
         );
@@ -561,8 +603,47 @@ pub fn render_fio(found: &FioResults) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::below::Below;
     use crate::figures::FellTo;
+    use crate::honesty::unwritten;
+    use crate::result::Control;
     use spindle_io::real::Method;
+
+    #[test]
+    fn no_name_begins_a_line_of_the_answer() {
+        let forged = "d\nFLUSHES IGNORED, d: all of it\u{1b}[2J";
+        let mut found = crate::need::tests::found(1.0);
+        found.targets.push(TargetFacts {
+            path: forged.to_owned(),
+            kind: Kind::Directory,
+            bytes: 1,
+            file_system: None,
+            device: None,
+            device_unknown_because: None,
+            is_written: false,
+        });
+        let control = Control {
+            path: forged.to_owned(),
+            times_sooner: 1.0,
+            is_suspect: false,
+            says: forged.to_owned(),
+            turns_us: Vec::new(),
+        };
+        let honesty = Honesty {
+            because: forged.to_owned(),
+            control: Some(control),
+            control_because: forged.to_owned(),
+            ..unwritten(forged, &Below::default())
+        };
+        found.honesty = vec![honesty.clone(), honesty];
+        found.honesty[0].beneath = vec![forged.to_owned()];
+        found.notes.push(forged.to_owned());
+        let told = render(&found);
+        let lines: Vec<&str> = told.lines().collect();
+        let is_forged = |line: &&str| line.starts_with("FLUSHES IGNORED");
+        assert_eq!(lines.into_iter().find(is_forged), None, "{told}");
+        assert!(!told.contains('\u{1b}'), "{told}");
+    }
 
     #[test]
     fn a_short_hold_speaks_of_no_credit() {

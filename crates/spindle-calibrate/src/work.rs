@@ -169,7 +169,7 @@ impl<'a> Work<'a> {
             format: FORMAT,
             targets: targets.iter().map(|target| self.facts(target)).collect(),
             write_percent: self.settings.write_percent,
-            max_latency_us: self.settings.max_latency_us,
+            max_latency_us: self.settings.latency_limit_us(),
             maximum_iops: measured.maximum_iops,
             maximum_mb_per_s: measured.maximum_mb_per_s,
             minimum_latency: measured.minimum_latency,
@@ -219,6 +219,7 @@ impl<'a> Work<'a> {
             }
         }
         let maximum_iops = self.extreme(&curves, What::SmallRandom, |point| point.iops)?;
+        self.note_latency(maximum_iops.as_ref(), self.settings.latency_limit_us());
         let maximum_mb_per_s = self.extreme(&curves, What::LargeSequential, |point| point.iops)?;
         let minimum_latency = self.extreme(&curves, What::SmallRandom, |point| {
             1.0 / point.mean_us.max(1e-3)
@@ -286,14 +287,17 @@ impl<'a> Work<'a> {
             self.note_share(share);
             points.push(point);
         }
-        let limit_us = self.settings.max_latency_us;
-        let iops = |point: &MatrixPoint| point.iops.filter(|_| point.mean_us <= Some(limit_us));
-        let as_found = (method, self.settings.caching);
+        let limit_us = self.settings.max_latency_us.unwrap_or(f64::INFINITY);
+        let within = |point: &MatrixPoint| point.iops.filter(|_| point.mean_us <= Some(limit_us));
+        let as_found = ((method, self.settings.caching), orion);
+        let maximum_iops = extreme_of(&points, &within, true, as_found)
+            .or_else(|| extreme_of(&points, &|point| point.iops, true, as_found));
+        self.note_latency(maximum_iops.as_ref(), limit_us);
         Ok(MeasuredRequests {
             curves: Vec::new(),
             at_rates: Vec::new(),
             held: None,
-            maximum_iops: extreme_of(&points, &iops, true, as_found),
+            maximum_iops,
             maximum_mb_per_s: extreme_of(&points, &|point| point.mb_per_s, false, as_found),
             minimum_latency: extreme_of(&points, &|point| Some(-point.mean_us?), true, as_found),
             cache: self.cache_finding(repeat_ratio),
@@ -306,6 +310,17 @@ impl<'a> Work<'a> {
                 points,
             }),
         })
+    }
+
+    /// Says that the most requests took longer than they may, where no point was within the limit.
+    fn note_latency(&mut self, most: Option<&Extreme>, limit_us: f64) {
+        if let Some(most) = most.filter(|most| most.point.mean_us > limit_us) {
+            self.notes.push(format!(
+                "no point was within --max-latency, {}: at the maximum of IOPS a request took {} on average",
+                time(limit_us),
+                time(most.point.mean_us)
+            ));
+        }
     }
 
     fn cache_finding(&self, repeat_ratio: f64) -> CacheFinding {
@@ -453,7 +468,7 @@ impl<'a> Work<'a> {
     /// The mean time that ends a search: it is about small requests.
     fn limit_us(&self, what: What) -> f64 {
         match what {
-            What::SmallRandom => self.settings.max_latency_us,
+            What::SmallRandom => self.settings.latency_limit_us(),
             What::LargeSequential => f64::INFINITY,
         }
     }

@@ -56,11 +56,10 @@ pub fn mounts(tree: &SystemTree) -> Result<Vec<Mount>, TableError> {
 /// Every mount this process sees, in the order they were made; empty when the table cannot be read. Lines that are not
 /// understood are left out: here nothing is at stake but a description.
 pub fn readable_mounts(tree: &SystemTree) -> Vec<Mount> {
-    let table = tree.proc_text("self/mountinfo").unwrap_or_default();
-    let lines = table.lines();
-    lines
-        .filter_map(|line| parse_mount(line.as_bytes()))
-        .collect()
+    // Not as text: a mount point may have any bytes.
+    let table = std::fs::read(tree.proc.join("self/mountinfo")).unwrap_or_default();
+    let lines = table.split(|byte| *byte == b'\n');
+    lines.filter_map(parse_mount).collect()
 }
 
 /// The mount `path` (absolute, free of links) lives on. Where several cover it, one whose number is `device` (what

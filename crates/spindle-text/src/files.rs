@@ -38,8 +38,8 @@ const IS_LINK: &str = "it is a symbolic link, and links in a run directory are n
 pub struct Directory {
     descriptor: OwnedFd,
     path: PathBuf,
-    /// It was made when it was opened.
-    is_new: bool,
+    /// What was made when it was opened: itself, then its parents.
+    made: Vec<PathBuf>,
     /// Permissions of new files in it.
     file_mode: Mode,
 }
@@ -54,7 +54,7 @@ impl Directory {
         Ok(Directory {
             descriptor,
             path: path.to_owned(),
-            is_new: false,
+            made: Vec::new(),
             file_mode: FILE_MODE,
         })
     }
@@ -75,12 +75,16 @@ impl Directory {
     /// # Errors
     /// [`ErrorKind::AlreadyExists`] when it is there; or the system's.
     pub fn make_new(path: &Path) -> io::Result<Directory> {
+        let mut made = Vec::new();
         if let Some(parent) = path.parent() {
+            let missing = parent.ancestors().take_while(|above| !above.exists());
+            made.extend(missing.map(Path::to_owned));
             fs::create_dir_all(parent)?;
         }
         fs::create_dir(path)?;
+        made.insert(0, path.to_owned());
         Ok(Directory {
-            is_new: true,
+            made,
             ..Directory::open(path)?
         })
     }
@@ -94,12 +98,11 @@ impl Directory {
         }
     }
 
-    /// Removes the directory if it was made when it was opened and is empty.
+    /// Removes the directory, and its parents, as far as they were made when it was opened and are empty.
     pub fn remove_if_made(&self) {
-        if self.is_new {
-            // What is in it stays; that it does is no mistake.
-            let _ = fs::remove_dir(&self.path);
-        }
+        // What is in one stays; that it does is no mistake.
+        let mut made = self.made.iter();
+        while made.next().is_some_and(|path| fs::remove_dir(path).is_ok()) {}
     }
 
     /// The directory, as it was named.
@@ -123,7 +126,7 @@ impl Directory {
         Ok(Directory {
             descriptor,
             path: self.path.join(name),
-            is_new: false,
+            made: Vec::new(),
             file_mode: self.file_mode,
         })
     }

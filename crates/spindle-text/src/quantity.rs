@@ -158,9 +158,12 @@ pub fn duration_text(duration_ms: u64) -> String {
     }
 }
 
-/// A short time in microseconds as a person reads it, to about three figures: `45 us`, `1.23 ms`, `250 ms`, `2.5 s`.
+/// A short time in microseconds as a person reads it, to about three figures: `1.81 us`, `45 us`, `1.23 ms`, `250 ms`,
+/// `2.5 s`.
 pub fn time(value_us: f64) -> String {
     match value_us {
+        0.0 => "0 us".to_owned(),
+        -9.995..9.995 => format!("{value_us:.2} us"),
         ..999.5 => format!("{value_us:.0} us"),
         ..99_995.0 => format!("{:.2} ms", value_us / 1e3),
         ..999_500.0 => format!("{:.0} ms", value_us / 1e3),

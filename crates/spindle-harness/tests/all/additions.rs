@@ -228,6 +228,8 @@ const OPTIMISED: [&str; 5] = [
 /// `cargo` in the copy, which is built for itself and not optimised.
 fn cargo_in(copied: &Path) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
+    // Set for times of tests alone (`scripts/test`): builds would look for what a nightly compiler has.
+    cargo.env_remove("RUSTC_BOOTSTRAP");
     cargo
         .current_dir(copied)
         .env("CARGO_TARGET_DIR", copied.join("target"))

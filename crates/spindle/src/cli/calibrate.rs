@@ -16,6 +16,7 @@ use spindle_calibrate::{
 use spindle_experiment::{Changes, Experiment};
 use spindle_io::real::Caching;
 use spindle_text::files::{Directory, read_text};
+use spindle_text::plain;
 use spindle_text::quantity::{self, parse_duration_ms, parse_size};
 use spindle_text::word::Word;
 
@@ -79,7 +80,7 @@ pub(super) struct Calibrate {
     size: u64,
     /// How many of 100 requests write, without a flush. They go to files that are made, or to unused block devices that
     /// are empty or named by --erase. A device is erased afterwards.
-    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "flushes", value_parser = percent())]
+    #[arg(long, alias = "write", value_name = "N", default_value_t = 0, conflicts_with = "flushes", value_parser = percent())]
     write_percent: u32,
     /// A device whose content may be LOST, as erase of a layout names it: by-id name, serial number, world-wide name or
     /// path; may be given several times.
@@ -94,8 +95,9 @@ pub(super) struct Calibrate {
     hold: Option<u64>,
     /// A point counts for the maximum of IOPS only if its mean latency is no longer. It ends the search of small
     /// requests.
-    #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = latency)]
-    max_latency: f64,
+    /// Of a run type of ORION's, it counts only when given [default: 20ms].
+    #[arg(long, value_name = "TIME", value_parser = latency)]
+    max_latency: Option<f64>,
     /// A new or empty directory for report.html (curves, matrix, latencies), result.json and files under ORION's names:
     /// *_summary.txt, *_iops.csv, *_mbps.csv, *_lat.csv, *_trace.txt.
     #[arg(long, value_name = "DIR")]
@@ -141,27 +143,31 @@ pub(super) struct Calibrate {
     orion: OrionKnobs,
 }
 
-/// ORION's run types and knobs; its spelling with underscores works, too.
+/// More disks are not told apart.
+const DISKS_MAX: usize = 128;
+
+/// ORION's run types and knobs; its spelling with underscores works, too, and numbers without a unit are in its units.
 #[derive(Args)]
 #[command(next_help_heading = "ORION's run types")]
 struct OrionKnobs {
     /// simple, normal, advanced, oltp or dss, instead of a search for the knee.
     #[arg(long, value_name = "TYPE", value_parser = word::<Run>, conflicts_with = "flushes")]
     run: Option<Run>,
-    /// Disks beneath: up to 5 small and 2 large reads under way for each, in 12 levels at most [default: 1].
-    #[arg(long, alias = "num_disks", requires = "run", value_name = "N", value_parser = number(1..=128_u32))]
+    /// Disks beneath: up to 5 small and 2 large reads under way for each, in 12 levels at most [default: the
+    /// number of targets].
+    #[arg(long, alias = "num_disks", requires = "run", value_name = "N", value_parser = number(1..=DISKS_MAX as u32))]
     num_disks: Option<u32>,
-    /// How long each point lasts [default: 60s].
+    /// How long each point lasts; a number alone is of seconds [default: 60s].
     #[arg(long, requires = "run", value_name = "TIME", value_parser = duration)]
     duration: Option<u64>,
-    /// How much to read at random before each point, so that the storage's cache holds nothing of use [default:
-    /// nothing].
+    /// How much to read at random before each point, so that the storage's cache holds nothing of use; a number
+    /// alone is of MiB [default: nothing].
     #[arg(long, alias = "cache_size", requires = "run", value_name = "SIZE", value_parser = cache_size)]
     cache_size: Option<u64>,
-    /// Only with advanced: length of small reads [default: 8KiB].
+    /// Only with advanced: length of small reads; a number alone is of KiB [default: 8KiB].
     #[arg(long, alias = "size_small", requires = "run", value_name = "SIZE", value_parser = request_size)]
     size_small: Option<u64>,
-    /// Only with advanced: length of large reads [default: 1MiB].
+    /// Only with advanced: length of large reads; a number alone is of KiB [default: 1MiB].
     #[arg(long, alias = "size_large", requires = "run", value_name = "SIZE", value_parser = request_size)]
     size_large: Option<u64>,
     /// Only with advanced: large reads at random (rand), or in streams (seq) [default: rand].
@@ -183,7 +189,7 @@ struct OrionKnobs {
 
 impl OrionKnobs {
     /// What was asked for, with ORION's defaults.
-    fn complete(self) -> Result<Option<Orion>, String> {
+    fn complete(self, targets: usize) -> Result<Option<Orion>, String> {
         let Some(run) = self.run else {
             return Ok(None);
         };
@@ -213,7 +219,7 @@ impl OrionKnobs {
         }
         Ok(Some(Orion {
             run,
-            num_disks: self.num_disks.unwrap_or(1),
+            num_disks: self.num_disks.unwrap_or(targets.clamp(1, DISKS_MAX) as u32),
             size_small_bytes,
             size_large_bytes,
             large_type: self.large_type.unwrap_or(LargeType::Rand),
@@ -236,19 +242,26 @@ fn word<W: Word>(text: &str) -> Result<W, String> {
     W::of_word(text).ok_or_else(|| format!("allowed: {}", allowed().join(", ")))
 }
 
+/// ORION takes numbers without a unit.
+fn with_unit(text: &str, unit: &str) -> String {
+    let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    format!("{text}{}", if is_plain { unit } else { "" })
+}
+
 fn duration(text: &str) -> Result<u64, String> {
-    let time_ms = parse_duration_ms(text).filter(|ms| (1_000..=3_600_000).contains(ms));
+    let time_ms =
+        parse_duration_ms(&with_unit(text, "s")).filter(|ms| (1_000..=3_600_000).contains(ms));
     time_ms.ok_or_else(|| "allowed: a duration from 1s to 1h, such as 60s".to_owned())
 }
 
 fn cache_size(text: &str) -> Result<u64, String> {
-    let bytes = parse_size(text).filter(|bytes| *bytes <= 1 << 40);
+    let bytes = parse_size(&with_unit(text, "MiB")).filter(|bytes| *bytes <= 1 << 40);
     bytes.ok_or_else(|| "allowed: a size up to 1TiB, such as 2GiB".to_owned())
 }
 
 fn request_size(text: &str) -> Result<u64, String> {
     let is_fit = |bytes: &u64| bytes.is_power_of_two() && (4 << 10..=1 << 20).contains(bytes);
-    let bytes = parse_size(text).filter(is_fit);
+    let bytes = parse_size(&with_unit(text, "KiB")).filter(is_fit);
     bytes.ok_or_else(|| "allowed: a power of two from 4KiB to 1MiB, such as 16KiB".to_owned())
 }
 
@@ -345,7 +358,7 @@ fn carry_out_on_targets(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
     let out = out.as_deref().map(empty).transpose()?;
     let mut tell = |what: &str| {
         if !is_quiet {
-            say::note(what);
+            say::note(&plain::one_line(what));
         }
     };
     let measured = calibrate(&settings, &mut tell);
@@ -357,7 +370,7 @@ fn carry_out_on_targets(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
             "the limits are kept for later runs on this device, in {}",
             path.display()
         )),
-        Kept::Not(why) => say::note(&format!("the limits are not kept for later runs: {why}")),
+        Kept::Not(why) => tell(&format!("the limits are not kept for later runs: {why}")),
     }
     Ok(report(&found, out, is_json))
 }
@@ -393,7 +406,7 @@ fn carry_out_on_layouts(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
     let out = out.as_deref().map(empty).transpose()?;
     let mut tell = |what: &str| {
         if !is_quiet {
-            say::note(what);
+            say::note(&plain::one_line(what));
         }
     };
     let measured = calibrate_layouts(&experiment, &settings, &mut tell);
@@ -434,11 +447,7 @@ fn write_layouts(
 
 impl Calibrate {
     fn settings(self, interrupted: Arc<AtomicBool>) -> Result<Settings, CalibrateError> {
-        let mut needs = self.needs.iter();
-        let in_vain = needs.find_map(|need| need.is_in_vain(self.flushes, self.write_percent));
-        if let Some(why) = in_vain {
-            return Err(CalibrateError::Settings(why));
-        }
+        let orion = self.orion.complete(self.targets.len());
         Ok(Settings {
             targets: self.targets,
             simulate: self.simulate,
@@ -447,7 +456,7 @@ impl Calibrate {
             time_ms: self.time,
             hold: self.hold.map(Duration::from_millis),
             max_latency_us: self.max_latency,
-            orion: self.orion.complete().map_err(CalibrateError::Settings)?,
+            orion: orion.map_err(CalibrateError::Settings)?,
             write_percent: self.write_percent,
             erase: self.erase,
             only_flushes: self.flushes,

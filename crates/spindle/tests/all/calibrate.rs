@@ -357,8 +357,9 @@ fn what_flushes_sooner_than_the_disk_is_suspect_and_needs_decide_the_code() {
     let _alone = alone();
     let disk = own_directory();
     let at = disk.path().to_str().unwrap();
+    fs::create_dir(disk.path().join("control")).unwrap();
     let measure = |target: &str, what: &[&str], need: &str| {
-        let arguments = [target, "--control", at, "--caching", "buffered"];
+        let arguments = [target, "--control", "control", "--caching", "buffered"];
         let usual = ["--need", need, "--time", "10s", "--size", "16MiB", "--json"];
         let ended = calibrate(&[&arguments[..], what, &usual].concat(), disk.path());
         let found: Value = serde_json::from_slice(&ended.stdout).unwrap();
@@ -412,9 +413,9 @@ fn a_run_type_of_orion_writes_its_files() {
         "--num_streamIO",
         "2",
         "--cache_size",
-        "4MiB",
+        "4",
         "--duration",
-        "1s",
+        "1",
     ];
     let output = [
         "--caching",
@@ -444,6 +445,12 @@ fn a_run_type_of_orion_writes_its_files() {
         );
         assert!(point["requests"].as_u64().unwrap() > 0, "{point}");
     }
+    for (figure, is_of) in [("maximum_iops", "small"), ("maximum_mb_per_s", "large")] {
+        for part in ["iops", "mb_per_s", "mean_us", "p50_us", "p99_us"] {
+            let told = found[figure]["point"][part].as_f64();
+            assert!(told > Some(0.0), "{part} of {is_of} requests: {told:?}");
+        }
+    }
     let measured = directory.path().join("measured");
     let kept: Value =
         serde_json::from_slice(&fs::read(measured.join("result.json")).unwrap()).unwrap();
@@ -467,7 +474,7 @@ fn a_run_type_of_orion_writes_its_files() {
 }
 
 /// What is wrong, and a part of what is said.
-const WRONG: [(&[&str], &str); 53] = [
+const WRONG: [(&[&str], &str); 62] = [
     (&[], "<TARGET>"),
     (&["missing"], "No such file or directory"),
     (&["missing/deeper"], "No such file or directory"),
@@ -526,7 +533,31 @@ const WRONG: [(&[&str], &str); 53] = [
         "name a directory beside --control",
     ),
     (&[".", "--control", "/dev/shm"], "it lies in memory"),
+    (&[".", "--control", "./"], "it is its own control"),
     (&["good", "--flushes"], "name a directory on it"),
+    (
+        &["good", "--need", "fdatasync p99 < 1ms"],
+        "flushes need a file that is made",
+    ),
+    (
+        &["good", "--run", "oltp", "--need", "mbps > 1"],
+        "this run has no large requests",
+    ),
+    (
+        &["good", "--run", "dss", "--need", "iops > 1"],
+        "this run has no small requests",
+    ),
+    (&["no\nsuch: file"], "no such: file: No such file"),
+    (&["missing", "--out", "new/deeper/still"], "No such file"),
+    (&["good", "--write", "101"], "from 0 to 100"),
+    (
+        &["good", "--run", "simple", "--duration", "0"],
+        "from 1s to 1h",
+    ),
+    (
+        &["good", "--run", "advanced", "--size_small", "12"],
+        "a power of two",
+    ),
     (
         &["good", "--run", "quick"],
         "simple, normal, advanced, oltp, dss",
