@@ -196,7 +196,7 @@ pub fn doubt(extreme: &Extreme) -> &'static str {
 fn table(text: &mut String, found: &Calibration) {
     let _ = writeln!(
         text,
-        "{:<22}{:>6}{:>10}{:>8}{:>11}{:>11}{:>11}{}",
+        "{:<22}{:>6}{:>10}{:>8}{:>10}{:>10}{:>10}{}",
         "",
         "depth",
         "IOPS",
@@ -212,7 +212,7 @@ fn table(text: &mut String, found: &Calibration) {
             let unsteady = if point.is_steady { "" } else { " ~" };
             let _ = writeln!(
                 text,
-                "{name:<22}{:>6}{:>10}{:>8}{:>11}{:>11}{:>11}{}{unsteady}",
+                "{name:<22}{:>6}{:>10}{:>8}{:>10}{:>10}{:>10}{}{unsteady}",
                 point.depth,
                 thousands(point.iops),
                 megabytes(point.mb_per_s),
@@ -241,7 +241,7 @@ fn table(text: &mut String, found: &Calibration) {
 fn write_heading(write_percent: u32) -> String {
     match write_percent {
         0 => String::new(),
-        _ => format!("{:>11}", "write p99"),
+        _ => format!("{:>10}", "write p99"),
     }
 }
 
@@ -249,7 +249,7 @@ fn write_time(write_percent: u32, writes: Option<&WriteFigures>) -> String {
     match write_percent {
         0 => String::new(),
         _ => format!(
-            "{:>11}",
+            "{:>10}",
             writes.map_or("-".to_owned(), |writes| time(writes.p99_us))
         ),
     }
@@ -272,7 +272,7 @@ fn matrix(text: &mut String, found: &MatrixResult, write_percent: u32) {
     let _ = writeln!(text, "{}", matrix_title(found));
     let _ = writeln!(
         text,
-        "{:>6}{:>6}{:>10}{:>8}{:>11}{:>11}{:>11}{}",
+        "{:>6}{:>6}{:>10}{:>8}{:>10}{:>10}{:>10}{}",
         "small",
         "large",
         "IOPS",
@@ -287,7 +287,7 @@ fn matrix(text: &mut String, found: &MatrixResult, write_percent: u32) {
     for point in &found.points {
         let _ = writeln!(
             text,
-            "{:>6}{:>6}{:>10}{:>8}{:>11}{:>11}{:>11}{}{}",
+            "{:>6}{:>6}{:>10}{:>8}{:>10}{:>10}{:>10}{}{}",
             point.small,
             point.large,
             told(point.iops, &thousands),
@@ -321,13 +321,13 @@ fn at_rates(text: &mut String, found: &Calibration) {
     }
     let _ = writeln!(
         text,
-        "{:<28}{:>10}{:>8}{:>11}{:>11}{:>11}",
+        "{:<28}{:>10}{:>8}{:>10}{:>10}{:>10}",
         "8K random at a fixed rate", "IOPS", "", "mean", "p50", "p99"
     );
     for point in &found.at_rates {
         let _ = writeln!(
             text,
-            "{:>28}{:>10}{:>8}{:>11}{:>11}{:>11}{}",
+            "{:>28}{:>10}{:>8}{:>10}{:>10}{:>10}{}",
             format!("{} due", thousands(point.due_per_s)),
             thousands(point.iops),
             "",
@@ -357,7 +357,7 @@ fn flushes(text: &mut String, found: &Calibration) {
         };
         let _ = writeln!(
             text,
-            "{:<28}{:>10}{:>8}{:>11}{:>11}{:>11}",
+            "{:<28}{:>10}{:>8}{:>10}{:>10}{:>12}",
             format!("8K made durable{of}"),
             "writers",
             "",
@@ -369,7 +369,7 @@ fn flushes(text: &mut String, found: &Calibration) {
         for flushed in own.filter(|flushed| flushed.target == commits.target) {
             let _ = writeln!(
                 text,
-                "{:<28}{:>10}{:>8}{:>11}{:>11}{:>11}{}",
+                "{:<28}{:>10}{:>8}{:>10}{:>10}{:>12}{}",
                 durable_by(flushed.by),
                 flushed.writers,
                 "",
@@ -493,8 +493,8 @@ pub fn held_line(held: &Held) -> String {
             )
         }
         None => format!(
-            "Held for {:.0} s ({at}, depth {depth}): {} IOPS, without a fall",
-            held.lasted_s,
+            "Held for {} ({at}, depth {depth}): {} IOPS, without a fall",
+            time(held.lasted_s * 1e6),
             thousands(held.iops)
         ),
     }
