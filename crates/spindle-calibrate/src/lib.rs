@@ -54,8 +54,8 @@ pub use files::files;
 pub use need::{Need, NoNeed, latency_us};
 pub use orion::{LargeType, Matrix, Orion, Run};
 pub use result::{
-    Answer, CacheFinding, Calibration, Control, FioComparison, FioComparisonRow, Held, Honesty,
-    Judged, MatrixPoint, MatrixResult, PathCurve, RatePoint, TargetFacts,
+    Answer, CacheFinding, Calibration, Control, FioComparison, FioComparisonRow, FioLeftOut, Held,
+    Honesty, Judged, MatrixPoint, MatrixResult, PathCurve, RatePoint, TargetFacts,
 };
 pub use settings::{MAX_LATENCY_US, Settings};
 pub use target::{Made, Target};

@@ -240,6 +240,15 @@ pub struct FioComparisonRow {
     pub p99_us: (Option<f64>, Option<f64>),
 }
 
+/// A job of fio's whose figures are not told or not compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FioLeftOut {
+    /// Its name.
+    pub job: String,
+    /// Why, in words.
+    pub why: String,
+}
+
 /// All points that both measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FioComparison {
@@ -249,6 +258,8 @@ pub struct FioComparison {
     pub rows: Vec<FioComparisonRow>,
     /// Jobs of fio that are none of the points that were measured.
     pub not_compared: Vec<String>,
+    /// Jobs of fio that are not compared for another reason.
+    pub left_out: Vec<FioLeftOut>,
 }
 
 /// All that was found.

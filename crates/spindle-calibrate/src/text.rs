@@ -8,9 +8,10 @@ use spindle_text::quantity::{size, thousands, time};
 
 use crate::commits::{Burst, Commits};
 use crate::figures::{Cached, DurableBy, Extreme, Kind, Point, Trust, What, WriteFigures};
-use crate::fio::FioResults;
+use crate::fio::{FioResults, aligned};
 use crate::result::{
-    Answer, Calibration, FioComparison, Held, Honesty, Judged, MatrixResult, PathCurve, TargetFacts,
+    Answer, Calibration, FioComparison, FioLeftOut, Held, Honesty, Judged, MatrixResult, PathCurve,
+    TargetFacts,
 };
 
 /// The whole text, with a line feed at its end.
@@ -534,38 +535,27 @@ fn trust(text: &mut String, honesty: &Honesty, names_target: bool) {
 
 /// Our figures beside those of fio.
 fn against(text: &mut String, beside: &FioComparison) {
-    let version = plain::one_line(&beside.version).into_owned();
     let _ = writeln!(text);
-    let _ = writeln!(
-        text,
-        "{:<22}{:>10}{:>10}{:>7}{:>11}{:>11}{:>7}{:>11}{:>11}",
-        format!("beside {version}"),
-        "IOPS",
-        "fio",
-        "ratio",
-        "mean",
-        "fio",
-        "ratio",
-        "p99",
-        "fio"
-    );
+    let heading = format!("beside {}", plain::one_line(&beside.version));
+    let mut rows = vec![cells([
+        &heading, "IOPS", "fio", "ratio", "mean", "fio", "ratio", "p99", "fio",
+    ])];
     let told = |value_us: Option<f64>| value_us.map_or("-".to_owned(), time);
-    for row in &beside.rows {
-        let _ = writeln!(
-            text,
-            "{:<22}{:>10}{:>10}{:>7.2}{:>11}{:>11}{:>7}{:>11}{:>11}",
-            row.name,
+    let ratio = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
+    rows.extend(beside.rows.iter().map(|row| {
+        vec![
+            row.name.clone(),
             thousands(row.iops.0),
             thousands(row.iops.1),
-            row.iops_ratio,
+            ratio(Some(row.iops_ratio)),
             told(row.mean_us.0),
             time(row.mean_us.1),
-            row.mean_ratio
-                .map_or("-".to_owned(), |ratio| format!("{ratio:.2}")),
+            ratio(row.mean_ratio),
             told(row.p99_us.0),
             told(row.p99_us.1),
-        );
-    }
+        ]
+    }));
+    text.push_str(&aligned(&[22, 10, 10, 7, 11, 11, 7, 11, 11], &rows));
     if !beside.not_compared.is_empty() {
         let jobs = plain::one_line(&beside.not_compared.join(", ")).into_owned();
         let _ = writeln!(
@@ -573,31 +563,43 @@ fn against(text: &mut String, beside: &FioComparison) {
             "not compared, for these points were not measured here: {jobs}"
         );
     }
+    text.push_str(&left_out("not compared", &beside.left_out));
     let _ = writeln!(text);
+}
+
+fn cells<const COLUMNS: usize>(of: [&str; COLUMNS]) -> Vec<String> {
+    of.map(str::to_owned).to_vec()
+}
+
+/// Jobs of fio without a row, and why.
+fn left_out(word: &str, jobs: &[FioLeftOut]) -> String {
+    let line = |left: &FioLeftOut| format!("{word}: {}: {}", left.job, left.why);
+    let lines = jobs.iter().map(line);
+    lines
+        .map(|line| format!("{}\n", plain::one_line(&line)))
+        .collect()
 }
 
 /// What fio found, alone.
 pub fn render_fio(found: &FioResults) -> String {
-    let mut text = format!("{}\n\n", plain::one_line(&found.version));
-    let _ = writeln!(
-        text,
-        "{:<22}{:>10}{:>8}{:>11}{:>11}{:>11}",
-        "job", "IOPS", "MB/s", "mean", "p50", "p99"
-    );
     let told = |value_us: Option<f64>| value_us.map_or("-".to_owned(), time);
-    for point in &found.points {
-        let _ = writeln!(
-            text,
-            "{:<22}{:>10}{:>8.0}{:>11}{:>11}{:>11}",
-            plain::one_line(&point.job),
+    let mut rows = vec![cells(["job", "IOPS", "MB/s", "mean", "p50", "p99"])];
+    rows.extend(found.points.iter().map(|point| {
+        vec![
+            plain::one_line(&point.job).into_owned(),
             thousands(point.iops),
-            point.mb_per_s,
+            thousands(point.mb_per_s),
             time(point.mean_us),
             told(point.p50_us),
             told(point.p99_us),
-        );
-    }
-    text
+        ]
+    }));
+    format!(
+        "{}\n\n{}{}",
+        plain::one_line(&found.version),
+        aligned(&[22, 10, 8, 11, 11, 11], &rows),
+        left_out("not told", &found.left_out)
+    )
 }
 
 #[cfg(test)]

@@ -14,11 +14,15 @@ use crate::flush::{PART_BYTES, WRITE_BYTES, WRITERS};
 use crate::mix::stream_writes;
 use crate::orion::{LargeType, Orion};
 use crate::point::Load;
+use crate::result::MatrixResult;
 use crate::search::{matrix_method, paths};
 use crate::settings::Settings;
 use crate::target::Target;
 use crate::unit::Simulate;
 use spindle_system::SystemTree;
+
+/// Options of a job by their names, as fio spells both.
+pub(super) type OwnOptions = Vec<(&'static str, String)>;
 
 /// Seconds of a point of a search, and before it, in which nothing counts.
 const POINT_S: u64 = 3;
@@ -155,7 +159,7 @@ fn heading(settings: &Settings, files: &FioFiles) -> String {
         Some(orion) => (orion.duration.as_secs(), 0),
         None => (POINT_S, RAMP_S),
     };
-    let direct = u8::from(settings.caching == Caching::Direct);
+    let direct = direct(settings.caching);
     let _ = write!(
         text,
         "\n[global]\nfilename={}\ndirect={direct}\nthread=1\ngroup_reporting=1\ntime_based=1\nruntime={runtime_s}\n\
@@ -182,9 +186,6 @@ fn heading(settings: &Settings, files: &FioFiles) -> String {
 fn curves(text: &mut String, settings: &Settings) {
     for what in [What::SmallRandom, What::LargeSequential] {
         for (method, depth_max) in paths(what) {
-            let Some(engine) = FioEngine::of(method) else {
-                continue;
-            };
             let mut depth = 1;
             while depth <= depth_max {
                 let load = Load {
@@ -192,88 +193,158 @@ fn curves(text: &mut String, settings: &Settings) {
                     method,
                     depth,
                 };
-                let name = PointName::Curve {
-                    what,
-                    method,
-                    depth,
-                };
-                let threads = load.threads();
-                let jobs = FioJobs {
-                    name,
-                    begins: Begins::AfterAll,
-                    engine,
-                    is_random: what == What::SmallRandom,
-                    length_bytes: what.length_bytes(),
-                    write_percent: settings.write_percent,
-                };
-                jobs.write(text, &threads);
+                if let Some(jobs) = curve_jobs(load, settings.write_percent) {
+                    jobs.write(text, &load.threads());
+                }
                 depth *= 2;
             }
         }
     }
 }
 
+/// `None` for what fio does not have.
+fn curve_jobs(load: Load, write_percent: u32) -> Option<FioJobs> {
+    let Load {
+        what,
+        method,
+        depth,
+    } = load;
+    Some(FioJobs {
+        name: PointName::Curve {
+            what,
+            method,
+            depth,
+        },
+        begins: Begins::AfterAll,
+        engine: FioEngine::of(method)?,
+        is_random: what == What::SmallRandom,
+        length_bytes: what.length_bytes(),
+        write_percent,
+    })
+}
+
 /// The points of a run type of ORION's.
 fn matrix(text: &mut String, settings: &Settings, orion: &Orion) -> Result<(), CalibrateError> {
     let method = matrix_method();
-    let engine = FioEngine::of(method).unwrap_or(FioEngine::Psync);
     for (small, large) in orion.loads()? {
-        let jobs = |is_small| FioJobs {
-            name: PointName::Matrix {
+        let jobs = |is_small| {
+            let name = PointName::Matrix {
                 small,
                 large,
                 is_small,
-            },
-            begins: match (is_small, small) {
-                (false, 1..) => Begins::Beside,
-                _ => Begins::AfterAll,
-            },
-            engine,
-            is_random: true,
-            length_bytes: match is_small {
+            };
+            let length_bytes = match is_small {
                 true => orion.size_small_bytes,
                 false => orion.size_large_bytes,
-            },
-            write_percent: settings.write_percent,
-        };
-        let threads = |depth| {
-            let what = What::SmallRandom;
-            Load {
-                what,
-                method,
-                depth,
+            };
+            let begins = match (is_small, small) {
+                (false, 1..) => Begins::Beside,
+                _ => Begins::AfterAll,
+            };
+            FioJobs {
+                begins,
+                ..matrix_jobs(name, method, length_bytes, settings.write_percent)
             }
-            .threads()
         };
         if small > 0 {
-            jobs(true).write(text, &threads(small));
+            jobs(true).write(text, &matrix_threads(method, small));
         }
         match (large, orion.large_type) {
             (0, _) => {}
-            (_, LargeType::Rand) => jobs(false).write(text, &threads(large)),
-            (_, LargeType::Seq) => streams(text, jobs(false), large, settings.write_percent, orion),
+            (_, LargeType::Rand) => jobs(false).write(text, &matrix_threads(method, large)),
+            (_, LargeType::Seq) => streams(text, jobs(false), large, orion),
         }
     }
     Ok(())
 }
 
-/// Streams that only read, and streams that only write.
-fn streams(text: &mut String, jobs: FioJobs, streams: u32, write_percent: u32, orion: &Orion) {
+fn matrix_jobs(name: PointName, method: Method, length_bytes: u64, write_percent: u32) -> FioJobs {
+    FioJobs {
+        name,
+        begins: Begins::AfterAll,
+        engine: FioEngine::of(method).unwrap_or(FioEngine::Psync),
+        is_random: true,
+        length_bytes,
+        write_percent,
+    }
+}
+
+fn matrix_threads(method: Method, depth: u32) -> Vec<u32> {
+    let what = What::SmallRandom;
+    Load {
+        what,
+        method,
+        depth,
+    }
+    .threads()
+}
+
+fn streams(text: &mut String, jobs: FioJobs, streams: u32, orion: &Orion) {
+    let mut begins = jobs.begins;
+    for (jobs, count) in stream_jobs(jobs, streams) {
+        FioJobs { begins, ..jobs }.write(text, &vec![orion.num_stream_io; count]);
+        begins = Begins::InGroup;
+    }
+}
+
+/// Streams that only read, and streams that only write, and how many of each.
+fn stream_jobs(jobs: FioJobs, streams: u32) -> impl Iterator<Item = (FioJobs, usize)> {
     let writing = (0..streams)
-        .filter(|stream| stream_writes(*stream, write_percent))
+        .filter(|stream| stream_writes(*stream, jobs.write_percent))
         .count();
     let counts = [(streams as usize - writing, 0), (writing, 100)];
-    let mut begins = jobs.begins;
-    for (count, write_percent) in counts {
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    counts.map(move |(count, write_percent)| {
         let jobs = FioJobs {
-            begins,
             is_random: false,
             write_percent,
             ..jobs
         };
-        if count > 0 {
-            jobs.write(text, &vec![orion.num_stream_io; count]);
-            begins = Begins::InGroup;
+        (jobs, count)
+    })
+}
+
+/// Options of the jobs of a curve's point, those of each section; none for what fio does not have.
+pub(super) fn curve_options(load: Load, caching: Caching, write_percent: u32) -> Vec<OwnOptions> {
+    let jobs = curve_jobs(load, write_percent).into_iter();
+    jobs.flat_map(|jobs| jobs.compared(&load.threads(), Some(caching)))
+        .collect()
+}
+
+/// The same of a point of a matrix. A result does not say how many requests of a stream are under way.
+pub(super) fn matrix_options(
+    found: &MatrixResult,
+    name: PointName,
+    caching: Option<Caching>,
+    write_percent: u32,
+) -> Vec<OwnOptions> {
+    let PointName::Matrix {
+        small,
+        large,
+        is_small,
+    } = name
+    else {
+        return Vec::new();
+    };
+    let jobs = |bytes| matrix_jobs(name, found.method, bytes, write_percent);
+    let threads = |depth| matrix_threads(found.method, depth);
+    match (is_small, found.large_type) {
+        (true, _) => jobs(found.size_small_bytes).compared(&threads(small), caching),
+        (false, LargeType::Rand) => jobs(found.size_large_bytes).compared(&threads(large), caching),
+        (false, LargeType::Seq) => {
+            let each = stream_jobs(jobs(found.size_large_bytes), large);
+            let mut all: Vec<OwnOptions> = each
+                .flat_map(|(jobs, count)| jobs.compared(&vec![1; count], caching))
+                .collect();
+            let is_known = |name: &str| match name {
+                "iodepth" => false,
+                "numjobs" => found.method.is_asynchronous(),
+                _ => true,
+            };
+            for own in &mut all {
+                own.retain(|(name, _)| is_known(name));
+            }
+            all
         }
     }
 }
@@ -322,51 +393,85 @@ struct FioJobs {
 impl FioJobs {
     /// `threads`: requests under way of each.
     fn write(self, text: &mut String, threads: &[u32]) {
-        let mut rest = threads;
         let mut begins = self.begins;
-        while let Some(depth) = rest.first() {
-            let count = rest.iter().take_while(|other| *other == depth).count();
-            self.section(text, begins, (*depth, count), threads.len());
+        for section in sections(threads) {
+            self.section(text, begins, section, threads.len());
             begins = Begins::InGroup;
-            rest = &rest[count..];
         }
     }
 
-    fn section(self, text: &mut String, begins: Begins, (depth, count): (u32, usize), all: usize) {
+    fn section(self, text: &mut String, begins: Begins, section: (u32, usize), all: usize) {
         // Those told together are called as the first of them.
         let (name, begins) = match begins {
             Begins::AfterAll => (self.name.to_string(), "stonewall\n"),
             Begins::Beside => (self.name.to_string(), "new_group\n"),
             Begins::InGroup => (format!("{}, the others", self.name), ""),
         };
-        let _ = write!(text, "\n[{name}]\n{begins}bs={}\n", self.length_bytes);
-        let how = match (self.is_random, self.write_percent) {
-            (true, 0) => "rw=randread",
-            (true, 100) => "rw=randwrite",
-            (true, _) => "rw=randrw",
-            (false, 0) => "rw=read",
-            (false, 100) => "rw=write",
-            (false, _) => "rw=rw",
-        };
-        let _ = writeln!(text, "{how}");
-        if (1..100).contains(&self.write_percent) {
-            let _ = writeln!(text, "rwmixwrite={}", self.write_percent);
-        }
-        let _ = match self.engine {
-            FioEngine::Psync => writeln!(text, "ioengine=psync"),
-            FioEngine::Libaio => writeln!(text, "ioengine=libaio\niodepth={depth}"),
-            FioEngine::IoUring => writeln!(text, "ioengine=io_uring\nfixedbufs=1\niodepth={depth}"),
-        };
-        let count = match self.engine {
-            FioEngine::Psync => count * depth as usize,
-            _ => count,
-        };
-        if count > 1 {
-            let _ = writeln!(text, "numjobs={count}");
-        }
+        let _ = write!(text, "\n[{name}]\n{begins}");
+        let is_said = |(name, value): &(&str, String)| (*name, value.as_str()) != ("numjobs", "1");
+        write_options(text, self.options(section).into_iter().filter(is_said));
         if !self.is_random && all > 1 {
             let _ = writeln!(text, "offset_increment={}%", 100 / all);
         }
+    }
+
+    /// Of so many threads with so many requests under way each.
+    fn options(self, (depth, count): (u32, usize)) -> OwnOptions {
+        let how = match (self.is_random, self.write_percent) {
+            (true, 0) => "randread",
+            (true, 100) => "randwrite",
+            (true, _) => "randrw",
+            (false, 0) => "read",
+            (false, 100) => "write",
+            (false, _) => "rw",
+        };
+        let mut all = vec![
+            ("bs", self.length_bytes.to_string()),
+            ("rw", how.to_owned()),
+        ];
+        if (1..100).contains(&self.write_percent) {
+            all.push(("rwmixwrite", self.write_percent.to_string()));
+        }
+        let (engine, count) = match self.engine {
+            FioEngine::Psync => ("psync", count * depth as usize),
+            FioEngine::Libaio => ("libaio", count),
+            FioEngine::IoUring => ("io_uring", count),
+        };
+        all.push(("ioengine", engine.to_owned()));
+        if self.engine == FioEngine::IoUring {
+            all.push(("fixedbufs", "1".to_owned()));
+        }
+        if self.engine != FioEngine::Psync {
+            all.push(("iodepth", depth.to_string()));
+        }
+        all.push(("numjobs", count.to_string()));
+        all
+    }
+
+    /// The options of each section, with what the heading says for all.
+    fn compared(self, threads: &[u32], caching: Option<Caching>) -> Vec<OwnOptions> {
+        let direct = caching.map(|caching| ("direct", direct(caching).to_string()));
+        let of = |section| {
+            let own = self.options(section).into_iter();
+            own.chain(direct.clone()).collect()
+        };
+        sections(threads).into_iter().map(of).collect()
+    }
+}
+
+/// Neighbours of the same depth, and how many they are.
+fn sections(threads: &[u32]) -> Vec<(u32, usize)> {
+    let equal = threads.chunk_by(|one, other| one == other);
+    equal.map(|group| (group[0], group.len())).collect()
+}
+
+fn direct(caching: Caching) -> u8 {
+    u8::from(caching == Caching::Direct)
+}
+
+fn write_options(text: &mut String, options: impl IntoIterator<Item = (&'static str, String)>) {
+    for (name, value) in options {
+        let _ = writeln!(text, "{name}={value}");
     }
 }
 
@@ -378,15 +483,65 @@ fn flushes(text: &mut String, directory: &Path) {
         let filesize = PART_BYTES * u64::from(WRITERS[1]);
         let _ = write!(
             text,
-            "\n[{name}]\nstonewall\nfilename={file}\nfilesize={filesize}\nsize={PART_BYTES}\noffset_increment={PART_BYTES}\n\
-             direct=0\nrw=write\nbs={WRITE_BYTES}\nfdatasync=1\nunified_rw_reporting=0\nioengine=psync\nnumjobs={writers}\n"
+            "\n[{name}]\nstonewall\nfilename={file}\nfilesize={filesize}\nsize={PART_BYTES}\n\
+             offset_increment={PART_BYTES}\nunified_rw_reporting=0\n"
         );
+        write_options(text, flush_options(writers));
     }
+}
+
+/// Options of the job of so many writers.
+pub(super) fn flush_options(writers: u32) -> OwnOptions {
+    vec![
+        ("direct", "0".to_owned()),
+        ("rw", "write".to_owned()),
+        ("bs", WRITE_BYTES.to_string()),
+        ("fdatasync", "1".to_owned()),
+        ("ioengine", "psync".to_owned()),
+        ("numjobs", writers.to_string()),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_are_those_that_the_job_file_says() {
+        let load = |method, depth| Load {
+            what: What::SmallRandom,
+            method,
+            depth,
+        };
+        let said = |load: Load| {
+            let mut text = String::new();
+            let jobs = curve_jobs(load, 30).unwrap();
+            jobs.write(&mut text, &load.threads());
+            text
+        };
+        for (load, alone) in [
+            (load(Method::Sync, 4), "numjobs=4\n"),
+            (load(Method::Libaio, 8), "iodepth=8\n"),
+        ] {
+            let text = said(load);
+            assert!(text.contains(alone), "{text}");
+            let own = curve_options(load, Caching::Direct, 30);
+            for (name, value) in &own[0] {
+                let is_in_heading =
+                    *name == "direct" || (*name, value.as_str()) == ("numjobs", "1");
+                let line = format!("\n{name}={value}\n");
+                assert!(is_in_heading || text.contains(&line), "{line}{text}");
+            }
+            assert!(own[0].contains(&("direct", "1".to_owned())), "{own:?}");
+            assert!(own[0].iter().any(|(name, _)| *name == "numjobs"), "{own:?}");
+        }
+    }
+
+    #[test]
+    fn neighbours_of_one_depth_are_one_section() {
+        assert_eq!(sections(&[3, 3, 2]), [(3, 2), (2, 1)]);
+        assert_eq!(sections(&[]), []);
+    }
 
     #[test]
     fn only_names_that_fio_reads_as_they_are_come_into_a_job_file() {
