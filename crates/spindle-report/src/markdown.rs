@@ -19,8 +19,8 @@ use super::page::{events_of, trials_in_order};
 use super::pairs::{Matrix, left_out};
 use super::queries;
 use super::sentences::{
-    ALL_PAIRS, EFFECTS, METHOD, REPEAT, REPEAT_COMMAND, compared_by, context, costs, drift,
-    emulation_terms, load_name, measure_of, memory_terms, noise, of_half, stopping,
+    ALL_PAIRS, EFFECTS, REPEAT, REPEAT_COMMAND, compared_by, context, costs, drift,
+    emulation_terms, how_compared, load_name, measure_of, memory_terms, noise, of_half, stopping,
 };
 use super::timeline::{AVERAGED_SAMPLES, Timeline, per_minute};
 use spindle_result::{Case, RunResult, SampledTrial, WaitEvent};
@@ -468,7 +468,8 @@ fn method(result: &RunResult) -> String {
         })
         .collect();
     let terms = format!(
-        "{METHOD} {}{}{}",
+        "{} {}{}{}",
+        how_compared(result),
         memory_terms(result),
         emulation_terms(result),
         costs(result)

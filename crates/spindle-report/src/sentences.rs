@@ -1,5 +1,6 @@
 //! What both reports say in words, once: how the run was made and judged, what it costs to be sure, how it is repeated.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::comparison::ratio;
@@ -131,11 +132,23 @@ in.";
 pub(super) const REPEAT_COMMAND: &str = "spindle run RUN-DIRECTORY";
 
 /// How trials were ordered and compared.
-pub(super) const METHOD: &str = "\
-Every round ran every case once, in random order, each from the same restored database. Cases of one workload and load \
-are compared round by round, or run by run where the plan has several: the logarithms of their ratios, in Student's t intervals. All \
-intervals of the run hold together: in at most 5 of 100 runs does any of them miss the true ratio. A winner is faster than every \
-other case by these intervals.";
+pub(super) fn how_compared(result: &RunResult) -> String {
+    let measured = result.cases.iter().filter(|case| case.is_compared());
+    let rounds: BTreeSet<usize> = measured.map(|case| case.trials.len()).collect();
+    let (ran, of_unlike) = match rounds.len() {
+        0 | 1 => ("Every round ran every case once", ""),
+        _ => (
+            "Every round ran each case once that was still to be told apart from others",
+            " A ratio is of the rounds that both cases ran; the throughput of a case is of all of its own.",
+        ),
+    };
+    format!(
+        "{ran}, in random order, each from the same restored database. Cases of one workload and load are compared round \
+         by round, or run by run where the plan has several: the logarithms of their ratios, in Student's t intervals. All \
+         intervals of the run hold together: in at most 5 of 100 runs does any of them miss the true ratio. A winner is \
+         faster than every other case by these intervals.{of_unlike}"
+    )
+}
 
 /// Whether every case had the same memory.
 pub(super) fn memory_terms(result: &RunResult) -> String {
@@ -361,6 +374,22 @@ mod tests {
             "74 trials so far, of at most 180; the run goes on until each ratio is known to 3 %."
         );
     }
+
+    #[test]
+    fn cases_of_fewer_rounds_are_owned_up_to() {
+        let told = |first: &[f64]| {
+            let record = sample::record(&[("a", first), ("b", &[100.0, 101.0, 102.0])]);
+            how_compared(&build(&record).unwrap())
+        };
+        assert!(told(&[100.0; 3]).starts_with("Every round ran every case once"));
+        let unlike = told(&[100.0; 2]);
+        assert!(
+            unlike.contains("that was still to be told apart"),
+            "{unlike}"
+        );
+        assert!(unlike.ends_with("of all of its own."), "{unlike}");
+    }
+
     #[test]
     fn data_that_files_make_are_called_by_their_names() {
         let mut result = build(&sample::record(&[("direct", &[100.0, 100.0])])).unwrap();

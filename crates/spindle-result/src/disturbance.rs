@@ -2,6 +2,7 @@
 //! limit, trials that stood still, devices that were never at rest, flushes that take a part of the measured time. What
 //! is grave is said first, with its figure; the rest is a warning. The thresholds stand here, and nowhere else.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::device_drift;
@@ -160,10 +161,11 @@ fn device_decides(result: &RunResult) -> Option<String> {
         ));
     }
     if !apart.is_empty() {
-        sentences.push(format!(
-            "At {} each layout is at the limit of its own device: the devices are what differs.",
-            at(&apart)
-        ));
+        let told = match apart.iter().all(|group| have_own_devices(result, group)) {
+            true => "is at the limit of its own device: the devices are what differs",
+            false => "is at the limit of its device, and some share one",
+        };
+        sentences.push(format!("At {} each layout {told}.", at(&apart)));
     }
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
@@ -176,6 +178,16 @@ fn do_devices_differ(result: &RunResult, group: &[&Case]) -> bool {
         return false;
     };
     devices.windows(2).any(|pair| pair[0] != pair[1]) && !are_alike(result, group[0])
+}
+
+/// Whether no two cases of a load level share a device.
+fn have_own_devices(result: &RunResult, group: &[&Case]) -> bool {
+    let devices = group.iter().filter_map(|case| devices_of(result, case));
+    let each: Vec<BTreeSet<&str>> = devices
+        .map(|(names, _)| names.into_iter().collect())
+        .collect();
+    let all: BTreeSet<&&str> = each.iter().flatten().collect();
+    all.len() == each.iter().map(BTreeSet::len).sum::<usize>()
 }
 
 /// The devices of a case's layout, and how they were made slower; `None` when they are not known.
@@ -204,7 +216,7 @@ fn set_aside(result: &RunResult, case: &Case) -> Option<String> {
         .map(|of| of.trial.round)
         .filter(|round| case.trials.iter().all(|trial| trial.round != *round))
         .map(|round| round.to_string())
-        .collect::<std::collections::BTreeSet<String>>()
+        .collect::<BTreeSet<String>>()
         .into_iter()
         .collect();
     if told.is_empty() {
@@ -459,20 +471,21 @@ mod tests {
         );
     }
 
-    /// What is said of two layouts at their devices' limits, which these devices have.
-    fn saturated(names: [&str; 2], second: [f64; 4]) -> String {
-        let mut record = sample::record(&[("a", &STEADY), ("b", &second)]);
+    /// What is said of layouts at their devices' limits, which these devices have; the second alone may be faster.
+    fn saturated(names: &[&str], second: [f64; 4]) -> String {
+        let all: [(&str, &[f64]); 3] = [("a", &STEADY), ("b", &second), ("c", &STEADY)];
+        let mut record = sample::record(&all[..names.len()]);
         let pressed = [
             ("device_utilisation_percent", 99.0),
             ("device_queue_requests", 12.0),
             ("device_reads_per_s", 900.0),
             ("device_writes_per_s", 100.0),
         ];
-        for (layout, name) in names.into_iter().enumerate() {
+        for (layout, name) in names.iter().enumerate() {
             system(&mut record, layout, &pressed);
             record.layouts[layout].stack = vec![vec![StackPart {
                 kind: StackKind::Device,
-                title: name.to_owned(),
+                title: (*name).to_owned(),
                 detail: String::new(),
             }]];
             for trial in &mut record.cases[layout].trials {
@@ -492,11 +505,14 @@ mod tests {
     #[test]
     fn devices_at_their_limits_decide_where_layouts_share_them_and_differ_where_they_do_not() {
         let decides = "At this load the device decides; below that the layouts may differ more. ";
+        let some_share =
+            "At this load each layout is at the limit of its device, and some share one. ";
         let differ = "At this load each layout is at the limit of its own device: the devices are what differs. ";
         for (said, text) in [
-            (decides, saturated(["sda", "sda"], FAST)),
-            (differ, saturated(["sda", "sdb"], FAST)),
-            (decides, saturated(["sda", "sdb"], STEADY)),
+            (decides, saturated(&["sda", "sda"], FAST)),
+            (differ, saturated(&["sda", "sdb"], FAST)),
+            (decides, saturated(&["sda", "sdb"], STEADY)),
+            (some_share, saturated(&["sda", "sdb", "sda"], FAST)),
         ] {
             assert!(text.starts_with(said), "{text}");
         }

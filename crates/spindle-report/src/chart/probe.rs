@@ -24,6 +24,8 @@ struct Point {
 struct Line {
     layout: usize,
     name: String,
+    /// How it is drawn, to be told from that of the other kind.
+    style: &'static str,
     /// Place in the run, from 1, and percent of the median.
     values: Vec<(f64, f64)>,
 }
@@ -35,8 +37,12 @@ pub(crate) fn figure(result: &RunResult) -> Option<Markup> {
         return None;
     }
     let lines = [
-        lines(result, &points, "durable write", |probe| probe.write),
-        lines(result, &points, "direct read", |probe| probe.read),
+        lines(result, &points, ("durable write", "average"), |probe| {
+            probe.write
+        }),
+        lines(result, &points, ("direct read", "average again"), |probe| {
+            probe.read
+        }),
     ];
     let lines: Vec<Line> = lines.into_iter().flatten().collect();
     let highest = greatest(
@@ -66,7 +72,7 @@ pub(crate) fn figure(result: &RunResult) -> Option<Markup> {
         heading,
         legend: legend.collect(),
         drawing,
-        note: "Before each trial: direct reads and durable writes of 8 KiB, one after the other; the median of each. Lines that \
+        note: "Before each trial: direct reads and durable writes of 8 KiB, one after the other; the median of each; dashed for reads. Lines that \
                rise together show a device that became slower for all."
             .to_owned(),
         controls: html! {},
@@ -103,7 +109,7 @@ fn points(result: &RunResult) -> Vec<Point> {
 fn lines(
     result: &RunResult,
     points: &[Point],
-    kind: &str,
+    (kind, style): (&str, &'static str),
     of: impl Fn(&DeviceProbe) -> Option<ProbedTimes>,
 ) -> Vec<Line> {
     let line = |layout: usize| {
@@ -117,6 +123,7 @@ fn lines(
         Some(Line {
             layout,
             name: format!("{} {name}: {kind}", layout + 1),
+            style,
             values: known
                 .into_iter()
                 .map(|(number, us)| (number, (100.0 * us / usual_us).min(HIGHEST_PERCENT)))
@@ -130,7 +137,10 @@ fn marks(lines: &[Line]) -> Vec<Mark> {
     let mut marks = Vec::new();
     for line in lines {
         let class = colour_class(line.layout);
-        marks.push(Mark::line(format!("line {class}"), line.values.clone()));
+        marks.push(Mark::line(
+            format!("{} {class}", line.style),
+            line.values.clone(),
+        ));
         marks.extend(line.values.iter().map(|&(number, percent)| {
             let text = format!("{}, trial {number:.0}: {percent:.0} %", line.name);
             Mark::dot(format!("dot {class}"), (number, percent), 2.5, text)

@@ -35,6 +35,9 @@ pub(super) struct Sheet<'a> {
 
 type Drawn = Result<(), DrawingErrorKind<Infallible>>;
 
+/// The styles of lines in `drawing.css`: each has a stroke there and is not filled.
+const LINE_STYLES: [&str; 6] = ["grid", "raw", "average", "checkpoint", "span", "interval"];
+
 impl<'a> Sheet<'a> {
     /// An empty sheet of this many units; what is drawn is added to `svg`.
     pub(super) fn new(svg: &'a mut String, width: u32, height: u32) -> Sheet<'a> {
@@ -44,8 +47,14 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// A line through points, with the classes of its style.
+    /// A line through points, with the classes of its style, of which the first is one of [`LINE_STYLES`].
     pub(super) fn line(&mut self, class: &str, points: impl IntoIterator<Item = BackendCoord>) {
+        debug_assert!(
+            LINE_STYLES
+                .iter()
+                .any(|style| class.split(' ').next() == Some(style)),
+            "{class}: a line without a style would be filled with black"
+        );
         let _ = write!(self.svg, "<path class=\"{class}\" d=\"");
         for (index, (x, y)) in points.into_iter().enumerate() {
             let command = if index == 0 { 'M' } else { 'L' };
@@ -152,5 +161,21 @@ impl DrawingBackend for Sheet<'_> {
     ) -> Result<(u32, u32), DrawingErrorKind<Infallible>> {
         let height = style.size();
         Ok((text_width(text, height).ceil() as u32, height.ceil() as u32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_stroked_and_not_filled() {
+        let rules = include_str!("../page/drawing.css");
+        for style in LINE_STYLES {
+            let is_it =
+                |rule: &&str| rule.contains(&format!(".{style}")) && rule.contains("fill: none");
+            let rule = rules.split('}').find(is_it);
+            assert!(rule.is_some_and(|rule| rule.contains("stroke:")), "{style}");
+        }
     }
 }

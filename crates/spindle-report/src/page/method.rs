@@ -9,7 +9,9 @@ use crate::comparison::{CHECKS, CHECKS_NOTE};
 use crate::diagram;
 use crate::facts::facts;
 use crate::io_calls;
-use crate::sentences::{METHOD, REPEAT, REPEAT_COMMAND, costs, emulation_terms, memory_terms};
+use crate::sentences::{
+    REPEAT, REPEAT_COMMAND, costs, emulation_terms, how_compared, memory_terms,
+};
 use spindle_result::{Case, RunResult, Trial};
 use spindle_text::quantity::thousands;
 
@@ -17,7 +19,7 @@ pub(super) fn section(result: &RunResult) -> Markup {
     html! {
         section aria-labelledby="method" {
             h2 id="method" { "How it was measured" }
-            p { (METHOD) " " (memory_terms(result)) (emulation_terms(result)) (costs(result)) }
+            p { (how_compared(result)) " " (memory_terms(result)) (emulation_terms(result)) (costs(result)) }
             (warnings(result))
             h3 id="layouts" { "Layouts" }
             (diagram::diagrams(result))
