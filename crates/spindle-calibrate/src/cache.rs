@@ -10,6 +10,7 @@ use spindle_io::real::{Caching, Queue, outcome_of};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 use spindle_stats::median;
 
+use crate::coverage::Coverage;
 use crate::error::CalibrateError;
 use crate::figures::{Cached, DeviceShare};
 use crate::point::Bench;
@@ -27,6 +28,8 @@ const DEVICE_SHARE_MIN: f64 = 0.9;
 const OTHERS_SHARE: f64 = 1.1;
 /// Blocks that are read so much sooner again are cached somewhere.
 const REPEAT_RATIO_MIN: f64 = 2.0;
+/// Requests for each block from which on a cache that holds all of it would have answered most of them.
+const OFTEN: f64 = 2.0;
 /// With so much in the page cache, and no other witness, reads are taken for cached.
 const RESIDENT_SHARE_MIN: f64 = 0.5;
 
@@ -88,6 +91,7 @@ impl CacheFinding {
             device: None,
             repeat_ratio: None,
             resident_share: None,
+            coverage: None,
         }
     }
 }
@@ -101,9 +105,13 @@ pub(crate) fn judge(
     device: Option<DeviceShare>,
     repeat_ratio: Option<f64>,
     resident_share: Option<f64>,
-    caching: Caching,
+    (caching, coverage): (Caching, Option<Coverage>),
 ) -> CacheFinding {
     let (cached, because) = weigh(device, repeat_ratio, resident_share);
+    let spread = match cached {
+        Cached::NotSeen => coverage.map_or_else(String::new, spread),
+        Cached::Yes | Cached::Unknown => String::new(),
+    };
     let is_asked_for = cached == Cached::Yes && caching == Caching::Buffered;
     let asked_for = match is_asked_for {
         true => " (the page cache was asked for)",
@@ -111,11 +119,30 @@ pub(crate) fn judge(
     };
     CacheFinding {
         cached,
-        because: format!("{because}{asked_for}"),
+        because: format!("{because}{asked_for}{spread}"),
         device,
         repeat_ratio,
         resident_share,
+        coverage,
     }
+}
+
+/// What the spread of requests says of a cache that cannot be seen.
+fn spread(coverage: Coverage) -> String {
+    let reached = match coverage.reached_share < 1.0 {
+        true => format!(
+            "Small requests reached {} of what is measured",
+            percent(coverage.reached_share)
+        ),
+        false => "Small requests reached all of what is measured".to_owned(),
+    };
+    let often = match coverage.requests_per_block {
+        times if times >= OFTEN => format!(
+            ", each block {times:.0} times on average, so a cache that holds all of it would have answered; more data tell"
+        ),
+        _ => String::new(),
+    };
+    format!(". {reached}{often}")
 }
 
 /// The answer, and why.
@@ -190,7 +217,7 @@ mod tests {
             device_bytes,
             disks_bytes: None,
         });
-        judge(device, Some(repeat), resident, Caching::Direct).cached
+        judge(device, Some(repeat), resident, (Caching::Direct, None)).cached
     }
 
     #[test]
@@ -208,7 +235,7 @@ mod tests {
                 device_bytes: 1000,
                 disks_bytes,
             };
-            judge(Some(device), Some(1.0), None, Caching::Direct)
+            judge(Some(device), Some(1.0), None, (Caching::Direct, None))
         };
         assert_eq!(found(Some(950)).cached, Cached::NotSeen);
         assert_eq!(found(Some(0)).cached, Cached::Yes);
@@ -216,6 +243,35 @@ mod tests {
             found(Some(120)).because,
             "the disks beneath read 12 % of the bytes that were asked for; memory between them and the device answered the \
              rest"
+        );
+    }
+
+    #[test]
+    fn requests_that_come_back_to_each_block_doubt_an_unseen_cache() {
+        let told = |requests_per_block, reached_share| {
+            let device = DeviceShare {
+                asked_bytes: 1000,
+                device_bytes: 1000,
+                disks_bytes: None,
+            };
+            let coverage = Coverage {
+                regions: 1024,
+                reached_share,
+                most_over_mean: 1.1,
+                requests_per_block,
+            };
+            let how = (Caching::Direct, Some(coverage));
+            judge(Some(device), Some(1.0), None, how).because
+        };
+        let often = told(17.2, 1.0);
+        assert!(
+            often.contains("reached all of what is measured, each block 17 times"),
+            "{often}"
+        );
+        let rare = told(0.01, 0.62);
+        assert!(
+            rare.ends_with("Small requests reached 62 % of what is measured"),
+            "{rare}"
         );
     }
 

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use spindle_io::real::Caching;
 use spindle_layout::RawDevice;
 use spindle_system::{Beneath, SystemTree};
 use spindle_text::quantity::size;
@@ -17,7 +16,7 @@ use crate::figures::Kind;
 use crate::need::ToBeMeasured;
 use crate::orion::Orion;
 use crate::result::Calibration;
-use crate::settings::{FILLED_AT, FLUSHED_BYTES, Settings};
+use crate::settings::{AskedCaching, FILLED_AT, FLUSHED_BYTES, Settings};
 use crate::target::{Filling, Made, Target};
 use crate::work::Work;
 
@@ -43,7 +42,7 @@ pub fn calibrate(
     let filling = Filling {
         bytes: looked.size_bytes,
         time: time.mul_f64(FILLED_AT) / looked.targets.len() as u32,
-        caching: settings.caching,
+        caching: settings.caching.of_limits(),
         interrupted: &settings.interrupted,
     };
     let control = looked.control.map(|target| {
@@ -95,7 +94,7 @@ pub fn calibrate_devices(
             false => settings.size_bytes,
         },
         time: time.mul_f64(FILLED_AT) / devices.len().max(1) as u32,
-        caching: settings.caching,
+        caching: settings.caching.of_limits(),
         interrupted: &settings.interrupted,
     };
     let mut made = Vec::new();
@@ -128,6 +127,11 @@ pub(crate) fn look(
     let targets = settings.targets.iter().map(|path| Target::look(path));
     let targets: Vec<Target> = targets.collect::<Result<_, _>>()?;
     apart(&targets, tree)?;
+    if settings.orion.is_some() && settings.caching == AskedCaching::Both {
+        return Err(CalibrateError::Settings(
+            "--run measures with one --caching: direct or buffered".to_owned(),
+        ));
+    }
     let loads = settings.orion.as_ref().map(Orion::loads).transpose()?;
     let made = |target: &Target| target.kind() == Kind::Directory || settings.write_percent > 0;
     can_be_judged(settings, loads.as_deref(), targets.iter().any(made))?;
@@ -205,7 +209,7 @@ fn claims(
             )),
         };
     }
-    if settings.caching == Caching::Buffered {
+    if settings.caching != AskedCaching::Direct {
         return Err(CalibrateError::Settings(
             "--write-percent needs --caching direct: writes through the page cache measure memory"
                 .to_owned(),

@@ -56,10 +56,26 @@ impl DeviceClaims {
         };
         let specs = [spec];
         let run = run_name("calibrate");
-        let plan = ProvisionPlan::of(&specs, &Facts::gather(&specs, tree), &run);
-        match plan.layouts[0].obstacles.first() {
+        let facts = Facts::gather(&specs, tree);
+        let plan = ProvisionPlan::of(&specs, &facts, &run);
+        if let Some(obstacle) = plan.layouts[0].obstacles.first() {
+            return Err(refused(obstacle, &paths[0]));
+        }
+        // On an empty device a word with a mistake would change nothing, and be believed to have worked.
+        let names_one = |word: &&String| {
+            let mut looked = facts.devices.values().flatten();
+            looked.any(|looked| {
+                looked
+                    .state
+                    .named_in(tree, std::slice::from_ref(*word))
+                    .is_some()
+            })
+        };
+        match erase.iter().find(|word| !names_one(word)) {
             None => Ok(DeviceClaims { plan, run, paths }),
-            Some(obstacle) => Err(refused(obstacle, &paths[0])),
+            Some(word) => Err(CalibrateError::Settings(format!(
+                "--erase {word} names none of the targets; nothing was written"
+            ))),
         }
     }
 

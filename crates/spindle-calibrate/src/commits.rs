@@ -17,13 +17,14 @@ use spindle_system::block_device::BlockDevice;
 use spindle_system::{Beneath, SystemTree};
 
 use crate::below::Below;
+use crate::coverage::CoverageCounts;
 use crate::error::CalibrateError;
 use crate::figures::{DurableBy, FellTo, Flushed, Kind, What};
 use crate::flush::{self, WRITE_BYTES, WRITERS, Writers};
 use crate::observe::Timing;
 use crate::point::{Bench, Load};
 use crate::target::{Made, nameless};
-use crate::unit::{Shape, Simulate};
+use crate::unit::Shape;
 
 /// Commits that one flush serves. A commit is taken for 1 KiB of log: a few changed rows.
 const COMMITS_PER_FLUSH: [u32; 4] = [8, 32, 128, 512];
@@ -122,7 +123,12 @@ pub(crate) fn measure(
     };
     let path = target.target().path();
     let name = path.display().to_string();
-    let flushes = flushes(target, &name, watch, tell)?;
+    let ways = [
+        (DurableBy::Fdatasync, watch.usual),
+        (DurableBy::DirectFdatasync, watch.brief),
+        (DurableBy::DirectDsync, watch.brief),
+    ];
+    let flushes = flushes(target, &ways, watch.interrupted, tell)?;
     tell(&format!("group commit on {name}"));
     let mut group = Vec::new();
     for commits in COMMITS_PER_FLUSH {
@@ -150,24 +156,37 @@ pub(crate) fn measure(
     Ok(Some((flushes, commits)))
 }
 
-fn flushes(
-    target: &Made,
-    name: &str,
+/// Flushes of a control: as databases ask for them, and as a device with FUA spares them.
+///
+/// # Errors
+/// See [`measure`].
+pub(crate) fn of_control(
+    control: &Made,
     watch: Watch<'_>,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Vec<Flushed>, CalibrateError> {
     let ways = [
-        (DurableBy::Fdatasync, watch.usual),
-        (DurableBy::DirectFdatasync, watch.brief),
+        (DurableBy::Fdatasync, watch.brief),
         (DurableBy::DirectDsync, watch.brief),
     ];
+    flushes(control, &ways, watch.interrupted, tell)
+}
+
+/// In these ways, each for its time, by one writer and by many.
+fn flushes(
+    target: &Made,
+    ways: &[(DurableBy, Timing)],
+    interrupted: &AtomicBool,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Vec<Flushed>, CalibrateError> {
+    let name = target.target().path().display().to_string();
     let mut flushes = Vec::new();
     for (by, timing) in ways {
         for count in WRITERS {
             tell(&format!("{by} on {name}, writers: {count}"));
-            let writers = Writers::usual(by, count);
-            let observed = flush::measure(target, writers, timing, watch.interrupted)?;
-            flushes.extend(observed.map(|of| Flushed::of(name.to_owned(), writers, &of)));
+            let writers = Writers::usual(*by, count);
+            let observed = flush::measure(target, writers, *timing, interrupted)?;
+            flushes.extend(observed.map(|of| Flushed::of(name.clone(), writers, &of)));
         }
     }
     Ok(flushes)
@@ -247,8 +266,9 @@ fn burst(
 ) -> Result<Burst, CalibrateError> {
     let bench = Bench {
         targets: std::slice::from_ref(target),
-        shape: Shape::new(std::iter::once(target.bytes()), Simulate::Concat),
+        shape: Shape::one_after_the_other(std::iter::once(target.bytes())),
         caching: spindle_io::real::Caching::Direct,
+        coverage: CoverageCounts::new(target.bytes()),
         write_percent: 100,
         interrupted,
     };

@@ -23,6 +23,7 @@ pub fn files(found: &Calibration) -> Vec<(&'static str, String)> {
             "lat.csv",
             table(found, &|point| point.mean_us, &|point| point.mean_us),
         ),
+        ("hist.txt", histograms(found)),
         ("trace.txt", text::render(found)),
     ]
 }
@@ -76,9 +77,11 @@ fn table(
     }
 }
 
+/// Loads of which no point has the figure have no row and no column, as with ORION.
 fn matrix(points: &[MatrixPoint], figure: &dyn Fn(&MatrixPoint) -> Option<f64>) -> String {
     let distinct = |load: fn(&MatrixPoint) -> u32| {
-        let mut all: Vec<u32> = points.iter().map(load).collect();
+        let has_it = points.iter().filter(|point| figure(point).is_some());
+        let mut all: Vec<u32> = has_it.map(load).collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -99,6 +102,28 @@ fn matrix(points: &[MatrixPoint], figure: &dyn Fn(&MatrixPoint) -> Option<f64>) 
         }
     }
     text + "\n"
+}
+
+/// Latencies of the points of ORION's three lines: how many requests took no longer than each time, and longer than the
+/// one before.
+fn histograms(found: &Calibration) -> String {
+    let extremes = [
+        ("Maximum Large MBPS", &found.maximum_mb_per_s),
+        ("Maximum Small IOPS", &found.maximum_iops),
+        ("Minimum Small Latency", &found.minimum_latency),
+    ];
+    let mut text = String::new();
+    for (name, extreme) in extremes {
+        let buckets = extreme.iter().flat_map(|found| &found.point.histogram);
+        let mut buckets = buckets.peekable();
+        if buckets.peek().is_some() {
+            let _ = writeln!(text, "{name}\n{:>14}  requests", "up to usecs");
+        }
+        for (upper_us, requests) in buckets {
+            let _ = writeln!(text, "{upper_us:>14.1}  {requests}");
+        }
+    }
+    text
 }
 
 /// A line for each point: without run type there is no matrix.
@@ -123,7 +148,10 @@ fn curves(curves: &[PathCurve], figure: &dyn Fn(&Point) -> f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use spindle_io::real::{Caching, Method};
+
     use super::*;
+    use crate::figures::Extreme;
 
     #[test]
     fn rows_are_large_loads_and_columns_small_ones() {
@@ -139,6 +167,35 @@ mod tests {
             point(0, 1, None),
         ];
         let text = matrix(&points, &|point| point.iops);
-        assert_eq!(text, "Large/Small,0,1,2\n0,,10.00,19.50\n1,,,\n");
+        assert_eq!(text, "Large/Small,1,2\n0,10.00,19.50\n");
+    }
+
+    #[test]
+    fn latencies_of_the_best_points_are_listed() {
+        let mut found = crate::need::tests::found(1.0);
+        found.maximum_iops = Some(Extreme {
+            method: Method::Sync,
+            caching: Caching::Direct,
+            point: Point {
+                depth: 1,
+                iops: 19_500.0,
+                mb_per_s: 160.0,
+                mean_us: 90.0,
+                p50_us: 89.0,
+                p99_us: 99.0,
+                max_us: 99.0,
+                is_steady: true,
+                measured_s: 1.0,
+                requests: 15,
+                writes: None,
+                histogram: vec![(89.125, 3), (100.0, 12)],
+            },
+            beside: 0,
+            is_confirmed: true,
+        });
+        let text = histograms(&found);
+        let wanted =
+            "Maximum Small IOPS\n   up to usecs  requests\n          89.1  3\n         100.0  12\n";
+        assert_eq!(text, wanted);
     }
 }

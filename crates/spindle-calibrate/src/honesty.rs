@@ -149,6 +149,7 @@ fn control_of(path: String, turns: Vec<(f64, f64)>) -> Control {
         is_suspect,
         says,
         turns_us: turns,
+        flushes: Vec::new(),
     }
 }
 

@@ -13,6 +13,7 @@ mod calibrate;
 mod claims;
 mod cloud;
 mod commits;
+mod coverage;
 mod draw;
 mod error;
 mod figures;
@@ -45,6 +46,7 @@ pub use calibrate::{calibrate, calibrate_devices};
 pub use claims::run_name;
 pub use cloud::{Bought, Cloud, CloudFacts, CloudVolume};
 pub use commits::{Burst, Commits, GroupCommits};
+pub use coverage::Coverage;
 pub use error::CalibrateError;
 pub use figures::{
     Cached, CutShort, DeviceShare, DurableBy, Extreme, FellTo, Flushed, Kind, Point, Trust, What,
@@ -57,6 +59,6 @@ pub use result::{
     Answer, CacheFinding, Calibration, Control, FioComparison, FioComparisonRow, FioLeftOut, Held,
     Honesty, Judged, MatrixPoint, MatrixResult, PathCurve, RatePoint, TargetFacts,
 };
-pub use settings::{MAX_LATENCY_US, Settings};
+pub use settings::{AskedCaching, MAX_LATENCY_US, Settings};
 pub use target::{Made, Target};
-pub use unit::Simulate;
+pub use unit::{STRIPE_BYTES, Simulate};

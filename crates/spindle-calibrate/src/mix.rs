@@ -139,9 +139,14 @@ impl Bench<'_> {
         };
         let thread = |(lane, depth): (usize, u32)| {
             let mut rng = seeded_rng(fresh_seed(), lane as u64);
-            let draw: Draw<'static> = Box::new(move || NextRequest {
-                offset: rng.next_u64() % places * length_bytes,
-                is_write: writes(&mut rng, write_percent),
+            let mut coverage = self.coverage.of_thread();
+            let draw: Draw<'static> = Box::new(move || {
+                let offset = rng.next_u64() % places * length_bytes;
+                coverage.count(offset);
+                NextRequest {
+                    offset,
+                    is_write: writes(&mut rng, write_percent),
+                }
             });
             (depth, draw)
         };

@@ -249,6 +249,7 @@ pub(crate) mod tests {
                 device: None,
                 repeat_ratio: None,
                 resident_share: None,
+                coverage: None,
             },
             curves: Vec::new(),
             at_rates: Vec::new(),

@@ -12,6 +12,7 @@ use spindle_io::env::seeded_rng;
 use spindle_io::real::{Caching, FileDevice, Identified, Method};
 use spindle_stats::LatencyHistogram;
 
+use crate::coverage::CoverageCounts;
 use crate::draw::{Draw, NextRequest, fresh_seed};
 use crate::error::CalibrateError;
 use crate::figures::{DeviceShare, Point, What, WriteFigures};
@@ -30,7 +31,10 @@ const BUCKETS_PER_DECADE: f64 = 20.0;
 pub(crate) struct Bench<'a> {
     pub(crate) targets: &'a [Made],
     pub(crate) shape: Shape,
+    /// Of requests, unless [`Bench::through`] says another.
     pub(crate) caching: Caching,
+    /// Where small requests lay.
+    pub(crate) coverage: Arc<CoverageCounts>,
     /// Of 100 requests, how many write.
     pub(crate) write_percent: u32,
     /// Set when the measurement is to end.
@@ -110,6 +114,7 @@ impl Bench<'_> {
             load,
             timing,
             write_percent: self.write_percent,
+            coverage: &self.coverage,
             interrupted: self.interrupted,
         };
         let observed = how.hold(Way::to(&unit), &arena, &tally)?;
@@ -166,6 +171,7 @@ pub(crate) struct Holding<'a> {
     pub(crate) load: Load,
     pub(crate) timing: Timing,
     pub(crate) write_percent: u32,
+    pub(crate) coverage: &'a Arc<CoverageCounts>,
     pub(crate) interrupted: &'a AtomicBool,
 }
 
@@ -186,13 +192,20 @@ impl Holding<'_> {
             let spawned = threads.map(|(lane, depth)| {
                 let mut rng = seeded_rng(fresh_seed(), lane as u64);
                 let (cursor, percent) = (&cursor, self.write_percent);
+                let mut coverage = self.coverage.of_thread();
                 let draw: Draw<'_> = Box::new(move || {
-                    let place = match load.what {
-                        What::SmallRandom => rng.next_u64(),
-                        What::LargeSequential => cursor.fetch_add(1, Ordering::Relaxed),
+                    let offset = match load.what {
+                        What::SmallRandom => {
+                            let offset = rng.next_u64() % places * length_bytes;
+                            coverage.count(offset);
+                            offset
+                        }
+                        What::LargeSequential => {
+                            cursor.fetch_add(1, Ordering::Relaxed) % places * length_bytes
+                        }
                     };
                     NextRequest {
-                        offset: place % places * length_bytes,
+                        offset,
                         is_write: writes(&mut rng, percent),
                     }
                 });
@@ -316,6 +329,7 @@ mod tests {
             load,
             timing: Timing::fixed(Duration::from_millis(1200), 120),
             write_percent: 0,
+            coverage: &CoverageCounts::new(1 << 20),
             interrupted: &AtomicBool::new(false),
         };
         let observed = how

@@ -5,6 +5,7 @@ use spindle_io::real::{Caching, Method};
 
 use crate::cloud::{Bought, CloudFacts};
 use crate::commits::Commits;
+use crate::coverage::Coverage;
 use crate::figures::{
     Cached, CutShort, DeviceShare, Extreme, FellTo, Flushed, Kind, Point, Trust, What, WriteFigures,
 };
@@ -178,6 +179,8 @@ pub struct Control {
     pub says: String,
     /// Median time of a flush in each turn: of the target and of the control, microseconds.
     pub turns_us: Vec<(f64, f64)>,
+    /// Flush latency of the control, by one writer and by many.
+    pub flushes: Vec<Flushed>,
 }
 
 /// A cache in the path of reads, and what speaks for it.
@@ -193,6 +196,8 @@ pub struct CacheFinding {
     pub repeat_ratio: Option<f64>,
     /// Share of what was measured that lies in the page cache afterwards, 0 to 1.
     pub resident_share: Option<f64>,
+    /// Where small requests lay; `None` without any.
+    pub coverage: Option<Coverage>,
 }
 
 /// What came of a demand.

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use spindle_io::real::Caching;
+use spindle_text::words;
 
 use crate::cloud::Bought;
 use crate::need::Need;
@@ -20,6 +21,28 @@ pub(crate) const FILLED_AT: f64 = 0.25;
 /// The usual longest mean time of a small request, microseconds.
 pub const MAX_LATENCY_US: f64 = 20_000.0;
 
+words! {
+    /// Whether reads pass through the page cache.
+    pub enum AskedCaching {
+        /// None.
+        Direct = "direct",
+        /// All.
+        Buffered = "buffered",
+        /// Each access path twice. Limits are those of direct reads.
+        Both = "both",
+    }
+}
+
+impl AskedCaching {
+    /// That of limits, rates and what is held.
+    pub(crate) fn of_limits(self) -> Caching {
+        match self {
+            AskedCaching::Direct | AskedCaching::Both => Caching::Direct,
+            AskedCaching::Buffered => Caching::Buffered,
+        }
+    }
+}
+
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -27,8 +50,10 @@ pub struct Settings {
     pub targets: Vec<PathBuf>,
     /// How several targets make one unit.
     pub simulate: Simulate,
+    /// Length of a stripe, where they make one in stripes; a multiple of 1 MiB, bytes.
+    pub stripe_bytes: u64,
     /// Whether reads pass through the page cache.
-    pub caching: Caching,
+    pub caching: AskedCaching,
     /// Size of a file that is made in a directory, bytes.
     pub size_bytes: u64,
     /// Of 100 requests, how many write; 0 for none.

@@ -10,12 +10,13 @@ use spindle_io::real::{Caching, Method};
 use spindle_io::{Arena, BlockDevice};
 use spindle_layout::KnownDevice;
 
+use crate::coverage::CoverageCounts;
 use crate::error::CalibrateError;
 use crate::figures::What;
 use crate::observe::{Tally, Timing};
 use crate::point::{Holding, Load};
 use crate::slots::Way;
-use crate::unit::{Shape, Simulate, Unit};
+use crate::unit::{Shape, Unit};
 
 /// Reads to hold.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +54,8 @@ impl Reads {
         let arena = Arena::new(self.what.length_bytes() as usize, self.depth as usize)?;
         let queue = self.method.open(self.depth as usize)?;
         let file = KnownDevice::look(path)?.open_to_read(Caching::Direct, queue)?;
-        let shape = Shape::new([file.limits().capacity_bytes].into_iter(), Simulate::Concat);
+        let bytes = file.limits().capacity_bytes;
+        let shape = Shape::one_after_the_other([bytes].into_iter());
         let unit = Unit::new(vec![file], shape);
         let way = match Way::to(&unit) {
             Way::Rings(unit, _) => Way::Rings(unit, self.has_fixed_buffers),
@@ -63,6 +65,7 @@ impl Reads {
             load,
             timing: Timing::fixed(time, 100),
             write_percent: 0,
+            coverage: &CoverageCounts::new(bytes),
             interrupted: &AtomicBool::new(false),
         };
         let before = ProcessorTime::now();

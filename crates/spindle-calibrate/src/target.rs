@@ -378,6 +378,14 @@ impl Made {
         }
     }
 
+    /// Drops a file that was made from the page cache. What is only read keeps its pages: others may count on them.
+    pub(crate) fn forget(&self) {
+        if let (Kind::Directory, Some(file)) = (self.target.kind, &self.file) {
+            // A file system that cannot do it reads from a warm cache, which is told.
+            let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
+        }
+    }
+
     /// Share of its pages in the page cache, 0 to 1; `None` where the system does not tell.
     pub(crate) fn resident_share(&self) -> Option<f64> {
         let file = self.known.open_file(OpenOptions::new().read(true)).ok()?;

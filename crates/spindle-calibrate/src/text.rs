@@ -7,7 +7,7 @@ use spindle_text::plain;
 use spindle_text::quantity::{size, thousands, time};
 
 use crate::commits::{Burst, Commits};
-use crate::figures::{Cached, DurableBy, Extreme, Kind, Point, Trust, What, WriteFigures};
+use crate::figures::{Cached, DurableBy, Extreme, Flushed, Kind, Point, Trust, What, WriteFigures};
 use crate::fio::{FioResults, aligned};
 use crate::result::{
     Answer, Calibration, FioComparison, FioLeftOut, Held, Honesty, Judged, MatrixResult, PathCurve,
@@ -21,12 +21,8 @@ pub fn render(found: &Calibration) -> String {
     for target in &found.targets {
         let _ = writeln!(text, "{}", target_line(target));
     }
-    if found.write_percent > 0 {
-        let percent = found.write_percent;
-        let _ = writeln!(
-            text,
-            "{percent} % of the requests write; no write is flushed"
-        );
+    if let Some(says) = write_line(found) {
+        let _ = writeln!(text, "{says}");
     }
     let _ = writeln!(text);
     let has_reads = !found.curves.is_empty() || found.matrix.is_some();
@@ -60,12 +56,7 @@ pub fn render(found: &Calibration) -> String {
         against(&mut text, beside);
     }
     for judged in &found.needs {
-        let word = match (judged.answer, judged.unknown_because) {
-            (Answer::Met, _) => "met".to_owned(),
-            (Answer::Missed, _) => format!("MISSED{}", found_instead(judged)),
-            (Answer::Unknown, why) => format!("not known: {}", why.unwrap_or_default()),
-        };
-        let _ = writeln!(text, "Need {}: {word}.", judged.need);
+        let _ = writeln!(text, "Need {}: {}.", judged.need, need_word(judged));
     }
     for note in &found.notes {
         let _ = writeln!(text, "Note: {note}.");
@@ -101,6 +92,21 @@ fn on_their_lines(found: &Calibration) -> Calibration {
         *name = plain::one_line(name).into_owned();
     }
     plain
+}
+
+/// How many requests write, in a line; `None` where all read.
+pub fn write_line(found: &Calibration) -> Option<String> {
+    let percent = found.write_percent;
+    (percent > 0).then(|| format!("{percent} % of the requests write; no write is flushed"))
+}
+
+/// What came of a need, without a point.
+pub fn need_word(judged: &Judged) -> String {
+    match (judged.answer, judged.unknown_because) {
+        (Answer::Met, _) => "met".to_owned(),
+        (Answer::Missed, _) => format!("MISSED{}", found_instead(judged)),
+        (Answer::Unknown, why) => format!("not known: {}", why.unwrap_or_default()),
+    }
 }
 
 /// What was found where a need is missed, in the unit of the need.
@@ -195,9 +201,15 @@ pub fn doubt(extreme: &Extreme) -> &'static str {
 }
 
 fn table(text: &mut String, found: &Calibration) {
+    // With writes there is a column more, and no access path through the page cache, whose names are longer.
+    let width = 9;
+    let name_width = match found.write_percent {
+        0 => 24,
+        _ => 17,
+    };
     let _ = writeln!(
         text,
-        "{:<22}{:>6}{:>10}{:>8}{:>10}{:>10}{:>10}{}",
+        "{:<name_width$}{:>6}{:>10}{:>7}{:>width$}{:>width$}{:>width$}{}",
         "",
         "depth",
         "IOPS",
@@ -213,7 +225,7 @@ fn table(text: &mut String, found: &Calibration) {
             let unsteady = if point.is_steady { "" } else { " ~" };
             let _ = writeln!(
                 text,
-                "{name:<22}{:>6}{:>10}{:>8}{:>10}{:>10}{:>10}{}{unsteady}",
+                "{name:<name_width$}{:>6}{:>10}{:>7}{:>width$}{:>width$}{:>width$}{}{unsteady}",
                 point.depth,
                 thousands(point.iops),
                 megabytes(point.mb_per_s),
@@ -225,7 +237,7 @@ fn table(text: &mut String, found: &Calibration) {
             name = String::new();
         }
         if let Some(note) = &curve.note {
-            let _ = writeln!(text, "{name:<22}  {note}");
+            let _ = writeln!(text, "{name:<name_width$}  {note}");
         }
     }
     if found
@@ -368,22 +380,34 @@ fn flushes(text: &mut String, found: &Calibration) {
         );
         let own = found.flushes.iter();
         for flushed in own.filter(|flushed| flushed.target == commits.target) {
-            let _ = writeln!(
-                text,
-                "{:<28}{:>10}{:>8}{:>10}{:>10}{:>12}{}",
-                durable_by(flushed.by),
-                flushed.writers,
-                "",
-                time(flushed.p50_us),
-                time(flushed.p99_us),
-                thousands(flushed.flushes_per_s),
-                if flushed.is_steady { "" } else { " ~" },
-            );
+            flush_row(text, flushed);
+        }
+        let mut honesty = found.honesty.iter();
+        let honesty = honesty.find(|honesty| honesty.target == commits.target);
+        if let Some(control) = honesty.and_then(|honesty| honesty.control.as_ref()) {
+            let _ = writeln!(text, "of the control, {}", control.path);
+            for flushed in &control.flushes {
+                flush_row(text, flushed);
+            }
         }
         for says in commit_lines(commits, found) {
             let _ = writeln!(text, "{says}.");
         }
     }
+}
+
+fn flush_row(text: &mut String, flushed: &Flushed) {
+    let _ = writeln!(
+        text,
+        "{:<28}{:>10}{:>8}{:>10}{:>10}{:>12}{}",
+        durable_by(flushed.by),
+        flushed.writers,
+        "",
+        time(flushed.p50_us),
+        time(flushed.p99_us),
+        thousands(flushed.flushes_per_s),
+        if flushed.is_steady { "" } else { " ~" },
+    );
 }
 
 /// What the cloud says, and what was reached beside what was bought; a sentence each, without their points.
@@ -519,18 +543,24 @@ fn trust(text: &mut String, honesty: &Honesty, names_target: bool) {
         false => String::new(),
     };
     let _ = writeln!(text, "{word}{of}: {}.", honesty.because);
-    if !honesty.beneath.is_empty() {
-        let _ = writeln!(text, "  beneath: {}", honesty.beneath.join(" > "));
+    for says in witness_lines(honesty) {
+        let _ = writeln!(text, "  {says}");
     }
+}
+
+/// What lies beneath a target, and what its flushes were compared with.
+pub fn witness_lines(honesty: &Honesty) -> Vec<String> {
     let because = &honesty.control_because;
-    let _ = match &honesty.control {
-        Some(control) => writeln!(
-            text,
-            "  control: {} ({because}); it {}",
+    let control = match &honesty.control {
+        Some(control) => format!(
+            "control: {} ({because}); the target {}",
             control.path, control.says
         ),
-        None => writeln!(text, "  control: none; {because}"),
+        None => format!("control: none; {because}"),
     };
+    let layers = &honesty.beneath;
+    let beneath = (!layers.is_empty()).then(|| format!("beneath: {}", layers.join(" > ")));
+    beneath.into_iter().chain([control]).collect()
 }
 
 /// Our figures beside those of fio.
@@ -555,16 +585,22 @@ fn against(text: &mut String, beside: &FioComparison) {
             told(row.p99_us.1),
         ]
     }));
-    text.push_str(&aligned(&[22, 10, 10, 7, 11, 11, 7, 11, 11], &rows));
-    if !beside.not_compared.is_empty() {
-        let jobs = plain::one_line(&beside.not_compared.join(", ")).into_owned();
-        let _ = writeln!(
-            text,
-            "not compared, for these points were not measured here: {jobs}"
-        );
+    text.push_str(&aligned(&[17, 9, 9, 6, 8, 8, 6, 8, 8], &rows));
+    for says in not_compared_lines(beside) {
+        let _ = writeln!(text, "{says}");
     }
-    text.push_str(&left_out("not compared", &beside.left_out));
     let _ = writeln!(text);
+}
+
+/// Jobs of fio that are not compared, and why.
+pub fn not_compared_lines(beside: &FioComparison) -> Vec<String> {
+    let jobs = &beside.not_compared;
+    let unknown = (!jobs.is_empty()).then(|| {
+        let jobs = plain::one_line(&jobs.join(", ")).into_owned();
+        format!("not compared, for these points were not measured here: {jobs}")
+    });
+    let rest = left_out("not compared", &beside.left_out);
+    unknown.into_iter().chain(rest).collect()
 }
 
 fn cells<const COLUMNS: usize>(of: [&str; COLUMNS]) -> Vec<String> {
@@ -572,11 +608,11 @@ fn cells<const COLUMNS: usize>(of: [&str; COLUMNS]) -> Vec<String> {
 }
 
 /// Jobs of fio without a row, and why.
-fn left_out(word: &str, jobs: &[FioLeftOut]) -> String {
+fn left_out(word: &str, jobs: &[FioLeftOut]) -> Vec<String> {
     let line = |left: &FioLeftOut| format!("{word}: {}: {}", left.job, left.why);
     let lines = jobs.iter().map(line);
     lines
-        .map(|line| format!("{}\n", plain::one_line(&line)))
+        .map(|line| plain::one_line(&line).into_owned())
         .collect()
 }
 
@@ -594,11 +630,12 @@ pub fn render_fio(found: &FioResults) -> String {
             told(point.p99_us),
         ]
     }));
+    let lines = left_out("not told", &found.left_out);
+    let left_out: String = lines.iter().map(|line| format!("{line}\n")).collect();
     format!(
-        "{}\n\n{}{}",
+        "{}\n\n{}{left_out}",
         plain::one_line(&found.version),
         aligned(&[22, 10, 8, 11, 11, 11], &rows),
-        left_out("not told", &found.left_out)
     )
 }
 
@@ -630,6 +667,7 @@ mod tests {
             is_suspect: false,
             says: forged.to_owned(),
             turns_us: Vec::new(),
+            flushes: Vec::new(),
         };
         let honesty = Honesty {
             because: forged.to_owned(),

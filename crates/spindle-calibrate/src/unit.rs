@@ -1,20 +1,20 @@
-//! Several targets as one unit, as ORION's `simulate` has it: one after the other, or in stripes of 1 MiB. Requests
-//! are 8 KiB or 1 MiB and aligned to their length, so that none crosses a stripe.
+//! Several targets as one unit, as ORION's `simulate` has it: one after the other, or in stripes of 1 MiB or a multiple
+//! of that. Requests are at most 1 MiB and aligned to their length, so that none crosses a stripe.
 
 use spindle_io::real::FileDevice;
 use spindle_io::{BlockDevice, Completion, Limits, Request};
 use spindle_text::quantity::size;
 use spindle_text::words;
 
-/// Stripes of this length: ORION's default.
-const STRIPE_BYTES: u64 = 1 << 20;
+/// The usual length of a stripe: ORION's default.
+pub const STRIPE_BYTES: u64 = 1 << 20;
 
 words! {
     /// How several targets make one unit.
     pub enum Simulate {
         /// One after the other.
         Concat = "concat",
-        /// In stripes of 1 MiB.
+        /// In stripes.
         Raid0 = "raid0",
     }
 }
@@ -25,15 +25,30 @@ pub(crate) struct Shape {
     /// Whole stripes of each target, in bytes.
     bytes: Vec<u64>,
     simulate: Simulate,
+    stripe_bytes: u64,
 }
 
 impl Shape {
-    pub(crate) fn new(bytes: impl Iterator<Item = u64>, simulate: Simulate) -> Shape {
-        let whole = bytes.map(|bytes| bytes / STRIPE_BYTES * STRIPE_BYTES);
+    pub(crate) fn new(
+        bytes: impl Iterator<Item = u64>,
+        (simulate, stripe_bytes): (Simulate, u64),
+    ) -> Shape {
+        // A concatenation has no stripes, and targets of whole large requests.
+        let piece_bytes = match simulate {
+            Simulate::Concat => STRIPE_BYTES,
+            Simulate::Raid0 => stripe_bytes,
+        };
+        let whole = bytes.map(|bytes| bytes / piece_bytes * piece_bytes);
         Shape {
             bytes: whole.collect(),
             simulate,
+            stripe_bytes,
         }
+    }
+
+    /// Targets one after the other, or one alone.
+    pub(crate) fn one_after_the_other(bytes: impl Iterator<Item = u64>) -> Shape {
+        Shape::new(bytes, (Simulate::Concat, STRIPE_BYTES))
     }
 
     /// All that can be asked for.
@@ -58,9 +73,10 @@ impl Shape {
     fn locate(&self, offset: u64) -> (usize, u64) {
         match self.simulate {
             Simulate::Raid0 => {
-                let (stripe, within) = (offset / STRIPE_BYTES, offset % STRIPE_BYTES);
+                let stripe_bytes = self.stripe_bytes;
+                let (stripe, within) = (offset / stripe_bytes, offset % stripe_bytes);
                 let targets = self.bytes.len() as u64;
-                let place = stripe / targets * STRIPE_BYTES + within;
+                let place = stripe / targets * stripe_bytes + within;
                 ((stripe % targets) as usize, place)
             }
             Simulate::Concat => {
@@ -127,7 +143,8 @@ mod tests {
     fn a_unit_covers_each_block_of_its_targets_once() {
         for (simulate, capacity_mib) in [(Simulate::Concat, 5), (Simulate::Raid0, 4)] {
             // The half at the end of the second is no whole stripe.
-            let shape = Shape::new([2 * MIB, 3 * MIB + MIB / 2].into_iter(), simulate);
+            let bytes = [2 * MIB, 3 * MIB + MIB / 2];
+            let shape = Shape::new(bytes.into_iter(), (simulate, MIB));
             assert_eq!(shape.capacity_bytes(), capacity_mib * MIB);
             let mut places: Vec<(usize, u64)> =
                 (0..capacity_mib).map(|at| shape.locate(at * MIB)).collect();
@@ -139,10 +156,19 @@ mod tests {
 
     #[test]
     fn stripes_go_round_and_a_concatenation_fills_up() {
-        let shape = |simulate| Shape::new([2 * MIB, 2 * MIB].into_iter(), simulate);
+        let shape = |simulate| Shape::new([2 * MIB, 2 * MIB].into_iter(), (simulate, MIB));
         let raid = shape(Simulate::Raid0);
         assert_eq!(raid.locate(MIB + 8192), (1, 8192));
         assert_eq!(raid.locate(2 * MIB + 8192), (0, MIB + 8192));
         assert_eq!(shape(Simulate::Concat).locate(2 * MIB + 8192), (1, 8192));
+        let wide = Shape::new([5 * MIB; 2].into_iter(), (Simulate::Raid0, 2 * MIB));
+        assert_eq!(
+            wide.capacity_bytes(),
+            8 * MIB,
+            "the fifth is no whole stripe"
+        );
+        assert_eq!(wide.locate(MIB), (0, MIB));
+        assert_eq!(wide.locate(2 * MIB), (1, 0));
+        assert_eq!(wide.locate(5 * MIB), (0, 3 * MIB));
     }
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use spindle_io::real::Method;
+use spindle_io::real::{Caching, Method};
 use spindle_stats::fall;
 use spindle_system::{Beneath, SystemTree};
 use spindle_text::quantity::{MIB, size, time};
@@ -12,6 +12,7 @@ use spindle_text::quantity::{MIB, size, time};
 use crate::below::{Below, NoControl, place_beneath};
 use crate::cloud::{Bought, Cloud, CloudFacts};
 use crate::commits::{Commits, Watch};
+use crate::coverage::CoverageCounts;
 use crate::error::CalibrateError;
 use crate::figures::{CutShort, DeviceShare, Extreme, FellTo, Flushed, Point, What};
 use crate::honesty::Beside;
@@ -25,7 +26,7 @@ use crate::result::{
     TargetFacts,
 };
 use crate::search::{End, best, knee, matrix_method, paths};
-use crate::settings::{FILLED_AT, FLUSHED_BYTES, Settings};
+use crate::settings::{AskedCaching, FILLED_AT, FLUSHED_BYTES, Settings};
 use crate::target::{Filling, Made, Target};
 use crate::unit::Shape;
 use crate::{cache, cloud, commits, honesty};
@@ -64,6 +65,10 @@ const CONTENDERS: usize = 3;
 /// Parts of the time after which no more small and no more large requests are begun.
 const SMALL_UNTIL: f64 = 0.45;
 const LARGE_UNTIL: f64 = 0.55;
+/// Where access paths are measured direct and buffered: the part of the time for direct ones, and of the rest, that of
+/// small requests.
+const DIRECT_PART: f64 = 0.6;
+const BUFFERED_SMALL_PART: f64 = 0.75;
 /// After this part no point is measured again.
 const AGAIN_UNTIL: f64 = 0.77;
 /// After this part none is measured at a rate. The best one is held then.
@@ -74,6 +79,13 @@ const DOUBLED_FROM: Duration = Duration::from_secs(90);
 const COMMITS_TAKE: (Duration, f64) = (Duration::from_secs(6), 0.11);
 /// Requests have this part of the time at least.
 const REQUESTS_PART_MIN: f64 = 0.3;
+
+/// Before the first point.
+const NOTHING_READ: DeviceShare = DeviceShare {
+    asked_bytes: 0,
+    device_bytes: 0,
+    disks_bytes: Some(0),
+};
 
 /// A calibration under way.
 pub(crate) struct Work<'a> {
@@ -128,11 +140,14 @@ impl<'a> Work<'a> {
         let asked = Duration::from_millis(settings.time_ms);
         let written = made.iter().filter(|made| made.is_writable()).count();
         let time = time_of_requests(asked, began.elapsed(), written);
+        let how = (settings.simulate, settings.stripe_bytes);
+        let shape = Shape::new(made.iter().map(Made::bytes), how);
         Work {
             bench: Bench {
-                shape: Shape::new(made.iter().map(Made::bytes), settings.simulate),
+                coverage: CoverageCounts::new(shape.capacity_bytes()),
+                shape,
                 targets: made,
-                caching: settings.caching,
+                caching: settings.caching.of_limits(),
                 write_percent: settings.write_percent,
                 interrupted: &settings.interrupted,
             },
@@ -142,11 +157,7 @@ impl<'a> Work<'a> {
             time,
             tell,
             sample: (asked / SAMPLES_PER_BUDGET).clamp(SAMPLE_MIN, SAMPLE_MAX),
-            device: Some(DeviceShare {
-                asked_bytes: 0,
-                device_bytes: 0,
-                disks_bytes: Some(0),
-            }),
+            device: Some(NOTHING_READ),
             notes: Vec::new(),
         }
     }
@@ -204,10 +215,45 @@ impl<'a> Work<'a> {
     /// The curves, ORION's figures, and whether a cache answered.
     fn search(&mut self) -> Result<MeasuredRequests, CalibrateError> {
         let repeat_ratio = cache::repeat_ratio(&self.bench)?;
+        let is_both = self.settings.caching == AskedCaching::Both;
+        let whole = self.time;
+        if is_both {
+            self.time = whole.mul_f64(DIRECT_PART);
+        }
+        let mut curves = self.curves((SMALL_UNTIL, LARGE_UNTIL))?;
+        let maximum_iops = self.extreme(&curves, What::SmallRandom, |point| point.iops)?;
+        self.note_latency(maximum_iops.as_ref(), self.settings.latency_limit_us());
+        let maximum_mb_per_s = self.extreme(&curves, What::LargeSequential, |point| point.iops)?;
+        let minimum_latency = self.extreme(&curves, What::SmallRandom, |point| {
+            1.0 / point.mean_us.max(1e-3)
+        })?;
+        let at_rates = self.at_rates(maximum_iops.as_ref())?;
+        let held = self.held(maximum_iops.as_ref())?;
+        let cache = self.cache_finding(repeat_ratio);
+        if is_both {
+            self.time = whole;
+            curves = side_by_side(curves, self.buffered_curves()?);
+        }
+        Ok(MeasuredRequests {
+            at_rates,
+            held,
+            cache,
+            curves,
+            matrix: None,
+            maximum_iops,
+            maximum_mb_per_s,
+            minimum_latency,
+        })
+    }
+
+    /// Each access path until its knee; `until` are the parts of the time after which no small and no large requests
+    /// are begun.
+    fn curves(&mut self, until: (f64, f64)) -> Result<Vec<PathCurve>, CalibrateError> {
         let mut curves = Vec::new();
+        let (of_small, of_large) = until;
         for (what, until) in [
-            (What::SmallRandom, SMALL_UNTIL),
-            (What::LargeSequential, LARGE_UNTIL),
+            (What::SmallRandom, of_small),
+            (What::LargeSequential, of_large),
         ] {
             let paths = paths(what);
             // Each path has its share of the time, and what those before it left of theirs.
@@ -218,22 +264,18 @@ impl<'a> Work<'a> {
                 curves.push(self.curve(what, method, depth_max, until)?);
             }
         }
-        let maximum_iops = self.extreme(&curves, What::SmallRandom, |point| point.iops)?;
-        self.note_latency(maximum_iops.as_ref(), self.settings.latency_limit_us());
-        let maximum_mb_per_s = self.extreme(&curves, What::LargeSequential, |point| point.iops)?;
-        let minimum_latency = self.extreme(&curves, What::SmallRandom, |point| {
-            1.0 / point.mean_us.max(1e-3)
-        })?;
-        Ok(MeasuredRequests {
-            at_rates: self.at_rates(maximum_iops.as_ref())?,
-            held: self.held(maximum_iops.as_ref())?,
-            cache: self.cache_finding(repeat_ratio),
-            curves,
-            matrix: None,
-            maximum_iops,
-            maximum_mb_per_s,
-            minimum_latency,
-        })
+        Ok(curves)
+    }
+
+    /// The same access paths through the page cache. They count for no limit: what memory answers is told of each.
+    fn buffered_curves(&mut self) -> Result<Vec<PathCurve>, CalibrateError> {
+        let (caching, device) = (self.bench.caching, self.device);
+        self.bench.caching = Caching::Buffered;
+        let from = self.part_passed();
+        let until = |part: f64| from + (1.0 - from).max(0.0) * part;
+        let curves = self.curves((until(BUFFERED_SMALL_PART), until(1.0)));
+        (self.bench.caching, self.device) = (caching, device);
+        curves
     }
 
     /// Latency at parts of the most requests per second.
@@ -289,7 +331,7 @@ impl<'a> Work<'a> {
         }
         let limit_us = self.settings.max_latency_us.unwrap_or(f64::INFINITY);
         let within = |point: &MatrixPoint| point.iops.filter(|_| point.mean_us <= Some(limit_us));
-        let as_found = ((method, self.settings.caching), orion);
+        let as_found = ((method, self.bench.caching), orion);
         let maximum_iops = extreme_of(&points, &within, true, as_found)
             .or_else(|| extreme_of(&points, &|point| point.iops, true, as_found));
         self.note_latency(maximum_iops.as_ref(), limit_us);
@@ -326,8 +368,8 @@ impl<'a> Work<'a> {
     fn cache_finding(&self, repeat_ratio: f64) -> CacheFinding {
         let mut shares = self.bench.targets.iter().map(Made::resident_share);
         let resident_share = shares.try_fold(0.0, |most: f64, share| Some(most.max(share?)));
-        let caching = self.settings.caching;
-        cache::judge(self.device, Some(repeat_ratio), resident_share, caching)
+        let how = (self.bench.caching, self.bench.coverage.coverage());
+        cache::judge(self.device, Some(repeat_ratio), resident_share, how)
     }
 
     /// Whether the flushes of each target arrive.
@@ -368,6 +410,9 @@ impl<'a> Work<'a> {
             })
         });
         let mut honesty = honesty::examine(&name, &below, file, beside.as_ref())?;
+        if let (Some(of), Some(made)) = (&mut honesty.control, control) {
+            of.flushes = commits::of_control(made, self.watch(), self.tell)?;
+        }
         honesty.control_because =
             found.map_or_else(|none| none.to_string(), |(_, as_what)| as_what);
         Ok(honesty)
@@ -389,7 +434,7 @@ impl<'a> Work<'a> {
         let filling = Filling {
             bytes: FLUSHED_BYTES,
             time: self.time.mul_f64(FILLED_AT),
-            caching: self.settings.caching,
+            caching: self.bench.caching,
             interrupted: &self.settings.interrupted,
         };
         let target = Target::look(&place.directory);
@@ -407,7 +452,7 @@ impl<'a> Work<'a> {
     ) -> Result<PathCurve, CalibrateError> {
         let mut curve = PathCurve {
             method,
-            caching: self.settings.caching,
+            caching: self.bench.caching,
             what,
             points: Vec::new(),
             note: method.available().err().map(|why| why.to_string()),
@@ -416,14 +461,12 @@ impl<'a> Work<'a> {
         if curve.note.is_some() {
             return Ok(curve);
         }
-        let requests = match self.settings.write_percent {
-            0 => "reads",
-            _ => "reads and writes",
-        };
-        (self.tell)(&match what {
-            What::SmallRandom => format!("random {requests} of 8 KiB, {method}"),
-            What::LargeSequential => format!("sequential {requests} of 1 MiB, {method}"),
-        });
+        let is_beside = curve.caching != self.settings.caching.of_limits();
+        if is_beside {
+            self.bench.targets.iter().for_each(Made::forget);
+            self.device = Some(NOTHING_READ);
+        }
+        self.tell_curve(&curve);
         let asked = Duration::from_millis(self.settings.time_ms);
         let step = match asked < DOUBLED_FROM {
             true => 4,
@@ -445,7 +488,7 @@ impl<'a> Work<'a> {
             point.histogram.clear();
             Ok(Some(point))
         })?;
-        curve.note = match end {
+        let ended = match end {
             End::Knee | End::Deepest => None,
             End::Time => Some("the time was over before its knee was reached".to_owned()),
             End::Latency => points.last().map(|last| {
@@ -456,6 +499,9 @@ impl<'a> Work<'a> {
                 )
             }),
         };
+        let answered = self.device.filter(|_| is_beside).map(of_page_cache);
+        let notes: Vec<String> = answered.into_iter().chain(ended).collect();
+        curve.note = (!notes.is_empty()).then(|| notes.join("; "));
         curve.cut_short = match end {
             End::Time => Some(CutShort::Time),
             End::Latency => Some(CutShort::Latency),
@@ -463,6 +509,24 @@ impl<'a> Work<'a> {
         };
         curve.points = points;
         Ok(curve)
+    }
+
+    fn tell_curve(&mut self, curve: &PathCurve) {
+        let requests = match self.settings.write_percent {
+            0 => "reads",
+            _ => "reads and writes",
+        };
+        let through = match curve.caching {
+            Caching::Direct => "",
+            Caching::Buffered => ", through the page cache",
+        };
+        let method = curve.method;
+        (self.tell)(&match curve.what {
+            What::SmallRandom => format!("random {requests} of 8 KiB, {method}{through}"),
+            What::LargeSequential => {
+                format!("sequential {requests} of 1 MiB, {method}{through}")
+            }
+        });
     }
 
     /// The mean time that ends a search: it is about small requests.
@@ -590,21 +654,7 @@ impl<'a> Work<'a> {
 
     /// Flushes of each target that may be written, and what else commits meet there.
     fn flushes(&mut self) -> Result<(Vec<Flushed>, Vec<Commits>), CalibrateError> {
-        let usual = self.timing(SAMPLES);
-        let sample = (self.sample / 2).max(SAMPLE_BRIEF_MIN);
-        let (least, most) = SAMPLES_BRIEF;
-        let burst = (self.time.mul_f64(BURST_PART)).min(BURST_MAX);
-        let watch = Watch {
-            usual,
-            brief: Timing {
-                sample,
-                least: sample * least,
-                most: sample * most,
-                requests: 0,
-            },
-            burst: (!self.settings.only_flushes).then_some(burst),
-            interrupted: self.bench.interrupted,
-        };
+        let watch = self.watch();
         let (mut flushes, mut commits) = (Vec::new(), Vec::new());
         for target in self.bench.targets {
             if let Some((of_each, more)) = commits::measure(target, watch, self.tell)? {
@@ -619,6 +669,25 @@ impl<'a> Work<'a> {
             );
         }
         Ok((flushes, commits))
+    }
+
+    /// How flushes are watched.
+    fn watch(&self) -> Watch<'a> {
+        let usual = self.timing(SAMPLES);
+        let sample = (self.sample / 2).max(SAMPLE_BRIEF_MIN);
+        let (least, most) = SAMPLES_BRIEF;
+        let burst = (self.time.mul_f64(BURST_PART)).min(BURST_MAX);
+        Watch {
+            usual,
+            brief: Timing {
+                sample,
+                least: sample * least,
+                most: sample * most,
+                requests: 0,
+            },
+            burst: (!self.settings.only_flushes).then_some(burst),
+            interrupted: self.bench.interrupted,
+        }
     }
 
     /// Holds the point of the most requests, as credit lasts for a while.
@@ -692,6 +761,22 @@ impl<'a> Work<'a> {
             is_written: self.settings.write_percent > 0 || target.is_writable(),
         }
     }
+}
+
+/// How much of what was read came from memory, in words. A device that read ahead, or for others, hides a part of it.
+fn of_page_cache(share: DeviceShare) -> String {
+    let answered = (1.0 - share.ratio()).clamp(0.0, 1.0);
+    format!("the page cache answered {:.0} % of it", answered * 100.0)
+}
+
+/// Each access path, and behind it the same through the page cache.
+fn side_by_side(direct: Vec<PathCurve>, buffered: Vec<PathCurve>) -> Vec<PathCurve> {
+    let (mut buffered, mut all) = (buffered.into_iter(), Vec::new());
+    for curve in direct {
+        all.push(curve);
+        all.extend(buffered.next());
+    }
+    all
 }
 
 /// What requests have of the time, once targets are ready, when so many of them meet commits, too.

@@ -10,6 +10,8 @@ pub struct CalibrationSheet {
     pub context: Vec<String>,
     /// What weakens the figures, gravest first.
     pub cautions: Vec<String>,
+    /// What was demanded, and what came of it.
+    pub needs: Vec<NeedLine>,
     /// ORION's three lines.
     pub extremes: Vec<ExtremeLine>,
     /// Curves of small requests, then of large ones.
@@ -24,12 +26,12 @@ pub struct CalibrationSheet {
     pub flushes: Vec<FlushLine>,
     /// What else commits meet, in sentences.
     pub commits: Vec<String>,
-    /// Whether flushes arrive, of each target: the answer in a word or two, and why.
-    pub trust: Vec<(String, String)>,
+    /// Whether flushes arrive, of each target.
+    pub trust: Vec<TrustLine>,
     /// Whether a cache answered.
     pub cache: String,
-    /// Figures of another program beside these: its name and a row for each point.
-    pub beside: Option<(String, Vec<BesideLine>)>,
+    /// Figures of another program beside these.
+    pub beside: Option<BesideTable>,
     /// What could not be known or done.
     pub notes: Vec<String>,
 }
@@ -50,6 +52,8 @@ pub struct ExtremeLine {
 pub struct LimitCurve {
     /// The access path.
     pub name: String,
+    /// Why there are no points, or fewer than there should be.
+    pub note: String,
     /// 1 MiB one after the other, else 8 KiB at random.
     pub is_large: bool,
     /// In rising depth.
@@ -73,6 +77,8 @@ pub struct LimitPoint {
     pub p50_us: f64,
     /// 99 of 100 took no longer.
     pub p99_us: f64,
+    /// The same of requests that wrote; `None` without any.
+    pub write_p99_us: Option<f64>,
     /// Its mean was not known well enough in its time.
     pub is_unsteady: bool,
 }
@@ -140,6 +146,39 @@ pub struct FlushLine {
     pub max_us: f64,
 }
 
+/// A demand.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NeedLine {
+    /// As written.
+    pub need: String,
+    /// What came of it.
+    pub answer: String,
+    /// It is met.
+    pub is_met: bool,
+}
+
+/// Whether the flushes of a target arrive.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TrustLine {
+    /// The answer in a word or two, and of which target.
+    pub answer: String,
+    /// Why.
+    pub because: String,
+    /// What lies beneath it, and what its flushes were compared with.
+    pub witnesses: Vec<String>,
+}
+
+/// Figures of another program.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct BesideTable {
+    /// The program, with its version.
+    pub program: String,
+    /// The points that both measured.
+    pub lines: Vec<BesideLine>,
+    /// What of it is not compared, and why.
+    pub not_compared: Vec<String>,
+}
+
 /// A point that two programs measured.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BesideLine {
@@ -149,4 +188,6 @@ pub struct BesideLine {
     pub iops: (f64, f64),
     /// Mean times: ours, the other's.
     pub mean_us: (Option<f64>, f64),
+    /// 99 of 100 took no longer: ours, the other's.
+    pub p99_us: (Option<f64>, Option<f64>),
 }

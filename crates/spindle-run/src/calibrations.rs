@@ -1,6 +1,7 @@
 //! What `spindle calibrate` found, kept beside the ledgers for later runs on the same devices: one file for all. The
 //! command writes it, a run looks up the devices of its layouts.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -37,14 +38,19 @@ pub fn default_path() -> PathBuf {
 /// # Errors
 /// The file cannot be written.
 pub fn keep(path: &Path, calibration: KeptCalibration) -> io::Result<()> {
+    let directory = match path.parent() {
+        Some(directory) if directory != Path::new("") => directory,
+        _ => Path::new("."),
+    };
+    files::Directory::make(directory)?;
+    // Another calibration that ends at the same moment would write over what this one adds.
+    let alone = File::open(directory)?;
+    alone.lock()?;
     let mut all = read(path);
     all.retain(|other| !other.device.is_same(&calibration.device));
     all.push(calibration);
     let excess = all.len().saturating_sub(DEVICES_MAX);
     all.drain(..excess);
-    if let Some(directory) = path.parent() {
-        files::Directory::make(directory)?;
-    }
     files::write(path, &serde_json::to_string_pretty(&all)?)
 }
 
@@ -99,6 +105,19 @@ mod tests {
                 write_percent: 0,
             },
         }
+    }
+
+    #[test]
+    fn calibrations_that_end_at_one_moment_are_all_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(FILE_NAME);
+        std::thread::scope(|scope| {
+            for disk in 0..16 {
+                let path = &path;
+                scope.spawn(move || keep(path, kept(&format!("S{disk}"), 1.0)).unwrap());
+            }
+        });
+        assert_eq!(read(&path).len(), 16);
     }
 
     #[test]

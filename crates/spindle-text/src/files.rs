@@ -314,11 +314,23 @@ pub fn open_named(path: &Path) -> io::Result<File> {
 /// # Errors
 /// As for [`read_named`]; it says where it is no text.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
-    String::from_utf8(read_named(path, bytes_max)?).map_err(|error| {
+    text_of(read_named(path, bytes_max)?)
+}
+
+fn text_of(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let reason = format!("byte {at} and those after it are not UTF-8");
         io::Error::new(ErrorKind::InvalidData, reason)
     })
+}
+
+/// Text from standard input, of at most `bytes_max`.
+///
+/// # Errors
+/// It has more, or is not UTF-8; or the system's.
+pub fn read_piped(bytes_max: u64) -> io::Result<String> {
+    text_of(read_up_to(io::stdin().lock(), bytes_max)?)
 }
 
 /// All that follows the place in a file, if that is no more than any file of a run directory has.
@@ -329,9 +341,9 @@ pub fn read_all(file: &File) -> io::Result<Vec<u8>> {
     read_up_to(file, READ_BYTES_MAX)
 }
 
-fn read_up_to(file: &File, bytes_max: u64) -> io::Result<Vec<u8>> {
+fn read_up_to(from: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    file.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    from.take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {
         return Err(io::Error::new(
             ErrorKind::FileTooLarge,

@@ -2,11 +2,12 @@
 
 use spindle_calibrate::text::{curve_name, trust_word};
 use spindle_calibrate::{
-    Cached, Calibration, Commits, Extreme, Flushed, PathCurve, Trust, What, text,
+    Answer, Cached, Calibration, Commits, Extreme, FioComparison, Flushed, Honesty, PathCurve,
+    Trust, What, text,
 };
 use spindle_report::calibration_sheet::{
-    BesideLine, CalibrationSheet, ExtremeLine, FlushLine, LatencyBars, LimitCurve, LimitPoint,
-    LoadCell, LoadMatrix, RateLine,
+    BesideLine, BesideTable, CalibrationSheet, ExtremeLine, FlushLine, LatencyBars, LimitCurve,
+    LimitPoint, LoadCell, LoadMatrix, NeedLine, RateLine, TrustLine,
 };
 use spindle_text::quantity::{thousands, time};
 
@@ -16,8 +17,12 @@ pub fn sheet_of(found: &Calibration, day: &str) -> CalibrationSheet {
     let targets = found.targets.iter().map(text::target_line);
     CalibrationSheet {
         headline: headline(found),
-        context: targets.chain([took]).collect(),
+        context: targets
+            .chain(text::write_line(found))
+            .chain([took])
+            .collect(),
         cautions: cautions(found),
+        needs: needs(found),
         extremes: extremes(found),
         curves: found
             .curves
@@ -36,41 +41,69 @@ pub fn sheet_of(found: &Calibration, day: &str) -> CalibrationSheet {
             .collect(),
         matrix: matrix_of(found),
         histograms: histograms(found),
-        flushes: found
-            .flushes
-            .iter()
-            .map(|flushed| FlushLine {
-                name: flush_name(found, flushed),
-                writers: flushed.writers,
-                per_s: flushed.flushes_per_s,
-                p50_us: flushed.p50_us,
-                p99_us: flushed.p99_us,
-                max_us: flushed.max_us,
-            })
-            .collect(),
-        trust: found
-            .honesty
-            .iter()
-            .map(|honesty| {
-                let word = format!("{}, {}", trust_word(honesty.trust), honesty.target);
-                (word, format!("{}.", honesty.because))
-            })
-            .collect(),
+        flushes: flushes(found),
+        trust: found.honesty.iter().map(trust_of).collect(),
         cache: match has_reads(found) {
             true => format!("Of a cache: {}.", found.cache.because),
             false => String::new(),
         },
-        beside: found.against.as_ref().map(|fio| {
-            let row = |row: &spindle_calibrate::FioComparisonRow| BesideLine {
-                name: row.name.clone(),
-                iops: row.iops,
-                mean_us: row.mean_us,
-            };
-            (fio.version.clone(), fio.rows.iter().map(row).collect())
-        }),
+        beside: found.against.as_ref().map(beside_of),
         notes: found.notes.clone(),
         commits: commits(found),
     }
+}
+
+fn needs(found: &Calibration) -> Vec<NeedLine> {
+    let needs = found.needs.iter().map(|judged| NeedLine {
+        need: judged.need.clone(),
+        answer: text::need_word(judged),
+        is_met: judged.answer == Answer::Met,
+    });
+    needs.collect()
+}
+
+fn trust_of(honesty: &Honesty) -> TrustLine {
+    TrustLine {
+        answer: format!("{}, {}", trust_word(honesty.trust), honesty.target),
+        because: format!("{}.", honesty.because),
+        witnesses: text::witness_lines(honesty),
+    }
+}
+
+fn beside_of(fio: &FioComparison) -> BesideTable {
+    let lines = fio.rows.iter().map(|row| BesideLine {
+        name: row.name.clone(),
+        iops: row.iops,
+        mean_us: row.mean_us,
+        p99_us: row.p99_us,
+    });
+    BesideTable {
+        program: fio.version.clone(),
+        lines: lines.collect(),
+        not_compared: text::not_compared_lines(fio),
+    }
+}
+
+/// Those of the targets, then those of their controls.
+fn flushes(found: &Calibration) -> Vec<FlushLine> {
+    let line = |name: String, flushed: &Flushed| FlushLine {
+        name,
+        writers: flushed.writers,
+        per_s: flushed.flushes_per_s,
+        p50_us: flushed.p50_us,
+        p99_us: flushed.p99_us,
+        max_us: flushed.max_us,
+    };
+    let own = found.flushes.iter();
+    let own = own.map(|flushed| line(flush_name(found, flushed), flushed));
+    let controls = found.honesty.iter();
+    let of_controls = controls.flat_map(|honesty| honesty.control.iter());
+    let of_controls = of_controls.flat_map(|control| &control.flushes);
+    let of_controls = of_controls.map(|flushed| {
+        let by = text::durable_by(flushed.by);
+        line(format!("{by}, of the control {}", flushed.target), flushed)
+    });
+    own.chain(of_controls).collect()
 }
 
 fn flush_name(found: &Calibration, flushed: &Flushed) -> String {
@@ -195,9 +228,10 @@ fn curve_of(found: &Calibration, curve: &PathCurve) -> LimitCurve {
         What::SmallRandom => &found.maximum_iops,
         What::LargeSequential => &found.maximum_mb_per_s,
     };
-    let is_of_it = |best: &&Extreme| best.method == curve.method;
+    let is_of_it = |best: &&Extreme| (best.method, best.caching) == (curve.method, curve.caching);
     LimitCurve {
         name: curve_name(curve),
+        note: curve.note.clone().unwrap_or_default(),
         is_large: curve.what == What::LargeSequential,
         points: curve
             .points
@@ -209,6 +243,7 @@ fn curve_of(found: &Calibration, curve: &PathCurve) -> LimitCurve {
                 mean_us: point.mean_us,
                 p50_us: point.p50_us,
                 p99_us: point.p99_us,
+                write_p99_us: point.writes.as_ref().map(|writes| writes.p99_us),
                 is_unsteady: !point.is_steady,
             })
             .collect(),

@@ -65,8 +65,12 @@ fn why_not(found: &Calibration) -> Option<&'static str> {
 
 /// Whether this ended a search of such requests: any of its access paths may come to more.
 fn is_cut_short(found: &Calibration, what: What, by: CutShort) -> bool {
+    let of_limits = found.maximum_iops.as_ref().map(|most| most.caching);
     let mut curves = found.curves.iter();
-    curves.any(|curve| curve.what == what && curve.cut_short == Some(by))
+    curves.any(|curve| {
+        let is_of_limits = of_limits.is_none_or(|caching| curve.caching == caching);
+        is_of_limits && curve.what == what && curve.cut_short == Some(by)
+    })
 }
 
 /// Whether a target's path leads to the device that was measured.

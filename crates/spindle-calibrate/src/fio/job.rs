@@ -16,7 +16,7 @@ use crate::orion::{LargeType, Orion};
 use crate::point::Load;
 use crate::result::MatrixResult;
 use crate::search::{matrix_method, paths};
-use crate::settings::Settings;
+use crate::settings::{AskedCaching, Settings};
 use crate::target::Target;
 use crate::unit::Simulate;
 use spindle_system::SystemTree;
@@ -37,6 +37,11 @@ const NAMES_BYTES_MAX: usize = 4000;
 /// # Errors
 /// As of [`calibrate`](crate::calibrate()); what fio would write to a block device.
 pub fn job_file(settings: &Settings) -> Result<String, CalibrateError> {
+    if settings.caching == AskedCaching::Both {
+        return Err(CalibrateError::Settings(
+            "a job file has one --caching: direct or buffered".to_owned(),
+        ));
+    }
     let targets = look(settings, &SystemTree::default())?.targets;
     let has = |kind| targets.iter().any(|target| target.kind() == kind);
     if settings.write_percent > 0 && has(Kind::Device) {
@@ -155,11 +160,20 @@ fn heading(settings: &Settings, files: &FioFiles) -> String {
     if files.names.len() > 1 {
         text.push_str("; Of several targets fio takes each as often, whatever their sizes.\n");
     }
+    if settings
+        .orion
+        .as_ref()
+        .is_some_and(|orion| orion.cache_size_bytes > 0)
+    {
+        text.push_str(
+            "; --cache-size is left out: fio reads nothing else before a point, so a cache may answer it.\n",
+        );
+    }
     let (runtime_s, ramp_s) = match &settings.orion {
         Some(orion) => (orion.duration.as_secs(), 0),
         None => (POINT_S, RAMP_S),
     };
-    let direct = direct(settings.caching);
+    let direct = direct(settings.caching.of_limits());
     let _ = write!(
         text,
         "\n[global]\nfilename={}\ndirect={direct}\nthread=1\ngroup_reporting=1\ntime_based=1\nruntime={runtime_s}\n\

@@ -3,6 +3,8 @@
 
 use std::ops::RangeInclusive;
 
+use serde::Serialize;
+
 use super::document::{Direction, Document, Figure, Job, Latency};
 use super::error::FioError;
 use super::options::{FioOptions, Listed};
@@ -17,7 +19,7 @@ const BYTES_PER_S: RangeInclusive<f64> = 0.0..=1e15;
 const TIME_US: RangeInclusive<f64> = 1e-3..=1e12;
 
 /// A job of fio's, or a group of jobs that it reports together.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FioPoint {
     /// The job's name.
     pub job: String,
@@ -32,13 +34,15 @@ pub struct FioPoint {
     /// 99 of 100 took no longer, microseconds; `None` as above.
     pub p99_us: Option<f64>,
     /// As far as fio tells them.
+    #[serde(skip)]
     pub(super) options: FioOptions,
     /// It is called as one of flushes, and fio counted none.
+    #[serde(skip)]
     pub(super) lacks_flushes: bool,
 }
 
 /// What fio found.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FioResults {
     /// Its version.
     pub version: String,

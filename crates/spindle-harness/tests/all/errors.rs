@@ -6,7 +6,7 @@ use crate::sources::{code, product};
 
 /// Crates whose results still have words for an error, and how many. Lower a number with them, and add none. Those of
 /// the program are parsers of single words, as `clap` wants them, and of what belongs together on its command line.
-const WORDS_ALONE: [(&str, usize); 1] = [("spindle", 14)];
+const WORDS_ALONE: [(&str, usize); 1] = [("spindle", 13)];
 
 #[test]
 fn errors_have_types() {

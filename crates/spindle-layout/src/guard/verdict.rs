@@ -307,7 +307,7 @@ impl DeviceState {
 
     /// By which of these words the experiment names this device for erasing: a by-id name (with or without its
     /// directory), a serial number, a world-wide name, or a path that is this device now.
-    fn named_in(&self, tree: &SystemTree, erase: &[String]) -> Option<String> {
+    pub fn named_in(&self, tree: &SystemTree, erase: &[String]) -> Option<String> {
         let is_this = |word: &&String| {
             let word = word.trim();
             let short = word.strip_prefix("/dev/disk/by-id/").unwrap_or(word);

@@ -42,7 +42,8 @@ pub(crate) fn figure(curves: &[&LimitCurve], id: &str, heading: &str) -> Markup 
         };
         draw(&frame, marks(curves, &throughput))
     });
-    let header = [
+    let has_writes = points().any(|point| point.write_p99_us.is_some());
+    let mut header = vec![
         "access path",
         "depth",
         "requests/s",
@@ -51,6 +52,7 @@ pub(crate) fn figure(curves: &[&LimitCurve], id: &str, heading: &str) -> Markup 
         "p50",
         "p99",
     ];
+    header.extend(has_writes.then_some("p99 of writes"));
     let figure = Figure {
         id,
         heading,
@@ -65,19 +67,19 @@ pub(crate) fn figure(curves: &[&LimitCurve], id: &str, heading: &str) -> Markup 
             .to_owned(),
         controls: html! {},
         figures: Figures::Table {
-            header: header.map(str::to_owned).to_vec(),
+            header: header.into_iter().map(str::to_owned).collect(),
             rows: curves
                 .iter()
-                .flat_map(|curve| curve.points.iter().map(|point| row(curve, point)))
+                .flat_map(|curve| curve.points.iter().map(|point| row(curve, point, has_writes)))
                 .collect(),
         },
     };
     figure.markup()
 }
 
-fn row(curve: &LimitCurve, point: &LimitPoint) -> Vec<String> {
+fn row(curve: &LimitCurve, point: &LimitPoint, has_writes: bool) -> Vec<String> {
     let unsteady = if point.is_unsteady { " ~" } else { "" };
-    vec![
+    let mut cells = vec![
         curve.name.clone(),
         point.depth.to_string(),
         format!("{}{unsteady}", thousands(point.iops)),
@@ -85,7 +87,10 @@ fn row(curve: &LimitCurve, point: &LimitPoint) -> Vec<String> {
         time(point.mean_us),
         time(point.p50_us),
         time(point.p99_us),
-    ]
+    ];
+    let of_writes = point.write_p99_us.map_or("–".to_owned(), time);
+    cells.extend(has_writes.then_some(of_writes));
+    cells
 }
 
 fn marks(curves: &[&LimitCurve], throughput: &dyn Fn(&LimitPoint) -> f64) -> Vec<Mark> {

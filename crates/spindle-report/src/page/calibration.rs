@@ -18,6 +18,10 @@ pub fn html(sheet: &CalibrationSheet) -> String {
         }
         h1 { (sheet.headline) }
         @for caution in &sheet.cautions { p.weakness { (caution) } }
+        @for need in &sheet.needs {
+            @let says = html! { "Need " code { (need.need) } ": " (need.answer) "." };
+            @if need.is_met { p { (says) } } @else { p.weakness { (says) } }
+        }
     };
     let main = html! {
         (extremes(sheet))
@@ -62,6 +66,9 @@ fn curves(sheet: &CalibrationSheet) -> Markup {
             (limits::figure(&of(false), "small-requests", small))
             (limits::figure(&of(true), "large-requests", large))
             (rates::figure(&sheet.at_rates, "rates", "8 KiB at random, at fixed rates"))
+            @for curve in &sheet.curves {
+                @if !curve.note.is_empty() { p.note { (curve.name) ": " (curve.note) "." } }
+            }
         } }
     }
 }
@@ -160,7 +167,10 @@ fn flushes(sheet: &CalibrationSheet) -> Markup {
                 } } }
             } })) }
             @for says in &sheet.commits { p { (says) } }
-            @for (word, because) in &sheet.trust { p { strong { (word) } ": " (because) } }
+            @for trust in &sheet.trust {
+                p { strong { (trust.answer) } ": " (trust.because) }
+                @for witness in &trust.witnesses { p.note { (witness) "." } }
+            }
         } }
     }
 }
@@ -169,16 +179,17 @@ fn beside(sheet: &CalibrationSheet) -> Markup {
     let told = |time_us: Option<f64>| time_us.map_or("–".to_owned(), time);
     let ratio = |own: f64, other: f64| format!("{:.2}", own / other);
     html! {
-        @if let Some((other, lines)) = &sheet.beside { section {
-            h2 { "Beside " (other) }
+        @if let Some(beside) = &sheet.beside { section {
+            h2 { "Beside " (beside.program) }
+            p.note { "Of each pair of columns the first is Spindle's, the second the other's." }
             (scrolling("Beside another program", html! { table {
                 thead { tr {
                     th scope="col" { "point" }
-                    @for title in ["requests/s", other.as_str(), "ratio", "mean", other.as_str(), "ratio"] {
+                    @for title in ["requests/s", "other", "ratio", "mean", "other", "ratio", "p99", "other"] {
                         th.figure scope="col" { (title) }
                     }
                 } }
-                tbody { @for line in lines { tr {
+                tbody { @for line in &beside.lines { tr {
                     th scope="row" { (line.name) }
                     td.figure { (thousands(line.iops.0)) }
                     td.figure { (thousands(line.iops.1)) }
@@ -186,8 +197,10 @@ fn beside(sheet: &CalibrationSheet) -> Markup {
                     td.figure { (told(line.mean_us.0)) }
                     td.figure { (time(line.mean_us.1)) }
                     td.figure { (line.mean_us.0.map_or("–".to_owned(), |own| ratio(own, line.mean_us.1))) }
+                    @for time_us in [line.p99_us.0, line.p99_us.1] { td.figure { (told(time_us)) } }
                 } } }
             } }))
+            @for says in &beside.not_compared { p.note { (says) "." } }
         } }
     }
 }
@@ -195,7 +208,9 @@ fn beside(sheet: &CalibrationSheet) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibration_sheet::{FlushLine, LatencyBars, LimitPoint, RateLine};
+    use crate::calibration_sheet::{
+        BesideTable, FlushLine, LatencyBars, LimitPoint, NeedLine, RateLine, TrustLine,
+    };
 
     fn sheet() -> CalibrationSheet {
         let point = |depth: u32, iops, mean_us| LimitPoint {
@@ -205,6 +220,7 @@ mod tests {
             mb_per_s: iops * 0.008192,
             p50_us: mean_us,
             p99_us: mean_us * 3.0,
+            write_p99_us: Some(7_700.0),
             is_unsteady: false,
         };
         let cell = |small, large, iops| LoadCell {
@@ -218,6 +234,7 @@ mod tests {
             cautions: vec!["CACHED: memory answered".to_owned()],
             curves: vec![LimitCurve {
                 name: "direct, async".to_owned(),
+                note: "the time was over".to_owned(),
                 is_large: false,
                 points: vec![point(1, 10_000.0, 100.0), point(2, 19_000.0, 105.0)],
                 best_depth: Some(2),
@@ -248,6 +265,21 @@ mod tests {
                 p99_us: 9_000.0,
                 max_us: 2e6,
             }],
+            needs: vec![NeedLine {
+                need: "iops > 20000".to_owned(),
+                answer: "MISSED, it was 19,000".to_owned(),
+                is_met: false,
+            }],
+            trust: vec![TrustLine {
+                answer: "flushes arrive, /srv".to_owned(),
+                because: "vda counted them.".to_owned(),
+                witnesses: vec!["beneath: ext4 on / > vda".to_owned()],
+            }],
+            beside: Some(BesideTable {
+                program: "fio-3.39".to_owned(),
+                lines: Vec::new(),
+                not_compared: vec!["not compared: small-async-8: bs is 4096".to_owned()],
+            }),
             ..CalibrationSheet::default()
         }
     }
@@ -265,6 +297,12 @@ mod tests {
             "id=\"rates\"",
             "2.0 s",
             "default-src 'none'",
+            "MISSED, it was 19,000",
+            "p99 of writes",
+            "7.70 ms",
+            "direct, async: the time was over.",
+            "beneath: ext4 on / &gt; vda.",
+            "small-async-8: bs is 4096.",
         ] {
             assert!(page.contains(part), "{part}");
         }

@@ -1,5 +1,6 @@
 //! `spindle calibrate`: what storage can do by itself.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,12 +11,13 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use spindle_calibrate::fio::{FioResults, job_file};
 use spindle_calibrate::{
-    Answer, Bought, CalibrateError, Calibration, FioComparison, Judged, LargeType, Matrix, Need,
-    NoNeed, Orion, Run, Settings, Simulate, calibrate, files, latency_us, text,
+    Answer, AskedCaching, Bought, CalibrateError, Calibration, FioComparison, Judged, LargeType,
+    Matrix, Need, NoNeed, Orion, Run, STRIPE_BYTES, Settings, Simulate, calibrate, files,
+    latency_us, text,
 };
 use spindle_experiment::{Changes, Experiment};
-use spindle_io::real::Caching;
-use spindle_text::files::{Directory, read_text};
+use spindle_text::files::{Directory, read_piped, read_text};
+use spindle_text::paragraph::fitted;
 use spindle_text::plain;
 use spindle_text::quantity::{self, parse_duration_ms, parse_size};
 use spindle_text::word::Word;
@@ -25,7 +27,7 @@ use crate::kept_limits::{Kept, keep_limits};
 
 use super::calibrate_layouts::{LayoutsCalibrated, calibrate_layouts};
 use super::code::Code;
-use super::ending::{ended_by, fail, print, print_then, wrong_experiment};
+use super::ending::{ended_by, fail, print, print_then, style_of_output, wrong_experiment};
 use super::number::{number, size, time};
 use super::signals::{self, AtOnce};
 use crate::say;
@@ -69,12 +71,15 @@ pub(super) struct Calibrate {
     /// Of an experiment file: overrides a setting; may be given several times.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
-    /// How several targets make one unit: concat, or raid0 with stripes of 1 MiB.
-    #[arg(long, value_name = "HOW", default_value = "concat", value_parser = simulate)]
+    /// How several targets make one unit: concat, or raid0 in stripes.
+    #[arg(long, value_name = "HOW", default_value = "concat", value_parser = word::<Simulate>)]
     simulate: Simulate,
-    /// Past the page cache (direct), or through it (buffered).
-    #[arg(long, value_name = "HOW", default_value = "direct", value_parser = caching)]
-    caching: Caching,
+    /// Length of a stripe; a number alone is of MiB [default: 1MiB].
+    #[arg(long, value_name = "SIZE", value_parser = stripe)]
+    stripe: Option<u64>,
+    /// Past the page cache (direct), through it (buffered), or each access path both ways (both).
+    #[arg(long, value_name = "HOW", default_value = "direct", value_parser = word::<AskedCaching>)]
+    caching: AskedCaching,
     /// Largest size of a file that is made; it never takes more than a quarter of the free space.
     #[arg(long, default_value = "1GiB", value_parser = size)]
     size: u64,
@@ -99,7 +104,7 @@ pub(super) struct Calibrate {
     #[arg(long, value_name = "TIME", value_parser = latency)]
     max_latency: Option<f64>,
     /// A new or empty directory for report.html (curves, matrix, latencies), result.json and files under ORION's names:
-    /// *_summary.txt, *_iops.csv, *_mbps.csv, *_lat.csv, *_trace.txt.
+    /// *_summary.txt, *_iops.csv, *_mbps.csv, *_lat.csv, *_hist.txt, *_trace.txt.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// What it must reach, such as 'fdatasync p99 < 10ms' (1 writer), 'read p99 < 1ms', 'iops > 5000', 'mbps > 200';
@@ -129,8 +134,8 @@ pub(super) struct Calibrate {
     /// file of --emulate.
     #[arg(long, value_name = "FIO_JSON")]
     against: Option<PathBuf>,
-    /// Measure nothing: print what fio found, of any job file.
-    #[arg(long, value_name = "FIO_JSON", exclusive = true)]
+    /// Measure nothing: print what fio found, of any job file; - for standard input.
+    #[arg(long, value_name = "FIO_JSON", conflicts_with_all = ["targets", "emulate", "against", "out", "needs", "flushes"])]
     fio_json: Option<PathBuf>,
     /// Print a JSON object instead of the table.
     #[arg(long)]
@@ -265,12 +270,10 @@ fn request_size(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| "allowed: a power of two from 4KiB to 1MiB, such as 16KiB".to_owned())
 }
 
-fn simulate(word: &str) -> Result<Simulate, String> {
-    Simulate::of_word(word).ok_or_else(|| "allowed: concat, raid0".to_owned())
-}
-
-fn caching(word: &str) -> Result<Caching, String> {
-    Caching::of_word(word).ok_or_else(|| "allowed: direct, buffered".to_owned())
+fn stripe(text: &str) -> Result<u64, String> {
+    let is_fit = |bytes: &u64| bytes.is_power_of_two() && (1 << 20..=1 << 30).contains(bytes);
+    let bytes = parse_size(&with_unit(text, "MiB")).filter(is_fit);
+    bytes.ok_or_else(|| "allowed: a power of two from 1MiB to 1GiB, such as 4MiB".to_owned())
 }
 
 fn need(text: &str) -> Result<Need, NoNeed> {
@@ -305,7 +308,11 @@ fn of_fio(path: &Path) -> Result<FioResults, CalibrateError> {
         path: path.to_owned(),
         reason,
     };
-    let text = read_text(path, FIO_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
+    let text = match path == Path::new("-") {
+        true => read_piped(FIO_BYTES_MAX),
+        false => read_text(path, FIO_BYTES_MAX),
+    };
+    let text = text.map_err(|error| wrong(error.to_string()))?;
     FioResults::read(&text).map_err(|error| wrong(error.to_string()))
 }
 
@@ -324,10 +331,21 @@ fn comparable(path: &Path) -> Result<FioResults, CalibrateError> {
 
 pub(super) fn carry_out(asked: Calibrate) -> ExitCode {
     let done = match &asked.fio_json {
-        Some(path) => of_fio(path).map(|found| print(&text::render_fio(&found))),
+        Some(path) => of_fio(path).map(|found| told_of_fio(&found, asked.json)),
         None => carry_out_on_targets(asked),
     };
     done.unwrap_or_else(|error| ended_by(&error))
+}
+
+/// What fio found, alone.
+fn told_of_fio(found: &FioResults, is_json: bool) -> ExitCode {
+    if !is_json {
+        return print(&for_people(&text::render_fio(found)));
+    }
+    match serde_json::to_string_pretty(found) {
+        Ok(json) => print(&format!("{json}\n")),
+        Err(error) => fail(&error.to_string()),
+    }
 }
 
 /// Whether a target is meant as an experiment.
@@ -385,11 +403,12 @@ fn carry_out_on_layouts(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
         || asked.against.is_some()
         || asked.control.is_some()
         || !asked.erase.is_empty()
+        || asked.stripe.is_some()
         || asked.simulate != Simulate::Concat;
     if is_of_targets {
         return refused(
-            "--emulate, --against, --control, --erase and --simulate are not for an experiment file: its layouts say what \
-             is erased",
+            "--emulate, --against, --control, --erase, --simulate and --stripe are not for an experiment file: its layouts \
+             say what is erased",
         );
     }
     let changes = Changes {
@@ -423,7 +442,10 @@ fn carry_out_on_layouts(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
         let why = |error| format!("{}: {error}", directory.path().display());
         write_layouts(&directory, &found, &json).map_err(why)
     });
-    let told = if is_json { json } else { found.render() };
+    let told = match is_json {
+        true => json,
+        false => for_people(&found.render()),
+    };
     Ok(match kept {
         Ok(()) => print_then(&told, code),
         Err(why) => print_then(&told, fail(&why)),
@@ -448,9 +470,15 @@ fn write_layouts(
 impl Calibrate {
     fn settings(self, interrupted: Arc<AtomicBool>) -> Result<Settings, CalibrateError> {
         let orion = self.orion.complete(self.targets.len());
+        if self.stripe.is_some() && self.simulate != Simulate::Raid0 {
+            return Err(CalibrateError::Settings(
+                "--stripe needs --simulate raid0: a concatenation has no stripes".to_owned(),
+            ));
+        }
         Ok(Settings {
             targets: self.targets,
             simulate: self.simulate,
+            stripe_bytes: self.stripe.unwrap_or(STRIPE_BYTES),
             caching: self.caching,
             size_bytes: self.size,
             time_ms: self.time,
@@ -486,11 +514,23 @@ fn report(found: &Calibration, out: Option<Directory>, is_json: bool) -> ExitCod
         let why = |error| format!("{}: {error}", directory.path().display());
         write(&directory, found, &json).map_err(why)
     });
-    let told = if is_json { json } else { text::render(found) };
+    let told = if is_json {
+        json
+    } else {
+        for_people(&text::render(found))
+    };
     // What was measured is told also when it cannot be kept.
     match kept {
         Ok(()) => print_then(&told, code_of(std::iter::once(found))),
         Err(why) => print_then(&told, fail(&why)),
+    }
+}
+
+/// In lines that fit a terminal, if it is one.
+fn for_people(text: &str) -> String {
+    match std::io::stdout().is_terminal() {
+        true => fitted(text, style_of_output().width.into()),
+        false => text.to_owned(),
     }
 }
 

@@ -260,6 +260,46 @@ fn a_loop_device_on_a_cached_file_is_called_cached() {
     assert!(said.contains("both stand for"), "{said}");
 }
 
+/// Each access path direct and through the page cache, in one table; limits are those of direct reads.
+#[test]
+fn access_paths_are_measured_direct_and_buffered_side_by_side() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
+    let _shared = beside_others();
+    let directory = own_directory();
+    let arguments = [".", "--caching", "both", "--size", "16MiB"];
+    let more = ["--time", "15s", "--json", "--quiet"];
+    let found = found(&calibrate(
+        &[&arguments[..], &more].concat(),
+        directory.path(),
+    ));
+    let curves = found["curves"].as_array().unwrap();
+    assert_eq!(
+        curves.len(),
+        12,
+        "4 small and 2 large access paths, each both ways"
+    );
+    for pair in curves.chunks(2) {
+        let part = |of: &Value, name: &str| of[name].as_str().unwrap().to_owned();
+        assert_eq!(part(&pair[0], "method"), part(&pair[1], "method"));
+        let ways = [part(&pair[0], "caching"), part(&pair[1], "caching")];
+        assert_eq!(ways, ["direct", "buffered"]);
+    }
+    let is_told = |curve: &&Value| {
+        let note = curve["note"].as_str().unwrap_or_default();
+        note.contains("the page cache answered")
+    };
+    let has_counters = found["cache"]["device"].is_object();
+    let told = curves.iter().filter(is_told).count();
+    assert_eq!(told > 0, has_counters, "{}", found["cache"]);
+    for figure in ["maximum_iops", "maximum_mb_per_s", "minimum_latency"] {
+        assert_eq!(found[figure]["caching"], "direct", "{figure}");
+    }
+    let coverage = &found["cache"]["coverage"];
+    assert_eq!(coverage["reached_share"], 1.0, "{coverage}");
+}
+
 #[test]
 fn a_measurement_that_is_told_to_end_leaves_nothing() {
     let _shared = beside_others();
@@ -462,7 +502,8 @@ fn a_run_type_of_orion_writes_its_files() {
         let mut fitting = all.filter(|path| path.to_str().unwrap().ends_with(end));
         fs::read_to_string(fitting.next().unwrap()).unwrap()
     };
-    assert!(file("_iops.csv").starts_with("Large/Small,0,2\n0,,"));
+    assert!(file("_iops.csv").starts_with("Large/Small,2\n0,"));
+    assert!(file("_hist.txt").starts_with("Maximum Small IOPS\n"));
     assert!(file("_mbps.csv").contains("\n1,"));
     assert!(file("_lat.csv").starts_with("Large/Small"));
     assert!(file("_summary.txt").contains("Maximum Small IOPS="));
@@ -474,7 +515,7 @@ fn a_run_type_of_orion_writes_its_files() {
 }
 
 /// What is wrong, and a part of what is said.
-const WRONG: [(&[&str], &str); 62] = [
+const WRONG: [(&[&str], &str); 66] = [
     (&[], "<TARGET>"),
     (&["missing"], "No such file or directory"),
     (&["missing/deeper"], "No such file or directory"),
@@ -619,6 +660,19 @@ const WRONG: [(&[&str], &str); 62] = [
     (
         &[".", "--write-percent", "9", "--flushes"],
         "cannot be used with",
+    ),
+    (
+        &["good", "--caching", "both", "--run", "simple"],
+        "one --caching",
+    ),
+    (&["good", "--caching", "both", "--emulate"], "one --caching"),
+    (
+        &["good", "--stripe", "2"],
+        "--stripe needs --simulate raid0",
+    ),
+    (
+        &["good", "--simulate", "raid0", "--stripe", "64KiB"],
+        "from 1MiB to 1GiB",
     ),
 ];
 

@@ -1,6 +1,6 @@
 //! `spindle calibrate` beside fio: job files that the real fio takes, what it writes read again, and both side by side.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -198,6 +198,15 @@ fn what_is_no_result_of_fio_is_refused_before_anything_is_measured() {
         assert!(said.contains(part), "{arguments:?}: {said}");
         assert!(ended.stdout.is_empty());
     }
+    let json = calibrate(&["--fio-json", "foreign", "--json"], at).stdout;
+    let json: Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(json["points"][0]["iops"], 1.5, "{json}");
+    let piped = Command::new(env!("CARGO_BIN_EXE_spindle"))
+        .args(["calibrate", "--fio-json", "-"])
+        .stdin(File::open(at.join("foreign")).unwrap())
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&piped.stdout).contains("mine"));
     let told = calibrate(&["--fio-json", "foreign"], at).stdout;
     assert!(!told.contains(&0x1b), "no control character comes through");
     assert!(String::from_utf8(told).unwrap().contains("mine"));

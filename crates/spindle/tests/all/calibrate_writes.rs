@@ -177,7 +177,7 @@ fn what_may_not_be_written_keeps_every_byte() {
         .push(["umount", "--lazy", &point].map(str::to_owned));
     let held = scene.disk("held", 0);
     let holder = File::open(&held).unwrap();
-    let cases: [(&[&str], &[&str], &str); 13] = [
+    let cases: [(&[&str], &[&str], &str); 14] = [
         (&[&full], &[], "it is not empty"),
         (&[&full], &["--erase", &other], "it is not empty"),
         (&[&full], &["--erase", "loop"], "it is not empty"),
@@ -195,6 +195,11 @@ fn what_may_not_be_written_keeps_every_byte() {
             "an existing file is never written",
         ),
         (&[&other], &["--caching", "buffered"], "--caching direct"),
+        (
+            &[&other],
+            &["--erase", "mistyped"],
+            "--erase mistyped names none of the targets",
+        ),
     ];
     let names = [
         "full",

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use spindle_harness::{is_thorough, stride};
@@ -15,7 +15,7 @@ use spindle_harness::{is_thorough, stride};
 use spindle_system::disk::DiskCounters;
 use spindle_system::{Beneath, SystemTree};
 
-use crate::calibrate::alone;
+use crate::calibrate::{NOWHERE, alone};
 use crate::fuse_server::{FuseServer, PassesOn};
 use crate::limits::own_directory;
 
@@ -26,6 +26,8 @@ const IMAGE_BYTES: u64 = 320 << 20;
 const TRIES: usize = 3;
 /// Others flush about once while one flush through FUSE is under way.
 const PAUSE_OF_OTHERS: Duration = Duration::from_micros(300);
+/// User and group "nobody" of Debian and most others.
+const NOBODY: u32 = 65534;
 /// How often each honest target is asked, once if not set.
 const ROUNDS: &str = "SPINDLE_HONEST_ROUNDS";
 
@@ -553,6 +555,52 @@ fn storage_that_flushes_is_never_accused() {
 }
 
 /// The directory of a loop device's file is found, and told.
+/// Who has no rights is told the same, by one writer and by many, in less than a minute.
+#[test]
+fn an_ordinary_user_is_answered_within_a_minute() {
+    if !spindle_harness::is_root_or_skip("becoming an ordinary user needs root") {
+        return;
+    }
+    let _alone = alone();
+    // Where that user may look.
+    let place = tempfile::tempdir_in("/tmp").unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_spindle"), place.path().join("spindle")).unwrap();
+    std::os::unix::fs::chown(place.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let began = Instant::now();
+    let ended = Command::new("setpriv")
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+        .args(["--no-new-privs", "--bounding-set=-all", "./spindle"])
+        .args([
+            "calibrate",
+            ".",
+            "--flushes",
+            "--json",
+            "--quiet",
+            "--no-metadata",
+        ])
+        .env(NOWHERE.0, NOWHERE.1)
+        .current_dir(place.path())
+        .output()
+        .unwrap();
+    let (took, said) = (began.elapsed(), String::from_utf8_lossy(&ended.stderr));
+    assert!(ended.status.success(), "{said}");
+    assert!(took < Duration::from_secs(60), "{took:?}");
+    let found: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let as_root = honesty_of(place.path(), None);
+    let own = &found["honesty"][0];
+    let is_hidden = is_hidden_by_others(own) || is_hidden_by_others(&as_root);
+    assert!(
+        is_hidden || own["trust"] == as_root["trust"],
+        "{own} {as_root}"
+    );
+    let flushes = found["flushes"].as_array().unwrap();
+    for (by, writers) in [("fdatasync", 1), ("fdatasync", 16), ("direct_dsync", 1)] {
+        let is_it = |of: &&Value| of["by"] == by && of["writers"] == writers;
+        let of = flushes.iter().find(is_it).unwrap();
+        assert!(of["p99_us"].as_f64() >= of["p50_us"].as_f64(), "{of}");
+    }
+}
+
 #[test]
 fn the_storage_beneath_is_found_by_itself() {
     if !spindle_harness::is_long_or_skip() {
