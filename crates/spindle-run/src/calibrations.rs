@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use spindle_layout::ledger;
 use spindle_system::SystemTree;
@@ -45,7 +46,7 @@ pub fn keep(path: &Path, calibration: KeptCalibration) -> io::Result<()> {
     files::Directory::make(directory)?;
     // Another calibration that ends at the same moment would write over what this one adds.
     let alone = File::open(directory)?;
-    alone.lock()?;
+    flock(&alone, FlockOperation::LockExclusive)?;
     let mut all = read(path);
     all.retain(|other| !other.device.is_same(&calibration.device));
     all.push(calibration);
