@@ -8,11 +8,17 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rustix::io::FdFlags;
 
 /// Large enough for a header and a write of 128 KiB.
 const MESSAGE_BYTES: usize = 256 << 10;
+/// Of the operations the one that may be delayed.
+const READ: u32 = 15;
+/// Direct reads of one process may be under way together (FUSE_ASYNC_READ, FUSE_ASYNC_DIO), so many at once.
+const TOGETHER: u32 = 1 | 1 << 15;
+const TOGETHER_MAX: u16 = 256;
 const ROOT: u64 = 1;
 const FILE: u64 = 2;
 
@@ -28,6 +34,25 @@ pub(crate) struct FuseServer {
 impl FuseServer {
     /// Mounts it at a directory; its file lies in `beneath`. Needs root.
     pub(crate) fn mount(mount_point: &Path, beneath: &Path, passes_on: PassesOn) -> FuseServer {
+        let serving = move |device, kept: &File| serve(device, kept, passes_on);
+        FuseServer::serving(mount_point, beneath, serving)
+    }
+
+    /// The same with flushes passed on, and each read answered after `latency`, however many are under way.
+    pub(crate) fn mount_delayed(
+        mount_point: &Path,
+        beneath: &Path,
+        latency: Duration,
+    ) -> FuseServer {
+        let serving = move |device, kept: &File| serve_delayed(device, kept, latency);
+        FuseServer::serving(mount_point, beneath, serving)
+    }
+
+    fn serving(
+        mount_point: &Path,
+        beneath: &Path,
+        serve: impl FnOnce(File, &File) + Send + 'static,
+    ) -> FuseServer {
         let device = OpenOptions::new()
             .read(true)
             .write(true)
@@ -54,7 +79,7 @@ impl FuseServer {
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create_new(true);
         let kept = options.open(beneath.join("kept")).unwrap();
-        let serves = std::thread::spawn(move || serve(device, &kept, passes_on));
+        let serves = std::thread::spawn(move || serve(device, &kept));
         FuseServer {
             mount_point: mount_point.to_owned(),
             serves: Some(serves),
@@ -97,6 +122,39 @@ fn serve(mut device: File, kept: &File, passes_on: PassesOn) {
     }
 }
 
+/// The same; each read has a thread that answers it when its time has come.
+fn serve_delayed(mut device: File, kept: &File, latency: Duration) {
+    let mut message = vec![0; MESSAGE_BYTES];
+    std::thread::scope(|scope| {
+        loop {
+            match device.read(&mut message) {
+                Ok(length) => {
+                    let due = Instant::now() + latency;
+                    let Some(answer) = answer(&message[..length], kept, &mut |_| true) else {
+                        continue;
+                    };
+                    let is_read = u32::from_ne_bytes(message[4..8].try_into().unwrap()) == READ;
+                    let mut device = device.try_clone().unwrap();
+                    if is_read {
+                        scope.spawn(move || {
+                            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+                            let _ = device.write_all(&answer);
+                        });
+                    } else {
+                        let _ = device.write_all(&answer);
+                    }
+                }
+                Err(error)
+                    if error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error()) =>
+                {
+                    return;
+                }
+                Err(_) => {}
+            }
+        }
+    });
+}
+
 /// What is sent back; `None` for messages that want no answer.
 fn answer(
     message: &[u8],
@@ -119,8 +177,7 @@ fn answer(
             Ok(attributes(node, kept))
         }
         14 | 27 => Ok(opened()), // OPEN, OPENDIR
-        15 => {
-            // READ
+        READ => {
             let mut data = vec![0; u32_at(56) as usize];
             let length = kept.read_at(&mut data, u64_at(48)).unwrap();
             data.truncate(length);
@@ -166,6 +223,8 @@ fn greeting() -> Vec<u8> {
     put(0, 7);
     put(4, 31);
     put(8, 128 << 10);
+    put(12, TOGETHER);
+    put(16, u32::from(TOGETHER_MAX) | u32::from(TOGETHER_MAX) << 16);
     put(20, 128 << 10);
     put(24, 1);
     out

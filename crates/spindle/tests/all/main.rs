@@ -6,6 +6,7 @@ mod by_turns;
 mod calibrate;
 mod calibrate_fio;
 mod calibrate_kept;
+mod calibrate_latency;
 mod calibrate_layouts;
 mod calibrate_writes;
 mod clients_counted;
