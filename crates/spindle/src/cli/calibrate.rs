@@ -59,6 +59,32 @@ Exit codes: 0 measured; 1 something failed while measuring; 2 the command line o
 made, written or measured; 3 a --need is missed; 4 no --need is missed, but one could not be judged: it was not \
 measured, reads were cached, or flushes do not reach a disk.";
 
+/// Arguments that mean nothing where figures of fio are printed alone.
+const OF_MEASURING: [&str; 22] = [
+    "targets",
+    "only",
+    "sets",
+    "simulate",
+    "stripe",
+    "caching",
+    "size",
+    "write_percent",
+    "erase",
+    "time",
+    "hold",
+    "max_latency",
+    "out",
+    "needs",
+    "bought_iops",
+    "bought_mbps",
+    "no_metadata",
+    "flushes",
+    "control",
+    "emulate",
+    "against",
+    "run",
+];
+
 #[derive(Args)]
 pub(super) struct Calibrate {
     /// Block devices, files or directories; several are measured as one unit. Or one experiment file (.toml): what its
@@ -80,9 +106,10 @@ pub(super) struct Calibrate {
     /// Past the page cache (direct), through it (buffered), or each access path both ways (both).
     #[arg(long, value_name = "HOW", default_value = "direct", value_parser = word::<AskedCaching>)]
     caching: AskedCaching,
-    /// Largest size of a file that is made; it never takes more than a quarter of the free space.
-    #[arg(long, default_value = "1GiB", value_parser = size)]
-    size: u64,
+    /// Largest size of a file that is made, or of what is written of a device; a file never takes more than a quarter of
+    /// the free space [default: 1GiB].
+    #[arg(long, value_parser = size)]
+    size: Option<u64>,
     /// How many of 100 requests write, without a flush. They go to files that are made, or to unused block devices that
     /// are empty or named by --erase. A device is erased afterwards.
     #[arg(long, alias = "write", value_name = "N", default_value_t = 0, conflicts_with = "flushes", value_parser = percent())]
@@ -135,7 +162,7 @@ pub(super) struct Calibrate {
     #[arg(long, value_name = "FIO_JSON")]
     against: Option<PathBuf>,
     /// Measure nothing: print what fio found, of any job file; - for standard input.
-    #[arg(long, value_name = "FIO_JSON", conflicts_with_all = ["targets", "emulate", "against", "out", "needs", "flushes"])]
+    #[arg(long, value_name = "FIO_JSON", conflicts_with_all = OF_MEASURING)]
     fio_json: Option<PathBuf>,
     /// Print a JSON object instead of the table.
     #[arg(long)]
@@ -470,6 +497,13 @@ fn write_layouts(
 impl Calibrate {
     fn settings(self, interrupted: Arc<AtomicBool>) -> Result<Settings, CalibrateError> {
         let orion = self.orion.complete(self.targets.len());
+        let is_only_read = |path: &PathBuf| path.exists() && !path.is_dir() && !is_experiment(path);
+        if self.size.is_some() && self.write_percent == 0 && self.targets.iter().all(is_only_read) {
+            return Err(CalibrateError::Settings(
+                "--size is of files that are made and of devices that are written; these targets are read as a whole"
+                    .to_owned(),
+            ));
+        }
         if self.stripe.is_some() && self.simulate != Simulate::Raid0 {
             return Err(CalibrateError::Settings(
                 "--stripe needs --simulate raid0: a concatenation has no stripes".to_owned(),
@@ -480,7 +514,7 @@ impl Calibrate {
             simulate: self.simulate,
             stripe_bytes: self.stripe.unwrap_or(STRIPE_BYTES),
             caching: self.caching,
-            size_bytes: self.size,
+            size_bytes: self.size.unwrap_or(1 << 30),
             time_ms: self.time,
             hold: self.hold.map(Duration::from_millis),
             max_latency_us: self.max_latency,

@@ -515,7 +515,7 @@ fn a_run_type_of_orion_writes_its_files() {
 }
 
 /// What is wrong, and a part of what is said.
-const WRONG: [(&[&str], &str); 66] = [
+const WRONG: [(&[&str], &str); 68] = [
     (&[], "<TARGET>"),
     (&["missing"], "No such file or directory"),
     (&["missing/deeper"], "No such file or directory"),
@@ -664,6 +664,14 @@ const WRONG: [(&[&str], &str); 66] = [
     (
         &["good", "--caching", "both", "--run", "simple"],
         "one --caching",
+    ),
+    (
+        &["good", "--size", "64MiB"],
+        "these targets are read as a whole",
+    ),
+    (
+        &["--fio-json", "good", "--time", "15s"],
+        "cannot be used with",
     ),
     (&["good", "--caching", "both", "--emulate"], "one --caching"),
     (
