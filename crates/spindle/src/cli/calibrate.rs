@@ -106,8 +106,8 @@ pub(super) struct Calibrate {
     /// Past the page cache (direct), through it (buffered), or each access path both ways (both).
     #[arg(long, value_name = "HOW", default_value = "direct", value_parser = word::<AskedCaching>)]
     caching: AskedCaching,
-    /// Largest size of a file that is made, or of what is written of a device; a file never takes more than a quarter of
-    /// the free space [default: 1GiB].
+    /// Largest size of a file that is made, or of what is written of a device; a file never takes more than a quarter
+    /// of the free space [default: 1GiB].
     #[arg(long, value_parser = size)]
     size: Option<u64>,
     /// How many of 100 requests write, without a flush. They go to files that are made, or to unused block devices that
