@@ -135,6 +135,16 @@ pub enum StepError {
         /// How much of it is in use.
         used_percent: f64,
     },
+    /// A volume group holds what the run did not make.
+    #[error(
+        "{group} holds what this run did not make ({what}), so it stays: move that elsewhere, then run `spindle clean`"
+    )]
+    HoldsOthers {
+        /// The group.
+        group: String,
+        /// Volumes and devices, in words.
+        what: String,
+    },
     /// It is still in use.
     #[error("{} is still in use ({by}): end what uses it, then run `spindle clean`", path.display())]
     Busy {

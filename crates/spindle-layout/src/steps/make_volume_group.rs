@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use super::error::{DeviceName, StepError};
 use super::lvm::Lvm;
+use super::make_volume::{POOL, VOLUME};
 use super::site::{Site, Undone};
+use super::thin_volume::KEPT;
 use super::workshop::{Workshop, run_on_devices};
 use crate::guard::{HeldDevice, Refusal};
 use crate::record::MadeVolumeGroup;
@@ -108,6 +110,10 @@ impl MadeVolumeGroup {
                     "a volume group of that name has another identity".to_owned(),
                 ));
             }
+            if let Some(what) = self.of_others(&lvm)? {
+                let group = self.group.clone();
+                return Err(StepError::HoldsOthers { group, what });
+            }
             lvm.run("vgremove", &["--yes", "--force", &self.group])?;
             undone = Undone::Removed;
         }
@@ -124,6 +130,21 @@ impl MadeVolumeGroup {
             undone = Undone::Removed;
         }
         Ok(undone)
+    }
+
+    /// Volumes that a person made in the group, and devices that a person added to it, in words; `None` where there are
+    /// none. Removing the group would remove them.
+    fn of_others(&self, lvm: &Lvm<'_>) -> Result<Option<String>, StepError> {
+        let volumes = lvm.report("lvs", " ", "lv_name", &[&self.group])?;
+        let mut others = volumes_of_others(volumes.lines().map(str::trim));
+        let devices = lvm.report("vgs", " ", "pv_count", &[&self.group])?;
+        let devices: usize = devices.trim().parse().unwrap_or_default();
+        match devices.saturating_sub(self.uuids.len()) {
+            0 => {}
+            1 => others.push("another device".to_owned()),
+            more => others.push(format!("{more} other devices")),
+        }
+        Ok((!others.is_empty()).then(|| others.join(", ")))
     }
 
     /// The group's devices that are there, held.
@@ -144,6 +165,21 @@ impl MadeVolumeGroup {
     }
 }
 
+/// Names of volumes that no step of a run gives. Until its own volume is there, those that LVM names itself are parts
+/// of it: a run that was killed leaves them.
+fn volumes_of_others<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+    let is_whole = names.contains(&VOLUME);
+    let is_ours = |name: &str| {
+        let number = name.strip_prefix("lvol");
+        let is_numbered =
+            number.is_some_and(|of| !of.is_empty() && of.bytes().all(|byte| byte.is_ascii_digit()));
+        [VOLUME, POOL, KEPT].contains(&name) || is_numbered && !is_whole
+    };
+    let others = names.iter().filter(|name| !is_ours(name));
+    others.map(|name| format!("volume {name}")).collect()
+}
+
 /// The second column of the line that begins with `name`.
 fn value_of<'a>(report: &'a str, name: &str) -> Option<&'a str> {
     report.lines().find_map(|line| {
@@ -160,6 +196,16 @@ mod tests {
     fn an_identity_takes_the_form_of_lvm() {
         let uuid = physical_volume_uuid("01234567-89ab-cdef-0123-456789abcdef");
         assert_eq!(uuid, "012345-6789-abcd-ef01-2345-6789-abcdef");
+    }
+
+    #[test]
+    fn volumes_that_no_step_names_are_of_others() {
+        let of = |names: &[&str]| volumes_of_others(names.iter().copied()).join(", ");
+        assert_eq!(of(&["data", "pool", "golden", ""]), "");
+        assert_eq!(of(&["lvol0"]), "", "a part of what was never finished");
+        assert_eq!(of(&["data", "lvol0"]), "volume lvol0");
+        assert_eq!(of(&["mine", "data", "pool"]), "volume mine");
+        assert_eq!(of(&["lvol", "lvolx"]), "volume lvol, volume lvolx");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::site::Site;
 use super::workshop::Workshop;
 
 /// The name of what is kept.
-const KEPT: &str = "golden";
+pub(super) const KEPT: &str = "golden";
 
 /// A trial may overwrite everything, which then takes its place in the pool once more; the rest is for the file system.
 const USED_PERCENT_MAX: f64 = 48.0;

@@ -248,6 +248,60 @@ fn a_thin_volume_is_put_back_to_what_was_kept() {
     }
 }
 
+/// Who finds a pool with room may put a volume there.
+#[test]
+#[ignore = "needs empty disks and device-mapper: make test-vm"]
+fn a_volume_that_a_person_added_stays() {
+    let disks = disks();
+    let directory = tempfile::tempdir().unwrap();
+    let before = state(directory.path(), &disks);
+    let group = format!("spindle-{RUN}-1");
+    let specs = [layout("thin", &disks, volume(1, 0, true), LayoutKind::Raw)];
+    let provision = carry_out(directory.path(), &specs);
+    let lvm = |arguments: &[&str]| {
+        let status = Command::new("lvm").args(arguments).status().unwrap();
+        assert!(status.success(), "{arguments:?}");
+    };
+    let (pool, mine) = (format!("{group}/pool"), format!("{group}/mine"));
+    lvm(&[
+        "lvcreate",
+        "--yes",
+        "--virtualsize",
+        "16m",
+        "--thin",
+        "--name",
+        "mine",
+        &pool,
+    ]);
+    let path = Path::new("/dev").join(&mine);
+    fs::write(&path, vec![0x5a; 1 << 20]).unwrap();
+    let is_there = || fs::read(&path).unwrap()[..1 << 20] == vec![0x5a; 1 << 20];
+    let left = provision.teardown().join("; ");
+    assert!(left.contains("volume mine"), "{left}");
+    assert!(is_there());
+    for is_active in [true, false] {
+        let active = if is_active { "y" } else { "n" };
+        lvm(&["vgchange", "--activate", active, &group]);
+        let cleaned = clean(
+            &directory.path().join("ledgers"),
+            &SystemTree::default(),
+            false,
+            None,
+        );
+        let cleaned = cleaned.unwrap();
+        assert!(
+            cleaned[0].left.join("; ").contains("volume mine"),
+            "{cleaned:#?}"
+        );
+    }
+    lvm(&["vgchange", "--activate", "y", &group]);
+    assert!(is_there());
+    lvm(&["lvremove", "--yes", &mine]);
+    clean_when_dead(&directory.path().join("ledgers"));
+    assert_eq!(state(directory.path(), &disks), before);
+    assert_all_empty(&disks, "a volume that was added");
+}
+
 #[test]
 #[ignore = "needs empty disks and device-mapper: make test-vm"]
 fn a_thin_pool_that_is_half_full_is_not_kept() {
