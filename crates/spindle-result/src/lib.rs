@@ -10,6 +10,7 @@
 
 mod answer;
 mod attribution;
+mod beneath;
 mod build;
 mod bulk_load;
 mod capacity;
@@ -76,4 +77,4 @@ pub use spindle_stats::Verdict;
 pub use statements::StatementMeans;
 pub use stored::StoredRun;
 pub use summary::Summary;
-pub use wording::{EACH_SETTING, format_interval, format_ratio, percent, rounds_that_tell};
+pub use wording::{EACH_SETTING, format_interval, format_ratio, named, percent, rounds_that_tell};
