@@ -17,6 +17,7 @@ mod capacity;
 mod case_means;
 mod clients;
 mod cold_start;
+mod common_rounds;
 mod costs;
 mod device_drift;
 mod disturbance;
@@ -36,6 +37,7 @@ mod levels;
 mod lookup;
 mod mean;
 mod model;
+mod next_steps;
 mod possible;
 mod queries;
 mod record;
@@ -51,6 +53,7 @@ mod wording;
 
 pub use build::{RecordError, build};
 pub use capacity::CaseCapacity;
+pub use common_rounds::CommonRounds;
 pub use costs::{Cost, costs};
 pub use doubt::{Doubt, TRIES_MAX, doubt};
 pub use findings::kinds_of_findings;
@@ -70,6 +73,7 @@ pub use model::{
     TrialFigures, TrialTimes, Variance, Wait, WaitEvent, WarmUp, Warning, experiment, is_refresh,
     machine,
 };
+pub use next_steps::next_steps;
 pub use possible::{impossible_figure, impossible_series, impossible_trial, is_rate};
 pub use queries::{QueryMean, QueryMeans};
 pub use record::{AutoPlan, CaseRecord, MatrixRecord, RunRecord, SampledTrial};

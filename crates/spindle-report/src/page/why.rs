@@ -111,7 +111,7 @@ fn trust(result: &RunResult) -> Markup {
     html! {
         @if !sentences.is_empty() {
             h3 { "Noise, drift and time" }
-            ul.sentences { @for sentence in sentences { li { (sentence) } } }
+            ul.sentences { @for sentence in sentences { li { (with_names(&sentence)) } } }
         }
     }
 }
