@@ -182,7 +182,8 @@ pub fn legend(columns: &[Column]) -> String {
 
 /// What the table of checks shows.
 pub(super) const CHECKS_NOTE: &str = "\
-What the program counted beside what the device counted, and what was left to write when each trial ended.";
+What the program counted beside what the device counted, and what was left to write when each trial ended. A device \
+without FUA is flushed after a durable write, and the kernel may count that as another write, of no bytes.";
 
 /// One column of the table of checks, which has a row for every trial.
 #[derive(Debug, Clone, Copy)]
