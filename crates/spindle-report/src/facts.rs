@@ -15,14 +15,7 @@ pub(crate) struct Fact {
 impl Fact {
     /// The value for people.
     pub(crate) fn text(self) -> String {
-        match self.value {
-            // The word of the experiment file, which means another kernel elsewhere on the page.
-            Some(value) if value == "kernel" && self.path.ends_with("engine") => {
-                "kernel (the embedded database)".to_owned()
-            }
-            Some(value) => value,
-            None => "unknown".to_owned(),
-        }
+        self.value.unwrap_or_else(|| "unknown".to_owned())
     }
 }
 
@@ -91,7 +84,6 @@ mod tests {
     fn nested_settings_are_written_as_paths() {
         let document = json!({
             "name": "x",
-            "database": { "engine": "kernel" },
             "workload": { "clients": [8, 64], "think": null },
             "layout": [{ "name": "a" }, { "name": "b" }],
         });
@@ -103,7 +95,6 @@ mod tests {
             lines,
             [
                 "name=x",
-                "database.engine=kernel (the embedded database)",
                 "workload.clients=8, 64",
                 "workload.think=unknown",
                 "layout 1.name=a",

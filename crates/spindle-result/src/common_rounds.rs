@@ -1,5 +1,5 @@
-//! What a case and the best did in the rounds that both ran, where these are not all rounds of each. Ratios are of them,
-//! while the mean of a case is of all its own: side by side the two do not seem to agree.
+//! What a case and the best did in the rounds that both ran, where these are not all rounds of each. Ratios are of
+//! them, while the mean of a case is of all its own: side by side the two do not seem to agree.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! The parts of a result that belong together, found by their case or load level: the only place that joins them.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use super::machine::DataPath;
 use super::{
@@ -30,15 +30,15 @@ impl RunResult {
     /// Where the files of a layout lie, as the machine was looked at; `None` where that is not known.
     pub(super) fn place_of(&self, layout: &Layout) -> Option<&DataPath> {
         let places = &self.machine.as_ref()?.data_paths;
-        let path = Path::new(&layout.path);
-        let path = path.strip_prefix(".").unwrap_or(path);
+        let parts = Path::new(&layout.path).components();
+        let path: PathBuf = parts.filter(|part| *part != Component::CurDir).collect();
         match (places.as_slice(), path.as_os_str().is_empty()) {
             ([only], true) => Some(only),
             (_, true) => None,
             // The experiment may name a directory from where it stands itself.
             _ => places.iter().find(|place| {
                 let place = Path::new(&place.path);
-                path.starts_with(place) || (path.is_relative() && place.ends_with(path))
+                path.starts_with(place) || (path.is_relative() && place.ends_with(&path))
             }),
         }
     }

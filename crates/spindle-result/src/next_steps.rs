@@ -78,8 +78,12 @@ fn more_rounds(result: &RunResult, tied: &[&Comparison]) -> Option<String> {
         (_, None) => ("rounds", round_ms(result)),
     };
     let ms = unit_ms.map(|ms| ms * f64::from(needed));
+    let why = match tied.iter().any(|verdict| verdict.rounds < ROUNDS_TO_JUDGE) {
+        true => "no verdict needs fewer",
+        false => "that many tell the leaders apart, if they differ as it seems",
+    };
     Some(format!(
-        "Set `plan.{key} = {needed}`{}: that many tell the leaders apart, if they differ as it seems{}.",
+        "Set `plan.{key} = {needed}`{}: {why}{}.",
         of_try(ms),
         takes(ms)
     ))
@@ -204,7 +208,9 @@ mod tests {
         });
         assert!(steps(&record)[0].starts_with("Set `plan.max = "));
         let two = timed(&[("a", &STEADY[..2]), ("b", &[100.0, 90.0])]);
-        assert!(steps(&two)[0].starts_with("Set `plan.rounds = 3`"));
+        let begin =
+            "Set `plan.rounds = 3` (with `spindle try`: `--time 1m`): no verdict needs fewer";
+        assert!(steps(&two)[0].starts_with(begin));
     }
 
     #[test]

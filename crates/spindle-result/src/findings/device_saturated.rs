@@ -50,11 +50,11 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
         }
         evidence += &format!("; it did {before:.0} per second with {}", lower.id.load);
     }
-    if let Some(quicker) = quickest(facts, per_s) {
-        let (here, there) = (Work::of(facts.case)?, Work::of(quicker)?);
+    if let Some(faster) = most_done(facts, per_s) {
+        let (here, there) = (Work::of(facts.case)?, Work::of(faster)?);
         evidence += &format!(
             "; {} did {:.0} per second there, {}",
-            named(&quicker.id.layout),
+            named(&faster.id.layout),
             there.requests_per_s(),
             here.unlike(&there)?
         );
@@ -73,12 +73,12 @@ fn requests_per_s(case: &Case) -> Option<f64> {
 }
 
 /// The case that did clearly more requests per second on the same devices than `per_s`, and the most.
-fn quickest<'a>(facts: &CaseFacts<'a>, per_s: f64) -> Option<&'a Case> {
+fn most_done<'a>(facts: &CaseFacts<'a>, per_s: f64) -> Option<&'a Case> {
     let others = facts.same_devices.iter().copied();
     let known = others.filter_map(|other| Some((other, requests_per_s(other)?)));
-    let quicker = known.filter(|(_, more_per_s)| *more_per_s > GROWTH_MIN * per_s);
-    let quickest = quicker.max_by(|(_, a), (_, b)| a.total_cmp(b));
-    quickest.map(|(other, _)| other)
+    let faster = known.filter(|(_, more_per_s)| *more_per_s > GROWTH_MIN * per_s);
+    let most_done = faster.max_by(|(_, a), (_, b)| a.total_cmp(b));
+    most_done.map(|(other, _)| other)
 }
 
 /// What a case asks of its devices in a second. What was not sampled counts as nothing.
