@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 
 use spindle_result::{
     CaseId, CaseStatus, EACH_SETTING, RankedCase, Ranking, RatioEstimate, RunResult,
-    format_interval,
+    format_interval, next_steps,
 };
 use spindle_text::paragraph;
 use spindle_text::quantity::{size, thousands};
 
-use super::comparison::{keeps, milliseconds, ratio, weakness_of_all};
+use super::comparison::{common_rounds, keeps, milliseconds, ratio, weakness_of_all};
 use super::sentences::{data, engines, kind_of_device, load_name, rounds};
 use super::table::{BOLD, Style, YELLOW, paint};
 
@@ -53,7 +53,15 @@ pub fn render(result: &RunResult, report: &str, style: Style) -> String {
     if let Some(why) = result.attributions.first() {
         text += &wrapped(&format!("Why: {}", numbers.instead(&why.sentence)), "");
     }
-    if let Some(gravest) = result.warnings.first() {
+    // What the answer opens with is not said twice.
+    let is_said = |text: &str| {
+        let mut sentences = text.split_inclusive(". ");
+        sentences
+            .next()
+            .is_some_and(|first| result.headline.contains(first.trim_end()))
+    };
+    let mut warnings = result.warnings.iter();
+    if let Some(gravest) = warnings.find(|warning| !is_said(&warning.text)) {
         let more = match result.warnings.len() - 1 {
             0 => String::new(),
             more => format!(" ({more} more in the report)"),
@@ -62,6 +70,9 @@ pub fn render(result: &RunResult, report: &str, style: Style) -> String {
         let note = wrapped(&format!("{MIND}{note}{more}"), "");
         text += &paint(MIND.trim_end(), YELLOW, style);
         text += &note[MIND.trim_end().len()..];
+    }
+    if let Some(step) = next_steps(result).first() {
+        text += &wrapped(&format!("Next: {}", numbers.instead(step)), "");
     }
     text += &format!("Report: {report}\n");
     for line in answer(result, &numbers).lines() {
@@ -199,7 +210,8 @@ impl<'a> Numbers<'a> {
     fn instead(&self, sentence: &str) -> String {
         let names = self.names.iter();
         names.fold(sentence.to_owned(), |text, (name, number)| {
-            text.replace(name, number)
+            text.replace(&format!("\"{name}\""), number)
+                .replace(name, number)
         })
     }
 }
@@ -262,6 +274,14 @@ fn candidates(
         }
         text += &row(result, ranking, &ranking.places[*index], (width, numbers));
         next = index + 1;
+    }
+    for index in &shown {
+        let place = &ranking.places[*index];
+        let case = result.case(&CaseId::new(&place.layout, ranking.load));
+        if let Some(common) = case.and_then(|case| common_rounds(result, case)) {
+            let name = numbers.instead(&place.layout);
+            text += &wrapped(&format!("{name}: {common}"), "  ");
+        }
     }
     text + &new_orders(result, ranking, (&shown, numbers))
 }

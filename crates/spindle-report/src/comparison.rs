@@ -4,10 +4,12 @@
 use spindle_stats::ROUNDS_TO_JUDGE;
 
 use spindle_result::{
-    Case, ClientAudit, Comparison, IoCounts, Keeps, Measure, RunResult, Summary, Trial, Verdict,
-    format_interval, rounds_that_tell, unit,
+    Case, ClientAudit, CommonRounds, Comparison, IoCounts, Keeps, Measure, RunResult, Summary,
+    Trial, Verdict, format_interval, rounds_that_tell, unit,
 };
 use spindle_text::quantity::{size, thousands};
+
+use super::sentences::counted;
 
 /// Shown where the system does not tell.
 const UNKNOWN: &str = "unknown";
@@ -180,7 +182,8 @@ pub fn legend(columns: &[Column]) -> String {
 
 /// What the table of checks shows.
 pub(super) const CHECKS_NOTE: &str = "\
-What the program counted beside what the device counted, and what was left to write when each trial ended.";
+What the program counted beside what the device counted, and what was left to write when each trial ended. A device \
+without FUA is flushed after a durable write, and the kernel may count that as another write, of no bytes.";
 
 /// One column of the table of checks, which has a row for every trial.
 #[derive(Debug, Clone, Copy)]
@@ -388,7 +391,30 @@ pub fn remark(result: &RunResult, case: &Case) -> Option<String> {
     if let Some(reason) = case.outcome.reason() {
         return Some(format!("{}: {reason}", case.outcome.status()));
     }
-    result.layout_of(case)?.not_direct_note()
+    let not_direct = result.layout_of(case)?.not_direct_note();
+    let said: Vec<String> = not_direct
+        .into_iter()
+        .chain(common_rounds(result, case))
+        .collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+/// What a case and the best did in the rounds that both ran, where its mean is of other rounds than its ratio.
+pub fn common_rounds(result: &RunResult, case: &Case) -> Option<String> {
+    let common = CommonRounds::of(result, case)?;
+    let rounds = counted(common.rounds, "round");
+    Some(match common.measure {
+        Measure::Throughput => format!(
+            "in the {rounds} that both ran: {} tpm, the best {}",
+            thousands(common.own),
+            thousands(common.of_best)
+        ),
+        Measure::P99 => format!(
+            "in the {rounds} that both ran: p99 {} ms, the best {}",
+            milliseconds(common.own),
+            milliseconds(common.of_best)
+        ),
+    })
 }
 
 /// What ratios are of, in a few words to follow "ratio of".
@@ -482,6 +508,25 @@ mod tests {
             p99: None,
             cpu: None,
         }
+    }
+
+    #[test]
+    fn a_case_of_fewer_rounds_has_figures_that_agree_with_its_ratio() {
+        let record = sample::record(&[("best", &[200.0, 200.0, 200.0, 400.0]), ("b", &[100.0; 3])]);
+        let result = build(&record).unwrap();
+        let told = remark(&result, &result.cases[1]);
+        assert_eq!(
+            told.as_deref(),
+            Some("in the 3 rounds that both ran: 100 tpm, the best 200")
+        );
+        assert_eq!(remark(&result, &result.cases[0]), None);
+        let page = crate::html(&result, &[]);
+        assert_eq!(page.matches("in the 3 rounds that both ran").count(), 2);
+        let brief = crate::brief::render(&result, "report.html", crate::table::Style::default());
+        assert!(
+            brief.contains("  b: in the 3 rounds that both ran"),
+            "{brief}"
+        );
     }
 
     #[test]

@@ -19,11 +19,11 @@ use super::page::{events_of, trials_in_order};
 use super::pairs::{Matrix, left_out};
 use super::queries;
 use super::sentences::{
-    ALL_PAIRS, EFFECTS, REPEAT, REPEAT_COMMAND, compared_by, context, costs, drift,
+    ALL_PAIRS, EFFECTS, NEXT, REPEAT, REPEAT_COMMAND, compared_by, context, costs, drift,
     emulation_terms, how_compared, load_name, measure_of, memory_terms, noise, of_half, stopping,
 };
 use super::timeline::{AVERAGED_SAMPLES, Timeline, per_minute};
-use spindle_result::{Case, RunResult, SampledTrial, WaitEvent};
+use spindle_result::{Case, RunResult, SampledTrial, WaitEvent, next_steps};
 
 /// Most characters that one trial's throughput over time takes.
 const SPARKLINE_CHARS: usize = 40;
@@ -38,6 +38,7 @@ pub fn markdown(result: &RunResult, series: &[SampledTrial]) -> String {
     );
     let sections = [
         warnings(result),
+        next(result),
         comparison_table(result),
         verdicts(result),
         capacities(result),
@@ -101,6 +102,14 @@ fn warnings(result: &RunResult) -> String {
         .map(|warning| format!("- {}\n", escaped(&warning.text)))
         .collect();
     section("What weakens this answer", &items)
+}
+
+fn next(result: &RunResult) -> String {
+    let steps = next_steps(result).into_iter();
+    let items: String = steps
+        .map(|step| format!("- {}\n", with_names(&step)))
+        .collect();
+    section(NEXT, &items)
 }
 
 fn costs_table(result: &RunResult) -> String {
@@ -357,7 +366,7 @@ fn why(result: &RunResult) -> String {
     sentences.extend(result.drifts.iter().map(drift));
     sentences.extend(result.stopping.as_ref().map(stopping));
     for sentence in sentences {
-        let _ = writeln!(body, "- {}", escaped(&sentence));
+        let _ = writeln!(body, "- {}", with_names(&sentence));
     }
     section("Why", &body)
 }

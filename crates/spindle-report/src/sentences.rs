@@ -7,7 +7,7 @@ use super::comparison::ratio;
 use super::{cost, device_limits};
 use spindle_result::{
     CaseStatus, Drift, Layout, Load, Measure, NoiseFloor, RunResult, Stopping, format_interval,
-    percent,
+    named, percent,
 };
 use spindle_text::quantity::{size, thousands};
 
@@ -123,6 +123,9 @@ pub(super) fn of_half(result: &RunResult) -> Option<&'static str> {
     )
 }
 
+/// The heading over what to do next.
+pub(super) const NEXT: &str = "What to do next";
+
 /// What a run needs to be repeated.
 pub(super) const REPEAT: &str = "\
 Run it on the same machine, from the same directory. The run directory holds the experiment with all defaults filled \
@@ -227,7 +230,7 @@ pub(crate) fn noise(noise: &NoiseFloor) -> String {
     format!(
         "Noise floor: {} run twice under two names differed by a ratio of {}{interval} at {}, so no difference below \
          {:.1} % is called.",
-        noise.case.layout,
+        named(&noise.case.layout),
         ratio(noise.ratio.ratio),
         noise.case.load,
         100.0 * noise.floor
@@ -245,7 +248,7 @@ pub(super) fn drift(drift: &Drift) -> String {
     format!(
         "Drift: the {} of {} {direction} by {:.1} % from round to round at {} ({low:.1} to {high:.1} %, p {}).",
         drift.measure,
-        drift.case.layout,
+        named(&drift.case.layout),
         drift.percent_per_round.abs(),
         drift.case.load,
         p_value(drift.p_value)
@@ -268,8 +271,9 @@ pub(crate) fn stopping(stopping: &Stopping) -> String {
             reached if reached >= 10.0 => "known only roughly".to_owned(),
             reached => format!("known to {:.0} %", 100.0 * reached),
         };
+        let limit = stopping.rounds_max / stopping.runs.max(1);
         return format!(
-            "Ended at the limit of the plan after {} rounds; {} is {known}, not to {precision} %.",
+            "Ended after {} rounds, as many as the plan allows (`plan.max = {limit}`); {} is {known}, not to {precision} %.",
             stopping.rounds_max,
             stopping.least_known.as_deref().unwrap_or("the ratio"),
         );
@@ -364,7 +368,8 @@ mod tests {
         early.least_known = Some("the ratio of a and b at 8 clients".to_owned());
         assert_eq!(
             stopping(&early),
-            "Ended at the limit of the plan after 30 rounds; the ratio of a and b at 8 clients is known to 54 %, not to 3 %."
+            "Ended after 30 rounds, as many as the plan allows (`plan.max = 30`); the ratio of a and b at 8 clients is known to \
+             54 %, not to 3 %."
         );
         (early.reached, early.runs) = (None, 3);
         assert!(stopping(&early).starts_with("In each of 3 runs cases were measured until"));

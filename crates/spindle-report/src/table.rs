@@ -11,7 +11,9 @@ use comfy_table::{
 
 use crate::comparison::{self, Column, NO_FIGURE};
 use crate::{bulk_load, cost, device_limits, load_curve, queries, sentences};
-use spindle_result::{Case, CaseStatus, Comparison, FactorAnswer, Ranking, RunResult, Verdict};
+use spindle_result::{
+    Case, CaseStatus, Comparison, FactorAnswer, Ranking, RunResult, Verdict, next_steps,
+};
 
 /// Narrower than this, the columns of figures go into two tables, half of them each.
 const ONE_TABLE_WIDTH: u16 = 112;
@@ -72,6 +74,7 @@ pub fn render(result: &RunResult, style: Style) -> String {
         measured_how_well(result),
         costs(result),
         warnings(result, style),
+        next(result, style),
     ];
     format!(
         "{}\n\n{}{headline}\n",
@@ -189,6 +192,13 @@ pub(crate) fn warnings(result: &RunResult, style: Style) -> String {
     let label = paint("warning:", YELLOW, style);
     let warnings = result.warnings.iter();
     paragraph(warnings.map(|warning| format!("{label} {}", warning.text)))
+}
+
+/// What to do where the answer is open or weak; a blank line at its end, or nothing at all.
+pub(crate) fn next(result: &RunResult, style: Style) -> String {
+    let label = paint("next:", CYAN, style);
+    let steps = next_steps(result).into_iter();
+    paragraph(steps.map(|step| format!("{label} {step}")))
 }
 
 /// Lines, and a blank one at their end if there are any.

@@ -6,7 +6,7 @@ use spindle_stats::estimate_mean;
 use super::fixed_rate::measure_of;
 use super::{
     Attribution, Case, Comparison, IoCalls, Layout, Measure, PageCache, PartDifference,
-    ResponseTime, RunResult, TimeUse, Trial, Verdict, format_ratio,
+    ResponseTime, RunResult, TimeUse, Trial, Verdict, format_ratio, named,
 };
 
 /// Parts below this share of the difference are not worth a place in the sentence.
@@ -157,7 +157,8 @@ fn system_calls(slower: &Case, faster: &Case) -> Option<String> {
     (is_same_io && slower_calls >= MORE_CALLS * faster_calls).then(|| {
         format!(
             "{} made {slower_calls:.2} system calls per I/O, {} {faster_calls:.2}",
-            slower.id.layout, faster.id.layout
+            named(&slower.id.layout),
+            named(&faster.id.layout)
         )
     })
 }
@@ -182,8 +183,8 @@ fn only_slower(it: &Attribution) -> String {
     format!(
         "With {} {} is slower than {}; by how much per transaction is not yet clear: {}",
         it.load,
-        it.slower,
-        it.faster,
+        named(&it.slower),
+        named(&it.faster),
         it.difference_with_interval(),
     )
 }
@@ -197,12 +198,14 @@ fn unexplained(
     verdict: &Comparison,
     measure: Measure,
 ) -> String {
+    let is_longer = called == it.slower;
+    let (called, other) = (named(called), named(other));
     let times = format_ratio(verdict.ratio.max(1.0 / verdict.ratio));
     let by = match measure {
         Measure::P99 => format!("its p99 is {times} x as long"),
         Measure::Throughput => format!("{other} did {times} x as much"),
     };
-    let mean = match (it.is_clear(), called == it.slower) {
+    let mean = match (it.is_clear(), is_longer) {
         (true, _) => format!(
             ", though its transactions took {} less on average",
             Unit::of(it.difference_us).words(it.difference_us)
@@ -227,8 +230,8 @@ fn sentence(it: &Attribution, rounds: usize, verdict: Verdict, measure: Measure)
     if !it.is_clear() {
         return format!(
             "{load} the difference in transaction time between {} and {} is not yet clear: {}",
-            it.slower,
-            it.faster,
+            named(&it.slower),
+            named(&it.faster),
             it.difference_with_interval(),
         );
     }
@@ -250,7 +253,8 @@ fn sentence(it: &Attribution, rounds: usize, verdict: Verdict, measure: Measure)
     if rest_us.abs() >= SHARE_SAID * it.difference_us {
         words.push(format!("{} in smaller parts", unit.signed(rest_us)));
     }
-    let (slower, faster, by) = (&it.slower, &it.faster, unit.words(it.difference_us));
+    let (slower, faster) = (named(&it.slower), named(&it.faster));
+    let by = unit.words(it.difference_us);
     let hedge = match rounds {
         rounds if rounds < ROUNDS_SURE => format!(", as far as {rounds} rounds can show,"),
         _ => String::new(),

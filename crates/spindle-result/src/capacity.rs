@@ -5,7 +5,7 @@ use spindle_stats::median;
 use spindle_stats::{Verdict, estimate_mean};
 
 use super::answer::{Answer, Opening};
-use super::wording::{case_label, format_interval, format_ratio};
+use super::wording::{case_label, format_interval, format_ratio, named};
 use super::{Capacity, Case, CaseId, Comparison, Ranking, RateStep, RunResult, Trial};
 
 /// Rates that differ by less than this factor are one place of the curve.
@@ -86,11 +86,11 @@ pub(super) fn answer(
         Opening::Name,
         format!(
             "{} holds the most load at p99 <= {} ms: {}, {} x {}{interval}, by up to {}",
-            ranking.best,
+            named(&ranking.best),
             capacity.p99_ms,
             rate_text(&capacity),
             format_ratio(next.ratio),
-            next.cases.b,
+            named(&next.cases.b),
             ranking.load
         ),
     ))

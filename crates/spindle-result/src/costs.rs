@@ -4,7 +4,7 @@
 
 use spindle_stats::Verdict;
 
-use super::wording::listed;
+use super::wording::{listed, named};
 use super::{Case, Pair, Price, Ranking, RunResult};
 
 /// Seconds of a month of 730 hours.
@@ -113,7 +113,7 @@ pub(super) fn sentence(result: &RunResult) -> Option<String> {
     };
     let costs = costs(result, ranking);
     let (cheapest, others) = costs.split_first()?;
-    let told = |cost: &Cost| format!("{} {}", cost.layout, cost.amount());
+    let told = |cost: &Cost| format!("{} {}", named(&cost.layout), cost.amount());
     let pairs: Vec<&Pair> = result.pairs_of(ranking).collect();
     let is_sure = others
         .iter()
@@ -122,8 +122,9 @@ pub(super) fn sentence(result: &RunResult) -> Option<String> {
     let dominated = costs.iter().filter_map(|cost| {
         let by = cost.dominated_by.as_ref()?;
         Some(format!(
-            " {by} does as much as {} or more, and costs no more.",
-            cost.layout
+            " {} does as much as {} or more, and costs no more.",
+            named(by),
+            named(&cost.layout)
         ))
     });
     let (cheapest, others) = (told(cheapest), others.join(", "));

@@ -3,13 +3,12 @@
 //! is grave is said first, with its figure; the rest is a warning. The thresholds stand here, and nowhere else.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use super::device_drift;
 use super::doubt::{Doubt, doubt};
 use super::findings::{PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT, are_alike, is_device_saturated};
 use super::wording::{case_label, rounds_where};
-use super::{Case, RunResult, StackKind, SystemFigure, Trial};
+use super::{Case, RunResult, SystemFigure, Trial};
 use spindle_text::plain::sentence;
 use spindle_text::quantity::about_time;
 
@@ -24,37 +23,54 @@ const UNEVEN_PERCENT: f64 = 10.0;
 /// A flush that takes more of the measured time than this is told of.
 const FLUSH_MAX_PART: f64 = 0.05;
 
-/// What a person must know before the answer, in one or two sentences; empty when nothing disturbed the run.
-pub(super) fn said_first(result: &RunResult) -> String {
-    let sentences = [processors(result), device_decides(result)];
-    let sentences: Vec<String> = sentences.into_iter().flatten().collect();
-    sentences.join(" ")
+/// What a person must know before the answer: that others took so much of the processors that small differences mean
+/// nothing. `None` where they did not.
+pub(super) fn said_first(result: &RunResult) -> Option<String> {
+    busy_floor(result).and_then(|_| processors(result))
+}
+
+/// What the answer is of, to be said after it: load of others that moves it little, and devices at their limits.
+pub(super) fn said_last(result: &RunResult) -> impl Iterator<Item = String> {
+    let mild = match busy_floor(result) {
+        Some(_) => None,
+        None => processors(result),
+    };
+    mild.into_iter().chain(device_decides(result))
+}
+
+/// What makes differences uncertain, each with its remedy: other load where it is grave, trials that lasted too long,
+/// devices that changed or were never at rest.
+pub(super) fn noise(result: &RunResult) -> Vec<String> {
+    let cases = result.cases.iter();
+    let mut texts: Vec<String> = Vec::new();
+    texts.extend(busy_floor(result).and_then(|_| busy(result)));
+    texts.extend(device_drift::warnings(result));
+    texts.extend(cases.filter_map(|case| overlong(result, case)));
+    texts.extend(never_quiet(result));
+    texts
 }
 
 /// What weakens the answer without turning it, each with its remedy.
-pub(super) fn warnings(result: &RunResult) -> Vec<String> {
+pub(super) fn minor(result: &RunResult) -> Vec<String> {
+    let cases = || result.cases.iter();
     let mut texts: Vec<String> = Vec::new();
-    texts.extend(
-        result
-            .cases
-            .iter()
-            .filter_map(|case| set_aside(result, case)),
-    );
-    texts.extend(
-        result
-            .cases
-            .iter()
-            .filter_map(|case| overlong(result, case)),
-    );
-    texts.extend(
-        result
-            .cases
-            .iter()
-            .filter_map(|case| long_flush(result, case)),
-    );
-    texts.extend(device_drift::warnings(result));
-    texts.extend(never_quiet(result));
+    texts.extend(cases().filter_map(|case| long_flush(result, case)));
+    texts.extend(cases().filter_map(|case| set_aside(result, case)));
+    if busy_floor(result).is_none() {
+        texts.extend(busy(result));
+    }
     texts
+}
+
+/// Who else used the processors, and what to do about it.
+fn busy(result: &RunResult) -> Option<String> {
+    let programs = Range::of(result, &SystemFigure::OtherProgramsCpuPercent);
+    let are_programs = programs.is_some_and(|range| range.most >= PROGRAMS_MIN_PERCENT);
+    let remedy = match are_programs {
+        true => "Stop them, and run again",
+        false => "Run again when the host has less to do",
+    };
+    Some(format!("{} {remedy}.", processors(result)?))
 }
 
 /// How far a ratio lies from 1 that others may have made who took much of the processors; `None` when they took less.
@@ -101,10 +117,8 @@ fn processors(result: &RunResult) -> Option<String> {
     };
     if let Some(floor) = busy_floor(result) {
         text += &match floor {
-            floor if floor >= BUSY_FLOOR_MAX => {
-                ": do not trust a difference below twice as fast".to_owned()
-            }
-            floor => format!(": do not trust a difference below {:.0} %", 100.0 * floor),
+            floor if floor >= BUSY_FLOOR_MAX => ": trust no difference below 2 x".to_owned(),
+            floor => format!(": trust no difference below {:.0} %", 100.0 * floor),
         };
     }
     Some(text + ".")
@@ -172,7 +186,7 @@ fn device_decides(result: &RunResult) -> Option<String> {
 
 /// Whether cases of a load level lie on different devices, and are not alike all the same.
 fn do_devices_differ(result: &RunResult, group: &[&Case]) -> bool {
-    let devices = group.iter().map(|case| devices_of(result, case));
+    let devices = group.iter().map(|case| result.devices_of(case));
     // With one unknown, the answer is.
     let Some(devices) = devices.collect::<Option<Vec<_>>>() else {
         return false;
@@ -182,26 +196,12 @@ fn do_devices_differ(result: &RunResult, group: &[&Case]) -> bool {
 
 /// Whether no two cases of a load level share a device.
 fn have_own_devices(result: &RunResult, group: &[&Case]) -> bool {
-    let devices = group.iter().filter_map(|case| devices_of(result, case));
+    let devices = group.iter().filter_map(|case| result.devices_of(case));
     let each: Vec<BTreeSet<&str>> = devices
         .map(|(names, _)| names.into_iter().collect())
         .collect();
     let all: BTreeSet<&&str> = each.iter().flatten().collect();
     all.len() == each.iter().map(BTreeSet::len).sum::<usize>()
-}
-
-/// The devices of a case's layout, and how they were made slower; `None` when they are not known.
-fn devices_of<'a>(result: &'a RunResult, case: &Case) -> Option<(Vec<&'a str>, &'a [String])> {
-    let layout = result.layout_of(case)?;
-    let parts = layout.stack.iter().flatten();
-    let devices = parts.filter(|part| part.kind == StackKind::Device);
-    let mut names: Vec<&str> = devices.map(|part| part.title.as_str()).collect();
-    if names.is_empty() {
-        let mut places = result.machine.as_ref()?.data_paths.iter();
-        let place = places.find(|place| Path::new(&layout.path).starts_with(&place.path))?;
-        names.push(&place.device.as_ref()?.name);
-    }
-    Some((names, &layout.emulated))
 }
 
 fn set_aside(result: &RunResult, case: &Case) -> Option<String> {
@@ -307,7 +307,7 @@ mod tests {
         Conditions, QuietWait, SetAside, SystemColumn, SystemSeries, build, sample,
     };
     use super::*;
-    use crate::{CaseId, ResponseTime, RunRecord, SampledTrial, StackPart, TimePart};
+    use crate::{CaseId, ResponseTime, RunRecord, SampledTrial, StackKind, StackPart, TimePart};
 
     const STEADY: [f64; 4] = [100.0, 101.0, 99.0, 100.5];
     const FAST: [f64; 4] = [200.0, 203.0, 198.0, 201.0];
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn other_programs_are_said_before_the_winner_with_their_figure() {
+    fn grave_load_of_others_is_said_before_the_winner_and_mild_load_after_it() {
         let with = |first: f64, second: f64| {
             let mut record = record();
             system(&mut record, 0, &[("other_programs_cpu_percent", first)]);
@@ -351,12 +351,16 @@ mod tests {
         let text = with(84.0, 84.0);
         assert!(
             text.starts_with(
-                "Other programs took 84 % of the processors: do not trust a difference below twice \
-                 as fast. b is"
+                "Other programs took 84 % of the processors: trust no difference below 2 x. b is"
             ),
             "{text}"
         );
-        assert!(with(12.0, 14.0).starts_with("Other programs took 13 % of the processors. b is"));
+        let mild = with(12.0, 14.0);
+        assert!(mild.starts_with("b is"), "{mild}");
+        assert!(
+            mild.ends_with(" Other programs took 13 % of the processors."),
+            "{mild}"
+        );
         assert!(with(20.0, 84.0).starts_with("Other programs took 20 to 84 % of the processors:"));
         assert!(with(9.0, 9.0).starts_with("b is"));
     }
@@ -369,7 +373,7 @@ mod tests {
         let busy = build(&record).unwrap();
         assert!(
             busy.headline
-                .contains("do not trust a difference below 17 %. b is"),
+                .contains("trust no difference below 17 %. b is"),
             "{}",
             busy.headline
         );
@@ -396,8 +400,8 @@ mod tests {
         let text = headline(&record);
         assert!(
             text.starts_with(
-                "Other programs took 20 % of the processors, and the hypervisor gave 12 % to other guests: do \
-                 not trust a difference below 12 %. b is"
+                "Other programs took 20 % of the processors, and the hypervisor gave 12 % to other guests: \
+                 trust no difference below 12 %. b is"
             ),
             "{text}"
         );
@@ -413,7 +417,7 @@ mod tests {
         let result = build(&record).unwrap();
         assert_eq!(result.cases[0].trials.len(), 4);
         assert_eq!(
-            warnings(&result),
+            minor(&result),
             [
                 "a: trials set aside: round 2, the trial's process or the whole machine stood still for 4.0 s. They were \
                  measured again and do not count."
@@ -421,7 +425,7 @@ mod tests {
         );
         record.cases[0].trials.remove(1);
         let result = build(&record).unwrap();
-        assert!(warnings(&result)[0].ends_with("round 2 has no trial of this case."));
+        assert!(minor(&result)[0].ends_with("round 2 has no trial of this case."));
     }
 
     #[test]
@@ -430,7 +434,7 @@ mod tests {
         record.cases[0].trials[1].measured_s = 7.4;
         record.cases[0].trials[1].audit.flush_at_end_us = Some(2.4e6);
         record.cases[1].trials[1].audit.flush_at_end_us = Some(0.2e6);
-        let without = warnings(&build(&record).unwrap());
+        let without = minor(&build(&record).unwrap());
         assert!(
             without[0].ends_with("when the last checkpoint was."),
             "{without:?}"
@@ -438,7 +442,7 @@ mod tests {
         record.cases[0].trials[1].conditions.asked_ms = Some(5_000);
         let result = build(&record).unwrap();
         assert_eq!(
-            warnings(&result),
+            minor(&result),
             [
                 "a (round 2): measured 5.0 s + flush 2.4 s. The flush at the end counts as measured time, so 32 % of the \
                  throughput depends on when the last checkpoint was. Set plan.measure to 46s or more."
@@ -460,7 +464,7 @@ mod tests {
                 ..Conditions::default()
             };
         }
-        let texts = warnings(&build(&record).unwrap());
+        let texts = noise(&build(&record).unwrap());
         assert_eq!(texts.len(), 1);
         assert!(
             texts[0].starts_with(
@@ -504,17 +508,20 @@ mod tests {
 
     #[test]
     fn devices_at_their_limits_decide_where_layouts_share_them_and_differ_where_they_do_not() {
-        let decides = "At this load the device decides; below that the layouts may differ more. ";
+        let decides = "At this load the device decides; below that the layouts may differ more.";
         let some_share =
-            "At this load each layout is at the limit of its device, and some share one. ";
-        let differ = "At this load each layout is at the limit of its own device: the devices are what differs. ";
+            "At this load each layout is at the limit of its device, and some share one.";
+        let differ = "At this load each layout is at the limit of its own device: the devices are what differs.";
         for (said, text) in [
             (decides, saturated(&["sda", "sda"], FAST)),
             (differ, saturated(&["sda", "sdb"], FAST)),
             (decides, saturated(&["sda", "sdb"], STEADY)),
             (some_share, saturated(&["sda", "sdb", "sda"], FAST)),
         ] {
-            assert!(text.starts_with(said), "{text}");
+            assert!(
+                text.starts_with(['a', 'b', 'c', 'T']) && text.ends_with(said),
+                "{text}"
+            );
         }
     }
 }

@@ -5,8 +5,7 @@ use spindle_stats::Verdict;
 
 use super::answer::{Answer, Opening};
 use super::{
-    CasePair, Comparison, Keeps, Measure, Promise, Ranking, RunResult, format_interval,
-    format_ratio,
+    Comparison, Keeps, Measure, Promise, Ranking, RunResult, format_interval, format_ratio, named,
 };
 
 /// Cases that keep less are told one by one up to here.
@@ -36,7 +35,7 @@ pub(super) fn fastest_of_all(result: &RunResult, ranking: &Ranking, load: &str) 
     if !more.is_empty() {
         told.push(format!("{} more by more", more.len()));
     }
-    let best = &ranking.best;
+    let best = named(&ranking.best);
     let told = told.join("; ");
     let keeps = match ranking.keeps {
         Keeps::Unknown => "is not known to lose commits",
@@ -50,7 +49,7 @@ pub(super) fn fastest_of_all(result: &RunResult, ranking: &Ranking, load: &str) 
 
 /// `5.62 x delete (5.10-6.20), which may lose the last 35 s of commits`.
 fn beaten(result: &RunResult, other: &Comparison) -> String {
-    let mut told = format!("{} x {}", format_ratio(other.ratio), other.cases.b);
+    let mut told = format!("{} x {}", format_ratio(other.ratio), named(&other.cases.b));
     if let Some(interval) = other.ci95 {
         told += &format!(" ({})", format_interval(interval));
     }
@@ -116,7 +115,7 @@ fn counted<'a>(rest: impl Iterator<Item = &'a Comparison>) -> Option<String> {
 
 /// `WAL normal is faster still, 10.2 x WAL (9.10-11.4), but may lose the last 40 s of commits`.
 fn sentence(verdict: &Comparison, ranking: &Ranking, promise: &Promise) -> String {
-    let CasePair { a, b, .. } = &verdict.cases;
+    let [a, b] = [&verdict.cases.a, &verdict.cases.b].map(|name| named(name));
     let clause = promise.clause();
     let mut ratio = format!("{} x {a}", format_ratio(1.0 / verdict.ratio));
     if let Some((low, high)) = verdict.ci95 {

@@ -4,7 +4,7 @@
 use spindle_stats::median;
 use spindle_text::quantity::thousands;
 
-use super::wording::{case_label, format_ratio};
+use super::wording::{case_label, format_ratio, named};
 use super::{Case, CaseId, Comparison, RunResult, Trial};
 
 /// So many times the median of the rounds, or so small a part of it.
@@ -49,6 +49,7 @@ pub(super) fn order(result: &RunResult) -> Option<String> {
     };
     let found = result.verdicts.iter().filter_map(against);
     let (_, ahead, behind) = found.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let (ahead, behind) = (named(&ahead), named(&behind));
     Some(format!(
         "{ahead} has the higher mean and the lower ratio beside {behind}: a mean counts all transactions, a ratio compares \
          round by round. Their rounds differ too much to order them."

@@ -3,7 +3,7 @@
 
 use spindle_stats::{COUNTED_MIN, Standard, median};
 
-use super::wording::{case_label, format_ratio};
+use super::wording::{case_label, format_ratio, named};
 use super::{Case, Comparison, RunResult, Trial};
 
 /// Transactions of a trial in the median of the case's trials; `None` where trials end with their work, whose time is
@@ -57,7 +57,7 @@ pub(super) fn warning(result: &RunResult, comparison: &Comparison) -> Option<Str
          trial needs {COUNTED_MIN:.0} or more. Set plan.measure to {} as long, or choose shorter transactions.",
         case_label(result, case),
         format_ratio(comparison.ratio),
-        comparison.cases.b,
+        named(&comparison.cases.b),
         counts[0],
         counts[1],
         times_longer(fewest)

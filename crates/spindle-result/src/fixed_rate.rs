@@ -6,7 +6,7 @@
 use spindle_stats::Verdict;
 
 use super::answer::{Answer, Opening};
-use super::wording::{case_label, format_interval, format_ratio, listed};
+use super::wording::{case_label, format_interval, format_ratio, listed, named};
 use super::{Case, CaseId, Comparison, Load, Measure, Ranking, RunResult, Trial};
 
 /// What cases are compared by, the greater the better: throughput; the highest rate that keeps a promise, per minute,
@@ -100,14 +100,14 @@ fn among_those_that_keep_up(
     behind: &[&str],
     load: &str,
 ) -> Answer {
-    let best = &ranking.best;
-    let p99_ms = p99_ms(result, ranking, best);
+    let best = named(&ranking.best);
+    let p99_ms = p99_ms(result, ranking, &ranking.best);
     let rivals: Vec<&Comparison> = comparisons
         .iter()
         .copied()
         .filter(|comparison| !behind.contains(&comparison.cases.b.as_str()))
         .collect();
-    if behind.contains(&best.as_str()) {
+    if behind.contains(&ranking.best.as_str()) {
         let why = format!("at {load}: the rounds differ in who keeps up");
         return Answer::new(Opening::Undecided, why);
     }
@@ -140,7 +140,7 @@ fn among_those_that_keep_up(
                     ),
                 );
             }
-            names.insert(0, best);
+            names.insert(0, &ranking.best);
             Answer::new(
                 Opening::TooClose,
                 format!(
@@ -160,7 +160,7 @@ fn takes_longer(next: &Comparison) -> String {
     let ratio = format_ratio(next.ratio);
     format!(
         "{}, the next, takes {ratio} x as long{interval}",
-        next.cases.b
+        named(&next.cases.b)
     )
 }
 
@@ -346,7 +346,7 @@ mod tests {
             result.headline
         );
         assert_eq!(
-            result.warnings[1].text,
+            result.warnings[0].text,
             "behind cannot keep up with 500 transactions a second: in round 3 it did 400, and 2000 were waiting for a free client in the \
              end. The times of its transactions grow with the length of the trial. A lower rate, or more clients, would show \
              more."
@@ -394,7 +394,7 @@ mod tests {
         ] {
             assert!(result.headline.contains(said), "{}", result.headline);
         }
-        let note = &result.warnings[0].text;
+        let note = &result.warnings[1].text;
         assert!(
             note.contains("at fixed rates of 150 and 450 a second")
                 && note.ends_with("Cases without a rate are compared by throughput."),

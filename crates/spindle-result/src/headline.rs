@@ -7,7 +7,7 @@ use spindle_stats::{ROUNDS_TO_JUDGE, Verdict};
 use super::answer::{Answer, Opening};
 use super::judge::is_within_noise;
 use super::wording::{
-    EACH_SETTING, MOSTLY_CACHED_SHARE, format_interval, format_ratio, listed, percent,
+    EACH_SETTING, MOSTLY_CACHED_SHARE, format_interval, format_ratio, listed, named, percent,
     rounds_that_tell,
 };
 use super::{
@@ -53,10 +53,10 @@ pub(super) fn headline(result: &RunResult) -> (String, Option<String>) {
         let nothing = || "Nothing was measured: there is no case.".to_owned();
         return (missing.unwrap_or_else(nothing), None);
     }
-    let disturbed = Some(disturbance::said_first(result)).filter(|text| !text.is_empty());
+    let disturbed = disturbance::said_first(result);
     let before = [missing, disturbed].into_iter().flatten();
-    let combinations = left_out::combinations(result);
-    let answer: Vec<String> = before.chain(sentences).chain(combinations).collect();
+    let after = disturbance::said_last(result).chain(left_out::combinations(result));
+    let answer: Vec<String> = before.chain(sentences).chain(after).collect();
     let costs = costs::sentence(result);
     let with = |settings: &Option<String>| {
         let behind = settings.iter().chain(&costs);
@@ -174,7 +174,7 @@ fn times(levels: &[&Comparison]) -> String {
     } else {
         format!("{least} to {most}")
     };
-    let mut text = format!("{ratio} x {}", levels[0].cases.b);
+    let mut text = format!("{ratio} x {}", named(&levels[0].cases.b));
     if let Some(interval) = envelope(levels) {
         let _ = write!(text, " ({})", format_interval(interval));
     }
@@ -186,7 +186,7 @@ fn as_fast_as(comparison: &Comparison) -> String {
     let mut text = format!(
         "{} x as fast as {}",
         format_ratio(comparison.ratio),
-        comparison.cases.b
+        named(&comparison.cases.b)
     );
     if let Some(interval) = comparison.ci95 {
         let _ = write!(text, " ({})", format_interval(interval));
@@ -252,7 +252,7 @@ fn are_tied_for_second(levels: &[&Ranking]) -> bool {
 
 /// The sentence for a winner at one load level, or at several with one answer.
 fn fastest(result: &RunResult, levels: &[&Ranking], load: &str) -> Answer {
-    let best = &levels[0].best;
+    let best = named(&levels[0].best);
     let told = match rivals_of(result, levels).as_slice() {
         [next, slowest] => {
             let rank = |rival, alone: &str| match is_tied(levels, rival) {
@@ -287,7 +287,7 @@ fn answer_at(result: &RunResult, ranking: &Ranking, load: &str) -> Answer {
     if let Some(answer) = of_rate {
         return answer;
     }
-    let best = &ranking.best;
+    let best = named(&ranking.best);
     match comparisons.as_slice() {
         // Those that keep less are told of after it.
         [] if ranking.has_weaker() => durability::fastest_of_all(result, ranking, load)
@@ -326,8 +326,8 @@ fn too_close(
         .iter()
         .copied()
         .partition(|comparison| comparison.verdict == Verdict::Faster);
-    let best = &ranking.best;
-    let mut names = vec![best.as_str()];
+    let best = named(&ranking.best);
+    let mut names = vec![ranking.best.as_str()];
     names.extend(close.iter().map(|comparison| comparison.cases.b.as_str()));
     let mut sentence = format!(
         "between {} ({}), {load}",
@@ -426,8 +426,8 @@ mod tests {
         ]);
         assert_eq!(
             headline_of(&record),
-            "direct, async is fastest: 1.33 x odm (1.29-1.37), the next best, and 2.00 x buffered, sync (1.97-2.04), \
-             the slowest, at 8 clients."
+            "\"direct, async\" is fastest: 1.33 x odm (1.29-1.37), the next best, and 2.00 x \"buffered, sync\" \
+             (1.97-2.04), the slowest, at 8 clients."
         );
     }
 
@@ -491,7 +491,7 @@ mod tests {
         let headline = headline_of(&record);
         assert!(
             headline.starts_with(
-                "Too close to call between a, 1; b, 2; and c, 3 (1.04 x to 1.07 x; a verdict needs about 108"
+                "Too close to call between \"a, 1\", \"b, 2\" and \"c, 3\" (1.04 x to 1.07 x; a verdict needs about 108"
             ),
             "{headline}"
         );

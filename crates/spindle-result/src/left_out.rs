@@ -1,6 +1,7 @@
 //! What was asked and not measured: said before the answer, because the answer is then of less than was asked.
 
-use super::{Case, CaseStatus, RunResult};
+use super::wording::listed;
+use super::{Case, CaseStatus, RunResult, named};
 
 /// Characters of a reason that a headline has room for.
 const REASON_MAX: usize = 160;
@@ -67,10 +68,11 @@ pub(super) fn sentence(result: &RunResult) -> Option<String> {
     let names: Vec<&str> = layouts.missing.iter().map(|(layout, _)| *layout).collect();
     let all_alike = layouts.missing.iter().all(is_same);
     let why = match (names.as_slice(), all_alike) {
-        ([only], _) => format!("{only} {status} ({reason})"),
-        (_, true) => format!("{} {status} ({reason})", names.join(" and ")),
+        ([only], _) => format!("{} {status} ({reason})", named(only)),
+        (_, true) => format!("{} {status} ({reason})", listed(&names)),
         ([first, ..], false) => {
-            format!("{first} {status} ({reason}), and {} more", names.len() - 1)
+            let more = names.len() - 1;
+            format!("{} {status} ({reason}), and {more} more", named(first))
         }
         ([], _) => String::new(),
     };

@@ -9,7 +9,7 @@ use spindle_stats::{
     CaseRounds, Pace, TrialLength, VarianceParts, best_trial_length, rounds_per_run, variance_parts,
 };
 
-use super::{Case, CaseId, Comparison, RunRecord, RunResult, Trial, Variance, fixed_rate};
+use super::{Case, CaseId, Comparison, RunRecord, RunResult, Trial, Variance, fixed_rate, named};
 
 /// A trial's samples are taken together in this many stretches, long enough not to depend on each other (batch means).
 const STRETCHES: usize = 10;
@@ -150,8 +150,8 @@ fn sentence(
     let percent = |part: f64| format!("{:.1} %", 100.0 * part);
     let mut text = format!(
         "{} against {} at {}: the ratio varies by {} within trials and by {} from trial to trial",
-        verdict.cases.a,
-        verdict.cases.b,
+        named(&verdict.cases.a),
+        named(&verdict.cases.b),
         verdict.cases.load,
         percent(parts.within),
         percent(parts.trials)

@@ -10,12 +10,14 @@
 
 mod answer;
 mod attribution;
+mod beneath;
 mod build;
 mod bulk_load;
 mod capacity;
 mod case_means;
 mod clients;
 mod cold_start;
+mod common_rounds;
 mod costs;
 mod device_drift;
 mod disturbance;
@@ -35,6 +37,7 @@ mod levels;
 mod lookup;
 mod mean;
 mod model;
+mod next_steps;
 mod possible;
 mod queries;
 mod record;
@@ -50,6 +53,7 @@ mod wording;
 
 pub use build::{RecordError, build};
 pub use capacity::CaseCapacity;
+pub use common_rounds::CommonRounds;
 pub use costs::{Cost, costs};
 pub use doubt::{Doubt, TRIES_MAX, doubt};
 pub use findings::kinds_of_findings;
@@ -69,6 +73,7 @@ pub use model::{
     TrialFigures, TrialTimes, Variance, Wait, WaitEvent, WarmUp, Warning, experiment, is_refresh,
     machine,
 };
+pub use next_steps::next_steps;
 pub use possible::{impossible_figure, impossible_series, impossible_trial, is_rate};
 pub use queries::{QueryMean, QueryMeans};
 pub use record::{AutoPlan, CaseRecord, MatrixRecord, RunRecord, SampledTrial};
@@ -76,4 +81,4 @@ pub use spindle_stats::Verdict;
 pub use statements::StatementMeans;
 pub use stored::StoredRun;
 pub use summary::Summary;
-pub use wording::{EACH_SETTING, format_interval, format_ratio, percent, rounds_that_tell};
+pub use wording::{EACH_SETTING, format_interval, format_ratio, named, percent, rounds_that_tell};

@@ -1,6 +1,11 @@
 //! The parts of a result that belong together, found by their case or load level: the only place that joins them.
 
-use super::{Case, CaseId, Comparison, Load, NoiseFloor, Pair, Ranking, RunResult};
+use std::path::{Component, Path, PathBuf};
+
+use super::machine::DataPath;
+use super::{
+    Case, CaseId, Comparison, Layout, Load, NoiseFloor, Pair, Ranking, RunResult, StackKind,
+};
 
 impl RunResult {
     /// The most that the page cache held of the datafiles when a trial ended, bytes, where that alone is more than the
@@ -20,6 +25,34 @@ impl RunResult {
     /// The case of this name.
     pub fn case(&self, id: &CaseId) -> Option<&Case> {
         self.cases.iter().find(|case| case.id == *id)
+    }
+
+    /// Where the files of a layout lie, as the machine was looked at; `None` where that is not known.
+    pub(super) fn place_of(&self, layout: &Layout) -> Option<&DataPath> {
+        let places = &self.machine.as_ref()?.data_paths;
+        let parts = Path::new(&layout.path).components();
+        let path: PathBuf = parts.filter(|part| *part != Component::CurDir).collect();
+        match (places.as_slice(), path.as_os_str().is_empty()) {
+            ([only], true) => Some(only),
+            (_, true) => None,
+            // The experiment may name a directory from where it stands itself.
+            _ => places.iter().find(|place| {
+                let place = Path::new(&place.path);
+                path.starts_with(place) || (path.is_relative() && place.ends_with(&path))
+            }),
+        }
+    }
+
+    /// The devices of a case's layout, and how they were made slower; `None` when they are not known.
+    pub(super) fn devices_of(&self, case: &Case) -> Option<(Vec<&str>, &[String])> {
+        let layout = self.layout_of(case)?;
+        let parts = layout.stack.iter().flatten();
+        let devices = parts.filter(|part| part.kind == StackKind::Device);
+        let mut names: Vec<&str> = devices.map(|part| part.title.as_str()).collect();
+        if names.is_empty() {
+            names.push(&self.place_of(layout)?.device.as_ref()?.name);
+        }
+        Some((names, &layout.emulated))
     }
 
     /// The cases that compete at a load level, in the order of [`RunResult::cases`].

@@ -1,7 +1,7 @@
 //! What a plan that stops by itself came to: whether every ratio was known well enough before the limit of rounds, and
 //! what it saved to measure no more of what was settled, in trials and time.
 
-use super::{AutoPlan, CaseRecord, CaseStatus, Comparison, RunRecord, Stopping, Trial};
+use super::{AutoPlan, CaseRecord, CaseStatus, Comparison, RunRecord, Stopping, Trial, named};
 
 /// `None` for a plan with a fixed number of rounds, and where nothing was measured.
 pub(super) fn stopping(record: &RunRecord, verdicts: &[Comparison]) -> Option<Stopping> {
@@ -41,7 +41,9 @@ pub(super) fn stopping(record: &RunRecord, verdicts: &[Comparison]) -> Option<St
         least_known: least_known.map(|(pair, _)| {
             format!(
                 "the ratio of {} and {} at {}",
-                pair.cases.a, pair.cases.b, pair.cases.load
+                named(&pair.cases.a),
+                named(&pair.cases.b),
+                pair.cases.load
             )
         }),
     })

@@ -6,10 +6,10 @@ use spindle_text::plain::sentence;
 use spindle_text::quantity::size;
 
 use super::judge::{is_within_noise, own_noise};
-use super::wording::{MOSTLY_CACHED_SHARE, case_label, format_ratio, rounds_where};
+use super::wording::{MOSTLY_CACHED_SHARE, case_label, format_ratio, named, rounds_where};
 use super::{
     Audit, Case, CaseStatus, Comparison, Drift, IoCounts, PageCache, RunRecord, RunResult, Trial,
-    Warning, capacity, clients, cold_start, costs, disturbance, far_out, few_transactions,
+    Warning, beneath, capacity, clients, cold_start, costs, disturbance, far_out, few_transactions,
     fixed_rate,
 };
 
@@ -23,57 +23,97 @@ const MATERIAL_SHARE: f64 = 0.05;
 /// over.
 const PARTLY_CACHED_SHARES: RangeInclusive<f64> = 0.05..=MOSTLY_CACHED_SHARE;
 
-/// All warnings of a run, the gravest first: what the runner noticed, then what the figures show.
+/// All warnings of a run, by how far they may move the answer, the farthest first.
 pub(super) fn warnings(result: &RunResult, record: &RunRecord) -> Vec<Warning> {
-    let mut texts: Vec<String> = record
-        .warnings
-        .iter()
-        .map(|warning| warning.text.clone())
-        .collect();
+    let texts = [
+        of_another_question(result, record),
+        noise(result),
+        memory(result),
+        unequal(result, record),
+        figures(result),
+    ];
+    let texts = texts.into_iter().flatten();
+    texts.map(|text| Warning { text }).collect()
+}
+
+/// A look at one case.
+type Check = fn(&RunResult, &Case) -> Option<String>;
+
+/// What the checks find, check by check.
+fn found(result: &RunResult, checks: &[Check]) -> Vec<String> {
+    let cases = |check: &Check| {
+        let check = *check;
+        let cases = result.cases.iter();
+        cases.filter_map(move |case| check(result, case))
+    };
+    checks.iter().flat_map(cases).collect()
+}
+
+/// The answer is not the last one, or is of something else than was asked.
+fn of_another_question(result: &RunResult, record: &RunRecord) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
     texts.extend(unfinished(record));
     texts.extend(first_look(record));
+    let checks: [Check; 4] = [failed, fixed_rate::fell_behind, not_restored, left_dirty];
+    texts.extend(found(result, &checks));
+    texts
+}
+
+/// What differs may be chance.
+fn noise(result: &RunResult) -> Vec<String> {
+    let mut texts = disturbance::noise(result);
     let verdicts = result.verdicts.iter();
     texts.extend(verdicts.filter_map(|comparison| within_noise(result, comparison)));
+    texts.extend(found(result, &[far_out::warning]));
     texts.extend(far_out::order(result));
-    texts.extend(fixed_rate::note(result));
-    texts.extend(capacity::note(result));
-    texts.extend(costs::note(result));
-    let checks: [fn(&RunResult, &Case) -> Option<String>; 11] = [
-        failed,
-        far_out::warning,
-        fixed_rate::fell_behind,
-        not_restored,
-        not_direct,
-        left_dirty,
+    texts.extend(not_settled(result));
+    texts
+}
+
+/// Memory answered in the place of devices.
+fn memory(result: &RunResult) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    if !result.was_memory_held() {
+        texts.extend(found(result, &[mostly_cached]));
+    }
+    texts.extend(beneath::page_cache(result));
+    texts.extend(found(result, &[not_direct]));
+    texts.extend(beyond_budget(result));
+    if result.memory_budget_bytes.is_none() {
+        texts.extend(partly_cached(result));
+    }
+    texts
+}
+
+/// Layouts were not equal in all but what was compared, or share what was to differ.
+fn unequal(result: &RunResult, record: &RunRecord) -> Vec<String> {
+    let noticed = record.warnings.iter();
+    let mut texts: Vec<String> = noticed.map(|warning| warning.text.clone()).collect();
+    texts.extend(beneath::one_disk(result));
+    texts.extend(cold_start::warning(result, record));
+    texts.extend(disturbance::minor(result));
+    texts
+}
+
+/// The verdict stands; figures beside it want a word.
+fn figures(result: &RunResult) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    let checks: [Check; 5] = [
         reads_off,
         writes_off,
         uncounted,
         clients::unaccounted,
         clients::fewer_than_clients,
     ];
-    for check in checks {
-        texts.extend(result.cases.iter().filter_map(|case| check(result, case)));
-    }
-    texts.extend(disturbance::warnings(result));
-    texts.extend(cold_start::warning(result, record));
-    texts.extend(not_settled(result));
-    texts.extend(beyond_budget(result));
-    if !result.was_memory_held() {
-        let cases = result.cases.iter();
-        texts.extend(cases.filter_map(|case| mostly_cached(result, case)));
-    }
-    if result.memory_budget_bytes.is_none() {
-        texts.extend(partly_cached(result));
-    }
-    texts.extend(
-        result
-            .cases
-            .iter()
-            .flat_map(|case| noticed_in_trials(result, case)),
-    );
+    texts.extend(found(result, &checks));
+    texts.extend(fixed_rate::note(result));
+    texts.extend(capacity::note(result));
+    texts.extend(costs::note(result));
+    let cases = result.cases.iter();
+    texts.extend(cases.flat_map(|case| noticed_in_trials(result, case)));
     let drifts = result.drifts.iter();
     texts.extend(drifts.filter_map(|drift| drifting(result, drift)));
-    texts.into_iter().map(|text| Warning { text }).collect()
+    texts
 }
 
 fn first_look(record: &RunRecord) -> Option<String> {
@@ -132,8 +172,8 @@ fn within_noise(result: &RunResult, comparison: &Comparison) -> Option<String> {
              what disturbs this machine (`spindle doctor`), or measure longer.",
             case_label(result, case),
             format_ratio(comparison.ratio),
-            comparison.cases.b,
-            noise.case.layout,
+            named(&comparison.cases.b),
+            named(&noise.case.layout),
             100.0 * noise.floor
         )
     })
@@ -369,7 +409,10 @@ fn noticed_in_trials(result: &RunResult, case: &Case) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{AutoPlan, CaseRecord, WarmUp, build, sample};
+    use super::super::{
+        AutoPlan, CaseId, CaseRecord, SampledTrial, SystemColumn, SystemSeries, WarmUp, build,
+        sample,
+    };
     use super::*;
 
     /// The warnings of two cases of three rounds after `change`.
@@ -384,6 +427,43 @@ mod tests {
     #[test]
     fn a_clean_run_has_none() {
         assert_eq!(warnings_after(|_| {}), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_may_move_the_answer_farther_is_said_before_what_may_not() {
+        let told = warnings_after(|record| {
+            record.warnings.push(Warning {
+                text: "the log is part of the comparison".to_owned(),
+            });
+            let column = SystemColumn {
+                name: "other_programs_cpu_percent".into(),
+                values: vec![Some(84.0)],
+            };
+            record.series.push(SampledTrial {
+                case: CaseId::new("a", 8),
+                round: 1,
+                interval_ms: 1000,
+                tps: vec![1.0],
+                system: SystemSeries {
+                    interval_ms: 1000,
+                    columns: vec![column],
+                },
+            });
+            record.cases[0].trials.pop();
+            for trial in &mut record.cases[0].trials {
+                trial.audit.page_cache_share = Some(0.9);
+            }
+        });
+        let begins = [
+            "The run is not finished",
+            "Other programs took 84 % of the processors: trust no difference below 2 x. Stop them",
+            "a: 90 % of the bytes it read came from the page cache.",
+            "the log is part of the comparison",
+        ];
+        assert_eq!(told.len(), begins.len(), "{told:#?}");
+        for (text, begin) in told.iter().zip(begins) {
+            assert!(text.starts_with(begin), "{told:#?}");
+        }
     }
 
     #[test]
@@ -613,10 +693,10 @@ mod tests {
         assert_eq!(
             beyond,
             [
-                "The memory budget of 32 MiB did not hold: up to 125 MiB of the datafiles were in the page cache. What a \
-                 server's sessions do not take of the memory that they are allowed becomes page cache.",
                 "a: 87 % of the bytes it read came from the page cache. Make database.size several times what the page \
                  cache held.",
+                "The memory budget of 32 MiB did not hold: up to 125 MiB of the datafiles were in the page cache. What a \
+                 server's sessions do not take of the memory that they are allowed becomes page cache.",
             ]
         );
     }
@@ -660,11 +740,11 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "The governor is powersave.",
                 "b failed and is not compared: disk full.",
                 "a: nothing verified that the database was back in its loaded state (every round), so its trials may \
                  have started from different data.",
                 "a: not direct here: tmpfs keeps files in memory.",
+                "The governor is powersave.",
                 "a: no device counters here (every round), so the database's own I/O counts are not confirmed.",
                 "a (every round): steal time was 4 %",
             ]

@@ -1,5 +1,6 @@
 //! How figures, cases and rounds are spelled in a sentence: the same in the headline, in warnings and in findings.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use spindle_text::quantity::thousands;
@@ -66,20 +67,29 @@ pub fn percent(fraction: f64) -> f64 {
     (fraction * 1e4).round() / 100.0
 }
 
-/// `a and b`, or `a; b; and c`, because names of layouts hold commas.
+/// The name of a layout in a sentence. One that holds a comma stands between quotes, or its parts are taken for several
+/// layouts.
+pub fn named(name: &str) -> Cow<'_, str> {
+    match name.contains([',', ';']) {
+        true => Cow::Owned(format!("\"{name}\"")),
+        false => Cow::Borrowed(name),
+    }
+}
+
+/// `a and b`, or `a, b and "c, direct"`.
 pub(super) fn listed(names: &[&str]) -> String {
-    match names {
+    let names: Vec<Cow<'_, str>> = names.iter().map(|name| named(name)).collect();
+    match names.as_slice() {
         [] => String::new(),
-        [only] => (*only).to_owned(),
-        [first, second] => format!("{first} and {second}"),
-        [init @ .., last] => format!("{}; and {last}", init.join("; ")),
+        [only] => only.to_string(),
+        [init @ .., last] => format!("{} and {last}", init.join(", ")),
     }
 }
 
 /// A case in a sentence: its layout, and as much of its load as is needed to tell it from others.
 pub(super) fn case_label(result: &RunResult, case: &Case) -> String {
     let first = &result.cases[0];
-    let mut label = case.id.layout.clone();
+    let mut label = named(&case.id.layout).into_owned();
     if result
         .cases
         .iter()
@@ -126,6 +136,13 @@ mod tests {
                 "over 1,000,000"
             ]
         );
+    }
+
+    #[test]
+    fn only_names_that_hold_commas_are_quoted() {
+        assert_eq!(listed(&["a", "b"]), "a and b");
+        let three = listed(&["ext4, direct", "raw", "xfs, direct"]);
+        assert_eq!(three, "\"ext4, direct\", raw and \"xfs, direct\"");
     }
 
     #[test]

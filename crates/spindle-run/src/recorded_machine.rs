@@ -47,6 +47,7 @@ mod tests {
             atomic_write_max_bytes: Some(0),
             loop_backing_file: Some("/image".to_owned()),
             loop_direct_io: Some(true),
+            loop_file_device: Some("sda".to_owned()),
             stands_on,
         };
         machine.data_paths.push(DataPath {

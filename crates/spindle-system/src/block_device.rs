@@ -2,6 +2,7 @@
 //! device stands on, what a loop device is backed by.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,10 @@ pub struct BlockDevice {
     pub loop_backing_file: Option<String>,
     /// Whether a loop device reads and writes its file directly, past the page cache.
     pub loop_direct_io: Option<bool>,
+    /// The whole device on which the file behind a loop device lies; `None` where the file, or one device beneath its
+    /// file system, cannot be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loop_file_device: Option<String>,
     /// The devices a stacked one (device-mapper, md) stands on.
     pub stands_on: Vec<BlockDevice>,
 }
@@ -66,10 +71,11 @@ pub struct BlockDevice {
 impl BlockDevice {
     /// Describes the device of that number; `None` if `/sys` does not show it.
     pub fn describe(files: &SystemTree, number: DeviceNumber) -> Option<BlockDevice> {
-        BlockDevice::in_directory(&directory_of(files, number)?, number, DEEPEST_STACK)
+        BlockDevice::in_directory(files, &directory_of(files, number)?, number, DEEPEST_STACK)
     }
 
     fn in_directory(
+        files: &SystemTree,
         directory: &Path,
         device: DeviceNumber,
         levels_left: u32,
@@ -81,6 +87,7 @@ impl BlockDevice {
             directory
         };
         let queue = |file: &str| disk.join("queue").join(file);
+        let loop_backing_file = text(&disk.join("loop/backing_file"));
         Some(BlockDevice {
             number: device,
             name: name_of(directory)?,
@@ -100,15 +107,28 @@ impl BlockDevice {
             fua: flag(&queue("fua")),
             discard_max_bytes: number(&queue("discard_max_bytes")),
             atomic_write_max_bytes: number(&queue("atomic_write_max_bytes")),
-            loop_backing_file: text(&disk.join("loop/backing_file")),
             loop_direct_io: flag(&disk.join("loop/dio")),
-            stands_on: slaves(disk, levels_left),
+            loop_file_device: loop_backing_file
+                .as_deref()
+                .and_then(|file| disk_beneath_file(files, Path::new(file))),
+            loop_backing_file,
+            stands_on: slaves(files, disk, levels_left),
         })
     }
 }
 
+/// The name of the whole device on which a file's file system lies.
+fn disk_beneath_file(files: &SystemTree, file: &Path) -> Option<String> {
+    let number = DeviceNumber::of_stat(fs::metadata(file).ok()?.dev());
+    let directory = directory_of(files, number)?;
+    match directory.join("partition").exists() {
+        true => name_of(directory.parent()?),
+        false => name_of(&directory),
+    }
+}
+
 /// The devices named in `slaves/`, by name; none once the depth allowed is used up.
-fn slaves(disk: &Path, levels_left: u32) -> Vec<BlockDevice> {
+fn slaves(files: &SystemTree, disk: &Path, levels_left: u32) -> Vec<BlockDevice> {
     let Some(levels_left) = levels_left.checked_sub(1) else {
         return Vec::new();
     };
@@ -119,7 +139,7 @@ fn slaves(disk: &Path, levels_left: u32) -> Vec<BlockDevice> {
         .filter_map(|entry| {
             let directory = fs::canonicalize(entry.ok()?.path()).ok()?;
             let number = number(&directory.join("dev"))?;
-            BlockDevice::in_directory(&directory, number, levels_left)
+            BlockDevice::in_directory(files, &directory, number, levels_left)
         })
         .collect();
     devices.sort_by(|a, b| a.name.cmp(&b.name));
@@ -231,6 +251,26 @@ mod tests {
             Some("/data/disk image")
         );
         assert_eq!(device.loop_direct_io, Some(true));
+        assert_eq!(device.loop_file_device, None, "the file is not there");
+    }
+
+    #[test]
+    fn a_loop_device_names_the_disk_beneath_its_file() {
+        let fixture = Fixture::with(&[
+            ("image", ""),
+            ("sys/devices/block/sdb/sdb1/partition", "1\n"),
+        ]);
+        let image = fixture.path("image");
+        let file = "sys/devices/block/loop0/loop/backing_file";
+        fixture.write(file, &format!("{}\n", image.display()));
+        fixture.link("sys/dev/block/7:0", "sys/devices/block/loop0");
+        let beneath = DeviceNumber::of_stat(fs::metadata(&image).unwrap().dev());
+        fixture.link(
+            &format!("sys/dev/block/{beneath}"),
+            "sys/devices/block/sdb/sdb1",
+        );
+        let device = BlockDevice::describe(&fixture.files(), number_of("7:0")).expect("a device");
+        assert_eq!(device.loop_file_device.as_deref(), Some("sdb"));
     }
 
     #[test]

@@ -88,6 +88,20 @@ fn logarithmic(range: &Range<f64>) -> LogCoord<f64> {
     range.clone().log_scale().into()
 }
 
+/// Round values over equal factors, as many as have room; `None` where even powers of ten have not.
+fn round_factors(range: &Range<f64>, most: usize) -> Option<Vec<f64>> {
+    let decades = range.start.log10().floor() as i32..=range.end.log10().ceil() as i32;
+    let steps: [&[f64]; 3] = [&[1.0, 2.0, 5.0], &[1.0, 3.0], &[1.0]];
+    let points = steps.into_iter().map(|steps| {
+        let points = decades
+            .clone()
+            .flat_map(|decade| steps.iter().map(move |step| step * 10_f64.powi(decade)));
+        points.filter(|point| range.contains(point)).collect()
+    });
+    let mut fitting = points.filter(|points: &Vec<f64>| points.len() <= most);
+    fitting.next().filter(|points| !points.is_empty())
+}
+
 impl Ranged for Axis {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
@@ -106,7 +120,10 @@ impl Ranged for Axis {
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
         match self {
             Axis::Linear(range) => linear(range).key_points(hint),
-            Axis::Logarithmic(range) => logarithmic(range).key_points(hint),
+            Axis::Logarithmic(range) => {
+                let most = hint.max_num_points();
+                round_factors(range, most).unwrap_or_else(|| logarithmic(range).key_points(hint))
+            }
             Axis::Rows(_) => Vec::new(),
         }
     }
@@ -153,6 +170,15 @@ mod tests {
         assert!(!Axis::for_all([1.0, 29.0]).is_logarithmic());
         assert!(!Axis::for_all([0.0, 29.0]).is_logarithmic());
         assert_eq!(Axis::for_all([]).ends(), (0.0, 1.0));
+    }
+
+    #[test]
+    fn a_logarithmic_axis_has_marks_for_each_part_of_it() {
+        let points = round_factors(&(1.3..52.0), 8).unwrap();
+        let texts: Vec<String> = points.into_iter().map(number).collect();
+        assert_eq!(texts, ["2", "5", "10", "20", "50"]);
+        assert_eq!(round_factors(&(1.3..52.0), 3).unwrap().len(), 3);
+        assert_eq!(round_factors(&(1e-9..1e9), 5), None);
     }
 
     #[test]

@@ -38,7 +38,9 @@ pub(crate) fn figures(result: &RunResult, timeline: &Timeline<'_>, id: &str) -> 
         return None;
     }
     Some(html! {
-        @let names: Vec<(usize, &SystemFigure)> = names(timeline).into_iter().enumerate().collect();
+        @let (zero, moving): (Vec<&SystemFigure>, Vec<&SystemFigure>) =
+            names(timeline).into_iter().partition(|name| is_zero(timeline, name));
+        @let names: Vec<(usize, &SystemFigure)> = moving.into_iter().enumerate().collect();
         @let (first, more) = names.split_at(names.len().min(UNFOLDED));
         div.small-charts {
             @for (index, name) in first { (figure(result, timeline, name, &format!("{id}-{index}"))) }
@@ -51,7 +53,19 @@ pub(crate) fn figures(result: &RunResult, timeline: &Timeline<'_>, id: &str) -> 
                 }
             }
         }
+        @if !zero.is_empty() {
+            p.note { "Zero all the time: " (zero.iter().map(|name| heading(name)).collect::<Vec<_>>().join("; ")) "." }
+        }
     })
+}
+
+/// Whether a figure was zero in all samples that are drawn.
+fn is_zero(timeline: &Timeline<'_>, name: &SystemFigure) -> bool {
+    let columns = timeline
+        .typical()
+        .filter_map(|trial| trial.system.column(name));
+    let mut values = columns.flatten().flatten();
+    values.all(|value| *value == 0.0)
 }
 
 /// Every figure of which some value is known.
@@ -220,7 +234,7 @@ fn lines(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spindle_result::{CaseId, SystemSeries, build, sample};
+    use spindle_result::{CaseId, SystemColumn, SystemSeries, build, sample};
 
     #[test]
     fn a_name_becomes_words_and_a_unit() {
@@ -237,6 +251,35 @@ mod tests {
             "Dirty, bytes",
         ];
         assert_eq!(names.map(|name| heading(&name.into())), headings);
+    }
+
+    #[test]
+    fn figures_that_are_zero_all_the_time_have_no_chart_and_one_line() {
+        let record = sample::record(&[("a", &[1.0]), ("b", &[1.0])]);
+        let result = build(&record).unwrap();
+        let column = |name: &str, value| SystemColumn {
+            name: name.into(),
+            values: vec![Some(0.0), Some(value)],
+        };
+        let trial = SampledTrial {
+            case: CaseId::new("a", 8),
+            round: 1,
+            interval_ms: 1_000,
+            tps: vec![1.0, 1.0],
+            system: SystemSeries {
+                interval_ms: 1_000,
+                columns: vec![
+                    column("device_merged_reads_per_s", 0.0),
+                    column("device_reads_per_s", 7.0),
+                ],
+            },
+        };
+        let series = [trial];
+        let timeline = Timeline::of(&result, &series, &result.rankings[0]).unwrap();
+        let html = figures(&result, &timeline, "x").unwrap().into_string();
+        assert_eq!(html.matches("<figure").count(), 1, "{html}");
+        let line = "Zero all the time: Device merged reads, per second.";
+        assert!(html.contains(line), "{html}");
     }
 
     #[test]

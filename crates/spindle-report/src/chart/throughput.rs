@@ -89,7 +89,7 @@ fn note(timeline: &Timeline<'_>, with_checkpoints: bool) -> String {
     let round = match timeline.rounds().len() {
         1 => String::new(),
         rounds => format!(
-            "Round {} of {rounds}, in which throughput was nearest to the means. ",
+            "Shown is round {} of {rounds}, the one nearest to the mean throughput of all. ",
             timeline.typical_round
         ),
     };

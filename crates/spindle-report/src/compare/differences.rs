@@ -102,6 +102,7 @@ fn lasting_of_device(device: &BlockDevice) -> BlockDevice {
         name: String::new(),
         partition_of: None,
         loop_backing_file: None,
+        loop_file_device: None,
         stands_on: device.stands_on.iter().map(lasting_of_device).collect(),
         ..device.clone()
     }
@@ -274,6 +275,7 @@ mod tests {
             partition_of: Some(word()),
             scheduler: Some("none".to_owned()),
             loop_backing_file: Some(word()),
+            loop_file_device: Some(word()),
             stands_on,
             ..BlockDevice::default()
         };

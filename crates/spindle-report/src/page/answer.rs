@@ -152,6 +152,10 @@ fn ranking_bars(result: &RunResult, ranking: &Ranking) -> Markup {
                         }
                     }
                     (bar(placed.speed, index(placed.layout), result.margin, scale))
+                    @let case = result.case(&CaseId::new(placed.layout, ranking.load));
+                    @if let Some(common) = case.and_then(|case| comparison::common_rounds(result, case)) {
+                        small { (common) }
+                    }
                 }
             }
         }

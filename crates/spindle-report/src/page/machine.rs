@@ -54,7 +54,7 @@ fn parts(machine: &Machine) -> Vec<(&'static str, String)> {
             "host",
             joined([text(&machine.host), text(&machine.distribution)]),
         ),
-        ("kernel", text(&machine.kernel_release)),
+        ("Linux kernel", text(&machine.kernel_release)),
         (
             "processor",
             joined([

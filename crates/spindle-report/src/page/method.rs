@@ -33,6 +33,9 @@ pub(super) fn section(result: &RunResult) -> Markup {
             pre { code { (REPEAT_COMMAND) } }
             details.on-screen {
                 summary { "The experiment, with every default" }
+                @if result.layouts.iter().any(|layout| layout.engine.is_none()) {
+                    p.note { "The engine " code { "kernel" } " is the embedded database." }
+                }
                 (facts_table("Experiment", facts(result.experiment.document())))
             }
             details.on-screen {

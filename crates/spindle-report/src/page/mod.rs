@@ -25,8 +25,8 @@ pub(super) use why::events_of;
 use maud::{Markup, html};
 
 use self::document::document;
-use super::sentences::context;
-use spindle_result::{RunResult, SampledTrial};
+use super::sentences::{NEXT, context};
+use spindle_result::{RunResult, SampledTrial, next_steps};
 
 /// Characters of a headline that stand in large letters and leave room for the ranking.
 const SHORT_HEADLINE: usize = 200;
@@ -38,6 +38,7 @@ pub fn html(result: &RunResult, series: &[SampledTrial]) -> String {
         p.experiment { "Spindle · " (name) br; (context(result)) }
         h1.long[result.headline.chars().count() > SHORT_HEADLINE] { (result.headline) }
         (weakness(result))
+        (next(result))
         (contents(result))
     };
     let main = html! {
@@ -82,6 +83,19 @@ fn weakness(result: &RunResult) -> Markup {
                 @if result.warnings.len() > 1 {
                     a href="#warnings" { "All " (result.warnings.len()) " warnings" }
                 }
+            }
+        }
+    }
+}
+
+/// What to do where the answer is open or weak.
+fn next(result: &RunResult) -> Markup {
+    let steps = next_steps(result);
+    html! {
+        @if !steps.is_empty() {
+            div.next {
+                strong { (NEXT) }
+                ul { @for step in &steps { li { (why::with_names(step)) } } }
             }
         }
     }
@@ -156,6 +170,20 @@ mod tests {
             let is_long = word.len() > 20 && word.bytes().all(|byte| byte.is_ascii_digit());
             is_long || word == "inf" || word == "NaN"
         })
+    }
+
+    #[test]
+    fn an_open_answer_says_what_to_do_next_everywhere() {
+        let record =
+            sample::record(&[("a", &[100.0, 112.0, 106.0]), ("b", &[101.0, 103.0, 102.0])]);
+        let result = build(&record).unwrap();
+        let brief = crate::brief::render(&result, "report.html", Style::default());
+        let shown = crate::show::render_result(&result, &record, Style::default());
+        for text in [told(&record), brief, shown] {
+            assert!(text.contains("plan.rounds = "), "{text}");
+        }
+        let settled = sample::record(&[("a", &[100.0; 3]), ("b", &[50.0; 3])]);
+        assert!(!told(&settled).contains("plan.rounds = "));
     }
 
     #[test]

@@ -111,7 +111,7 @@ fn trust(result: &RunResult) -> Markup {
     html! {
         @if !sentences.is_empty() {
             h3 { "Noise, drift and time" }
-            ul.sentences { @for sentence in sentences { li { (sentence) } } }
+            ul.sentences { @for sentence in sentences { li { (with_names(&sentence)) } } }
         }
     }
 }
@@ -204,8 +204,8 @@ fn waits(result: &RunResult) -> Markup {
                         } }
                     }
                 }))
-                    p.note { "Mean time of one wait in milliseconds, below it the time waited per transaction in microseconds, \
-                              all processes together. Of a wait that was seen in samples the mean is not known." }
+                    p.note { "Mean time of one wait, below it the time waited per transaction by all processes together, both in \
+                              milliseconds. Of a wait that was seen in samples the mean is not known." }
                 }
             }
         }
@@ -223,6 +223,14 @@ pub(crate) fn events_of<'a>(cases: &[&'a Case]) -> Vec<&'a WaitEvent> {
     events
 }
 
+/// Milliseconds, of which small ones keep a figure: a transaction waits for little of many things.
+fn fine_milliseconds(value: f64) -> String {
+    match value < 0.095 {
+        true => format!("{value:.3}"),
+        false => comparison::milliseconds(value),
+    }
+}
+
 fn wait_cell(case: &Case, event: &WaitEvent) -> Markup {
     let mean = case.mean_wait_ms(event).map(comparison::milliseconds);
     html! {
@@ -231,7 +239,7 @@ fn wait_cell(case: &Case, event: &WaitEvent) -> Markup {
                 (NO_FIGURE)
             } @else {
                 @if let Some(mean) = mean { (mean) }
-                @if let Some(us) = case.wait_us_per_transaction(event) { small { (format!("{us:.0}")) } }
+                @if let Some(us) = case.wait_us_per_transaction(event) { small { (fine_milliseconds(us / 1e3)) } }
             }
         }
     }

@@ -61,6 +61,7 @@ pub fn render_result(result: &RunResult, record: &RunRecord, style: Style) -> St
     text.push_str(&table::measured_how_well(result));
     text.push_str(&table::costs(result));
     text.push_str(&table::warnings(result, style));
+    text.push_str(&table::next(result, style));
     text.truncate(text.trim_end().len());
     text.push('\n');
     text

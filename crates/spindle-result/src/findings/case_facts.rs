@@ -14,6 +14,19 @@ pub(super) struct CaseFacts<'a> {
     pub(super) database: Option<DatabaseFacts>,
     /// The same layout at the next lower load level, if it was measured.
     pub(super) lower_load: Option<&'a Case>,
+    /// The other measured cases whose files lie on the same devices; none where the devices are not known.
+    pub(super) same_devices: Vec<&'a Case>,
+}
+
+fn same_devices<'a>(case: &Case, result: &'a RunResult) -> Vec<&'a Case> {
+    let Some(devices) = result.devices_of(case) else {
+        return Vec::new();
+    };
+    let others = result.cases.iter().filter(|other| {
+        let is_other = other.is_compared() && other.id != case.id;
+        is_other && result.devices_of(other).as_ref() == Some(&devices)
+    });
+    others.collect()
 }
 
 impl<'a> CaseFacts<'a> {
@@ -31,6 +44,7 @@ impl<'a> CaseFacts<'a> {
             layout,
             database: layout.database,
             lower_load: lower.max_by_key(|other| other.id.load.clients),
+            same_devices: same_devices(case, result),
         })
     }
 

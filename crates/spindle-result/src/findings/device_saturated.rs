@@ -1,7 +1,8 @@
 //! The device is at its limit: busy all the time, with requests queued, and sessions that are blocked by it. (Time in
-//! which they wait for a processor is not storage's in the parts of a response time.)
+//! which they wait for a processor is not storage's in the parts of a response time.) A device that another case of the
+//! run got more out of was not at its limit, unless the requests of the two differ: then these are told.
 
-use super::super::{Case, SystemFigure};
+use super::super::{Case, SystemFigure, named};
 use super::case_facts::CaseFacts;
 use super::kind::{Kind, Seen};
 
@@ -11,6 +12,8 @@ use super::kind::{Kind, Seen};
 const PRESSED: [(f64, f64); 2] = [(90.0, 4.0), (80.0, 12.0)];
 /// Share of a transaction's time that is waiting for storage.
 const STORAGE_MIN: f64 = 0.50;
+/// Work of one kind that is so near to another's is as much as that.
+const AS_MUCH: f64 = 0.95;
 /// With more clients a device that still has room does so much more.
 const GROWTH_MIN: f64 = 1.10;
 
@@ -47,6 +50,15 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
         }
         evidence += &format!("; it did {before:.0} per second with {}", lower.id.load);
     }
+    if let Some(faster) = most_done(facts, per_s) {
+        let (here, there) = (Work::of(facts.case)?, Work::of(faster)?);
+        evidence += &format!(
+            "; {} did {:.0} per second there, {}",
+            named(&faster.id.layout),
+            there.requests_per_s(),
+            here.unlike(&there)?
+        );
+    }
     Some(Seen {
         weight: storage,
         evidence,
@@ -58,6 +70,64 @@ fn requests_per_s(case: &Case) -> Option<f64> {
         case.mean_of(&SystemFigure::DeviceReadsPerS)?
             + case.mean_of(&SystemFigure::DeviceWritesPerS)?,
     )
+}
+
+/// The case that did clearly more requests per second on the same devices than `per_s`, and the most.
+fn most_done<'a>(facts: &CaseFacts<'a>, per_s: f64) -> Option<&'a Case> {
+    let others = facts.same_devices.iter().copied();
+    let known = others.filter_map(|other| Some((other, requests_per_s(other)?)));
+    let faster = known.filter(|(_, more_per_s)| *more_per_s > GROWTH_MIN * per_s);
+    let most_done = faster.max_by(|(_, a), (_, b)| a.total_cmp(b));
+    most_done.map(|(other, _)| other)
+}
+
+/// What a case asks of its devices in a second. What was not sampled counts as nothing.
+struct Work {
+    reads: f64,
+    writes: f64,
+    flushes: f64,
+    mib: f64,
+}
+
+impl Work {
+    fn of(case: &Case) -> Option<Work> {
+        let known = |figure| case.mean_of(&figure).unwrap_or(0.0);
+        requests_per_s(case)?;
+        Some(Work {
+            reads: known(SystemFigure::DeviceReadsPerS),
+            writes: known(SystemFigure::DeviceWritesPerS),
+            flushes: known(SystemFigure::DeviceFlushesPerS),
+            mib: known(SystemFigure::DeviceReadMibPerS) + known(SystemFigure::DeviceWrittenMibPerS),
+        })
+    }
+
+    fn requests_per_s(&self) -> f64 {
+        self.reads + self.writes
+    }
+
+    /// What this has more of than one that does more requests, in words; `None` where it has nothing more, so that the
+    /// device had room.
+    fn unlike(&self, other: &Work) -> Option<String> {
+        let is_more = |here: f64, there: f64| AS_MUCH * here > there;
+        let kib = |work: &Work| 1024.0 * work.mib / work.requests_per_s();
+        let flushes = |work: &Work| 100.0 * work.flushes / work.requests_per_s();
+        let writes = |work: &Work| 100.0 * work.writes / work.requests_per_s();
+        if is_more(self.mib, other.mib) {
+            let (here, there) = (kib(self), kib(other));
+            return Some(format!("of {there:.0} KiB each instead of {here:.0} KiB"));
+        }
+        if is_more(self.flushes, other.flushes) {
+            let (here, there) = (flushes(self), flushes(other));
+            return Some(format!(
+                "with {there:.0} flushes for 100 of them instead of {here:.0}"
+            ));
+        }
+        let is_other_mix = is_more(self.writes, other.writes) || is_more(self.reads, other.reads);
+        is_other_mix.then(|| {
+            let (here, there) = (writes(self), writes(other));
+            format!("of which {there:.0} % were writes instead of {here:.0} %")
+        })
+    }
 }
 
 #[cfg(test)]
@@ -96,6 +166,44 @@ mod tests {
         assert!(stage(82.0, 16.0, 70.0).look(&KIND).is_some());
         assert_eq!(stage(99.0, 3.5, 70.0).look(&KIND), None);
         assert_eq!(stage(99.0, 12.0, 45.0).look(&KIND), None);
+    }
+
+    /// Another case on the same device, with so many reads, writes, flushes and MiB per second.
+    fn beside(reads: f64, writes: f64, flushes: f64, mib: f64) -> Option<String> {
+        let mut stage = stage(99.0, 12.0, 70.0).system(&[
+            ("device_flushes_per_s", 50.0),
+            ("device_read_mib_per_s", 8.0),
+        ]);
+        let mut other = Stage::new().system(&[
+            ("device_reads_per_s", reads),
+            ("device_writes_per_s", writes),
+            ("device_flushes_per_s", flushes),
+            ("device_read_mib_per_s", mib),
+        ]);
+        other.case.id.layout = "b, direct".to_owned();
+        stage.same_device = Some(other.case);
+        stage.look(&KIND).map(|seen| seen.evidence)
+    }
+
+    #[test]
+    fn one_that_did_twice_as_much_for_another_layout_was_not_at_its_limit() {
+        assert_eq!(beside(1_800.0, 200.0, 100.0, 16.0), None);
+        let as_much = beside(900.0, 100.0, 50.0, 8.0).expect("seen");
+        assert!(as_much.ends_with("a transaction's time"), "{as_much}");
+    }
+
+    #[test]
+    fn requests_that_ask_more_of_a_device_are_told() {
+        let of = |reads, writes, flushes, mib| beside(reads, writes, flushes, mib).expect("seen");
+        let smaller = of(1_800.0, 200.0, 100.0, 4.0);
+        let end = "; \"b, direct\" did 2000 per second there, of 2 KiB each instead of 8 KiB";
+        assert!(smaller.ends_with(end), "{smaller}");
+        let without_flushes = of(1_800.0, 200.0, 0.0, 16.0);
+        let end = "with 0 flushes for 100 of them instead of 5";
+        assert!(without_flushes.ends_with(end), "{without_flushes}");
+        let only_reads = of(2_000.0, 0.0, 100.0, 16.0);
+        let end = "of which 0 % were writes instead of 10 %";
+        assert!(only_reads.ends_with(end), "{only_reads}");
     }
 
     #[test]

@@ -26,7 +26,7 @@ mod throttled;
 use self::case_facts::CaseFacts;
 use self::kind::{AtLoad, Kind, Seen};
 pub(super) use self::noisy_neighbour::{PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT};
-use super::{Case, Finding, RunResult, Verdict};
+use super::{Case, Finding, RunResult, Verdict, named};
 
 /// Every kind of finding.
 const KINDS: &[Kind] = &[
@@ -119,13 +119,18 @@ fn finding(kind: &Kind, text: &str, seen: &[(&Case, Seen)]) -> Option<(f64, Find
         .map(|(case, _)| case.id.layout.clone())
         .collect();
     let mut clients: Vec<u32> = seen.iter().map(|(case, _)| case.id.load.clients).collect();
-    let mut named = std::collections::BTreeSet::new();
-    layouts.retain(|layout| named.insert(layout.clone()));
+    let mut seen_in = std::collections::BTreeSet::new();
+    layouts.retain(|layout| seen_in.insert(layout.clone()));
     clients.sort_unstable();
     clients.dedup();
-    let evidence = seen
-        .iter()
-        .map(|(case, seen)| format!("{}, {}: {}", case.id.layout, case.id.load, seen.evidence));
+    let evidence = seen.iter().map(|(case, seen)| {
+        format!(
+            "{}, {}: {}",
+            named(&case.id.layout),
+            case.id.load,
+            seen.evidence
+        )
+    });
     let finding = Finding {
         kind: kind.name.to_owned(),
         layouts,

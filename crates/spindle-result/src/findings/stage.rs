@@ -14,6 +14,7 @@ pub(super) struct Stage {
     /// `None`: the database stood on another machine.
     pub(super) database: Option<DatabaseFacts>,
     pub(super) lower_load: Option<Case>,
+    pub(super) same_device: Option<Case>,
 }
 
 impl Stage {
@@ -29,6 +30,7 @@ impl Stage {
                 buffer_cache_bytes: 16 << 20,
             }),
             lower_load: None,
+            same_device: None,
         }
     }
 
@@ -91,6 +93,7 @@ impl Stage {
             layout: &self.layout,
             database: self.database,
             lower_load: self.lower_load.as_ref(),
+            same_devices: self.same_device.iter().collect(),
         }
     }
 }

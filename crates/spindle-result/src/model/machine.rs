@@ -193,6 +193,9 @@ pub struct BlockDevice {
     pub loop_backing_file: Option<String>,
     /// Whether a loop device reads and writes its file directly, past the page cache.
     pub loop_direct_io: Option<bool>,
+    /// The whole device on which the file behind a loop device lies; `None` in older records, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loop_file_device: Option<String>,
     /// The devices a stacked one (device-mapper, md) stands on.
     pub stands_on: Vec<BlockDevice>,
 }

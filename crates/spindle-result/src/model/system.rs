@@ -12,6 +12,8 @@ open_words! {
     DeviceReadsPerS => "device_reads_per_s",
     /// Writes that they did.
     DeviceWritesPerS => "device_writes_per_s",
+    /// Flushes that they did.
+    DeviceFlushesPerS => "device_flushes_per_s",
     /// What they read.
     DeviceReadMibPerS => "device_read_mib_per_s",
     /// What was written to them.

@@ -112,7 +112,7 @@ fn at_a_fixed_rate_people_read_of_times() {
     let result = at_a_fixed_rate();
     let page = spindle_report::html(&result, &[]);
     for told in [
-        "buffered, sync responds fastest at 500 transactions a second",
+        "&quot;buffered, sync&quot; responds fastest at 500 transactions a second",
         "p99 1.02 ms",
         "1.98 x (",
         "soonest",
@@ -375,6 +375,7 @@ fn the_page_tells_the_whole_story() {
         text.replace('&', "&amp;")
             .replace('<', "&lt;")
             .replace('>', "&gt;")
+            .replace('"', "&quot;")
     };
     let mut expected = vec![escaped(&result.headline)];
     expected.extend(result.layouts.iter().map(|layout| escaped(&layout.name)));

@@ -1,0 +1,259 @@
+//! What to do next where an answer is open or weak: which key of the experiment file to set to what, and how long the
+//! run then takes. Nothing where the answer stands.
+
+use spindle_stats::{MAX_ROUNDS, ROUNDS_TO_JUDGE, Verdict};
+use spindle_text::quantity::about_time;
+
+use super::wording::MOSTLY_CACHED_SHARE;
+use super::{Case, Comparison, RunResult, Trial, disturbance, levels};
+
+/// Where chance hides a difference whatever the rounds, trials are to be so many times as long.
+const LONGER: f64 = 4.0;
+/// More steps than this nobody takes at a time.
+const STEPS_MAX: usize = 3;
+
+/// Sentences, the most useful first, three at most.
+pub fn next_steps(result: &RunResult) -> Vec<String> {
+    let tied = tied(result);
+    let steps = [
+        quieter(result, &tied),
+        equal_memory(result),
+        more_rounds(result, &tied),
+        longer_trials(result, &tied),
+    ];
+    steps.into_iter().flatten().take(STEPS_MAX).collect()
+}
+
+/// Comparisons of the leaders that are not decided.
+fn tied(result: &RunResult) -> Vec<&Comparison> {
+    let open = result.rankings.iter().filter(|it| it.winner.is_none());
+    let among_leaders = open.flat_map(|ranking| {
+        let verdicts = result.verdicts_of(ranking);
+        verdicts.filter(|verdict| ranking.tied.contains(&verdict.cases.b))
+    });
+    among_leaders
+        .filter(|verdict| verdict.verdict == Verdict::Undecided)
+        .collect()
+}
+
+/// The same again on a machine that has nothing else to do.
+fn quieter(result: &RunResult, tied: &[&Comparison]) -> Option<String> {
+    let floor = disturbance::busy_floor(result)?;
+    let is_small = |verdict: &Comparison| verdict.ratio < 1.0 + floor;
+    let is_in_doubt = !tied.is_empty() || result.verdicts.iter().any(is_small);
+    is_in_doubt.then(|| {
+        let time = takes(round_ms(result).map(|ms| ms * rounds_of(result)));
+        format!("Stop what else uses the processors, then repeat the run{time}.")
+    })
+}
+
+/// The same memory for all.
+fn equal_memory(result: &RunResult) -> Option<String> {
+    let is_cached = |case: &Case| {
+        let share = case.page_cache_share();
+        case.is_compared() && share.is_some_and(|share| share > MOSTLY_CACHED_SHARE)
+    };
+    let is_open = result.memory_budget_bytes.is_none() && result.cases.iter().any(is_cached);
+    is_open.then(|| {
+        let time = takes(round_ms(result).map(|ms| ms * rounds_of(result)));
+        format!(
+            "Run it as root, so that `database.memory` holds all layouts to the same memory{time}."
+        )
+    })
+}
+
+/// As many rounds as decide, or as a verdict needs at least.
+fn more_rounds(result: &RunResult, tied: &[&Comparison]) -> Option<String> {
+    let needed = |verdict: &&Comparison| match verdict.rounds {
+        rounds if rounds < ROUNDS_TO_JUDGE => Some(ROUNDS_TO_JUDGE),
+        _ => verdict.rounds_needed.filter(|needed| *needed < MAX_ROUNDS),
+    };
+    let needed = tied.iter().filter_map(needed).max()?;
+    let (key, unit_ms) = match (levels::unit(result), &result.stopping) {
+        ("runs", _) => (
+            "runs",
+            round_ms(result).map(|ms| ms * rounds_of_a_run(result)),
+        ),
+        (_, Some(_)) => ("max", round_ms(result)),
+        (_, None) => ("rounds", round_ms(result)),
+    };
+    let ms = unit_ms.map(|ms| ms * f64::from(needed));
+    let why = match tied.iter().any(|verdict| verdict.rounds < ROUNDS_TO_JUDGE) {
+        true => "no verdict needs fewer",
+        false => "that many tell the leaders apart, if they differ as it seems",
+    };
+    Some(format!(
+        "Set `plan.{key} = {needed}`{}: {why}{}.",
+        of_try(ms),
+        takes(ms)
+    ))
+}
+
+/// Longer trials, where no number of rounds decides.
+fn longer_trials(result: &RunResult, tied: &[&Comparison]) -> Option<String> {
+    let is_hopeless = |verdict: &&Comparison| {
+        verdict.rounds >= ROUNDS_TO_JUDGE && verdict.rounds_needed.is_none_or(|it| it >= MAX_ROUNDS)
+    };
+    let is_timed = |trial: &Trial| trial.conditions.asked_ms.is_some();
+    let mut trials = result.cases.iter().flat_map(|case| &case.trials);
+    if !tied.iter().any(is_hopeless) || !trials.all(is_timed) {
+        return None;
+    }
+    let measure_ms = result.experiment.facts().plan.measure_ms as f64;
+    let more_ms = (LONGER - 1.0) * measure_ms * compared(result).count() as f64;
+    let ms = round_ms(result).map(|ms| (ms + more_ms) * rounds_of(result));
+    Some(format!(
+        "Set `plan.measure = \"{:.0}s\"`: longer trials scatter less{}.",
+        (LONGER * measure_ms / 1e3).ceil(),
+        takes(ms)
+    ))
+}
+
+/// What `spindle try`, which has no file, is to be given.
+fn of_try(ms: Option<f64>) -> String {
+    let minutes = ms.map(|ms| (ms / 60e3).ceil().max(1.0));
+    minutes.map_or_else(String::new, |minutes| {
+        format!(" (with `spindle try`: `--time {minutes:.0}m`)")
+    })
+}
+
+/// `; this takes about 12 min`.
+fn takes(ms: Option<f64>) -> String {
+    ms.map_or_else(String::new, |ms| {
+        format!("; this takes about {}", about_time(ms as u64))
+    })
+}
+
+fn compared(result: &RunResult) -> impl Iterator<Item = &Case> {
+    result.cases.iter().filter(|case| case.is_compared())
+}
+
+/// How long a round of all cases takes, restores and warm-ups included; `None` where trials do not tell.
+fn round_ms(result: &RunResult) -> Option<f64> {
+    let of_case = |case: &Case| {
+        let times = case.trials.iter().map(|trial| trial.conditions.times);
+        let times: Option<Vec<f64>> = times.map(|times| Some(times?.whole_ms as f64)).collect();
+        times.map(|times| times.iter().sum::<f64>() / times.len() as f64)
+    };
+    compared(result).map(of_case).sum()
+}
+
+/// Rounds that were run.
+fn rounds_of(result: &RunResult) -> f64 {
+    let rounds = compared(result).map(|case| case.trials.len());
+    rounds.max().unwrap_or(0) as f64
+}
+
+/// Rounds of one run of several.
+fn rounds_of_a_run(result: &RunResult) -> f64 {
+    let trials = result.cases.iter().flat_map(|case| &case.trials);
+    let runs = trials.filter_map(|trial| trial.conditions.run).max();
+    rounds_of(result) / f64::from(runs.unwrap_or(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{
+        AutoPlan, CaseId, RunRecord, SampledTrial, SystemColumn, SystemSeries, TrialTimes, build,
+        sample,
+    };
+    use super::*;
+
+    const STEADY: [f64; 3] = [100.0, 101.0, 99.0];
+
+    fn steps(record: &RunRecord) -> Vec<String> {
+        next_steps(&build(record).unwrap())
+    }
+
+    /// Trials that last ten seconds each.
+    fn timed(cases: &[(&str, &[f64])]) -> RunRecord {
+        let mut record = sample::record(cases);
+        for trial in record.cases.iter_mut().flat_map(|case| &mut case.trials) {
+            trial.transactions = 100_000;
+            trial.conditions.asked_ms = Some(5_000);
+            trial.conditions.times = Some(TrialTimes {
+                whole_ms: 10_000,
+                ..TrialTimes::default()
+            });
+        }
+        record
+    }
+
+    #[test]
+    fn an_answer_that_stands_needs_no_next_step() {
+        assert_eq!(
+            steps(&timed(&[("a", &STEADY), ("b", &[50.0, 51.0, 49.0])])),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn leaders_that_are_not_told_apart_need_so_many_rounds_and_minutes() {
+        let open: [(&str, &[f64]); 2] =
+            [("a", &[100.0, 112.0, 106.0]), ("b", &[101.0, 103.0, 102.0])];
+        let mut record = timed(&open);
+        let result = build(&record).unwrap();
+        let needed = result.verdicts[0].rounds_needed.expect("it is open");
+        let minutes = (f64::from(needed) * 20.0 / 60.0).ceil();
+        let told = format!(
+            "Set `plan.rounds = {needed}` (with `spindle try`: `--time {minutes}m`): that many tell the leaders apart, if \
+             they differ as it seems; this takes about {}.",
+            about_time(u64::from(needed) * 20_000)
+        );
+        assert_eq!(next_steps(&result), [told.as_str()]);
+        record.auto = Some(AutoPlan {
+            precision: 0.03,
+            is_finished: true,
+            warmup_s: 1.0,
+        });
+        assert!(steps(&record)[0].starts_with("Set `plan.max = "));
+        let two = timed(&[("a", &STEADY[..2]), ("b", &[100.0, 90.0])]);
+        let begin =
+            "Set `plan.rounds = 3` (with `spindle try`: `--time 1m`): no verdict needs fewer";
+        assert!(steps(&two)[0].starts_with(begin));
+    }
+
+    #[test]
+    fn a_busy_machine_is_to_be_quieter_first() {
+        let mut record = timed(&[("a", &STEADY), ("b", &[101.0, 112.0, 103.0])]);
+        record.series.push(SampledTrial {
+            case: CaseId::new("a", 8),
+            round: 1,
+            interval_ms: 1000,
+            tps: vec![1.0],
+            system: SystemSeries {
+                interval_ms: 1000,
+                columns: vec![SystemColumn {
+                    name: "other_programs_cpu_percent".into(),
+                    values: vec![Some(84.0)],
+                }],
+            },
+        });
+        let told =
+            "Stop what else uses the processors, then repeat the run; this takes about 60 s.";
+        assert_eq!(steps(&record)[0], told);
+    }
+
+    #[test]
+    fn memory_that_answered_is_to_be_held() {
+        let mut record = timed(&[("a", &STEADY), ("b", &[50.0, 51.0, 49.0])]);
+        for trial in &mut record.cases[0].trials {
+            trial.audit.page_cache_share = Some(0.9);
+        }
+        let told = steps(&record);
+        assert!(
+            told[0].starts_with("Run it as root, so that `database.memory`"),
+            "{told:?}"
+        );
+    }
+
+    #[test]
+    fn noise_that_no_rounds_remove_wants_longer_trials() {
+        let wild = timed(&[("a", &[100.0, 900.0, 10.0]), ("b", &[900.0, 50.0, 14.0])]);
+        let told = steps(&wild);
+        assert!(
+            told[0].starts_with("Set `plan.measure = \"20s\"`: longer"),
+            "{told:?}"
+        );
+    }
+}
