@@ -146,7 +146,7 @@ pub(super) enum Command {
     Import(import::Import),
     /// Measure what storage can do by itself: most IOPS, most MB/s, least latency, flushes.
     #[command(after_help = calibrate::CALIBRATE_HELP)]
-    Calibrate(calibrate::Calibrate),
+    Calibrate(Box<calibrate::Calibrate>),
     /// Make, show, change and check disk groups on block devices and files.
     #[command(name = "diskgroup", subcommand)]
     DiskGroup(DiskGroupCommand),

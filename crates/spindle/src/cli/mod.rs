@@ -126,7 +126,7 @@ fn carry_out(arguments: Arguments) -> ExitCode {
             Err(code) => code,
         },
         Command::Try(asked) => ask::carry_out(asked),
-        Command::Calibrate(asked) => calibrate::carry_out(asked),
+        Command::Calibrate(asked) => calibrate::carry_out(*asked),
         Command::Init(asked) => init::carry_out(&asked),
         Command::Import(asked) => import::carry_out(&asked),
         Command::Plan { file, mut changed } => {
