@@ -255,7 +255,8 @@ fn files_that_cannot_be_made_leave_nothing_in_the_way_of_the_next() {
     assert_eq!(scene.traces(), BTreeSet::new());
 }
 
-/// A tool that a killed run had started, mkfs say, holds its ledger until it ends; on a busy machine that takes a while.
+/// A tool that a killed run had started, mkfs say, holds its ledger until it ends. On a busy machine that takes a
+/// while.
 const TOOLS_END_WITHIN: Duration = Duration::from_secs(60);
 
 /// Goes on with a run that was killed, or starts it again.
