@@ -80,7 +80,7 @@ fn more_rounds(result: &RunResult, tied: &[&Comparison]) -> Option<String> {
     let ms = unit_ms.map(|ms| ms * f64::from(needed));
     let why = match tied.iter().any(|verdict| verdict.rounds < ROUNDS_TO_JUDGE) {
         true => "no verdict needs fewer",
-        false => "that many tell the leaders apart, if they differ as it seems",
+        false => "that number of rounds tells the leaders apart, if they differ as it seems",
     };
     Some(format!(
         "Set `plan.{key} = {needed}`{}: {why}{}.",
@@ -196,7 +196,7 @@ mod tests {
         let needed = result.verdicts[0].rounds_needed.expect("it is open");
         let minutes = (f64::from(needed) * 20.0 / 60.0).ceil();
         let told = format!(
-            "Set `plan.rounds = {needed}` (with `spindle try`: `--time {minutes}m`): that many tell the leaders apart, if \
+            "Set `plan.rounds = {needed}` (with `spindle try`: `--time {minutes}m`): that number of rounds tells the leaders apart, if \
              they differ as it seems; this takes about {}.",
             about_time(u64::from(needed) * 20_000)
         );
