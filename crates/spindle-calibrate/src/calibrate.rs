@@ -18,6 +18,7 @@ use crate::orion::Orion;
 use crate::result::Calibration;
 use crate::settings::{AskedCaching, FILLED_AT, FLUSHED_BYTES, Settings};
 use crate::target::{Filling, Made, Target};
+use crate::unit::Simulate;
 use crate::work::Work;
 
 /// Targets that were looked at, and may be measured as asked.
@@ -68,6 +69,7 @@ pub fn calibrate(
         made.insert(place, target.make(device, filling)?);
     }
     let made: Vec<Made> = made.into_values().collect();
+    has_stripes(settings, &made)?;
     let mut found = Work::new(settings, &made, began, tell).all(control.as_ref())?;
     // What is open cannot be given back.
     drop(made);
@@ -104,6 +106,20 @@ pub fn calibrate_devices(
         made.push(target.make(Some(&raw.device), filling)?);
     }
     Work::new(settings, &made, began, tell).all(None)
+}
+
+/// Refuses stripes of which a target has not even one.
+fn has_stripes(settings: &Settings, made: &[Made]) -> Result<(), CalibrateError> {
+    let (stripe_bytes, is_striped) = (settings.stripe_bytes, settings.simulate == Simulate::Raid0);
+    let is_short = |made: &&Made| made.bytes() < stripe_bytes;
+    match made.iter().find(is_short) {
+        Some(short) if is_striped && !settings.only_flushes => {
+            let (bytes, stripe) = (size(short.bytes()), size(stripe_bytes));
+            let reason = format!("it has {bytes} to measure, less than a stripe of {stripe}");
+            Err(CalibrateError::target(short.target().path(), reason))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn tell_filling(target: &Target, is_claimed: bool, size_bytes: u64, tell: &mut dyn FnMut(&str)) {

@@ -158,7 +158,9 @@ fn heading(settings: &Settings, files: &FioFiles) -> String {
         );
     }
     if files.names.len() > 1 {
-        text.push_str("; Of several targets fio takes each as often, whatever their sizes.\n");
+        text.push_str(
+            "; Of several targets fio takes each as often, whatever their sizes and --stripe.\n",
+        );
     }
     if settings
         .orion

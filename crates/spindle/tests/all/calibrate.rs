@@ -515,7 +515,7 @@ fn a_run_type_of_orion_writes_its_files() {
 }
 
 /// What is wrong, and a part of what is said.
-const WRONG: [(&[&str], &str); 68] = [
+const WRONG: [(&[&str], &str); 69] = [
     (&[], "<TARGET>"),
     (&["missing"], "No such file or directory"),
     (&["missing/deeper"], "No such file or directory"),
@@ -677,6 +677,10 @@ const WRONG: [(&[&str], &str); 68] = [
     (
         &["good", "--stripe", "2"],
         "--stripe needs --simulate raid0",
+    ),
+    (
+        &["good", "--simulate", "raid0", "--stripe", "64MiB"],
+        "less than a stripe of 64 MiB",
     ),
     (
         &["good", "--simulate", "raid0", "--stripe", "64KiB"],
