@@ -30,7 +30,7 @@ test-all:
 	$(MAKE) -j2 --output-sync=line powercut-short sqlite-devices interleavings POWERCUT=--if-able
 
 # What needs a kernel with device-mapper, in a virtual machine: volumes, slow devices and partitions, runs on them, limits by
-# control groups of version 2, and the short form of the power cuts. Takes half an hour, as qemu emulates the processor.
+# control groups of version 2, disks whose host ignores flushes, and the short form of the power cuts. Takes half an hour, as qemu emulates the processor.
 test-vm:
 	scripts/setup vm
 	for tests in "spindle-layout volumes" "spindle on_volumes --disk 4G" "spindle limits --scratch 2G"; do \
@@ -40,6 +40,7 @@ test-vm:
 	done
 	scripts/test-vm --time-limit 1800 --scratch 2G "$$(scripts/test-program spindle-layout lib)" \
 		turned_paths::a_device_of_a_volume --include-ignored --nocapture
+	cd crates/spindle && "$$(../../scripts/test-program spindle)" guest_disks --include-ignored --nocapture
 	$(MAKE) powercut-short
 
 # Power cuts of raw and ext4, recorded in the virtual machine. The program is built as

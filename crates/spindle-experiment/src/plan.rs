@@ -187,11 +187,18 @@ impl Plan {
                 "write a longer measure, or a shorter interleave",
             );
         }
-        if workload.is_open() || workload.think_time_ms > 0 {
+        if workload.has_pace() {
             return refuse(
                 "interleave cannot be combined with rate or think_time",
                 "with rate and think_time, time passes for clients while others have their turn",
                 "leave out rate and think_time, or interleave",
+            );
+        }
+        if let Some(key) = workload.transactions.settings().pause_key() {
+            return refuse(
+                &format!("interleave cannot be combined with {key}"),
+                "clients would go on keying in and thinking while other layouts have their turn",
+                &format!("leave out {key}, or interleave"),
             );
         }
         let is_held = |layout: &Layout| match &layout.database.spec {

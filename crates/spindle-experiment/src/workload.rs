@@ -90,6 +90,11 @@ impl Workload {
         self.arrivals.is_some() || self.levels.is_some() || self.promised.is_some()
     }
 
+    /// Whether clients do more than begin a transaction when they have ended the last: they wait for a rate, or think.
+    pub(super) fn has_pace(&self) -> bool {
+        self.is_open() || self.think_time_ms > 0
+    }
+
     /// Whether rates are parts of what the slowest layout does in a closed loop.
     pub fn has_rates_of_slowest(&self) -> bool {
         let mut rates = self.levels.iter().flat_map(|levels| &levels.rates);
@@ -254,6 +259,14 @@ impl Workload {
                 format!("rate = \"auto\", or a part of a maximum, does not apply to kind = \"{kind}\""),
                 "its clients end with their last transaction, and finding a rate takes measured time",
                 "leave it out",
+            ));
+        }
+        if let Some(key) = settings.pause_key().filter(|_| workload.has_pace()) {
+            return Err(reader.conflict(
+                &[key],
+                format!("{key} cannot be combined with rate or think_time"),
+                "each says when a client begins its next transaction",
+                "leave one out",
             ));
         }
         check_engine(reader, &workload, database.engine())?;

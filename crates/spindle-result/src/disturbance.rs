@@ -303,37 +303,15 @@ fn never_quiet(result: &RunResult) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{
-        Conditions, QuietWait, SetAside, SystemColumn, SystemSeries, build, sample,
-    };
+    use super::super::{Conditions, QuietWait, SetAside, build, sample};
     use super::*;
-    use crate::{CaseId, ResponseTime, RunRecord, SampledTrial, StackKind, StackPart, TimePart};
+    use crate::{ResponseTime, RunRecord, StackKind, StackPart, TimePart};
 
     const STEADY: [f64; 4] = [100.0, 101.0, 99.0, 100.5];
     const FAST: [f64; 4] = [200.0, 203.0, 198.0, 201.0];
 
     fn record() -> RunRecord {
         sample::record(&[("a", &STEADY), ("b", &FAST)])
-    }
-
-    /// What the system did in every trial of a layout.
-    fn system(record: &mut RunRecord, layout: usize, columns: &[(&str, f64)]) {
-        record.series.push(SampledTrial {
-            case: CaseId::new(&record.layouts[layout].name, 8),
-            round: 1,
-            interval_ms: 1000,
-            tps: vec![1.0],
-            system: SystemSeries {
-                interval_ms: 1000,
-                columns: columns
-                    .iter()
-                    .map(|(name, value)| SystemColumn {
-                        name: (*name).into(),
-                        values: vec![Some(*value as f32)],
-                    })
-                    .collect(),
-            },
-        });
     }
 
     fn headline(record: &RunRecord) -> String {
@@ -344,8 +322,8 @@ mod tests {
     fn grave_load_of_others_is_said_before_the_winner_and_mild_load_after_it() {
         let with = |first: f64, second: f64| {
             let mut record = record();
-            system(&mut record, 0, &[("other_programs_cpu_percent", first)]);
-            system(&mut record, 1, &[("other_programs_cpu_percent", second)]);
+            sample::system(&mut record, 0, &[("other_programs_cpu_percent", first)]);
+            sample::system(&mut record, 1, &[("other_programs_cpu_percent", second)]);
             headline(&record)
         };
         let text = with(84.0, 84.0);
@@ -369,7 +347,7 @@ mod tests {
     fn a_busy_machine_says_which_differences_it_may_have_made_and_calls_what_its_rounds_show() {
         let quick = STEADY.map(|tpm| tpm * 1.10);
         let mut record = sample::record(&[("a", &STEADY), ("b", &quick)]);
-        system(&mut record, 0, &[("other_programs_cpu_percent", 40.0)]);
+        sample::system(&mut record, 0, &[("other_programs_cpu_percent", 40.0)]);
         let busy = build(&record).unwrap();
         assert!(
             busy.headline
@@ -382,14 +360,14 @@ mod tests {
         assert!(busy.headline.contains(doubt), "{}", busy.headline);
         let far = STEADY.map(|tpm| tpm * 1.30);
         let mut record = sample::record(&[("a", &STEADY), ("b", &far)]);
-        system(&mut record, 0, &[("other_programs_cpu_percent", 40.0)]);
+        sample::system(&mut record, 0, &[("other_programs_cpu_percent", 40.0)]);
         assert!(!headline(&record).contains(doubt));
     }
 
     #[test]
     fn so_are_other_guests_of_the_host() {
         let mut record = record();
-        system(
+        sample::system(
             &mut record,
             0,
             &[
@@ -486,7 +464,7 @@ mod tests {
             ("device_writes_per_s", 100.0),
         ];
         for (layout, name) in names.iter().enumerate() {
-            system(&mut record, layout, &pressed);
+            sample::system(&mut record, layout, &pressed);
             record.layouts[layout].stack = vec![vec![StackPart {
                 kind: StackKind::Device,
                 title: (*name).to_owned(),

@@ -79,7 +79,7 @@ fn more_rounds(result: &RunResult, tied: &[&Comparison]) -> Option<String> {
     };
     let ms = unit_ms.map(|ms| ms * f64::from(needed));
     let why = match tied.iter().any(|verdict| verdict.rounds < ROUNDS_TO_JUDGE) {
-        true => "no verdict needs fewer",
+        true => "a verdict needs at least that many rounds",
         false => "that number of rounds tells the leaders apart, if they differ as it seems",
     };
     Some(format!(
@@ -153,10 +153,7 @@ fn rounds_of_a_run(result: &RunResult) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{
-        AutoPlan, CaseId, RunRecord, SampledTrial, SystemColumn, SystemSeries, TrialTimes, build,
-        sample,
-    };
+    use super::super::{AutoPlan, RunRecord, TrialTimes, build, sample};
     use super::*;
 
     const STEADY: [f64; 3] = [100.0, 101.0, 99.0];
@@ -208,27 +205,14 @@ mod tests {
         });
         assert!(steps(&record)[0].starts_with("Set `plan.max = "));
         let two = timed(&[("a", &STEADY[..2]), ("b", &[100.0, 90.0])]);
-        let begin =
-            "Set `plan.rounds = 3` (with `spindle try`: `--time 1m`): no verdict needs fewer";
+        let begin = "Set `plan.rounds = 3` (with `spindle try`: `--time 1m`): a verdict needs at least that many";
         assert!(steps(&two)[0].starts_with(begin));
     }
 
     #[test]
     fn a_busy_machine_is_to_be_quieter_first() {
         let mut record = timed(&[("a", &STEADY), ("b", &[101.0, 112.0, 103.0])]);
-        record.series.push(SampledTrial {
-            case: CaseId::new("a", 8),
-            round: 1,
-            interval_ms: 1000,
-            tps: vec![1.0],
-            system: SystemSeries {
-                interval_ms: 1000,
-                columns: vec![SystemColumn {
-                    name: "other_programs_cpu_percent".into(),
-                    values: vec![Some(84.0)],
-                }],
-            },
-        });
+        sample::system(&mut record, 0, &[("other_programs_cpu_percent", 84.0)]);
         let told =
             "Stop what else uses the processors, then repeat the run; this takes about 60 s.";
         assert_eq!(steps(&record)[0], told);

@@ -5,8 +5,9 @@ use spindle_text::rate::Rate;
 
 use super::experiment::ExperimentRecord;
 use super::{
-    Arrivals, Audit, CaseRecord, CaseStatus, Conditions, CpuMicroseconds, CpuShares, IoCounts,
-    Latency, Layout, Load, PageCache, Restore, RunRecord, SegmentSpace, Trial, TrialFigures,
+    Arrivals, Audit, CaseId, CaseRecord, CaseStatus, Conditions, CpuMicroseconds, CpuShares,
+    IoCounts, Latency, Layout, Load, PageCache, Restore, RunRecord, SampledTrial, SegmentSpace,
+    SystemColumn, SystemSeries, Trial, TrialFigures,
 };
 
 /// One direct layout per `(name, tpm of round 1, 2, ...)`, under `oltp_mix` with 8 clients, without any warning.
@@ -102,6 +103,26 @@ fn layout(name: &str) -> Layout {
         database: None,
         stack: Vec::new(),
     }
+}
+
+/// Adds what the system did in the trials of a layout: columns, each with its only value.
+pub fn system(record: &mut RunRecord, layout: usize, columns: &[(&str, f64)]) {
+    record.series.push(SampledTrial {
+        case: CaseId::new(&record.layouts[layout].name, 8),
+        round: 1,
+        interval_ms: 1000,
+        tps: vec![1.0],
+        system: SystemSeries {
+            interval_ms: 1000,
+            columns: columns
+                .iter()
+                .map(|(name, value)| SystemColumn {
+                    name: (*name).into(),
+                    values: vec![Some(*value as f32)],
+                })
+                .collect(),
+        },
+    });
 }
 
 /// What both sides counted in a trial.

@@ -409,10 +409,7 @@ fn noticed_in_trials(result: &RunResult, case: &Case) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{
-        AutoPlan, CaseId, CaseRecord, SampledTrial, SystemColumn, SystemSeries, WarmUp, build,
-        sample,
-    };
+    use super::super::{AutoPlan, CaseRecord, WarmUp, build, sample};
     use super::*;
 
     /// The warnings of two cases of three rounds after `change`.
@@ -435,20 +432,7 @@ mod tests {
             record.warnings.push(Warning {
                 text: "the log is part of the comparison".to_owned(),
             });
-            let column = SystemColumn {
-                name: "other_programs_cpu_percent".into(),
-                values: vec![Some(84.0)],
-            };
-            record.series.push(SampledTrial {
-                case: CaseId::new("a", 8),
-                round: 1,
-                interval_ms: 1000,
-                tps: vec![1.0],
-                system: SystemSeries {
-                    interval_ms: 1000,
-                    columns: vec![column],
-                },
-            });
+            sample::system(record, 0, &[("other_programs_cpu_percent", 84.0)]);
             record.cases[0].trials.pop();
             for trial in &mut record.cases[0].trials {
                 trial.audit.page_cache_share = Some(0.9);

@@ -113,12 +113,13 @@ macro_rules! settings {
         $(#[$meta:meta])*
         pub struct $name:ident {
             $($(#[doc = $says:literal])+
+            $(#[serde($($serde:tt)+)])?
             $field:ident: $type:ty = $how:ident($key:literal $(, $argument:expr)*),)+
         }
     ) => {
         $(#[$meta])*
         pub struct $name {
-            $($(#[doc = $says])+ pub $field: $type,)+
+            $($(#[doc = $says])+ $(#[serde($($serde)+)])? pub $field: $type,)+
         }
 
         impl $crate::section::Section for $name {

@@ -92,6 +92,15 @@ pub struct Client {
     pub rng: Xoshiro256PlusPlus,
 }
 
+/// How long the person at a terminal takes over one transaction; 0 where nobody sits there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TerminalTimes {
+    /// Before it, to key it in, nanoseconds.
+    pub keying_ns: u64,
+    /// After it, to think about the answer, nanoseconds.
+    pub thinking_ns: u64,
+}
+
 /// What a client was promised of its transactions that have a number, when it had ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Acknowledged {
@@ -163,6 +172,11 @@ pub trait Workload: Send + Sync {
 
     /// The client's next transaction.
     fn next(&self, client: &mut Client, tables: &[Table]) -> Txn;
+
+    /// How long the person at the client's terminal takes over a transaction of this kind.
+    fn terminal_times(&self, _kind: usize, _client: &mut Client) -> TerminalTimes {
+        TerminalTimes::default()
+    }
 
     /// A check of the whole database after a run; `acknowledged` has, for each client, what it was promised.
     fn checker(&self, acknowledged: Vec<Acknowledged>) -> Box<dyn Checker>;

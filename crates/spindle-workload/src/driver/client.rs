@@ -106,6 +106,11 @@ impl<W: Work> ClientPlace<'_, W> {
             left -= 1;
             self.turn_to(Doing::Between, self.env.now());
             let txn = self.work.next(&mut self.client);
+            let terminal = self.work.terminal_times(&txn, &mut self.client);
+            self.pause(terminal.keying_ns).await;
+            if board.is_stopping() {
+                break;
+            }
             let mut due_ns = None;
             if let Some(open) = &board.open {
                 self.turn_to(Doing::Idle, self.env.now());
@@ -131,12 +136,8 @@ impl<W: Work> ClientPlace<'_, W> {
                     self.work.temporary_bytes(&mut session);
                 }
             }
-            if self.behaviour.think_time_ns > 0 {
-                let now_ns = self.env.now();
-                self.turn_to(Doing::Thinking, now_ns);
-                let until_ns = now_ns + self.behaviour.think_time_ns;
-                board.sleep_until(&*self.env, until_ns).await;
-            }
+            self.pause(self.behaviour.think_time_ns + terminal.thinking_ns)
+                .await;
         }
         self.turn_to(Doing::Away, self.env.now());
         self.record().at_work_ns[1].store(self.env.now(), Ordering::Relaxed);
@@ -144,6 +145,16 @@ impl<W: Work> ClientPlace<'_, W> {
         // What its thread and its connection have done can be counted as long as they are there.
         board.stopped().await;
         Ok(())
+    }
+
+    /// Keys in or thinks for so long, or until told to stop.
+    async fn pause(&self, length_ns: u64) {
+        if length_ns > 0 {
+            let now_ns = self.env.now();
+            self.turn_to(Doing::Thinking, now_ns);
+            let until_ns = now_ns + length_ns;
+            self.board.sleep_until(&*self.env, until_ns).await;
+        }
     }
 
     fn record(&self) -> &ClientRecord {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(super) enum Doing {
     /// It carries out a transaction.
     Transaction(Open),
-    /// It pauses, as it was told to.
+    /// It pauses, as it was told to: the person at its terminal keys a transaction in, or thinks.
     Thinking,
     /// It waits until the next transaction is due.
     Idle,
@@ -35,7 +35,7 @@ pub struct TimeSpent {
     pub in_transactions_ns: Vec<u64>,
     /// Not of clients but of transactions: due, and no client free. 0 in a closed loop.
     pub queued_ns: u64,
-    /// Thinking.
+    /// Keying in and thinking.
     pub thinking_ns: u64,
     /// Nothing was due.
     pub idle_ns: u64,

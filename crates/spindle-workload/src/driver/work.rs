@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use crate::session::{Session, SessionError, Txn};
-use crate::workload::{Client, Table, Workload};
+use crate::workload::{Client, Table, TerminalTimes, Workload};
 use serde::{Deserialize, Serialize};
 
 /// What ended a client, and with it the load.
@@ -71,6 +71,11 @@ pub trait Work: Send + Sync + 'static {
     /// When it is due, nanoseconds after all clients began; `None`: as soon as its client is free.
     fn due_ns(&self, _: &Self::Txn) -> Option<u64> {
         None
+    }
+
+    /// How long the person at the client's terminal takes over it.
+    fn terminal_times(&self, _: &Self::Txn, _: &mut Client) -> TerminalTimes {
+        TerminalTimes::default()
     }
 
     /// Which kind it is.
@@ -145,6 +150,10 @@ where
 
     fn next(&self, client: &mut Client) -> Txn {
         self.workload.next(client, &self.tables)
+    }
+
+    fn terminal_times(&self, txn: &Txn, client: &mut Client) -> TerminalTimes {
+        self.workload.terminal_times(txn.kind(), client)
     }
 
     fn number(&self, txn: &Txn) -> u64 {

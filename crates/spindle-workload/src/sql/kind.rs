@@ -148,6 +148,11 @@ pub trait Kind {
         &[]
     }
 
+    /// The key by which its clients pause between transactions, if they do.
+    fn pause_key(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The key by which it asks for procedures of the database, if it does.
     fn procedure_key(&self) -> Option<&'static str> {
         None

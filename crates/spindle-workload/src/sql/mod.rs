@@ -35,7 +35,7 @@ use std::time::Duration;
 use spindle_text::load_file::Dump;
 
 use crate::session::SessionError;
-use crate::workload::{Acknowledged, CheckError, Client};
+use crate::workload::{Acknowledged, CheckError, Client, TerminalTimes};
 
 /// Which of a workload's statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,6 +165,11 @@ pub trait SqlWorkload: Send + Sync {
 
     /// The client's next transaction.
     fn next(&self, client: &mut Client) -> Box<dyn SqlTransaction>;
+
+    /// How long the person at the client's terminal takes over a transaction of this kind.
+    fn terminal_times(&self, _kind: usize, _client: &mut Client) -> TerminalTimes {
+        TerminalTimes::default()
+    }
 
     /// Looks at the whole database after a run; `acknowledged` has, for each client, what it was promised. What was
     /// found, in words.

@@ -10,7 +10,7 @@ use super::timed::{StatementTimes, Timed};
 use super::{SqlTransaction, SqlWorkload};
 use crate::driver::{StatementTotal, Work};
 use crate::session::SessionError;
-use crate::workload::Client;
+use crate::workload::{Client, TerminalTimes};
 
 /// Makes a connection.
 pub type Connect = Box<dyn Fn() -> Result<Box<dyn SqlConnection>, SessionError> + Send + Sync>;
@@ -74,6 +74,10 @@ impl Work for SqlWork {
 
     fn next(&self, client: &mut Client) -> Self::Txn {
         self.workload.next(client)
+    }
+
+    fn terminal_times(&self, txn: &Self::Txn, client: &mut Client) -> TerminalTimes {
+        self.workload.terminal_times(txn.kind(), client)
     }
 
     fn kind(&self, txn: &Self::Txn) -> usize {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::calibrate::{NOWHERE, alone};
-use crate::fuse_server::FuseServer;
+use crate::fuse_server::{FuseServer, Late};
 use crate::limits::own_directory;
 
 /// So long that what a busy machine adds is a small part of it.
@@ -49,7 +49,8 @@ fn every_access_path_finds_the_curve_of_a_known_latency() {
     }
     let _alone = alone();
     let (mount_point, beneath) = (own_directory(), own_directory());
-    let _server = FuseServer::mount_delayed(mount_point.path(), beneath.path(), LATENCY);
+    let _server =
+        FuseServer::mount_delayed(mount_point.path(), beneath.path(), Late::Reads, LATENCY);
     let mut best = METHODS.map(|method| (method, f64::INFINITY));
     for _ in 0..LOOKS_MAX {
         let ended = Command::new("nice")

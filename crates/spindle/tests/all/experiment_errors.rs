@@ -86,6 +86,8 @@ wrong! {
     rate_without_unit: message("[workload]\nrate = 500\n");
     rates_of_both_kinds: message("[workload]\nrate = [\"200/s\", \"30%\"]\n");
     arrivals_without_rate: message("[workload]\narrivals = \"even\"\n");
+    rate_and_keying: message("[workload]\nkind = \"tpcc\"\nkeying_and_think_percent = 1\nrate = \"500/s\"\n");
+    turns_with_keying: message("[workload]\nkind = \"tpcc\"\nkeying_and_think_percent = 1\n[plan]\ninterleave = \"500ms\"\n");
     rate_and_think_time: message("[workload]\nthink_time = \"10ms\"\nrate = \"500/s\"\n");
     duration_without_unit: message("[plan]\nmeasure = 20\n");
     margin_without_sign: message("[plan]\nmargin = 0.03\n");

@@ -554,7 +554,6 @@ fn storage_that_flushes_is_never_accused() {
     println!("{honest} honest answers");
 }
 
-/// The directory of a loop device's file is found, and told.
 /// Who has no rights is told the same, by one writer and by many, in less than a minute.
 #[test]
 fn an_ordinary_user_is_answered_within_a_minute() {
@@ -601,6 +600,7 @@ fn an_ordinary_user_is_answered_within_a_minute() {
     }
 }
 
+/// The directory of a loop device's file is found, and told.
 #[test]
 fn the_storage_beneath_is_found_by_itself() {
     if !spindle_harness::is_long_or_skip() {

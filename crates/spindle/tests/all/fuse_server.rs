@@ -14,8 +14,9 @@ use rustix::io::FdFlags;
 
 /// Large enough for a header and a write of 128 KiB.
 const MESSAGE_BYTES: usize = 256 << 10;
-/// Of the operations the one that may be delayed.
+/// The operations that may be delayed.
 const READ: u32 = 15;
+const FSYNC: u32 = 20;
 /// Direct reads of one process may be under way together (FUSE_ASYNC_READ, FUSE_ASYNC_DIO), so many at once.
 const TOGETHER: u32 = 1 | 1 << 15;
 const TOGETHER_MAX: u16 = 256;
@@ -24,6 +25,13 @@ const FILE: u64 = 2;
 
 /// Whether a flush is carried out: its number, from 1, and whether it is `fdatasync` and not `fsync`.
 pub(crate) type PassesOn = fn(u64, bool) -> bool;
+
+/// What is answered late.
+#[derive(Clone, Copy)]
+pub(crate) enum Late {
+    Reads,
+    Flushes,
+}
 
 /// A mounted server; it goes with this.
 pub(crate) struct FuseServer {
@@ -38,13 +46,15 @@ impl FuseServer {
         FuseServer::serving(mount_point, beneath, serving)
     }
 
-    /// The same with flushes passed on, and each read answered after `latency`, however many are under way.
+    /// The same with flushes passed on, and each operation of a kind answered after `latency`, however many are under
+    /// way.
     pub(crate) fn mount_delayed(
         mount_point: &Path,
         beneath: &Path,
+        late: Late,
         latency: Duration,
     ) -> FuseServer {
-        let serving = move |device, kept: &File| serve_delayed(device, kept, latency);
+        let serving = move |device, kept: &File| serve_delayed(device, kept, late, latency);
         FuseServer::serving(mount_point, beneath, serving)
     }
 
@@ -122,8 +132,8 @@ fn serve(mut device: File, kept: &File, passes_on: PassesOn) {
     }
 }
 
-/// The same; each read has a thread that answers it when its time has come.
-fn serve_delayed(mut device: File, kept: &File, latency: Duration) {
+/// The same; each operation that is late has a thread that answers it when its time has come.
+fn serve_delayed(mut device: File, kept: &File, late: Late, latency: Duration) {
     // Of this thread, and of those that it starts. Who may not do that is as late as others.
     let _ = rustix::process::nice(-20);
     let mut message = vec![0; MESSAGE_BYTES];
@@ -135,9 +145,13 @@ fn serve_delayed(mut device: File, kept: &File, latency: Duration) {
                     let Some(answer) = answer(&message[..length], kept, &mut |_| true) else {
                         continue;
                     };
-                    let is_read = u32::from_ne_bytes(message[4..8].try_into().unwrap()) == READ;
+                    let operation = u32::from_ne_bytes(message[4..8].try_into().unwrap());
+                    let is_late = match late {
+                        Late::Reads => operation == READ,
+                        Late::Flushes => operation == FSYNC,
+                    };
                     let mut device = device.try_clone().unwrap();
-                    if is_read {
+                    if is_late {
                         scope.spawn(move || {
                             std::thread::sleep(due.saturating_duration_since(Instant::now()));
                             let _ = device.write_all(&answer);
@@ -193,8 +207,7 @@ fn answer(
             Ok([length.to_ne_bytes(), [0; 4]].concat())
         }
         17 => Ok(space()), // STATFS
-        20 => {
-            // FSYNC
+        FSYNC => {
             if is_passed_on(u32_at(48) & 1 != 0) {
                 kept.sync_data().unwrap();
             }

@@ -17,6 +17,7 @@ mod few_resources;
 mod flush_honesty;
 mod full_disk;
 mod fuse_server;
+mod guest_disks;
 mod help;
 mod hostile_directory;
 mod hostile_text;

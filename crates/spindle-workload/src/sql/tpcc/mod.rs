@@ -1,8 +1,8 @@
 //! TPC-C after revision 5.11 of the standard: nine tables, five kinds of transactions, 3.3.2's conditions of
 //! consistency. A transaction's file says what it draws and what it does; `statements` has its SQL, and `procedures`
 //! the same as procedures of the database, one call each. `in_rows` has it for the embedded database, `terms` what all
-//! of them share. Clients have no keying or think times of the standard's, unless the experiment gives them a think
-//! time. Never called an official result.
+//! of them share. Clients pause as the standard's terminals do only if they are asked to. Never called an official
+//! result.
 
 mod check;
 mod customer;
@@ -21,14 +21,14 @@ mod terms;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use spindle_text::section::Refusal;
+use spindle_text::section::{Listing, Refusal};
 use spindle_text::settings;
 
 use super::connection::{LoadPart, SqlConnection};
 use super::dialect::Dialect;
 use super::{SqlTransaction, SqlWorkload};
 use crate::sql::kind::{Data, Kind, Made, MadeFor, check_room};
-use crate::workload::{Acknowledged, CheckError, Client, Workload};
+use crate::workload::{Acknowledged, CheckError, Client, TerminalTimes, Workload};
 use terms::{DELIVERY, DISTRICTS, KINDS, LINES_MAX, NEW_ORDER, ORDER_STATUS, PAYMENT};
 
 pub use terms::{Mix, Sizes, Tpcc};
@@ -39,6 +39,7 @@ const ROOM_FOR: u64 = 500_000;
 settings! {
     /// Settings of `tpcc`.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
     pub struct TpccSettings {
         /// Warehouses.
         warehouses: u32 = number("warehouses", 10, 1..=10_000),
@@ -47,9 +48,25 @@ settings! {
         /// Shares of the transactions, percent, 100 in sum: `new_order`, `payment`, `order_status`, `delivery`,
         /// `stock_level`. The standard's are 45, 43, 4, 4 and 4; one that is left out of a `mix` does not take place.
         mix: Mix = table_or("mix", "the standard's"),
+        /// How long clients key in and think, percent of the standard's times; 0: not at all. At 100 a client keys a
+        /// new order in for 18 s and then thinks for 12 s on average. The standard has ten clients a warehouse. Trials
+        /// of seconds want 1 or less. Not with `rate`, `think_time` or `interleave`.
+        #[serde(skip_serializing_if = "is_none")]
+        keying_and_think_percent: u32 = number("keying_and_think_percent", 0, 0..=100),
         /// Transactions of a trial for whose rows the embedded database makes room; one that needs more ends the
         /// trial. Other databases grow by themselves.
         room_for: u64 = number("room_for", ROOM_FOR, 1_000..=10_000_000_000),
+    }
+}
+
+/// Runs from before there were such times say nothing of them.
+fn is_none(percent: &u32) -> bool {
+    *percent == 0
+}
+
+impl Default for TpccSettings {
+    fn default() -> TpccSettings {
+        Listing::defaults()
     }
 }
 
@@ -59,9 +76,11 @@ impl Kind for TpccSettings {
             warehouses,
             procedures,
             mix,
+            keying_and_think_percent,
             room_for,
         } = *self;
-        let tpcc = Tpcc::new(warehouses, mix, procedures, made_for.seed);
+        let tpcc = Tpcc::new(warehouses, mix, procedures, made_for.seed)
+            .with_terminals(keying_and_think_percent);
         match made_for.dialect {
             Some(_) => Made::Sql(Arc::new(tpcc)),
             None => Made::Rows(tpcc.in_rows(room_for)),
@@ -97,6 +116,10 @@ impl Kind for TpccSettings {
                 shown: None,
             }),
         }
+    }
+
+    fn pause_key(&self) -> Option<&'static str> {
+        (self.keying_and_think_percent > 0).then_some("keying_and_think_percent")
     }
 
     fn procedure_key(&self) -> Option<&'static str> {
@@ -151,6 +174,10 @@ impl SqlWorkload for Tpcc {
             DELIVERY => Box::new(delivery::Delivery::draw(self, client)),
             _ => Box::new(stock_level::StockLevel::draw(self, client)),
         }
+    }
+
+    fn terminal_times(&self, kind: usize, client: &mut Client) -> TerminalTimes {
+        self.times_of(kind, client)
     }
 
     fn check(

@@ -20,6 +20,11 @@ pub fn uniform(rng: &mut Xoshiro256PlusPlus, least: u64, most: u64) -> u64 {
     least + rng.next_u64() % (most - least + 1)
 }
 
+/// A number from 0 on, below 1, each as likely.
+pub fn fraction(rng: &mut Xoshiro256PlusPlus) -> f64 {
+    (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+}
+
 /// Whether something happens that happens in `percent` of 100 cases.
 pub fn happens(rng: &mut Xoshiro256PlusPlus, percent: u64) -> bool {
     uniform(rng, 1, 100) <= percent

@@ -4,9 +4,9 @@
 use serde::{Deserialize, Serialize};
 use spindle_text::section::{Key, Keys, Section};
 
-use super::random::{Constants, LAST_NAMES, uniform};
+use super::random::{Constants, LAST_NAMES, fraction, uniform};
 use crate::sql::value::Value;
-use crate::workload::Client;
+use crate::workload::{Client, TerminalTimes};
 
 /// Districts of a warehouse.
 pub(super) const DISTRICTS: u64 = 10;
@@ -30,6 +30,12 @@ pub(super) const PAYMENT: usize = 1;
 pub(super) const ORDER_STATUS: usize = 2;
 pub(super) const DELIVERY: usize = 3;
 pub(super) const STOCK_LEVEL: usize = 4;
+
+/// What keying a transaction in takes, and the mean of the think times after it, seconds (clause 5.2.5.7).
+const KEYING_S: [u64; 5] = [18, 3, 2, 2, 2];
+const MEAN_THINK_S: [u64; 5] = [12, 12, 10, 5, 5];
+/// A think time is cut at this many means (clause 5.2.5.4).
+const THINK_MEANS_MAX: f64 = 10.0;
 
 /// Shares of the five kinds, percent; 100 in sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,6 +147,7 @@ pub struct Tpcc {
     pub(super) sizes: Sizes,
     pub(super) mix: Mix,
     pub(super) procedures: bool,
+    terminal_percent: u32,
     pub(super) seed: u64,
     pub(super) constants: Constants,
 }
@@ -153,6 +160,7 @@ impl Tpcc {
             sizes: Sizes::STANDARD,
             mix,
             procedures,
+            terminal_percent: 0,
             seed,
             constants: Constants::of(seed).1,
         }
@@ -161,6 +169,14 @@ impl Tpcc {
     /// The same with other numbers of rows: fewer than the standard's are for tests.
     pub fn with_sizes(self, sizes: Sizes) -> Tpcc {
         Tpcc { sizes, ..self }
+    }
+
+    /// The same with a person at each terminal, who takes this share of the standard's keying and think times, percent.
+    pub fn with_terminals(self, terminal_percent: u32) -> Tpcc {
+        Tpcc {
+            terminal_percent,
+            ..self
+        }
     }
 
     /// Bytes that this many warehouses take when they are loaded, about.
@@ -177,6 +193,21 @@ impl Tpcc {
             left -= share;
         }
         unreachable!("what is drawn is below the sum of the shares")
+    }
+
+    /// What the person at a client's terminal takes over a transaction. Think times are drawn from a negative
+    /// exponential distribution.
+    pub(super) fn times_of(&self, kind: usize, client: &mut Client) -> TerminalTimes {
+        if self.terminal_percent == 0 {
+            return TerminalTimes::default();
+        }
+        let scaled_ns = |seconds: u64| seconds * u64::from(self.terminal_percent) * 10_000_000;
+        let means = -(1.0 - fraction(&mut client.rng)).ln();
+        let mean_ns = scaled_ns(MEAN_THINK_S[kind]) as f64;
+        TerminalTimes {
+            keying_ns: scaled_ns(KEYING_S[kind]),
+            thinking_ns: (means.min(THINK_MEANS_MAX) * mean_ns) as u64,
+        }
     }
 
     /// The client's own warehouse.
@@ -217,4 +248,52 @@ pub(super) fn padded<const N: usize>(
         all.extend_from_within(all.len() - N..);
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spindle_io::env::seeded_rng;
+
+    fn client() -> Client {
+        Client {
+            number: 0,
+            clients: 1,
+            changes: 0,
+            rng: seeded_rng(1, 2),
+        }
+    }
+
+    /// With the standard's mix, and transactions that take no time, ten terminals make 12.86 new orders a minute, which
+    /// is known as the most that a warehouse can (clause 4.2.1).
+    #[test]
+    fn ten_terminals_make_as_many_new_orders_as_a_warehouse_can() {
+        let tpcc = Tpcc::new(1, Mix::STANDARD, false, 1).with_terminals(100);
+        let (mut client, mut new_orders, mut passed_ns) = (client(), 0, 0);
+        const TRANSACTIONS: u64 = 200_000;
+        for _ in 0..TRANSACTIONS {
+            let kind = tpcc.kind(&mut client);
+            let times = tpcc.times_of(kind, &mut client);
+            assert_eq!(times.keying_ns, KEYING_S[kind] * 1_000_000_000);
+            assert!(times.thinking_ns <= MEAN_THINK_S[kind] * 10_000_000_000);
+            new_orders += u64::from(kind == NEW_ORDER);
+            passed_ns += times.keying_ns + times.thinking_ns;
+        }
+        let of_ten_a_minute = 10.0 * new_orders as f64 / (passed_ns as f64 / 60e9);
+        assert!((of_ten_a_minute - 12.86).abs() < 0.1, "{of_ten_a_minute}");
+    }
+
+    #[test]
+    fn shares_of_the_times_and_none_at_all() {
+        let tpcc = Tpcc::new(1, Mix::STANDARD, false, 1);
+        let times = tpcc
+            .clone()
+            .with_terminals(1)
+            .times_of(NEW_ORDER, &mut client());
+        assert_eq!(times.keying_ns, 180_000_000);
+        let (mut asked, mut other) = (client(), client());
+        assert_eq!(tpcc.times_of(PAYMENT, &mut asked), TerminalTimes::default());
+        // Histories of a seed stay what they were.
+        assert_eq!(tpcc.kind(&mut asked), tpcc.kind(&mut other));
+    }
 }

@@ -17,7 +17,7 @@ use crate::session::Txn;
 use crate::sql::dialect::Dialect;
 use crate::workload::{
     Acknowledged, Checker, Client, IndexSpec, Inserts, Loader, RowLength, Table, TableSize,
-    TableSpec, Workload,
+    TableSpec, TerminalTimes, Workload,
 };
 use check::Rows;
 use columns::{
@@ -204,6 +204,10 @@ impl Workload for TpccInRows {
             terms::DELIVERY => Txn::call(Delivery::draw(tpcc, client), 0),
             _ => Txn::call(StockLevel::draw(tpcc, client), 0),
         }
+    }
+
+    fn terminal_times(&self, kind: usize, client: &mut Client) -> TerminalTimes {
+        self.tpcc.times_of(kind, client)
     }
 
     fn checker(&self, acknowledged: Vec<Acknowledged>) -> Box<dyn Checker> {
