@@ -57,7 +57,7 @@ pub use need::{Need, NoNeed, latency_us};
 pub use orion::{LargeType, Matrix, Orion, Run};
 pub use result::{
     Answer, CacheFinding, Calibration, Control, FioComparison, FioComparisonRow, FioLeftOut, Held,
-    Honesty, Judged, MatrixPoint, MatrixResult, PathCurve, RatePoint, TargetFacts,
+    Honesty, Judged, MatrixPoint, MatrixResult, NotJudged, PathCurve, RatePoint, TargetFacts,
 };
 pub use settings::{AskedCaching, MAX_LATENCY_US, Settings};
 pub use target::{Made, Target};

@@ -6,13 +6,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::figures::{Cached, DurableBy, Extreme, Trust};
-use crate::result::{Answer, Calibration, Honesty, Judged};
+use crate::result::{Answer, Calibration, Honesty, Judged, NotJudged};
 
 /// What is allowed, for messages about anything else.
 const ALLOWED: &str = "allowed: FIGURE < VALUE or FIGURE > VALUE, where FIGURE is iops, mbps, or fdatasync, dsync or read with \
                        mean, p50, p99 or max, and a time has a unit: 'fdatasync p99 < 10ms', 'iops > 5000', 'read p99 < 500us'";
-
-const NOT_MEASURED: &str = "it was not measured";
 
 /// A demand.
 #[derive(Debug, Clone, PartialEq)]
@@ -163,19 +161,17 @@ impl Need {
         }
     }
 
-    /// Or why there is none, in words: it was not measured, or it is not the device's.
-    fn figure_of(&self, found: &Calibration) -> Result<f64, &'static str> {
+    /// Or why there is none that is the device's.
+    fn figure_of(&self, found: &Calibration) -> Result<f64, NotJudged> {
         let of = |extreme: &Option<Extreme>| match (extreme, found.cache.cached) {
-            (None, _) => Err(NOT_MEASURED),
-            (Some(_), Cached::Yes) => Err("reads were cached"),
+            (None, _) => Err(NotJudged::NotMeasured),
+            (Some(_), Cached::Yes) => Err(NotJudged::Cached),
             (Some(extreme), _) => Ok(extreme.point.clone()),
         };
         match self.figure {
             Figure::Iops => Ok(of(&found.maximum_iops)?.iops),
             Figure::MbPerS => Ok(of(&found.maximum_mb_per_s)?.mb_per_s),
-            Figure::Read(_) if found.write_percent > 0 => {
-                Err("the times of reads and writes are told together")
-            }
+            Figure::Read(_) if found.write_percent > 0 => Err(NotJudged::WithWrites),
             Figure::Read(statistic) => {
                 let point = of(&found.minimum_latency)?;
                 Ok(statistic.of(point.mean_us, point.p50_us, point.p99_us, point.max_us))
@@ -188,10 +184,11 @@ impl Need {
                     .filter(|flushed| flushed.by == by && flushed.writers == 1)
                     .map(|one| statistic.of(one.mean_us, one.p50_us, one.p99_us, one.max_us));
                 // The slowest target counts.
-                let slowest = of_each.max_by(f64::total_cmp).ok_or(NOT_MEASURED)?;
+                let slowest = of_each.max_by(f64::total_cmp);
+                let slowest = slowest.ok_or(NotJudged::NotMeasured)?;
                 match found.honesty.iter().all(is_trusted) {
                     true => Ok(slowest),
-                    false => Err("flushes do not reach a disk"),
+                    false => Err(NotJudged::FlushesIgnored),
                 }
             }
         }
@@ -279,11 +276,11 @@ pub(crate) mod tests {
         });
         let judged = need.judge(&ignored);
         assert_eq!(judged.answer, Answer::Unknown);
-        assert_eq!(judged.unknown_because, Some("flushes do not reach a disk"));
+        assert_eq!(judged.unknown_because, Some(NotJudged::FlushesIgnored));
         let iops: Need = "iops > 5000".parse().unwrap();
         let judged = iops.judge(&found(1.0));
         assert_eq!(judged.answer, Answer::Unknown);
-        assert_eq!(judged.unknown_because, Some(NOT_MEASURED));
+        assert_eq!(judged.unknown_because, Some(NotJudged::NotMeasured));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a calibration found, as programs read it (`--json`): figures with their units, and where each was reached.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use spindle_io::real::{Caching, Method};
 
 use crate::cloud::{Bought, CloudFacts};
@@ -212,6 +212,29 @@ pub enum Answer {
     Unknown,
 }
 
+/// Why a demand is neither met nor missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotJudged {
+    /// There is no such figure.
+    #[error("it was not measured")]
+    NotMeasured,
+    /// Memory answered, and not the storage.
+    #[error("reads were cached")]
+    Cached,
+    /// There is one time for both.
+    #[error("the times of reads and writes are told together")]
+    WithWrites,
+    /// Their times say nothing about a disk.
+    #[error("flushes do not reach a disk")]
+    FlushesIgnored,
+}
+
+impl Serialize for NotJudged {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// A demand and its answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Judged {
@@ -224,8 +247,8 @@ pub struct Judged {
     /// Whether that is a time.
     #[serde(skip)]
     pub is_time: bool,
-    /// Why it is not known, in words; `None` when it is.
-    pub unknown_because: Option<&'static str>,
+    /// Why it is not known; `None` when it is.
+    pub unknown_because: Option<NotJudged>,
 }
 
 /// A point that both measured.

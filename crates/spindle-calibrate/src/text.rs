@@ -10,8 +10,8 @@ use crate::commits::{Burst, Commits};
 use crate::figures::{Cached, DurableBy, Extreme, Flushed, Kind, Point, Trust, What, WriteFigures};
 use crate::fio::{FioResults, aligned};
 use crate::result::{
-    Answer, Calibration, FioComparison, FioLeftOut, Held, Honesty, Judged, MatrixResult, PathCurve,
-    TargetFacts,
+    Answer, Calibration, FioComparison, FioLeftOut, Held, Honesty, Judged, MatrixResult, NotJudged,
+    PathCurve, TargetFacts,
 };
 
 /// The whole text, with a line feed at its end.
@@ -105,7 +105,7 @@ pub fn need_word(judged: &Judged) -> String {
     match (judged.answer, judged.unknown_because) {
         (Answer::Met, _) => "met".to_owned(),
         (Answer::Missed, _) => format!("MISSED{}", found_instead(judged)),
-        (Answer::Unknown, why) => format!("not known: {}", why.unwrap_or_default()),
+        (Answer::Unknown, why) => format!("not known: {}", why.unwrap_or(NotJudged::NotMeasured)),
     }
 }
 

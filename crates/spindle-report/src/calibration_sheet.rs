@@ -54,6 +54,10 @@ pub struct LimitCurve {
     pub name: String,
     /// Why there are no points, or fewer than there should be.
     pub note: String,
+    /// The access path without the way through the page cache: those of one method have one colour.
+    pub method: String,
+    /// Through the page cache.
+    pub is_buffered: bool,
     /// 1 MiB one after the other, else 8 KiB at random.
     pub is_large: bool,
     /// In rising depth.

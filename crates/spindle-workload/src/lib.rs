@@ -35,5 +35,5 @@ pub use slob::{Hotspot, RedoStress, Slob, SlobSettings};
 pub use sql::kind::{Data, Kind, Made, MadeFor, Pace};
 pub use workload::{
     Acknowledged, CheckError, Checker, Client, IndexSpec, Inserts, Loader, RowLength, Table,
-    TableSize, TableSpec, Workload,
+    TableSize, TableSpec, TerminalTimes, Workload,
 };

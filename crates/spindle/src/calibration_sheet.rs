@@ -5,6 +5,7 @@ use spindle_calibrate::{
     Answer, Cached, Calibration, Commits, Extreme, FioComparison, Flushed, Honesty, PathCurve,
     Trust, What, text,
 };
+use spindle_io::real::Caching;
 use spindle_report::calibration_sheet::{
     BesideLine, BesideTable, CalibrationSheet, ExtremeLine, FlushLine, LatencyBars, LimitCurve,
     LimitPoint, LoadCell, LoadMatrix, NeedLine, RateLine, TrustLine,
@@ -232,6 +233,8 @@ fn curve_of(found: &Calibration, curve: &PathCurve) -> LimitCurve {
     LimitCurve {
         name: curve_name(curve),
         note: curve.note.clone().unwrap_or_default(),
+        method: curve.method.to_string(),
+        is_buffered: curve.caching == Caching::Buffered,
         is_large: curve.what == What::LargeSequential,
         points: curve
             .points

@@ -15,13 +15,9 @@ pub(crate) fn figure(curves: &[&LimitCurve], id: &str, heading: &str) -> Markup 
         return html! {};
     }
     let is_large = curves.iter().any(|curve| curve.is_large);
-    let throughput = move |point: &LimitPoint| match is_large {
-        true => point.mb_per_s,
-        false => point.iops,
-    };
-    let x_title = match is_large {
-        true => "MB per second",
-        false => "requests per second",
+    let (throughput, x_title): (fn(&LimitPoint) -> f64, _) = match is_large {
+        true => (|point| point.mb_per_s, "MB per second"),
+        false => (|point| point.iops, "requests per second"),
     };
     let y = Axis::for_all(points().map(|point| point.mean_us));
     let y_title = match y.is_logarithmic() {
@@ -30,6 +26,7 @@ pub(crate) fn figure(curves: &[&LimitCurve], id: &str, heading: &str) -> Markup 
     };
     let most = greatest(points().map(throughput));
     let label = format!("{heading}, of every access path; the figures follow.");
+    let classes = classes(curves);
     let drawing = both(|size| {
         let frame = Frame {
             size,
@@ -40,7 +37,7 @@ pub(crate) fn figure(curves: &[&LimitCurve], id: &str, heading: &str) -> Markup 
             y_title,
             label: &label,
         };
-        draw(&frame, marks(curves, &throughput))
+        draw(&frame, marks(curves, &classes, &throughput))
     });
     let has_writes = points().any(|point| point.write_p99_us.is_some());
     let mut header = vec![
@@ -56,25 +53,63 @@ pub(crate) fn figure(curves: &[&LimitCurve], id: &str, heading: &str) -> Markup 
     let figure = Figure {
         id,
         heading,
-        legend: curves
+        legend: classes
             .iter()
-            .enumerate()
-            .map(|(index, curve)| (colour_class(index), curve.name.clone()))
+            .zip(curves)
+            .map(|(class, curve)| (class.clone(), curve.name.clone()))
             .collect(),
         drawing,
-        note: "A dot for each number of requests under way: 1, 2, 4 and so on. Where a line turns upwards, more requests \
-               only wait longer. The large dot is the best point of all. ~ marks a mean that is not known to 2 %."
-            .to_owned(),
+        note: note(curves),
         controls: html! {},
         figures: Figures::Table {
             header: header.into_iter().map(str::to_owned).collect(),
             rows: curves
                 .iter()
-                .flat_map(|curve| curve.points.iter().map(|point| row(curve, point, has_writes)))
+                .flat_map(|curve| {
+                    curve
+                        .points
+                        .iter()
+                        .map(|point| row(curve, point, has_writes))
+                })
                 .collect(),
         },
     };
     figure.markup()
+}
+
+fn note(curves: &[&LimitCurve]) -> String {
+    let has_dashed = curves.iter().any(|curve| is_beside_direct(curves, curve));
+    format!(
+        "A dot for each number of requests under way: 1, 2, 4 and so on. Where a line turns upwards, more requests only \
+         wait longer. The large dot is the best point of all. ~ marks a mean that is not known to 2 %.{}",
+        if has_dashed {
+            " Dashed: through the page cache."
+        } else {
+            ""
+        }
+    )
+}
+
+/// The class of each curve's marks: a colour for each method, dashed through the page cache where the same is drawn
+/// without it.
+fn classes(curves: &[&LimitCurve]) -> Vec<String> {
+    let mut methods: Vec<&str> = curves.iter().map(|curve| curve.method.as_str()).collect();
+    methods.sort_unstable();
+    methods.dedup();
+    let class = |curve: &&LimitCurve| {
+        let colour = methods.iter().position(|method| *method == curve.method);
+        let colour = colour_class(colour.unwrap_or_default());
+        match is_beside_direct(curves, curve) {
+            true => colour + " again",
+            false => colour,
+        }
+    };
+    curves.iter().map(class).collect()
+}
+
+fn is_beside_direct(curves: &[&LimitCurve], curve: &LimitCurve) -> bool {
+    let is_direct = |other: &&LimitCurve| !other.is_buffered && other.method == curve.method;
+    curve.is_buffered && curves.iter().any(is_direct)
 }
 
 fn row(curve: &LimitCurve, point: &LimitPoint, has_writes: bool) -> Vec<String> {
@@ -93,10 +128,13 @@ fn row(curve: &LimitCurve, point: &LimitPoint, has_writes: bool) -> Vec<String> 
     cells
 }
 
-fn marks(curves: &[&LimitCurve], throughput: &dyn Fn(&LimitPoint) -> f64) -> Vec<Mark> {
+fn marks(
+    curves: &[&LimitCurve],
+    classes: &[String],
+    throughput: &dyn Fn(&LimitPoint) -> f64,
+) -> Vec<Mark> {
     let mut marks = Vec::new();
-    for (index, curve) in curves.iter().enumerate() {
-        let class = colour_class(index);
+    for (curve, class) in curves.iter().zip(classes) {
         let at = |point: &LimitPoint| (throughput(point), point.mean_us);
         let line = curve.points.iter().map(at).collect();
         marks.push(Mark::line(format!("average {class}"), line));
@@ -116,4 +154,30 @@ fn marks(curves: &[&LimitCurve], throughput: &dyn Fn(&LimitPoint) -> f64) -> Vec
         }
     }
     marks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffered_curves_are_dashed_beside_direct_ones_of_their_colour() {
+        let curve = |method: &str, is_buffered| LimitCurve {
+            method: method.to_owned(),
+            is_buffered,
+            ..LimitCurve::default()
+        };
+        let all = [
+            curve("sync", false),
+            curve("sync", true),
+            curve("async", false),
+            curve("async", true),
+        ];
+        assert_eq!(
+            classes(&all.iter().collect::<Vec<_>>()),
+            ["c2", "c2 again", "c1", "c1 again"]
+        );
+        let alone = [curve("sync", true), curve("async", true)];
+        assert_eq!(classes(&alone.iter().collect::<Vec<_>>()), ["c2", "c1"]);
+    }
 }

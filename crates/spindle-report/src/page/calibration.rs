@@ -235,6 +235,8 @@ mod tests {
             curves: vec![LimitCurve {
                 name: "direct, async".to_owned(),
                 note: "the time was over".to_owned(),
+                method: "async".to_owned(),
+                is_buffered: false,
                 is_large: false,
                 points: vec![point(1, 10_000.0, 100.0), point(2, 19_000.0, 105.0)],
                 best_depth: Some(2),

@@ -9,7 +9,7 @@ use spindle_io::real::{RealEnv, block_on};
 use spindle_io::sim::World;
 use spindle_io::sync::{Latch, timeout};
 use spindle_workload::driver::{self, Behaviour, ClientError, Running, Work};
-use spindle_workload::{Acknowledged, Client, SessionError};
+use spindle_workload::{Acknowledged, Client, SessionError, TerminalTimes};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
@@ -20,6 +20,7 @@ type Outcome = Result<(), SessionError>;
 struct Scripted {
     env: Arc<dyn Env>,
     seen: Arc<Latch<Seen>>,
+    terminal: TerminalTimes,
 }
 
 #[derive(Default)]
@@ -51,6 +52,10 @@ impl Work for Scripted {
     fn next(&self, client: &mut Client) -> u64 {
         client.changes += 1;
         client.changes
+    }
+
+    fn terminal_times(&self, _: &u64, _: &mut Client) -> TerminalTimes {
+        self.terminal
     }
 
     fn kind(&self, txn: &u64) -> usize {
@@ -110,6 +115,7 @@ fn run(clients: usize, transactions: u64, reconnect: bool, seen: Seen) -> Ended 
     let work = Arc::new(Scripted {
         env: Arc::clone(&env),
         seen: Arc::clone(&seen),
+        terminal: TerminalTimes::default(),
     });
     let behaviour = Behaviour {
         clients,
@@ -299,6 +305,7 @@ fn a_pause_finds_nothing_under_way_and_clients_go_on_after_it() {
     let work = Arc::new(Scripted {
         env: Arc::clone(&env),
         seen: Arc::default(),
+        terminal: TerminalTimes::default(),
     });
     let behaviour = Behaviour {
         clients: 3,
@@ -325,6 +332,40 @@ fn a_pause_finds_nothing_under_way_and_clients_go_on_after_it() {
     });
     // Three were under way when measuring ended; each ended before the pause, and none began.
     assert_eq!(paused, Ok([30, 3, 33, 1]));
+}
+
+#[test]
+fn a_client_keys_in_before_a_transaction_and_thinks_after_it() {
+    let mut world = World::new(5);
+    let env: Arc<dyn Env> = world.env();
+    let work = Arc::new(Scripted {
+        env: Arc::clone(&env),
+        seen: Arc::default(),
+        terminal: TerminalTimes {
+            keying_ns: 18 * MS,
+            thinking_ns: 12 * MS,
+        },
+    });
+    let behaviour = Behaviour {
+        clients: 2,
+        ..Behaviour::default()
+    };
+    let counted = world.run(async move {
+        let mut running = driver::start_work(&env, work, behaviour);
+        running.measure(true);
+        // Still keying in, then done for the first time, then keying in for the second.
+        env.sleep(18 * MS + MS / 2).await;
+        let keyed_in = running.committed();
+        env.sleep(MS).await;
+        let first = running.committed();
+        env.sleep(29 * MS).await;
+        let spent = running.time_spent(env.now());
+        // Told to stop while it keys in, a client begins nothing more.
+        running.stop().await.expect("no client failed");
+        let thinking_ms = spent.thinking_ns / MS;
+        [keyed_in, first, running.committed(), thinking_ms]
+    });
+    assert_eq!(counted, Ok([0, 2, 2, 95]));
 }
 
 /// Clients that connect until they are let in.

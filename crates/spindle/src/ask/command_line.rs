@@ -30,6 +30,7 @@ mod tests {
     use spindle_experiment::{Changes, Engine, Experiment};
 
     use super::super::question::{Question, SIZE_BYTES};
+    use super::super::workloads::ReadyWorkload;
     use super::*;
 
     fn question(path: &str) -> Question {
@@ -37,7 +38,7 @@ mod tests {
             engine: Engine::Server(ServerKind::Sqlite),
             paths: vec![path.to_owned(), ".".to_owned()],
             vary: Vec::new(),
-            workload: "oltp_mix".to_owned(),
+            workload: ReadyWorkload::by_default(),
             scripts: Vec::new(),
             load: Vec::new(),
             clients: 8,

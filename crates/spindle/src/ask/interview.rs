@@ -7,6 +7,7 @@ use super::draft::{Draft, Place, Section, quoted};
 use super::engines::{comparisons, has_processes, listed};
 use super::error::AskError;
 use super::question::Question;
+use super::workloads::{READY, ReadyWorkload};
 use spindle_text::quantity::duration_text;
 
 const MIB: u64 = 1 << 20;
@@ -62,8 +63,8 @@ pub struct Answers {
     pub compare: String,
     /// Directories, and devices among those that the machine has to offer.
     pub places: Vec<String>,
-    /// Kind of workload.
-    pub workload: String,
+    /// What clients do.
+    pub workload: &'static ReadyWorkload,
     /// How long a run may take.
     pub time_ms: u64,
 }
@@ -100,15 +101,9 @@ pub fn comparable(engine: Engine, machine: &Machine) -> Vec<Choice> {
 
 /// The workloads that every engine has, the default first.
 pub fn workloads() -> Vec<Choice> {
-    vec![
-        choice(
-            "oltp_mix",
-            "short transactions, 40 % reads and 60 % updates at random rows",
-        ),
-        choice("tpcb", "TPC-B, as pgbench has it"),
-        choice("tpcc", "TPC-C: orders of a wholesaler"),
-        choice("slob", "SLOB: single blocks read and updated at random"),
-    ]
+    let all = READY.iter();
+    all.map(|ready| choice(ready.kind.as_str(), ready.says))
+        .collect()
 }
 
 /// How long a run may take, the default first.
@@ -163,7 +158,7 @@ impl Answers {
             engine: self.engine,
             paths: self.places.clone(),
             vary: Vec::new(),
-            workload: self.workload.clone(),
+            workload: self.workload,
             scripts: Vec::new(),
             load: Vec::new(),
             clients: 8,
@@ -332,7 +327,7 @@ mod tests {
             engine,
             compare: compare.to_owned(),
             places: vec![".".to_owned()],
-            workload: "oltp_mix".to_owned(),
+            workload: ReadyWorkload::by_default(),
             time_ms: 10 * MINUTE_MS,
         }
     }
@@ -347,9 +342,9 @@ mod tests {
             Engine::Server(ServerKind::MariaDb),
         ] {
             for compare in comparable(engine, &machine) {
-                for workload in workloads() {
+                for workload in &READY {
                     let mut answers = answers(engine, &compare.word);
-                    answers.workload.clone_from(&workload.word);
+                    answers.workload = workload;
                     if compare.word == DIRECTORIES {
                         answers.places.push("/mnt/nvme".to_owned());
                     }

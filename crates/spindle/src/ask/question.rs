@@ -14,7 +14,9 @@ use spindle_text::quantity::{duration_text, size, size_text};
 use super::draft::{Draft, Place, Section, quoted, value_of};
 use super::engines::{comparisons, has_processes, listed};
 use super::error::AskError;
+use super::workloads::ReadyWorkload;
 use spindle_experiment::{Engine, NAME_LENGTH_MAX};
+use spindle_workload::WorkloadKind;
 
 const MIB: u64 = 1 << 20;
 /// Loaded data, unless said otherwise.
@@ -34,13 +36,6 @@ const SLOT_MIN_MS: u64 = 1_300;
 const SLOT_MAX_MS: (u64, u64) = (3_000, 26_000);
 /// The most rounds.
 pub const ROUNDS_MAX: u32 = 100;
-/// Data of a unit of TPC-B's scale, and of a warehouse of TPC-C, about.
-const TPCB_UNIT_BYTES: u64 = 16 * MIB;
-const WAREHOUSE_BYTES: u64 = 100 * MIB;
-/// More transactions of TPC-B, and of TPC-C, than the embedded database carries out in a second: it makes room for the
-/// rows of those that its trials may reach.
-const TPCB_PER_S: u64 = 50_000;
-const TPCC_PER_S: u64 = 20_000;
 /// How much trials differ from round to round on a calm machine: standard deviation of the logarithm of their ratio.
 const USUAL_SPREAD: f64 = 0.03;
 
@@ -61,8 +56,8 @@ pub struct Question {
     pub paths: Vec<String>,
     /// Each `KEY=A,B`.
     pub vary: Vec<String>,
-    /// Kind of workload, unless there are scripts.
-    pub workload: String,
+    /// What clients do, unless there are scripts.
+    pub workload: &'static ReadyWorkload,
     /// Scripts, each with its weight behind an `@`.
     pub scripts: Vec<String>,
     /// What makes their tables.
@@ -190,12 +185,11 @@ impl Question {
     }
 
     fn write_workload(&self, draft: &mut Draft, cases: usize) {
-        let kind = if self.scripts.is_empty() {
-            &self.workload
-        } else {
-            "script"
+        let kind = match self.scripts.is_empty() {
+            true => self.workload.kind,
+            false => WorkloadKind::Script,
         };
-        draft.set(Section::Workload, "kind", quoted(kind), "");
+        draft.set(Section::Workload, "kind", quoted(kind.as_str()), "");
         for (key, files) in [("scripts", &self.scripts), ("load", &self.load)] {
             if !files.is_empty() {
                 draft.set(Section::Workload, key, list_of(files), "");
@@ -219,24 +213,18 @@ impl Question {
     /// Transactions for whose rows the embedded database makes room, so that its files go with the data and the time of
     /// a trial; `None` where none adds rows to it.
     fn room_for(&self, cases: usize) -> Option<u64> {
-        let per_s = match self.workload.as_str() {
-            _ if self.engine != Engine::Kernel || !self.scripts.is_empty() => return None,
-            "tpcb" => TPCB_PER_S,
-            "tpcc" => TPCC_PER_S,
-            _ => return None,
-        };
+        if self.engine != Engine::Kernel || !self.scripts.is_empty() {
+            return None;
+        }
+        let per_s = self.workload.per_s_max?;
         let (warmup_ms, measure_ms) = self.times_ms(cases as u64);
         Some((warmup_ms + measure_ms) * per_s / 1_000)
     }
 
     /// The key by which a workload says how much data there is, and its value.
     fn data_of_workload(&self) -> Option<(&'static str, u64)> {
-        match self.workload.as_str() {
-            _ if !self.scripts.is_empty() => None,
-            "tpcb" => Some(("scale", (self.size_bytes / TPCB_UNIT_BYTES).max(1))),
-            "tpcc" => Some(("warehouses", (self.size_bytes / WAREHOUSE_BYTES).max(1))),
-            _ => None,
-        }
+        let unit = self.workload.unit.filter(|_| self.scripts.is_empty());
+        unit.map(|(key, bytes)| (key, (self.size_bytes / bytes).max(1)))
     }
 
     fn write_plan(&self, draft: &mut Draft, cases: usize) {
@@ -486,7 +474,7 @@ mod tests {
             engine,
             paths: paths.iter().map(ToString::to_string).collect(),
             vary: Vec::new(),
-            workload: "oltp_mix".to_owned(),
+            workload: ReadyWorkload::by_default(),
             scripts: Vec::new(),
             load: Vec::new(),
             clients: 8,
@@ -552,7 +540,7 @@ mod tests {
             (Engine::Server(ServerKind::Postgres), "tpcc"),
         ] {
             let mut asked = question(&["/a", "/b"], engine);
-            asked.workload = workload.to_owned();
+            asked.workload = ReadyWorkload::of_word(workload).unwrap();
             for size_bytes in [SIZE_BYTES, 4 << 30] {
                 asked.size_bytes = size_bytes;
                 let database = read(&asked).database;
@@ -569,7 +557,7 @@ mod tests {
     fn the_embedded_database_has_room_for_the_transactions_of_a_trial_and_not_for_many_more() {
         for workload in ["tpcb", "tpcc"] {
             let mut asked = question(&["/a", "/b"], Engine::Kernel);
-            asked.workload = workload.to_owned();
+            asked.workload = ReadyWorkload::of_word(workload).unwrap();
             let read = read(&asked);
             let spindle_experiment::DatabaseSpec::Kernel(kernel) = &read.database.spec else {
                 panic!("the embedded database")
@@ -588,7 +576,7 @@ mod tests {
         let mut asked = question(&["/a"], Engine::Kernel);
         assert_eq!(asked.room_for(2), None);
         asked.engine = Engine::Server(ServerKind::Postgres);
-        asked.workload = "tpcc".to_owned();
+        asked.workload = ReadyWorkload::of_word("tpcc").unwrap();
         assert_eq!(asked.room_for(2), None, "it grows by itself");
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use clap::builder::TypedValueParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use spindle_text::quantity::about_time;
 
 use super::ending::{wrong_command_line, wrong_experiment};
@@ -17,6 +17,7 @@ use crate::ask::command_line::with_command_line;
 use crate::ask::engines::engine_of;
 use crate::ask::error::AskError;
 use crate::ask::question::{Question, ROUNDS_MAX, SIZE_BYTES, found_percent};
+use crate::ask::workloads::{READY, ReadyWorkload};
 use crate::{plan, say};
 use spindle_experiment::{Changes, Engine, Experiment};
 use spindle_run::refusals::Refusals;
@@ -51,9 +52,9 @@ pub(super) struct Try {
     /// Compares these values, too; several make a matrix, and the effect of each is reported.
     #[arg(long, value_name = "KEY=A,B,...")]
     vary: Vec<String>,
-    /// What clients do: oltp_mix, slob, tpcb, tpcc.
-    #[arg(long, default_value = "oltp_mix", value_parser = ["oltp_mix", "slob", "tpcb", "tpcc"])]
-    workload: String,
+    /// What clients do.
+    #[arg(long, default_value = ReadyWorkload::by_default().kind.as_str(), value_parser = workloads())]
+    workload: &'static ReadyWorkload,
     /// Your own SQL: a file in the language of pgbench, with its weight; may be given several times.
     #[arg(
         long = "script",
@@ -96,6 +97,11 @@ fn clients() -> impl TypedValueParser<Value = u32> {
         1..=4096,
         "; several load levels: --set 'workload.clients=[1, 8]'",
     )
+}
+
+fn workloads() -> impl TypedValueParser<Value = &'static ReadyWorkload> {
+    PossibleValuesParser::new(READY.iter().map(|ready| ready.kind.as_str()))
+        .map(|word| ReadyWorkload::of_word(&word).expect("it is one of them"))
 }
 
 pub(super) fn carry_out(asked: Try) -> ExitCode {

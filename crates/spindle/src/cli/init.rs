@@ -26,6 +26,7 @@ use crate::ask::interview::{
     Answers, CandidatePlace, Choice, DIRECTORIES, Machine, comparable, times, workloads,
 };
 use crate::ask::question::{PlaceId, check_apart, check_path};
+use crate::ask::workloads::ReadyWorkload;
 use crate::{plan, say};
 use spindle_run::reckoning::file_system_of;
 use spindle_system::{SystemTree, mounts};
@@ -174,6 +175,7 @@ fn answers(asked: &Init, machine: &Machine) -> Result<Answers, AskError> {
         asked.workload.as_deref(),
         known(choices.clone()),
     )?;
+    let workload = ReadyWorkload::of_word(&workload).expect("it is one of the choices");
     let time = input.ask(
         "5/5 How long may it take? (any time, such as 20m)",
         &times(),
