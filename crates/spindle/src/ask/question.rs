@@ -34,6 +34,8 @@ const SLOT_MIN_MS: u64 = 1_300;
 /// And the longest of use to a quick answer: more rounds tell more than longer ones, as long as a trial takes little
 /// besides (docs/decisions/0054-deciding-sooner.md).
 const SLOT_MAX_MS: (u64, u64) = (3_000, 26_000);
+/// The warm-up's part of both: one of so many. A server's trials are longer, and so are their warm-ups.
+const WARMUP_PART: (u64, u64) = (4, 5);
 /// The most rounds.
 pub const ROUNDS_MAX: u32 = 100;
 /// How much trials differ from round to round on a calm machine: standard deviation of the logarithm of their ratio.
@@ -270,7 +272,8 @@ impl Question {
             ms if ms >= 2_000 => ms / 1_000 * 1_000,
             ms => (ms / 100 * 100).max(300),
         };
-        (rounded(slot_ms / 4), rounded(slot_ms * 3 / 4))
+        let warmup_ms = slot_ms / of(WARMUP_PART);
+        (rounded(warmup_ms), rounded(slot_ms - warmup_ms))
     }
 
     fn write_vary(&self, draft: &mut Draft) -> Result<(), AskError> {

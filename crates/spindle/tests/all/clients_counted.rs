@@ -114,29 +114,6 @@ fn four_writers_of_sqlite_are_four_clients() {
     }
 }
 
-/// Ten terminals cannot make more new orders than keying and thinking leave time for: 12.86 a minute at full length.
-#[test]
-fn terminals_of_tpcc_key_in_and_think() {
-    if !spindle_harness::is_long_or_skip() {
-        return;
-    }
-    let terminals = THINKING
-        .replace("size = \"16MiB\"\n", "")
-        .replace(
-            "clients = 6",
-            "kind = \"tpcc\"\nwarehouses = 1\nclients = 10",
-        )
-        .replace("think_time = \"5ms\"", "keying_and_think_percent = 1")
-        .replace("measure = \"1s\"", "measure = \"4s\"");
-    let result = run(&terminals);
-    let trial = trials(&result).next().unwrap();
-    assert_accounts_for_all(trial, 10.0);
-    let thinking = trial.audit.clients.unwrap().thinking;
-    assert!(thinking > 3.0, "{thinking}");
-    // Of some 190 transactions; the think times are drawn.
-    assert!(trial.tpm < 1.4 * 1286.0 / 0.45, "{trial:?}");
-}
-
 #[test]
 fn think_time_and_load_at_a_rate_are_accounted_for() {
     if !spindle_harness::is_long_or_skip() {

@@ -564,7 +564,11 @@ fn workloads_run_with_their_own_sizes() {
     }
     let experiments = [
         ("tpcb", "", "4"),
-        ("tpcc", "warehouses = 1\nroom_for = 50000\n", "16"),
+        (
+            "tpcc",
+            "warehouses = 1\nroom_for = 50000\nkeying_and_think_percent = 1\n",
+            "16",
+        ),
         ("tpcc", "warehouses = 1\nroom_for = 1000\n", "1"),
     ];
     for (index, (kind, settings, clients)) in experiments.into_iter().enumerate() {
@@ -579,6 +583,15 @@ fn workloads_run_with_their_own_sizes() {
         assert!(
             output.status.success(),
             "{kind}, {clients} clients: {stderr}"
+        );
+        let result = fs::read_to_string(place.path().join("out/result.json")).unwrap();
+        let result: Value = serde_json::from_str(&result).unwrap();
+        let at_work = &result["cases"][0]["trials"][0]["audit"]["clients"];
+        let keys_in = settings.contains("keying");
+        assert_eq!(
+            at_work["thinking"].as_f64() > Some(8.0),
+            keys_in,
+            "{at_work}"
         );
     }
 }
