@@ -8,8 +8,8 @@ use super::figure::{Figure, Figures};
 use super::{Axis, Frame, Mark, Size, both, colour_class, draw, greatest};
 use crate::calibration_sheet::{LimitCurve, LimitPoint};
 
-/// The chart of these curves; empty without any.
-pub(crate) fn figure(curves: &[&LimitCurve], id: &str, heading: &str) -> Markup {
+/// The chart of these curves; empty without any. Each of the methods has its colour in all charts.
+pub(crate) fn figure(curves: &[&LimitCurve], methods: &[&str], id: &str, heading: &str) -> Markup {
     let points = || curves.iter().flat_map(|curve| &curve.points);
     if points().next().is_none() {
         return html! {};
@@ -26,7 +26,7 @@ pub(crate) fn figure(curves: &[&LimitCurve], id: &str, heading: &str) -> Markup 
     };
     let most = greatest(points().map(throughput));
     let label = format!("{heading}, of every access path; the figures follow.");
-    let classes = classes(curves);
+    let classes = classes(curves, methods);
     let drawing = both(|size| {
         let frame = Frame {
             size,
@@ -92,10 +92,7 @@ fn note(curves: &[&LimitCurve]) -> String {
 
 /// The class of each curve's marks: a colour for each method, dashed through the page cache where the same is drawn
 /// without it.
-fn classes(curves: &[&LimitCurve]) -> Vec<String> {
-    let mut methods: Vec<&str> = curves.iter().map(|curve| curve.method.as_str()).collect();
-    methods.sort_unstable();
-    methods.dedup();
+fn classes(curves: &[&LimitCurve], methods: &[&str]) -> Vec<String> {
     let class = |curve: &&LimitCurve| {
         let colour = methods.iter().position(|method| *method == curve.method);
         let colour = colour_class(colour.unwrap_or_default());
@@ -173,11 +170,11 @@ mod tests {
             curve("async", false),
             curve("async", true),
         ];
-        assert_eq!(
-            classes(&all.iter().collect::<Vec<_>>()),
-            ["c2", "c2 again", "c1", "c1 again"]
-        );
+        let classes =
+            |curves: &[LimitCurve]| classes(&curves.iter().collect::<Vec<_>>(), &["sync", "async"]);
+        assert_eq!(classes(&all), ["c1", "c1 again", "c2", "c2 again"]);
+        assert_eq!(classes(&all[2..]), ["c2", "c2 again"]);
         let alone = [curve("sync", true), curve("async", true)];
-        assert_eq!(classes(&alone.iter().collect::<Vec<_>>()), ["c2", "c1"]);
+        assert_eq!(classes(&alone), ["c1", "c2"]);
     }
 }

@@ -58,13 +58,19 @@ fn curves(sheet: &CalibrationSheet) -> Markup {
             .filter(|curve| curve.is_large == is_large && !curve.points.is_empty())
             .collect()
     };
+    let mut methods: Vec<&str> = Vec::new();
+    for curve in &sheet.curves {
+        if !methods.contains(&curve.method.as_str()) {
+            methods.push(&curve.method);
+        }
+    }
     let small = "8 KiB at random: time of a request over requests per second";
     let large = "1 MiB one after the other: time of a request over MB per second";
     html! {
         @if sheet.curves.iter().any(|curve| !curve.points.is_empty()) { section {
             h2 { "From one request to the knee" }
-            (limits::figure(&of(false), "small-requests", small))
-            (limits::figure(&of(true), "large-requests", large))
+            (limits::figure(&of(false), &methods, "small-requests", small))
+            (limits::figure(&of(true), &methods, "large-requests", large))
             (rates::figure(&sheet.at_rates, "rates", "8 KiB at random, at fixed rates"))
             @for curve in &sheet.curves {
                 @if !curve.note.is_empty() { p.note { (curve.name) ": " (curve.note) "." } }
