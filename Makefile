@@ -30,7 +30,8 @@ test-all:
 	$(MAKE) -j2 --output-sync=line powercut-short sqlite-devices interleavings POWERCUT=--if-able
 
 # What needs a kernel with device-mapper, in a virtual machine: volumes, slow devices and partitions, runs on them, limits by
-# control groups of version 2, disks whose host ignores flushes, and the short form of the power cuts. Takes half an hour, as qemu emulates the processor.
+# control groups of version 2, disks whose host ignores flushes, and the short form of the power cuts. Takes half an hour, as
+# qemu emulates the processor.
 test-vm:
 	scripts/setup vm
 	for tests in "spindle-layout volumes" "spindle on_volumes --disk 4G" "spindle limits --scratch 2G"; do \

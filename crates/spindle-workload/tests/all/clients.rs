@@ -33,6 +33,17 @@ struct Seen {
     rolled_back: u64,
 }
 
+impl Scripted {
+    /// One without complaints.
+    fn content(env: &Arc<dyn Env>, terminal: TerminalTimes) -> Arc<Scripted> {
+        Arc::new(Scripted {
+            env: Arc::clone(env),
+            seen: Arc::default(),
+            terminal,
+        })
+    }
+}
+
 fn next(script: &mut VecDeque<Outcome>) -> Outcome {
     script.pop_front().unwrap_or(Ok(()))
 }
@@ -302,11 +313,7 @@ fn a_server_that_stays_away_is_given_up() {
 fn a_pause_finds_nothing_under_way_and_clients_go_on_after_it() {
     let mut world = World::new(7);
     let env: Arc<dyn Env> = world.env();
-    let work = Arc::new(Scripted {
-        env: Arc::clone(&env),
-        seen: Arc::default(),
-        terminal: TerminalTimes::default(),
-    });
+    let work = Scripted::content(&env, TerminalTimes::default());
     let behaviour = Behaviour {
         clients: 3,
         ..Behaviour::default()
@@ -338,14 +345,11 @@ fn a_pause_finds_nothing_under_way_and_clients_go_on_after_it() {
 fn a_client_keys_in_before_a_transaction_and_thinks_after_it() {
     let mut world = World::new(5);
     let env: Arc<dyn Env> = world.env();
-    let work = Arc::new(Scripted {
-        env: Arc::clone(&env),
-        seen: Arc::default(),
-        terminal: TerminalTimes {
-            keying_ns: 18 * MS,
-            thinking_ns: 12 * MS,
-        },
-    });
+    let times = TerminalTimes {
+        keying_ns: 18 * MS,
+        thinking_ns: 12 * MS,
+    };
+    let work = Scripted::content(&env, times);
     let behaviour = Behaviour {
         clients: 2,
         ..Behaviour::default()

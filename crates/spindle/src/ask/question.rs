@@ -34,7 +34,8 @@ const SLOT_MIN_MS: u64 = 1_300;
 /// And the longest of use to a quick answer: more rounds tell more than longer ones, as long as a trial takes little
 /// besides (docs/decisions/0054-deciding-sooner.md).
 const SLOT_MAX_MS: (u64, u64) = (3_000, 26_000);
-/// The warm-up's part of both: one of so many. A server's trials are longer, and so are their warm-ups.
+/// The warm-up is one of so many parts of warm-up and measured time together. A server's trials are longer, and so are
+/// their warm-ups.
 const WARMUP_PART: (u64, u64) = (4, 5);
 /// The most rounds.
 pub const ROUNDS_MAX: u32 = 100;

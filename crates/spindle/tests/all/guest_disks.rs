@@ -76,7 +76,8 @@ fn a_disk_whose_host_ignores_flushes_is_named() {
     machine.arg(&answers).arg(env!("CARGO_BIN_EXE_spindle"));
     machine.args(DISKS.map(|(mode, _)| mode));
     let ended = machine.stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&ended.stdout);
+    // What the guest prints is the output; why there is no machine is the error.
+    let said = String::from_utf8([ended.stdout, ended.stderr].concat()).unwrap();
     assert!(ended.status.success(), "{said}");
     for (mode, is_honest) in &DISKS[1..] {
         let answer = fs::read_to_string(answers.join(format!("{mode}.json"))).unwrap();
