@@ -509,6 +509,11 @@ impl Calibrate {
                 "--stripe needs --simulate raid0: a concatenation has no stripes".to_owned(),
             ));
         }
+        if self.simulate == Simulate::Raid0 && self.targets.len() < 2 {
+            return Err(CalibrateError::Settings(
+                "--simulate raid0 needs at least two targets to stripe over".to_owned(),
+            ));
+        }
         Ok(Settings {
             targets: self.targets,
             simulate: self.simulate,

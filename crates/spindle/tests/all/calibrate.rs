@@ -515,7 +515,7 @@ fn a_run_type_of_orion_writes_its_files() {
 }
 
 /// What is wrong, and a part of what is said.
-const WRONG: [(&[&str], &str); 69] = [
+const WRONG: [(&[&str], &str); 70] = [
     (&[], "<TARGET>"),
     (&["missing"], "No such file or directory"),
     (&["missing/deeper"], "No such file or directory"),
@@ -679,8 +679,12 @@ const WRONG: [(&[&str], &str); 69] = [
         "--stripe needs --simulate raid0",
     ),
     (
-        &["good", "--simulate", "raid0", "--stripe", "64MiB"],
+        &["good", "second", "--simulate", "raid0", "--stripe", "64MiB"],
         "less than a stripe of 64 MiB",
+    ),
+    (
+        &["good", "--simulate", "raid0"],
+        "needs at least two targets",
     ),
     (
         &["good", "--simulate", "raid0", "--stripe", "64KiB"],
@@ -693,6 +697,7 @@ fn mistakes_are_told_before_anything_is_touched() {
     let directory = own_directory();
     let at = |name: &str| directory.path().join(name);
     written(&at("good"), 8 << 20);
+    written(&at("second"), 8 << 20);
     fs::write(at("empty"), "").unwrap();
     fs::write(at("small"), [1; 4096]).unwrap();
     File::create(at("sparse"))
@@ -713,5 +718,5 @@ fn mistakes_are_told_before_anything_is_touched() {
         assert!(ended.stdout.is_empty(), "{arguments:?}");
     }
     assert!((changed(), fs::read(at("good")).unwrap()) == before);
-    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 8);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 9);
 }
