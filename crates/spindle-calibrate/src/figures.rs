@@ -85,6 +85,9 @@ pub struct Point {
     pub histogram: Vec<(f64, u64)>,
 }
 
+/// A shorter hold falls by chance when other programs come. That of the usual time is longer.
+pub(crate) const TELLING_HOLD_S: f64 = 5.0;
+
 /// One of ORION's three figures, and the point where it was reached.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Extreme {

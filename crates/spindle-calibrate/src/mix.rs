@@ -287,6 +287,7 @@ fn point_of(
         small_writes: of_small.and_then(WriteFigures::of),
         large_writes: of_large.and_then(WriteFigures::of),
         histogram: of_small.map_or_else(Vec::new, |observed| histogram(&observed.latencies)),
+        large_histogram: of_large.map_or_else(Vec::new, |observed| histogram(&observed.latencies)),
     }
 }
 
@@ -339,7 +340,7 @@ pub(crate) fn extreme_of(
             },
             histogram: match is_small {
                 true => best.histogram.clone(),
-                false => Vec::new(),
+                false => best.large_histogram.clone(),
             },
         },
         beside: if is_small { best.large } else { best.small },

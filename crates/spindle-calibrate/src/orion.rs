@@ -113,8 +113,8 @@ impl Orion {
             (Run::Advanced, Matrix::Row) => (false, true),
             _ => (false, false),
         };
-        let num_small = number("num_small", matrix, self.num_small, needs_small)?;
-        let num_large = number("num_large", matrix, self.num_large, needs_large)?;
+        let num_small = number("--num-small", matrix, self.num_small, needs_small)?;
+        let num_large = number("--num-large", matrix, self.num_large, needs_large)?;
         let loads = match matrix {
             Matrix::Basic => alone(&small, &large),
             Matrix::Detailed => {
@@ -140,7 +140,7 @@ impl Orion {
         let loads: Vec<_> = loads.into_iter().filter(|load| *load != (0, 0)).collect();
         if loads.is_empty() {
             return Err(CalibrateError::Settings(
-                "num_small and num_large are 0: there is nothing to measure".to_owned(),
+                "--num-small and --num-large are 0: there is nothing to measure".to_owned(),
             ));
         }
         Ok(loads)
@@ -162,7 +162,7 @@ fn number(
         ))),
         (Some(_), false) => Err(CalibrateError::Settings(format!(
             "{name} has no meaning here: --run advanced takes it with --matrix point, max and {}",
-            if name == "num_small" { "col" } else { "row" }
+            if name == "--num-small" { "col" } else { "row" }
         ))),
     }
 }

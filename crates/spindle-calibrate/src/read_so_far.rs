@@ -18,11 +18,10 @@ pub(crate) struct ReadSoFar {
 }
 
 impl ReadSoFar {
-    /// `None` unless each device of the targets tells.
+    /// `None` unless each device of the targets tells. A file system that hides its device, as btrfs does, is known by
+    /// the disks at the bottom.
     pub(crate) fn of(targets: &[Made]) -> Option<ReadSoFar> {
         let tree = SystemTree::default();
-        let devices: Option<BTreeSet<DeviceNumber>> = targets.iter().map(Made::device).collect();
-        let devices = devices?;
         let read_bytes = |devices: &BTreeSet<DeviceNumber>| {
             let read = |number: &DeviceNumber| DiskCounters::read(&tree, *number);
             let counters: Option<Vec<DiskCounters>> = devices.iter().map(read).collect();
@@ -32,6 +31,8 @@ impl ReadSoFar {
         let disks: Option<Vec<_>> = targets.iter().map(disks_of).collect();
         let disks: Option<BTreeSet<DeviceNumber>> =
             disks.map(|of| of.into_iter().flatten().map(|(_, number)| number).collect());
+        let own: Option<BTreeSet<DeviceNumber>> = targets.iter().map(Made::device).collect();
+        let devices = own.or_else(|| disks.clone())?;
         Some(ReadSoFar {
             devices_bytes: read_bytes(&devices)?,
             disks_bytes: disks

@@ -110,6 +110,9 @@ pub struct MatrixPoint {
     /// As [`Point::histogram`], of small requests; kept with the best points alone.
     #[serde(skip)]
     pub histogram: Vec<(f64, u64)>,
+    /// The same of large requests.
+    #[serde(skip)]
+    pub large_histogram: Vec<(f64, u64)>,
 }
 
 /// What a run type of ORION's came to.

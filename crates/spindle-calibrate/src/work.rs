@@ -14,7 +14,9 @@ use crate::cloud::{Bought, Cloud, CloudFacts};
 use crate::commits::{Commits, Watch};
 use crate::coverage::CoverageCounts;
 use crate::error::CalibrateError;
-use crate::figures::{CutShort, DeviceShare, Extreme, FellTo, Flushed, Point, What};
+use crate::figures::{
+    CutShort, DeviceShare, Extreme, FellTo, Flushed, Point, TELLING_HOLD_S, What,
+};
 use crate::honesty::Beside;
 use crate::mix::extreme_of;
 use crate::observe::Timing;
@@ -227,6 +229,7 @@ impl<'a> Work<'a> {
         let minimum_latency = self.extreme(&curves, What::SmallRandom, |point| {
             1.0 / point.mean_us.max(1e-3)
         })?;
+        curves = without_histograms(curves);
         let at_rates = self.at_rates(maximum_iops.as_ref())?;
         let held = self.held(maximum_iops.as_ref())?;
         let cache = self.cache_finding(repeat_ratio);
@@ -275,7 +278,7 @@ impl<'a> Work<'a> {
         let until = |part: f64| from + (1.0 - from).max(0.0) * part;
         let curves = self.curves((until(BUFFERED_SMALL_PART), until(1.0)));
         (self.bench.caching, self.device) = (caching, device);
-        curves
+        curves.map(without_histograms)
     }
 
     /// Latency at parts of the most requests per second.
@@ -483,10 +486,7 @@ impl<'a> Work<'a> {
                 method,
                 depth,
             };
-            let mut point = self.measure(load, SAMPLES)?;
-            // Kept of the points that are measured again.
-            point.histogram.clear();
-            Ok(Some(point))
+            Ok(Some(self.measure(load, SAMPLES)?))
         })?;
         let ended = match end {
             End::Knee | End::Deepest => None,
@@ -710,7 +710,9 @@ impl<'a> Work<'a> {
         let timing = Timing::fixed(time, HELD_SAMPLES);
         let (observed, device) = self.bench.hold(load, timing)?;
         self.note_share(device);
-        let fell = fall(&observed.rates).map(|fall| FellTo::of(fall, timing.sample, 1.0));
+        let tells = seconds >= TELLING_HOLD_S;
+        let fell = fall(&observed.rates).filter(|_| tells);
+        let fell = fell.map(|fall| FellTo::of(fall, timing.sample, 1.0));
         Ok(Some(Held {
             method: load.method,
             depth: load.depth,
@@ -733,7 +735,8 @@ impl<'a> Work<'a> {
         );
         for target in self.bench.targets {
             let name = target.target().path().display();
-            if let Some(reason) = target.device_unknown_because() {
+            let is_uncounted = self.device.is_none();
+            if let Some(reason) = target.device_unknown_because().filter(|_| is_uncounted) {
                 notes.push(format!(
                     "{name}: the device beneath is unknown ({reason}), so its counters cannot be compared"
                 ));
@@ -761,6 +764,13 @@ impl<'a> Work<'a> {
             is_written: self.settings.write_percent > 0 || target.is_writable(),
         }
     }
+}
+
+/// Only the best points keep theirs, and those are copies.
+fn without_histograms(mut curves: Vec<PathCurve>) -> Vec<PathCurve> {
+    let points = curves.iter_mut().flat_map(|curve| &mut curve.points);
+    points.for_each(|point| point.histogram.clear());
+    curves
 }
 
 /// How much of what was read came from memory, in words. A device that read ahead, or for others, hides a part of it.

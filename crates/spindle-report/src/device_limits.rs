@@ -31,6 +31,10 @@ impl Share {
     fn figures(&self) -> String {
         format!("{} of {}", self.did_words, self.limit_words)
     }
+
+    fn beyond(&self) -> String {
+        format!("{} (limit: {})", self.did_words, self.limit_words)
+    }
 }
 
 /// Of the fastest case; `None` where its device was not calibrated, or did not tell what it did.
@@ -52,16 +56,21 @@ pub fn reached(result: &RunResult) -> Option<String> {
         None => vec![requests],
     };
     let nearest = shares[0].part();
-    let figures: Vec<String> = shares.iter().map(Share::figures).collect();
+    let is_beyond = nearest > BEYOND;
+    let said = match is_beyond {
+        false => Share::figures,
+        true => Share::beyond,
+    };
+    let figures: Vec<String> = shares.iter().map(said).collect();
     let figures = figures.join(", and ");
-    Some(match nearest > BEYOND {
+    Some(match is_beyond {
         false => format!(
             "The database reached {:.0} % of what {device} can do ({case}): {figures} that spindle calibrate found on {day}",
             nearest * 100.0
         ),
         true => format!(
-            "The device {device} did more than its limit ({case}): {figures} that spindle calibrate found on {day}; other programs \
-             worked on it too, or requests had other lengths"
+            "The device {device} did more than the limit that spindle calibrate found on {day} ({case}): {figures}. Other programs \
+             used it too, requests had other lengths, or it was held back when it was calibrated"
         ),
     })
 }
@@ -168,7 +177,7 @@ mod tests {
              8 KiB that spindle calibrate found on 2026-11-24"
         );
         let told = reached(&result(20_000.0, Some(limits(None)))).unwrap();
-        assert!(told.contains("did more than its limit"), "{told}");
+        assert!(told.contains("did more than the limit"), "{told}");
         assert_eq!(reached(&result(6_000.0, None)), None);
     }
 

@@ -7,9 +7,10 @@ use spindle_calibrate::{
     Cached, Calibration, CutShort, Extreme, MAX_LATENCY_US, TargetFacts, What,
 };
 use spindle_run::calibrations::{KeptCalibration, default_path, keep};
-use spindle_system::SystemTree;
 use spindle_system::calibrated::{CalibratedLimits, DeviceIdentity};
+use spindle_system::cgroup::GroupLimits;
 use spindle_system::machine::DataPath;
+use spindle_system::{Beneath, SystemTree};
 
 /// What became of the limits.
 pub enum Kept {
@@ -28,6 +29,11 @@ pub fn keep_limits(found: &Calibration) -> Kept {
     };
     if let Some(reason) = why_not(found) {
         return Kept::Not(reason.to_owned());
+    }
+    if let Some(throttle) = throttle_of(found) {
+        return Kept::Not(format!(
+            "the control group of this process limits the device ({throttle})"
+        ));
     }
     let Some(device) = only_device(found) else {
         return Kept::Nothing;
@@ -61,6 +67,24 @@ fn why_not(found: &Calibration) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// A limit of this process's control group on what lies beneath the targets, as the kernel writes it.
+fn throttle_of(found: &Calibration) -> Option<String> {
+    let tree = SystemTree::default();
+    let targets = found.targets.iter();
+    let beneath: Vec<Beneath> = targets
+        .map(|target| Beneath::of(&tree, target.path.as_ref()))
+        .collect();
+    let devices = beneath.iter().flat_map(Beneath::devices);
+    let numbers: Vec<String> = devices
+        .filter_map(|device| Some(device.number?.to_string()))
+        .collect();
+    let mut limits = GroupLimits::read(&tree).block_io.into_iter();
+    limits.find(|limit| {
+        let number = limit.split(' ').nth(1);
+        number.is_some_and(|number| numbers.iter().any(|of| of == number))
+    })
 }
 
 /// Whether this ended a search of such requests: any of its access paths may come to more.

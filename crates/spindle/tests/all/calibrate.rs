@@ -630,11 +630,11 @@ const WRONG: [(&[&str], &str); 70] = [
     ),
     (
         &["good", "--run", "advanced", "--matrix", "point"],
-        "needs num_small",
+        "needs --num-small",
     ),
     (
         &["good", "--run", "advanced", "--num-small", "2"],
-        "num_small has no meaning here",
+        "--num-small has no meaning here",
     ),
     (&["missing", "--out", "new"], "No such file or directory"),
     (&["good", "--out", "."], "a new or an empty directory"),

@@ -297,7 +297,7 @@ fn five_answers_make_a_file_that_can_be_planned() {
         (
             &["init", "g.toml", "--engine", "kernel"],
             "colours\n",
-            "is not among access",
+            "\"colours\" is not among ",
         ),
         (
             &["init", "g.toml"],
