@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod below;
+mod budget;
 mod cache;
 mod calibrate;
 mod claims;

@@ -10,6 +10,7 @@ use spindle_system::{Beneath, SystemTree};
 use spindle_text::quantity::{MIB, size, time};
 
 use crate::below::{Below, NoControl, place_beneath};
+use crate::budget::TimeBudget;
 use crate::cloud::{Bought, Cloud, CloudFacts};
 use crate::commits::{Commits, Watch};
 use crate::coverage::CoverageCounts;
@@ -77,10 +78,6 @@ const AGAIN_UNTIL: f64 = 0.77;
 const RATES_UNTIL: f64 = 0.90;
 /// With less time than this, each depth of a search is four times the one before, and otherwise twice.
 const DOUBLED_FROM: Duration = Duration::from_secs(90);
-/// What flushes and commits of a target take: about so long, and this part of the time.
-const COMMITS_TAKE: (Duration, f64) = (Duration::from_secs(6), 0.11);
-/// Requests have this part of the time at least.
-const REQUESTS_PART_MIN: f64 = 0.3;
 
 /// Before the first point.
 const NOTHING_READ: DeviceShare = DeviceShare {
@@ -141,7 +138,11 @@ impl<'a> Work<'a> {
     ) -> Work<'a> {
         let asked = Duration::from_millis(settings.time_ms);
         let written = made.iter().filter(|made| made.is_writable()).count();
-        let time = time_of_requests(asked, began.elapsed(), written);
+        let budget = TimeBudget::of(asked, began.elapsed(), written);
+        let time = budget.requests;
+        if let Some(longer) = budget.is_exceeded().filter(|_| !settings.only_flushes) {
+            tell(&longer);
+        }
         let how = (settings.simulate, settings.stripe_bytes);
         let shape = Shape::new(made.iter().map(Made::bytes), how);
         Work {
@@ -703,9 +704,10 @@ impl<'a> Work<'a> {
             depth: most.point.depth,
         };
         let seconds = time.as_secs_f64();
+        let held_for = spindle_text::quantity::time(seconds * 1e6);
         (self.tell)(&format!(
-            "the best point is held for {seconds:.0} s: {}, depth {}",
-            load.method, load.depth
+            "the best point is held for {}: {}, depth {}",
+            held_for, load.method, load.depth
         ));
         let timing = Timing::fixed(time, HELD_SAMPLES);
         let (observed, device) = self.bench.hold(load, timing)?;
@@ -787,12 +789,4 @@ fn side_by_side(direct: Vec<PathCurve>, buffered: Vec<PathCurve>) -> Vec<PathCur
         all.extend(buffered.next());
     }
     all
-}
-
-/// What requests have of the time, once targets are ready, when so many of them meet commits, too.
-fn time_of_requests(asked: Duration, passed: Duration, written: usize) -> Duration {
-    let (fixed, part) = COMMITS_TAKE;
-    let commits = (fixed + asked.mul_f64(part)) * written as u32;
-    let least = asked.mul_f64(REQUESTS_PART_MIN);
-    asked.saturating_sub(passed + commits).max(least)
 }

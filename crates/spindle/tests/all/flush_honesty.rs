@@ -623,3 +623,26 @@ fn the_storage_beneath_is_found_by_itself() {
     let names: Vec<_> = fs::read_dir(beneath).unwrap().collect();
     assert_eq!(names.len(), 2, "the image and the mount point: {names:?}");
 }
+
+/// btrfs has device numbers that stand for no device. Its reads are counted where its disks are.
+#[test]
+fn reads_of_a_file_system_that_hides_its_device_are_counted() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
+    let _alone = alone();
+    if !can_plant() {
+        return;
+    }
+    let mut storage = Storage::new();
+    let directory = storage.on_loop("btrfs", "rw");
+    let ended = Command::new(env!("CARGO_BIN_EXE_spindle"))
+        .args(["calibrate", "--time", "10s", "--quiet", "--json"])
+        .arg(&directory)
+        .env(NOWHERE.0, NOWHERE.1)
+        .output()
+        .unwrap();
+    let found: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let read = &found["cache"]["device"]["device_bytes"];
+    assert!(read.as_u64().unwrap() > 0, "{}", found["cache"]);
+}
