@@ -83,7 +83,7 @@ pub(super) const SAME_IN_EVERY_CASE: [(&str, &str); 6] = [
 ];
 
 /// The smallest database.
-const SIZE_MIN: u64 = 4 * MIB;
+pub(super) const SIZE_MIN: u64 = 4 * MIB;
 
 /// The database of an experiment or, with a layout's own values in place, of a case.
 #[derive(Clone, Debug, PartialEq)]

@@ -33,6 +33,7 @@ mod load_machine;
 mod matrix;
 mod memory;
 mod nearest;
+mod outside;
 mod plan;
 mod reader;
 #[cfg(test)]
@@ -73,6 +74,7 @@ pub use load_machine::{LoadMachine, deal};
 pub use matrix::{Cell, Factor, LeftOut, Matrix, listed};
 pub use plan::{Auto, Plan};
 pub use restore::{PutBack, RestoreBy};
+pub use shown::without_passwords;
 pub use spindle_layout::Verify;
 pub use vary::parts;
 pub use workload::{Transactions, Workload, WorkloadKind};

@@ -32,7 +32,8 @@ const DAY_MS: u64 = 86_400_000;
 const MINUTE_MS: u64 = 60_000;
 /// A warm-up that ends by itself takes at least as long: as many samples as a steady state is told from.
 const WARMUP_MIN_MS: u64 = 5_000;
-const ROUNDS: RangeInclusive<u32> = 1..=1000;
+/// How many there may be.
+pub(super) const ROUNDS: RangeInclusive<u32> = 1..=1000;
 
 /// How the trials are run and judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

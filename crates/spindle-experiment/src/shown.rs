@@ -137,7 +137,7 @@ impl SourceCode for Shown {
 
 /// A text in which passwords are stars, as long as they were, so that places in it stay what they are. Whatever looks
 /// like `user:password@` counts, as addresses are mistyped; rather too much is hidden than too little.
-pub(super) fn without_passwords(text: &str) -> String {
+pub fn without_passwords(text: &str) -> String {
     let mut hidden = text.to_owned().into_bytes();
     let mut start = 0;
     for line in text.split_inclusive('\n') {

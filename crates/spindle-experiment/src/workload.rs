@@ -3,6 +3,7 @@
 //! Each kind of workload has its own keys, which its crate declares; a key of one kind used with another is told
 //! where it belongs.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,9 @@ use super::arrivals::{self, Arrivals, Promised, RateLevels};
 use super::database::{Database, DatabaseSpec, Engine};
 use super::error::ExperimentError;
 use super::reader::{Reader, keys_asked_by};
+
+/// How many clients there may be.
+pub(super) const CLIENTS: RangeInclusive<u32> = 1..=4096;
 
 /// What the clients do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -229,7 +233,7 @@ impl Workload {
         };
         let asked = arrivals::read(reader)?;
         let workload = Workload {
-            clients: reader.numbers("clients", clients, 1..=4096),
+            clients: reader.numbers("clients", clients, CLIENTS),
             think_time_ms: reader.duration_ms("think_time", 0, 0..=3_600_000),
             arrivals: asked.arrivals,
             levels: asked.levels,

@@ -9,7 +9,7 @@ use spindle_result::{
     CaseStatus, Drift, Layout, Load, Measure, NoiseFloor, RunResult, Stopping, format_interval,
     named, percent,
 };
-use spindle_text::quantity::{size, thousands};
+use spindle_text::quantity::{duration_text, size, thousands};
 
 /// The data that was loaded, in words: how much, or the files of `load` that made it, as `size` is a guess then.
 pub(crate) fn data(result: &RunResult) -> String {
@@ -271,9 +271,18 @@ pub(crate) fn stopping(stopping: &Stopping) -> String {
             reached if reached >= 10.0 => "known only roughly".to_owned(),
             reached => format!("known to {:.0} %", 100.0 * reached),
         };
-        let limit = stopping.rounds_max / stopping.runs.max(1);
+        let why = match stopping.ended_by_time_ms {
+            Some(time_ms) => format!(
+                "when its time was over (`plan.time = \"{}\"`)",
+                duration_text(time_ms)
+            ),
+            None => format!(
+                "as many as the plan allows (`plan.max = {}`)",
+                stopping.rounds_max / stopping.runs.max(1)
+            ),
+        };
         return format!(
-            "Ended after {} rounds, as many as the plan allows (`plan.max = {limit}`); {} is {known}, not to {precision} %.",
+            "Ended after {} rounds, {why}; {} is {known}, not to {precision} %.",
             stopping.rounds_max,
             stopping.least_known.as_deref().unwrap_or("the ratio"),
         );
@@ -358,6 +367,7 @@ mod tests {
             reached: None,
             least_known: None,
             runs: 1,
+            ended_by_time_ms: None,
         };
         assert_eq!(
             stopping(&early),
@@ -369,6 +379,12 @@ mod tests {
         assert_eq!(
             stopping(&early),
             "Ended after 30 rounds, as many as the plan allows (`plan.max = 30`); the ratio of a and b at 8 clients is known to \
+             54 %, not to 3 %."
+        );
+        early.ended_by_time_ms = Some(30_000);
+        assert_eq!(
+            stopping(&early),
+            "Ended after 30 rounds, when its time was over (`plan.time = \"30s\"`); the ratio of a and b at 8 clients is known to \
              54 %, not to 3 %."
         );
         (early.reached, early.runs) = (None, 3);

@@ -16,13 +16,15 @@ pub(super) enum Opening {
     NoLayout,
     /// With the name of the one layout that keeps more than all others: it is said of no group.
     KeepsMost,
+    /// The same, with nothing yet of the others.
+    OnlyOfGroup,
 }
 
 impl Opening {
     /// At the beginning of a sentence, and after the group that it is said of.
     fn words(self) -> (&'static str, &'static str) {
         match self {
-            Opening::Name | Opening::KeepsMost => ("", ""),
+            Opening::Name | Opening::KeepsMost | Opening::OnlyOfGroup => ("", ""),
             Opening::TooClose => ("Too close to call ", "it is too close to call "),
             Opening::Undecided => ("Undecided ", "undecided "),
             Opening::Only => ("Only ", "only "),
@@ -61,7 +63,7 @@ impl Answer {
 
     /// As a sentence about a group of the layouts: `Among layouts that keep every commit`.
     pub(super) fn sentence_among(&self, group: &str) -> String {
-        if self.keeps_most() {
+        if self.keeps_most() || self.opening == Opening::OnlyOfGroup {
             return self.sentence();
         }
         format!("{group}, {}{}", self.opening.words().1, self.rest)

@@ -9,8 +9,8 @@ use super::judge::rounds_of;
 use super::record::MatrixRecord;
 use super::wording::percent;
 use super::{
-    Case, Effect, FactorAnswer, FactorName, Interaction, Measure, Ranking, RatioEstimate,
-    RunResult, format_interval, format_ratio,
+    Case, Effect, FactorAnswer, FactorName, Interaction, Keeps, Measure, Ranking, RatioEstimate,
+    RunResult, format_interval, format_ratio, named,
 };
 
 /// A ratio up to this, or from its inverse on, is told in per cent; others as a multiple.
@@ -232,14 +232,24 @@ impl SentenceParts<'_> {
             .factors
             .iter()
             .position(|(name, _)| name == factor)?;
-        let weakest = |value: &str| {
-            let of_value = self.cases.iter().filter(|case| {
+        let of_value = |value: &str| {
+            let has_value = |case: &&&Case| {
                 let levels = self.matrix.levels_of(&case.id.layout);
                 levels.is_some_and(|levels| self.matrix.factors[index].1[levels[index]] == value)
-            });
-            of_value
-                .map(|case| &case.promise)
-                .max_by_key(|promise| (promise.keeps, promise.back_ms))
+            };
+            self.cases.iter().filter(has_value).collect::<Vec<_>>()
+        };
+        let weakest_case = |value: &str| {
+            let cases = of_value(value).into_iter();
+            cases.max_by_key(|case| (case.promise.keeps, case.promise.back_ms))
+        };
+        let weakest = |value: &str| Some(&weakest_case(value)?.promise);
+        // What other settings have a part in is said of all of them together.
+        let with = |value: &str, keeps: Keeps| match weakest_case(value) {
+            Some(case) if of_value(value).iter().any(|of| of.promise.keeps != keeps) => {
+                format!("as in {}", named(&case.id.layout))
+            }
+            _ => format!("with {value}"),
         };
         let own = weakest(level)?;
         let bases = others
@@ -247,11 +257,11 @@ impl SentenceParts<'_> {
             .filter_map(|other| Some((other.base, weakest(other.base)?)));
         let strongest_base = bases.clone().map(|(_, promise)| promise.keeps).min()?;
         if own.keeps > strongest_base {
-            return Some(format!("with {level} it {}", own.clause()));
+            return Some(format!("{} it {}", with(level, own.keeps), own.clause()));
         }
         let weaker: Vec<String> = bases
             .filter(|(_, promise)| promise.keeps > own.keeps)
-            .map(|(base, promise)| format!("with {base} it {}", promise.clause()))
+            .map(|(base, promise)| format!("{} it {}", with(base, promise.keeps), promise.clause()))
             .collect();
         (!weaker.is_empty()).then(|| weaker.join(", "))
     }
@@ -479,6 +489,28 @@ mod tests {
             sentences(&record)[1],
             "full_page_writes off against on: +20 % (20 to 20); with off it may be damaged by a power cut; the same whatever else is set"
         );
+    }
+
+    #[test]
+    fn what_only_two_settings_together_weaken_is_said_of_both() {
+        let mut record = record(&[
+            ("ext4, on", ON),
+            ("ext4, off", OFF),
+            ("xfs, on", ON_TOO),
+            ("xfs, off", OFF_TOO),
+        ]);
+        for case in 0..4 {
+            for trial in &mut record.cases[case].trials {
+                trial.promise.keeps = match case {
+                    3 => Keeps::MayBeDamaged,
+                    _ => Keeps::EveryCommit,
+                };
+            }
+        }
+        for sentence in sentences(&record) {
+            let told = sentence.contains("; as in \"xfs, off\" it may be damaged by a power cut");
+            assert!(told, "{sentence}");
+        }
     }
 
     #[test]

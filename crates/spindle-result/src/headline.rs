@@ -291,7 +291,13 @@ fn answer_at(result: &RunResult, ranking: &Ranking, load: &str) -> Answer {
     match comparisons.as_slice() {
         // Those that keep less are told of after it.
         [] if ranking.has_weaker() => durability::fastest_of_all(result, ranking, load)
-            .unwrap_or_else(|| Answer::new(Opening::Only, format!("{best} was measured {load}"))),
+            .unwrap_or_else(|| {
+                let keeps = ranking.keeps.of_one();
+                Answer::new(
+                    Opening::OnlyOfGroup,
+                    format!("{best} is the only layout that {keeps}, {load}"),
+                )
+            }),
         [] => Answer::new(
             Opening::Only,
             format!("{best} was measured {load}: there is nothing to compare it with"),

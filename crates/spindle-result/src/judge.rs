@@ -388,6 +388,7 @@ mod tests {
             precision: 0.03,
             is_finished: true,
             warmup_s: 1.0,
+            ended_by_time_ms: None,
         });
         assert!(width(&record) > fixed);
     }

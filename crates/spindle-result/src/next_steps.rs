@@ -5,7 +5,7 @@ use spindle_stats::{MAX_ROUNDS, ROUNDS_TO_JUDGE, Verdict};
 use spindle_text::quantity::about_time;
 
 use super::wording::MOSTLY_CACHED_SHARE;
-use super::{Case, Comparison, RunResult, Trial, disturbance, levels};
+use super::{Case, Comparison, RunResult, Stopping, Trial, disturbance, levels};
 
 /// Where chance hides a difference whatever the rounds, trials are to be so many times as long.
 const LONGER: f64 = 4.0;
@@ -78,12 +78,18 @@ fn more_rounds(result: &RunResult, tied: &[&Comparison]) -> Option<String> {
         (_, None) => ("rounds", round_ms(result)),
     };
     let ms = unit_ms.map(|ms| ms * f64::from(needed));
+    let is_timed = |stopping: &Stopping| stopping.runs == 1 && stopping.ended_by_time_ms.is_some();
+    let by_time = ms.filter(|_| result.stopping.as_ref().is_some_and(is_timed));
+    let (set, what) = match by_time {
+        Some(ms) => (format!("time = \"{:.0}m\"", minutes(ms)), "that much time"),
+        None => (format!("{key} = {needed}"), "that number of rounds"),
+    };
     let why = match tied.iter().any(|verdict| verdict.rounds < ROUNDS_TO_JUDGE) {
-        true => "a verdict needs at least that many rounds",
-        false => "that number of rounds tells the leaders apart, if they differ as it seems",
+        true => format!("a verdict needs at least {ROUNDS_TO_JUDGE} rounds"),
+        false => format!("{what} tells the leaders apart, if they differ as it seems"),
     };
     Some(format!(
-        "Set `plan.{key} = {needed}`{}: {why}{}.",
+        "Set `plan.{set}`{}: {why}{}.",
         of_try(ms),
         takes(ms)
     ))
@@ -111,10 +117,14 @@ fn longer_trials(result: &RunResult, tied: &[&Comparison]) -> Option<String> {
 
 /// What `spindle try`, which has no file, is to be given.
 fn of_try(ms: Option<f64>) -> String {
-    let minutes = ms.map(|ms| (ms / 60e3).ceil().max(1.0));
-    minutes.map_or_else(String::new, |minutes| {
-        format!(" (with `spindle try`: `--time {minutes:.0}m`)")
+    ms.map_or_else(String::new, |ms| {
+        format!(" (with `spindle try`: `--time {:.0}m`)", minutes(ms))
     })
+}
+
+/// Whole minutes that are enough.
+fn minutes(ms: f64) -> f64 {
+    (ms / 60e3).ceil().max(1.0)
 }
 
 /// `; this takes about 12 min`.
@@ -202,10 +212,18 @@ mod tests {
             precision: 0.03,
             is_finished: true,
             warmup_s: 1.0,
+            ended_by_time_ms: None,
         });
         assert!(steps(&record)[0].starts_with("Set `plan.max = "));
+        record.auto.as_mut().unwrap().ended_by_time_ms = Some(30_000);
+        let timed_out = &steps(&record)[0];
+        assert!(timed_out.starts_with("Set `plan.time = \""), "{timed_out}");
+        assert!(
+            timed_out.contains("that much time tells the leaders apart"),
+            "{timed_out}"
+        );
         let two = timed(&[("a", &STEADY[..2]), ("b", &[100.0, 90.0])]);
-        let begin = "Set `plan.rounds = 3` (with `spindle try`: `--time 1m`): a verdict needs at least that many";
+        let begin = "Set `plan.rounds = 3` (with `spindle try`: `--time 1m`): a verdict needs at least 3 rounds";
         assert!(steps(&two)[0].starts_with(begin));
     }
 

@@ -83,6 +83,8 @@ pub struct AutoPlan {
     pub is_finished: bool,
     /// The warm-up of a trial that does not tell its own, in seconds.
     pub warmup_s: f64,
+    /// The time that the plan gave, where that ended the run before its limit of rounds did, milliseconds.
+    pub ended_by_time_ms: Option<u64>,
 }
 
 /// One case of the plan and what became of it.

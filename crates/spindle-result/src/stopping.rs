@@ -38,6 +38,7 @@ pub(super) fn stopping(record: &RunRecord, verdicts: &[Comparison]) -> Option<St
         is_finished: plan.is_finished,
         reached: least_known.map(|(_, half_width)| half_width),
         runs: runs(&measured),
+        ended_by_time_ms: plan.ended_by_time_ms,
         least_known: least_known.map(|(pair, _)| {
             format!(
                 "the ratio of {} and {} at {}",
@@ -90,6 +91,7 @@ mod tests {
             precision: 0.03,
             is_finished,
             warmup_s: 1.0,
+            ended_by_time_ms: None,
         });
         for trial in &mut record.cases[0].trials {
             trial.warm_up = Some(WarmUp {
@@ -118,6 +120,7 @@ mod tests {
             precision: 0.05,
             is_finished: true,
             warmup_s: 1.0,
+            ended_by_time_ms: None,
         });
         let stopping = build(&record).unwrap().stopping.unwrap();
         assert!(stopping.reached.unwrap() > 0.2, "{stopping:?}");

@@ -477,6 +477,7 @@ mod tests {
                 precision: 0.03,
                 is_finished,
                 warmup_s: 1.0,
+                ended_by_time_ms: None,
             });
         };
         assert_eq!(

@@ -430,7 +430,12 @@ fn impossible(event: &Event) -> Option<String> {
         Event::RunStarted { experiment, .. } => {
             let names = experiment.layouts.iter().map(|layout| layout.name.len());
             let are_long = names.sum::<usize>() > NAMES_BYTES_MAX;
-            are_long.then(|| "the names of the layouts are longer than any experiment's".to_owned())
+            match experiment.outside() {
+                _ if are_long => {
+                    Some("the names of the layouts are longer than any experiment's".to_owned())
+                }
+                key => key.map(|key| format!("no experiment has such a value of {key}")),
+            }
         }
         Event::LayoutExamined { layout, .. } => {
             let has_empty_row = layout.stack.iter().any(Vec::is_empty);

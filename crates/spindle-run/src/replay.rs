@@ -257,6 +257,7 @@ impl RunState {
                 precision: auto.precision_percent / 100.0,
                 is_finished: self.finished,
                 warmup_s: experiment.plan.warmup_ms as f64 / 1e3,
+                ended_by_time_ms: auto.time_ms.filter(|_| self.is_cut_short()),
             }),
             noise_check: noise_check(experiment),
             matrix: experiment.matrix.as_ref().map(matrix),
@@ -278,6 +279,11 @@ impl RunState {
     /// What was done besides trials.
     pub fn phases(&self) -> &[Phase] {
         &self.phases
+    }
+
+    /// Whether the run has ended before its limit of rounds.
+    fn is_cut_short(&self) -> bool {
+        self.planned_rounds() < self.experiment.plan.all_rounds()
     }
 
     /// How many rounds the plan asks for; of one that ended with its time, how many that was.

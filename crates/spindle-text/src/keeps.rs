@@ -44,6 +44,15 @@ impl Keeps {
         }
     }
 
+    /// To follow "the only layout that".
+    pub fn of_one(self) -> &'static str {
+        match self {
+            Keeps::EveryCommit => "keeps every commit",
+            Keeps::Unknown => "is not known to lose commits",
+            Keeps::AllButTheLast | Keeps::MayBeDamaged | Keeps::Nothing => self.of_group(),
+        }
+    }
+
     /// To follow "among layouts that": a group of cases.
     pub fn of_group(self) -> &'static str {
         match self {

@@ -24,6 +24,11 @@ pub struct Key {
 pub trait Section: Sized {
     /// Asks for each of them.
     fn read<K: Keys>(keys: &mut K) -> Self;
+
+    /// The key of a value that no reader gives, as a journal that was changed may hold it.
+    fn outside(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// Has the values of settings. A value that is not allowed is noted there, and the default is given.
@@ -133,6 +138,13 @@ macro_rules! settings {
                         $(, $argument)*
                     ),)+
                 }
+            }
+
+            fn outside(&self) -> Option<&'static str> {
+                let settings = [
+                    $(($key, $crate::section::allows::$how(&self.$field $(, $argument)*)),)+
+                ];
+                settings.into_iter().find(|(_, is_allowed)| !is_allowed).map(|(key, _)| key)
             }
         }
     };
@@ -299,6 +311,91 @@ impl Keys for Listing {
     fn table_or<S: Section>(&mut self, key: Key, whose: &'static str) -> S {
         self.row(key, whose, "a table");
         S::read(&mut Listing::default())
+    }
+}
+
+/// Whether a setting may have a value, one function for each method of [`Keys`] and with its arguments.
+/// [`settings!`](crate::settings!) calls them of values that came by another way than an experiment file.
+pub mod allows {
+    use std::ops::RangeInclusive;
+
+    use super::Section;
+
+    /// A whole number.
+    pub fn number<T: PartialOrd>(value: &T, _default: T, range: RangeInclusive<T>) -> bool {
+        range.contains(value)
+    }
+
+    /// A number that need not be whole.
+    pub fn scale(value: &f64, _default: f64, range: RangeInclusive<f64>) -> bool {
+        range.contains(value)
+    }
+
+    /// Either is allowed.
+    pub fn flag(_value: &bool, _default: bool) -> bool {
+        true
+    }
+
+    /// A size, bytes.
+    pub fn size(value: &u64, _default: u64, range: RangeInclusive<u64>) -> bool {
+        range.contains(value)
+    }
+
+    /// A size out of a few, bytes.
+    pub fn size_among(value: &u64, _default: u64, sizes: &[u64]) -> bool {
+        sizes.contains(value)
+    }
+
+    /// A duration, milliseconds.
+    pub fn duration_ms(value: &u64, _default: u64, range: RangeInclusive<u64>) -> bool {
+        range.contains(value)
+    }
+
+    /// A type holds no other words.
+    pub fn word<W>(_value: &W, _default: W) -> bool {
+        true
+    }
+
+    /// Whole numbers.
+    pub fn numbers(values: &[u32], range: RangeInclusive<u32>) -> bool {
+        !values.is_empty() && values.iter().all(|value| range.contains(value))
+    }
+
+    /// Their texts are judged where they are read.
+    pub fn files<T>(_value: &T) -> bool {
+        true
+    }
+
+    /// As [`files`].
+    pub fn load_files<T>(_value: &T) -> bool {
+        true
+    }
+
+    /// As [`files`].
+    pub fn large_file<T>(_value: &T) -> bool {
+        true
+    }
+
+    /// As [`files`].
+    pub fn weighted_files<T>(_value: &T) -> bool {
+        true
+    }
+
+    /// As [`files`].
+    pub fn values<T>(_value: &T) -> bool {
+        true
+    }
+
+    /// A nested section.
+    pub fn table<S: Section>(value: &Option<S>) -> bool {
+        value
+            .as_ref()
+            .is_none_or(|section| section.outside().is_none())
+    }
+
+    /// A nested section that is always there.
+    pub fn table_or<S: Section>(value: &S, _whose: &str) -> bool {
+        value.outside().is_none()
     }
 }
 

@@ -46,6 +46,13 @@ macro_rules! workloads {
                 }
             }
 
+            /// The key of a setting that no reader gives.
+            pub fn outside(&self) -> Option<&'static str> {
+                match self {
+                    $(Transactions::$variant(settings) => settings.outside(),)+
+                }
+            }
+
             /// What follows from the settings.
             pub fn settings(&self) -> &dyn Kind {
                 match self {

@@ -1,9 +1,12 @@
 //! The only place that writes to standard output and standard error. What is written is made harmless first
 //! ([`spindle_text::plain`]). An output that is full or closed never ends the program with a panic, which `println!`
-//! would: results that cannot be written are an error for the caller, notes that cannot be written are lost.
+//! would: results that cannot be written are an error for the caller, notes that cannot be written are lost. Passwords
+//! of addresses that were typed as arguments are stars on standard error.
 
+use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
+use spindle_experiment::without_passwords;
 use spindle_text::plain::{coloured, lines, one_line, shortened};
 
 /// No reason takes more characters than this: it may hold what a stranger wrote.
@@ -55,8 +58,50 @@ pub fn over_the_line(text: &str, ends_line: bool) {
 }
 
 fn on_error_output(text: &str) {
+    let text = hidden(text, std::env::args_os().skip(1));
     let mut output = io::stderr().lock();
     // There is no other place to say that this place takes nothing.
     let _ = output.write_all(text.as_bytes());
     let _ = output.flush();
+}
+
+/// The text with stars for what looks like a password in an argument that it repeats.
+fn hidden(text: &str, arguments: impl Iterator<Item = OsString>) -> String {
+    let mut hidden = text.to_owned();
+    for argument in arguments {
+        let argument = argument.to_string_lossy();
+        let harmless = without_passwords(&argument);
+        if harmless != argument {
+            hidden = hidden.replace(&*argument, &harmless);
+        }
+    }
+    hidden
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_that_was_typed_is_not_repeated() {
+        let said = |argument: &str| {
+            let text = format!("spindle: {argument}: No such file or directory\n");
+            hidden(&text, [OsString::from(argument)].into_iter())
+        };
+        for typed in [
+            "postgres://ann:SECRET@h/x",
+            "POSTGRES://ann:SECRET@h",
+            "jdbc:mysql://ann:SECRET@h:3306/x?a=b",
+            "host=h password=SECRET",
+            "ann:SECRET@h/x",
+        ] {
+            let said = said(typed);
+            assert!(!said.contains("SECRET"), "{said}");
+            assert!(said.ends_with("No such file or directory\n"), "{said}");
+        }
+        assert_eq!(
+            said("/srv/a:b"),
+            "spindle: /srv/a:b: No such file or directory\n"
+        );
+    }
 }

@@ -226,6 +226,11 @@ impl Parts {
         let Some(user) = self.user else {
             return Err(EngineError::refused("it names no user"));
         };
+        if user.contains(':') {
+            return Err(EngineError::refused(
+                "its user has a colon: write user:password with a plain colon, not %3A",
+            ));
+        }
         let port = self.port.unwrap_or(scheme.port());
         let reach = match (self.socket, self.host) {
             (Some(path), _) => Reach::Socket(path),
@@ -415,6 +420,7 @@ mod tests {
             ("db secret", "not a valid address"),
             ("http://ann:secret@h/d", "http:// is not a server"),
             ("postgres://h/d", "no user"),
+            ("postgres://ann%3Asecret@h/d", "its user has a colon"),
             ("postgres:///d", "no user"),
             ("postgres://ann:secret@h:99999/d", "not a valid address"),
             (

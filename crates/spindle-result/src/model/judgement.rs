@@ -222,6 +222,9 @@ pub struct Stopping {
     /// runs together.
     #[serde(default = "one")]
     pub runs: u32,
+    /// The time that the plan gave, where that ended the run before its limit of rounds did, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by_time_ms: Option<u64>,
 }
 
 fn one() -> u32 {

@@ -66,6 +66,10 @@ which is faster, by how much, and how sure it is. The next step:
 /// Does what the command line asks for.
 pub fn main() -> ExitCode {
     signals::outlive_file_size_limit();
+    if let Some(why) = signals::stack_is_too_small() {
+        say::reason(&why);
+        return Code::Refused.into();
+    }
     match Arguments::try_parse() {
         Ok(arguments) => carry_out(arguments),
         Err(error) if error.kind() == InvalidUtf8 => standing::tell_what_is_no_text(),

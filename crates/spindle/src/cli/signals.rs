@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use spindle_layout::{clean, ledger};
@@ -165,12 +165,45 @@ pub(super) fn outlive_file_size_limit() {
     signal_hook::flag::register(SIGXFSZ, called).expect("SIGXFSZ may be handled");
 }
 
+/// What the program needs of its stack, bytes. What a test is built as needs most.
+const STACK_BYTES: u64 = 8 << 20;
+/// With less than this it would overflow before it could say so.
+const STACK_BYTES_MIN: u64 = 1 << 20;
+
+/// Has the stack grow as far as the program needs. The kernel looks at the limit when the stack grows, not before
+/// (setrlimit(2)). Returns what to do where the hard limit is too low.
+pub(super) fn stack_is_too_small() -> Option<String> {
+    let limit = getrlimit(Resource::Stack);
+    let is_enough = |bytes: Option<u64>| bytes.is_none_or(|bytes| bytes >= STACK_BYTES);
+    if is_enough(limit.current) {
+        return None;
+    }
+    let raised = |maximum: Option<u64>| Rlimit {
+        current: maximum.map_or(Some(STACK_BYTES), |maximum| Some(maximum.min(STACK_BYTES))),
+        maximum,
+    };
+    // Root may raise the hard limit, too.
+    let root = limit.maximum.map(|maximum| maximum.max(STACK_BYTES));
+    if setrlimit(Resource::Stack, raised(root)).is_err() {
+        // What it comes to is looked at below.
+        let _ = setrlimit(Resource::Stack, raised(limit.maximum));
+    }
+    match getrlimit(Resource::Stack).current {
+        Some(bytes) if bytes < STACK_BYTES_MIN => Some(format!(
+            "the stack may have {} KiB only, and the program needs {} KiB: raise `ulimit -s`",
+            bytes >> 10,
+            STACK_BYTES_MIN >> 10
+        )),
+        _ => None,
+    }
+}
+
 /// What to do about a file that may not grow, when that is in a reason.
 pub(super) fn advice_on_file_size(reason: &str) -> Option<String> {
     const EFBIG: &str = "(os error 27)";
     let limit = getrlimit(Resource::Fsize).current?;
     reason.contains(EFBIG).then(|| {
-        format!("no file may have more than {limit} bytes here: raise `ulimit -f`, or start spindle where it is unlimited")
+        format!("files are limited to {limit} B here: raise `ulimit -f`, or start spindle where it is unlimited")
     })
 }
 

@@ -523,6 +523,7 @@ pub fn result(record: &RunRecord) -> RunResult {
         reached: None,
         least_known: None,
         runs: 1,
+        ended_by_time_ms: None,
     });
     result.attributions = clients
         .iter()
