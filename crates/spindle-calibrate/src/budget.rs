@@ -33,8 +33,8 @@ impl TimeBudget {
         }
     }
 
-    /// What a person is told when it will take longer than was asked for.
-    pub(crate) fn is_exceeded(&self) -> Option<String> {
+    /// What a person is told where it will take longer than was asked for.
+    pub(crate) fn takes_longer(&self) -> Option<String> {
         let takes = self.passed + self.requests + self.commits;
         (takes > self.asked.mul_f64(TOLD_FROM)).then(|| {
             format!(
@@ -58,10 +58,10 @@ mod tests {
             TimeBudget::of(asked, asked.mul_f64(0.25), written)
         };
         let usual = budget(120, 1);
-        assert_eq!(usual.is_exceeded(), None);
+        assert_eq!(usual.takes_longer(), None);
         assert!(usual.requests > Duration::from_secs(60));
-        let told = budget(10, 2).is_exceeded().unwrap();
+        let told = budget(10, 2).takes_longer().unwrap();
         assert!(told.contains("20 s instead of 10 s"), "{told}");
-        assert_eq!(budget(10, 0).is_exceeded(), None);
+        assert_eq!(budget(10, 0).takes_longer(), None);
     }
 }

@@ -203,11 +203,11 @@ pub fn doubt(extreme: &Extreme) -> &'static str {
 }
 
 /// Why a maximum may be less than a figure of the table.
-pub const SECOND_LOOK: &str =
+const SECOND_LOOK: &str =
     "a maximum is a second look at the best point, so that it is not best by chance";
 
 /// Whether a figure of the table is above the maximum that was told.
-pub fn has_second_look(found: &Calibration) -> bool {
+fn is_above_maximum(found: &Calibration) -> bool {
     let is_above = |extreme: &Option<Extreme>, what| {
         let most = extreme.as_ref().filter(|extreme| extreme.is_confirmed);
         most.is_some_and(|most| {
@@ -271,7 +271,7 @@ fn table(text: &mut String, found: &Calibration) {
     {
         let _ = writeln!(text, "~ not steady, or not known to 2 %, in its time");
     }
-    if has_second_look(found) {
+    if is_above_maximum(found) {
         let _ = writeln!(text, "{SECOND_LOOK}");
     }
 }
@@ -707,6 +707,45 @@ mod tests {
         let is_forged = |line: &&str| line.starts_with("FLUSHES IGNORED");
         assert_eq!(lines.into_iter().find(is_forged), None, "{told}");
         assert!(!told.contains('\u{1b}'), "{told}");
+    }
+
+    #[test]
+    fn a_maximum_below_the_table_is_explained() {
+        let told = |in_table| {
+            let point = |iops| Point {
+                depth: 4,
+                iops,
+                mb_per_s: 1.0,
+                mean_us: 1.0,
+                p50_us: 1.0,
+                p99_us: 1.0,
+                max_us: 1.0,
+                is_steady: true,
+                measured_s: 1.0,
+                requests: 1,
+                writes: None,
+                histogram: Vec::new(),
+            };
+            let mut found = crate::need::tests::found(1.0);
+            found.maximum_iops = Some(Extreme {
+                method: Method::Sync,
+                caching: Caching::Direct,
+                point: point(100.0),
+                beside: 0,
+                is_confirmed: true,
+            });
+            found.curves = vec![PathCurve {
+                method: Method::Sync,
+                caching: Caching::Direct,
+                what: What::SmallRandom,
+                points: vec![point(in_table)],
+                note: None,
+                cut_short: None,
+            }];
+            render(&found).contains(SECOND_LOOK)
+        };
+        assert!(told(101.0));
+        assert!(!told(99.0));
     }
 
     #[test]

@@ -140,7 +140,7 @@ impl<'a> Work<'a> {
         let written = made.iter().filter(|made| made.is_writable()).count();
         let budget = TimeBudget::of(asked, began.elapsed(), written);
         let time = budget.requests;
-        if let Some(longer) = budget.is_exceeded().filter(|_| !settings.only_flushes) {
+        if let Some(longer) = budget.takes_longer().filter(|_| !settings.only_flushes) {
             tell(&longer);
         }
         let how = (settings.simulate, settings.stripe_bytes);
@@ -694,7 +694,7 @@ impl<'a> Work<'a> {
     /// Holds the point of the most requests, as credit lasts for a while.
     fn held(&mut self, most: Option<&Extreme>) -> Result<Option<Held>, CalibrateError> {
         let asked = self.settings.hold;
-        let time = asked.unwrap_or(self.time.mul_f64(HELD_PART));
+        let lasts = asked.unwrap_or(self.time.mul_f64(HELD_PART));
         let Some(most) = most else {
             return Ok(None);
         };
@@ -703,13 +703,14 @@ impl<'a> Work<'a> {
             method: most.method,
             depth: most.point.depth,
         };
-        let seconds = time.as_secs_f64();
-        let held_for = spindle_text::quantity::time(seconds * 1e6);
+        let seconds = lasts.as_secs_f64();
         (self.tell)(&format!(
             "the best point is held for {}: {}, depth {}",
-            held_for, load.method, load.depth
+            time(seconds * 1e6),
+            load.method,
+            load.depth
         ));
-        let timing = Timing::fixed(time, HELD_SAMPLES);
+        let timing = Timing::fixed(lasts, HELD_SAMPLES);
         let (observed, device) = self.bench.hold(load, timing)?;
         self.note_share(device);
         let tells = seconds >= TELLING_HOLD_S;

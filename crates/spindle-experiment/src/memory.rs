@@ -1,14 +1,19 @@
 //! What `[database]` says of the memory of a database that Spindle starts, whichever it is.
 
+use std::ops::RangeInclusive;
+
 use spindle_engines::spec::DatabaseMemory;
 use spindle_text::quantity::{MIB, TIB, size_exact};
 use spindle_workload::Data;
 
 use super::reader::Reader;
 
+/// How large a buffer cache may be.
+pub(super) const BUFFER_CACHE_BYTES: RangeInclusive<u64> = MIB..=16 * TIB;
+
 /// Reads the memory of a database that Spindle starts; what is left out is the experiment's, or twice the buffer cache.
 pub(super) fn read_memory(reader: &mut Reader<'_>, memory_bytes: Option<u64>) -> DatabaseMemory {
-    let buffer_cache_bytes = reader.size("buffer_cache", 64 * MIB, MIB..=16 * TIB);
+    let buffer_cache_bytes = reader.size("buffer_cache", 64 * MIB, BUFFER_CACHE_BYTES);
     let memory_default_bytes = memory_bytes.unwrap_or(2 * buffer_cache_bytes);
     DatabaseMemory {
         buffer_cache_bytes,

@@ -7,7 +7,8 @@ use spindle_text::section::Section;
 
 use super::database::{Database, SIZE_MIN};
 use super::experiment::Experiment;
-use super::plan::{Plan, ROUNDS};
+use super::memory::BUFFER_CACHE_BYTES;
+use super::plan::{Plan, ROUNDS, RUNS};
 use super::workload::{CLIENTS, Workload};
 
 impl Experiment {
@@ -31,11 +32,16 @@ impl Experiment {
 }
 
 fn of_database(database: &Database) -> Option<&'static str> {
-    if let DatabaseSpec::Remote(_) = &database.spec {
-        return None;
-    }
+    // A server that runs already has its own memory and data.
+    let memory = database.spec.memory()?;
     if database.size_bytes < SIZE_MIN {
         return Some("size");
+    }
+    if !BUFFER_CACHE_BYTES.contains(&memory.buffer_cache_bytes) {
+        return Some("buffer_cache");
+    }
+    if memory.memory_bytes < memory.buffer_cache_bytes {
+        return Some("memory");
     }
     match &database.spec {
         DatabaseSpec::Kernel(kernel) => {
@@ -48,10 +54,12 @@ fn of_database(database: &Database) -> Option<&'static str> {
 fn of_plan(plan: &Plan) -> Option<&'static str> {
     if !ROUNDS.contains(&plan.rounds) {
         Some("rounds")
-    } else if plan.runs == 0 {
+    } else if !RUNS.contains(&plan.runs) {
         Some("runs")
-    } else if plan.measure_ms == 0 || plan.interleave_ms == Some(0) {
+    } else if plan.measure_ms == 0 {
         Some("measure")
+    } else if plan.interleave_ms == Some(0) {
+        Some("interleave")
     } else {
         None
     }
@@ -96,7 +104,18 @@ mod tests {
             ("\"datafiles\":4", "\"datafiles\":0", "datafiles"),
             ("\"log_files\":3", "\"log_files\":1", "log_files"),
             ("\"writers\":1", "\"writers\":0", "writers"),
+            (
+                "\"buffer_cache_bytes\":67108864",
+                "\"buffer_cache_bytes\":0",
+                "buffer_cache",
+            ),
+            (
+                "\"buffer_cache_bytes\":67108864",
+                "\"buffer_cache_bytes\":68719476736",
+                "memory",
+            ),
             ("\"rounds\":3", "\"rounds\":0", "rounds"),
+            ("\"runs\":1", "\"runs\":4000000000", "runs"),
             ("\"clients\":[8]", "\"clients\":[]", "clients"),
             ("\"clients\":[8]", "\"clients\":[0]", "clients"),
             ("\"clients\":[8]", "\"clients\":[4000000000]", "clients"),

@@ -32,8 +32,10 @@ const DAY_MS: u64 = 86_400_000;
 const MINUTE_MS: u64 = 60_000;
 /// A warm-up that ends by itself takes at least as long: as many samples as a steady state is told from.
 const WARMUP_MIN_MS: u64 = 5_000;
-/// How many there may be.
+/// How many rounds there may be.
 pub(super) const ROUNDS: RangeInclusive<u32> = 1..=1000;
+/// How many runs there may be.
+pub(super) const RUNS: RangeInclusive<u32> = 1..=100;
 
 /// How the trials are run and judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -109,7 +111,7 @@ impl Plan {
             measure_ms,
             interleave_ms: Some(interleave_ms).filter(|interleave_ms| *interleave_ms > 0),
             rounds: fixed_rounds.unwrap_or(rounds_max),
-            runs: reader.number("runs", 1, 1..=100),
+            runs: reader.number("runs", 1, RUNS),
             pause_ms: reader.duration_ms("pause", MINUTE_MS, 0..=DAY_MS),
             auto: fixed_rounds.is_none().then_some(Auto {
                 precision_percent,

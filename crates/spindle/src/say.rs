@@ -70,9 +70,13 @@ fn hidden(text: &str, arguments: impl Iterator<Item = OsString>) -> String {
     let mut hidden = text.to_owned();
     for argument in arguments {
         let argument = argument.to_string_lossy();
-        let harmless = without_passwords(&argument);
-        if harmless != argument {
-            hidden = hidden.replace(&*argument, &harmless);
+        // A message may repeat the value alone of `--option=value`.
+        let value = argument.split_once('=').map(|(_, value)| value);
+        for typed in [&*argument].into_iter().chain(value) {
+            let harmless = without_passwords(typed);
+            if harmless != typed {
+                hidden = hidden.replace(typed, &harmless);
+            }
         }
     }
     hidden
@@ -99,6 +103,9 @@ mod tests {
             assert!(!said.contains("SECRET"), "{said}");
             assert!(said.ends_with("No such file or directory\n"), "{said}");
         }
+        let option = OsString::from("--to=postgres://ann:SECRET@h/x");
+        let value_alone = hidden("no postgres://ann:SECRET@h/x", [option].into_iter());
+        assert!(!value_alone.contains("SECRET"), "{value_alone}");
         assert_eq!(
             said("/srv/a:b"),
             "spindle: /srv/a:b: No such file or directory\n"

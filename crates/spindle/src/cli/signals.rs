@@ -165,9 +165,9 @@ pub(super) fn outlive_file_size_limit() {
     signal_hook::flag::register(SIGXFSZ, called).expect("SIGXFSZ may be handled");
 }
 
-/// What the program needs of its stack, bytes. What a test is built as needs most.
+/// What the program asks for of its stack, bytes: what a system gives by default.
 const STACK_BYTES: u64 = 8 << 20;
-/// With less than this it would overflow before it could say so.
+/// With less than this, bytes, some command overflows it.
 const STACK_BYTES_MIN: u64 = 1 << 20;
 
 /// Has the stack grow as far as the program needs. The kernel looks at the limit when the stack grows, not before

@@ -1,4 +1,4 @@
-//! Too few threads or open files: an error for people, and nothing is left behind.
+//! Too few threads or open files, or too small a stack: an error for people, and nothing is left behind.
 
 use std::fs;
 use std::path::Path;
@@ -76,5 +76,21 @@ fn too_few_threads_are_told_before_anything_is_made() {
     for threads in [5, 20, 40] {
         let output = limited(place.path(), &format!("ulimit -u {threads}"), "run e.toml");
         must_be_refused_and_gone(place.path(), &output, "ulimit -u");
+    }
+}
+
+#[test]
+fn too_small_a_stack_is_told_and_overflows_nowhere() {
+    let place = scene();
+    for stack_kib in [64, 256, 512] {
+        for arguments in ["--version", "plan e.toml"] {
+            let output = limited(place.path(), &format!("ulimit -s {stack_kib}"), arguments);
+            let said = String::from_utf8_lossy(&output.stderr);
+            // Root may raise the limit where nothing keeps it from that.
+            match output.status.code() {
+                Some(2) => assert!(said.contains("raise `ulimit -s`"), "{said}"),
+                code => assert_eq!(code, Some(0), "{said}"),
+            }
+        }
     }
 }
