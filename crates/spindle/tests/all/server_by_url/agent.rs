@@ -129,17 +129,19 @@ fn a_trial_whose_agent_is_gone_is_marked_and_the_run_goes_on() {
     rustix::process::kill_process(agent, rustix::process::Signal::KILL).unwrap();
     assert!(going.wait().unwrap().success());
     let result = scene.result("gone");
-    let trials = trials(&result, 0);
-    let marked = |trial: &Value| trial["warnings"].to_string().contains("the agent was lost");
-    assert_eq!(
-        [marked(&trials[0]), marked(&trials[1])],
-        [true, false],
-        "{trials:?}"
-    );
-    assert!(
-        trials[0]["cpu"].is_null() && !trials[1]["cpu"].is_null(),
-        "{trials:?}"
-    );
+    let kept = trials(&result, 0);
+    assert_eq!(kept.len(), 2, "{result}");
+    // On a busy machine the trial may have been set aside, and measured again with another agent.
+    let set_aside = result["cases"][0]["set_aside"].as_array();
+    let set_aside = set_aside.into_iter().flatten().map(|of| of["trial"].clone());
+    let all: Vec<Value> = kept.into_iter().chain(set_aside).collect();
+    let is_marked = |trial: &Value| trial["warnings"].to_string().contains("the agent was lost");
+    for trial in &all {
+        assert_eq!(is_marked(trial), trial["cpu"].is_null(), "{trial}");
+    }
+    let marked: Vec<&Value> = all.iter().filter(|trial| is_marked(trial)).collect();
+    assert_eq!(marked.len(), 1, "{all:?}");
+    assert_eq!(marked[0]["round"], 1, "{all:?}");
     sshd.assert_nothing_stays();
 }
 
