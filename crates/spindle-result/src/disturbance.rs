@@ -6,9 +6,11 @@ use std::collections::BTreeSet;
 
 use super::device_drift;
 use super::doubt::{Doubt, doubt};
-use super::findings::{PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT, are_alike, is_device_saturated};
+use super::findings::{
+    PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT, are_alike, is_device_saturated, neighbour_of,
+};
 use super::wording::{case_label, rounds_where};
-use super::{Case, RunResult, SystemFigure, Trial};
+use super::{Case, Neighbour, RunResult, SystemFigure, Trial};
 use spindle_text::plain::sentence;
 use spindle_text::quantity::about_time;
 
@@ -35,7 +37,10 @@ pub(super) fn said_last(result: &RunResult) -> impl Iterator<Item = String> {
         Some(_) => None,
         None => processors(result),
     };
-    mild.into_iter().chain(device_decides(result))
+    let neighbour = neighbour(result).map(|neighbour| format!("{neighbour} on the same device."));
+    mild.into_iter()
+        .chain(neighbour)
+        .chain(device_decides(result))
 }
 
 /// What makes differences uncertain, each with its remedy: other load where it is grave, trials that lasted too long,
@@ -44,6 +49,9 @@ pub(super) fn noise(result: &RunResult) -> Vec<String> {
     let cases = result.cases.iter();
     let mut texts: Vec<String> = Vec::new();
     texts.extend(busy_floor(result).and_then(|_| busy(result)));
+    texts.extend(neighbour(result).map(|neighbour| {
+        format!("{neighbour} on a device that is compared. Stop it, and run again.")
+    }));
     texts.extend(device_drift::warnings(result));
     texts.extend(cases.filter_map(|case| overlong(result, case)));
     texts.extend(never_quiet(result));
@@ -60,6 +68,14 @@ pub(super) fn minor(result: &RunResult) -> Vec<String> {
         texts.extend(busy(result));
     }
     texts
+}
+
+/// The program that used a device of the cases most beside their databases.
+fn neighbour(result: &RunResult) -> Option<&Neighbour> {
+    let compared = result.cases.iter().filter(|case| case.is_compared());
+    compared
+        .filter_map(|case| neighbour_of(result, case))
+        .max_by(|one, other| one.bytes_per_s().total_cmp(&other.bytes_per_s()))
 }
 
 /// Who else used the processors, and what to do about it.
@@ -117,8 +133,8 @@ fn processors(result: &RunResult) -> Option<String> {
     };
     if let Some(floor) = busy_floor(result) {
         text += &match floor {
-            floor if floor >= BUSY_FLOOR_MAX => ": trust no difference below 2 x".to_owned(),
-            floor => format!(": trust no difference below {:.0} %", 100.0 * floor),
+            floor if floor >= BUSY_FLOOR_MAX => ": do not trust a difference below 2 x".to_owned(),
+            floor => format!(": do not trust a difference below {:.0} %", 100.0 * floor),
         };
     }
     Some(text + ".")
@@ -329,7 +345,7 @@ mod tests {
         let text = with(84.0, 84.0);
         assert!(
             text.starts_with(
-                "Other programs took 84 % of the processors: trust no difference below 2 x. b is"
+                "Other programs took 84 % of the processors: do not trust a difference below 2 x. b is"
             ),
             "{text}"
         );
@@ -351,7 +367,7 @@ mod tests {
         let busy = build(&record).unwrap();
         assert!(
             busy.headline
-                .contains("trust no difference below 17 %. b is"),
+                .contains("do not trust a difference below 17 %. b is"),
             "{}",
             busy.headline
         );
@@ -379,7 +395,7 @@ mod tests {
         assert!(
             text.starts_with(
                 "Other programs took 20 % of the processors, and the hypervisor gave 12 % to other guests: \
-                 trust no difference below 12 %. b is"
+                 do not trust a difference below 12 %. b is"
             ),
             "{text}"
         );

@@ -440,7 +440,7 @@ mod tests {
         });
         let begins = [
             "The run is not finished",
-            "Other programs took 84 % of the processors: trust no difference below 2 x. Stop them",
+            "Other programs took 84 % of the processors: do not trust a difference below 2 x. Stop them",
             "a: 90 % of the bytes it read came from the page cache.",
             "the log is part of the comparison",
         ];

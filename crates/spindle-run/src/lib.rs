@@ -26,6 +26,7 @@ pub mod journal;
 pub mod layout_targets;
 mod limits;
 pub mod listener;
+mod neighbour;
 pub mod observe;
 mod own_directories;
 mod panics;

@@ -26,6 +26,7 @@ pub mod io_limit;
 pub mod machine;
 pub mod memory;
 pub mod mounts;
+pub mod neighbours;
 pub mod node;
 pub mod open_files;
 pub mod overlays;

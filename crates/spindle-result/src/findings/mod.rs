@@ -26,7 +26,7 @@ mod throttled;
 use self::case_facts::CaseFacts;
 use self::kind::{AtLoad, Kind, Seen};
 pub(super) use self::noisy_neighbour::{PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT};
-use super::{Case, Finding, RunResult, Verdict, named};
+use super::{Case, Finding, Neighbour, RunResult, Verdict, named};
 
 /// Every kind of finding.
 const KINDS: &[Kind] = &[
@@ -83,6 +83,11 @@ pub(super) fn findings(result: &RunResult) -> Vec<Finding> {
 pub(super) fn is_device_saturated(result: &RunResult, case: &Case) -> bool {
     let facts = CaseFacts::of(case, result);
     facts.is_some_and(|facts| (device_saturated::KIND.look)(&facts).is_some())
+}
+
+/// The program that used a case's device beside its database, where that was enough to be felt.
+pub(super) fn neighbour_of<'a>(result: &'a RunResult, case: &'a Case) -> Option<&'a Neighbour> {
+    noisy_neighbour::on_device(&CaseFacts::of(case, result)?)
 }
 
 /// Whether all verdicts at the load level of a case are draws.

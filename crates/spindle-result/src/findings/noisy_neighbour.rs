@@ -1,6 +1,6 @@
 //! Something else used the machine or its device meanwhile.
 
-use super::super::{PageCache, SystemFigure};
+use super::super::{Neighbour, PageCache, SystemFigure, TimeUse};
 use super::case_facts::CaseFacts;
 use super::kind::{Kind, Seen};
 
@@ -13,6 +13,10 @@ pub(crate) const STEAL_MIN_PERCENT: f64 = 5.0;
 /// asked for.
 const FOREIGN_READS_MIN: f64 = 0.5;
 const FOREIGN_MIB_PER_S_MIN: f64 = 10.0;
+/// A program on the same device counts from here on, of the bytes that the database itself moves.
+const NEIGHBOUR_MIN: f64 = 0.10;
+/// What is not spent on processors, of a transaction's time: below that no device matters.
+const WAITS_MIN: f64 = 0.10;
 
 pub(super) const KIND: Kind = Kind {
     name: "noisy neighbour",
@@ -42,6 +46,7 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
     evidence.extend(foreign.map(|mib_per_s| {
         format!("others read {mib_per_s:.0} MiB per second from the same device")
     }));
+    evidence.extend(on_device(facts).map(|neighbour| format!("{neighbour} on the same device")));
     (!evidence.is_empty()).then(|| Seen {
         // What it did to the figures is not known; that it was there comes before all that they seem to show.
         weight: 1.0,
@@ -65,11 +70,78 @@ fn foreign_reads(facts: &CaseFacts<'_>) -> Option<f64> {
     is_seen.then_some(mib_per_s)
 }
 
+/// The program that used the device beside the database, where that was enough to be felt.
+pub(super) fn on_device<'a>(facts: &CaseFacts<'a>) -> Option<&'a Neighbour> {
+    let waits = facts.share(|part| {
+        !matches!(
+            part,
+            TimeUse::UserCpu | TimeUse::SystemCpu | TimeUse::RunQueue
+        )
+    });
+    if waits? < WAITS_MIN {
+        return None;
+    }
+    let trials = &facts.case.trials;
+    let mut own_bytes = 0.0;
+    for trial in trials {
+        let own = trial.audit.tool.or(trial.audit.device)?;
+        own_bytes += (own.read_bytes + own.write_bytes) as f64;
+    }
+    let own_bytes_per_s = own_bytes / facts.measured_s();
+    let neighbours = trials
+        .iter()
+        .filter_map(|trial| trial.conditions.neighbour.as_ref());
+    let felt: Vec<&Neighbour> = neighbours
+        .filter(|neighbour| neighbour.bytes_per_s() >= NEIGHBOUR_MIN * own_bytes_per_s)
+        .collect();
+    let is_often = 2 * felt.len() >= trials.len();
+    felt.into_iter()
+        .max_by(|one, other| one.bytes_per_s().total_cmp(&other.bytes_per_s()))
+        .filter(|_| is_often)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::super::IoCounts;
     use super::super::stage::Stage;
     use super::*;
+
+    /// Half of the time is waits; another program writes so much while the database writes 4 MiB in 5 s.
+    fn beside(written_bytes_per_s: f64, cpu_percent: f64) -> Stage {
+        Stage::new()
+            .parts(&[
+                ("log file sync", 100.0 * (100.0 - cpu_percent)),
+                ("user CPU", 100.0 * cpu_percent),
+            ])
+            .trials(|trial| {
+                trial.audit.tool = Some(IoCounts {
+                    write_bytes: 4 << 20,
+                    ..IoCounts::default()
+                });
+                trial.conditions.neighbour = Some(Neighbour {
+                    program: "fio".to_owned(),
+                    process_id: 4711,
+                    read_bytes_per_s: 0.0,
+                    written_bytes_per_s,
+                });
+            })
+    }
+
+    #[test]
+    fn a_program_on_the_same_device_is_named() {
+        let seen = beside(262_144.0, 50.0).look(&KIND).expect("seen");
+        assert_eq!(
+            seen.evidence,
+            "fio (process 4711) wrote 256 KiB and read 0 bytes per second on the same device"
+        );
+        assert_eq!(beside(65_536.0, 50.0).look(&KIND), None);
+        assert_eq!(beside(262_144.0, 95.0).look(&KIND), None);
+        let mut once = beside(262_144.0, 50.0).trials(|_| {});
+        once.case.trials[0].conditions.neighbour = None;
+        assert!(once.look(&KIND).is_some());
+        once.case.trials[1].conditions.neighbour = None;
+        assert_eq!(once.look(&KIND), None);
+    }
 
     #[test]
     fn programs_and_other_guests_show() {

@@ -2,7 +2,7 @@
 
 use super::case_facts::CaseFacts;
 use super::kind::{Kind, Seen};
-use crate::{OracleEvent, SystemFigure};
+use crate::{OracleEvent, SystemFigure, TimeUse, UsedLimit};
 
 /// Of the measured time, all processors together.
 const CPU_MIN_PERCENT: f64 = 5.0;
@@ -25,6 +25,8 @@ const IDLE_TIMES_MIN: f64 = 4.0;
 /// Where processors are scarce, those who write wait for them.
 const PROCESSORS_MAX_PERCENT: f64 = 80.0;
 const READS_MIN: u64 = 100;
+/// A limit of which each trial used so much, as a share, is used up: requests do not come at an even pace.
+const USED_MIN: f64 = 0.90;
 
 pub(super) const KIND: Kind = Kind {
     name: "throttled",
@@ -38,6 +40,7 @@ pub(super) const KIND: Kind = Kind {
 
 fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
     processors(facts)
+        .or_else(|| limit(facts))
         .or_else(|| reads(facts))
         .or_else(|| writes(facts))
 }
@@ -49,6 +52,30 @@ pub(super) fn processors(facts: &CaseFacts<'_>) -> Option<Seen> {
         weight: (percent / 100.0).min(1.0),
         evidence: format!(
             "a limit on processor time kept the database from running for {percent:.0} % of the time, all processors together"
+        ),
+    })
+}
+
+/// A limit that the experiment sets is used up, and sessions wait for something.
+fn limit(facts: &CaseFacts<'_>) -> Option<Seen> {
+    let trials = facts.case.trials.iter();
+    let used: Option<Vec<UsedLimit>> = trials.map(|trial| trial.audit.nearest_limit).collect();
+    let used = used?;
+    let least = used
+        .iter()
+        .min_by(|one, other| one.share().total_cmp(&other.share()))?;
+    let waits = facts.share(|part| {
+        !matches!(
+            part,
+            TimeUse::UserCpu | TimeUse::SystemCpu | TimeUse::RunQueue
+        )
+    });
+    let share = waits.unwrap_or(1.0);
+    let is_seen = least.share() >= USED_MIN && share >= SHARE_MIN;
+    is_seen.then(|| Seen {
+        weight: share,
+        evidence: format!(
+            "the device did {least} that the experiment allows, in the trial that used least of them"
         ),
     })
 }
@@ -137,6 +164,7 @@ fn reads_counted(facts: &CaseFacts<'_>) -> Option<u64> {
 mod tests {
     use super::super::stage::Stage;
     use super::*;
+    use crate::LimitedIo;
 
     /// Trials of 100 transactions with ten reads each.
     fn stage(read_us: f64, device_us: f64, utilisation_percent: f64) -> Stage {
@@ -209,6 +237,32 @@ mod tests {
             part.us /= 10.0;
         }
         assert_eq!(quick.look(&KIND), None);
+    }
+
+    #[test]
+    fn a_limit_that_is_used_up_shows_it_whatever_the_database_calls_its_waits() {
+        let limited = |done_per_s, cpu_percent: f64| {
+            let stage = Stage::new()
+                .trials(|trial| {
+                    trial.audit.nearest_limit = Some(UsedLimit {
+                        of: LimitedIo::Writes,
+                        done_per_s,
+                        allowed_per_s: 60,
+                    });
+                })
+                .parts(&[
+                    ("other", 100.0 * (100.0 - cpu_percent)),
+                    ("user CPU", 100.0 * cpu_percent),
+                ]);
+            stage.look(&KIND)
+        };
+        assert_eq!(
+            limited(58.2, 12.0).expect("seen").evidence,
+            "the device did 58 of 60 writes/s that the experiment allows, in the trial that used least of them"
+        );
+        assert_eq!(limited(50.0, 12.0), None);
+        // The writers are held back, and nobody waits for them.
+        assert_eq!(limited(58.2, 85.0), None);
     }
 
     #[test]

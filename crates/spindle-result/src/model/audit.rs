@@ -1,6 +1,9 @@
 //! The program's own I/O counts beside the device's: a measurement whose two sides disagree measured something else.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
+use spindle_text::quantity;
 
 use super::ClientAudit;
 
@@ -55,6 +58,59 @@ pub struct Audit {
     /// of the database, or the system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_processors: Option<ClientProcessors>,
+    /// Of the limits that the experiment sets, the one of which most was used; `None` where it sets none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nearest_limit: Option<UsedLimit>,
+}
+
+/// How much of a limit was used.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct UsedLimit {
+    /// What it limits.
+    pub of: LimitedIo,
+    /// What the device did, per second.
+    pub done_per_s: f64,
+    /// What it may do, per second.
+    pub allowed_per_s: u64,
+}
+
+impl UsedLimit {
+    /// What was done as a share of what is allowed.
+    pub fn share(&self) -> f64 {
+        self.done_per_s / self.allowed_per_s.max(1) as f64
+    }
+}
+
+impl fmt::Display for UsedLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (done_per_s, allowed_per_s) = (self.done_per_s, self.allowed_per_s);
+        match self.of {
+            LimitedIo::Reads => write!(f, "{done_per_s:.0} of {allowed_per_s} reads/s"),
+            LimitedIo::Writes => write!(f, "{done_per_s:.0} of {allowed_per_s} writes/s"),
+            LimitedIo::BytesRead | LimitedIo::BytesWritten => {
+                let done = quantity::size(done_per_s.round() as u64);
+                let what = match self.of {
+                    LimitedIo::BytesRead => "read",
+                    _ => "written",
+                };
+                write!(f, "{done}/s of {}/s {what}", quantity::size(allowed_per_s))
+            }
+        }
+    }
+}
+
+/// What a limit is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitedIo {
+    /// Requests that read.
+    Reads,
+    /// Requests that write.
+    Writes,
+    /// Bytes read.
+    BytesRead,
+    /// Bytes written.
+    BytesWritten,
 }
 
 /// What clients took of the processors of the machine they are on: shares of the time in transactions, from 0 to 1.
@@ -94,6 +150,7 @@ impl Audit {
             page_cache_bytes_at_end: None,
             client_processors: None,
             clients: None,
+            nearest_limit: None,
         }
     }
 }

@@ -1,6 +1,9 @@
 //! What a trial was measured under: facts about the machine around it that are no property of its layout.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
+use spindle_text::quantity::size;
 
 /// What a trial was measured under. Every part is optional: results of older versions have none.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -18,6 +21,45 @@ pub struct Conditions {
     pub asked_ms: Option<u64>,
     /// Where its time went.
     pub times: Option<TrialTimes>,
+    /// The program that used the devices of the case most beside its database; `None` where none did, or it is not
+    /// known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub neighbour: Option<Neighbour>,
+}
+
+/// A program that used the devices of a case while it was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Neighbour {
+    /// Its name, as far as the kernel keeps it.
+    pub program: String,
+    /// Its process.
+    pub process_id: u32,
+    /// Bytes that were fetched from storage for it, per second, from the start of the trial's process to its end.
+    pub read_bytes_per_s: f64,
+    /// Bytes that it wrote, per second.
+    pub written_bytes_per_s: f64,
+}
+
+impl Neighbour {
+    /// All that it moved, per second.
+    pub fn bytes_per_s(&self) -> f64 {
+        self.read_bytes_per_s + self.written_bytes_per_s
+    }
+}
+
+impl fmt::Display for Neighbour {
+    /// As a sentence without its end: who did how much.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let per_s = |bytes_per_s: f64| size(bytes_per_s.round() as u64);
+        write!(
+            f,
+            "{} (process {}) wrote {} and read {} per second",
+            self.program,
+            self.process_id,
+            per_s(self.written_bytes_per_s),
+            per_s(self.read_bytes_per_s)
+        )
+    }
 }
 
 /// How quick the devices of a case were just before a trial: direct reads beneath its data, durable writes beneath its

@@ -29,13 +29,15 @@ use super::mean::mean_of;
 use experiment::ExperimentRecord;
 use machine::Machine;
 
-pub use audit::{Audit, ClientProcessors, IoCounts};
+pub use audit::{Audit, ClientProcessors, IoCounts, LimitedIo, UsedLimit};
 pub use bulk_load::{BulkLoad, LoadStep};
 pub use capacity::Capacity;
 pub use case_id::{CaseId, CasePair};
 pub use cause::{Attribution, Finding, PartDifference};
 pub use clients::ClientAudit;
-pub use conditions::{Conditions, DeviceProbe, ProbedTimes, QuietWait, Standstill, TrialTimes};
+pub use conditions::{
+    Conditions, DeviceProbe, Neighbour, ProbedTimes, QuietWait, Standstill, TrialTimes,
+};
 pub use effect::{Effect, FactorAnswer, FactorName, Interaction};
 pub use io_calls::IoCalls;
 pub use judgement::{

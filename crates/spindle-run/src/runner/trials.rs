@@ -14,6 +14,7 @@ use spindle_result::{
 };
 use spindle_system::DeviceNumber;
 use spindle_system::memory::MemoryBudget;
+use spindle_system::neighbours::OtherPrograms;
 
 use super::{RunError, Runner};
 use crate::answers;
@@ -24,6 +25,7 @@ use crate::journal::Event;
 use crate::layout_targets::LayoutTargets;
 use crate::limits::LayoutLimit;
 use crate::listener::Said;
+use crate::neighbour;
 use crate::observe::device_probe;
 use crate::replay::CaseKey;
 use crate::schedule::{Planned, has_time_to_repeat};
@@ -45,6 +47,8 @@ pub(super) struct Prepared {
     restored: Restored,
     quiet: Option<QuietWait>,
     probe: Option<DeviceProbe>,
+    /// What other programs had done until then.
+    others: OtherPrograms,
     pub task: Task,
 }
 
@@ -194,6 +198,7 @@ impl Runner {
             restored,
             quiet,
             probe: probed.map(|(data, redo)| device_probe::probe(&data, &redo)),
+            others: neighbour::others(),
             task: self.task(case, round, databases),
         }))
     }
@@ -213,6 +218,7 @@ impl Runner {
             case,
         } = prepared.planned;
         let (layout, _) = case;
+        let neighbour = neighbour::since(&prepared.others, &prepared.task.database);
         let (quiet, probe) = (prepared.quiet, prepared.probe);
         match outcome {
             Ok(mut outcome) => {
@@ -232,6 +238,7 @@ impl Runner {
                     }),
                     quiet,
                     probe,
+                    neighbour,
                 };
                 let restored = prepared.restored;
                 let finished = FinishedTrial::of(round, position, outcome, restored, conditions);

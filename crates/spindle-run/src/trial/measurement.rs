@@ -16,10 +16,11 @@ use super::channel::say;
 use super::clients::Window;
 use super::counter_snapshot::{
     CounterSnapshot, ProcessCounts, cache_use, client_processors, cpu_per_transaction, cpu_shares,
-    device_counts, done_on, fetched_bytes, io_calls, physical_counts, response_time_between,
-    statements, tool_counts, waits,
+    device_counts, fetched_bytes, io_calls, physical_counts, response_time_between, statements,
+    tool_counts, waits,
 };
 use super::heartbeat::Heartbeat;
+use super::limit_check;
 use super::load::clients::Load;
 use super::open_loop;
 use super::outside::{as_seen_from_outside, is_apart};
@@ -40,9 +41,7 @@ use spindle_result::{
     StatementTime, SystemSeries, TrialFigures, TrialTimes, WarmUp,
 };
 use spindle_system::SystemTree;
-use spindle_system::disk::DiskCounters;
 use spindle_system::file_locks::WritingThreads;
-use spindle_system::io_limit;
 use spindle_system::processes::Processes;
 use spindle_system::sampler::Sampler;
 use spindle_system::threads::ThreadTimes;
@@ -117,7 +116,7 @@ impl Measurement<'_> {
             clients: drivers.map(|clients| self.with_sessions(&clients)),
             system: sampler.sample(),
             process: ProcessCounts::now(&SystemTree::default()),
-            charged: self.charged(),
+            charged: limit_check::charged(&self.task.limited),
         })
     }
 
@@ -152,18 +151,10 @@ impl Measurement<'_> {
             .plus(&ended)
     }
 
-    fn charged(&self) -> Vec<Option<DiskCounters>> {
-        let files = SystemTree::default();
-        let limited = self.task.limited.iter();
-        limited
-            .map(|limited| io_limit::charged_to_self(&files, limited.disk))
-            .collect()
-    }
-
     /// Measures it, and lets the clients go. Error: why it counts for nothing, in words.
     pub async fn carry_out(mut self, heartbeat: Heartbeat) -> Result<TrialOutcome, EngineError> {
         let measured = self.measure(&heartbeat).await?;
-        self.check_limit(&measured.begin, &measured.end)?;
+        limit_check::check(&self.task.limited, &measured.begin, &measured.end)?;
         self.check_errors(&measured.begin, &measured.end)?;
         let aftermath = self.wind_up(heartbeat).await?;
         Ok(self.outcome(measured, aftermath))
@@ -400,6 +391,7 @@ impl Measurement<'_> {
             audit: Audit {
                 clients: Some(window.audit(mean)),
                 client_processors: self.client_processors(begin, end, &window),
+                nearest_limit: limit_check::nearest(&self.task.limited, begin, end),
                 ..aftermath.added_to(audit)
             },
             check: aftermath.check.clone(),
@@ -489,36 +481,6 @@ impl Measurement<'_> {
         SeriesRecorder::start(sampler, writers, database, interval_ms).map_err(|error| {
             EngineError::failed("starting the thread that samples the system", error)
         })
-    }
-
-    /// A trial whose devices did more than the limit allows does not count for its layout.
-    fn check_limit(
-        &self,
-        begin: &CounterSnapshot,
-        end: &CounterSnapshot,
-    ) -> Result<(), EngineError> {
-        let time = Duration::from_nanos(end.at_ns - begin.at_ns);
-        let charged = begin.charged.iter().zip(&end.charged);
-        for (limited, (before, after)) in self.task.limited.iter().zip(charged) {
-            let device = limited.device;
-            let charged = (*after).zip(*before).map(|(now, then)| now.since(&then));
-            let Some(done) = done_on(device, begin, end) else {
-                return Err(EngineError::other(format!(
-                    "what device {device} did is unknown, so it is also unknown whether its limit held"
-                )));
-            };
-            let done = io_limit::held_to_account(done, charged);
-            if let Some(exceeded) = limited.rates.exceeded(&done, time) {
-                return Err(EngineError::new(
-                    ErrorKind::Disturbed,
-                    format!(
-                        "the limit was not held: device {device} did {exceeded}. Either another \
-                     process wrote for it (the kernel flusher, a file system journal), or another program used the device"
-                    ),
-                ));
-            }
-        }
-        Ok(())
     }
 
     /// A trial in which too many transactions failed for good does not count for its layout.

@@ -49,7 +49,10 @@ pub(crate) struct Disk {
 
 impl Disk {
     pub(crate) fn new(bytes: u64) -> Disk {
-        let directory = own_directory();
+        Disk::in_directory(own_directory(), bytes)
+    }
+
+    fn in_directory(directory: tempfile::TempDir, bytes: u64) -> Disk {
         let image = directory.path().join("disk.img");
         let mut file = File::create(&image).unwrap();
         // Written, so that no read is answered without I/O.
@@ -67,7 +70,16 @@ impl Disk {
     }
 
     fn formatted(bytes: u64) -> Disk {
-        let mut disk = Disk::new(bytes);
+        Disk::new(bytes).format()
+    }
+
+    /// Formatted, with its image in memory: no other test has anything on it, nor beneath it.
+    pub(crate) fn in_memory(bytes: u64) -> Disk {
+        Disk::in_directory(tempfile::tempdir_in("/dev/shm").unwrap(), bytes).format()
+    }
+
+    fn format(self) -> Disk {
+        let mut disk = self;
         let device = disk.device.to_str().unwrap().to_owned();
         // Nothing is left to be initialised while a trial measures.
         let eager = "lazy_itable_init=0,lazy_journal_init=0";
@@ -78,7 +90,7 @@ impl Disk {
         disk
     }
 
-    fn mount_point(&self) -> PathBuf {
+    pub(crate) fn mount_point(&self) -> PathBuf {
         self.directory.path().join("mounted")
     }
 
@@ -405,6 +417,13 @@ placement = { redo = "free" }
     // Each commit waits for LGWR, which writes for up to four clients at once; a durable write counts as two.
     let most = 60.0 / 2.0 * 4.0 * 60.0;
     assert!(tpm("slow redo") < 1.2 * most, "{}", tpm("slow redo"));
+    let used = &case(&result, "slow redo")["trials"][0]["audit"]["nearest_limit"];
+    assert_eq!(used["of"], "writes", "{used}");
+    assert_eq!(used["allowed_per_s"], 60, "{used}");
+    // A busy machine uses less.
+    let done_per_s = used["done_per_s"].as_f64().unwrap();
+    let is_told = result["findings"].to_string().contains("of 60 writes/s");
+    assert!(done_per_s < 54.0 || is_told, "{}", result["findings"]);
     assert_eq!(case(&result, "free")["status"], "measured", "{said}");
     let refused = case(&result, "two on one disk")["reason"].to_string();
     assert!(

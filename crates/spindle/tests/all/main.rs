@@ -26,6 +26,7 @@ mod interrupted;
 mod layouts;
 mod limits;
 mod mariadb_run;
+mod neighbours;
 mod old_run;
 mod on_volumes;
 mod outputs_and_signals;

@@ -107,7 +107,7 @@ fn a_delay_is_found_where_it_was_put() {
         let has_device = result.cases.iter().any(|case| device(case).is_some());
         let is_shared = result.findings.iter().any(|finding| {
             let mut evidence = finding.evidence.iter();
-            evidence.any(|text| text.contains("from the same device"))
+            evidence.any(|text| text.contains("the same device"))
         });
         assert!(!has_device || is_shared, "{:?}", result.findings);
     }

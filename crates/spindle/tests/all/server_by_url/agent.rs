@@ -133,7 +133,10 @@ fn a_trial_whose_agent_is_gone_is_marked_and_the_run_goes_on() {
     assert_eq!(kept.len(), 2, "{result}");
     // On a busy machine the trial may have been set aside, and measured again with another agent.
     let set_aside = result["cases"][0]["set_aside"].as_array();
-    let set_aside = set_aside.into_iter().flatten().map(|of| of["trial"].clone());
+    let set_aside = set_aside
+        .into_iter()
+        .flatten()
+        .map(|of| of["trial"].clone());
     let all: Vec<Value> = kept.into_iter().chain(set_aside).collect();
     let is_marked = |trial: &Value| trial["warnings"].to_string().contains("the agent was lost");
     for trial in &all {
