@@ -92,7 +92,7 @@ pub(crate) fn engines(result: &RunResult) -> Vec<&str> {
 /// What a device says of itself: whether the kernel takes it for a spinning disk.
 pub(crate) fn kind_of_device(rotational: bool) -> String {
     let kind = match rotational {
-        true => "says it rotates",
+        true => "rotational",
         false => "solid state",
     };
     kind.to_owned()
@@ -269,7 +269,7 @@ pub(crate) fn stopping(stopping: &Stopping) -> String {
     if let Some(reached) = stopping.reached {
         let known = match reached {
             reached if reached >= 10.0 => "known only roughly".to_owned(),
-            reached => format!("known to {:.0} %", 100.0 * reached),
+            reached => format!("known to within {:.0} %", 100.0 * reached),
         };
         let why = match stopping.ended_by_time_ms {
             Some(time_ms) => format!(
@@ -282,14 +282,14 @@ pub(crate) fn stopping(stopping: &Stopping) -> String {
             ),
         };
         return format!(
-            "Ended after {} rounds, {why}; {} is {known}, not to {precision} %.",
+            "Ended after {} rounds, {why}; {} is {known}, not within {precision} %.",
             stopping.rounds_max,
             stopping.least_known.as_deref().unwrap_or("the ratio"),
         );
     }
     if stopping.runs > 1 && stopping.is_finished {
         return format!(
-            "In each of {} runs cases were measured until each ratio was known to {precision} % or decided with certainty, for \
+            "In each of {} runs cases were measured until each ratio was known to within {precision} % or decided with certainty, for \
              {} rounds at most: {} trials, where {} rounds of every case take {}. That saved {}.",
             stopping.runs,
             stopping.rounds_max / stopping.runs,
@@ -301,12 +301,12 @@ pub(crate) fn stopping(stopping: &Stopping) -> String {
     }
     if !stopping.is_finished {
         return format!(
-            "{} trials so far, of at most {}; the run goes on until each ratio is known to {precision} %.",
+            "{} trials so far, of at most {}; the run goes on until each ratio is known to within {precision} %.",
             stopping.trials, stopping.trials_of_fixed_plan
         );
     }
     format!(
-        "Stopped when each ratio was known to {precision} % or a difference was certain: {} trials, where {} rounds of every case take {}. That \
+        "Stopped when each ratio was known to within {precision} % or a difference was certain: {} trials, where {} rounds of every case take {}. That \
          saved {}.",
         stopping.trials,
         stopping.rounds_max,
@@ -371,7 +371,7 @@ mod tests {
         };
         assert_eq!(
             stopping(&early),
-            "Stopped when each ratio was known to 3 % or a difference was certain: 74 trials, where 30 rounds of every case take 180. \
+            "Stopped when each ratio was known to within 3 % or a difference was certain: 74 trials, where 30 rounds of every case take 180. \
              That saved 2.6 hours."
         );
         early.reached = Some(0.537);
@@ -379,20 +379,20 @@ mod tests {
         assert_eq!(
             stopping(&early),
             "Ended after 30 rounds, as many as the plan allows (`plan.max = 30`); the ratio of a and b at 8 clients is known to \
-             54 %, not to 3 %."
+             within 54 %, not within 3 %."
         );
         early.ended_by_time_ms = Some(30_000);
         assert_eq!(
             stopping(&early),
             "Ended after 30 rounds, when its time was over (`plan.time = \"30s\"`); the ratio of a and b at 8 clients is known to \
-             54 %, not to 3 %."
+             within 54 %, not within 3 %."
         );
         (early.reached, early.runs) = (None, 3);
         assert!(stopping(&early).starts_with("In each of 3 runs cases were measured until"));
         (early.is_finished, early.runs) = (false, 1);
         assert_eq!(
             stopping(&early),
-            "74 trials so far, of at most 180; the run goes on until each ratio is known to 3 %."
+            "74 trials so far, of at most 180; the run goes on until each ratio is known to within 3 %."
         );
     }
 

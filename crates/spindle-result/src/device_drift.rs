@@ -84,7 +84,7 @@ fn told(name: &str, rounds: &BTreeMap<u32, f64>) -> Option<String> {
     }
     (slowest / quickest >= UNSTEADY_RATIO).then(|| {
         format!(
-            "The devices did not stay the same: {span} from one round to another, by the probes before the trials. \
+            "The speed of the devices changed: {span} from one round to another, by the probes before the trials. \
              Small differences in this run may not repeat."
         )
     })
@@ -130,7 +130,7 @@ mod tests {
     fn one_that_jumps_is_told_and_one_that_stays_is_not() {
         let jumps = texts(&[100.0, 210.0, 105.0, 190.0, 98.0, 101.0]);
         assert!(
-            jumps[0].starts_with("The devices did not stay the same"),
+            jumps[0].starts_with("The speed of the devices changed"),
             "{jumps:?}"
         );
         assert!(texts(&[100.0, 108.0, 95.0, 103.0, 99.0, 104.0]).is_empty());

@@ -5,12 +5,28 @@ const UNITS: [&str; 13] = [
     "%", "x", "us", "ms", "s", "min", "h", "KiB", "MiB", "GiB", "TiB", "tpm", "rounds",
 ];
 
-/// A text in lines of at most `width` characters. A word longer than that has a line for itself.
+/// What an item of a list begins with.
+const BULLET: &str = "- ";
+
+/// What a labelled line, such as `warning: ...`, goes on with stands in so far.
+const BELOW_LABEL: usize = 2;
+
+/// A text in lines of at most `width` characters, codes of colours not counted. A word longer than that has a line for
+/// itself.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    hung(text, width, width)
+}
+
+/// The same with another width for the lines after the first.
+fn hung(text: &str, first_width: usize, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in words(text) {
+        let room = match lines.len() {
+            0 | 1 => first_width,
+            _ => width,
+        };
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+            Some(line) if shown_length(line) + 1 + shown_length(&word) <= room => {
                 line.push(' ');
                 line.push_str(&word);
             }
@@ -21,28 +37,68 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
 }
 
 /// A text whose lines are at most `width` characters long, where their last columns leave room for that. What a long
-/// line goes on with stands below its last column, which begins behind two blanks or more, and behind its number.
+/// line goes on with stands below its last column, which begins behind two blanks or more, and behind its bullet or number;
+/// below a label such as `warning:` it stands in a little.
 pub fn fitted(text: &str, width: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {
         let (before, last) = line.split_at(begin_of_last_column(line));
-        let indentation = before.chars().count();
-        if line.chars().count() <= width || indentation > width * 3 / 4 {
+        let indentation = shown_length(before);
+        if shown_length(line) <= width || indentation > width * 3 / 4 {
             lines.push(line.to_owned());
             continue;
         }
-        for (number, part) in wrapped(last, width - indentation).iter().enumerate() {
+        let below = match indentation {
+            0 if has_label(last) => BELOW_LABEL,
+            _ => indentation,
+        };
+        let parts = hung(last, width - indentation, width - below);
+        for (number, part) in parts.iter().enumerate() {
             lines.push(match number {
                 0 => format!("{before}{part}"),
-                _ => format!("{:indentation$}{part}", ""),
+                _ => format!("{:below$}{part}", ""),
             });
         }
     }
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
+/// The first characters of a line, so many that it is at most `width` long, with a mark where something is missing.
+pub fn cut(line: &str, width: usize) -> String {
+    match line.chars().count() <= width {
+        true => line.to_owned(),
+        false => {
+            let kept: String = line.chars().take(width.saturating_sub(1)).collect();
+            format!("{}…", kept.trim_end())
+        }
+    }
+}
+
+/// Characters that a terminal shows: the codes of colours (ECMA-48, "Select Graphic Rendition") are none.
+fn shown_length(text: &str) -> usize {
+    let mut parts = text.split("\x1b[");
+    let first = parts.next().map_or(0, |part| part.chars().count());
+    let behind_code = |part: &str| {
+        part.split_once('m')
+            .map_or(part, |(_, rest)| rest)
+            .chars()
+            .count()
+    };
+    first + parts.map(behind_code).sum::<usize>()
+}
+
+/// Whether a line begins with one word and a colon.
+fn has_label(line: &str) -> bool {
+    let first = line.split(' ').next().unwrap_or(line);
+    first.trim_end_matches("\x1b[0m").ends_with(':')
+}
+
 fn begin_of_last_column(line: &str) -> usize {
-    let begin = line.rfind("  ").map_or(0, |at| at + 2);
+    let column = line.rfind("  ").map_or(0, |at| at + 2);
+    let begin = match line[column..].starts_with(BULLET) {
+        true => column + BULLET.len(),
+        false => column,
+    };
     let number = line[begin..].split_once(". ").map(|(number, _)| number);
     let digits = number.filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
     digits.map_or(begin, |digits| begin + digits.len() + 2)
@@ -85,6 +141,27 @@ mod tests {
         let wanted = "Room  for what is\n      made\n  12. make a file of\n      256 MiB\none two three four\nfive\n\
                       a very wide place  x y z\n";
         assert_eq!(fitted(text, 20), wanted);
+    }
+
+    #[test]
+    fn colours_take_no_room_and_labels_stand_out() {
+        let text = "\x1b[33mwarning:\x1b[0m one two three four";
+        let wanted = "\x1b[33mwarning:\x1b[0m one\n  two three\n  four\n";
+        assert_eq!(fitted(text, 12), wanted);
+        assert_eq!(fitted("  - one two", 8), "  - one\n    two\n");
+        assert_eq!(fitted("note: one two", 13), "note: one two\n");
+        assert_eq!(
+            fitted("\x1b[1mone two\x1b[0m", 7),
+            "\x1b[1mone two\x1b[0m\n"
+        );
+    }
+
+    #[test]
+    fn a_line_that_is_cut_says_so() {
+        assert_eq!(cut("one two", 7), "one two");
+        assert_eq!(cut("one two", 6), "one t…");
+        assert_eq!(cut("one two", 5), "one…");
+        assert_eq!(cut("äöü", 3), "äöü");
     }
 
     #[test]

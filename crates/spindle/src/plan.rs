@@ -379,14 +379,14 @@ fn trials_planned(experiment: &Experiment, reckoning: &Reckoning, restore: &str)
         let time = duration_text(time_ms);
         return format!(
             "Then as many rounds of {cases} as {time} allow, three at least, {rounds_max} at most, and a restore before each \
-             trial (by {restore}). They end earlier when every pair of cases is decided, or its ratio known to {} %.",
+             trial (by {restore}). They end earlier when every pair of cases is decided, or its ratio known to within {} %.",
             auto.precision_percent
         );
     }
     let precision = auto.precision_percent;
     format!(
         "Then {least} to {most} trials ({cases}, {rounds_min} to {rounds_max} rounds), and a restore before each (by \
-         {restore}). A pair of cases is measured until it is decided, or its ratio known to {precision} %: a difference of {} % or \
+         {restore}). A pair of cases is measured until it is decided, or its ratio known to within {precision} %: a difference of {} % or \
          more is then found in 95 of 100 cases.",
         2.0 * precision
     )

@@ -98,7 +98,7 @@ impl Progress {
     /// Says something that happens once.
     fn note(&mut self, text: &str) {
         match &self.manner {
-            Manner::Line => say::over_the_line(text, true),
+            Manner::Line => say::last_over_the_line(text),
             Manner::Plain => say::note(text),
             Manner::Watch(dashboard) => {
                 dashboard.update(|run_view| run_view.notes.push(text.to_owned()));
@@ -230,7 +230,7 @@ impl Progress {
         }
         if let Some((name, _)) = &self.trial {
             let left = HumanDuration(self.time_left());
-            say::over_the_line(&format!("{name}: {state}, {left} left"), false);
+            say::over_the_line(name, &format!("{state}, {left} left"));
         }
     }
 }

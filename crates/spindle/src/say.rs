@@ -5,12 +5,18 @@
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
 
+use rustix::termios::tcgetwinsize;
 use spindle_experiment::without_passwords;
+use spindle_text::paragraph::{cut, fitted};
 use spindle_text::plain::{coloured, lines, one_line, shortened};
 
 /// No reason takes more characters than this: it may hold what a stranger wrote.
 const REASON_LENGTH_MAX: usize = 2000;
+
+/// Lines are fitted to terminals of so many columns or more.
+const COLUMNS_MIN: u16 = 20;
 
 /// Prints a result on standard output. Nobody may be listening any more, as in `spindle export ... | head`: that is no
 /// failure.
@@ -32,15 +38,23 @@ pub fn result(text: &str) -> io::Result<()> {
     }
 }
 
+/// A text for people in lines that fit standard output, where that is a terminal.
+pub fn fitted_to_output(text: &str) -> String {
+    fitted_to(&io::stdout(), text)
+}
+
 /// Says something on a line of standard error.
 pub fn note(text: &str) {
-    on_error_output(&format!("{}\n", lines(text)));
+    on_error_output(&fitted_to(&io::stderr(), &format!("{}\n", lines(text))));
 }
 
 /// Says why something failed, on standard error.
 pub fn reason(text: &str) {
     let text = shortened(text, REASON_LENGTH_MAX);
-    on_error_output(&format!("spindle: {}\n", lines(&text)));
+    on_error_output(&fitted_to(
+        &io::stderr(),
+        &format!("spindle: {}\n", lines(&text)),
+    ));
 }
 
 /// Says something on standard error that is drawn in colours and lines; its foreign parts are harmless already.
@@ -48,13 +62,38 @@ pub fn drawn(text: &str) {
     on_error_output(&coloured(text));
 }
 
-/// Writes over the line that a terminal on standard error shows now, and goes to the next line when `ends_line`.
-pub fn over_the_line(text: &str, ends_line: bool) {
-    let (text, end) = match ends_line {
-        true => (lines(text), "\n"),
-        false => (one_line(text), ""),
+/// Writes over the line that a terminal on standard error shows now, and goes to the next.
+pub fn last_over_the_line(text: &str) {
+    let text = fitted_to(&io::stderr(), &format!("{}\n", lines(text)));
+    on_error_output(&format!("\r\x1b[K{text}"));
+}
+
+/// Writes over the line that a terminal on standard error shows now: how far something has come. Its name is cut so that
+/// both fit: what runs on to the next line would stay there.
+pub fn over_the_line(name: &str, state: &str) {
+    let (name, state) = (one_line(name), one_line(state));
+    let line = match columns(&io::stderr()) {
+        // In its last column a terminal may go on to the next line by itself.
+        Some(columns) => {
+            let room = (columns - 1).saturating_sub(state.chars().count() + 2);
+            cut(&format!("{}: {state}", cut(&name, room)), columns - 1)
+        }
+        None => format!("{name}: {state}"),
     };
-    on_error_output(&format!("\r\x1b[K{text}{end}"));
+    on_error_output(&format!("\r\x1b[K{line}"));
+}
+
+fn fitted_to(output: &(impl AsFd + IsTerminal), text: &str) -> String {
+    match columns(output) {
+        Some(columns) => fitted(text, columns),
+        None => text.to_owned(),
+    }
+}
+
+/// The columns of a terminal; `None` for what is none, and for one that does not know, or is too narrow for words.
+fn columns(output: &(impl AsFd + IsTerminal)) -> Option<usize> {
+    let size = output.is_terminal().then(|| tcgetwinsize(output))?.ok()?;
+    (size.ws_col >= COLUMNS_MIN).then(|| size.ws_col.into())
 }
 
 fn on_error_output(text: &str) {

@@ -202,7 +202,7 @@ table! {
         EXT4_NO_BARRIER: "ext3 and ext4, `barrier=0` or `nobarrier`" => MayBeDamaged,
             "flushes do not reach the device: its cache is lost, and with it the order of writes", EXT4;
         EXT4_NO_JOURNAL: "ext4 without a journal, and ext2" => Unknown,
-            "flushes reach the device, but what is left of the file system after a power cut is up to e2fsck", MKE2FS;
+            "flushes reach the device, but a power cut may damage the file system, and e2fsck may not save all files", MKE2FS;
         XFS_DEFAULT: "XFS" => EveryCommit, "what was flushed is kept", XFS;
         XFS_NO_BARRIER: "XFS, `nobarrier` (before Linux 4.19)" => MayBeDamaged,
             "flushes do not reach the device: its cache is lost, and with it the order of writes", XFS;

@@ -150,7 +150,7 @@ fn check_slaves(reader: &Reader<'_>, io: AccessPath, spec: &DatabaseSpec) {
         reader.refuse(
             &["method"],
             format!(
-                "I/O slaves do not go with {} writers",
+                "I/O slaves cannot be used with {} writers",
                 kernel.instance.writers
             ),
             "they serve a single DBWR, as in Oracle",

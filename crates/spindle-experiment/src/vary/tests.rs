@@ -271,7 +271,7 @@ fn combinations_that_cannot_be_had_are_left_out_with_the_reason() {
     assert_eq!(
         matrix.to_string(),
         "A matrix of method (sync, slaves, async) x writers (1, 4): 5 of 6 layouts.\n\
-         Left out: slaves, writers 4: I/O slaves do not go with 4 writers: they serve a single DBWR, as in Oracle."
+         Left out: slaves, writers 4: I/O slaves cannot be used with 4 writers: they serve a single DBWR, as in Oracle."
     );
     // What an engine has not at all.
     let engine = "[database]\nengine = \"mariadb\"\n";

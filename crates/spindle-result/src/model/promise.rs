@@ -99,8 +99,8 @@ impl Promise {
         match (self.keeps, self.back_ms) {
             (Keeps::EveryCommit, _) => (KEEPS, "every commit".to_owned()),
             (Keeps::AllButTheLast, Some(ms)) => {
-                let more = if self.has_unknown() { ", or more" } else { "" };
-                let lost = format!("lose the last {} of commits{more}", seconds(ms));
+                let least = if self.has_unknown() { "at least " } else { "" };
+                let lost = format!("lose {least}the last {} of commits", seconds(ms));
                 (MAY, lost)
             }
             (Keeps::AllButTheLast, None) => (MAY, "lose the last commits".to_owned()),
@@ -183,7 +183,10 @@ mod tests {
             ..last(Some(600))
         };
         assert_eq!(on_unknown.to_string(), "all but 0.6 s?");
-        assert!(on_unknown.clause().ends_with("of commits, or more"));
+        assert_eq!(
+            on_unknown.clause(),
+            "may lose at least the last 0.6 s of commits"
+        );
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! `spindle calibrate`: what storage can do by itself.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,7 +16,6 @@ use spindle_calibrate::{
 };
 use spindle_experiment::{Changes, Experiment};
 use spindle_text::files::{Directory, read_piped, read_text};
-use spindle_text::paragraph::fitted;
 use spindle_text::plain;
 use spindle_text::quantity::{self, parse_duration_ms, parse_size};
 use spindle_text::word::Word;
@@ -27,10 +25,10 @@ use crate::kept_limits::{Kept, keep_limits};
 
 use super::calibrate_layouts::{LayoutsCalibrated, calibrate_layouts};
 use super::code::Code;
-use super::ending::{ended_by, fail, print, print_then, style_of_output, wrong_experiment};
+use super::ending::{ended_by, fail, print, print_then, wrong_experiment};
 use super::number::{number, size, time};
 use super::signals::{self, AtOnce};
-use crate::say;
+use crate::say::{self, fitted_to_output};
 
 pub(super) const CALIBRATE_HELP: &str = "Examples:
   spindle calibrate /srv/data                 a file is made there, filled, measured, removed
@@ -367,7 +365,7 @@ pub(super) fn carry_out(asked: Calibrate) -> ExitCode {
 /// What fio found, alone.
 fn told_of_fio(found: &FioResults, is_json: bool) -> ExitCode {
     if !is_json {
-        return print(&for_people(&text::render_fio(found)));
+        return print(&fitted_to_output(&text::render_fio(found)));
     }
     match serde_json::to_string_pretty(found) {
         Ok(json) => print(&format!("{json}\n")),
@@ -471,7 +469,7 @@ fn carry_out_on_layouts(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
     });
     let told = match is_json {
         true => json,
-        false => for_people(&found.render()),
+        false => fitted_to_output(&found.render()),
     };
     Ok(match kept {
         Ok(()) => print_then(&told, code),
@@ -556,20 +554,12 @@ fn report(found: &Calibration, out: Option<Directory>, is_json: bool) -> ExitCod
     let told = if is_json {
         json
     } else {
-        for_people(&text::render(found))
+        fitted_to_output(&text::render(found))
     };
     // What was measured is told also when it cannot be kept.
     match kept {
         Ok(()) => print_then(&told, code_of(std::iter::once(found))),
         Err(why) => print_then(&told, fail(&why)),
-    }
-}
-
-/// In lines that fit a terminal, if it is one.
-fn for_people(text: &str) -> String {
-    match std::io::stdout().is_terminal() {
-        true => fitted(text, style_of_output().width.into()),
-        false => text.to_owned(),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::doctor::ReportError;
 use crate::import::error::ImportError;
 use crate::power_cut::PowerCutError;
 use crate::results_database::KeepError;
-use crate::say;
+use crate::say::{self, fitted_to_output};
 
 /// An error that ends a command.
 pub(super) trait EndsCommand: fmt::Display {
@@ -157,7 +157,12 @@ pub(super) fn fail(reason: &str) -> ExitCode {
     Code::Failed.into()
 }
 
-/// Prints a result.
+/// Prints what people read.
+pub(super) fn print_for_people(text: &str) -> ExitCode {
+    print(&fitted_to_output(text))
+}
+
+/// Prints a result as it is: for programs, or to be kept.
 pub(super) fn print(text: &str) -> ExitCode {
     print_then(text, Code::Done.into())
 }

@@ -18,7 +18,7 @@ use spindle_text::quantity::{about_time, parse_duration_ms, size, size_free};
 use spindle_text::word::Word;
 
 use super::ask::save;
-use super::ending::{print, wrong_command_line, wrong_experiment};
+use super::ending::{print_for_people, wrong_command_line, wrong_experiment};
 use crate::ask::command_line::with_command_line;
 use crate::ask::engines::{engine_of, has_processes};
 use crate::ask::error::AskError;
@@ -129,7 +129,7 @@ fn written(asked: &Init) -> Result<ExitCode, AskError> {
         about_time(ms),
         formatted.unwrap_or_default()
     );
-    Ok(print(&told))
+    Ok(print_for_people(&told))
 }
 
 /// Asks what no flag says.

@@ -31,7 +31,7 @@ use spindle_layout::ledger;
 use arguments::{Arguments, Command, PowerCuts};
 use code::Code;
 use ending::{
-    ended_by, fail, no_current_directory, print, print_then, style_of_output, success_if,
+    ended_by, fail, no_current_directory, print, print_for_people, print_then, success_if,
     wrong_command_line, wrong_experiment,
 };
 use signals::AtOnce;
@@ -47,7 +47,6 @@ use spindle_run::journal;
 use spindle_run::refusals::Refusals;
 use spindle_run::replay::RunState;
 use spindle_run::trial;
-use spindle_text::paragraph::fitted;
 
 /// What is said to who has only typed the program's name.
 const NEXT_STEP: &str = "\
@@ -142,12 +141,12 @@ fn carry_out(arguments: Arguments) -> ExitCode {
         Command::Examples { copy } => words::examples(copy.as_deref()),
         Command::Explain { word } => words::explain(&word.join(" ")),
         Command::Clean { dry_run } => show_cleaning(dry_run),
-        Command::Doctor { url: None, .. } => print(&doctor::report()),
+        Command::Doctor { url: None, .. } => print_for_people(&doctor::report()),
         Command::Doctor {
             url: Some(url),
             password_env,
         } => match doctor::report_of(&url, password_env.as_deref()) {
-            Ok(report) => print(&report),
+            Ok(report) => print_for_people(&report),
             Err(error) => ended_by(&error),
         },
         Command::Completions { shell } => shell::completions(shell),
@@ -181,10 +180,7 @@ fn show_plan(mut experiment: Experiment) -> ExitCode {
         Ok(look) => look,
         Err(error) => return no_current_directory(&error),
     };
-    let text = match std::io::stdout().is_terminal() {
-        true => fitted(&look.text, style_of_output().width.into()),
-        false => look.text,
-    };
+    let text = say::fitted_to_output(&look.text);
     let too_few = too_few.err().map(|too_few| too_few.to_string());
     match too_few.or_else(|| look.reckoning.refusal()) {
         Some(refusal) => {

@@ -9,12 +9,13 @@ use clap::{Args, ValueEnum};
 
 use super::code::Code;
 use super::ending::{
-    ended_by, fail, no_output, print, print_then, style_of_output, wrong_command_line,
+    ended_by, fail, no_output, print, print_for_people, print_then, style_of_output,
+    wrong_command_line,
 };
 use super::options::RUNS;
 use crate::list::{self, FoundRun};
 use crate::results_database::ResultsDatabase;
-use crate::say;
+use crate::say::{self, fitted_to_output};
 use spindle_report::compare::{self, Conclusion, Options, RunComparison, Side};
 use spindle_report::export::rows::rows;
 use spindle_report::{export, history, show};
@@ -88,7 +89,7 @@ fn threshold(text: &str) -> Result<f64, String> {
 /// A run for people.
 pub(super) fn show(directory: &Path) -> ExitCode {
     match directory::read(directory) {
-        Ok(run) => print(&show::render(&run, style_of_output())),
+        Ok(run) => print_for_people(&show::render(&run, style_of_output())),
         Err(error) => ended_by(&error),
     }
 }
@@ -186,7 +187,7 @@ fn print_as(directory: &Path, format: Format) -> ExitCode {
 /// The runs there are.
 pub(super) fn list(below: &Path) -> ExitCode {
     match find(below) {
-        Ok(found) => print(&list::render(&found, below, style_of_output())),
+        Ok(found) => print_for_people(&list::render(&found, below, style_of_output())),
         Err(code) => code,
     }
 }
@@ -246,7 +247,9 @@ pub(super) fn history(below: &Path, format: TellFormat) -> ExitCode {
     let below = below.display().to_string();
     let text = match format {
         TellFormat::Json => history::json(&histories, &below),
-        TellFormat::Text => history::render(&histories, &below, style_of_output()),
+        TellFormat::Text => {
+            fitted_to_output(&history::render(&histories, &below, style_of_output()))
+        }
     };
     match histories.histories.is_empty() {
         true => print_then(&text, Code::NoAnswer.into()),
@@ -336,7 +339,7 @@ fn tell(
             let texts = comparisons.iter().map(|(after, comparison)| {
                 compare::render(before, after, comparison, options, style_of_output())
             });
-            texts.collect()
+            fitted_to_output(&texts.collect::<String>())
         }
     };
     if let Err(error) = say::result(&text) {

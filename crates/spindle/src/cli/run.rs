@@ -17,8 +17,9 @@ use super::ending::{
 use super::options::{RUNS, Show};
 use super::signals::{self, AtOnce};
 use crate::progress::{Progress, Shown};
+use crate::say::{self, fitted_to_output};
 use crate::watch::terminal;
-use crate::{plan, reports, say};
+use crate::{plan, reports};
 use spindle_experiment::Experiment;
 use spindle_report::{brief, table};
 use spindle_result::RunResult;
@@ -192,12 +193,12 @@ pub(super) fn show_result(result: &RunResult, directory: &Path, show: &Show) -> 
         false if show.brief => {
             brief::render(result, &report.display().to_string(), style_of_output())
         }
-        false => format!(
+        false => fitted_to_output(&format!(
             "{}\nreport: {}\n{}",
             table::render(result, style_of_output()),
             report.display(),
             kept_answers(directory)
-        ),
+        )),
     };
     if let Err(error) = say::result(&text) {
         return fail(&format!(

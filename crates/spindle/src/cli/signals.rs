@@ -69,7 +69,7 @@ pub(super) fn not_waited_for(error: &io::Error) -> String {
 /// On a line of its own where progress is written over.
 fn tell(text: &str) {
     match io::stderr().is_terminal() {
-        true => say::over_the_line(text, true),
+        true => say::last_over_the_line(text),
         false => say::note(text),
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::ask::save;
-use super::ending::{print, wrong_command_line};
+use super::ending::{print_for_people, wrong_command_line};
 use crate::ask::error::AskError;
 use crate::{examples, explain};
 use spindle_text::files;
@@ -12,7 +12,7 @@ use spindle_text::files;
 /// Lists the examples, or copies one into the current directory.
 pub(super) fn examples(copy: Option<&str>) -> ExitCode {
     let Some(name) = copy else {
-        return print(&examples::list());
+        return print_for_people(&examples::list());
     };
     let Some(example) = examples::find(name) else {
         let names: Vec<&str> = examples::EXAMPLES
@@ -30,7 +30,7 @@ pub(super) fn examples(copy: Option<&str>) -> ExitCode {
         copied = copied.and_then(|()| save_script(Path::new(&path), text));
     }
     match copied {
-        Ok(()) => print(&format!(
+        Ok(()) => print_for_people(&format!(
             "{file} is here. What it would take: spindle plan {file}\n"
         )),
         Err(error) => wrong_command_line(&error.to_string()),
@@ -61,10 +61,10 @@ fn save_script(path: &Path, text: &str) -> Result<(), AskError> {
 /// Says what a word means, or which words there are.
 pub(super) fn explain(word: &str) -> ExitCode {
     if word.is_empty() {
-        return print(&explain::list());
+        return print_for_people(&explain::list());
     }
     if let Some(text) = explain::explain(word) {
-        return print(&text);
+        return print_for_people(&text);
     }
     let near = explain::near(word);
     let advice = match near.is_empty() {

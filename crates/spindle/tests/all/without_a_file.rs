@@ -347,7 +347,8 @@ fn combinations_that_are_refused_are_left_out_and_told() {
     let planned = place.output(&["plan", "matrix.toml"]);
     let (stdout, stderr) = text(&planned);
     assert!(planned.status.success(), "{stderr}");
-    let told = "3 of 4 layouts.\nLeft out: slaves, writers 4: I/O slaves do not go with 4 writers";
+    let told =
+        "3 of 4 layouts.\nLeft out: slaves, writers 4: I/O slaves cannot be used with 4 writers";
     assert!(stdout.contains(told), "{stdout}");
     let asked = [
         "try",
