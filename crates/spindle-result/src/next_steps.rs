@@ -81,13 +81,13 @@ fn more_rounds(result: &RunResult, tied: &[&Comparison]) -> Option<String> {
     let is_timed = |stopping: &Stopping| stopping.runs == 1 && stopping.ended_by_time_ms.is_some();
     let by_time = ms.filter(|_| result.stopping.as_ref().is_some_and(is_timed));
     let (set, what) = match by_time {
-        Some(ms) => (format!("time = \"{:.0}m\"", minutes(ms)), "so much time"),
-        None => (format!("{key} = {needed}"), "so many rounds"),
+        Some(ms) => (format!("time = \"{:.0}m\"", minutes(ms)), "that much time"),
+        None => (format!("{key} = {needed}"), "that many rounds"),
     };
     let why = match tied.iter().any(|verdict| verdict.rounds < ROUNDS_TO_JUDGE) {
         true => format!("a verdict needs at least {ROUNDS_TO_JUDGE} rounds"),
         false => {
-            format!("after {what} the leaders can be told apart, if they differ by as much as now")
+            format!("{what} can tell the leaders apart, if they differ by as much as now")
         }
     };
     Some(format!(
@@ -205,7 +205,7 @@ mod tests {
         let needed = result.verdicts[0].rounds_needed.expect("it is open");
         let minutes = (f64::from(needed) * 20.0 / 60.0).ceil();
         let told = format!(
-            "Set `plan.rounds = {needed}` (with `spindle try`: `--time {minutes}m`): after so many rounds the leaders can be told apart, if \
+            "Set `plan.rounds = {needed}` (with `spindle try`: `--time {minutes}m`): that many rounds can tell the leaders apart, if \
              they differ by as much as now; this takes about {}.",
             about_time(u64::from(needed) * 20_000)
         );
@@ -221,7 +221,7 @@ mod tests {
         let timed_out = &steps(&record)[0];
         assert!(timed_out.starts_with("Set `plan.time = \""), "{timed_out}");
         assert!(
-            timed_out.contains("after so much time the leaders can be told apart"),
+            timed_out.contains("that much time can tell the leaders apart"),
             "{timed_out}"
         );
         let two = timed(&[("a", &STEADY[..2]), ("b", &[100.0, 90.0])]);

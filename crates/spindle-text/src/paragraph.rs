@@ -37,8 +37,8 @@ fn hung(text: &str, first_width: usize, width: usize) -> Vec<String> {
 }
 
 /// A text whose lines are at most `width` characters long, where their last columns leave room for that. What a long
-/// line goes on with stands below its last column, which begins behind two blanks or more, and behind its bullet or number;
-/// below a label such as `warning:` it stands in a little.
+/// line goes on with stands below its last column, which begins behind two blanks or more, and behind its bullet or
+/// number; below a label such as `warning:` it stands in a little.
 pub fn fitted(text: &str, width: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {

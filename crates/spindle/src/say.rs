@@ -68,8 +68,8 @@ pub fn last_over_the_line(text: &str) {
     on_error_output(&format!("\r\x1b[K{text}"));
 }
 
-/// Writes over the line that a terminal on standard error shows now: how far something has come. Its name is cut so that
-/// both fit: what runs on to the next line would stay there.
+/// Writes over the line that a terminal on standard error shows now: how far something has come. Its name is cut so
+/// that both fit: what runs on to the next line would stay there.
 pub fn over_the_line(name: &str, state: &str) {
     let (name, state) = (one_line(name), one_line(state));
     let line = match columns(&io::stderr()) {
