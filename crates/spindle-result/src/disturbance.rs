@@ -45,7 +45,7 @@ pub(super) fn said_last(result: &RunResult) -> impl Iterator<Item = String> {
 
 /// What makes differences uncertain, each with its remedy: other load where it is grave, trials that lasted too long,
 /// devices that changed or were never at rest.
-pub(super) fn noise(result: &RunResult) -> Vec<String> {
+pub fn noise(result: &RunResult) -> Vec<String> {
     let cases = result.cases.iter();
     let mut texts: Vec<String> = Vec::new();
     texts.extend(busy_floor(result).and_then(|_| busy(result)));

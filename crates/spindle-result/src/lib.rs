@@ -55,6 +55,7 @@ pub use build::{RecordError, build};
 pub use capacity::CaseCapacity;
 pub use common_rounds::CommonRounds;
 pub use costs::{Cost, costs};
+pub use disturbance::noise;
 pub use doubt::{Doubt, TRIES_MAX, doubt};
 pub use findings::kinds_of_findings;
 pub use fixed_rate::speed;

@@ -7,7 +7,7 @@ use super::{
     Call, CaseComparison, Conclusion, Difference, Judgement, Noise, Options, Orderings,
     RunComparison, Side, sees,
 };
-use spindle_result::{Load, Measure, Verdict};
+use spindle_result::{Load, Measure, Verdict, noise};
 
 /// Version of the format.
 const FORMAT_VERSION: u32 = 1;
@@ -30,6 +30,7 @@ struct Run<'a> {
     directory: &'a str,
     started_at: &'a str,
     headline: &'a str,
+    noise: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -105,6 +106,7 @@ fn run(side: Side<'_>) -> Run<'_> {
         directory: side.name,
         started_at: side.started_at,
         headline: &side.result.headline,
+        noise: noise(side.result),
     }
 }
 

@@ -324,6 +324,37 @@ mod tests {
     }
 
     #[test]
+    fn what_went_on_around_a_run_is_told_of_that_run() {
+        let mut record = spindle_result::sample::record(&[("a", &[100.0, 101.0, 99.0])]);
+        let quiet = spindle_result::build(&record).unwrap();
+        spindle_result::sample::system(&mut record, 0, &[("other_programs_cpu_percent", 84.0)]);
+        let busy = spindle_result::build(&record).unwrap();
+        let [before, now] = [("quiet", &quiet), ("busy", &busy)].map(|(name, result)| Side {
+            name,
+            started_at: "today",
+            result,
+        });
+        let options = Options {
+            threshold: 0.03,
+            across_machines: false,
+            across_settings: false,
+        };
+        let compared = compare(&[before], &[now], &options).unwrap();
+        let told = render(&[before], &[now], &compared, &options, Default::default());
+        let noise: Vec<&str> = told
+            .lines()
+            .filter(|line| line.contains("noise:"))
+            .collect();
+        assert_eq!(
+            noise,
+            [
+                "noise: busy: Other programs took 84 % of the processors: do not trust a difference below 2 x. Stop them, \
+                 and run again."
+            ]
+        );
+    }
+
+    #[test]
     fn a_regression_is_sure_and_beyond_the_threshold() {
         assert_eq!(called(0.90, 0.86, 0.94), (Verdict::Slower, true));
         assert_eq!(called(0.94, 0.90, 0.99), (Verdict::Slower, true));

@@ -11,7 +11,7 @@ use crate::table::{
     BOLD, CYAN, GREEN, Ink, PLAIN, RED, Style, YELLOW, align_right, lines, paint, plain_table,
     with_words,
 };
-use spindle_result::{Measure, RatioEstimate, Verdict, format_interval};
+use spindle_result::{Measure, RatioEstimate, Verdict, format_interval, noise};
 use spindle_stats::MAX_ROUNDS;
 use spindle_text::quantity::thousands;
 
@@ -59,6 +59,7 @@ pub fn render(
     if has_differing_layouts {
         text.push_str("Layouts of one name differ, see below.\n");
     }
+    text.push_str(&noise_in(before.iter().chain(after), style));
     text.push_str(&cases(comparison, style));
     text.push_str(&differing_layouts(
         comparison,
@@ -78,6 +79,18 @@ fn runs(count: usize) -> String {
         1 => "1 run".to_owned(),
         count => format!("{count} runs"),
     }
+}
+
+/// What went on around each run and may explain a difference.
+fn noise_in<'a>(sides: impl Iterator<Item = &'a Side<'a>>, style: Style) -> String {
+    let mut text = String::new();
+    for side in sides {
+        for noise in noise(side.result) {
+            let label = paint("noise:", YELLOW, style);
+            let _ = writeln!(text, "{label} {}: {noise}", side.name);
+        }
+    }
+    text
 }
 
 /// How far runs of one side differ, and how many would do.
