@@ -16,6 +16,9 @@ const MINUTE_MS: u64 = 60_000;
 /// Data are at most this part of the free room.
 const ROOM_PER_DATA: u64 = 12;
 
+/// Fewer data measure nothing.
+const DATA_MIN_BYTES: u64 = 16 * MIB;
+
 /// The word for comparing directories.
 pub const DIRECTORIES: &str = "directories";
 /// The word for comparing file systems that are made for it.
@@ -39,6 +42,13 @@ pub struct CandidatePlace {
     pub text: String,
     /// Free room.
     pub free_bytes: u64,
+}
+
+impl CandidatePlace {
+    /// Whether it has room for the least database.
+    pub fn has_room(&self) -> bool {
+        self.free_bytes / ROOM_PER_DATA >= DATA_MIN_BYTES
+    }
 }
 
 /// What this machine has.
@@ -151,7 +161,7 @@ impl Answers {
             return Err(AskError::OneDirectory);
         }
         let (size_bytes, free_bytes) = (self.size_bytes(machine), self.free_bytes(machine));
-        if size_bytes < 16 * MIB {
+        if size_bytes < DATA_MIN_BYTES {
             return Err(AskError::TooLittleRoom(free_bytes));
         }
         let question = Question {
@@ -407,7 +417,9 @@ mod tests {
             answers(Engine::Kernel, "access").size_bytes(&machine),
             170 * MIB
         );
+        assert!(machine.places[0].has_room());
         machine.places[0].free_bytes = 100 * MIB;
+        assert!(!machine.places[0].has_room());
         let told = answers(Engine::Kernel, "access")
             .draft("x", &machine, 3)
             .unwrap_err()

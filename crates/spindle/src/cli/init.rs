@@ -251,7 +251,8 @@ impl Input {
         if let Some(given) = given {
             return check(given);
         }
-        show(question, choices);
+        let first = choices.first().map(|choice| choice.word.clone());
+        show(question, choices, first.as_slice());
         loop {
             let line = self.line()?;
             let number = line
@@ -280,12 +281,16 @@ impl Input {
             true => "3/5 Where? Two places or more, with commas between them",
             false => "3/5 Where? A place, or several with commas between them",
         };
-        show(question, &choices);
+        let usable = machine
+            .places
+            .iter()
+            .filter(|place| place.has_room() && checked_place(&place.path, machine).is_ok());
+        let default = usable.take(if is_several { 2 } else { 1 });
+        let default: Vec<String> = default.map(|place| place.path.clone()).collect();
+        show(question, &choices, &default);
         if !rustix::process::geteuid().is_root() {
             say::note("  (as root, empty devices are listed, too)");
         }
-        let default = machine.places.iter().take(if is_several { 2 } else { 1 });
-        let default: Vec<String> = default.map(|place| place.path.clone()).collect();
         loop {
             let line = self.line()?;
             let parts = line
@@ -303,6 +308,10 @@ impl Input {
             let checked = places.iter().map(|place| checked_place(place, machine));
             let error = match checked.collect::<Result<Vec<String>, AskError>>() {
                 Err(error) => error,
+                Ok(places) if places.is_empty() => {
+                    let most = machine.places.iter().map(|place| place.free_bytes).max();
+                    AskError::TooLittleRoom(most.unwrap_or(0))
+                }
                 Ok(places) if is_several && is_default && places.len() < 2 => {
                     AskError::NoSecondPlace
                 }
@@ -351,8 +360,8 @@ fn checked_place(place: &str, machine: &Machine) -> Result<String, AskError> {
     })
 }
 
-/// A question with its choices, the first being the default.
-fn show(question: &str, choices: &[Choice]) {
+/// A question with its choices; those of `default` are taken when nothing is answered.
+fn show(question: &str, choices: &[Choice], default: &[String]) {
     say::note(question);
     let width = choices
         .iter()
@@ -360,7 +369,10 @@ fn show(question: &str, choices: &[Choice]) {
         .max()
         .unwrap_or(0);
     for (index, Choice { word, text }) in choices.iter().enumerate() {
-        let default = if index == 0 { "  [default]" } else { "" };
+        let default = match default.contains(word) {
+            true => "  [default]",
+            false => "",
+        };
         say::note(&format!("  {}  {word:width$}  {text}{default}", index + 1));
     }
 }
