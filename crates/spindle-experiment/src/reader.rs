@@ -313,7 +313,10 @@ impl<'a> Reader<'a> {
         range: RangeInclusive<u64>,
     ) -> u64 {
         let (least, most) = (size_text(*range.start()), size_text(*range.end()));
-        let allowed = format!("a size from \"{least}\" to \"{most}\", in KiB, MiB, GiB or TiB");
+        let mut allowed = format!("a size from \"{least}\" to \"{most}\", in KiB, MiB, GiB or TiB");
+        if let Some(meant) = self.node(key).and_then(|node| meant_size(&node.value)) {
+            allowed = format!("{allowed}: write {meant:?}");
+        }
         self.within(key, default_bytes, &range, &allowed, size_bytes)
     }
 
@@ -715,6 +718,17 @@ fn whole_number<T: TryFrom<i128>>(value: &Value) -> Option<T> {
         Value::Integer(number) => T::try_from(*number).ok(),
         _ => None,
     }
+}
+
+/// The size that a text such as `16MB` means to a server: its megabytes are mebibytes.
+fn meant_size(value: &Value) -> Option<String> {
+    let Value::Text(text) = value else {
+        return None;
+    };
+    let unit = text.strip_suffix(['B', 'b'])?.trim_end();
+    parse_size(text)
+        .is_none()
+        .then(|| parse_size(unit).map(size_text))?
 }
 
 /// A bare number is bytes, as in Oracle's `db_block_size`.

@@ -264,7 +264,11 @@ fn check(
         _ if !layout_keys.contains(&first) => {
             let known = layout_keys.iter().chain(database_keys);
             let near = nearest(first, known.copied());
-            let meant = near.map_or(String::new(), |near| format!("; did you mean {near:?}?"));
+            let meant = match (near, varied.path.len()) {
+                (Some(near), _) => format!("; did you mean {near:?}?"),
+                (None, 1) => format!("; a setting of a server is settings.{first}"),
+                (None, _) => String::new(),
+            };
             return refused(&format!("no key of a layout{meant}"));
         }
         "path" => check_places(document, varied)?,

@@ -73,6 +73,10 @@ fn a_key_without_its_table_is_told_with_it() {
         ("caching=direct,buffered", "write io.caching"),
         ("method=sync,async", "write io.method"),
         ("clients=1,8", "load levels are a list already"),
+        (
+            "full_page_writes=on,off",
+            "no key of a layout; a setting of a server is settings.full_page_writes",
+        ),
         ("workload.clients=1,8", "load levels are a list already"),
     ] {
         let changes = Changes {
