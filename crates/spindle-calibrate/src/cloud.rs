@@ -250,27 +250,37 @@ impl Bought {
     }
 
     /// What was reached beside what was bought, a sentence for each figure.
-    pub(crate) fn lines(&self, iops: Option<f64>, mb_per_s: Option<f64>) -> Vec<String> {
+    pub(crate) fn lines(&self, iops: Option<Reached>, mb_per_s: Option<Reached>) -> Vec<String> {
         let figures = [("IOPS", self.iops, iops), ("MB/s", self.mb_per_s, mb_per_s)];
-        let line = |(unit, bought, reached): (&str, Option<f64>, Option<f64>)| {
+        let line = |(unit, bought, reached): (&str, Option<f64>, Option<Reached>)| {
             Some(bought_line(unit, bought?, reached?))
         };
         figures.into_iter().filter_map(line).collect()
     }
 }
 
-fn bought_line(unit: &str, bought: f64, reached: f64) -> String {
-    let share = reached / bought;
+/// The most that was found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reached {
+    pub(crate) figure: f64,
+    /// The time ended the search for more.
+    pub(crate) is_out_of_time: bool,
+}
+
+fn bought_line(unit: &str, bought: f64, reached: Reached) -> String {
+    let share = reached.figure / bought;
     let figures = format!(
         "{} {unit} were bought, and {} were reached ({:.0} %)",
         spindle_text::quantity::thousands(bought),
-        spindle_text::quantity::thousands(reached),
+        spindle_text::quantity::thousands(reached.figure),
         share * 100.0
     );
-    if share < UNDER {
+    if share < UNDER && reached.is_out_of_time {
+        format!("{figures} before the time was over; give more with --time")
+    } else if share < UNDER {
         format!("LESS THAN BOUGHT: {figures}; the machine's own limit or a throttle lies below it")
     } else if share > OVER {
-        format!("More than bought: {figures}; a cache or a burst that will end")
+        format!("More than bought: {figures}; probably a cache, or burst credit that will run out")
     } else {
         figures
     }
@@ -381,10 +391,21 @@ mod tests {
 
     #[test]
     fn what_was_reached_is_told_beside_what_was_bought() {
-        assert!(bought_line("IOPS", 3000.0, 1500.0).starts_with("LESS THAN BOUGHT"));
-        assert!(bought_line("IOPS", 3000.0, 6000.0).starts_with("More than bought"));
+        let line = |figure, is_out_of_time| {
+            let reached = Reached {
+                figure,
+                is_out_of_time,
+            };
+            bought_line("IOPS", 3000.0, reached)
+        };
+        assert!(line(1500.0, false).starts_with("LESS THAN BOUGHT"));
+        assert!(line(6000.0, true).starts_with("More than bought"));
         assert_eq!(
-            bought_line("IOPS", 3000.0, 2970.0),
+            line(1500.0, true),
+            "3,000 IOPS were bought, and 1,500 were reached (50 %) before the time was over; give more with --time"
+        );
+        assert_eq!(
+            line(2970.0, false),
             "3,000 IOPS were bought, and 2,970 were reached (99 %)"
         );
     }

@@ -40,6 +40,28 @@ const FIRST_WRITES: u64 = 50;
 /// Turns of first writes and of others.
 const TURNS: u64 = 3;
 
+/// A figure that was measured in turns.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Spread {
+    /// The middle one.
+    pub middle: f64,
+    /// The least.
+    pub least: f64,
+    /// The most.
+    pub most: f64,
+}
+
+impl Spread {
+    /// Of some figures; `None` of none.
+    fn of(figures: &[f64]) -> Option<Spread> {
+        Some(Spread {
+            middle: median(figures.iter().copied())?,
+            least: figures.iter().copied().reduce(f64::min)?,
+            most: figures.iter().copied().reduce(f64::max)?,
+        })
+    }
+}
+
 /// What commits meet on a target.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Commits {
@@ -50,9 +72,9 @@ pub struct Commits {
     /// Writes made durable per second by one writer, through the page cache over direct ones; `None` where direct
     /// writes are refused.
     pub buffered_gain: Option<f64>,
-    /// Median time of a flush after the first write to allocated space over that after an overwrite; `None` on devices,
-    /// and where the file system does not allocate.
-    pub first_write_ratio: Option<f64>,
+    /// Median time of a flush after the first write to allocated space over that after an overwrite, of turns; `None`
+    /// on devices, and where the file system does not allocate.
+    pub first_write_ratio: Option<Spread>,
     /// Commits by one writer that gathers them.
     pub group: Vec<GroupCommits>,
     /// Writes without a flush for some seconds; `None` where only flushes were asked for.
@@ -224,24 +246,23 @@ fn gathered(
 }
 
 /// Flushes after first writes and after overwrites, by turns; `None` where no space can be allocated.
-fn first_write_ratio(directory: &Path, written: &File) -> Result<Option<f64>, CalibrateError> {
+fn first_write_ratio(directory: &Path, written: &File) -> Result<Option<Spread>, CalibrateError> {
     let fresh = nameless(directory)?;
     let bytes = TURNS * FIRST_WRITES * WRITE_BYTES as u64;
     if rustix::fs::fallocate(&fresh, FallocateFlags::empty(), 0, bytes).is_err() {
         return Ok(None);
     }
     fresh.sync_all()?;
-    let (mut first_us, mut again_us) = (Vec::new(), Vec::new());
+    let mut ratios = Vec::new();
     for turn in 0..TURNS {
         let first = turn * FIRST_WRITES;
-        first_us.extend(flush_each(&fresh, first..first + FIRST_WRITES)?);
-        again_us.extend(flush_each(written, 0..FIRST_WRITES)?);
+        let first_us = flush_each(&fresh, first..first + FIRST_WRITES)?;
+        let again_us = flush_each(written, 0..FIRST_WRITES)?;
+        let middle = |times_us: Vec<f64>| median(times_us.into_iter());
+        let both = middle(first_us).zip(middle(again_us));
+        ratios.extend(both.map(|(first, again)| first / again.max(0.1)));
     }
-    let middle = |times_us: Vec<f64>| median(times_us.into_iter());
-    let (first_us, again_us) = (middle(first_us), middle(again_us));
-    Ok(first_us
-        .zip(again_us)
-        .map(|(first, again)| first / again.max(0.1)))
+    Ok(Spread::of(&ratios))
 }
 
 /// Writes these blocks through the page cache and flushes after each: how long the flushes took, microseconds.
@@ -339,7 +360,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let written = tempfile::tempfile().unwrap();
         let ratio = first_write_ratio(directory.path(), &written).unwrap();
-        assert!(ratio.is_none_or(|ratio| ratio > 0.0), "{ratio:?}");
+        assert!(ratio.is_none_or(|ratio| ratio.least > 0.0), "{ratio:?}");
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 }

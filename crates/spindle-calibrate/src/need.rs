@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::figures::{Cached, DurableBy, Extreme, Trust};
+use crate::figures::{Cached, CutShort, DurableBy, Extreme, Trust, What};
 use crate::result::{Answer, Calibration, Honesty, Judged, NotJudged};
 
 /// What is allowed, for messages about anything else.
@@ -152,12 +152,27 @@ impl Need {
             Ok(figure) if (figure < self.value) == self.is_less => Answer::Met,
             Ok(_) => Answer::Missed,
         };
+        // A longer search finds more, and never less.
+        let may_be_met = answer == Answer::Missed && !self.is_less && self.is_out_of_time(found);
+        let (answer, figure) = match may_be_met {
+            true => (Answer::Unknown, Err(NotJudged::OutOfTime)),
+            false => (answer, figure),
+        };
         Judged {
             need: self.text.clone(),
             answer,
             found: figure.ok(),
             is_time: matches!(self.figure, Figure::Flush(..) | Figure::Read(_)),
             unknown_because: figure.err(),
+        }
+    }
+
+    /// Whether the time ended the search for the most.
+    fn is_out_of_time(&self, found: &Calibration) -> bool {
+        match self.figure {
+            Figure::Iops => found.is_cut_short(What::SmallRandom, CutShort::Time),
+            Figure::MbPerS => found.is_cut_short(What::LargeSequential, CutShort::Time),
+            Figure::Flush(..) | Figure::Read(_) => false,
         }
     }
 
@@ -211,7 +226,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::cloud::Bought;
     use crate::figures::Flushed;
-    use crate::result::CacheFinding;
+    use crate::result::{CacheFinding, PathCurve};
+    use spindle_io::real::{Caching, Method};
 
     /// A calibration of flushes alone.
     pub(crate) fn found(p99_us: f64) -> Calibration {
@@ -281,6 +297,48 @@ pub(crate) mod tests {
         let judged = iops.judge(&found(1.0));
         assert_eq!(judged.answer, Answer::Unknown);
         assert_eq!(judged.unknown_because, Some(NotJudged::NotMeasured));
+    }
+
+    #[test]
+    fn a_search_that_time_ended_misses_nothing_that_it_might_have_found() {
+        let mut of_search = found(1.0);
+        of_search.maximum_iops = Some(Extreme {
+            method: Method::Sync,
+            caching: Caching::Direct,
+            point: crate::figures::Point {
+                depth: 1,
+                iops: 4_000.0,
+                mb_per_s: 32.0,
+                mean_us: 250.0,
+                p50_us: 250.0,
+                p99_us: 300.0,
+                max_us: 400.0,
+                is_steady: true,
+                measured_s: 1.0,
+                requests: 4_000,
+                writes: None,
+                histogram: Vec::new(),
+            },
+            beside: 0,
+            is_confirmed: true,
+        });
+        let curve = |cut_short| PathCurve {
+            method: Method::Sync,
+            caching: Caching::Direct,
+            what: What::SmallRandom,
+            points: Vec::new(),
+            note: None,
+            cut_short,
+        };
+        let need = |text: &str| text.parse::<Need>().unwrap();
+        of_search.curves = vec![curve(None)];
+        assert_eq!(need("iops > 5000").judge(&of_search).answer, Answer::Missed);
+        of_search.curves = vec![curve(Some(CutShort::Time))];
+        let judged = need("iops > 5000").judge(&of_search);
+        assert_eq!(judged.answer, Answer::Unknown);
+        assert_eq!(judged.unknown_because, Some(NotJudged::OutOfTime));
+        assert_eq!(need("iops > 3000").judge(&of_search).answer, Answer::Met);
+        assert_eq!(need("iops < 3000").judge(&of_search).answer, Answer::Missed);
     }
 
     #[test]

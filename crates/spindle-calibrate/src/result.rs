@@ -221,6 +221,11 @@ pub enum NotJudged {
     /// There is no such figure.
     #[error("it was not measured")]
     NotMeasured,
+    /// More may be possible: the search for it was not over.
+    #[error(
+        "the time was over before the most was found, which may meet it; give more with --time"
+    )]
+    OutOfTime,
     /// Memory answered, and not the storage.
     #[error("reads were cached")]
     Cached,
@@ -252,6 +257,18 @@ pub struct Judged {
     pub is_time: bool,
     /// Why it is not known; `None` when it is.
     pub unknown_because: Option<NotJudged>,
+}
+
+impl Calibration {
+    /// Whether this ended a search of such requests: any of its access paths may come to more.
+    pub fn is_cut_short(&self, what: What, by: CutShort) -> bool {
+        let of_limits = self.maximum_iops.as_ref().map(|most| most.caching);
+        let mut curves = self.curves.iter();
+        curves.any(|curve| {
+            let is_of_limits = of_limits.is_none_or(|caching| curve.caching == caching);
+            is_of_limits && curve.what == what && curve.cut_short == Some(by)
+        })
+    }
 }
 
 /// A point that both measured.

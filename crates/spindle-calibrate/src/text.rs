@@ -6,9 +6,11 @@ use spindle_io::real::Caching;
 use spindle_text::plain;
 use spindle_text::quantity::{size, thousands, time};
 
-use crate::commits::{Burst, Commits};
+use crate::cloud::Reached;
+use crate::commits::{Burst, Commits, Spread};
 use crate::figures::{
-    Cached, DurableBy, Extreme, Flushed, Kind, Point, TELLING_HOLD_S, Trust, What, WriteFigures,
+    Cached, CutShort, DurableBy, Extreme, Flushed, Kind, Point, TELLING_HOLD_S, Trust, What,
+    WriteFigures,
 };
 use crate::fio::{FioResults, aligned};
 use crate::result::{
@@ -463,9 +465,16 @@ pub fn cloud_lines(found: &Calibration) -> Vec<String> {
             ));
         }
     }
-    let most = |of: &Option<Extreme>, figure: fn(&Point) -> f64| Some(figure(&of.as_ref()?.point));
-    let iops = most(&found.maximum_iops, |point| point.iops);
-    let mb_per_s = most(&found.maximum_mb_per_s, |point| point.mb_per_s);
+    let most = |of: &Option<Extreme>, what, figure: fn(&Point) -> f64| {
+        Some(Reached {
+            figure: figure(&of.as_ref()?.point),
+            is_out_of_time: found.is_cut_short(what, CutShort::Time),
+        })
+    };
+    let iops = most(&found.maximum_iops, What::SmallRandom, |point| point.iops);
+    let mb_per_s = most(&found.maximum_mb_per_s, What::LargeSequential, |point| {
+        point.mb_per_s
+    });
     lines.extend(found.bought.lines(iops, mb_per_s));
     lines
 }
@@ -475,12 +484,18 @@ pub fn commit_lines(commits: &Commits, found: &Calibration) -> Vec<String> {
     let mut lines: Vec<String> = commits.fua.iter().map(fua_line).collect();
     if let Some(gain) = commits.buffered_gain {
         lines.push(format!(
-            "Through the page cache {gain:.2} times as many writes are durable per second as direct, by 1 writer"
+            "1 writer: {gain:.2} times as many durable writes per second through the page cache as direct"
         ));
     }
-    if let Some(ratio) = commits.first_write_ratio {
+    if let Some(ratio) = &commits.first_write_ratio {
+        let Spread {
+            middle,
+            least,
+            most,
+        } = ratio;
         lines.push(format!(
-            "A flush after the first write to allocated space takes {ratio:.2} times as long as after an overwrite"
+            "A flush after the first write to allocated space takes {middle:.2} times as long as after an overwrite \
+             ({least:.2} to {most:.2} from turn to turn)"
         ));
     }
     if let Some(most) = commits.ceiling(found.max_latency_us) {

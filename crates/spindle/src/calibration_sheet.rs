@@ -200,7 +200,8 @@ fn told(found: &Calibration) -> [Told<'_>; 3] {
 fn reached(extreme: &Extreme) -> String {
     let (caching, method, depth) = (extreme.caching, extreme.method, extreme.point.depth);
     let doubt = text::doubt(extreme);
-    format!("{caching}, {method}, depth {depth}{doubt}")
+    let beside = text::beside(extreme);
+    format!("{caching}, {method}, depth {depth}{beside}{doubt}")
 }
 
 fn extremes(found: &Calibration) -> Vec<ExtremeLine> {

@@ -57,11 +57,11 @@ fn why_not(found: &Calibration) -> Option<&'static str> {
     if found.cache.cached == Cached::Yes {
         Some("a cache answered, and not the device")
     } else if found.matrix.is_some() {
-        Some("a run type measures the points that it names, and looks for no limit")
-    } else if is_cut_short(found, What::SmallRandom, CutShort::Time) {
+        Some("--run measures fixed points and does not search for a limit")
+    } else if found.is_cut_short(What::SmallRandom, CutShort::Time) {
         Some("the time ended before the limit was found: give more with --time")
     } else if found.max_latency_us < MAX_LATENCY_US
-        && is_cut_short(found, What::SmallRandom, CutShort::Latency)
+        && found.is_cut_short(What::SmallRandom, CutShort::Latency)
     {
         Some("--max-latency ended the search before the limit was found")
     } else {
@@ -87,16 +87,6 @@ fn throttle_of(found: &Calibration) -> Option<String> {
     })
 }
 
-/// Whether this ended a search of such requests: any of its access paths may come to more.
-fn is_cut_short(found: &Calibration, what: What, by: CutShort) -> bool {
-    let of_limits = found.maximum_iops.as_ref().map(|most| most.caching);
-    let mut curves = found.curves.iter();
-    curves.any(|curve| {
-        let is_of_limits = of_limits.is_none_or(|caching| curve.caching == caching);
-        is_of_limits && curve.what == what && curve.cut_short == Some(by)
-    })
-}
-
 /// Whether a target's path leads to the device that was measured.
 fn is_still_there(target: &TargetFacts) -> bool {
     let place = DataPath::capture(&SystemTree::default(), target.path.as_ref());
@@ -104,7 +94,7 @@ fn is_still_there(target: &TargetFacts) -> bool {
 }
 
 fn limits_of(found: &Calibration, most: &Extreme) -> CalibratedLimits {
-    let is_found = !is_cut_short(found, What::LargeSequential, CutShort::Time);
+    let is_found = !found.is_cut_short(What::LargeSequential, CutShort::Time);
     let most_bytes = found.maximum_mb_per_s.as_ref().filter(|_| is_found);
     let least = found.minimum_latency.as_ref();
     CalibratedLimits {

@@ -154,8 +154,8 @@ fn of_matrix(point: &MatrixPoint, matrix: &MatrixResult, found: &Calibration) ->
         point.mb_per_s.map(|mb_per_s| Own {
             name: name(false),
             iops: mb_per_s * 1e6 / matrix.size_large_bytes as f64,
-            mean_us: None,
-            p99_us: None,
+            mean_us: point.large_mean_us,
+            p99_us: point.large_p99_us,
             options: options(false),
         }),
     ]

@@ -55,7 +55,7 @@ They are compared with those of a nameless file on the storage beneath, where th
 
 Exit codes: 0 measured; 1 something failed while measuring; 2 the command line or a target is wrong, and nothing was \
 made, written or measured; 3 a --need is missed; 4 no --need is missed, but one could not be judged: it was not \
-measured, reads were cached, or flushes do not reach a disk.";
+measured, the time was over before the most was found, reads were cached, or flushes do not reach a disk.";
 
 /// Arguments that mean nothing where figures of fio are printed alone.
 const OF_MEASURING: [&str; 22] = [
@@ -422,7 +422,7 @@ fn carry_out_on_targets(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
 fn carry_out_on_layouts(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
     let refused = |what: &str| Err(CalibrateError::Settings(what.to_owned()));
     let [file] = asked.targets.as_slice() else {
-        return refused("an experiment file is the only target: its layouts are");
+        return refused("an experiment file must be the only target: its layouts name the storage");
     };
     let is_of_targets = asked.emulate
         || asked.against.is_some()

@@ -383,7 +383,11 @@ fn flushes_were_measured_in_each_way(found: &Value) {
     let group = commits["group"].as_array().unwrap();
     assert_eq!(group.len(), 4, "{commits}");
     assert!(commits["buffered_gain"].as_f64().unwrap() > 0.0);
-    assert!(commits["first_write_ratio"].is_number(), "{commits}");
+    let ratio = |which: &str| commits["first_write_ratio"][which].as_f64().unwrap();
+    assert!(
+        ratio("least") <= ratio("middle") && ratio("middle") <= ratio("most"),
+        "{commits}"
+    );
     assert!(commits["burst"]["mb_per_s"].as_f64().unwrap() > 0.0);
     assert!(found["held"]["iops"].as_f64().unwrap() > 0.0);
 }
