@@ -492,7 +492,7 @@ impl<'a> Work<'a> {
         let ended = match end {
             End::Knee | End::Deepest => None,
             End::Time => Some(
-                "the time was over before its knee was reached; give more with --time".to_owned(),
+                "the time was over before its knee was reached".to_owned(),
             ),
             End::Latency => points.last().map(|last| {
                 format!(
