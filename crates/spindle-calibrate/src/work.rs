@@ -491,9 +491,7 @@ impl<'a> Work<'a> {
         })?;
         let ended = match end {
             End::Knee | End::Deepest => None,
-            End::Time => Some(
-                "the time was over before its knee was reached".to_owned(),
-            ),
+            End::Time => Some("the time was over before its knee was reached".to_owned()),
             End::Latency => points.last().map(|last| {
                 format!(
                     "ended before its knee: requests take {}, and --max-latency is {}",

@@ -5,11 +5,20 @@ use std::io::{Error, ErrorKind};
 /// The system's answer and what to do about it, where that is known: `Permission denied (os error 13): run as its owner
 /// or as root`. No full stop follows.
 pub fn with_remedy(error: &Error) -> String {
-    match remedy(error.kind()) {
+    let remedy = match error.raw_os_error() {
+        Some(NOT_PERMITTED) => Some(
+            "only root may, unless a container, a control group or an attribute of the file forbids it",
+        ),
+        _ => remedy(error.kind()),
+    };
+    match remedy {
         Some(remedy) => format!("{error}: {remedy}"),
         None => error.to_string(),
     }
 }
+
+/// `EPERM` (linux/errno-base.h): forbidden to whoever asks, where `EACCES` says that another user may.
+const NOT_PERMITTED: i32 = 1;
 
 fn remedy(kind: ErrorKind) -> Option<&'static str> {
     match kind {
@@ -36,6 +45,10 @@ mod tests {
         assert_eq!(
             said,
             "Permission denied (os error 13): run as its owner or as root"
+        );
+        assert_eq!(
+            with_remedy(&Error::from_raw_os_error(1)),
+            "Operation not permitted (os error 1): only root may, unless a container, a control group or an attribute of the file forbids it"
         );
         let of_the_system = Error::from_raw_os_error(5);
         assert_eq!(with_remedy(&of_the_system), of_the_system.to_string());
