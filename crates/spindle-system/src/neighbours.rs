@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::disk::ProcessIo;
-use super::processes::ids;
+use super::processes::{field_of, ids, parent_of};
 use super::{Beneath, DeviceNumber, SystemTree, names};
 
 /// Who moves less than this in a second disturbs nobody, and is not asked what files it has open.
@@ -71,11 +71,12 @@ impl OtherPrograms {
             found.insert(process, (stat, other));
         }
         let is_own = |process: u32| {
-            let mut line = std::iter::successors(Some(process), |one| {
+            let line = std::iter::successors(Some(process), |one| {
                 let parent = found.get(one)?.1.parent;
                 found.contains_key(&parent).then_some(parent)
             });
-            line.any(|one| one == own)
+            // Numbers that were given again meanwhile might make a circle.
+            line.take(found.len()).any(|one| one == own)
         };
         let others = found
             .iter()
@@ -174,7 +175,6 @@ fn disks_of(tree: &SystemTree, process: u32) -> impl Iterator<Item = DeviceNumbe
 /// What is needed of proc_pid_stat(5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stat {
-    /// Field 4.
     parent: u32,
     /// Field 9.
     flags: u64,
@@ -184,12 +184,10 @@ struct Stat {
 
 impl Stat {
     fn parse(stat: &str) -> Option<Stat> {
-        let (_, from_third_field) = stat.rsplit_once(')')?;
-        let fields: Vec<&str> = from_third_field.split_whitespace().collect();
         Some(Stat {
-            parent: fields.get(1)?.parse().ok()?,
-            flags: fields.get(6)?.parse().ok()?,
-            started: fields.get(19)?.parse().ok()?,
+            parent: parent_of(stat)?,
+            flags: field_of(stat, 9)?.parse().ok()?,
+            started: field_of(stat, 22)?.parse().ok()?,
         })
     }
 }

@@ -158,10 +158,15 @@ impl Processes {
     }
 }
 
-/// Field 4 of proc_pid_stat(5).
-fn parent_of(stat: &str) -> Option<u32> {
+/// The process that started one, from its proc_pid_stat(5).
+pub(super) fn parent_of(stat: &str) -> Option<u32> {
+    field_of(stat, 4)?.parse().ok()
+}
+
+/// A field of proc_pid_stat(5) by its number there, from 3. The second, a name, may hold anything.
+pub(super) fn field_of(stat: &str, number: usize) -> Option<&str> {
     let (_, from_third_field) = stat.rsplit_once(')')?;
-    from_third_field.split_whitespace().nth(1)?.parse().ok()
+    from_third_field.split_whitespace().nth(number - 3)
 }
 
 #[cfg(test)]

@@ -135,6 +135,16 @@ impl<'a> CaseFacts<'a> {
         self.share(|part| part.is_wait(OracleEvent::is_storage))
     }
 
+    /// The share that is neither spent on processors nor in waiting for one; what nobody accounts for is in it.
+    pub(super) fn share_off_processors(&self) -> Option<f64> {
+        self.share(|part| {
+            !matches!(
+                part,
+                TimeUse::UserCpu | TimeUse::SystemCpu | TimeUse::RunQueue
+            )
+        })
+    }
+
     /// The share of the longest wait, processors included, that is not left out; unaccounted time is not a wait.
     pub(super) fn longest_wait_but(&self, is_left_out: impl Fn(&TimeUse) -> bool) -> f64 {
         let parts = self.case.response_time.iter().flat_map(|time| &time.parts);

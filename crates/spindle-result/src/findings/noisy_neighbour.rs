@@ -1,6 +1,6 @@
 //! Something else used the machine or its device meanwhile.
 
-use super::super::{Neighbour, PageCache, SystemFigure, TimeUse};
+use super::super::{Neighbour, PageCache, SystemFigure};
 use super::case_facts::CaseFacts;
 use super::kind::{Kind, Seen};
 
@@ -72,13 +72,7 @@ fn foreign_reads(facts: &CaseFacts<'_>) -> Option<f64> {
 
 /// The program that used the device beside the database, where that was enough to be felt.
 pub(super) fn on_device<'a>(facts: &CaseFacts<'a>) -> Option<&'a Neighbour> {
-    let waits = facts.share(|part| {
-        !matches!(
-            part,
-            TimeUse::UserCpu | TimeUse::SystemCpu | TimeUse::RunQueue
-        )
-    });
-    if waits? < WAITS_MIN {
+    if facts.share_off_processors()? < WAITS_MIN {
         return None;
     }
     let trials = &facts.case.trials;

@@ -2,7 +2,7 @@
 
 use super::case_facts::CaseFacts;
 use super::kind::{Kind, Seen};
-use crate::{OracleEvent, SystemFigure, TimeUse, UsedLimit};
+use crate::{OracleEvent, SystemFigure, UsedLimit};
 
 /// Of the measured time, all processors together.
 const CPU_MIN_PERCENT: f64 = 5.0;
@@ -64,13 +64,7 @@ fn limit(facts: &CaseFacts<'_>) -> Option<Seen> {
     let least = used
         .iter()
         .min_by(|one, other| one.share().total_cmp(&other.share()))?;
-    let waits = facts.share(|part| {
-        !matches!(
-            part,
-            TimeUse::UserCpu | TimeUse::SystemCpu | TimeUse::RunQueue
-        )
-    });
-    let share = waits.unwrap_or(1.0);
+    let share = facts.share_off_processors().unwrap_or(1.0);
     let is_seen = least.share() >= USED_MIN && share >= SHARE_MIN;
     is_seen.then(|| Seen {
         weight: share,
