@@ -9,8 +9,10 @@ build:
 	cargo build --release --locked -p spindle
 
 # Asks which of three ways of doing I/O is fastest where you stand: a dozen lines, the answer last, a run directory under
-# runs/. At most 90 seconds after the build. examples/quickstart.toml asks the same of six.
+# runs/. At most 90 seconds after the build, whose files go to the disk first: they would be measured beside the trials.
+# examples/quickstart.toml asks the same of six.
 demo: build
+	@sync
 	$${CARGO_TARGET_DIR:-target}/release/spindle try . --time 45s
 
 # The tests. A test that needs root, something this machine lacks, or much time is skipped with a reason and counted as
