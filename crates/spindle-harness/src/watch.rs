@@ -34,4 +34,17 @@ impl Watch {
         }
         count
     }
+
+    /// Whether there is a time of three when `act` passes with no writer of these paths. The `losetup --find` of
+    /// another test may open a loop device that was taken a moment before it; nothing does so three times.
+    ///
+    /// # Panics
+    /// As [`new`](Watch::new) does.
+    pub fn sees_none(paths: &[&Path], mut act: impl FnMut()) -> bool {
+        (0..3).any(|_| {
+            let watch = Watch::new(paths);
+            act();
+            watch.count() == 0
+        })
+    }
 }

@@ -45,7 +45,7 @@ fn a_run_is_set_beside_the_limits_of_its_device() {
         "--time 10s --run advanced --matrix point --num-small 2 --num-large 0 --duration 1s";
     let told = calibrate(&point.split(' ').collect::<Vec<_>>());
     assert!(
-        told.contains("not kept for later runs: a run type"),
+        told.contains("not kept for later runs: --run measures fixed points"),
         "{told}"
     );
     // A busy machine takes longer to find its limit, and what else reads may look like a cache for a while.

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use spindle_layout::guard::{Guard, Refusal, Want};
 use spindle_layout::tool::Tools;
@@ -141,16 +141,17 @@ fn look_at(file: &Path) -> Result<(), Refusal> {
     Guard::new(&tree, &tools).look_at_file(file, true).map(drop)
 }
 
-/// Whether nothing speaks against a file, within a second. What this program has open, a tool that another test starts
-/// has open for a moment as well.
+/// Whether nothing speaks against a file, within a minute. What this program has open, a tool that another test starts
+/// has open for a moment as well; the mount namespace of another test keeps a copy of a mount until that test ends.
 fn is_free(file: &Path) -> bool {
-    (0..50).any(|_| {
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
         let is_free = look_at(file).is_ok();
-        if !is_free {
-            std::thread::sleep(Duration::from_millis(20));
+        if is_free || Instant::now() > until {
+            return is_free;
         }
-        is_free
-    })
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 fn new_file(scene: &Scene, name: &str) -> PathBuf {

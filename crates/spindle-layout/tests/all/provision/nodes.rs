@@ -56,26 +56,29 @@ fn a_run_never_opens_the_nodes_of_others_for_writing() {
         if name == "erased" {
             tool("mkfs.ext4", &["-q", "-F", path]);
         }
-        let watch = Watch::new(&[&disk.path]);
-        let provision = scene.carry_out(&specs);
-        for made in provision.layouts() {
-            assert!(made.is_ok(), "{name}: {made:?}");
-        }
-        assert_eq!(provision.teardown(), Vec::<String>::new(), "{name}");
-        assert_eq!(watch.count(), 0, "{name}");
+        let is_left_alone = Watch::sees_none(&[&disk.path], || {
+            let provision = scene.carry_out(&specs);
+            for made in provision.layouts() {
+                assert!(made.is_ok(), "{name}: {made:?}");
+            }
+            assert_eq!(provision.teardown(), Vec::<String>::new(), "{name}");
+        });
+        assert!(is_left_alone, "{name}");
     }
-    let watch = Watch::new(&[&disk.path]);
-    let scene = Scene::new();
-    abandoned(&scene, &[layout("it", vec![disk.spec()], LayoutKind::Raw)]);
-    let cleaned = cleaned(&scene);
-    assert!(
-        cleaned.left.is_empty() && cleaned.not_ours.is_empty(),
-        "{cleaned:?}"
-    );
-    assert_eq!(watch.count(), 0, "cleaned");
+    let is_left_alone = Watch::sees_none(&[&disk.path], || {
+        let scene = Scene::new();
+        abandoned(&scene, &[layout("it", vec![disk.spec()], LayoutKind::Raw)]);
+        let cleaned = cleaned(&scene);
+        assert!(
+            cleaned.left.is_empty() && cleaned.not_ours.is_empty(),
+            "{cleaned:?}"
+        );
+    });
+    assert!(is_left_alone, "cleaned");
     let looked = disk.look(&[]).map(|looked| looked.permit);
     assert_eq!(looked, Ok(Permit::Empty));
     // The test sees what it looks for.
+    let watch = Watch::new(&[&disk.path]);
     drop(
         std::fs::OpenOptions::new()
             .write(true)
