@@ -12,9 +12,10 @@ use spindle_stats::median;
 
 use crate::coverage::Coverage;
 use crate::error::CalibrateError;
-use crate::figures::{Cached, DeviceShare};
+use crate::figures::{Cached, DeviceShare, Kind};
 use crate::point::Bench;
 use crate::result::CacheFinding;
+use crate::target::Made;
 use crate::unit::Unit;
 
 /// Blocks that are read twice.
@@ -32,12 +33,23 @@ const REPEAT_RATIO_MIN: f64 = 2.0;
 const OFTEN: f64 = 2.0;
 /// With so much in the page cache, and no other witness, reads are taken for cached.
 const RESIDENT_SHARE_MIN: f64 = 0.5;
+/// Of a device with fewer zeros, the figures are too good by a tenth at most.
+const ZERO_SHARE_MIN: f64 = 0.1;
 
-/// Reads some blocks, and the same again: median time of the first over that of the second.
+/// What came of reading blocks twice.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReadTwice {
+    /// Median time of the first over that of the second.
+    pub(crate) ratio: f64,
+    /// Share of the blocks that hold only zeros, 0 to 1; `None` where all were written as far as is known.
+    pub(crate) zero_share: Option<f64>,
+}
+
+/// Reads some blocks, and the same again.
 ///
 /// # Errors
 /// A device cannot be opened, or a read failed.
-pub(crate) fn repeat_ratio(bench: &Bench<'_>) -> Result<f64, CalibrateError> {
+pub(crate) fn read_twice(bench: &Bench<'_>) -> Result<ReadTwice, CalibrateError> {
     let devices = bench
         .targets
         .iter()
@@ -49,7 +61,7 @@ pub(crate) fn repeat_ratio(bench: &Bench<'_>) -> Result<f64, CalibrateError> {
     let blocks: Vec<u64> = (0..BLOCKS)
         .map(|_| rng.next_u64() % places * BLOCK_BYTES)
         .collect();
-    let (mut first_ns, mut again_ns) = (Vec::new(), Vec::new());
+    let (mut first_ns, mut again_ns, mut zeros) = (Vec::new(), Vec::new(), 0);
     // In turns, so that a load that comes and goes meets both alike.
     let mut left = blocks.as_slice();
     for length in TURNS.into_iter().cycle() {
@@ -57,18 +69,24 @@ pub(crate) fn repeat_ratio(bench: &Bench<'_>) -> Result<f64, CalibrateError> {
         if some.is_empty() {
             break;
         }
-        read(&unit, some, &mut first_ns)?;
+        zeros += read(&unit, some, &mut first_ns)?;
         read(&unit, some, &mut again_ns)?;
         left = rest;
     }
     let middle =
         |times_ns: Vec<u64>| median(times_ns.into_iter().map(|ns| ns as f64)).unwrap_or(1.0);
-    Ok(middle(first_ns) / middle(again_ns).max(1.0))
+    // A file system tells what of its files was written. Of a device nobody does, unless it was filled.
+    let is_told = |made: &Made| made.target().kind() != Kind::Device || made.is_writable();
+    Ok(ReadTwice {
+        ratio: middle(first_ns) / middle(again_ns).max(1.0),
+        zero_share: (!bench.targets.iter().all(is_told)).then_some(zeros as f64 / BLOCKS as f64),
+    })
 }
 
-/// Reads blocks one by one and adds the time that each took.
-fn read(unit: &Unit, blocks: &[u64], times_ns: &mut Vec<u64>) -> Result<(), CalibrateError> {
+/// Reads blocks one by one and adds the time that each took. Returns how many hold only zeros.
+fn read(unit: &Unit, blocks: &[u64], times_ns: &mut Vec<u64>) -> Result<usize, CalibrateError> {
     let arena = Arena::new(BLOCK_BYTES as usize, 1)?;
+    let mut zeros = 0;
     for offset in blocks {
         let frame = arena.allocate().expect("the frame came back");
         let hold = frame.try_write_hold().expect("the frame is nobody else's");
@@ -78,8 +96,13 @@ fn read(unit: &Unit, blocks: &[u64], times_ns: &mut Vec<u64>) -> Result<(), Cali
         let outcome = outcome_of(read);
         times_ns.push(began.elapsed().as_nanos() as u64);
         outcome.result.map_err(CalibrateError::Request)?;
+        // The buffer goes with the operation, and the frame comes back.
+        drop(outcome.operation);
+        let frame = arena.allocate().expect("the frame came back");
+        let read = frame.try_read().expect("the read is over");
+        zeros += usize::from(read.iter().all(|byte| *byte == 0));
     }
-    Ok(())
+    Ok(zeros)
 }
 
 impl CacheFinding {
@@ -90,6 +113,7 @@ impl CacheFinding {
             because: "no reads were measured".to_owned(),
             device: None,
             repeat_ratio: None,
+            zero_share: None,
             resident_share: None,
             coverage: None,
         }
@@ -103,14 +127,15 @@ fn percent(share: f64) -> String {
 /// What the witnesses say together.
 pub(crate) fn judge(
     device: Option<DeviceShare>,
-    repeat_ratio: Option<f64>,
+    read_twice: ReadTwice,
     resident_share: Option<f64>,
     (caching, coverage): (Caching, Option<Coverage>),
 ) -> CacheFinding {
-    let (cached, because) = weigh(device, repeat_ratio, resident_share);
+    let (cached, because) =
+        zeros(read_twice).unwrap_or_else(|| weigh(device, read_twice.ratio, resident_share));
     let spread = match cached {
         Cached::NotSeen => coverage.map_or_else(String::new, spread),
-        Cached::Yes | Cached::Unknown => String::new(),
+        Cached::Yes | Cached::Zeros | Cached::Unknown => String::new(),
     };
     let is_asked_for = cached == Cached::Yes && caching == Caching::Buffered;
     let asked_for = match is_asked_for {
@@ -121,7 +146,8 @@ pub(crate) fn judge(
         cached,
         because: format!("{because}{asked_for}{spread}"),
         device,
-        repeat_ratio,
+        repeat_ratio: Some(read_twice.ratio),
+        zero_share: read_twice.zero_share,
         resident_share,
         coverage,
     }
@@ -138,24 +164,33 @@ fn spread(coverage: Coverage) -> String {
     };
     let often = match coverage.requests_per_block {
         times if times >= OFTEN => format!(
-            ", each block {times:.0} times on average, so a cache that holds all of it would have answered; more data tell"
+            ", and read each block {times:.0} times on average: a cache as large as that would have answered. Measure more \
+             data to be sure"
         ),
         _ => String::new(),
     };
     format!(". {reached}{often}")
 }
 
+/// What zeros say, whatever counters do: reads of what was never written are counted, too.
+fn zeros(read_twice: ReadTwice) -> Option<(Cached, String)> {
+    let share = read_twice.zero_share?;
+    (share >= ZERO_SHARE_MIN).then(|| {
+        let because = format!(
+            "{} of the blocks that were looked at hold only zeros; a sparse, thin or discarded device reads what was \
+             never written from nowhere, so the figures may be too good",
+            percent(share)
+        );
+        (Cached::Zeros, because)
+    })
+}
+
 /// The answer, and why.
-fn weigh(
-    device: Option<DeviceShare>,
-    repeat_ratio: Option<f64>,
-    resident_share: Option<f64>,
-) -> (Cached, String) {
+fn weigh(device: Option<DeviceShare>, times: f64, resident_share: Option<f64>) -> (Cached, String) {
     let ratio = device.map(|device| device.ratio());
     let of_disks = device.and_then(|device| device.disks_ratio());
-    let is_repeated = repeat_ratio.is_some_and(|ratio| ratio >= REPEAT_RATIO_MIN);
+    let is_repeated = times >= REPEAT_RATIO_MIN;
     let resident = resident_share.filter(|share| *share >= RESIDENT_SHARE_MIN);
-    let times = repeat_ratio.unwrap_or_default();
     match (ratio, resident) {
         (Some(ratio), _) if ratio < DEVICE_SHARE_MIN => (
             Cached::Yes,
@@ -211,13 +246,23 @@ fn weigh(
 mod tests {
     use super::*;
 
+    /// The second time took as long as the first, and what a file system wrote was read.
+    const ONCE: ReadTwice = ReadTwice {
+        ratio: 1.0,
+        zero_share: None,
+    };
+
     fn found(device: Option<u64>, repeat: f64, resident: Option<f64>) -> Cached {
         let device = device.map(|device_bytes| DeviceShare {
             asked_bytes: 1000,
             device_bytes,
             disks_bytes: None,
         });
-        judge(device, Some(repeat), resident, (Caching::Direct, None)).cached
+        let read_twice = ReadTwice {
+            ratio: repeat,
+            zero_share: None,
+        };
+        judge(device, read_twice, resident, (Caching::Direct, None)).cached
     }
 
     #[test]
@@ -228,6 +273,25 @@ mod tests {
     }
 
     #[test]
+    fn zeros_are_read_from_nowhere_whatever_counters_say() {
+        let found = |zero_share, device_bytes| {
+            let device = DeviceShare {
+                asked_bytes: 1000,
+                device_bytes,
+                disks_bytes: None,
+            };
+            let read_twice = ReadTwice { zero_share, ..ONCE };
+            judge(Some(device), read_twice, None, (Caching::Direct, None)).cached
+        };
+        for device_bytes in [0, 1000] {
+            assert_eq!(found(Some(0.9), device_bytes), Cached::Zeros);
+            assert_eq!(found(Some(0.11), device_bytes), Cached::Zeros);
+        }
+        assert_eq!(found(Some(0.09), 1000), Cached::NotSeen);
+        assert_eq!(found(Some(0.09), 0), Cached::Yes);
+    }
+
+    #[test]
     fn a_device_that_read_all_may_have_read_it_from_memory() {
         let found = |disks_bytes| {
             let device = DeviceShare {
@@ -235,7 +299,7 @@ mod tests {
                 device_bytes: 1000,
                 disks_bytes,
             };
-            judge(Some(device), Some(1.0), None, (Caching::Direct, None))
+            judge(Some(device), ONCE, None, (Caching::Direct, None))
         };
         assert_eq!(found(Some(950)).cached, Cached::NotSeen);
         assert_eq!(found(Some(0)).cached, Cached::Yes);
@@ -261,11 +325,11 @@ mod tests {
                 requests_per_block,
             };
             let how = (Caching::Direct, Some(coverage));
-            judge(Some(device), Some(1.0), None, how).because
+            judge(Some(device), ONCE, None, how).because
         };
         let often = told(17.2, 1.0);
         assert!(
-            often.contains("reached all of what is measured, each block 17 times"),
+            often.contains("reached all of what is measured, and read each block 17 times"),
             "{often}"
         );
         let rare = told(0.01, 0.62);

@@ -178,8 +178,12 @@ pub(crate) fn look(
             "flushes are compared in files that are made: name a directory beside --control";
         return Err(CalibrateError::target(targets[0].path(), reason));
     }
+    let claims = claims(settings, &targets, tree)?;
+    if claims.is_none() {
+        of_kind(&targets, Kind::Device).try_for_each(|target| target.must_be_written(tree))?;
+    }
     Ok(LookedTargets {
-        claims: claims(settings, &targets, tree)?,
+        claims,
         targets,
         control,
         size_bytes,

@@ -190,6 +190,8 @@ pub enum Trust {
 pub enum Cached {
     /// They were, in whole or in part: the figures are not the device's.
     Yes,
+    /// A good part of a device that is only read holds nothing but zeros: what was never written needs no storage.
+    Zeros,
     /// The device read what was asked for, and no quicker the second time.
     NotSeen,
     /// Nothing here tells.

@@ -181,6 +181,7 @@ impl Need {
         let of = |extreme: &Option<Extreme>| match (extreme, found.cache.cached) {
             (None, _) => Err(NotJudged::NotMeasured),
             (Some(_), Cached::Yes) => Err(NotJudged::Cached),
+            (Some(_), Cached::Zeros) => Err(NotJudged::Zeros),
             (Some(extreme), _) => Ok(extreme.point.clone()),
         };
         match self.figure {
@@ -261,6 +262,7 @@ pub(crate) mod tests {
                 because: String::new(),
                 device: None,
                 repeat_ratio: None,
+                zero_share: None,
                 resident_share: None,
                 coverage: None,
             },

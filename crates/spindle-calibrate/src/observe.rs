@@ -33,6 +33,16 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
+    /// For so many samples, at least and at most.
+    pub(crate) fn of(sample: Duration, (least, most): (u32, u32)) -> Timing {
+        Timing {
+            sample,
+            least: sample * least,
+            most: sample * most,
+            requests: 0,
+        }
+    }
+
     /// Exactly so long, steady or not, in this many samples.
     pub(crate) fn fixed(time: Duration, samples: u32) -> Timing {
         let sample = (time / samples).max(Duration::from_millis(1));

@@ -197,6 +197,8 @@ pub struct CacheFinding {
     pub device: Option<DeviceShare>,
     /// Median time of blocks read for the first time over that of the same blocks read again.
     pub repeat_ratio: Option<f64>,
+    /// Share of the blocks looked at that hold only zeros, 0 to 1; `None` where a file system says what was written.
+    pub zero_share: Option<f64>,
     /// Share of what was measured that lies in the page cache afterwards, 0 to 1.
     pub resident_share: Option<f64>,
     /// Where small requests lay; `None` without any.
@@ -229,6 +231,9 @@ pub enum NotJudged {
     /// Memory answered, and not the storage.
     #[error("reads were cached")]
     Cached,
+    /// Zeros may have been read from nowhere.
+    #[error("much of what was read holds only zeros")]
+    Zeros,
     /// There is one time for both.
     #[error("the times of reads and writes are told together")]
     WithWrites,

@@ -4,6 +4,7 @@
 //! one touches none.
 
 use std::fs::{File, OpenOptions};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -189,6 +190,30 @@ impl Target {
             end_bytes: begin_bytes.saturating_add(node.size_bytes()?),
             path: backing.file,
         })
+    }
+
+    /// Refuses a loop device that stands for parts of a file which were never written. Where the file cannot be read,
+    /// nothing is said.
+    ///
+    /// # Errors
+    /// [`CalibrateError::Target`].
+    pub(crate) fn must_be_written(&self, tree: &SystemTree) -> Result<(), CalibrateError> {
+        let Some(range) = self.loop_range(tree) else {
+            return Ok(());
+        };
+        let Ok(file) = File::open(&range.path) else {
+            return Ok(());
+        };
+        match unwritten(&file, range.begin_bytes..range.end_bytes) {
+            Some(unwritten) => Err(CalibrateError::target(
+                &self.path,
+                format!(
+                    "it stands for {}, and {unwritten}; write the device as a whole, or name a directory, in which a file is made",
+                    range.path.display()
+                ),
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Makes it ready: a directory gets its file, which is filled as `filling` says; so is a device that was `claimed`
@@ -419,7 +444,7 @@ fn readable(path: &Path, kind: Kind) -> Result<StorageIdentity, CalibrateError> 
         let _ = file.sync_all();
     }
     if kind == Kind::File
-        && let Some(unwritten) = unwritten(&file, bytes)
+        && let Some(unwritten) = unwritten(&file, 0..bytes)
     {
         return Err(wrong(format!(
             "{unwritten}; write it as a whole, or name its directory, and a file is made there"
@@ -428,12 +453,12 @@ fn readable(path: &Path, kind: Kind) -> Result<StorageIdentity, CalibrateError> 
     Ok(identity)
 }
 
-/// What of a file was never written, in words; `None` when all of it was, as far as the file system tells. FUSE and NFS
-/// do not tell where: there, a file that has less space than content is not trusted.
-fn unwritten(file: &File, bytes: u64) -> Option<String> {
+/// What of these bytes of a file was never written, in words; `None` when all of it was, as far as the file system
+/// tells. FUSE and NFS do not tell where: there, a file that has less space than content is not trusted.
+fn unwritten(file: &File, bytes: Range<u64>) -> Option<String> {
     let found = rustix::fs::fstatfs(file).ok()?;
     let tells_where = !SPACE_ALONE.contains(&(found.f_type as u64));
-    if let (true, Ok(extents)) = (tells_where, facts::extents(file)) {
+    if let (true, Ok(extents)) = (tells_where, facts::extents_within(file, bytes)) {
         let never = extents.unwritten_bytes;
         return (never > 0).then(|| {
             format!(
@@ -442,7 +467,8 @@ fn unwritten(file: &File, bytes: u64) -> Option<String> {
             )
         });
     }
-    let space = file.metadata().ok()?.blocks() * STAT_BLOCK_BYTES;
+    let metadata = file.metadata().ok()?;
+    let (bytes, space) = (metadata.len(), metadata.blocks() * STAT_BLOCK_BYTES);
     (space < bytes).then(|| {
         format!(
             "it has {} of space for {} of content: parts were never written, or are compressed, and reads of these reach \

@@ -4,19 +4,19 @@ use std::fmt::Write as _;
 
 use spindle_io::real::Caching;
 use spindle_text::plain;
-use spindle_text::quantity::{size, thousands, time};
+use spindle_text::quantity::{size, thousands, thousands_or_tenths, time};
 
 use crate::cloud::Reached;
-use crate::commits::{Burst, Commits, Spread};
-use crate::figures::{
-    Cached, CutShort, DurableBy, Extreme, Flushed, Kind, Point, TELLING_HOLD_S, Trust, What,
-    WriteFigures,
-};
+use crate::figures::{Cached, CutShort, Extreme, Kind, Point, TELLING_HOLD_S, What, WriteFigures};
 use crate::fio::{FioResults, aligned};
 use crate::result::{
-    Answer, Calibration, FioComparison, FioLeftOut, Held, Honesty, Judged, MatrixResult, NotJudged,
+    Answer, Calibration, FioComparison, FioLeftOut, Held, Judged, MatrixResult, NotJudged,
     PathCurve, TargetFacts,
 };
+
+mod durable;
+
+pub use durable::{commit_lines, durable_by, trust_word, witness_lines};
 
 /// The whole text, with a line feed at its end.
 pub fn render(found: &Calibration) -> String {
@@ -44,7 +44,7 @@ pub fn render(found: &Calibration) -> String {
         let _ = writeln!(text, "{}.\n", held_line(held));
     }
     if !found.commits.is_empty() {
-        flushes(&mut text, found);
+        durable::flushes(&mut text, found);
         let _ = writeln!(text);
     }
     if has_reads {
@@ -54,7 +54,7 @@ pub fn render(found: &Calibration) -> String {
         let _ = writeln!(text, "{says}.");
     }
     for honesty in &found.honesty {
-        trust(&mut text, honesty, found.honesty.len() > 1);
+        durable::trust(&mut text, honesty, found.honesty.len() > 1);
     }
     if let Some(beside) = &found.against {
         against(&mut text, beside);
@@ -118,7 +118,7 @@ fn found_instead(judged: &Judged) -> String {
     judged.found.map_or(String::new(), |found| {
         let told = match judged.is_time {
             true => time(found),
-            false => megabytes(found),
+            false => thousands_or_tenths(found),
         };
         format!(", it was {told}")
     })
@@ -127,6 +127,7 @@ fn found_instead(judged: &Judged) -> String {
 fn cached(text: &mut String, found: &Calibration) {
     let word = match found.cache.cached {
         Cached::Yes => "CACHED",
+        Cached::Zeros => "ZEROS",
         Cached::NotSeen => "no cache seen",
         Cached::Unknown => "cache unknown",
     };
@@ -172,7 +173,7 @@ fn extremes(text: &mut String, found: &Calibration) {
         thousands(point.iops)
     });
     line("Maximum large MB/s", &found.maximum_mb_per_s, &|point| {
-        megabytes(point.mb_per_s)
+        thousands_or_tenths(point.mb_per_s)
     });
     line("Minimum small latency", &found.minimum_latency, &|point| {
         time(point.mean_us)
@@ -184,14 +185,6 @@ pub fn beside(extreme: &Extreme) -> String {
     match extreme.beside {
         0 => String::new(),
         count => format!(", beside {count} of the other size"),
-    }
-}
-
-/// Millions of bytes per second, with a decimal where there are few.
-pub fn megabytes(per_s: f64) -> String {
-    match per_s < 10.0 {
-        true => format!("{per_s:.1}"),
-        false => thousands(per_s),
     }
 }
 
@@ -253,7 +246,7 @@ fn table(text: &mut String, found: &Calibration) {
                 "{name:<name_width$}{:>6}{:>10}{:>7}{:>width$}{:>width$}{:>width$}{}{unsteady}",
                 point.depth,
                 thousands(point.iops),
-                megabytes(point.mb_per_s),
+                thousands_or_tenths(point.mb_per_s),
                 time(point.mean_us),
                 time(point.p50_us),
                 time(point.p99_us),
@@ -271,11 +264,12 @@ fn table(text: &mut String, found: &Calibration) {
         .flat_map(|curve| &curve.points)
         .any(|point| !point.is_steady)
     {
-        let _ = writeln!(text, "~ not steady, or not known to 2 %, in its time");
+        let _ = writeln!(text, "{}", durable::UNSTEADY);
     }
     if is_above_maximum(found) {
         let _ = writeln!(text, "{SECOND_LOOK}");
     }
+    let _ = writeln!(text);
 }
 
 /// A separate column where there are writes.
@@ -332,7 +326,7 @@ fn matrix(text: &mut String, found: &MatrixResult, write_percent: u32) {
             point.small,
             point.large,
             told(point.iops, &thousands),
-            told(point.mb_per_s, &megabytes),
+            told(point.mb_per_s, &thousands_or_tenths),
             told(point.mean_us.or(point.large_mean_us), &time),
             told(point.p50_us.or(point.large_p50_us), &time),
             told(point.p99_us.or(point.large_p99_us), &time),
@@ -381,63 +375,6 @@ fn at_rates(text: &mut String, found: &Calibration) {
     let _ = writeln!(text);
 }
 
-/// How a write became durable, in a few words.
-pub fn durable_by(by: DurableBy) -> &'static str {
-    match by {
-        DurableBy::Fdatasync => "fdatasync, page cache",
-        DurableBy::DirectFdatasync => "fdatasync, direct",
-        DurableBy::DirectDsync => "durable write, direct",
-    }
-}
-
-fn flushes(text: &mut String, found: &Calibration) {
-    for commits in &found.commits {
-        let of = match found.commits.len() {
-            1 => String::new(),
-            _ => format!(", {}", commits.target),
-        };
-        let _ = writeln!(
-            text,
-            "{:<28}{:>10}{:>8}{:>10}{:>10}{:>12}",
-            format!("8K made durable{of}"),
-            "writers",
-            "",
-            "p50",
-            "p99",
-            "per second"
-        );
-        let own = found.flushes.iter();
-        for flushed in own.filter(|flushed| flushed.target == commits.target) {
-            flush_row(text, flushed);
-        }
-        let mut honesty = found.honesty.iter();
-        let honesty = honesty.find(|honesty| honesty.target == commits.target);
-        if let Some(control) = honesty.and_then(|honesty| honesty.control.as_ref()) {
-            let _ = writeln!(text, "of the control, {}", control.path);
-            for flushed in &control.flushes {
-                flush_row(text, flushed);
-            }
-        }
-        for says in commit_lines(commits, found) {
-            let _ = writeln!(text, "{says}.");
-        }
-    }
-}
-
-fn flush_row(text: &mut String, flushed: &Flushed) {
-    let _ = writeln!(
-        text,
-        "{:<28}{:>10}{:>8}{:>10}{:>10}{:>12}{}",
-        durable_by(flushed.by),
-        flushed.writers,
-        "",
-        time(flushed.p50_us),
-        time(flushed.p99_us),
-        thousands(flushed.flushes_per_s),
-        if flushed.is_steady { "" } else { " ~" },
-    );
-}
-
 /// What the cloud says, and what was reached beside what was bought; a sentence each, without their points.
 pub fn cloud_lines(found: &Calibration) -> Vec<String> {
     let mut lines = Vec::new();
@@ -479,66 +416,6 @@ pub fn cloud_lines(found: &Calibration) -> Vec<String> {
     lines
 }
 
-/// What commits meet, a sentence each, without their points.
-pub fn commit_lines(commits: &Commits, found: &Calibration) -> Vec<String> {
-    let mut lines: Vec<String> = commits.fua.iter().map(fua_line).collect();
-    if let Some(gain) = commits.buffered_gain {
-        lines.push(format!(
-            "1 writer: {gain:.2} times as many durable writes per second through the page cache as direct"
-        ));
-    }
-    if let Some(ratio) = &commits.first_write_ratio {
-        let Spread {
-            middle,
-            least,
-            most,
-        } = ratio;
-        lines.push(format!(
-            "A flush after the first write to allocated space takes {middle:.2} times as long as after an overwrite \
-             ({least:.2} to {most:.2} from turn to turn)"
-        ));
-    }
-    if let Some(most) = commits.ceiling(found.max_latency_us) {
-        lines.push(format!(
-            "Group commit: {} commits of 1 KiB per second at most, {} in each flush (p99 {})",
-            thousands(most.commits_per_s),
-            most.commits_per_flush,
-            time(most.p99_us)
-        ));
-    }
-    if let Some(burst) = &commits.burst {
-        lines.push(burst_line(burst));
-    }
-    lines
-}
-
-fn fua_line((disk, fua): &(String, Option<bool>)) -> String {
-    match fua {
-        Some(true) => format!("{disk} has FUA: a durable direct write needs no flush of its cache"),
-        Some(false) => {
-            format!(
-                "{disk} has no FUA: where it has a cache, a durable write is a write and a flush"
-            )
-        }
-        None => format!("{disk} does not say whether it has FUA"),
-    }
-}
-
-fn burst_line(burst: &Burst) -> String {
-    let (first, after) = (time(burst.first_flush_us), time(burst.p50_after_us));
-    let went = match &burst.fell {
-        Some(fell) => format!(
-            "{:.0} MB/s fell to {:.0} MB/s after {:.1} s, as where a write-back cache fills",
-            fell.before, fell.after, fell.after_s
-        ),
-        None => format!(
-            "{:.0} MB/s for {:.1} s, without a fall",
-            burst.mb_per_s, burst.lasted_s
-        ),
-    };
-    format!("Burst of direct writes: {went}; the flush after it took {first}, the next {after}")
-}
-
 /// What came of holding the best point.
 pub fn held_line(held: &Held) -> String {
     let (at, depth) = (held.method, held.depth);
@@ -562,44 +439,6 @@ pub fn held_line(held: &Held) -> String {
             )
         }
     }
-}
-
-/// What flushes are worth, in a word or two.
-pub fn trust_word(trust: Trust) -> &'static str {
-    match trust {
-        Trust::Arrives => "flushes arrive",
-        Trust::Ignored => "FLUSHES IGNORED",
-        Trust::Memory => "MEMORY",
-        Trust::Unknown => "flushes unknown",
-    }
-}
-
-/// What the flushes of a target are worth, and what they were compared with.
-fn trust(text: &mut String, honesty: &Honesty, names_target: bool) {
-    let word = trust_word(honesty.trust);
-    let of = match names_target {
-        true => format!(", {}", honesty.target),
-        false => String::new(),
-    };
-    let _ = writeln!(text, "{word}{of}: {}.", honesty.because);
-    for says in witness_lines(honesty) {
-        let _ = writeln!(text, "  {says}");
-    }
-}
-
-/// What lies beneath a target, and what its flushes were compared with.
-pub fn witness_lines(honesty: &Honesty) -> Vec<String> {
-    let because = &honesty.control_because;
-    let control = match &honesty.control {
-        Some(control) => format!(
-            "control: {} ({because}); the target {}",
-            control.path, control.says
-        ),
-        None => format!("control: none; {because}"),
-    };
-    let layers = &honesty.beneath;
-    let beneath = (!layers.is_empty()).then(|| format!("beneath: {}", layers.join(" > ")));
-    beneath.into_iter().chain([control]).collect()
 }
 
 /// Our figures beside those of fio.
@@ -685,6 +524,7 @@ mod tests {
     use crate::figures::FellTo;
     use crate::honesty::unwritten;
     use crate::result::Control;
+    use crate::result::Honesty;
     use spindle_io::real::Method;
 
     #[test]

@@ -66,17 +66,18 @@ const EQUAL_PART: f64 = 0.05;
 /// This many of the best points are measured again at most.
 const CONTENDERS: usize = 3;
 /// Parts of the time after which no more small and no more large requests are begun.
-const SMALL_UNTIL: f64 = 0.45;
-const LARGE_UNTIL: f64 = 0.55;
+const SMALL_UNTIL: f64 = 0.47;
+const LARGE_UNTIL: f64 = 0.60;
 /// Where access paths are measured direct and buffered: the part of the time for direct ones, and of the rest, that of
 /// small requests.
 const DIRECT_PART: f64 = 0.6;
 const BUFFERED_SMALL_PART: f64 = 0.75;
 /// After this part no point is measured again.
-const AGAIN_UNTIL: f64 = 0.77;
+const AGAIN_UNTIL: f64 = 0.78;
 /// After this part none is measured at a rate. The best one is held then.
-const RATES_UNTIL: f64 = 0.90;
-/// With less time than this, each depth of a search is four times the one before, and otherwise twice.
+const RATES_UNTIL: f64 = 0.91;
+/// With less time than this, each depth of a search is four times the one before, and otherwise twice. That of large
+/// requests always is: a few of them fill any device.
 const DOUBLED_FROM: Duration = Duration::from_secs(90);
 
 /// Before the first point.
@@ -217,7 +218,7 @@ impl<'a> Work<'a> {
 
     /// The curves, ORION's figures, and whether a cache answered.
     fn search(&mut self) -> Result<MeasuredRequests, CalibrateError> {
-        let repeat_ratio = cache::repeat_ratio(&self.bench)?;
+        let read_twice = cache::read_twice(&self.bench)?;
         let is_both = self.settings.caching == AskedCaching::Both;
         let whole = self.time;
         if is_both {
@@ -233,7 +234,7 @@ impl<'a> Work<'a> {
         curves = without_histograms(curves);
         let at_rates = self.at_rates(maximum_iops.as_ref())?;
         let held = self.held(maximum_iops.as_ref())?;
-        let cache = self.cache_finding(repeat_ratio);
+        let cache = self.cache_finding(read_twice);
         if is_both {
             self.time = whole;
             curves = side_by_side(curves, self.buffered_curves()?);
@@ -316,7 +317,7 @@ impl<'a> Work<'a> {
 
     /// The points of a run type of ORION's, each for its own time, by the best access path that there is.
     fn matrix(&mut self, orion: &Orion) -> Result<MeasuredRequests, CalibrateError> {
-        let repeat_ratio = cache::repeat_ratio(&self.bench)?;
+        let read_twice = cache::read_twice(&self.bench)?;
         let method = matrix_method();
         let loads = orion.loads()?;
         let mut points = Vec::new();
@@ -346,7 +347,7 @@ impl<'a> Work<'a> {
             maximum_iops,
             maximum_mb_per_s: extreme_of(&points, &|point| point.mb_per_s, false, as_found),
             minimum_latency: extreme_of(&points, &|point| Some(-point.mean_us?), true, as_found),
-            cache: self.cache_finding(repeat_ratio),
+            cache: self.cache_finding(read_twice),
             matrix: Some(MatrixResult {
                 run: orion.run,
                 method,
@@ -369,11 +370,11 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn cache_finding(&self, repeat_ratio: f64) -> CacheFinding {
+    fn cache_finding(&self, read_twice: cache::ReadTwice) -> CacheFinding {
         let mut shares = self.bench.targets.iter().map(Made::resident_share);
         let resident_share = shares.try_fold(0.0, |most: f64, share| Some(most.max(share?)));
         let how = (self.bench.caching, self.bench.coverage.coverage());
-        cache::judge(self.device, Some(repeat_ratio), resident_share, how)
+        cache::judge(self.device, read_twice, resident_share, how)
     }
 
     /// Whether the flushes of each target arrive.
@@ -472,9 +473,9 @@ impl<'a> Work<'a> {
         }
         self.tell_curve(&curve);
         let asked = Duration::from_millis(self.settings.time_ms);
-        let step = match asked < DOUBLED_FROM {
-            true => 4,
-            false => 2,
+        let step = match what {
+            What::SmallRandom if asked >= DOUBLED_FROM => 2,
+            What::SmallRandom | What::LargeSequential => 4,
         };
         let limit_us = self.limit_us(what);
         let (points, end) = knee(depth_max, step, limit_us, |depth| {
@@ -539,12 +540,14 @@ impl<'a> Work<'a> {
     }
 
     fn measure(&mut self, load: Load, samples: (u32, u32)) -> Result<Point, CalibrateError> {
+        let (requests, sample) = match load.what {
+            What::SmallRandom => (REQUESTS_WANTED.0, self.sample),
+            // Their throughput varies less, and the best of them is looked at again.
+            What::LargeSequential => (REQUESTS_WANTED.1, (self.sample / 2).max(SAMPLE_MIN)),
+        };
         let timing = Timing {
-            requests: match load.what {
-                What::SmallRandom => REQUESTS_WANTED.0,
-                What::LargeSequential => REQUESTS_WANTED.1,
-            },
-            ..self.timing(samples)
+            requests,
+            ..Timing::of(sample, samples)
         };
         let (point, share) = self.bench.measure(load, timing)?;
         self.note_share(share);
@@ -563,13 +566,8 @@ impl<'a> Work<'a> {
         });
     }
 
-    fn timing(&self, (least, most): (u32, u32)) -> Timing {
-        Timing {
-            sample: self.sample,
-            least: self.sample * least,
-            most: self.sample * most,
-            requests: 0,
-        }
+    fn timing(&self, samples: (u32, u32)) -> Timing {
+        Timing::of(self.sample, samples)
     }
 
     fn is_past(&self, part: f64) -> bool {
@@ -676,16 +674,10 @@ impl<'a> Work<'a> {
     fn watch(&self) -> Watch<'a> {
         let usual = self.timing(SAMPLES);
         let sample = (self.sample / 2).max(SAMPLE_BRIEF_MIN);
-        let (least, most) = SAMPLES_BRIEF;
         let burst = (self.time.mul_f64(BURST_PART)).min(BURST_MAX);
         Watch {
             usual,
-            brief: Timing {
-                sample,
-                least: sample * least,
-                most: sample * most,
-                requests: 0,
-            },
+            brief: Timing::of(sample, SAMPLES_BRIEF),
             burst: (!self.settings.only_flushes).then_some(burst),
             interrupted: self.bench.interrupted,
         }

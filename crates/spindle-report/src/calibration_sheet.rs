@@ -58,8 +58,10 @@ pub struct LimitCurve {
     pub method: String,
     /// Through the page cache.
     pub is_buffered: bool,
-    /// 1 MiB one after the other, else 8 KiB at random.
+    /// Large requests, else small ones.
     pub is_large: bool,
+    /// How long they are and where they lie, such as `8 KiB at random`.
+    pub requests: String,
     /// In rising depth.
     pub points: Vec<LimitPoint>,
     /// The depth of the best point of all, where it is of this curve.

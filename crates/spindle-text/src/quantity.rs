@@ -202,6 +202,14 @@ pub fn thousands(value: f64) -> String {
     text
 }
 
+/// Millions of bytes per second, or whatever else may be few: a decimal below 10, commas between thousands.
+pub fn thousands_or_tenths(value: f64) -> String {
+    match value < 10.0 {
+        true => format!("{value:.1}"),
+        false => thousands(value),
+    }
+}
+
 fn with_largest_unit(value: u64, units: &[(&str, u64)]) -> String {
     let fits = |factor: u64| factor == 1 || (value >= factor && value.is_multiple_of(factor));
     let (unit, factor) = units

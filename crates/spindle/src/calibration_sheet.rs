@@ -2,15 +2,19 @@
 
 use spindle_calibrate::text::{curve_name, trust_word};
 use spindle_calibrate::{
-    Answer, Cached, Calibration, Commits, Extreme, FioComparison, Flushed, Honesty, PathCurve,
-    Trust, What, text,
+    Answer, Cached, Calibration, Commits, Extreme, FioComparison, Flushed, Honesty, LargeType,
+    MatrixPoint, MatrixResult, PathCurve, Trust, What, text,
 };
 use spindle_io::real::Caching;
 use spindle_report::calibration_sheet::{
     BesideLine, BesideTable, CalibrationSheet, ExtremeLine, FlushLine, LatencyBars, LimitCurve,
     LimitPoint, LoadCell, LoadMatrix, NeedLine, RateLine, TrustLine,
 };
-use spindle_text::quantity::{thousands, time};
+use spindle_text::quantity::{size, thousands, time};
+
+/// Where requests lie.
+const AT_RANDOM: &str = "at random";
+const IN_A_ROW: &str = "one after the other";
 
 /// What the page shows of it; `day` is that of the measurement.
 pub fn sheet_of(found: &Calibration, day: &str) -> CalibrationSheet {
@@ -25,11 +29,7 @@ pub fn sheet_of(found: &Calibration, day: &str) -> CalibrationSheet {
         cautions: cautions(found),
         needs: needs(found),
         extremes: extremes(found),
-        curves: found
-            .curves
-            .iter()
-            .map(|curve| curve_of(found, curve))
-            .collect(),
+        curves: curves(found),
         at_rates: found
             .at_rates
             .iter()
@@ -165,11 +165,13 @@ fn headline(found: &Calibration) -> String {
 
 fn cautions(found: &Calibration) -> Vec<String> {
     let mut cautions = Vec::new();
-    if found.cache.cached == Cached::Yes {
-        cautions.push(format!(
-            "CACHED, so these are not the device's figures: {}.",
-            found.cache.because
-        ));
+    let because = &found.cache.because;
+    match found.cache.cached {
+        Cached::Yes => cautions.push(format!(
+            "CACHED, so these are not the device's figures: {because}."
+        )),
+        Cached::Zeros => cautions.push(format!("ZEROS: {because}.")),
+        Cached::NotSeen | Cached::Unknown => {}
     }
     for honesty in &found.honesty {
         if matches!(honesty.trust, Trust::Ignored | Trust::Memory) {
@@ -225,18 +227,83 @@ fn histograms(found: &Calibration) -> Vec<LatencyBars> {
     told(found).into_iter().filter_map(bars).collect()
 }
 
-fn curve_of(found: &Calibration, curve: &PathCurve) -> LimitCurve {
-    let best = match curve.what {
-        What::SmallRandom => &found.maximum_iops,
-        What::LargeSequential => &found.maximum_mb_per_s,
+/// Those of the access paths, and of a run type those of small requests alone and of large ones alone.
+fn curves(found: &Calibration) -> Vec<LimitCurve> {
+    let searched = found.curves.iter().map(|curve| curve_of(found, curve));
+    let of_matrix = found.matrix.iter().flat_map(|matrix| {
+        let curves = [What::SmallRandom, What::LargeSequential];
+        curves.map(|what| curve_of_matrix(found, matrix, what))
+    });
+    searched.chain(of_matrix.flatten()).collect()
+}
+
+fn best_of(found: &Calibration, what: What) -> Option<&Extreme> {
+    match what {
+        What::SmallRandom => found.maximum_iops.as_ref(),
+        What::LargeSequential => found.maximum_mb_per_s.as_ref(),
+    }
+}
+
+/// `None` where such requests alone were measured at one point or none, which is no curve.
+fn curve_of_matrix(found: &Calibration, matrix: &MatrixResult, what: What) -> Option<LimitCurve> {
+    let point_of = |point: &MatrixPoint| match (what, point.small, point.large) {
+        (What::SmallRandom, depth, 0) => Some(LimitPoint {
+            depth,
+            iops: point.iops?,
+            mb_per_s: point.iops? * matrix.size_small_bytes as f64 / 1e6,
+            mean_us: point.mean_us?,
+            p50_us: point.p50_us?,
+            p99_us: point.p99_us?,
+            write_p99_us: point.small_writes.as_ref().map(|writes| writes.p99_us),
+            is_unsteady: !point.is_steady,
+        }),
+        (What::LargeSequential, 0, depth) => Some(LimitPoint {
+            depth,
+            iops: point.mb_per_s? * 1e6 / matrix.size_large_bytes as f64,
+            mb_per_s: point.mb_per_s?,
+            mean_us: point.large_mean_us?,
+            p50_us: point.large_p50_us?,
+            p99_us: point.large_p99_us?,
+            write_p99_us: point.large_writes.as_ref().map(|writes| writes.p99_us),
+            is_unsteady: !point.is_steady,
+        }),
+        _ => None,
     };
+    let mut points: Vec<LimitPoint> = matrix.points.iter().filter_map(point_of).collect();
+    points.sort_by_key(|point| point.depth);
+    let (requests, bytes) = match (what, matrix.large_type) {
+        (What::LargeSequential, LargeType::Seq) => (IN_A_ROW, matrix.size_large_bytes),
+        (What::LargeSequential, LargeType::Rand) => (AT_RANDOM, matrix.size_large_bytes),
+        (What::SmallRandom, _) => (AT_RANDOM, matrix.size_small_bytes),
+    };
+    let best = best_of(found, what).filter(|best| best.beside == 0);
+    let best = best.map(|best| best.point.depth);
+    (points.len() > 1).then(|| LimitCurve {
+        name: matrix.method.to_string(),
+        note: String::new(),
+        method: matrix.method.to_string(),
+        is_buffered: false,
+        is_large: what == What::LargeSequential,
+        requests: format!("{} {requests}", size(bytes)),
+        best_depth: best.filter(|best| points.iter().any(|point| point.depth == *best)),
+        points,
+    })
+}
+
+fn curve_of(found: &Calibration, curve: &PathCurve) -> LimitCurve {
+    let best = best_of(found, curve.what);
     let is_of_it = |best: &&Extreme| (best.method, best.caching) == (curve.method, curve.caching);
+    let requests = match curve.what {
+        What::SmallRandom => format!("8 KiB {AT_RANDOM}"),
+        What::LargeSequential => format!("1 MiB {IN_A_ROW}"),
+    };
     LimitCurve {
         name: curve_name(curve),
         note: curve.note.clone().unwrap_or_default(),
         method: curve.method.to_string(),
         is_buffered: curve.caching == Caching::Buffered,
         is_large: curve.what == What::LargeSequential,
+        requests,
         points: curve
             .points
             .iter()
@@ -251,7 +318,7 @@ fn curve_of(found: &Calibration, curve: &PathCurve) -> LimitCurve {
                 is_unsteady: !point.is_steady,
             })
             .collect(),
-        best_depth: best.as_ref().filter(is_of_it).map(|best| best.point.depth),
+        best_depth: best.filter(is_of_it).map(|best| best.point.depth),
     }
 }
 

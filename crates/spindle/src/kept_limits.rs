@@ -56,6 +56,8 @@ pub fn keep_limits(found: &Calibration) -> Kept {
 fn why_not(found: &Calibration) -> Option<&'static str> {
     if found.cache.cached == Cached::Yes {
         Some("a cache answered, and not the device")
+    } else if found.cache.cached == Cached::Zeros {
+        Some("much of the device holds only zeros, which may need no reads")
     } else if found.matrix.is_some() {
         Some("--run measures fixed points and does not search for a limit")
     } else if found.is_cut_short(What::SmallRandom, CutShort::Time) {

@@ -229,6 +229,7 @@ mod tests {
                 because: String::new(),
                 device: None,
                 repeat_ratio: None,
+                zero_share: None,
                 resident_share: None,
                 coverage: None,
             },

@@ -64,13 +64,19 @@ fn curves(sheet: &CalibrationSheet) -> Markup {
             methods.push(&curve.method);
         }
     }
-    let small = "8 KiB at random: time of a request over requests per second";
-    let large = "1 MiB one after the other: time of a request over MB per second";
+    let chart = |is_large, id, over: &str| {
+        let curves = of(is_large);
+        let heading = curves.first().map(|curve| {
+            let requests = &curve.requests;
+            format!("{requests}: time of a request over {over}")
+        });
+        limits::figure(&curves, &methods, id, &heading.unwrap_or_default())
+    };
     html! {
         @if sheet.curves.iter().any(|curve| !curve.points.is_empty()) { section {
             h2 { "From one request to the knee" }
-            (limits::figure(&of(false), &methods, "small-requests", small))
-            (limits::figure(&of(true), &methods, "large-requests", large))
+            (chart(false, "small-requests", "requests per second"))
+            (chart(true, "large-requests", "MB per second"))
             (rates::figure(&sheet.at_rates, "rates", "8 KiB at random, at fixed rates"))
             @for curve in &sheet.curves {
                 @if !curve.note.is_empty() { p.note { (curve.name) ": " (curve.note) "." } }
@@ -244,6 +250,7 @@ mod tests {
                 method: "async".to_owned(),
                 is_buffered: false,
                 is_large: false,
+                requests: "8 KiB at random".to_owned(),
                 points: vec![point(1, 10_000.0, 100.0), point(2, 19_000.0, 105.0)],
                 best_depth: Some(2),
             }],
@@ -301,6 +308,7 @@ mod tests {
             "--heat: 50%",
             "--heat: 100%",
             "id=\"small-requests\"",
+            "8 KiB at random: time of a request over requests per second",
             "id=\"latencies-0\"",
             "id=\"rates\"",
             "2.0 s",

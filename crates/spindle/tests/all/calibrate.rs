@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use spindle_harness::Watch;
 use spindle_system::SystemTree;
 use spindle_system::io_limit::{IoLimit, Rates};
 
@@ -277,8 +278,8 @@ fn access_paths_are_measured_direct_and_buffered_side_by_side() {
     let curves = found["curves"].as_array().unwrap();
     assert_eq!(
         curves.len(),
-        12,
-        "4 small and 2 large access paths, each both ways"
+        16,
+        "4 access paths, small and large, each both ways"
     );
     for pair in curves.chunks(2) {
         let part = |of: &Value, name: &str| of[name].as_str().unwrap().to_owned();
@@ -518,6 +519,27 @@ fn a_run_type_of_orion_writes_its_files() {
     }
 }
 
+#[test]
+fn the_page_of_a_run_type_has_curves_matrix_and_latencies() {
+    let _shared = beside_others();
+    let directory = own_directory();
+    written(&directory.path().join("data"), 16 << 20);
+    let run = ["data", "--run", "simple", "--num-disks", "1"];
+    let more = ["--duration", "1s", "--json", "--out", "measured"];
+    found(&calibrate(&[&run[..], &more].concat(), directory.path()));
+    let page = fs::read_to_string(directory.path().join("measured/report.html")).unwrap();
+    for part in [
+        "id=\"small-requests\"",
+        "8 KiB at random: time of a request over requests per second",
+        "id=\"large-requests\"",
+        "1 MiB at random: time of a request over MB per second",
+        "--heat: 100%",
+        "id=\"latencies-0\"",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
 /// What is wrong, and a part of what is said.
 const WRONG: [(&[&str], &str); 70] = [
     (&[], "<TARGET>"),
@@ -712,8 +734,8 @@ fn mistakes_are_told_before_anything_is_touched() {
     symlink("nowhere", at("dangling")).unwrap();
     fs::hard_link(at("good"), at("other name")).unwrap();
     let _listener = UnixListener::bind(at("socket")).unwrap();
-    let changed = || fs::metadata(at("good")).unwrap().modified().unwrap();
-    let before = (changed(), fs::read(at("good")).unwrap());
+    // Of the directory and all that is in it.
+    let watch = Watch::new(&[directory.path()]);
     for (arguments, part) in WRONG {
         let ended = calibrate(arguments, directory.path());
         let said = String::from_utf8_lossy(&ended.stderr);
@@ -721,6 +743,8 @@ fn mistakes_are_told_before_anything_is_touched() {
         assert!(said.contains(part), "{arguments:?}: {said}");
         assert!(ended.stdout.is_empty(), "{arguments:?}");
     }
-    assert!((changed(), fs::read(at("good")).unwrap()) == before);
+    assert_eq!(watch.count(), 0, "nothing was opened for writing");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 9);
+    drop(File::options().write(true).open(at("good")).unwrap());
+    assert_eq!(watch.count(), 1, "the test sees what it looks for");
 }

@@ -15,8 +15,7 @@ const LATENCY: Duration = Duration::from_millis(40);
 /// Part of what is known by which what is found may be off.
 const OFF_MAX: f64 = 0.05;
 /// A busy machine may add more at times, though both sides go before other programs (nice -20); it never removes.
-const OFF_MAX_BUSY: f64 = 0.2;
-const LOOKS_MAX: u32 = 2;
+const LOOKS_MAX: u32 = 6;
 const METHODS: [&str; 4] = ["sync", "slaves", "libaio", "async"];
 
 /// By how much the points of each access path are off, at worst, as parts of what they must be.
@@ -75,8 +74,5 @@ fn every_access_path_finds_the_curve_of_a_known_latency() {
             return;
         }
     }
-    assert!(
-        best.iter().all(|(_, off)| *off <= OFF_MAX_BUSY),
-        "off by {best:?}"
-    );
+    panic!("off by {best:?}");
 }

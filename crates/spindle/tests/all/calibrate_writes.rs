@@ -347,6 +347,41 @@ fn an_interrupt_and_spindle_clean_give_a_device_back() {
 }
 
 #[test]
+fn a_device_that_was_never_written_gives_no_figures_of_storage() {
+    if !can_run() {
+        return;
+    }
+    let _shared = beside_others();
+    let mut scene = Scene::new();
+    let image = scene.image("holes", 0x5a);
+    let file = File::options().write(true).open(&image).unwrap();
+    file.set_len(2 * IMAGE_BYTES as u64).unwrap();
+    let holes = scene.attach(&image, &[]);
+    let offset = (IMAGE_BYTES / 4).to_string();
+    let both = scene.attach(&image, &["--offset", &offset]);
+    for device in [&holes, &both] {
+        let ended = scene.command(&["calibrate", device]).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{said}");
+        let part = "32 MiB of it were never written, and reads of these reach no device";
+        assert!(said.contains(part), "{said}");
+    }
+    let half = IMAGE_BYTES.to_string();
+    let written = scene.attach(&image, &["--sizelimit", &half]);
+    assert_eq!(scene.measured(&[&written], &[])["cache"]["zero_share"], 0.0);
+    let zeros = scene.disk("zeros", 0);
+    let ended = scene.calibrate(
+        &[&zeros],
+        &[&ONE_POINT[..], &["--need", "iops > 1"]].concat(),
+    );
+    assert_eq!(ended.status.code(), Some(4), "not known");
+    let found: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(found["cache"]["cached"], "zeros", "{}", found["cache"]);
+    assert_eq!(found["cache"]["zero_share"], 1.0);
+    assert_eq!(found["needs"][0]["answer"], "unknown");
+}
+
+#[test]
 fn nothing_is_opened_for_writing_without_the_option() {
     let _shared = beside_others();
     let mut scene = Scene::new();

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::hash::{Hash, Hasher};
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 
 use rustc_hash::FxHasher;
@@ -69,20 +70,25 @@ const EXTENT_UNWRITTEN: u32 = 0x800;
 /// Looks at the extents of a regular file. Dirty pages are not written first: what is not on the device yet may count
 /// as unwritten. Errors: the system's, for a file that is neither mapped nor sought.
 pub fn extents(file: &File) -> io::Result<Extents> {
-    let file_bytes = file.metadata()?.len();
-    match by_fiemap(file, file_bytes) {
-        Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL) => by_seek(file, file_bytes),
+    extents_within(file, 0..u64::MAX)
+}
+
+/// As [`extents`], of these bytes of the file alone; what lies past its end does not count.
+pub fn extents_within(file: &File, bytes: Range<u64>) -> io::Result<Extents> {
+    let bytes = bytes.start..bytes.end.min(file.metadata()?.len());
+    match by_fiemap(file, &bytes) {
+        Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL) => by_seek(file, &bytes),
         answer => Ok(answer?),
     }
 }
 
-fn by_fiemap(file: &File, file_bytes: u64) -> Result<Extents, Errno> {
-    let (mut written_bytes, mut written_extents, mut start) = (0, 0, 0);
+fn by_fiemap(file: &File, bytes: &Range<u64>) -> Result<Extents, Errno> {
+    let (mut written_bytes, mut written_extents, mut start) = (0, 0, bytes.start);
     let (mut places, mut shift) = (FxHasher::default(), None);
-    while start < file_bytes {
+    while start < bytes.end {
         let mut map = Box::new(Fiemap {
             start,
-            length: file_bytes - start,
+            length: bytes.end - start,
             flags: 0,
             mapped_extents: 0,
             extent_count: EXTENTS_PER_CALL as u32,
@@ -99,8 +105,8 @@ fn by_fiemap(file: &File, file_bytes: u64) -> Result<Extents, Errno> {
             .iter()
             .filter(|extent| extent.flags & (EXTENT_UNWRITTEN | EXTENT_DELALLOC) == 0)
         {
-            // The first extent of a call may begin before its start, the last one end after the file.
-            let end = (extent.logical + extent.length).min(file_bytes);
+            // The first extent of a call may begin before its start, the last one end after what is asked for.
+            let end = (extent.logical + extent.length).min(bytes.end);
             written_bytes += end.saturating_sub(extent.logical.max(start));
             written_extents += u64::from(extent.logical >= start);
             // Extents that go on where the last one ended count as one, however the file system divides them.
@@ -116,27 +122,27 @@ fn by_fiemap(file: &File, file_bytes: u64) -> Result<Extents, Errno> {
         }
     }
     Ok(Extents {
-        unwritten_bytes: file_bytes - written_bytes,
+        unwritten_bytes: bytes.end.saturating_sub(bytes.start) - written_bytes,
         written_extents: Some(written_extents),
         places: Some(places.finish()),
         seen_by: SeenBy::Fiemap,
     })
 }
 
-fn by_seek(file: &File, file_bytes: u64) -> io::Result<Extents> {
-    let (mut written_bytes, mut position) = (0, 0);
-    while position < file_bytes {
+fn by_seek(file: &File, bytes: &Range<u64>) -> io::Result<Extents> {
+    let (mut written_bytes, mut position) = (0, bytes.start);
+    while position < bytes.end {
         let data = match seek(file, SeekFrom::Data(position)) {
             Ok(data) => data,
             // No data from here to the end.
             Err(Errno::NXIO) => break,
             Err(error) => return Err(error.into()),
         };
-        position = seek(file, SeekFrom::Hole(data))?.min(file_bytes);
+        position = seek(file, SeekFrom::Hole(data))?.min(bytes.end);
         written_bytes += position.saturating_sub(data);
     }
     Ok(Extents {
-        unwritten_bytes: file_bytes - written_bytes,
+        unwritten_bytes: bytes.end.saturating_sub(bytes.start) - written_bytes,
         written_extents: None,
         places: None,
         seen_by: SeenBy::SeekHole,
@@ -174,14 +180,23 @@ mod tests {
     fn both_ways_see_a_hole() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(1 << 20).unwrap();
-        assert_eq!(by_seek(&file, 1 << 20).unwrap().unwritten_bytes, 1 << 20);
+        let whole = 0..1 << 20;
+        assert_eq!(by_seek(&file, &whole).unwrap().unwritten_bytes, 1 << 20);
         file.write_all_at(&[1; 65536], 131_072).unwrap();
         file.sync_all().unwrap();
-        let by_seek = by_seek(&file, 1 << 20).unwrap();
-        assert_eq!(by_seek.unwritten_bytes, (1 << 20) - 65536);
-        match by_fiemap(&file, 1 << 20) {
-            Ok(seen) => assert_eq!(seen.unwritten_bytes, by_seek.unwritten_bytes),
-            Err(error) => eprintln!("this file system has no FIEMAP: {error}"),
+        for (bytes, unwritten) in [
+            (whole, (1 << 20) - 65536),
+            (131_072..196_608, 0),
+            (0..131_072, 131_072),
+            (126_976..135_168, 4096),
+        ] {
+            assert_eq!(by_seek(&file, &bytes).unwrap().unwritten_bytes, unwritten);
+            match by_fiemap(&file, &bytes) {
+                Ok(seen) => assert_eq!(seen.unwritten_bytes, unwritten),
+                Err(error) => eprintln!("this file system has no FIEMAP: {error}"),
+            }
         }
+        let past = extents_within(&file, 1 << 20..1 << 30).unwrap();
+        assert_eq!(past.unwritten_bytes, 0);
     }
 }

@@ -16,7 +16,7 @@ pub use super::queue::ring::io_uring_available;
 pub(in crate::real) use direct::must_be_storage;
 pub(super) use direct::parent;
 pub use direct::{DirectIo, DirectProbe, atomic_write_bytes, direct_io, direct_probe};
-pub use extents::{Extents, SeenBy, extents};
+pub use extents::{Extents, SeenBy, extents, extents_within};
 pub use file_system::{FsFacts, file_system};
 pub use loop_device::{LoopTarget, loop_target};
 pub use mount_table::{MountLine, unescaped};
