@@ -58,6 +58,16 @@ words! {
     }
 }
 
+impl LargeType {
+    /// Where the requests lie.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            LargeType::Rand => "at random",
+            LargeType::Seq => "one after the other",
+        }
+    }
+}
+
 /// What is asked for, with ORION's names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Orion {

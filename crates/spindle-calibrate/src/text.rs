@@ -293,12 +293,12 @@ fn write_time(write_percent: u32, writes: Option<&WriteFigures>) -> String {
 /// A run type, and what its requests are.
 pub fn matrix_title(found: &MatrixResult) -> String {
     format!(
-        "run {}, {}: small requests of {}, large {} requests of {}",
+        "run {}, {}: small requests of {} at random, large ones of {} {}",
         found.run,
         found.method,
         size(found.size_small_bytes),
-        found.large_type,
-        size(found.size_large_bytes)
+        size(found.size_large_bytes),
+        found.large_type.in_words()
     )
 }
 
@@ -334,6 +334,10 @@ fn matrix(text: &mut String, found: &MatrixResult, write_percent: u32) {
             if point.is_steady { "" } else { " ~" },
         );
     }
+    if found.points.iter().any(|point| !point.is_steady) {
+        let _ = writeln!(text, "{}", durable::UNSTEADY);
+    }
+    let _ = writeln!(text);
 }
 
 /// What is measured and how, in a few words.

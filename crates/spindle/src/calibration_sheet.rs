@@ -12,10 +12,6 @@ use spindle_report::calibration_sheet::{
 };
 use spindle_text::quantity::{size, thousands, time};
 
-/// Where requests lie.
-const AT_RANDOM: &str = "at random";
-const IN_A_ROW: &str = "one after the other";
-
 /// What the page shows of it; `day` is that of the measurement.
 pub fn sheet_of(found: &Calibration, day: &str) -> CalibrationSheet {
     let took = format!("{day} · {:.0} s", found.took_s);
@@ -271,10 +267,9 @@ fn curve_of_matrix(found: &Calibration, matrix: &MatrixResult, what: What) -> Op
     };
     let mut points: Vec<LimitPoint> = matrix.points.iter().filter_map(point_of).collect();
     points.sort_by_key(|point| point.depth);
-    let (requests, bytes) = match (what, matrix.large_type) {
-        (What::LargeSequential, LargeType::Seq) => (IN_A_ROW, matrix.size_large_bytes),
-        (What::LargeSequential, LargeType::Rand) => (AT_RANDOM, matrix.size_large_bytes),
-        (What::SmallRandom, _) => (AT_RANDOM, matrix.size_small_bytes),
+    let (lie, bytes) = match what {
+        What::SmallRandom => (LargeType::Rand, matrix.size_small_bytes),
+        What::LargeSequential => (matrix.large_type, matrix.size_large_bytes),
     };
     let best = best_of(found, what).filter(|best| best.beside == 0);
     let best = best.map(|best| best.point.depth);
@@ -284,7 +279,7 @@ fn curve_of_matrix(found: &Calibration, matrix: &MatrixResult, what: What) -> Op
         method: matrix.method.to_string(),
         is_buffered: false,
         is_large: what == What::LargeSequential,
-        requests: format!("{} {requests}", size(bytes)),
+        requests: format!("{} {}", size(bytes), lie.in_words()),
         best_depth: best.filter(|best| points.iter().any(|point| point.depth == *best)),
         points,
     })
@@ -294,8 +289,8 @@ fn curve_of(found: &Calibration, curve: &PathCurve) -> LimitCurve {
     let best = best_of(found, curve.what);
     let is_of_it = |best: &&Extreme| (best.method, best.caching) == (curve.method, curve.caching);
     let requests = match curve.what {
-        What::SmallRandom => format!("8 KiB {AT_RANDOM}"),
-        What::LargeSequential => format!("1 MiB {IN_A_ROW}"),
+        What::SmallRandom => "8 KiB at random".to_owned(),
+        What::LargeSequential => "1 MiB one after the other".to_owned(),
     };
     LimitCurve {
         name: curve_name(curve),

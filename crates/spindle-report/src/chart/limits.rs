@@ -80,8 +80,8 @@ pub(crate) fn figure(curves: &[&LimitCurve], methods: &[&str], id: &str, heading
 fn note(curves: &[&LimitCurve]) -> String {
     let has_dashed = curves.iter().any(|curve| is_beside_direct(curves, curve));
     format!(
-        "A dot for each number of requests under way: 1, 2, 4 and so on. Where a line turns upwards, more requests only \
-         wait longer. The large dot is the best point of all. ~ marks a mean that is not known to 2 %.{}",
+        "A dot for each number of requests under way, from one on. Where a line turns upwards, more requests only wait \
+         longer. The large dot is the best point of all. ~ marks a mean that is not known to within 2 %.{}",
         if has_dashed {
             " Dashed: through the page cache."
         } else {
