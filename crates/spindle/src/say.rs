@@ -91,7 +91,7 @@ fn fitted_to(output: &(impl AsFd + IsTerminal), text: &str) -> String {
 }
 
 /// The columns of a terminal; `None` for what is none, and for one that does not know, or is too narrow for words.
-fn columns(output: &(impl AsFd + IsTerminal)) -> Option<usize> {
+pub(crate) fn columns(output: &(impl AsFd + IsTerminal)) -> Option<usize> {
     let size = output.is_terminal().then(|| tcgetwinsize(output))?.ok()?;
     (size.ws_col >= COLUMNS_MIN).then(|| size.ws_col.into())
 }

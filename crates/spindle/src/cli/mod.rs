@@ -24,8 +24,8 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind::InvalidUtf8;
+use clap::{CommandFactory, FromArgMatches};
 use spindle_layout::ledger;
 
 use arguments::{Arguments, Command, PowerCuts};
@@ -69,7 +69,7 @@ pub fn main() -> ExitCode {
         say::reason(&why);
         return Code::Refused.into();
     }
-    match Arguments::try_parse() {
+    match arguments() {
         Ok(arguments) => carry_out(arguments),
         Err(error) if error.kind() == InvalidUtf8 => standing::tell_what_is_no_text(),
         Err(error) if error.use_stderr() => {
@@ -86,6 +86,14 @@ pub fn main() -> ExitCode {
             false => print(&error.render().to_string()),
         },
     }
+}
+
+/// What was asked for. Help fits the terminal; a pipe gets whole lines.
+fn arguments() -> Result<Arguments, clap::Error> {
+    let width = say::columns(&std::io::stdout()).unwrap_or(0);
+    let mut command = Arguments::command().term_width(width);
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 fn carry_out(arguments: Arguments) -> ExitCode {
