@@ -1,5 +1,7 @@
 //! The knee of a curve: the depth grows until throughput gains too little, or requests take too long.
 
+use std::time::Duration;
+
 use spindle_io::real::Method;
 
 use crate::error::CalibrateError;
@@ -13,6 +15,9 @@ const DEPTH_MAX: u32 = 256;
 const THREADS_MAX: u32 = 128;
 /// Large requests under way at most: a buffer of 1 MiB for each.
 const LARGE_DEPTH_MAX: u32 = 32;
+
+/// With less time than this, each depth is four times the one before, and large requests have two access paths.
+const WHOLE_FROM: Duration = Duration::from_secs(90);
 
 /// A deeper point must gain as much, or the knee is reached.
 const GAIN_MIN: f64 = 0.05;
@@ -30,13 +35,29 @@ pub(crate) enum End {
     Time,
 }
 
-/// The access paths of a search, and the largest depth of each.
-pub(crate) fn paths(what: What) -> Vec<(Method, u32)> {
-    let depth_max = |method| match what {
-        What::SmallRandom => small_depth_max(method),
-        What::LargeSequential => LARGE_DEPTH_MAX,
+/// The access paths of a search in this time, and the largest depth of each.
+pub(crate) fn paths(what: What, time: Duration) -> Vec<(Method, u32)> {
+    let large = |method| (method, LARGE_DEPTH_MAX);
+    match what {
+        What::SmallRandom => METHODS
+            .map(|method| (method, small_depth_max(method)))
+            .to_vec(),
+        What::LargeSequential if time < WHOLE_FROM => {
+            [Method::Sync, asynchronous()].map(large).to_vec()
+        }
+        What::LargeSequential => METHODS.map(large).to_vec(),
+    }
+}
+
+/// The depths of a search in this time: twice the one before, or four times. A few large requests fill any device.
+pub(crate) fn depths(what: What, time: Duration, depth_max: u32) -> impl Iterator<Item = u32> {
+    let step = match what {
+        What::SmallRandom if time >= WHOLE_FROM => 2,
+        What::SmallRandom | What::LargeSequential => 4,
     };
-    METHODS.map(|method| (method, depth_max(method))).to_vec()
+    std::iter::successors(Some(1), move |depth| {
+        (*depth < depth_max).then(|| (depth * step).min(depth_max))
+    })
 }
 
 fn small_depth_max(method: Method) -> u32 {
@@ -63,17 +84,14 @@ fn asynchronous() -> Method {
     }
 }
 
-/// Measures depths from 1 to `depth_max`, each `step` times as deep as the one before, and again one that gained too
-/// little. `measure` answers `None` when there is no time left.
+/// Measures rising depths, and again one that gained too little. `measure` answers `None` when there is no time left.
 pub(crate) fn knee(
-    depth_max: u32,
-    step: u32,
+    depths: impl Iterator<Item = u32>,
     max_latency_us: f64,
     mut measure: impl FnMut(u32) -> Result<Option<Point>, CalibrateError>,
 ) -> Result<(Vec<Point>, End), CalibrateError> {
     let mut points: Vec<Point> = Vec::new();
-    let mut depth = 1;
-    loop {
+    for depth in depths {
         let best = points.iter().map(|point| point.iops).fold(0.0, f64::max);
         let Some(mut point) = measure(depth)? else {
             return Ok((points, End::Time));
@@ -93,11 +111,8 @@ pub(crate) fn knee(
         if is_late {
             return Ok((points, End::Latency));
         }
-        if depth == depth_max {
-            return Ok((points, End::Deepest));
-        }
-        depth = (depth * step).min(depth_max);
     }
+    Ok((points, End::Deepest))
 }
 
 /// The point of most requests per second among those within the limit of latency; among all, when none is within.
@@ -131,21 +146,30 @@ mod tests {
         }
     }
 
+    fn twice(depth_max: u32) -> impl Iterator<Item = u32> {
+        depths(What::SmallRandom, WHOLE_FROM, depth_max)
+    }
+
+    fn four_times(depth_max: u32) -> impl Iterator<Item = u32> {
+        depths(What::SmallRandom, WHOLE_FROM / 2, depth_max)
+    }
+
     fn search(max_latency_us: f64) -> (Vec<u32>, End) {
-        let (points, end) = knee(256, 2, max_latency_us, |depth| Ok(Some(device(depth)))).unwrap();
+        let (points, end) =
+            knee(twice(256), max_latency_us, |depth| Ok(Some(device(depth)))).unwrap();
         (points.iter().map(|point| point.depth).collect(), end)
     }
 
     #[test]
     fn the_depth_is_doubled_up_to_the_knee() {
         assert_eq!(search(1e9), (vec![1, 2, 4, 8], End::Knee));
-        let (points, _) = knee(256, 4, 1e9, |depth| Ok(Some(device(depth)))).unwrap();
+        let (points, _) = knee(four_times(256), 1e9, |depth| Ok(Some(device(depth)))).unwrap();
         assert_eq!(points.len(), 3, "1, 4, and 16, which gains nothing");
         let rising = |depth| Point {
             iops: f64::from(depth),
             ..device(depth)
         };
-        let (points, end) = knee(128, 4, 1e9, |depth| Ok(Some(rising(depth)))).unwrap();
+        let (points, end) = knee(four_times(128), 1e9, |depth| Ok(Some(rising(depth)))).unwrap();
         let depths: Vec<u32> = points.iter().map(|point| point.depth).collect();
         assert_eq!((depths, end), (vec![1, 4, 16, 64, 128], End::Deepest));
     }
@@ -159,7 +183,7 @@ mod tests {
 
     fn disturbed_by(part: f64) {
         let mut looks = 0;
-        let (points, end) = knee(256, 2, 1e9, |depth| {
+        let (points, end) = knee(twice(256), 1e9, |depth| {
             looks += 1;
             let mut point = device(depth);
             if looks == 2 {
@@ -175,17 +199,19 @@ mod tests {
     #[test]
     fn the_limit_of_latency_ends_the_search() {
         assert_eq!(search(110.0), (vec![1, 2, 4], End::Latency));
-        let (points, _) = knee(256, 2, 110.0, |depth| Ok(Some(device(depth)))).unwrap();
+        let (points, _) = knee(twice(256), 110.0, |depth| Ok(Some(device(depth)))).unwrap();
         assert_eq!(best(&points, 110.0).unwrap().depth, 2);
         assert_eq!(best(&points, 1.0).unwrap().depth, 4);
     }
 
     #[test]
     fn depth_and_time_end_it_too() {
-        let (points, end) = knee(2, 2, 1e9, |depth| Ok(Some(device(depth)))).unwrap();
+        let (points, end) = knee(twice(2), 1e9, |depth| Ok(Some(device(depth)))).unwrap();
         assert_eq!((points.len(), end), (2, End::Deepest));
-        let (points, end) =
-            knee(256, 2, 1e9, |depth| Ok((depth < 2).then(|| device(depth)))).unwrap();
+        let (points, end) = knee(twice(256), 1e9, |depth| {
+            Ok((depth < 2).then(|| device(depth)))
+        })
+        .unwrap();
         assert_eq!((points.len(), end), (1, End::Time));
     }
 }

@@ -28,7 +28,7 @@ use crate::result::{
     CacheFinding, Calibration, Held, Honesty, MatrixPoint, MatrixResult, PathCurve, RatePoint,
     TargetFacts,
 };
-use crate::search::{End, best, knee, matrix_method, paths};
+use crate::search::{End, best, depths, knee, matrix_method, paths};
 use crate::settings::{AskedCaching, FILLED_AT, FLUSHED_BYTES, Settings};
 use crate::target::{Filling, Made, Target};
 use crate::unit::Shape;
@@ -76,9 +76,6 @@ const BUFFERED_SMALL_PART: f64 = 0.75;
 const AGAIN_UNTIL: f64 = 0.78;
 /// After this part none is measured at a rate. The best one is held then.
 const RATES_UNTIL: f64 = 0.91;
-/// With less time than this, each depth of a search is four times the one before, and otherwise twice. That of large
-/// requests always is: a few of them fill any device.
-const DOUBLED_FROM: Duration = Duration::from_secs(90);
 
 /// Before the first point.
 const NOTHING_READ: DeviceShare = DeviceShare {
@@ -260,7 +257,7 @@ impl<'a> Work<'a> {
             (What::SmallRandom, of_small),
             (What::LargeSequential, of_large),
         ] {
-            let paths = paths(what);
+            let paths = paths(what, Duration::from_millis(self.settings.time_ms));
             // Each path has its share of the time, and what those before it left of theirs.
             let (from, count) = (self.part_passed(), paths.len() as f64);
             for (index, (method, depth_max)) in paths.into_iter().enumerate() {
@@ -473,12 +470,8 @@ impl<'a> Work<'a> {
         }
         self.tell_curve(&curve);
         let asked = Duration::from_millis(self.settings.time_ms);
-        let step = match what {
-            What::SmallRandom if asked >= DOUBLED_FROM => 2,
-            What::SmallRandom | What::LargeSequential => 4,
-        };
         let limit_us = self.limit_us(what);
-        let (points, end) = knee(depth_max, step, limit_us, |depth| {
+        let (points, end) = knee(depths(what, asked, depth_max), limit_us, |depth| {
             // A first point of each, however little time there is.
             if depth > 1 && self.is_past(until) {
                 return Ok(None);

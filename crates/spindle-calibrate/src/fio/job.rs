@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use spindle_io::real::{Caching, Method};
 
@@ -15,7 +16,7 @@ use crate::mix::stream_writes;
 use crate::orion::{LargeType, Orion};
 use crate::point::Load;
 use crate::result::MatrixResult;
-use crate::search::{matrix_method, paths};
+use crate::search::{depths, matrix_method, paths};
 use crate::settings::{AskedCaching, Settings};
 use crate::target::Target;
 use crate::unit::Simulate;
@@ -201,9 +202,9 @@ fn heading(settings: &Settings, files: &FioFiles) -> String {
 
 fn curves(text: &mut String, settings: &Settings) {
     for what in [What::SmallRandom, What::LargeSequential] {
-        for (method, depth_max) in paths(what) {
-            let mut depth = 1;
-            while depth <= depth_max {
+        let time = Duration::from_millis(settings.time_ms);
+        for (method, depth_max) in paths(what, time) {
+            for depth in depths(what, time, depth_max) {
                 let load = Load {
                     what,
                     method,
@@ -212,7 +213,6 @@ fn curves(text: &mut String, settings: &Settings) {
                 if let Some(jobs) = curve_jobs(load, settings.write_percent) {
                     jobs.write(text, &load.threads());
                 }
-                depth *= 2;
             }
         }
     }

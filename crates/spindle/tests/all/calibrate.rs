@@ -278,8 +278,8 @@ fn access_paths_are_measured_direct_and_buffered_side_by_side() {
     let curves = found["curves"].as_array().unwrap();
     assert_eq!(
         curves.len(),
-        16,
-        "4 access paths, small and large, each both ways"
+        12,
+        "4 small and 2 large access paths, each both ways"
     );
     for pair in curves.chunks(2) {
         let part = |of: &Value, name: &str| of[name].as_str().unwrap().to_owned();
