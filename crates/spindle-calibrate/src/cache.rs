@@ -9,13 +9,14 @@ use spindle_io::env::seeded_rng;
 use spindle_io::real::{Caching, Queue, outcome_of};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 use spindle_stats::median;
+use spindle_system::SystemTree;
 
 use crate::coverage::Coverage;
 use crate::error::CalibrateError;
 use crate::figures::{Cached, DeviceShare, Kind};
 use crate::point::Bench;
 use crate::result::CacheFinding;
-use crate::target::Made;
+use crate::target::{Made, Written};
 use crate::unit::Unit;
 
 /// Blocks that are read twice.
@@ -33,8 +34,10 @@ const REPEAT_RATIO_MIN: f64 = 2.0;
 const OFTEN: f64 = 2.0;
 /// With so much in the page cache, and no other witness, reads are taken for cached.
 const RESIDENT_SHARE_MIN: f64 = 0.5;
-/// Of a device with fewer zeros, the figures are too good by a tenth at most.
+/// Of a device with fewer zeros, all over it and at its beginning, the figures are too good by a tenth at most.
 const ZERO_SHARE_MIN: f64 = 0.1;
+/// As many blocks as all over a device are looked at in this part at its beginning.
+const BEGINNING_PART: u64 = 16;
 
 /// What came of reading blocks twice.
 #[derive(Debug, Clone, Copy)]
@@ -75,12 +78,24 @@ pub(crate) fn read_twice(bench: &Bench<'_>) -> Result<ReadTwice, CalibrateError>
     }
     let middle =
         |times_ns: Vec<u64>| median(times_ns.into_iter().map(|ns| ns as f64)).unwrap_or(1.0);
-    // A file system tells what of its files was written. Of a device nobody does, unless it was filled.
-    let is_told = |made: &Made| made.target().kind() != Kind::Device || made.is_writable();
+    // Large requests begin at the beginning.
+    let first_places = (places / BEGINNING_PART).max(1);
+    let beginning: Vec<u64> = (0..BLOCKS)
+        .map(|_| rng.next_u64() % first_places * BLOCK_BYTES)
+        .collect();
+    let zeros = zeros.max(read(&unit, &beginning, &mut Vec::new())?);
+    let tree = SystemTree::default();
+    let is_told = |made: &Made| is_written(made, &tree);
     Ok(ReadTwice {
         ratio: middle(first_ns) / middle(again_ns).max(1.0),
         zero_share: (!bench.targets.iter().all(is_told)).then_some(zeros as f64 / BLOCKS as f64),
     })
+}
+
+/// Whether all of a target is known to have been written: a file system tells of files, and devices may be filled.
+fn is_written(made: &Made, tree: &SystemTree) -> bool {
+    let target = made.target();
+    target.kind() != Kind::Device || made.is_writable() || target.written(tree) == Written::Whole
 }
 
 /// Reads blocks one by one and adds the time that each took. Returns how many hold only zeros.
@@ -177,8 +192,9 @@ fn zeros(read_twice: ReadTwice) -> Option<(Cached, String)> {
     let share = read_twice.zero_share?;
     (share >= ZERO_SHARE_MIN).then(|| {
         let because = format!(
-            "{} of the blocks that were looked at hold only zeros; a sparse, thin or discarded device reads what was \
-             never written from nowhere, so the figures may be too good",
+            "{} of the blocks that were looked at hold only zeros. A sparse, thin or discarded device reads what was \
+             never written from nowhere. The figures may be too good: write the device with other data, or name a \
+             directory on it",
             percent(share)
         );
         (Cached::Zeros, because)

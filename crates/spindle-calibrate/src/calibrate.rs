@@ -17,7 +17,7 @@ use crate::need::ToBeMeasured;
 use crate::orion::Orion;
 use crate::result::Calibration;
 use crate::settings::{AskedCaching, FILLED_AT, FLUSHED_BYTES, Settings};
-use crate::target::{Filling, Made, Target};
+use crate::target::{Filling, Made, Target, Written};
 use crate::unit::Simulate;
 use crate::work::Work;
 
@@ -180,7 +180,7 @@ pub(crate) fn look(
     }
     let claims = claims(settings, &targets, tree)?;
     if claims.is_none() {
-        of_kind(&targets, Kind::Device).try_for_each(|target| target.must_be_written(tree))?;
+        of_kind(&targets, Kind::Device).try_for_each(|target| must_be_written(target, tree))?;
     }
     Ok(LookedTargets {
         claims,
@@ -249,6 +249,19 @@ fn claims(
             "--erase is for block devices, and no target is one".to_owned(),
         )),
         (false, _) => DeviceClaims::look(devices, &settings.erase, tree).map(Some),
+    }
+}
+
+/// Refuses a device of which parts were never written, as far as is known.
+fn must_be_written(target: &Target, tree: &SystemTree) -> Result<(), CalibrateError> {
+    match target.written(tree) {
+        Written::Whole | Written::Unknown => Ok(()),
+        Written::InParts(why) => {
+            let reason = format!(
+                "{why}. Write the device as a whole, or name a directory, and a file is made there"
+            );
+            Err(CalibrateError::target(target.path(), reason))
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::Value;
 use spindle_system::SystemTree;
+use spindle_text::quantity::thousands_or_tenths;
 use spindle_text::words;
 
 /// The same in all clouds.
@@ -265,17 +266,23 @@ pub(crate) struct Reached {
     pub(crate) figure: f64,
     /// The time ended the search for more.
     pub(crate) is_out_of_time: bool,
+    /// Memory answered, or what was never written was read from nowhere.
+    pub(crate) is_of_others: bool,
 }
 
 fn bought_line(unit: &str, bought: f64, reached: Reached) -> String {
     let share = reached.figure / bought;
     let figures = format!(
         "{} {unit} were bought, and {} were reached ({:.0} %)",
-        spindle_text::quantity::thousands(bought),
-        spindle_text::quantity::thousands(reached.figure),
+        thousands_or_tenths(bought),
+        thousands_or_tenths(reached.figure),
         share * 100.0
     );
-    if share < UNDER && reached.is_out_of_time {
+    if reached.is_of_others {
+        format!(
+            "{figures}, but not by the volume: a cache answered, or zeros were read from nowhere"
+        )
+    } else if share < UNDER && reached.is_out_of_time {
         format!("{figures} before the time was over; give more with --time")
     } else if share < UNDER {
         format!("LESS THAN BOUGHT: {figures}; the machine's own limit or a throttle lies below it")
@@ -395,9 +402,17 @@ mod tests {
             let reached = Reached {
                 figure,
                 is_out_of_time,
+                is_of_others: false,
             };
             bought_line("IOPS", 3000.0, reached)
         };
+        let of_memory = Reached {
+            figure: 6000.0,
+            is_out_of_time: false,
+            is_of_others: true,
+        };
+        let told = bought_line("IOPS", 3000.0, of_memory);
+        assert!(told.contains("not by the volume"), "{told}");
         assert!(line(1500.0, false).starts_with("LESS THAN BOUGHT"));
         assert!(line(6000.0, true).starts_with("More than bought"));
         assert_eq!(

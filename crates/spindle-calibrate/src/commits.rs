@@ -327,10 +327,10 @@ fn fua(tree: &SystemTree, path: &Path) -> Vec<(String, Option<bool>)> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn commits(group: &[(u32, f64, f64)]) -> Commits {
+    pub(crate) fn commits(group: &[(u32, f64, f64)]) -> Commits {
         let of = |(commits_per_flush, commits_per_s, mean_us): &(u32, f64, f64)| GroupCommits {
             commits_per_flush: *commits_per_flush,
             commits_per_s: *commits_per_s,

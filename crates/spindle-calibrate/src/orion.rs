@@ -63,7 +63,7 @@ impl LargeType {
     pub fn in_words(self) -> &'static str {
         match self {
             LargeType::Rand => "at random",
-            LargeType::Seq => "one after the other",
+            LargeType::Seq => "in streams",
         }
     }
 }

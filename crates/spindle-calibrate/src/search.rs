@@ -16,8 +16,10 @@ const THREADS_MAX: u32 = 128;
 /// Large requests under way at most: a buffer of 1 MiB for each.
 const LARGE_DEPTH_MAX: u32 = 32;
 
-/// With less time than this, each depth is four times the one before, and large requests have two access paths.
-const WHOLE_FROM: Duration = Duration::from_secs(90);
+/// With less time than this, each depth is four times the one before.
+const DOUBLED_FROM: Duration = Duration::from_secs(90);
+/// With less time than this for requests, large ones have two access paths. A search in [`DOUBLED_FROM`] has as much.
+const ALL_LARGE_FROM: Duration = Duration::from_secs(66);
 
 /// A deeper point must gain as much, or the knee is reached.
 const GAIN_MIN: f64 = 0.05;
@@ -35,24 +37,25 @@ pub(crate) enum End {
     Time,
 }
 
-/// The access paths of a search in this time, and the largest depth of each.
+/// The access paths of a search with this time for requests, and the largest depth of each.
 pub(crate) fn paths(what: What, time: Duration) -> Vec<(Method, u32)> {
     let large = |method| (method, LARGE_DEPTH_MAX);
     match what {
         What::SmallRandom => METHODS
             .map(|method| (method, small_depth_max(method)))
             .to_vec(),
-        What::LargeSequential if time < WHOLE_FROM => {
+        What::LargeSequential if time < ALL_LARGE_FROM => {
             [Method::Sync, asynchronous()].map(large).to_vec()
         }
         What::LargeSequential => METHODS.map(large).to_vec(),
     }
 }
 
-/// The depths of a search in this time: twice the one before, or four times. A few large requests fill any device.
+/// The depths of a search that may take so long: twice the one before, or four times. A few large requests fill any
+/// device.
 pub(crate) fn depths(what: What, time: Duration, depth_max: u32) -> impl Iterator<Item = u32> {
     let step = match what {
-        What::SmallRandom if time >= WHOLE_FROM => 2,
+        What::SmallRandom if time >= DOUBLED_FROM => 2,
         What::SmallRandom | What::LargeSequential => 4,
     };
     std::iter::successors(Some(1), move |depth| {
@@ -147,11 +150,11 @@ mod tests {
     }
 
     fn twice(depth_max: u32) -> impl Iterator<Item = u32> {
-        depths(What::SmallRandom, WHOLE_FROM, depth_max)
+        depths(What::SmallRandom, DOUBLED_FROM, depth_max)
     }
 
     fn four_times(depth_max: u32) -> impl Iterator<Item = u32> {
-        depths(What::SmallRandom, WHOLE_FROM / 2, depth_max)
+        depths(What::SmallRandom, DOUBLED_FROM / 2, depth_max)
     }
 
     fn search(max_latency_us: f64) -> (Vec<u32>, End) {

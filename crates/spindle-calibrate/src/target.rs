@@ -41,8 +41,21 @@ struct LoopRange {
     /// Device and inode.
     file: (u64, u64),
     path: PathBuf,
+    /// Or else a block device that is no loop device.
+    is_file: bool,
     begin_bytes: u64,
     end_bytes: u64,
+}
+
+/// What is known of the storage of a device that is only read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// All of it was written.
+    Whole,
+    /// Parts never were: what of which file, in words.
+    InParts(String),
+    /// Nobody tells.
+    Unknown,
 }
 
 /// Something to measure, looked at and not yet opened for I/O.
@@ -178,41 +191,26 @@ impl Target {
         let device = std::fs::metadata(&self.path).ok()?;
         let is_device = self.kind == Kind::Device;
         let number = is_device.then(|| DeviceNumber::of_stat(device.rdev()))?;
-        let node = BlockDeviceNode::of(tree, number)?;
-        let disk = node.disk();
-        let backing = disk.as_ref().unwrap_or(&node).loop_backing()?;
-        let file = std::fs::metadata(&backing.file).ok()?;
-        let start_bytes = disk.and(node.start_bytes()).unwrap_or(0);
-        let begin_bytes = backing.offset_bytes + start_bytes;
-        Some(LoopRange {
-            file: (file.dev(), file.ino()),
-            begin_bytes,
-            end_bytes: begin_bytes.saturating_add(node.size_bytes()?),
-            path: backing.file,
-        })
+        let bytes = BlockDeviceNode::of(tree, number)?.size_bytes()?;
+        loop_range(tree, number, 0..bytes)
     }
 
-    /// Refuses a loop device that stands for parts of a file which were never written. Where the file cannot be read,
-    /// nothing is said.
-    ///
-    /// # Errors
-    /// [`CalibrateError::Target`].
-    pub(crate) fn must_be_written(&self, tree: &SystemTree) -> Result<(), CalibrateError> {
-        let Some(range) = self.loop_range(tree) else {
-            return Ok(());
+    /// Whether the storage of a loop device was written. What is in memory alone goes to the disk first: it has no
+    /// place there yet.
+    pub(crate) fn written(&self, tree: &SystemTree) -> Written {
+        let Some(range) = self.loop_range(tree).filter(|range| range.is_file) else {
+            return Written::Unknown;
         };
         let Ok(file) = File::open(&range.path) else {
-            return Ok(());
+            return Written::Unknown;
         };
+        let _ = file.sync_all();
         match unwritten(&file, range.begin_bytes..range.end_bytes) {
-            Some(unwritten) => Err(CalibrateError::target(
-                &self.path,
-                format!(
-                    "it stands for {}, and {unwritten}; write the device as a whole, or name a directory, in which a file is made",
-                    range.path.display()
-                ),
-            )),
-            None => Ok(()),
+            Some(unwritten) => {
+                let path = range.path.display();
+                Written::InParts(format!("it stands for {path}: {unwritten}"))
+            }
+            None => Written::Whole,
         }
     }
 
@@ -420,6 +418,28 @@ impl Made {
     }
 }
 
+/// What of which file stands for these bytes of a device, through loop devices on loop devices; `None` for what is no
+/// loop device.
+fn loop_range(tree: &SystemTree, number: DeviceNumber, bytes: Range<u64>) -> Option<LoopRange> {
+    let node = BlockDeviceNode::of(tree, number)?;
+    let disk = node.disk();
+    let backing = disk.as_ref().unwrap_or(&node).loop_backing()?;
+    let found = std::fs::metadata(&backing.file).ok()?;
+    let from_bytes = backing.offset_bytes + disk.and(node.start_bytes()).unwrap_or(0);
+    let begin_bytes = bytes.start.saturating_add(from_bytes);
+    let end_bytes = bytes.end.saturating_add(from_bytes);
+    let is_device = found.file_type().is_block_device();
+    let beneath = is_device.then(|| DeviceNumber::of_stat(found.rdev()));
+    let beneath = beneath.and_then(|number| loop_range(tree, number, begin_bytes..end_bytes));
+    Some(beneath.unwrap_or(LoopRange {
+        file: (found.dev(), found.ino()),
+        path: backing.file,
+        is_file: found.is_file(),
+        begin_bytes,
+        end_bytes,
+    }))
+}
+
 /// Whether a file or device can be read and is worth it.
 fn readable(path: &Path, kind: Kind) -> Result<StorageIdentity, CalibrateError> {
     let wrong = |reason: String| CalibrateError::target(path, reason);
@@ -447,7 +467,7 @@ fn readable(path: &Path, kind: Kind) -> Result<StorageIdentity, CalibrateError> 
         && let Some(unwritten) = unwritten(&file, 0..bytes)
     {
         return Err(wrong(format!(
-            "{unwritten}; write it as a whole, or name its directory, and a file is made there"
+            "{unwritten}. Write it as a whole, or name its directory, and a file is made there"
         )));
     }
     Ok(identity)
@@ -462,7 +482,7 @@ fn unwritten(file: &File, bytes: Range<u64>) -> Option<String> {
         let never = extents.unwritten_bytes;
         return (never > 0).then(|| {
             format!(
-                "{} of it were never written, and reads of these reach no device",
+                "{} of the file were never written, and reads of these reach no device",
                 size(never)
             )
         });
@@ -471,8 +491,8 @@ fn unwritten(file: &File, bytes: Range<u64>) -> Option<String> {
     let (bytes, space) = (metadata.len(), metadata.blocks() * STAT_BLOCK_BYTES);
     (space < bytes).then(|| {
         format!(
-            "it has {} of space for {} of content: parts were never written, or are compressed, and reads of these reach \
-             no device",
+            "the file has {} of space for {} of content. Parts were never written, or are compressed, and reads of these \
+             reach no device",
             size(space),
             size(bytes)
         )

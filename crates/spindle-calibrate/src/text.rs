@@ -410,6 +410,7 @@ pub fn cloud_lines(found: &Calibration) -> Vec<String> {
         Some(Reached {
             figure: figure(&of.as_ref()?.point),
             is_out_of_time: found.is_cut_short(what, CutShort::Time),
+            is_of_others: matches!(found.cache.cached, Cached::Yes | Cached::Zeros),
         })
     };
     let iops = most(&found.maximum_iops, What::SmallRandom, |point| point.iops);
@@ -506,7 +507,7 @@ pub fn render_fio(found: &FioResults) -> String {
         vec![
             plain::one_line(&point.job).into_owned(),
             thousands(point.iops),
-            thousands(point.mb_per_s),
+            thousands_or_tenths(point.mb_per_s),
             time(point.mean_us),
             told(point.p50_us),
             told(point.p99_us),

@@ -36,8 +36,9 @@ use crate::{cache, cloud, commits, honesty};
 
 /// Of [`Calibration::format`].
 const FORMAT: u32 = 1;
-/// A point of the usual budget is sampled every 10 ms, and so lasts a second at least. With half of it or less a point
-/// lasts half a second: the kernel keeps a limit in slices of 100 ms, and few of them would not tell it.
+/// A point of the usual budget is sampled every 10 ms, and so lasts a second at least. With half of it or less, and at
+/// a first look at large requests, a point lasts half a second: the kernel keeps a limit in slices of 100 ms, and few
+/// of them would not tell it.
 const SAMPLES_PER_BUDGET: u32 = 12_000;
 const SAMPLE_MIN: Duration = Duration::from_millis(5);
 const SAMPLE_MAX: Duration = Duration::from_millis(10);
@@ -93,6 +94,9 @@ pub(crate) struct Work<'a> {
     filled: Instant,
     /// Of requests, from then on; what is left of the time that was asked for is for commits.
     time: Duration,
+    /// The part of it in which the limits are searched. It decides on the access paths of both ways, past the page
+    /// cache and through it.
+    search_time: Duration,
     tell: &'a mut dyn FnMut(&str),
     sample: Duration,
     /// Of all points so far; `None` when the counters are not known.
@@ -156,6 +160,10 @@ impl<'a> Work<'a> {
             began,
             filled: Instant::now(),
             time,
+            search_time: match settings.caching {
+                AskedCaching::Both => time.mul_f64(DIRECT_PART),
+                AskedCaching::Direct | AskedCaching::Buffered => time,
+            },
             tell,
             sample: (asked / SAMPLES_PER_BUDGET).clamp(SAMPLE_MIN, SAMPLE_MAX),
             device: Some(NOTHING_READ),
@@ -219,7 +227,7 @@ impl<'a> Work<'a> {
         let is_both = self.settings.caching == AskedCaching::Both;
         let whole = self.time;
         if is_both {
-            self.time = whole.mul_f64(DIRECT_PART);
+            self.time = self.search_time;
         }
         let mut curves = self.curves((SMALL_UNTIL, LARGE_UNTIL))?;
         let maximum_iops = self.extreme(&curves, What::SmallRandom, |point| point.iops)?;
@@ -257,7 +265,7 @@ impl<'a> Work<'a> {
             (What::SmallRandom, of_small),
             (What::LargeSequential, of_large),
         ] {
-            let paths = paths(what, Duration::from_millis(self.settings.time_ms));
+            let paths = paths(what, self.search_time);
             // Each path has its share of the time, and what those before it left of theirs.
             let (from, count) = (self.part_passed(), paths.len() as f64);
             for (index, (method, depth_max)) in paths.into_iter().enumerate() {
@@ -471,6 +479,11 @@ impl<'a> Work<'a> {
         self.tell_curve(&curve);
         let asked = Duration::from_millis(self.settings.time_ms);
         let limit_us = self.limit_us(what);
+        let sample = match what {
+            What::SmallRandom => self.sample,
+            // Their throughput varies less, and the best of them is looked at again, for longer.
+            What::LargeSequential => (self.sample / 2).max(SAMPLE_MIN),
+        };
         let (points, end) = knee(depths(what, asked, depth_max), limit_us, |depth| {
             // A first point of each, however little time there is.
             if depth > 1 && self.is_past(until) {
@@ -481,7 +494,7 @@ impl<'a> Work<'a> {
                 method,
                 depth,
             };
-            Ok(Some(self.measure(load, SAMPLES)?))
+            Ok(Some(self.measure(load, Timing::of(sample, SAMPLES))?))
         })?;
         let ended = match end {
             End::Knee | End::Deepest => None,
@@ -532,15 +545,13 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn measure(&mut self, load: Load, samples: (u32, u32)) -> Result<Point, CalibrateError> {
-        let (requests, sample) = match load.what {
-            What::SmallRandom => (REQUESTS_WANTED.0, self.sample),
-            // Their throughput varies less, and the best of them is looked at again.
-            What::LargeSequential => (REQUESTS_WANTED.1, (self.sample / 2).max(SAMPLE_MIN)),
-        };
+    fn measure(&mut self, load: Load, timing: Timing) -> Result<Point, CalibrateError> {
         let timing = Timing {
-            requests,
-            ..Timing::of(sample, samples)
+            requests: match load.what {
+                What::SmallRandom => REQUESTS_WANTED.0,
+                What::LargeSequential => REQUESTS_WANTED.1,
+            },
+            ..timing
         };
         let (point, share) = self.bench.measure(load, timing)?;
         self.note_share(share);
@@ -632,12 +643,12 @@ impl<'a> Work<'a> {
             method,
             depth,
         };
-        let looked = self.measure(load, SAMPLES_AGAIN)?;
+        let looked = self.measure(load, self.timing(SAMPLES_AGAIN))?;
         let is_worse = figure(&looked) < figure(point) * (1.0 - LOOKS_APART);
         if !is_worse || self.is_past(AGAIN_UNTIL) {
             return Ok(looked);
         }
-        let third = self.measure(load, SAMPLES_AGAIN)?;
+        let third = self.measure(load, self.timing(SAMPLES_AGAIN))?;
         Ok(match figure(&third) > figure(&looked) {
             true => third,
             false => looked,

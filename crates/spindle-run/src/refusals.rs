@@ -39,16 +39,22 @@ impl Refusals {
 
     /// The settings that are misspelt, each with its layout where others are right; `None` where there is none.
     pub fn mistakes(&self, experiment: &Experiment) -> Option<String> {
+        let all = experiment.candidates().count();
+        self.told(all, |index| experiment.layouts[index].name.as_str())
+    }
+
+    fn told<'a>(&self, all: usize, name_of: impl Fn(usize) -> &'a str) -> Option<String> {
         let is_mistake = |why: &EngineError| why.kind() == ErrorKind::MisspeltSetting;
         let mut told: Vec<(String, Vec<&str>)> = Vec::new();
         for (index, why) in self.0.iter().filter(|(_, why)| is_mistake(why)) {
-            let (why, name) = (in_words(why), experiment.layouts[*index].name.as_str());
-            match told.iter_mut().find(|(known, _)| *known == why) {
-                Some((_, names)) => names.push(name),
-                None => told.push((why, vec![name])),
+            let name = name_of(*index);
+            for why in why.to_string().lines().map(without_stop) {
+                match told.iter_mut().find(|(known, _)| known == why) {
+                    Some((_, names)) => names.push(name),
+                    None => told.push((why.to_owned(), vec![name])),
+                }
             }
         }
-        let all = experiment.candidates().count();
         let told = told
             .into_iter()
             .map(|(why, names)| match names.len() == all {
@@ -80,7 +86,11 @@ impl Refusals {
 }
 
 fn in_words(why: &EngineError) -> String {
-    why.to_string().trim_end_matches('.').to_owned()
+    without_stop(&why.to_string()).to_owned()
+}
+
+fn without_stop(line: &str) -> &str {
+    line.trim_end_matches('.')
 }
 
 /// What a layout asks of a server that is installed here, which takes its time to answer. `None`: nothing; datafiles on
@@ -106,5 +116,22 @@ fn refusal(
         DatabaseSpec::Server(spec) => server(spec.kind).examine(request?).err(),
         // Nobody here starts it.
         DatabaseSpec::Remote(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_several_layouts_is_told_once() {
+        let misspelt = |lines: &[&str]| EngineError::misspelt(lines.join("\n"));
+        let refusals = Refusals(BTreeMap::from([
+            (0, misspelt(&["no \"fsnyc\".", "no \"wal_levle\"."])),
+            (1, misspelt(&["no \"wal_levle\".", "no \"port\"."])),
+            (2, EngineError::refused("needs PostgreSQL 18")),
+        ]));
+        let told = refusals.told(2, |index| ["a", "b", "c"][index]).unwrap();
+        assert_eq!(told, "a: no \"fsnyc\"\nno \"wal_levle\"\nb: no \"port\"");
     }
 }

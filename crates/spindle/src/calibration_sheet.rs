@@ -10,7 +10,7 @@ use spindle_report::calibration_sheet::{
     BesideLine, BesideTable, CalibrationSheet, ExtremeLine, FlushLine, LatencyBars, LimitCurve,
     LimitPoint, LoadCell, LoadMatrix, NeedLine, RateLine, TrustLine,
 };
-use spindle_text::quantity::{size, thousands, time};
+use spindle_text::quantity::{size, thousands, thousands_or_tenths, time};
 
 /// What the page shows of it; `day` is that of the measurement.
 pub fn sheet_of(found: &Calibration, day: &str) -> CalibrationSheet {
@@ -187,7 +187,7 @@ fn told(found: &Calibration) -> [Told<'_>; 3] {
             thousands(extreme.point.iops)
         }),
         ("Maximum large MB/s", &found.maximum_mb_per_s, |extreme| {
-            thousands(extreme.point.mb_per_s)
+            thousands_or_tenths(extreme.point.mb_per_s)
         }),
         ("Minimum small latency", &found.minimum_latency, |extreme| {
             time(extreme.point.mean_us)
@@ -271,13 +271,16 @@ fn curve_of_matrix(found: &Calibration, matrix: &MatrixResult, what: What) -> Op
         What::SmallRandom => (LargeType::Rand, matrix.size_small_bytes),
         What::LargeSequential => (matrix.large_type, matrix.size_large_bytes),
     };
-    let best = best_of(found, what).filter(|best| best.beside == 0);
+    let best = best_of(found, what);
+    let is_buffered = best.is_some_and(|best| best.caching == Caching::Buffered);
+    let best = best.filter(|best| best.beside == 0);
     let best = best.map(|best| best.point.depth);
+    let caching = if is_buffered { " buf." } else { "" };
     (points.len() > 1).then(|| LimitCurve {
-        name: matrix.method.to_string(),
+        name: format!("{}{caching}", matrix.method),
         note: String::new(),
         method: matrix.method.to_string(),
-        is_buffered: false,
+        is_buffered,
         is_large: what == What::LargeSequential,
         requests: format!("{} {}", size(bytes), lie.in_words()),
         best_depth: best.filter(|best| points.iter().any(|point| point.depth == *best)),

@@ -38,19 +38,21 @@ pub(super) fn flushes(text: &mut String, found: &Calibration) {
             "per second"
         );
         let own = found.flushes.iter();
-        for flushed in own.filter(|flushed| flushed.target == commits.target) {
+        let own = own.filter(|flushed| flushed.target == commits.target);
+        for flushed in own.clone() {
             flush_row(text, flushed);
         }
         let mut honesty = found.honesty.iter();
         let honesty = honesty.find(|honesty| honesty.target == commits.target);
-        if let Some(control) = honesty.and_then(|honesty| honesty.control.as_ref()) {
+        let control = honesty.and_then(|honesty| honesty.control.as_ref());
+        let of_control = control.map_or(&[][..], |control| &control.flushes);
+        if let Some(control) = control {
             let _ = writeln!(text, "of the control, {}", control.path);
-            for flushed in &control.flushes {
-                flush_row(text, flushed);
-            }
         }
-        let mut rows = found.flushes.iter();
-        if rows.any(|flushed| flushed.target == commits.target && !flushed.is_steady) {
+        for flushed in of_control {
+            flush_row(text, flushed);
+        }
+        if own.chain(of_control).any(|flushed| !flushed.is_steady) {
             let _ = writeln!(text, "{UNSTEADY}");
         }
         for says in commit_lines(commits, found) {
@@ -190,4 +192,32 @@ pub fn witness_lines(honesty: &Honesty) -> Vec<String> {
     let layers = &honesty.beneath;
     let beneath = (!layers.is_empty()).then(|| format!("beneath: {}", layers.join(" > ")));
     beneath.into_iter().chain([control]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commits::tests::commits;
+
+    #[test]
+    fn a_gain_of_unsteady_figures_says_so() {
+        let told = |by, is_steady| {
+            let mut found = crate::need::tests::found(1.0);
+            found.flushes[0] = Flushed {
+                by,
+                is_steady,
+                ..found.flushes[0].clone()
+            };
+            let mut commits = commits(&[]);
+            commits.buffered_gain = Some(1.5);
+            let lines = commit_lines(&commits, &found);
+            found.commits.push(commits);
+            let mut text = String::new();
+            flushes(&mut text, &found);
+            (lines[0].contains("(~ not steady)"), text.contains(UNSTEADY))
+        };
+        assert_eq!(told(DurableBy::Fdatasync, true), (false, false));
+        assert_eq!(told(DurableBy::Fdatasync, false), (true, true));
+        assert_eq!(told(DurableBy::DirectDsync, false), (false, true));
+    }
 }

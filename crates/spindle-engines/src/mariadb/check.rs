@@ -14,37 +14,35 @@ use crate::sql::ServerRequest;
 /// Names and values of the experiment's settings, and what `io` became.
 ///
 /// # Errors
-/// `Unavailable`: the server does not take one of them.
+/// The server does not take some of them: all that it complains of, a line each.
 pub(super) fn check(
     programs: &Programs,
     settings: &Settings,
     request: &ServerRequest,
 ) -> Result<(), EngineError> {
     let help = Help::of(programs)?;
-    for name in request.settings.keys() {
-        if !help.variables.contains_key(&plain(name)) {
-            return Err(EngineError::misspelt(format!(
-                "{} has no setting {name}{}",
-                programs.title,
-                help.nearest(name)
-            )));
-        }
-    }
-    let answer = ask(programs, settings.arguments())?;
+    let (title, names) = (&programs.title, request.settings.keys());
+    let unknown: Vec<&String> = names
+        .filter(|name| !help.variables.contains_key(&plain(name)))
+        .collect();
+    let mut slips: Vec<String> = unknown
+        .iter()
+        .map(|name| format!("{title} has no setting {name}{}", help.nearest(name)))
+        .collect();
+    // A server that is given a name it does not know says nothing of values.
+    let is_known = |argument: &String| {
+        let name = argument.trim_start_matches('-').split('=').next();
+        let name = plain(name.unwrap_or_default());
+        unknown.iter().all(|unknown| plain(unknown) != name)
+    };
+    let answer = ask(programs, settings.arguments().filter(is_known))?;
     let said = String::from_utf8_lossy(&answer.stderr);
-    let complaint = said.lines().find(|line| is_complaint(line));
-    match complaint {
-        None if answer.status.success() => Ok(()),
-        None => Err(no(format!("{}: {}", programs.title, said.trim()))),
-        Some(line) => {
-            // MySQL has several of them: [ERROR] [MY-000077] [Server].
-            let words = line.rsplit_once("] ").map_or(line, |(_, words)| words);
-            Err(EngineError::misspelt(format!(
-                "{} does not take a value: {words}{}",
-                programs.title,
-                help.allowed(words)
-            )))
-        }
+    let values = help.complaints(&said).into_iter();
+    slips.extend(values.map(|words| format!("{title} does not take a value: {words}")));
+    match slips.is_empty() {
+        true if answer.status.success() => Ok(()),
+        true => Err(no(format!("{title}: {}", said.trim()))),
+        false => Err(EngineError::misspelt(slips.join("\n"))),
     }
 }
 
@@ -113,12 +111,39 @@ impl Help {
         near.map_or_else(String::new, |known| format!("; did you mean {known}?"))
     }
 
-    /// The values that an option may have, where the help lists them; the option is the one that is named in `words`.
-    fn allowed(&self, words: &str) -> String {
+    /// What the server's log says of values, once for each option, with the values that it may have. What is of no
+    /// option follows from the rest, and counts where nothing else does.
+    fn complaints(&self, log: &str) -> Vec<String> {
+        let lines = log.lines().filter(|line| is_complaint(line));
+        // MySQL has several of them: [ERROR] [MY-000077] [Server].
+        let words = lines.map(|line| line.rsplit_once("] ").map_or(line, |(_, words)| words));
+        let (mut of_options, mut others) = (Vec::<(&str, String)>::new(), Vec::new());
+        for words in words {
+            match self.option_in(words) {
+                None => others.push(words.to_owned()),
+                Some(option) if of_options.iter().any(|(told, _)| *told == option) => {}
+                Some(option) => {
+                    of_options.push((option, format!("{words}{}", self.allowed(option))));
+                }
+            }
+        }
+        match of_options.is_empty() {
+            true => others.into_iter().take(1).collect(),
+            false => of_options.into_iter().map(|(_, words)| words).collect(),
+        }
+    }
+
+    /// The option that is named in these words.
+    fn option_in<'a>(&self, words: &'a str) -> Option<&'a str> {
         let quoted = words.split('\'').map(|word| word.trim_start_matches('-'));
         let mut options = quoted.filter(|word| self.variables.contains_key(&plain(word)));
-        let found = options.next().and_then(|option| {
-            let (_, rest) = self.text.split_once(&format!("\n  --{option}"))?;
+        options.next()
+    }
+
+    /// The values that an option may have, where the help lists them.
+    fn allowed(&self, option: &str) -> String {
+        let found = self.text.split_once(&format!("\n  --{option}"));
+        let found = found.and_then(|(_, rest)| {
             let paragraph = rest.split("\n  --").next()?;
             let (_, values) = paragraph.split_once("One of: ")?;
             Some(values.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -130,6 +155,30 @@ impl Help {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_option_is_complained_of_once() {
+        let variables = ["innodb_flush_method", "innodb_buffer_pool_size"];
+        let help = Help {
+            variables: variables
+                .map(|name| (name.to_owned(), String::new()))
+                .into(),
+            text: "\n  --innodb-flush-method=name\n   With it. One of: fsync O_DSYNC\n  --other"
+                .to_owned(),
+        };
+        let log = "0 [Warning] Could not increase number of max_open_files\n\
+                   0 [ERROR] mariadbd: Error while setting value 'x' to 'innodb-flush-method'\n\
+                   0 [ERROR] Unknown suffix 'a' used for variable 'innodb-buffer-pool-size' (value 'abc').\n\
+                   0 [ERROR] mariadbd: Error while setting value 'abc' to 'innodb-buffer-pool-size'\n\
+                   0 [ERROR] Parsing options for plugin 'InnoDB' failed. Disabling plugin\n";
+        let told = help.complaints(log);
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].ends_with("'innodb-flush-method'; allowed: fsync O_DSYNC"));
+        assert!(told[1].starts_with("Unknown suffix 'a'"));
+        let other = "0 [ERROR] Parsing options for plugin 'InnoDB' failed. Disabling plugin";
+        assert_eq!(help.complaints(other).len(), 1);
+        assert!(help.complaints("0 [Note] started").is_empty());
+    }
 
     #[test]
     fn only_lines_about_options_are_complaints() {

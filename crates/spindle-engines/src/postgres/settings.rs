@@ -10,9 +10,9 @@ use spindle_workload::sql::SqlConnection;
 
 use super::connection::PostgresConnection;
 use super::programs::{Programs, last_words};
-use crate::EngineError;
 use crate::promise;
 use crate::sql::{Purpose, ServerIo, ServerRequest, no_method};
+use crate::{EngineError, ErrorKind};
 
 /// Settings that the cluster is made with, for `initdb`.
 const OF_CREATION: [&str; 2] = ["data_checksums", "wal_segment_size"];
@@ -181,8 +181,42 @@ impl Settings {
     /// Has the server look at every value, on an empty directory that is removed again.
     ///
     /// # Errors
-    /// `Unavailable` with its own words, and the nearest name for one that it does not know.
+    /// In its own words, and with the nearest name for one that it does not know. All slips are told, a line each.
     pub fn check(&self, programs: &Programs) -> Result<(), EngineError> {
+        let mut left = self.clone();
+        let mut slips: Vec<String> = Vec::new();
+        // It stops at the first that it does not take. Without that one it looks at the next.
+        while let Some((setting, why)) = left.first_refused(programs)? {
+            if why.kind() != ErrorKind::MisspeltSetting {
+                match slips.is_empty() {
+                    true => return Err(why),
+                    false => break,
+                }
+            }
+            slips.push(why.to_string());
+            // It names some with capitals, such as DateStyle.
+            let is_it = |name: &str| {
+                setting
+                    .as_ref()
+                    .is_some_and(|it| it.eq_ignore_ascii_case(name))
+            };
+            let count = left.lines.len();
+            left.lines.retain(|(name, _)| !is_it(name));
+            if left.lines.len() == count {
+                break;
+            }
+        }
+        match slips.is_empty() {
+            true => Ok(()),
+            false => Err(EngineError::misspelt(slips.join("\n"))),
+        }
+    }
+
+    /// The first setting that the server does not take, where it names one, and why.
+    fn first_refused(
+        &self,
+        programs: &Programs,
+    ) -> Result<Option<(Option<String>, EngineError)>, EngineError> {
         let failed = |error| EngineError::failed("making a directory to check settings in", error);
         let scratch = tempfile::Builder::new()
             .prefix("spindle-postgres-")
@@ -202,7 +236,7 @@ impl Settings {
         }
         let output = programs.output_of(&mut command)?;
         if output.status.success() {
-            return Ok(());
+            return Ok(None);
         }
         let said = last_words(&output);
         let mut reason = without_prefixes(&said);
@@ -212,9 +246,11 @@ impl Settings {
             if let Some(near) = nearest(name, known.iter().map(String::as_str)) {
                 _ = write!(reason, "; did you mean {near:?}?");
             }
-            return Err(EngineError::misspelt(reason));
+            return Ok(Some((Some(name.to_owned()), EngineError::misspelt(reason))));
         }
-        Err(self.value_refused(&said, reason))
+        // Invalid value for parameter "x"; 9 is outside the valid range for parameter "x".
+        let name = between(&said, "for parameter \"", "\"").map(str::to_owned);
+        Ok(Some((name, self.value_refused(&said, reason))))
     }
 
     /// A value that the server does not take: a slip, or what only another build has, or settings that contradict each

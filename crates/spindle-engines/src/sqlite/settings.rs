@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
+use spindle_text::nearest::nearest;
 
 use super::Database;
 use super::vfs::Attached;
@@ -145,17 +146,19 @@ impl Settings {
 pub(super) fn check(name: &str, value: &str) -> Result<(), EngineError> {
     let names = || {
         let names = PRAGMAS.iter().map(|(name, _)| *name);
-        let names: Vec<&str> = names.chain([WAL_AUTOCHECKPOINT]).collect();
-        names.join(", ")
+        names.chain([WAL_AUTOCHECKPOINT])
     };
     let found = PRAGMAS.iter().find(|(known, _)| *known == name);
     let allowed = match (found, name) {
         (Some((_, values)), _) => *values,
         (None, WAL_AUTOCHECKPOINT) => NUMBER,
         (None, _) => {
+            let instead = match nearest(name, names()) {
+                Some(near) => format!("did you mean {near:?}?"),
+                None => format!("it has {}", names().collect::<Vec<_>>().join(", ")),
+            };
             return Err(EngineError::refused(format!(
-                "SQLite has no setting {name:?} here; it has {}",
-                names()
+                "SQLite has no setting {name:?} here; {instead}"
             )));
         }
     };
@@ -170,7 +173,9 @@ pub(super) fn check(name: &str, value: &str) -> Result<(), EngineError> {
         [] => "a whole number".to_owned(),
         words => words.join(", "),
     };
+    let near = nearest(&value.to_lowercase(), allowed.iter().copied());
+    let near = near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
     Err(EngineError::refused(format!(
-        "SQLite does not accept {name} = {value}; allowed: {words}"
+        "SQLite does not accept {name} = {value}; allowed: {words}{near}"
     )))
 }

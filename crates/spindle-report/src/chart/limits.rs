@@ -2,7 +2,7 @@
 //! one request under way to the knee. The best point of all is named.
 
 use maud::{Markup, html};
-use spindle_text::quantity::{thousands, time};
+use spindle_text::quantity::{thousands, thousands_or_tenths, time};
 
 use super::figure::{Figure, Figures};
 use super::{Axis, Frame, Mark, Size, both, colour_class, draw, greatest};
@@ -80,7 +80,7 @@ pub(crate) fn figure(curves: &[&LimitCurve], methods: &[&str], id: &str, heading
 fn note(curves: &[&LimitCurve]) -> String {
     let has_dashed = curves.iter().any(|curve| is_beside_direct(curves, curve));
     format!(
-        "A dot for each number of requests under way, from one on. Where a line turns upwards, more requests only wait \
+        "A dot for each load, the smallest first. Where a line turns upwards, more requests only wait \
          longer. The large dot is the best point of all. ~ marks a mean that is not known to within 2 %.{}",
         if has_dashed {
             " Dashed: through the page cache."
@@ -115,7 +115,7 @@ fn row(curve: &LimitCurve, point: &LimitPoint, has_writes: bool) -> Vec<String> 
         curve.name.clone(),
         point.depth.to_string(),
         format!("{}{unsteady}", thousands(point.iops)),
-        thousands(point.mb_per_s),
+        thousands_or_tenths(point.mb_per_s),
         time(point.mean_us),
         time(point.p50_us),
         time(point.p99_us),
@@ -142,7 +142,7 @@ fn marks(
                 curve.name,
                 point.depth,
                 thousands(point.iops),
-                thousands(point.mb_per_s),
+                thousands_or_tenths(point.mb_per_s),
                 time(point.mean_us),
                 time(point.p99_us)
             );

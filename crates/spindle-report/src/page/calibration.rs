@@ -74,7 +74,7 @@ fn curves(sheet: &CalibrationSheet) -> Markup {
     };
     html! {
         @if sheet.curves.iter().any(|curve| !curve.points.is_empty()) { section {
-            h2 { "From one request to the knee" }
+            h2 { @if sheet.matrix.is_some() { "One size alone" } @else { "From one request to the knee" } }
             (chart(false, "small-requests", "requests per second"))
             (chart(true, "large-requests", "MB per second"))
             (rates::figure(&sheet.at_rates, "rates", "8 KiB at random, at fixed rates"))

@@ -48,14 +48,16 @@ Without --write-percent, block devices and existing files are only read. The com
 and to the devices of an experiment file's layouts: it takes them as a run does, fills them and erases them.
 
 It reads 8 KiB at random by each access path (sync, slaves, libaio, async), at depth 1, 2, 4 and so on. It stops when \
-throughput gains under 5 %, or requests take longer than --max-latency. Then it reads 1 MiB at a time in sequence. In \
-a file made for it, 1 writer and then 16 call fdatasync after 8 KiB each, and write durably past the page cache; group \
-commits and a burst follow. A point lasts until its throughput is steady. Flushes are counted at the disks beneath. \
-They are compared with those of a nameless file on the storage beneath, where there is a place for one.
+throughput gains under 5 % at two looks, or requests take longer than --max-latency. Then it reads 1 MiB at a time in \
+sequence, by each access path where the time allows, or else by sync and async. In a file made for it, 1 writer and \
+then 16 call fdatasync after 8 KiB each, and write durably past the page cache; group commits and a burst follow. A \
+point lasts until its throughput is steady. Flushes are counted at the disks beneath. They are compared with those of \
+a nameless file on the storage beneath, where there is a place for one.
 
 Exit codes: 0 measured; 1 something failed while measuring; 2 the command line or a target is wrong, and nothing was \
 made, written or measured; 3 a --need is missed; 4 no --need is missed, but one could not be judged: it was not \
-measured, the time was over before the most was found, reads were cached, or flushes do not reach a disk.";
+measured, the time was over before the most was found, reads were cached or found only zeros, or flushes do not reach \
+a disk.";
 
 /// Arguments that mean nothing where figures of fio are printed alone.
 const OF_MEASURING: [&str; 22] = [

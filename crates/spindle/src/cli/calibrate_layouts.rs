@@ -17,7 +17,7 @@ use spindle_layout::spec::LayoutKind;
 use spindle_layout::{Facts, LayoutSpec, Ledger, Provision, ProvisionPlan, Target};
 use spindle_system::SystemTree;
 use spindle_text::plain;
-use spindle_text::quantity::{thousands, time};
+use spindle_text::quantity::{thousands, thousands_or_tenths, time};
 
 /// Of [`LayoutsCalibrated::format`].
 const FORMAT: u32 = 1;
@@ -316,7 +316,7 @@ fn figures(found: &Calibration) -> [String; 5] {
     let trust = found.honesty.first();
     [
         iops.map_or_else(none, |most| thousands(most.point.iops)),
-        most_bytes.map_or_else(none, |most| thousands(most.point.mb_per_s)),
+        most_bytes.map_or_else(none, |most| thousands_or_tenths(most.point.mb_per_s)),
         least.map_or_else(none, |least| time(least.point.mean_us)),
         flush.map_or_else(none, |flushed| time(flushed.p99_us)),
         trust.map_or_else(none, |honesty| trust_word(honesty.trust).to_owned()),

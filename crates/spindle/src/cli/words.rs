@@ -8,6 +8,7 @@ use super::ending::{print_for_people, wrong_command_line};
 use crate::ask::error::AskError;
 use crate::{examples, explain};
 use spindle_text::files;
+use spindle_text::nearest::nearest;
 
 /// Lists the examples, or copies one into the current directory.
 pub(super) fn examples(copy: Option<&str>) -> ExitCode {
@@ -19,10 +20,13 @@ pub(super) fn examples(copy: Option<&str>) -> ExitCode {
             .iter()
             .map(|example| example.name)
             .collect();
-        return wrong_command_line(&format!(
-            "no example is called {name:?}; there are: {}",
-            names.join(", ")
-        ));
+        return wrong_command_line(&match nearest(name, names.iter().copied()) {
+            Some(meant) => format!("no example is called {name:?}; did you mean {meant:?}?"),
+            None => format!(
+                "no example is called {name:?}; there are: {}",
+                names.join(", ")
+            ),
+        });
     };
     let file = format!("{}.toml", example.name);
     let mut copied = save(Path::new(&file), &example.copy());

@@ -3,12 +3,14 @@
 
 mod experiment_file;
 
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 
 use spindle_report::comparison::COLUMNS;
 use spindle_report::headings::HEADINGS;
 use spindle_result::kinds_of_findings;
 
+use spindle_text::nearest::nearest;
 use spindle_text::paragraph::wrapped;
 
 const GLOSSARY: &str = include_str!("../../../../docs/glossary.md");
@@ -98,21 +100,40 @@ fn of_one(word: &str) -> Option<String> {
     Some(paragraphs.join("\n"))
 }
 
-/// Words that hold a word or are held by it, for whoever wrote one that is unknown.
+/// What whoever wrote a word that is unknown may have meant: the one that a few slips of the keys make of it. Where
+/// none does, words that hold it or are held by it, and those that begin alike, the longest beginning first.
 pub fn near(word: &str) -> Vec<String> {
     let wanted = plain(word);
-    let words = entries().into_iter().flat_map(|entry| entry.words);
-    let is_near = |other: &String| {
-        let other = plain(other);
-        let beginning: String = wanted.chars().take(4).collect();
-        other.contains(&wanted)
-            || wanted.contains(&other)
-            || (beginning.len() > 3 && other.starts_with(&beginning))
+    let of_entries = entries()
+        .into_iter()
+        .flat_map(|entry| entry.words.into_iter().chain(entry.elsewhere));
+    let aliases = spindle_experiment::aliases().map(|(alias, _)| alias.to_owned());
+    let mut words: Vec<(String, String)> = of_entries
+        .chain(aliases)
+        .filter(|word| word.len() > 2)
+        .map(|word| (plain(&word), word))
+        .collect();
+    let meant = nearest(&wanted, words.iter().map(|(other, _)| other.as_str()));
+    if let Some(meant) = meant.map(str::to_owned) {
+        words.retain(|(other, _)| *other == meant);
+        return words.into_iter().map(|(_, word)| word).take(1).collect();
+    }
+    let alike = |other: &str| {
+        let begins_alike = wanted
+            .chars()
+            .zip(other.chars())
+            .take_while(|(a, b)| a == b);
+        match other.contains(&wanted) || wanted.contains(other) {
+            true => usize::MAX,
+            false => begins_alike.count(),
+        }
     };
+    words.sort_by_key(|(other, _)| Reverse(alike(other)));
+    words.retain(|(other, _)| alike(other) > 3);
     let mut near: Vec<String> = Vec::new();
-    for other in words.filter(|other| other.len() > 2 && is_near(other)) {
-        if !near.contains(&other) {
-            near.push(other);
+    for (_, word) in words {
+        if !near.contains(&word) {
+            near.push(word);
         }
     }
     near.truncate(8);
@@ -465,6 +486,10 @@ mod tests {
         assert!(explain("LGWR").unwrap().contains("log writer"));
         assert_eq!(explain("flux"), None);
         assert!(near("buffer").iter().any(|word| word == "buffer cache"));
+        assert_eq!(near("shared_bufers"), ["shared_buffers"]);
+        assert_eq!(near("fdatsync"), ["fdatasync"]);
+        assert!(near("innodb_flush_log")[0].starts_with("innodb_flush_log_at"));
+        assert_eq!(near("xyzzy"), Vec::<String>::new());
         assert_eq!(
             without_links("see [the page](x.md), and [y](z)"),
             "see the page, and y"

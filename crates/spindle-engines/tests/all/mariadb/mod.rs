@@ -325,6 +325,14 @@ fn what_it_does_not_take_is_refused_before_anything_runs() {
         value.contains("sometimes") && (lists || *IS_MYSQL),
         "{value}"
     );
+    let all = refused(&request(&[
+        ("innodb_flush_metod", "fsync"),
+        ("innodb_doublewrte", "off"),
+        ("innodb_flush_method", "sometimes"),
+        ("innodb_read_io_threads", "400"),
+    ]));
+    assert!(all.lines().count() >= 3, "{all}");
+    assert!(all.contains("metod") && all.contains("doublewrte") && all.contains("sometimes"));
     assert!(refused(&request(&[("innodb_read_io_threads", "400")])).contains("64"));
     assert!(refused(&request(&[("innodb_doublewrite", "maybe")])).contains("maybe"));
     let mut elsewhere = request(&[]);

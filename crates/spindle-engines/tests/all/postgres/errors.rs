@@ -35,6 +35,17 @@ fn settings_are_judged_by_the_server_before_anything_runs() {
     );
     let reason = mistake(&[("wal_level", "replcia")]);
     assert!(reason.ends_with("did you mean \"replica\"?"), "{reason}");
+    let reason = mistake(&[
+        ("wal_sync_metod", "fsync"),
+        ("fsnyc", "off"),
+        ("wal_level", "replcia"),
+        ("checkpoint_completion_target", "7"),
+        ("full_page_writes", "on"),
+    ]);
+    assert_eq!(reason.lines().count(), 4, "{reason}");
+    for part in ["fsnyc", "wal_sync_metod", "replica", "completion_target"] {
+        assert_eq!(reason.lines().filter(|line| line.contains(part)).count(), 1);
+    }
     mistake(&[("shared_buffers", "much")]);
     mistake(&[("checkpoint_completion_target", "7")]);
     let reason = mistake(&[("wal_sync_method", "never")]);
