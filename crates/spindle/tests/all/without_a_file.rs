@@ -209,8 +209,12 @@ fn copied_examples_can_be_planned() {
             ["examples", "--copy", "quickstart"],
             "quickstart.toml is there already",
         ),
-        (["examples", "--copy", "quickstar"], "there are: quickstart"),
-        (["explain", "bufer", "cache"], "is not explained here"),
+        (
+            ["examples", "--copy", "quickstar"],
+            "did you mean \"quickstart\"?",
+        ),
+        (["examples", "--copy", "none"], "there are: quickstart"),
+        (["explain", "bufer", "cache"], "perhaps: buffer cache"),
     ] {
         let output = place.output(&asked);
         assert_eq!(output.status.code(), Some(2));
