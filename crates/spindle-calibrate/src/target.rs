@@ -208,7 +208,7 @@ impl Target {
         match unwritten(&file, range.begin_bytes..range.end_bytes) {
             Some(unwritten) => {
                 let path = range.path.display();
-                Written::InParts(format!("it stands for {path}: {unwritten}"))
+                Written::InParts(format!("it is backed by {path}: {unwritten}"))
             }
             None => Written::Whole,
         }

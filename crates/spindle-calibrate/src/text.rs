@@ -30,8 +30,13 @@ pub fn render(found: &Calibration) -> String {
     }
     let _ = writeln!(text);
     let has_reads = !found.curves.is_empty() || found.matrix.is_some();
+    // What takes the figures away from the device is said beside them, and the rest below.
+    let is_of_others = matches!(found.cache.cached, Cached::Yes | Cached::Zeros);
     if has_reads {
         extremes(&mut text, found);
+        if is_of_others {
+            cached(&mut text, found);
+        }
         let _ = writeln!(text);
     }
     match &found.matrix {
@@ -47,7 +52,7 @@ pub fn render(found: &Calibration) -> String {
         durable::flushes(&mut text, found);
         let _ = writeln!(text);
     }
-    if has_reads {
+    if has_reads && !is_of_others {
         cached(&mut text, found);
     }
     for says in cloud_lines(found) {
