@@ -198,6 +198,16 @@ pub enum Cached {
     Unknown,
 }
 
+impl Cached {
+    /// Whether figures are not the device's, or may not be: something else answered reads.
+    pub(crate) fn is_of_others(self) -> bool {
+        match self {
+            Cached::Yes | Cached::Zeros => true,
+            Cached::NotSeen | Cached::Unknown => false,
+        }
+    }
+}
+
 /// What counters of devices say.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DeviceShare {

@@ -31,7 +31,7 @@ pub fn render(found: &Calibration) -> String {
     let _ = writeln!(text);
     let has_reads = !found.curves.is_empty() || found.matrix.is_some();
     // What takes the figures away from the device is said beside them, and the rest below.
-    let is_of_others = matches!(found.cache.cached, Cached::Yes | Cached::Zeros);
+    let is_of_others = found.cache.cached.is_of_others();
     if has_reads {
         extremes(&mut text, found);
         if is_of_others {
@@ -415,7 +415,7 @@ pub fn cloud_lines(found: &Calibration) -> Vec<String> {
         Some(Reached {
             figure: figure(&of.as_ref()?.point),
             is_out_of_time: found.is_cut_short(what, CutShort::Time),
-            is_of_others: matches!(found.cache.cached, Cached::Yes | Cached::Zeros),
+            is_of_others: found.cache.cached.is_of_others(),
         })
     };
     let iops = most(&found.maximum_iops, What::SmallRandom, |point| point.iops);

@@ -12,6 +12,7 @@ use serde_json::Value;
 use spindle_harness::Watch;
 
 use crate::calibrate::beside_others;
+use crate::flush_honesty::added_zram;
 use crate::limits::{output, own_directory};
 
 const MIB: usize = 1 << 20;
@@ -72,12 +73,13 @@ impl Scene {
 
     /// A device in memory that was never written.
     fn zram(&mut self) -> Option<String> {
-        let id = fs::read_to_string("/sys/class/zram-control/hot_add").ok()?;
-        let size = IMAGE_BYTES.to_string();
-        fs::write(format!("/sys/block/zram{}/disksize", id.trim()), size).ok()?;
-        let remove = format!("echo {} > /sys/class/zram-control/hot_remove", id.trim());
+        let id = added_zram()?;
+        // Before anything else may fail.
+        let remove = format!("echo {id} > /sys/class/zram-control/hot_remove");
         self.undo.push(["sh".to_owned(), "-c".to_owned(), remove]);
-        Some(format!("/dev/zram{}", id.trim()))
+        let size = IMAGE_BYTES.to_string();
+        fs::write(format!("/sys/block/zram{id}/disksize"), size).ok()?;
+        Some(format!("/dev/zram{id}"))
     }
 
     fn disk(&mut self, name: &str, byte: u8) -> String {

@@ -91,9 +91,9 @@ impl Storage {
     }
 
     fn zram(&mut self) -> Option<String> {
-        let id = fs::read_to_string("/sys/class/zram-control/hot_add").ok()?;
-        let name = format!("zram{}", id.trim());
-        self.undo.push(Undo::RemoveZram(id.trim().to_owned()));
+        let id = added_zram()?;
+        let name = format!("zram{id}");
+        self.undo.push(Undo::RemoveZram(id));
         fs::write(
             format!("/sys/block/{name}/disksize"),
             IMAGE_BYTES.to_string(),
@@ -168,6 +168,12 @@ impl Drop for Storage {
             }
         }
     }
+}
+
+/// The number of a new device in memory, which has no size yet; `None` where the kernel makes none.
+pub(crate) fn added_zram() -> Option<String> {
+    let id = fs::read_to_string("/sys/class/zram-control/hot_add").ok()?;
+    Some(id.trim().to_owned())
 }
 
 fn run(program: &str, arguments: &[&str]) -> String {
