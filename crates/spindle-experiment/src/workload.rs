@@ -13,7 +13,7 @@ use spindle_text::load_file::{Dump, LoadFile};
 use spindle_text::rate::Rate;
 use spindle_text::section::Refusal;
 use spindle_text::word::Word;
-use spindle_workload::driver::Behaviour;
+use spindle_workload::driver::{Behaviour, deferring};
 use spindle_workload::sql::SqlWorkload;
 use spindle_workload::{Data, MadeFor, Pace, Workload as RowWorkload};
 pub use spindle_workload::{Transactions, WorkloadKind};
@@ -136,6 +136,20 @@ impl Workload {
     /// Sessions at a load level.
     pub fn sessions(&self, clients: u32) -> u32 {
         self.transactions.settings().sessions(clients)
+    }
+
+    /// Connections at a load level: sessions of clients, and of the processes that carry out what these put off.
+    pub fn connections(&self, clients: u32) -> u32 {
+        let sessions = self.sessions(clients);
+        match self.transactions.settings().puts_off() {
+            true => sessions + deferring(sessions as usize) as u32,
+            false => sessions,
+        }
+    }
+
+    /// Most connections that there will be at once.
+    pub fn connections_max(&self) -> u32 {
+        self.connections(self.clients_max())
     }
 
     /// Processes of the embedded database that carry out queries at a load level; 0 where none are asked.

@@ -563,6 +563,7 @@ mod tests {
         let audit = |in_transactions| ClientAudit {
             clients: 8,
             in_transactions,
+            deferring: 0.0,
             thinking: 1.0,
             idle: 0.0,
             away: 0.0,

@@ -2,7 +2,7 @@
 //! together, for both reports.
 
 use super::comparison::milliseconds;
-use spindle_result::{Case, KindMeans};
+use spindle_result::{Case, Deferred, KindMeans};
 use spindle_text::quantity::thousands;
 
 /// The columns of the table: the kind, the layout, and the figures.
@@ -33,6 +33,26 @@ pub(super) fn kinds_of(cases: &[&Case]) -> Vec<Kind> {
         }
     }
     kinds
+}
+
+/// How late those ended that clients put off, in a sentence for each layout.
+pub(super) fn deferred(cases: &[&Case]) -> Vec<String> {
+    let of = |case: &&Case| {
+        let trials: Vec<Deferred> = case.trials.iter().filter_map(|it| it.deferred).collect();
+        let mean = |figure: fn(&Deferred) -> f64| {
+            trials.iter().map(figure).sum::<f64>() / trials.len() as f64
+        };
+        (!trials.is_empty()).then(|| {
+            format!(
+                "{}: deferred transactions ended {} ms after they were queued (p50), {} ms (p99); {} waited at the end.",
+                case.id.layout,
+                milliseconds(mean(|it| it.completed_us.p50) / 1e3),
+                milliseconds(mean(|it| it.completed_us.p99) / 1e3),
+                thousands(mean(|it| it.waiting as f64)),
+            )
+        })
+    };
+    cases.iter().filter_map(of).collect()
 }
 
 fn figures(means: &KindMeans) -> [String; 4] {

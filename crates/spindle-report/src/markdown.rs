@@ -401,6 +401,9 @@ fn kinds(result: &RunResult) -> String {
             let load = load_name(result, first.id.load);
             let table = table(&owned(&kinds::COLUMNS), &rows);
             let _ = write!(body, "{}:\n\n{table}\n", escaped(&load));
+            for sentence in kinds::deferred(&group) {
+                let _ = write!(body, "{}\n\n", escaped(&sentence));
+            }
         }
     }
     section("Kinds of transactions", &body)

@@ -48,6 +48,7 @@ mod tests {
         trial.audit.clients = Some(ClientAudit {
             clients: 1000,
             in_transactions: 1000.0,
+            deferring: 0.0,
             thinking: 0.0,
             idle: 0.0,
             away: 0.0,
@@ -69,6 +70,7 @@ mod tests {
         let audit = |in_transactions| ClientAudit {
             clients: 8,
             in_transactions,
+            deferring: 0.0,
             thinking: 0.0,
             idle: 0.0,
             away: 0.0,

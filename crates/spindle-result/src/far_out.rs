@@ -85,6 +85,7 @@ mod tests {
         record.cases[0].trials[0].audit.clients = Some(ClientAudit {
             clients: 48,
             in_transactions: 48.0,
+            deferring: 0.0,
             thinking: 0.0,
             idle: 0.0,
             away: 0.0,

@@ -64,15 +64,15 @@ pub use levels::unit;
 pub use model::{
     AccessMethod, Arrivals, Attribution, Audit, BulkLoad, CacheUse, Capacity, Case, CaseId,
     CasePair, CaseStatus, ClientAudit, ClientProcessors, Comparison, Conditions, CpuMicroseconds,
-    CpuShares, DatabaseFacts, DeviceProbe, Drift, Effect, FORMAT_VERSION, FactorAnswer, FactorName,
-    Finding, Interaction, IoCalls, IoCounts, IoPerTransaction, Keeps, KindOfTransaction, Latency,
-    Layout, LimitedIo, Load, LoadStep, Measure, Memory, NOT_DIRECT_HERE, Neighbour, NoiseFloor,
-    OracleEvent, OwnCost, PageCache, Pair, PartDifference, Phase, Price, ProbedTimes, Promise,
-    PromiseReason, QueryRun, QueryTime, QuietWait, RankedCase, Ranking, RateStep, RatioEstimate,
-    ResponseTime, Restore, RunResult, SegmentSpace, SetAside, StackKind, StackPart, Standstill,
-    StatementTime, Stopping, SystemColumn, SystemFigure, SystemMean, SystemSeries, Throughput,
-    TimePart, TimeUse, Trial, TrialFigures, TrialTimes, UsedLimit, Variance, Wait, WaitEvent,
-    WarmUp, Warning, experiment, is_refresh, machine,
+    CpuShares, DatabaseFacts, Deferred, DeviceProbe, Drift, Effect, FORMAT_VERSION, FactorAnswer,
+    FactorName, Finding, Interaction, IoCalls, IoCounts, IoPerTransaction, Keeps,
+    KindOfTransaction, Latency, Layout, LimitedIo, Load, LoadStep, Measure, Memory,
+    NOT_DIRECT_HERE, Neighbour, NoiseFloor, OracleEvent, OwnCost, PageCache, Pair, PartDifference,
+    Phase, Price, ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime, QuietWait, RankedCase,
+    Ranking, RateStep, RatioEstimate, ResponseTime, Restore, RunResult, SegmentSpace, SetAside,
+    StackKind, StackPart, Standstill, StatementTime, Stopping, SystemColumn, SystemFigure,
+    SystemMean, SystemSeries, Throughput, TimePart, TimeUse, Trial, TrialFigures, TrialTimes,
+    UsedLimit, Variance, Wait, WaitEvent, WarmUp, Warning, experiment, is_refresh, machine,
 };
 pub use next_steps::next_steps;
 pub use possible::{impossible_figure, impossible_series, impossible_trial, is_rate};

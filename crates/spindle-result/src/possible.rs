@@ -120,6 +120,7 @@ fn adds_up(audit: &ClientAudit) -> bool {
     let ClientAudit {
         clients,
         in_transactions,
+        deferring,
         thinking,
         idle,
         away,
@@ -127,7 +128,7 @@ fn adds_up(audit: &ClientAudit) -> bool {
     } = audit;
     // Rounding, and clients that come and go, leave some room.
     let most = 2.0 * *clients as f64 + 1.0;
-    [in_transactions, thinking, idle, away]
+    [in_transactions, deferring, thinking, idle, away]
         .iter()
         .all(|part| **part <= most)
 }

@@ -190,6 +190,7 @@ pub fn trial(round: u32, tpm: f64) -> Trial {
             warm_up: None,
             io_calls: None,
             arrivals: None,
+            deferred: None,
             capacity: None,
             response_time: None,
             io: None,

@@ -112,7 +112,7 @@ impl ServerFiles {
 /// What is asked of the server of a layout, wherever its files lie.
 pub fn request_of(spec: &ServerSpec, experiment: &Experiment, layout: usize) -> ServerRequest {
     let workload = &experiment.workload;
-    let clients = workload.sessions(workload.clients_max());
+    let clients = workload.connections_max();
     let data_bytes = experiment.database_of(layout).size_bytes;
     spec.request(data_bytes, clients, experiment.layouts[layout].server_io)
 }

@@ -173,6 +173,11 @@ pub trait Workload: Send + Sync {
     /// The client's next transaction.
     fn next(&self, client: &mut Client, tables: &[Table]) -> Txn;
 
+    /// Whether clients put transactions of this kind off for others to carry out. Those have no number.
+    fn is_deferred(&self, _kind: usize) -> bool {
+        false
+    }
+
     /// How long the person at the client's terminal takes over a transaction of this kind.
     fn terminal_times(&self, _kind: usize, _client: &mut Client) -> TerminalTimes {
         TerminalTimes::default()

@@ -351,15 +351,21 @@ fn every_kind_of_tpcc_is_carried_out() {
         delivery: 20,
         stock_level: 20,
     };
-    let workload: Arc<dyn SqlWorkload> = Arc::new(Tpcc::new(1, even, false, SEED).with_sizes(FEW));
-    let loaded = Loaded::with(server, &*workload);
-    let worked = work(&loaded, &workload);
-    worked.check.unwrap();
-    assert_eq!(worked.by_kind.len(), 5);
-    for (kind, count) in worked.by_kind {
-        assert!(count > 0, "{kind}");
+    for is_delivery_deferred in [false, true] {
+        let tpcc = Tpcc::new(1, even, false, SEED)
+            .with_sizes(FEW)
+            .with_deferred_delivery(is_delivery_deferred);
+        let workload: Arc<dyn SqlWorkload> = Arc::new(tpcc);
+        let loaded = Loaded::with(server, &*workload);
+        let worked = work(&loaded, &workload);
+        worked.check.unwrap();
+        assert_eq!(worked.promised.len(), CLIENTS);
+        assert_eq!(worked.by_kind.len(), 5);
+        for (kind, count) in worked.by_kind {
+            assert!(count > 0, "{kind}");
+        }
+        loaded.server.stop(Stop::Kill).unwrap();
     }
-    loaded.server.stop(Stop::Kill).unwrap();
 }
 
 #[test]

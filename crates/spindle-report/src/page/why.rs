@@ -135,6 +135,7 @@ fn kinds(result: &RunResult) -> Markup {
                         }
                     }))
                     p.note { "Means over the trials of each case." }
+                    @for sentence in kinds::deferred(&group) { p.note { (sentence) } }
                 }
             }
         }

@@ -98,6 +98,7 @@ fn all_served() -> ClientAudit {
     ClientAudit {
         clients: 4,
         in_transactions: 4.0,
+        deferring: 0.0,
         thinking: 0.0,
         idle: 0.0,
         away: 0.0,

@@ -52,6 +52,7 @@ mod tests {
             trial.audit.clients = Some(ClientAudit {
                 clients: 4,
                 in_transactions: 4.0,
+                deferring: 0.0,
                 thinking: 0.0,
                 idle: 0.0,
                 away: 0.0,

@@ -16,6 +16,9 @@ pub struct ClientAudit {
     pub clients: u64,
     /// Those in a transaction at a time, on average: throughput times mean transaction time, from its begin.
     pub in_transactions: f64,
+    /// Of these, processes that carry out what clients have put off; they are none of the clients.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub deferring: f64,
     /// Those thinking.
     pub thinking: f64,
     /// Those for which nothing was due.
@@ -35,10 +38,14 @@ pub struct ClientAudit {
     pub most: u64,
 }
 
+fn is_none(deferring: &f64) -> bool {
+    *deferring == 0.0
+}
+
 impl ClientAudit {
-    /// Clients that ought to have been in a transaction.
+    /// Clients that ought to have been in a transaction, with the processes that were, beside them.
     pub fn at_work(&self) -> f64 {
-        self.clients as f64 - self.thinking - self.idle - self.away
+        self.clients as f64 + self.deferring - self.thinking - self.idle - self.away
     }
 
     /// Whether the transactions account for the clients at work, within 3 %.
@@ -67,6 +74,7 @@ mod tests {
         ClientAudit {
             clients: 8,
             in_transactions,
+            deferring: 0.0,
             thinking,
             idle,
             away: 0.0,

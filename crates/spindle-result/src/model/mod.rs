@@ -52,9 +52,9 @@ pub use spindle_stats::RateStep;
 pub use spindle_text::keeps::Keeps;
 pub use system::{SystemColumn, SystemFigure, SystemMean, SystemSeries};
 pub use trial::{
-    Arrivals, CacheUse, CpuMicroseconds, CpuShares, IoPerTransaction, KindOfTransaction, Latency,
-    Memory, QueryRun, QueryTime, ResponseTime, Restore, SegmentSpace, StatementTime, TimePart,
-    Trial, TrialFigures, Wait, WarmUp, is_refresh,
+    Arrivals, CacheUse, CpuMicroseconds, CpuShares, Deferred, IoPerTransaction, KindOfTransaction,
+    Latency, Memory, QueryRun, QueryTime, ResponseTime, Restore, SegmentSpace, StatementTime,
+    TimePart, Trial, TrialFigures, Wait, WarmUp, is_refresh,
 };
 pub use variance::Variance;
 pub use wait_event::{OracleEvent, TimeUse, WaitEvent};

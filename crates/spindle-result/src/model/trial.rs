@@ -104,6 +104,9 @@ pub struct TrialFigures {
     /// The load that came at a fixed rate, if it did.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
+    /// What clients put off for others to carry out; `None` where they put nothing off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deferred: Option<Deferred>,
     /// What the search for the highest rate found, if there was one.
     #[serde(default)]
     pub capacity: Option<Capacity>,
@@ -332,6 +335,25 @@ pub struct Arrivals {
     /// on growing.
     #[serde(default)]
     pub is_overloaded: bool,
+}
+
+/// Transactions that clients put off, as the deliveries of TPC-C: others carry them out.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Deferred {
+    /// Those that ended in the measured time.
+    pub transactions: u64,
+    /// Time from the moment that each was put off to the end of its commit.
+    pub completed_us: Latency,
+    /// Those that had not begun when the measured time ended.
+    pub waiting: u64,
+}
+
+impl Deferred {
+    /// Whether more were put off than carried out: at the end more than a tenth of them waited, and more than one for
+    /// each of ten clients.
+    pub fn is_behind(&self, clients: u64) -> bool {
+        self.waiting > (self.transactions / 10).max(clients.div_ceil(10))
+    }
 }
 
 /// The mean time of a transaction, from its begin to the end of its commit, split into what the session did in it.

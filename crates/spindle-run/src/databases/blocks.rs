@@ -142,7 +142,7 @@ pub(crate) fn engine(experiment: &Experiment, layout: usize, spec: &KernelSpec) 
                 .workload
                 .of_rows(size_bytes, spec, experiment.seed),
         ),
-        clients: experiment.workload.clients_max() as usize,
+        clients: experiment.workload.connections_max() as usize,
         number: experiment.seed,
     }
 }
@@ -336,7 +336,7 @@ pub(crate) fn shape_of(experiment: &Experiment, layout: usize, spec: &KernelSpec
         .of_rows(size_bytes, spec, experiment.seed);
     spec.shape(
         &*workload,
-        experiment.workload.clients_max() as usize,
+        experiment.workload.connections_max() as usize,
         writers,
     )
 }

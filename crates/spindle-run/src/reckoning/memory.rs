@@ -122,7 +122,8 @@ fn of_trial(experiment: &Experiment, layout: usize) -> [u64; 2] {
         DatabaseSpec::Kernel(kernel) => {
             let clients = experiment.workload.clients_max();
             let query_bytes = kernel.query_bytes(experiment.workload.query_processes(clients));
-            let beside_bytes = WORKER_BYTES + CLIENT_BYTES * u64::from(clients) + query_bytes;
+            let connections = u64::from(experiment.workload.connections(clients));
+            let beside_bytes = WORKER_BYTES + CLIENT_BYTES * connections + query_bytes;
             [kernel.memory.memory_bytes, beside_bytes]
         }
         DatabaseSpec::Server(spec) => {

@@ -80,14 +80,17 @@ fn needs(experiment: &Experiment) -> ProcessNeeds {
 fn of_layout(experiment: &Experiment, layout: usize) -> ProcessNeeds {
     // Those of load machines take theirs there.
     let clients = match experiment.load.is_empty() {
-        true => experiment.workload.clients_max(),
+        true => experiment.workload.connections_max(),
         false => 0,
     };
     match &experiment.database_of(layout).spec {
         DatabaseSpec::Kernel(kernel) => {
             // Of the data and of the redo.
             let slaves = 2 * experiment.layouts[layout].io.slaves;
-            let processes = experiment.workload.query_processes(clients) as u32;
+            let processes = experiment
+                .workload
+                .query_processes(experiment.workload.clients_max())
+                as u32;
             ProcessNeeds {
                 threads: clients.max(processes) + slaves + kernel.settings().writers as u32,
                 files: kernel.files.datafiles + kernel.files.log_files,

@@ -49,6 +49,7 @@ impl Window {
         ClientAudit {
             clients,
             in_transactions,
+            deferring: clients_in(self.spent.deferred_ns),
             thinking: clients_in(self.spent.thinking_ns),
             idle: clients_in(self.spent.idle_ns),
             away: clients_in(self.spent.away_ns),
@@ -119,6 +120,7 @@ mod tests {
         window.spent = TimeSpent {
             in_transactions_ns: vec![2_000_000_000],
             queued_ns: 50_000_000_000,
+            deferred_ns: 0,
             thinking_ns: 8_000_000_000,
             idle_ns: 6_000_000_000,
             away_ns: 4_000_000_000,
@@ -134,6 +136,17 @@ mod tests {
         // The driver itself takes the rest.
         window.spent.idle_ns -= 1_000_000_000;
         assert!(!window.audit(mean).holds());
+    }
+
+    #[test]
+    fn those_who_carry_out_what_clients_put_off_are_at_work_beside_them() {
+        let mut window = starving();
+        window.spent.in_transactions_ns[0] += 5_000_000_000;
+        let without = window.audit(window.mean_time());
+        assert!(!without.holds(), "four and a half clients of four");
+        window.spent.deferred_ns = 5_000_000_000;
+        let audit = window.audit(window.mean_time());
+        assert!((audit.at_work() - 4.5).abs() < 1e-9 && audit.holds());
     }
 
     #[test]

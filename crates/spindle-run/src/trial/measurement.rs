@@ -31,14 +31,14 @@ use super::protocol::{
 };
 use super::query_run::query_run;
 use super::series_recorder::{self, SeriesRecorder};
-use super::times_of_kinds::{kinds, latency};
+use super::times_of_kinds::{deferred, fell_behind, kinds, latency};
 use super::turns;
 use super::watching::{Until, Watched};
 use crate::observe::series::DatabaseState;
 use spindle_experiment::{Caching, WriteSync};
 use spindle_result::{
-    Audit, CacheUse, Capacity, ClientProcessors, IoPerTransaction, Memory, QueryRun, SegmentSpace,
-    StatementTime, SystemSeries, TrialFigures, TrialTimes, WarmUp,
+    Audit, CacheUse, Capacity, ClientProcessors, Deferred, IoPerTransaction, Memory, QueryRun,
+    SegmentSpace, StatementTime, SystemSeries, TrialFigures, TrialTimes, WarmUp,
 };
 use spindle_system::SystemTree;
 use spindle_system::file_locks::WritingThreads;
@@ -364,9 +364,9 @@ impl Measurement<'_> {
         let (cpu, _) = cpu_shares(&begin.system, &end.system);
         let delay_us = || latency(&record.delay_times(), mean.before_begin_us);
         let latency_us = latency(&record.times(), mean.whole_us);
+        let deferred = record.rest.deferred.as_ref().map(deferred);
         let mut warnings = aftermath.warnings.clone();
-        warnings.extend_from_slice(self.load.warnings());
-        warnings.extend(failed_for_good(errors, self.load.first_error()));
+        warnings.extend(self.warnings_of_clients(errors, deferred));
         TrialFigures {
             tpm: transactions as f64 * 60.0 / measured_s,
             transactions,
@@ -405,6 +405,7 @@ impl Measurement<'_> {
                 transactions,
                 delay_us,
             ),
+            deferred,
             capacity: seen.capacity.clone(),
             response_time: response_time_between(
                 begin,
@@ -416,6 +417,13 @@ impl Measurement<'_> {
             io: IoPerTransaction::of(transactions, tool, device),
             io_calls: self.is_embedded().then(|| io_calls(begin, end)).flatten(),
         }
+    }
+
+    fn warnings_of_clients(&self, errors: u64, deferred: Option<Deferred>) -> Vec<String> {
+        let mut warnings = self.load.warnings().to_vec();
+        warnings.extend(failed_for_good(errors, self.load.first_error()));
+        warnings.extend(deferred.and_then(|it| fell_behind(&it, self.task.clients)));
+        warnings
     }
 
     /// What the clients took of this machine's processors; of a database in this process they are part.

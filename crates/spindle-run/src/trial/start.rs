@@ -24,7 +24,7 @@ pub(super) async fn start(
                 delay: kernel.delay,
                 redo_delay: kernel.redo_delay,
                 workload: Arc::from(workload.of_rows(size_bytes, &kernel.spec, task.data_seed)),
-                clients: task.clients as usize,
+                clients: workload.connections(task.clients) as usize,
                 number: task.data_seed,
             };
             engine.start(&kernel.files, env).await

@@ -129,7 +129,8 @@ fn attend(
 ) -> Result<(), EngineError> {
     match report {
         Report::Opened { shared_bytes } => {
-            let clients_bytes = u64::from(task.clients) * CLIENT_BYTES + shared_bytes;
+            let connections = task.workload.connections(task.clients);
+            let clients_bytes = u64::from(connections) * CLIENT_BYTES + shared_bytes;
             limit_memory(worker, task, clients_bytes)?;
             send(worker, &Word::Begin)
         }
@@ -424,7 +425,8 @@ fn limit_memory(worker: &Worker, task: &Task, to_come_bytes: u64) -> Result<(), 
             let query_bytes = kernel
                 .spec
                 .query_bytes(task.workload.query_processes(task.clients));
-            let in_kernel = task.clients.min(CLIENTS_IN_KERNEL) + kernel.spec.instance.writers;
+            let connections = task.workload.connections(task.clients);
+            let in_kernel = connections.min(CLIENTS_IN_KERNEL) + kernel.spec.instance.writers;
             let kernel_bytes = u64::from(in_kernel) * KERNEL_BYTES;
             let to_come_bytes =
                 to_come_bytes + transaction_bytes + query_bytes + kernel_bytes + BOOKKEEPING_BYTES;
@@ -446,7 +448,7 @@ fn transaction_bytes(task: &Task, block_bytes: u64) -> u64 {
     // The ledger's row comes on top.
     let locks_bytes = (u64::from(rows) + 1) * ROW_LOCK_BYTES;
     let copies_bytes = ROW_COPIES * block_bytes;
-    u64::from(task.clients) * (locks_bytes + copies_bytes)
+    u64::from(task.workload.connections(task.clients)) * (locks_bytes + copies_bytes)
 }
 
 /// What a group holds that is no page cache: its programs' memory, and what the kernel holds for them (stacks of

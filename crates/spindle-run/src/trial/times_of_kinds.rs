@@ -1,9 +1,9 @@
 //! How long transactions took, those of each kind apart.
 
 use spindle_experiment::Workload;
-use spindle_result::{KindOfTransaction, Latency};
-use spindle_stats::CensoredTimes;
-use spindle_workload::driver::{KindRecord, TimeSpent};
+use spindle_result::{Deferred, KindOfTransaction, Latency};
+use spindle_stats::{CensoredTimes, LatencyHistogram};
+use spindle_workload::driver::{DeferredRecord, KindRecord, TimeSpent};
 
 /// The kinds of transactions apart, when there are several; queries have their own place.
 pub(super) fn kinds(
@@ -34,6 +34,27 @@ pub(super) fn kinds(
         .zip(&spent.in_transactions_ns)
         .map(of)
         .collect()
+}
+
+/// What clients put off.
+pub(super) fn deferred(record: &DeferredRecord) -> Deferred {
+    let times = CensoredTimes::new(record.completed.clone(), &LatencyHistogram::new());
+    Deferred {
+        transactions: record.completed.count(),
+        completed_us: latency(&times, record.completed.mean_us()),
+        waiting: record.waiting,
+    }
+}
+
+/// Says when more was put off than carried out.
+pub(super) fn fell_behind(deferred: &Deferred, clients: u32) -> Option<String> {
+    deferred.is_behind(u64::from(clients)).then(|| {
+        format!(
+            "Deferred transactions fell behind: {} were carried out and {} still waited at the end. The throughput \
+             lasts only as long as that queue may grow.",
+            deferred.transactions, deferred.waiting
+        )
+    })
 }
 
 /// Percentiles and mean.

@@ -8,6 +8,7 @@ use spindle_io::sync::{Latch, Notify, timeout};
 use spindle_stats::LatencyHistogram;
 
 use super::client::Behaviour;
+use super::deferral::Deferral;
 use super::open_loop::OpenLoop;
 use super::parts::LeftOpen;
 use super::rest::Rest;
@@ -42,6 +43,8 @@ pub struct ClientRecord {
 /// What all clients share: what they are told, and what became of their transactions.
 pub(super) struct Board {
     pub(super) kinds: Vec<String>,
+    /// Clients; their places are followed by those of the processes that carry out what they put off.
+    pub(super) clients: usize,
     pub(super) records: Vec<ClientRecord>,
     /// One for each kind, in each.
     pub(super) latencies: Vec<Latch<Vec<LatencyHistogram>>>,
@@ -56,6 +59,8 @@ pub(super) struct Board {
     /// Temporary files of each kind while measuring.
     pub(super) temporary: Vec<Latch<TemporarySpace>>,
     pub(super) open: Option<OpenLoop>,
+    /// There, where clients put transactions off.
+    pub(super) deferral: Option<Deferral>,
     pub(super) measuring: AtomicBool,
     pub(super) stopping: AtomicBool,
     pub(super) stop: Notify,
@@ -87,26 +92,30 @@ pub(super) struct TemporarySpace {
 }
 
 impl Board {
-    /// For clients that behave so.
+    /// For clients that behave so, and this many processes that carry out what they put off.
     pub(super) fn new(
         env: &Arc<dyn Env>,
         kinds: Vec<String>,
         behaviour: &Behaviour,
+        deferring: usize,
         measuring: bool,
     ) -> Board {
         let clients = behaviour.clients;
+        let places = clients + deferring;
         let count = clients.clamp(1, HISTOGRAMS_MAX);
         let of_kinds = || Latch::new(vec![LatencyHistogram::new(); kinds.len()]);
         let part = behaviour.part();
         let arrivals = behaviour.arrivals;
         let open = arrivals.map(|arrivals| OpenLoop::new(&**env, arrivals, part, count));
         let clock = || Latch::new(ClientClock::new(env.now(), kinds.len()));
-        let records = (0..clients).map(|_| ClientRecord::default());
+        let records = (0..places).map(|_| ClientRecord::default());
         Board {
+            clients,
+            deferral: (deferring > 0).then(|| Deferral::new(clients)),
             records: records.collect(),
             latencies: (0..count).map(|_| of_kinds()).collect(),
             at_least: of_kinds(),
-            clocks: (0..clients).map(|_| clock()).collect(),
+            clocks: (0..places).map(|_| clock()).collect(),
             left_open: Latch::default(),
             failed: kinds.iter().map(|_| AtomicU64::new(0)).collect(),
             temporary: kinds.iter().map(|_| Latch::default()).collect(),
@@ -116,8 +125,8 @@ impl Board {
             stop: Notify::new(),
             failure: Latch::new(None),
             first_error: Latch::new(None),
-            at_work: AtomicU64::new(clients as u64),
-            to_come: AtomicU64::new(clients as u64),
+            at_work: AtomicU64::new(places as u64),
+            to_come: AtomicU64::new(places as u64),
             begin: Notify::new(),
             rest: Rest::default(),
             kinds,
@@ -147,6 +156,9 @@ impl Board {
         clocks
             .filter_map(|clock| clock.lock().open())
             .for_each(count);
+        if let Some(deferral) = &self.deferral {
+            deferral.record.lock().waiting = deferral.waiting.load(Ordering::Relaxed);
+        }
         if let Some(open) = &self.open {
             let pace = open.pace();
             let mut not_begun = open.not_begun.lock();

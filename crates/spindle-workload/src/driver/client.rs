@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use spindle_io::Env;
 
 use super::board::{Board, ClientRecord, Coming};
+use super::deferral::{Deferral, Deferred, PutsOff, Queue};
 use super::parts::Part;
 use super::time_spent::{Doing, Open};
 use super::work::{ClientError, Work};
@@ -48,24 +49,30 @@ impl Behaviour {
     }
 }
 
-/// Connects a client and has it work to its end.
-pub(super) async fn run_client<W: Work>(
-    env: Arc<dyn Env>,
-    work: Arc<W>,
-    board: Arc<Board>,
-    client: Client,
-    (place, behaviour): (usize, Behaviour),
-) {
+/// What clients share.
+pub(super) struct Shared<W: Work> {
+    pub(super) env: Arc<dyn Env>,
+    pub(super) work: Arc<W>,
+    pub(super) board: Arc<Board>,
+    pub(super) behaviour: Behaviour,
+    pub(super) put_off: Queue<W::Txn>,
+}
+
+/// Connects a client, at its place on the board, and has it work to its end.
+pub(super) async fn run_client<W: Work>(shared: Arc<Shared<W>>, place: usize, client: Client) {
     let number = client.number;
-    let place = ClientPlace {
-        env,
-        work: &*work,
-        board: &board,
-        place,
-        client,
-        behaviour,
-    };
-    if let Err(error) = place.work().await {
+    let worked = ClientPlace::new(&shared, place).work(client).await;
+    note_failure(&shared.board, number, worked);
+}
+
+/// Connects a process that carries out what clients put off, and has it do so until they have ended.
+pub(super) async fn run_deferred<W: Work>(shared: Arc<Shared<W>>, place: usize, number: usize) {
+    let worked = ClientPlace::new(&shared, place).work_deferred().await;
+    note_failure(&shared.board, number, worked);
+}
+
+fn note_failure(board: &Board, number: usize, worked: Result<(), SessionError>) {
+    if let Err(error) = worked {
         let mut failure = board.failure.lock();
         failure.get_or_insert(ClientError::Failed { number, error });
         drop(failure);
@@ -75,28 +82,52 @@ pub(super) async fn run_client<W: Work>(
 
 /// A client at its place.
 struct ClientPlace<'a, W: Work> {
-    env: Arc<dyn Env>,
+    env: &'a dyn Env,
     work: &'a W,
     board: &'a Board,
+    put_off: &'a Queue<W::Txn>,
     /// Its place on the board: its number among the clients of this process.
     place: usize,
-    client: Client,
     behaviour: Behaviour,
 }
 
-impl<W: Work> ClientPlace<'_, W> {
-    async fn work(mut self) -> Result<(), SessionError> {
-        let board = self.board;
-        let coming = Coming(board);
+impl<'a, W: Work> ClientPlace<'a, W> {
+    fn new(shared: &'a Shared<W>, place: usize) -> ClientPlace<'a, W> {
+        ClientPlace {
+            env: &*shared.env,
+            work: &*shared.work,
+            board: &shared.board,
+            put_off: &shared.put_off,
+            place,
+            behaviour: shared.behaviour,
+        }
+    }
+
+    /// Connects, and waits until all others have.
+    async fn come(&self) -> Result<W::Session, SessionError> {
+        let coming = Coming(self.board);
         let connected = self.work.connect();
         drop(coming);
-        let mut session = connected?;
-        board.all_have_come().await;
-        let of_work = self
-            .work
-            .transactions(self.client.number, self.client.clients);
-        let mut left = of_work.or(self.behaviour.transactions).unwrap_or(u64::MAX);
+        let session = connected?;
+        self.board.all_have_come().await;
         self.record().at_work_ns[0].store(self.env.now().max(1), Ordering::Relaxed);
+        Ok(session)
+    }
+
+    /// Has done its work. What its thread and its connection have done can be counted as long as they are there.
+    async fn end(&self) {
+        self.turn_to(Doing::Away, self.env.now());
+        self.record().at_work_ns[1].store(self.env.now(), Ordering::Relaxed);
+        self.board.at_work.fetch_sub(1, Ordering::Release);
+        self.board.stopped().await;
+    }
+
+    async fn work(self, mut client: Client) -> Result<(), SessionError> {
+        let board = self.board;
+        let puts_off = PutsOff(board.deferral.as_ref());
+        let mut session = self.come().await?;
+        let of_work = self.work.transactions(client.number, client.clients);
+        let mut left = of_work.or(self.behaviour.transactions).unwrap_or(u64::MAX);
         while left > 0 && !board.is_stopping() {
             if board.rest.is_asked_for() {
                 self.turn_to(Doing::Away, self.env.now());
@@ -105,8 +136,8 @@ impl<W: Work> ClientPlace<'_, W> {
             }
             left -= 1;
             self.turn_to(Doing::Between, self.env.now());
-            let txn = self.work.next(&mut self.client);
-            let terminal = self.work.terminal_times(&txn, &mut self.client);
+            let txn = self.work.next(&mut client);
+            let terminal = self.work.terminal_times(&txn, &mut client);
             self.pause(terminal.keying_ns).await;
             if board.is_stopping() {
                 break;
@@ -116,35 +147,114 @@ impl<W: Work> ClientPlace<'_, W> {
                 self.turn_to(Doing::Idle, self.env.now());
                 let is_stopping = || board.is_stopping();
                 due_ns = match self.work.due_ns(&txn) {
-                    Some(after_ns) => open.due(&*self.env, after_ns, is_stopping).await,
-                    None => open.arrival(&*self.env, is_stopping).await,
+                    Some(after_ns) => open.due(self.env, after_ns, is_stopping).await,
+                    None => open.arrival(self.env, is_stopping).await,
                 };
                 if due_ns.is_none() {
                     break;
                 }
             }
-            let began_ns = self.begin(&txn, due_ns);
-            match self.carry_out(&mut session, &txn).await {
-                Ok(()) => {
-                    self.count(&txn, began_ns, due_ns);
-                    self.count_temporary_space(&txn, &mut session);
+            match &board.deferral {
+                Some(deferral) if self.work.is_deferred(self.work.kind(&txn)) => {
+                    self.put_off(deferral, txn, due_ns);
                 }
-                Err(error) => {
-                    self.count_given_up(&txn, due_ns.unwrap_or(began_ns));
-                    self.count_error(&txn, error, &mut session).await?;
-                    // What it has written does not count for the next one.
-                    self.work.temporary_bytes(&mut session);
+                _ => {
+                    self.settle(&mut session, &txn, due_ns, self.place).await?;
                 }
             }
             self.pause(self.behaviour.think_time_ns + terminal.thinking_ns)
                 .await;
         }
-        self.turn_to(Doing::Away, self.env.now());
-        self.record().at_work_ns[1].store(self.env.now(), Ordering::Relaxed);
-        board.at_work.fetch_sub(1, Ordering::Release);
-        // What its thread and its connection have done can be counted as long as they are there.
-        board.stopped().await;
+        drop(puts_off);
+        self.end().await;
         Ok(())
+    }
+
+    /// Leaves a transaction to others.
+    fn put_off(&self, deferral: &Deferral, txn: W::Txn, due_ns: Option<u64>) {
+        let put_off_ns = self.env.now();
+        if let (Some(open), Some(due_ns)) = (&self.board.open, due_ns) {
+            open.queued_ns
+                .fetch_add(put_off_ns.saturating_sub(due_ns), Ordering::Relaxed);
+        }
+        let deferred = Deferred {
+            txn,
+            place: self.place,
+            put_off_ns,
+        };
+        self.put_off.put(deferral, deferred);
+    }
+
+    /// Carries out what clients put off, until they have ended and nothing is left.
+    async fn work_deferred(self) -> Result<(), SessionError> {
+        let board = self.board;
+        let mut session = self.come().await?;
+        let deferral = (board.deferral.as_ref()).expect("there is one where clients put off");
+        while !board.is_stopping() {
+            if board.rest.is_asked_for() {
+                board.rest.take().await;
+                continue;
+            }
+            // Made before the looks: what changes after them ends the wait.
+            let changed = deferral.changed.notified();
+            // Looked at before the queue: the last client may put something off before it ends.
+            let is_over = deferral.is_over();
+            match self.put_off.take(deferral) {
+                Some(deferred) => {
+                    self.settle_deferred(&mut session, deferral, deferred)
+                        .await?
+                }
+                None if is_over => break,
+                None if board.is_stopping() || board.rest.is_asked_for() => {}
+                None => changed.await,
+            }
+        }
+        self.end().await;
+        Ok(())
+    }
+
+    async fn settle_deferred(
+        &self,
+        session: &mut W::Session,
+        deferral: &Deferral,
+        deferred: Deferred<W::Txn>,
+    ) -> Result<(), SessionError> {
+        let Deferred {
+            txn,
+            place,
+            put_off_ns,
+        } = deferred;
+        let is_done = self.settle(session, &txn, None, place).await?;
+        if is_done && self.board.measuring.load(Ordering::Relaxed) {
+            let completed_ns = self.env.now().saturating_sub(put_off_ns);
+            deferral.record.lock().completed.record_ns(completed_ns);
+        }
+        Ok(())
+    }
+
+    /// Carries a transaction out and counts what became of it, for the client at a place; whether it was done.
+    async fn settle(
+        &self,
+        session: &mut W::Session,
+        txn: &W::Txn,
+        due_ns: Option<u64>,
+        place: usize,
+    ) -> Result<bool, SessionError> {
+        let began_ns = self.begin(txn, due_ns);
+        match self.carry_out(session, txn).await {
+            Ok(()) => {
+                self.count(txn, began_ns, due_ns, place);
+                self.count_temporary_space(txn, session);
+                Ok(true)
+            }
+            Err(error) => {
+                self.count_given_up(txn, due_ns.unwrap_or(began_ns));
+                self.count_error(txn, error, session).await?;
+                // What it has written does not count for the next one.
+                self.work.temporary_bytes(session);
+                Ok(false)
+            }
+        }
     }
 
     /// Keys in or thinks for so long, or until told to stop.
@@ -153,7 +263,7 @@ impl<W: Work> ClientPlace<'_, W> {
             let now_ns = self.env.now();
             self.turn_to(Doing::Thinking, now_ns);
             let until_ns = now_ns + length_ns;
-            self.board.sleep_until(&*self.env, until_ns).await;
+            self.board.sleep_until(self.env, until_ns).await;
         }
     }
 
@@ -189,7 +299,7 @@ impl<W: Work> ClientPlace<'_, W> {
         }
     }
 
-    fn count(&self, txn: &W::Txn, began_ns: u64, due_ns: Option<u64>) {
+    fn count(&self, txn: &W::Txn, began_ns: u64, due_ns: Option<u64>, place: usize) {
         let (board, now_ns) = (self.board, self.env.now());
         self.turn_to(Doing::Between, now_ns);
         let histogram = self.place % board.latencies.len();
@@ -202,7 +312,9 @@ impl<W: Work> ClientPlace<'_, W> {
                 open.delays[histogram].lock().record_ns(delay_ns);
             }
         }
-        self.record().committed.fetch_add(1, Ordering::Relaxed);
+        board.records[place]
+            .committed
+            .fetch_add(1, Ordering::Relaxed);
     }
 
     fn count_temporary_space(&self, txn: &W::Txn, session: &mut W::Session) {
@@ -272,7 +384,7 @@ impl<W: Work> ClientPlace<'_, W> {
                         return Ok(());
                     }
                     let until_ns = self.env.now() + RECONNECT_PAUSE_NS;
-                    self.board.sleep_until(&*self.env, until_ns).await;
+                    self.board.sleep_until(self.env, until_ns).await;
                 }
                 Err(error) => return Err(error),
             }

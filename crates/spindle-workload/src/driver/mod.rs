@@ -6,6 +6,7 @@
 mod board;
 mod check;
 mod client;
+mod deferral;
 mod open_loop;
 mod parts;
 mod rest;
@@ -23,7 +24,9 @@ pub use board::ClientRecord;
 use board::{Board, TemporarySpace, merged};
 pub use check::{check, check_together};
 pub use client::Behaviour;
-use client::run_client;
+use client::{Shared, run_client, run_deferred};
+use deferral::Queue;
+pub use deferral::{DeferredRecord, deferring};
 use open_loop::OpenLoop;
 pub use parts::{KindRecord, LeftOpen, Part};
 pub use time_spent::TimeSpent;
@@ -82,21 +85,34 @@ pub fn start_work<W: Work>(env: &Arc<dyn Env>, work: Arc<W>, behaviour: Behaviou
         arrivals,
         ..behaviour
     };
-    let board = Arc::new(Board::new(env, work.kinds(), &behaviour, is_counted));
-    let joins = (0..behaviour.clients)
+    let kinds = work.kinds();
+    let deferring = match (0..kinds.len()).any(|kind| work.is_deferred(kind)) {
+        true => deferring(behaviour.clients),
+        false => 0,
+    };
+    let board = Arc::new(Board::new(env, kinds, &behaviour, deferring, is_counted));
+    let shared = Arc::new(Shared {
+        env: Arc::clone(env),
+        work: Arc::clone(&work),
+        board: Arc::clone(&board),
+        behaviour,
+        put_off: Queue::default(),
+    });
+    let joins = (0..behaviour.clients + deferring)
         .map(|place| {
             let number = part.first + place;
-            let (env_inner, work, board) = (Arc::clone(env), Arc::clone(&work), Arc::clone(&board));
-            let start = Box::new(move || {
-                let rng = env_inner.rng(CLIENT_STREAMS + number as u64);
-                let client = Client {
-                    number,
-                    clients: part.all,
-                    changes: 0,
-                    rng,
-                };
-                let at = (place, behaviour);
-                Box::pin(run_client(env_inner, work, board, client, at)) as LocalFuture
+            let shared = Arc::clone(&shared);
+            let start = Box::new(move || match place < behaviour.clients {
+                true => {
+                    let client = Client {
+                        number,
+                        clients: part.all,
+                        changes: 0,
+                        rng: shared.env.rng(CLIENT_STREAMS + number as u64),
+                    };
+                    Box::pin(run_client(shared, place, client)) as LocalFuture
+                }
+                false => Box::pin(run_deferred(shared, place, number)) as LocalFuture,
             });
             env.spawn(&format!("client{number}"), start)
         })
@@ -191,7 +207,7 @@ impl Running {
             last: record.acknowledged.load(Ordering::Acquire),
             failed: record.failed.load(Ordering::Acquire),
         };
-        self.board.records.iter().map(promised).collect()
+        self.clients().map(promised).collect()
     }
 
     /// From now on latencies count, or no longer: then each transaction under way counts as one that took at least as
@@ -205,17 +221,24 @@ impl Running {
 
     /// Transactions committed so far by each client.
     pub fn committed_by_client(&self) -> Vec<u64> {
-        let records = self.board.records.iter();
-        records
+        self.clients()
             .map(|record| record.committed.load(Ordering::Relaxed))
             .collect()
+    }
+
+    fn clients(&self) -> impl Iterator<Item = &ClientRecord> {
+        self.board.records.iter().take(self.board.clients)
     }
 
     /// What the time of all clients went to until `now_ns`.
     pub fn time_spent(&self, now_ns: u64) -> TimeSpent {
         let mut all = TimeSpent::none(self.board.kinds.len());
-        for clock in &self.board.clocks {
-            all.add(&clock.lock().spent(now_ns));
+        for (place, clock) in self.board.clocks.iter().enumerate() {
+            let spent = clock.lock().spent(now_ns);
+            all.add(&match place < self.board.clients {
+                true => spent,
+                false => spent.into_deferred(),
+            });
         }
         if let Some(open) = &self.board.open {
             let pace = open.pace();
@@ -228,6 +251,12 @@ impl Running {
     /// What statements took since the clients began, where there are any.
     pub fn statements(&self) -> Vec<StatementTotal> {
         (self.statements)()
+    }
+
+    /// What became of the transactions that clients put off; `None` where they put nothing off.
+    pub fn deferred(&self) -> Option<DeferredRecord> {
+        let deferral = self.board.deferral.as_ref();
+        deferral.map(|deferral| deferral.record.lock().clone())
     }
 
     /// Transactions under way when measuring ended.
@@ -311,6 +340,9 @@ impl Running {
         board.latencies.iter().for_each(|it| clear(&mut it.lock()));
         clear(&mut board.at_least.lock());
         *board.left_open.lock() = LeftOpen::default();
+        if let Some(deferral) = &board.deferral {
+            *deferral.record.lock() = DeferredRecord::default();
+        }
         for (failed, temporary) in board.failed.iter().zip(&board.temporary) {
             failed.store(0, Ordering::Relaxed);
             *temporary.lock() = TemporarySpace::default();
@@ -322,8 +354,17 @@ impl Running {
 
     /// Lets every client end its transaction and pause; returns when all pause, have ended or have failed.
     pub async fn pause(&self) {
+        self.board.rest.ask();
+        self.wake_deferring();
         let at_work = || self.board.at_work.load(Ordering::Acquire);
-        self.board.rest.begin(&*self.env, at_work).await;
+        self.board.rest.begun(&*self.env, at_work).await;
+    }
+
+    /// Has those who wait for transactions that were put off look again.
+    fn wake_deferring(&self) {
+        if let Some(deferral) = &self.board.deferral {
+            deferral.changed.notify_waiters();
+        }
     }
 
     /// Lets clients that pause go on.
@@ -336,6 +377,7 @@ impl Running {
         self.board.stopping.store(true, Ordering::Release);
         self.board.stop.notify_waiters();
         self.board.begin.notify_waiters();
+        self.wake_deferring();
         if let Some(open) = &self.board.open {
             open.wake();
         }

@@ -19,9 +19,13 @@ pub(super) struct Rest {
 }
 
 impl Rest {
-    /// Asks for it, and returns when as many pause as are at work.
-    pub async fn begin(&self, env: &dyn Env, at_work: impl Fn() -> u64) {
+    /// Asks for it.
+    pub fn ask(&self) {
         self.is_asked_for.store(true, Ordering::Release);
+    }
+
+    /// Returns when as many pause as are at work.
+    pub async fn begun(&self, env: &dyn Env, at_work: impl Fn() -> u64) {
         while at_work() > self.resting.load(Ordering::Acquire) {
             env.sleep(LOOK_NS).await;
         }

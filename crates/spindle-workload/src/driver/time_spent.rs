@@ -33,6 +33,9 @@ pub(super) struct Open {
 pub struct TimeSpent {
     /// In transactions of each kind, tries and rollbacks included, whatever became of them.
     pub in_transactions_ns: Vec<u64>,
+    /// That part of it which is not of clients, but of the processes that carry out what clients have put off. All else
+    /// that these do is left out.
+    pub deferred_ns: u64,
     /// Not of clients but of transactions: due, and no client free. 0 in a closed loop.
     pub queued_ns: u64,
     /// Keying in and thinking.
@@ -66,11 +69,21 @@ impl TimeSpent {
         let kinds = kinds.zip(&before.in_transactions_ns);
         TimeSpent {
             in_transactions_ns: kinds.map(|(now, then)| now.saturating_sub(*then)).collect(),
+            deferred_ns: self.deferred_ns.saturating_sub(before.deferred_ns),
             queued_ns: self.queued_ns.saturating_sub(before.queued_ns),
             thinking_ns: self.thinking_ns.saturating_sub(before.thinking_ns),
             idle_ns: self.idle_ns.saturating_sub(before.idle_ns),
             away_ns: self.away_ns.saturating_sub(before.away_ns),
             between_ns: self.between_ns.saturating_sub(before.between_ns),
+        }
+    }
+
+    /// That of a process that carries out what clients have put off: none of a client's.
+    pub(super) fn into_deferred(self) -> TimeSpent {
+        TimeSpent {
+            deferred_ns: self.in_transactions(),
+            in_transactions_ns: self.in_transactions_ns,
+            ..TimeSpent::default()
         }
     }
 
@@ -80,6 +93,7 @@ impl TimeSpent {
         for (sum, more) in kinds.zip(&other.in_transactions_ns) {
             *sum += more;
         }
+        self.deferred_ns += other.deferred_ns;
         self.queued_ns += other.queued_ns;
         self.thinking_ns += other.thinking_ns;
         self.idle_ns += other.idle_ns;
@@ -161,6 +175,7 @@ mod tests {
         let spent = clock.spent(200);
         let expected = TimeSpent {
             in_transactions_ns: vec![40, 30],
+            deferred_ns: 0,
             queued_ns: 0,
             thinking_ns: 5,
             idle_ns: 13,
@@ -170,5 +185,11 @@ mod tests {
         assert_eq!(spent, expected);
         let later = clock.spent(230).since(&spent);
         assert_eq!((later.in_transactions(), later.away_ns), (30, 0));
+        let deferred = clock.spent(230).into_deferred();
+        assert_eq!(
+            (deferred.in_transactions(), deferred.deferred_ns),
+            (100, 100)
+        );
+        assert_eq!((deferred.idle_ns, deferred.thinking_ns), (0, 0));
     }
 }

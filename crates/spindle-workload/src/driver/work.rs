@@ -40,7 +40,7 @@ pub struct StatementTotal {
 /// Something that clients can carry out.
 pub trait Work: Send + Sync + 'static {
     /// A transaction: data.
-    type Txn;
+    type Txn: Send + 'static;
     /// What it is carried out on; used by one client only.
     type Session;
 
@@ -81,6 +81,11 @@ pub trait Work: Send + Sync + 'static {
     /// Which kind it is.
     fn kind(&self, _: &Self::Txn) -> usize {
         0
+    }
+
+    /// Whether clients put transactions of a kind off for others to carry out. Those have no number.
+    fn is_deferred(&self, _kind: usize) -> bool {
+        false
     }
 
     /// Its number among those of its client that change something; else 0.
@@ -154,6 +159,10 @@ where
 
     fn terminal_times(&self, txn: &Txn, client: &mut Client) -> TerminalTimes {
         self.workload.terminal_times(txn.kind(), client)
+    }
+
+    fn is_deferred(&self, kind: usize) -> bool {
+        self.workload.is_deferred(kind)
     }
 
     fn number(&self, txn: &Txn) -> u64 {

@@ -148,6 +148,11 @@ pub trait Kind {
         &[]
     }
 
+    /// Whether clients put some of their transactions off for others to carry out.
+    fn puts_off(&self) -> bool {
+        false
+    }
+
     /// The key by which its clients pause between transactions, if they do.
     fn pause_key(&self) -> Option<&'static str> {
         None

@@ -166,6 +166,11 @@ pub trait SqlWorkload: Send + Sync {
     /// The client's next transaction.
     fn next(&self, client: &mut Client) -> Box<dyn SqlTransaction>;
 
+    /// Whether clients put transactions of this kind off for others to carry out. Those have no number.
+    fn is_deferred(&self, _kind: usize) -> bool {
+        false
+    }
+
     /// How long the person at the client's terminal takes over a transaction of this kind.
     fn terminal_times(&self, _kind: usize, _client: &mut Client) -> TerminalTimes {
         TerminalTimes::default()

@@ -84,6 +84,10 @@ impl Work for SqlWork {
         txn.kind()
     }
 
+    fn is_deferred(&self, kind: usize) -> bool {
+        self.workload.is_deferred(kind)
+    }
+
     fn number(&self, txn: &Self::Txn) -> u64 {
         txn.number()
     }

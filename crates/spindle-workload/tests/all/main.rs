@@ -2,5 +2,6 @@
 
 mod capacity;
 mod clients;
+mod deferred;
 mod open_loop;
 mod starving;

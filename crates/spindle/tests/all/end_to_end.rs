@@ -595,3 +595,34 @@ fn workloads_run_with_their_own_sizes() {
         );
     }
 }
+
+/// Deliveries that clients queue: processes beside them carry them out, and the clients' time adds up without those.
+#[test]
+fn deferred_deliveries_are_carried_out_beside_the_clients() {
+    let place = Place::new(
+        "[database]\nbuffer_cache = \"16MiB\"\nlog_file_size = \"16MiB\"\n[workload]\nkind = \"tpcc\"\nwarehouses = 1\n\
+         room_for = 50000\ndeferred_delivery = true\nclients = 4\n[plan]\nquiet = \"0s\"\nwarmup = \"200ms\"\n\
+         measure = \"600ms\"\nrounds = 1\n[[layout]]\nname = \"here\"\n",
+    );
+    let output = place.output(&["run", "experiment.toml", "--out", "out"]);
+    let (_, stderr) = text(&output);
+    assert!(output.status.success(), "{stderr}");
+    let result = fs::read_to_string(place.path().join("out/result.json")).unwrap();
+    let result: Value = serde_json::from_str(&result).unwrap();
+    let trial = &result["cases"][0]["trials"][0];
+    let (deferred, clients) = (&trial["deferred"], &trial["audit"]["clients"]);
+    assert!(deferred["transactions"].as_u64() > Some(0), "{deferred}");
+    assert!(
+        deferred["completed_us"]["p50"].as_f64() > Some(0.0),
+        "{deferred}"
+    );
+    assert_eq!(clients["clients"], 4);
+    assert!(clients["deferring"].as_f64() > Some(0.0), "{clients}");
+    let page = fs::read_to_string(place.path().join("out/report.html")).unwrap();
+    assert!(page.contains("deferred transactions ended"));
+    let warnings = result["warnings"].to_string();
+    assert!(
+        !warnings.contains("accounts for"),
+        "the clients' time adds up: {warnings}"
+    );
+}

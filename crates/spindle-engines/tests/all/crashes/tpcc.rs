@@ -12,7 +12,7 @@ use super::Story;
 const TRANSACTIONS: u64 = 12;
 
 /// Few customers, so that clients meet, and more deliveries than the standard has.
-fn workload() -> Arc<dyn Workload> {
+fn workload(is_delivery_deferred: bool) -> Arc<dyn Workload> {
     let mix = Mix {
         new_order: 40,
         payment: 30,
@@ -24,13 +24,15 @@ fn workload() -> Arc<dyn Workload> {
         items: 40,
         customers: 10,
     };
-    let tpcc = Tpcc::new(1, mix, false, 3).with_sizes(sizes);
+    let tpcc = Tpcc::new(1, mix, false, 3)
+        .with_sizes(sizes)
+        .with_deferred_delivery(is_delivery_deferred);
     Arc::from(tpcc.in_rows(1000))
 }
 
 #[test]
 fn no_crash_breaks_a_condition_and_the_check_finds_half_a_transaction() {
-    let story = Story::new(workload(), Some(TRANSACTIONS));
+    let story = Story::new(workload(false), Some(TRANSACTIONS));
     let whole = story.whole();
     let cuts = story.cut_everywhere(whole.ios, stride(31));
     assert_eq!(cuts.wrong, Vec::<String>::new());
@@ -46,4 +48,17 @@ fn no_crash_breaks_a_condition_and_the_check_finds_half_a_transaction() {
     let cuts = careless.cut_everywhere(whole.ios, 31);
     let half = |wrong: &&String| wrong.contains("condition of consistency");
     assert!(cuts.wrong.iter().filter(half).count() > 0, "{cuts:?}");
+}
+
+/// Those who carry deliveries out are sessions of their own, and none of the clients whose orders are looked for.
+#[test]
+fn no_crash_breaks_a_condition_when_deliveries_are_deferred() {
+    let story = Story::new(workload(true), Some(TRANSACTIONS));
+    let whole = story.whole();
+    let cuts = story.cut_everywhere(whole.ios, stride(61));
+    assert_eq!(cuts.wrong, Vec::<String>::new());
+    let failed = story.fail_everywhere(whole.ios, stride(151));
+    assert_eq!(failed.wrong, Vec::<String>::new());
+    let told = story.with_more_promised(&whole);
+    assert!(told.contains("was promised transaction"), "{told}");
 }

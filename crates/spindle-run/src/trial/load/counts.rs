@@ -8,7 +8,9 @@ use spindle_system::SystemTree;
 use spindle_system::cpu::CpuTimes;
 use spindle_system::threads::ThreadTimes;
 use spindle_workload::Acknowledged;
-use spindle_workload::driver::{KindRecord, LeftOpen, Running, StatementTotal, TimeSpent};
+use spindle_workload::driver::{
+    DeferredRecord, KindRecord, LeftOpen, Running, StatementTotal, TimeSpent,
+};
 
 use super::super::response_time::CLIENT_THREADS;
 
@@ -121,6 +123,8 @@ pub struct RestOfRecord {
     pub not_begun: LatencyHistogram,
     /// Those under way when measuring ended.
     pub left_open: LeftOpen,
+    /// Those that clients put off.
+    pub deferred: Option<DeferredRecord>,
     /// What each client was promised.
     pub acknowledged: Vec<Acknowledged>,
 }
@@ -134,6 +138,7 @@ impl LoadRecord {
                 delays: running.delays(),
                 not_begun: running.not_begun(),
                 left_open: running.left_open(),
+                deferred: running.deferred(),
                 acknowledged: running.acknowledged(),
             },
         }
@@ -153,6 +158,10 @@ impl LoadRecord {
         rest.delays.merge(&more.delays);
         rest.not_begun.merge(&more.not_begun);
         rest.left_open = rest.left_open.and(more.left_open);
+        match (&mut rest.deferred, more.deferred) {
+            (Some(own), Some(others)) => own.add(&others),
+            (own, others) => *own = own.take().or(others),
+        }
         rest.acknowledged.extend(more.acknowledged);
         self
     }
@@ -247,6 +256,10 @@ mod tests {
                 longest_ns: open_us.iter().max().copied().unwrap_or(0),
             },
             acknowledged: vec![Acknowledged { last: 9, failed: 1 }],
+            deferred: Some(DeferredRecord {
+                completed: histogram(ended_us),
+                waiting: 4,
+            }),
             ..RestOfRecord::default()
         };
         // As it is said.
@@ -272,6 +285,9 @@ mod tests {
         assert_eq!(both.delay_times().max_us(), one.delay_times().max_us());
         assert_eq!(both.rest.left_open, one.rest.left_open);
         assert_eq!(both.rest.acknowledged.len(), 2);
+        let (deferred, of_one) = (both.rest.deferred.unwrap(), one.rest.deferred.unwrap());
+        assert_eq!(deferred.completed, of_one.completed);
+        assert_eq!(deferred.waiting, 8);
         assert_eq!(both.kinds[0].errors, 2);
         assert_eq!(both.kinds[0].temporary_bytes, Some(10));
         // Scripts of different directories may have one name.

@@ -1,5 +1,5 @@
 //! Delivery (clause 2.7): the oldest order of every district that has not been delivered yet, all in one transaction.
-//! It is carried out at once, not queued.
+//! Clients put it off where that is asked for ([`crate::driver`]).
 
 use super::random::uniform;
 use super::statements::{

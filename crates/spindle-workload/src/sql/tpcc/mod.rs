@@ -53,6 +53,10 @@ settings! {
         /// of seconds want 1 or less. Not with `rate`, `think_time` or `interleave`.
         #[serde(skip_serializing_if = "is_none")]
         keying_and_think_percent: u32 = number("keying_and_think_percent", 0, 0..=100),
+        /// A delivery is queued and its client goes on, as the standard has it: one process for ten clients carries
+        /// deliveries out. Else clients wait for them, as with HammerDB, go-tpc and BenchBase.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        deferred_delivery: bool = flag("deferred_delivery", false),
         /// Transactions of a trial for whose rows the embedded database makes room; one that needs more ends the
         /// trial. Other databases grow by themselves.
         room_for: u64 = number("room_for", ROOM_FOR, 1_000..=10_000_000_000),
@@ -77,10 +81,12 @@ impl Kind for TpccSettings {
             procedures,
             mix,
             keying_and_think_percent,
+            deferred_delivery,
             room_for,
         } = *self;
         let tpcc = Tpcc::new(warehouses, mix, procedures, made_for.seed)
-            .with_terminals(keying_and_think_percent);
+            .with_terminals(keying_and_think_percent)
+            .with_deferred_delivery(deferred_delivery);
         match made_for.dialect {
             Some(_) => Made::Sql(Arc::new(tpcc)),
             None => Made::Rows(tpcc.in_rows(room_for)),
@@ -116,6 +122,10 @@ impl Kind for TpccSettings {
                 shown: None,
             }),
         }
+    }
+
+    fn puts_off(&self) -> bool {
+        self.deferred_delivery
     }
 
     fn pause_key(&self) -> Option<&'static str> {
@@ -174,6 +184,10 @@ impl SqlWorkload for Tpcc {
             DELIVERY => Box::new(delivery::Delivery::draw(self, client)),
             _ => Box::new(stock_level::StockLevel::draw(self, client)),
         }
+    }
+
+    fn is_deferred(&self, kind: usize) -> bool {
+        self.puts_off(kind)
     }
 
     fn terminal_times(&self, kind: usize, client: &mut Client) -> TerminalTimes {

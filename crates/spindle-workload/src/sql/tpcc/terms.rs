@@ -148,6 +148,7 @@ pub struct Tpcc {
     pub(super) mix: Mix,
     pub(super) procedures: bool,
     terminal_percent: u32,
+    is_delivery_deferred: bool,
     pub(super) seed: u64,
     pub(super) constants: Constants,
 }
@@ -161,6 +162,7 @@ impl Tpcc {
             mix,
             procedures,
             terminal_percent: 0,
+            is_delivery_deferred: false,
             seed,
             constants: Constants::of(seed).1,
         }
@@ -177,6 +179,19 @@ impl Tpcc {
             terminal_percent,
             ..self
         }
+    }
+
+    /// The same with deliveries that are queued, or carried out at once.
+    pub fn with_deferred_delivery(self, is_delivery_deferred: bool) -> Tpcc {
+        Tpcc {
+            is_delivery_deferred,
+            ..self
+        }
+    }
+
+    /// Whether clients put transactions of this kind off.
+    pub(super) fn puts_off(&self, kind: usize) -> bool {
+        self.is_delivery_deferred && kind == DELIVERY
     }
 
     /// Bytes that this many warehouses take when they are loaded, about.

@@ -286,6 +286,7 @@ pub fn trial(case: usize, round: u32) -> Trial {
             warm_up: None,
             io_calls: None,
             arrivals: None,
+            deferred: None,
             capacity: None,
             response_time: None,
             io: None,

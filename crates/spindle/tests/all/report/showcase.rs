@@ -313,6 +313,7 @@ fn trial(layout: usize, clients: u32, round: u32) -> Trial {
                 is_settled: true,
             }),
             arrivals: None,
+            deferred: None,
             capacity: None,
             response_time: Some(response_time),
             io: None,

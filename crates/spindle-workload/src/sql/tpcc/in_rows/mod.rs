@@ -206,6 +206,10 @@ impl Workload for TpccInRows {
         }
     }
 
+    fn is_deferred(&self, kind: usize) -> bool {
+        self.tpcc.puts_off(kind)
+    }
+
     fn terminal_times(&self, kind: usize, client: &mut Client) -> TerminalTimes {
         self.tpcc.times_of(kind, client)
     }
