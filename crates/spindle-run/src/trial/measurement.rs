@@ -365,8 +365,6 @@ impl Measurement<'_> {
         let delay_us = || latency(&record.delay_times(), mean.before_begin_us);
         let latency_us = latency(&record.times(), mean.whole_us);
         let deferred = record.rest.deferred.as_ref().map(deferred);
-        let mut warnings = aftermath.warnings.clone();
-        warnings.extend(self.warnings_of_clients(errors, deferred));
         TrialFigures {
             tpm: transactions as f64 * 60.0 / measured_s,
             transactions,
@@ -396,7 +394,7 @@ impl Measurement<'_> {
             },
             check: aftermath.check.clone(),
             space: space(&**self.engine),
-            warnings,
+            warnings: self.warnings(aftermath, errors, deferred),
             promise: promise_of(&**self.engine, &self.task.database),
             warm_up: seen.warm_up,
             arrivals: open_loop::arrivals(
@@ -419,8 +417,15 @@ impl Measurement<'_> {
         }
     }
 
-    fn warnings_of_clients(&self, errors: u64, deferred: Option<Deferred>) -> Vec<String> {
-        let mut warnings = self.load.warnings().to_vec();
+    /// What the trial itself noticed.
+    fn warnings(
+        &self,
+        aftermath: &Aftermath,
+        errors: u64,
+        deferred: Option<Deferred>,
+    ) -> Vec<String> {
+        let mut warnings = aftermath.warnings.clone();
+        warnings.extend_from_slice(self.load.warnings());
         warnings.extend(failed_for_good(errors, self.load.first_error()));
         warnings.extend(deferred.and_then(|it| fell_behind(&it, self.task.clients)));
         warnings
