@@ -376,6 +376,9 @@ fn a_device_that_is_erased_stays_the_same() {
 
 #[test]
 fn a_preconditioned_device_stays_the_same() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     in_every_moment(16 * MIB, &[&TOOLS[..], &["mkfs.ext4"]].concat(), |scene| {
         let mut ext4 = scene.layout(file_system("ext4"));
         ext4.preparation = Preparation {
@@ -395,6 +398,9 @@ fn a_device_under_ext4_stays_the_same() {
 
 #[test]
 fn a_device_under_xfs_stays_the_same() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     in_every_moment(16 * MIB, &[&TOOLS[..], &["mkfs.xfs"]].concat(), |scene| {
         vec![scene.layout(file_system("xfs"))]
     });
@@ -402,6 +408,9 @@ fn a_device_under_xfs_stays_the_same() {
 
 #[test]
 fn a_device_under_btrfs_stays_the_same() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let tools = [&TOOLS[..], &["mkfs.btrfs"]].concat();
     in_every_moment(16 * MIB, &tools, |scene| {
         vec![scene.layout(file_system("btrfs"))]
@@ -410,6 +419,9 @@ fn a_device_under_btrfs_stays_the_same() {
 
 #[test]
 fn a_device_that_is_cut_stays_the_same() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let tools = [&TOOLS[..], &["sfdisk", "partx"]].concat();
     in_every_moment(72 * MIB, &tools, |scene| {
         let shared = ["one", "two"].map(|name| LayoutSpec {

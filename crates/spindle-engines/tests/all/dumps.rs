@@ -162,6 +162,9 @@ fn pg_dump() -> PathBuf {
 
 #[test]
 fn every_form_of_a_dump_of_postgres_is_restored() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(server) = installed(ServerKind::Postgres) else {
         return;
     };

@@ -42,7 +42,7 @@ fn no_crash_loses_an_acknowledged_commit() {
         assert!(probe::hits(rare) > 0, "{rare:?} was not reached");
     }
     assert!(points.len() >= 2000, "only {} I/Os", points.len());
-    let points = some_of(points, 20);
+    let points = some_of(points, 40);
     let swept = sweep(scenario, &points, |io| cuts(io, 8));
     println!(
         "{} I/Os, {} recoveries, torn blocks repaired in {} of those looked at",
@@ -61,7 +61,7 @@ fn nor_with_flushes_at_checkpoints_and_two_writers() {
         writers: 2,
         ..Scenario::plain(2)
     };
-    let points = some_of(crash_points(scenario).unwrap(), 12);
+    let points = some_of(crash_points(scenario).unwrap(), 24);
     assert_eq!(sweep(scenario, &points, |io| cuts(io, 4)).loss, None);
 }
 
@@ -87,7 +87,7 @@ fn passes_torn_blocks_over(write_sync: WriteSync, seed: u64) -> bool {
     let before = [Probe::CheckpointAdvanced, Probe::ImageUsedAgain].map(probe::hits);
     let points = crash_points(scenario).unwrap();
     let after = [Probe::CheckpointAdvanced, Probe::ImageUsedAgain].map(probe::hits);
-    let points = some_of(points, 20);
+    let points = some_of(points, 40);
     let swept = sweep(scenario, &points, |io| cuts(io, 2));
     println!(
         "{write_sync:?}: {} I/Os, {} recoveries; positions noted and images used again: {before:?} to {after:?}; torn \
@@ -121,7 +121,7 @@ fn nor_an_entry_of_an_index() {
     });
     let (scenario, points) = eventful.expect("one story of twenty has all rare events");
     println!("seed {}", scenario.seed);
-    let points = some_of(points, 20);
+    let points = some_of(points, 40);
     let swept = sweep(scenario, &points, |io| cuts(io, 3));
     println!("{} I/Os, {} recoveries", points.len(), swept.recoveries);
     assert_eq!(swept.loss, None);
@@ -137,7 +137,7 @@ fn nor_when_the_undo_segment_grows() {
     let points = crash_points(scenario).unwrap();
     let grown = probe::hits(Probe::UndoGrown) - before;
     assert!(grown > 0, "the undo segment did not grow");
-    let points = some_of(points, 9);
+    let points = some_of(points, 36);
     let swept = sweep(scenario, &points, |io| cuts(io, 2));
     println!("{} I/Os, {} recoveries", points.len(), swept.recoveries);
     assert_eq!(swept.loss, None);
@@ -155,7 +155,7 @@ fn nor_with_a_double_write() {
             writers,
             ..Scenario::plain(10)
         };
-        let points = some_of(crash_points(scenario).unwrap(), 12);
+        let points = some_of(crash_points(scenario).unwrap(), 24);
         let swept = sweep(scenario, &points, |io| cuts(io, 2));
         println!(
             "{write_sync:?}: {} I/Os, {} recoveries, torn blocks restored in {}",
@@ -176,7 +176,7 @@ fn nor_with_writes_that_are_never_torn() {
         torn_blocks: TornBlocks::Atomic,
         ..Scenario::plain(11)
     };
-    let points = crash_points(scenario).unwrap();
+    let points = some_of(crash_points(scenario).unwrap(), 8);
     let swept = sweep(scenario, &points, |io| cuts(io, 2));
     assert_eq!(swept.loss, None);
     assert_eq!(swept.repaired, 0, "a block was torn");
@@ -386,6 +386,9 @@ fn loss_in(scenario: Scenario, step: usize) -> (usize, Option<String>) {
 
 #[test]
 fn planted_bugs_are_caught() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let mut uncaught = Vec::new();
     for fault in PlantedFault::ALL {
         // No power cut changes a block behind the kernel's back: see the test of damaged blocks.
@@ -404,6 +407,9 @@ fn planted_bugs_are_caught() {
 
 #[test]
 fn without_the_bug_the_same_scenarios_lose_nothing() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for fault in [
         PlantedFault::LogFileReusedEarly,
         PlantedFault::ControlFileNotDurable,

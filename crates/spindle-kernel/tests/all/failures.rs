@@ -59,7 +59,7 @@ fn every_io(write_sync: WriteSync, lasts: Lasts) {
 
 fn every_io_of(scenario: Scenario, lasts: Lasts) {
     let beginning = crashed(scenario);
-    let ios = (1..=beginning.ios()).step_by(spindle_harness::stride(3));
+    let ios = (1..=beginning.ios()).step_by(spindle_harness::stride(6));
     let swept = sweep(&beginning, ios, lasts);
     let (write_sync, torn_blocks) = (scenario.write_sync, scenario.torn_blocks);
     println!(
@@ -118,6 +118,9 @@ fn every_io_fails_once_with_indexes() {
 
 #[test]
 fn errors_that_are_ignored_are_caught() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for (fault, write_sync) in [
         (PlantedFault::FlushErrorIgnored, WriteSync::Checkpoint),
         (PlantedFault::LogWriteErrorIgnored, WriteSync::Dsync),

@@ -138,6 +138,9 @@ type Noise = fn(&mut Chance) -> f64;
 /// exponential): three rounds stay honest.
 #[test]
 fn noise_that_is_not_normal_makes_no_false_winners() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let heavy = |chance: &mut Chance| {
         let squares = chance.normal().powi(2) + chance.normal().powi(2);
         0.02 * chance.normal() / (squares / 2.0).sqrt()

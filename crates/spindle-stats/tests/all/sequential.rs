@@ -321,6 +321,9 @@ fn a_plain_difference_is_settled_early() {
 /// different, at noise that stops early as at noise that does not.
 #[test]
 fn of_six_equal_cases_that_stop_when_settled_nothing_is_called_different() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     const SIX_EXPERIMENTS: u32 = 250;
     let standard = Plan::auto(0.03).standard();
     let standard = Standard {

@@ -95,6 +95,9 @@ fn throttled(disk: &Disk) -> Value {
 
 #[test]
 fn a_throttled_device_is_measured_at_its_limits() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let _alone = alone();
     if !can_limit() {
         return;
@@ -521,6 +524,9 @@ fn a_run_type_of_orion_writes_its_files() {
 
 #[test]
 fn the_page_of_a_run_type_has_curves_matrix_and_latencies() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let _shared = beside_others();
     let directory = own_directory();
     written(&directory.path().join("data"), 16 << 20);

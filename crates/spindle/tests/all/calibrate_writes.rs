@@ -295,6 +295,9 @@ fn a_device_is_erased_only_when_it_is_named() {
 /// Beside it is named what takes no files, or has no room for one.
 #[test]
 fn a_device_is_not_erased_for_a_target_that_is_wrong() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !can_run() {
         return;
     }

@@ -434,6 +434,9 @@ fn can_plant() -> bool {
 
 #[test]
 fn storage_that_ignores_flushes_is_named() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let _alone = alone();
     if !can_plant() {
         return;

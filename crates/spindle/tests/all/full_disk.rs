@@ -208,6 +208,9 @@ fn a_disk_that_is_full_when_mariadb_starts() {
 
 #[test]
 fn a_disk_that_fills_up_while_postgresql_works() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let settings = r#"{ max_wal_size = "32MB", min_wal_size = "32MB" }"#;
     let text = experiment("postgres", settings);
     a_full_disk_fails_the_trial_and_no_more(ServerKind::Postgres, &text, true);

@@ -327,6 +327,9 @@ fn a_killed_run_is_cleaned_up_and_goes_on() {
 
 #[test]
 fn a_device_that_vanishes_takes_its_layouts_along_and_no_other() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if is_skipped() {
         return;
     }
@@ -414,6 +417,9 @@ io = { caching = "direct", method = "sync" }
 
 #[test]
 fn databases_are_put_back_by_sharing_blocks_when_asked() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if is_skipped() {
         return;
     }

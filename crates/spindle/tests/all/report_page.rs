@@ -56,6 +56,9 @@ fn texts(found: &Value) -> Vec<&str> {
 
 #[test]
 fn nothing_overlaps_or_leaves_the_page_on_a_screen_and_on_a_phone() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(browser) = Browser::find("report_page") else {
         return;
     };

@@ -204,6 +204,9 @@ fn devices_are_shared_by_partitions() {
 
 #[test]
 fn what_is_left_inside_shared_devices_does_not_stop_the_next_run() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !can_run(
         "what_is_left_inside_shared_devices_does_not_stop_the_next_run",
         &TOOLS,

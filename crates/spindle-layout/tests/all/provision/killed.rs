@@ -132,7 +132,7 @@ fn nothing_is_left_of_a_run_that_was_killed_at_any_moment() {
     }
     let number = |name, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
     let (kills, first): (u32, u32) = (
-        number(KILLS, KILLS_DEFAULT / stride(4) as u32),
+        number(KILLS, KILLS_DEFAULT / stride(10) as u32),
         number(KILLS_FROM, 0),
     );
     let scene = Scene::new();

@@ -123,6 +123,9 @@ fn begin(scene: &Scene) -> String {
 
 #[test]
 fn a_mix_comes_near_to_the_load_that_was_counted() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let settings = [
         ("shared_preload_libraries", "pg_stat_statements"),
         // Nobody else is to write.

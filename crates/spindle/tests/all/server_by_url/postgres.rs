@@ -35,6 +35,9 @@ fn layout(name: &str, url: &str) -> String {
 
 #[test]
 fn existing_servers_are_compared_and_left_as_they_were() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(scene) = Scene::of(ServerKind::Postgres) else {
         return;
     };
