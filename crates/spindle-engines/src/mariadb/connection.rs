@@ -372,6 +372,11 @@ impl MariaDbConnection {
         self
     }
 
+    /// Goes to another database of the server.
+    pub fn enter(&mut self, database: &str) -> Result<(), SessionError> {
+        self.carry_out(|connection| connection.select_db(database).map_err(session_error))
+    }
+
     fn learn_prepared(&self, sql: &str) {
         if let Some(prepared) = &self.prepared {
             prepared.learn(sql);

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use spindle_workload::sql::connection::Visit;
 use spindle_workload::sql::{Ours, SqlConnection, Value};
 use spindle_workload::{Complaint, SessionError};
 
@@ -42,6 +43,8 @@ const PATIENCE: &str = "set lock_wait_timeout = 60";
 const XA_NAME: usize = 3;
 /// A server that is silent for so long when it is looked at or changed is given up.
 const SILENCE: Duration = Duration::from_secs(120);
+/// Where a session is that has left a database of people's.
+const OUTSIDE: &str = "information_schema";
 
 impl ForeignServer for MariaDb {
     fn look(
@@ -168,10 +171,13 @@ impl ForeignServer for MariaDb {
         password: Option<&Password>,
     ) -> Result<Box<dyn Reader>, EngineError> {
         let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
-        let access = Access::foreign(address, password, address.database.as_deref());
+        let access = Access::foreign(address, password, None);
         let connection = come_for(&access).map_err(refused)?;
         let begin = READ_ONLY;
-        Ok(Box::new(ReadOnly { connection, begin }))
+        Ok(Box::new(OutsideReader {
+            reader: ReadOnly { connection, begin },
+            database: address.database.clone(),
+        }))
     }
 
     fn make(&self, schema: &Schema) -> Result<(), EngineError> {
@@ -379,6 +385,32 @@ fn texts_of(
         Ok(())
     })?;
     Ok(answers)
+}
+
+/// Reads, and is in no database while it asks: `performance_schema` counts each statement for the database that its
+/// session is in, without comments, and so would take these for load. Entering one is no statement.
+struct OutsideReader {
+    reader: ReadOnly<MariaDbConnection>,
+    /// In which statements are prepared.
+    database: Option<String>,
+}
+
+impl Reader for OutsideReader {
+    fn ask(&mut self, sql: &str, visit: Visit<'_>) -> Result<(), SessionError> {
+        self.reader.ask(sql, visit)
+    }
+
+    fn check(&mut self, statements: &[String]) -> Result<(), SessionError> {
+        let Some(database) = &self.database else {
+            return self.reader.check(statements);
+        };
+        self.reader.within(|connection| {
+            connection.enter(database)?;
+            let checked = connection.prepare(statements);
+            let left = connection.enter(OUTSIDE);
+            checked.and(left)
+        })
+    }
 }
 
 /// A database to work in.

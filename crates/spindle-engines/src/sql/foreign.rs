@@ -191,7 +191,8 @@ pub trait ForeignServer: Send + Sync {
     /// which the server does not miss before it answers them.
     fn end_sessions(&self, schema: &Schema) -> Result<(), EngineError>;
 
-    /// Connects to a server to read from it.
+    /// Connects to a server to read from it. Names in questions to MariaDB and MySQL have their database before them:
+    /// statements are prepared in that of the address, and questions are asked outside of it.
     ///
     /// # Errors
     /// `Unavailable`, in words.

@@ -37,7 +37,8 @@ fn marked(statement: &str) -> String {
 }
 
 impl<C: SqlConnection> ReadOnly<C> {
-    fn within(
+    /// Does something in such a transaction.
+    pub fn within(
         &mut self,
         act: impl FnOnce(&mut C) -> Result<(), SessionError>,
     ) -> Result<(), SessionError> {

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use super::ending::{ended_by, print};
 use crate::import::error::ImportError;
 use crate::import::log::{self, AskedLog, LogForm};
-use crate::import::{self, Asked};
+use crate::import::{self, Asked, Counter};
 
 pub(super) const STATEMENTS_HELP: &str = "Examples:
   spindle import pg_stat_statements postgres://ann@db1/shop --load shop.dump
@@ -17,6 +17,16 @@ pub(super) const STATEMENTS_HELP: &str = "Examples:
 SELECT, INSERT, UPDATE and DELETE are taken, with their share of the calls. Parameters are drawn from the statistics of \
 the tables (pg_stats): common values and histograms. The command says which share of calls and \
 time the mix covers, what it leaves out, and why.
+
+The server is only read: nothing of it is changed, and no statement of the mix is carried out there.";
+
+pub(super) const DIGESTS_HELP: &str = "Examples:
+  spindle import performance_schema mysql://ann@db1/shop --load shop.sql
+  spindle import performance_schema counted.tsv --statistics mysql://ann@db1/shop
+
+SELECT, INSERT, UPDATE and DELETE are taken, with their share of the calls. Parameters are drawn from histograms of type \
+JSON_HB, which ANALYZE TABLE ... PERSISTENT FOR ALL makes in MariaDB. Of a column without one, the values of about 100 \
+rows are read. The command says which share of calls and time the mix covers, what it leaves out, and why.
 
 The server is only read: nothing of it is changed, and no statement of the mix is carried out there.";
 
@@ -42,6 +52,18 @@ pub(super) enum Import {
         #[arg(value_name = "URL|CSV")]
         source: String,
         /// For a CSV file: the server whose statistics give the parameters.
+        #[arg(long, value_name = "URL")]
+        statistics: Option<String>,
+        #[command(flatten)]
+        mix: MixOptions,
+    },
+    /// A mix of the statements that performance_schema of MariaDB or MySQL has counted.
+    #[command(name = "performance_schema", after_help = DIGESTS_HELP)]
+    PerformanceSchema {
+        /// The address of the server with its database, or a file of events_statements_summary_by_digest.
+        #[arg(value_name = "URL|CSV")]
+        source: String,
+        /// For a file: the server whose tables give the parameters.
         #[arg(long, value_name = "URL")]
         statistics: Option<String>,
         #[command(flatten)]
@@ -105,14 +127,20 @@ pub(super) struct MixOptions {
 }
 
 impl MixOptions {
-    fn asked<'a>(&'a self, source: &'a str, statistics: Option<&'a str>) -> Asked<'a> {
-        Asked {
+    fn import(
+        &self,
+        counter: Counter,
+        source: &str,
+        statistics: Option<&str>,
+    ) -> Result<String, ImportError> {
+        let asked = Asked {
             source,
             statistics,
             password_env: self.password_env.as_deref(),
             load: &self.load,
             out: &self.out,
-        }
+        };
+        import::counted_mix(counter, &asked)
     }
 }
 
@@ -122,10 +150,12 @@ pub(super) fn carry_out(asked: &Import) -> ExitCode {
             source,
             statistics,
             mix,
-        } => {
-            let asked = mix.asked(source, statistics.as_deref());
-            import::pg_stat_statements(&asked)
-        }
+        } => mix.import(Counter::PgStatStatements, source, statistics.as_deref()),
+        Import::PerformanceSchema {
+            source,
+            statistics,
+            mix,
+        } => mix.import(Counter::PerformanceSchema, source, statistics.as_deref()),
         Import::Csvlog(asked) => asked.import(LogForm::Csv),
         Import::Jsonlog(asked) => asked.import(LogForm::Json),
         Import::Slowlog(asked) => asked.import(LogForm::Slow),

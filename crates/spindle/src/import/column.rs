@@ -29,8 +29,41 @@ pub enum Kind {
     Text,
     /// UUIDs.
     Uuid,
+    /// Bytes, which are known by their hexadecimal digits.
+    Bytes,
     /// Others, which are known by their texts.
     Other,
+}
+
+/// Where values are known from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// PostgreSQL's `pg_stats`.
+    Statistics,
+    /// A histogram of MariaDB's.
+    Histogram,
+    /// Some rows of the table.
+    Rows,
+}
+
+impl Origin {
+    /// Which values these are, and how there would be more.
+    fn about(self) -> (&'static str, &'static str) {
+        match self {
+            Origin::Statistics => (
+                "all that the statistics hold",
+                "a greater statistics target, and ANALYZE, make them more",
+            ),
+            Origin::Histogram => (
+                "all that its histogram holds",
+                "a greater histogram_size, and ANALYZE TABLE ... PERSISTENT FOR ALL, make them more",
+            ),
+            Origin::Rows => (
+                "those of the rows that were read",
+                "in MariaDB a histogram of type JSON_HB holds up to 255, which ANALYZE TABLE ... PERSISTENT FOR ALL makes",
+            ),
+        }
+    }
 }
 
 /// What is known of a column's values.
@@ -54,6 +87,8 @@ pub struct Column {
     pub rows: f64,
     /// Bytes of a value, about.
     pub width: u32,
+    /// Where they are known from.
+    pub origin: Origin,
 }
 
 /// A value that is drawn: commands that set a variable, and what stands in the statement.
@@ -92,9 +127,9 @@ impl Column {
         }
         let known = self.values().len() as f64;
         (distinct > 2.0 * known && known > 0.0).then(|| {
+            let (held, remedy) = self.origin.about();
             format!(
-                "{name}: {known} of about {distinct:.0} values are drawn, all that the statistics hold: caches hold them \
-                 sooner; a greater statistics target, and ANALYZE, make them more"
+                "{name}: {known} of about {distinct:.0} values are drawn, {held}: caches hold them sooner; {remedy}"
             )
         })
     }
@@ -205,7 +240,7 @@ impl Column {
                     }
                 },
             }),
-            Kind::Other => None,
+            Kind::Bytes | Kind::Other => None,
         }
     }
 
@@ -229,8 +264,11 @@ impl Column {
             Kind::Whole { .. } => format!(":{variable}"),
             _ => {
                 let values = self.values();
-                let values: Vec<String> =
-                    values.iter().map(|value| literal(value, dialect)).collect();
+                let written = |value: &&str| match self.kind {
+                    Kind::Bytes => format!("x'{value}'"),
+                    _ => literal(value, dialect),
+                };
+                let values: Vec<String> = values.iter().map(written).collect();
                 let values = values.join(", ");
                 match dialect {
                     Dialect::MariaDb => format!("elt(:{variable}, {values})"),
@@ -265,7 +303,8 @@ impl Column {
         }
     }
 
-    fn is_dense(&self) -> bool {
+    /// Whether numbers are drawn between the bounds.
+    pub fn is_dense(&self) -> bool {
         self.density() >= DENSITY_MIN
     }
 
@@ -432,6 +471,7 @@ mod tests {
             distinct,
             rows: 1000.0,
             width: 10,
+            origin: Origin::Statistics,
         }
     }
 

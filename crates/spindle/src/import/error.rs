@@ -32,6 +32,42 @@ pub enum ImportError {
          extension pg_stat_statements, and let the load run for a while"
     )]
     NoExtension,
+    /// Likewise, `performance_schema`.
+    #[error(
+        "performance_schema is off on this server: set performance_schema = ON in its options, restart it, and let the \
+         load run for a while"
+    )]
+    NoPerformanceSchema,
+    /// It is on, and counts no digests.
+    #[error(
+        "this server counts no digests of statements: as an administrator: update performance_schema.setup_consumers set \
+         enabled = 'YES' where name = 'statements_digest'; then let the load run for a while"
+    )]
+    NoDigests,
+    /// The address names no database.
+    #[error(
+        "{0} names no database: which is meant is said behind the server, as in mysql://ann@db1/shop"
+    )]
+    NoDatabase(Box<Address>),
+    /// The user does not see it.
+    #[error(
+        "there is no database {database:?} there, or {account} may not see it: name another one, or, as an administrator: \
+         grant select on `{database}`.* to {account}"
+    )]
+    DatabaseNotSeen {
+        /// Its name.
+        database: String,
+        /// The user, as a grant names it.
+        account: String,
+    },
+    /// The user may not read what was counted.
+    #[error("{text}; as an administrator: grant select on performance_schema.* to {account}")]
+    NoRight {
+        /// The server's words.
+        text: String,
+        /// The user, as a grant names it.
+        account: String,
+    },
     /// A file cannot be read.
     #[error("cannot read {}: {}; name a file that you may read", path.display(), with_remedy(source))]
     NotRead {
@@ -129,6 +165,7 @@ impl ImportError {
             self,
             Self::Address(_)
                 | Self::OtherServer(_)
+                | Self::NoDatabase(_)
                 | Self::NotRead { .. }
                 | Self::NotUtf8(_)
                 | Self::NotFound { .. }
@@ -137,7 +174,7 @@ impl ImportError {
     }
 }
 
-/// What is wrong with an export of `pg_stat_statements`, to follow the name of the file.
+/// What is wrong with an export of what was counted, to follow the name of the file.
 #[derive(Debug, thiserror::Error)]
 #[error(":{line}: {what}")]
 pub struct BadExport {

@@ -3,14 +3,16 @@
 //! out as often, become one transaction, each as often in it as there were calls for each commit; the others stand
 //! alone.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use spindle_text::section::TextFile;
 use spindle_workload::sql::Dialect;
 use spindle_workload::{Kind, MadeFor, ScriptSettings};
 
+use super::digest;
 use super::error::LeftOut;
-use super::sample::{Sampled, sample};
+use super::sample::{RowsOfCall, Sampled, sample};
 use super::statement::{Statement, Verb, read};
 use super::table::Tables;
 
@@ -41,17 +43,72 @@ const COMMITS: [&str; 6] = [
     "end work",
 ];
 
+/// What the text of a counted statement is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// The statement, constants as parameters.
+    Statement,
+    /// A digest of it, as MariaDB and MySQL write them.
+    Digest,
+    /// No text of a statement, for this reason: what it stands for was counted, and is not known.
+    Unknown(&'static str),
+}
+
 /// What a server has counted of a statement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counted {
     /// Its text, constants as parameters.
     pub text: String,
+    /// What this text is.
+    pub form: Form,
     /// How often it was carried out.
     pub calls: f64,
     /// How long that took in all, milliseconds.
     pub time_ms: f64,
     /// Rows that it found or changed in all.
     pub rows: f64,
+    /// Rows that were looked at for it in all, where the server counts them.
+    pub examined: Option<f64>,
+}
+
+impl Counted {
+    /// Statements for which MariaDB or MySQL had no room among its digests.
+    pub fn without_digest(calls: f64, time_ms: f64) -> Counted {
+        let why = "the server had no room for more digests: set performance_schema_digests_size to more, and restart it";
+        Counted::unknown("statements of any database", why, calls, time_ms)
+    }
+
+    /// Statements whose texts are not known.
+    pub fn unknown(what: &str, why: &'static str, calls: f64, time_ms: f64) -> Counted {
+        Counted {
+            text: what.to_owned(),
+            form: Form::Unknown(why),
+            calls,
+            time_ms,
+            rows: 0.0,
+            examined: None,
+        }
+    }
+
+    /// Adds what was counted of the same statement elsewhere.
+    pub fn add(&mut self, other: &Counted) {
+        self.calls += other.calls;
+        self.time_ms += other.time_ms;
+        self.rows += other.rows;
+        self.examined = self
+            .examined
+            .zip(other.examined)
+            .map(|(one, two)| one + two);
+    }
+
+    /// Rows of a call, on average.
+    pub fn rows_of_call(&self) -> RowsOfCall {
+        let calls = self.calls.max(1.0);
+        RowsOfCall {
+            found: self.rows / calls,
+            examined: self.examined.map(|examined| examined / calls),
+        }
+    }
 }
 
 /// A statement that is not in the mix.
@@ -85,6 +142,8 @@ pub struct Mix {
     pub left: Vec<Left>,
     /// What values that are drawn do not have of the real ones.
     pub doubts: BTreeSet<String>,
+    /// Columns whose values were read from rows.
+    pub read_from_rows: BTreeSet<String>,
 }
 
 /// A statement of the mix.
@@ -162,6 +221,7 @@ pub fn mix(counted: Vec<Counted>, dialect: Dialect, tables: &mut dyn Tables) -> 
         scripts: scripts(&inside, &alone, commits),
         covered: without(&left),
         left,
+        read_from_rows: tables.read_from_rows(),
     }
 }
 
@@ -186,9 +246,13 @@ fn take(
     dialect: Dialect,
     tables: &mut dyn Tables,
 ) -> Result<(Statement, Sampled), LeftOut> {
-    let statement = read(&counted.text, dialect)?;
-    let rows = counted.rows / counted.calls.max(1.0);
-    let sampled = sample(&statement, rows, dialect, tables)?;
+    let text = match counted.form {
+        Form::Statement => Cow::Borrowed(&counted.text),
+        Form::Digest => Cow::Owned(digest::restored(counted, tables)?),
+        Form::Unknown(why) => return Err(LeftOut::Statement(why.into())),
+    };
+    let statement = read(&text, dialect)?;
+    let sampled = sample(&statement, counted.rows_of_call(), dialect, tables)?;
     let prepared = as_script(&sampled.text, dialect)?;
     tables.check(&prepared)?;
     Ok((statement, sampled))

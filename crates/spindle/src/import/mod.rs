@@ -1,16 +1,22 @@
 //! `spindle import`: what clients do to a server of yours, as scripts and an experiment file. `statement` reads the
-//! texts that a server has counted, `harmless` knows functions, `table` and `column` what is known of their values,
-//! `sample` draws parameters, `mix` makes scripts, `postgres` asks the server, `exported` reads what was exported of
-//! it, and `told` says what is covered and what is not. A server is only read. `log` makes recordings of logs.
+//! texts that a server has counted, `digest` makes them of digests, and `own_names` takes the database from them.
+//! `harmless` knows functions, `table` and `column` what is known of their values, `sample` draws parameters, and
+//! `mix` makes scripts. `postgres` and `mariadb` ask a `server`, `exported` reads what was exported of it, and `told`
+//! says what is covered and what is not. A server is only read. `log` makes recordings of logs; `pieces` cuts texts.
 
 mod column;
+mod digest;
 pub mod error;
 mod exported;
 mod harmless;
 pub mod log;
+mod mariadb;
 mod mix;
+mod own_names;
+mod pieces;
 mod postgres;
 mod sample;
+mod server;
 mod statement;
 mod table;
 mod told;
@@ -18,15 +24,18 @@ mod told;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use spindle_engines::sql::{Address, Reader, Scheme, remote_server};
+use spindle_engines::sql::{Address, Scheme, remote_server};
 use spindle_text::files::Directory;
 use spindle_text::plain::one_line;
 use spindle_workload::sql::Dialect;
 
 use crate::ask::draft::{Draft, Section, quoted};
 use error::ImportError;
+use exported::Columns;
+use mariadb::MariaDb;
 use mix::{Counted, Mix, mix};
-use postgres::PostgresTables;
+use postgres::Postgres;
+use server::{CountingServer, ServerTables};
 use table::{NoTables, Tables};
 use told::{EXPERIMENT, Totals};
 
@@ -52,35 +61,80 @@ pub struct Asked<'a> {
     pub out: &'a Path,
 }
 
-/// Makes a mix of what `pg_stat_statements` has counted; what it covers, for people.
+/// Who counts statements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counter {
+    /// PostgreSQL's `pg_stat_statements`.
+    PgStatStatements,
+    /// `performance_schema` of MariaDB and MySQL.
+    PerformanceSchema,
+}
+
+impl Counter {
+    fn dialect(self) -> Dialect {
+        match self {
+            Counter::PgStatStatements => Dialect::Postgres,
+            Counter::PerformanceSchema => Dialect::MariaDb,
+        }
+    }
+
+    /// The columns of a file of what was counted.
+    fn columns(self) -> &'static Columns {
+        match self {
+            Counter::PgStatStatements => &exported::PG_STAT_STATEMENTS,
+            Counter::PerformanceSchema => &exported::DIGESTS,
+        }
+    }
+
+    /// Connects to a server of the kind, to read.
+    fn connect(self, url: &str, password_env: Option<&str>) -> Result<Server, ImportError> {
+        let address = Address::complete(url).map_err(ImportError::Address)?;
+        let scheme = match self {
+            Counter::PgStatStatements => Scheme::Postgres,
+            Counter::PerformanceSchema => Scheme::MySql,
+        };
+        if address.scheme != scheme {
+            return Err(ImportError::OtherServer(Box::new(address)));
+        }
+        let password = address.find_password(password_env)?;
+        let reader = remote_server(address.scheme).reader(&address, password.as_ref())?;
+        let server: Box<dyn CountingServer> = match self {
+            Counter::PgStatStatements => Box::new(Postgres::new(reader)),
+            Counter::PerformanceSchema => Box::new(MariaDb::new(reader, &address)?),
+        };
+        Ok((address, server))
+    }
+}
+
+/// Makes a mix of what a server has counted; what it covers, for people.
 ///
 /// # Errors
 /// Why there is none; nothing was written then.
-pub fn pg_stat_statements(asked: &Asked<'_>) -> Result<String, ImportError> {
+pub fn counted_mix(counter: Counter, asked: &Asked<'_>) -> Result<String, ImportError> {
     with_room(|| {
         let of_server = match is_address(asked.source) {
             true => Some(asked.source),
             false => asked.statistics,
         };
-        let server = of_server.map(|url| connect(url, Scheme::Postgres, asked.password_env));
+        let server = of_server.map(|url| counter.connect(url, asked.password_env));
         let mut server = server.transpose()?;
         let source = shown(asked.source, server.as_ref());
         let counted = match (is_address(asked.source), &mut server) {
-            (true, Some((_, connection))) => postgres::statements(&mut **connection)?,
-            _ => exported::statements(Path::new(asked.source))?,
+            (true, Some((_, server))) => server.statements()?,
+            _ => exported::statements(Path::new(asked.source), counter.columns())?,
         };
         let mut size_bytes = None;
-        let mut search_path = None;
-        let mut made = match &mut server {
-            Some((_, connection)) => {
-                size_bytes = postgres::size_bytes(&mut **connection);
-                search_path = postgres::search_path(&mut **connection)?;
-                let mut tables = PostgresTables::new(&mut **connection);
-                made(counted, Dialect::Postgres, &source, &mut tables)?
+        let made = match &mut server {
+            Some((_, server)) => {
+                size_bytes = server.size_bytes();
+                let search_path = server.search_path()?;
+                let mut tables = ServerTables::new(&mut **server);
+                let mut made = made(counted, counter.dialect(), &source, &mut tables)?;
+                made.search_path = search_path;
+                made
             }
-            None => made(counted, Dialect::Postgres, &source, &mut NoTables)?,
+            None => made(counted, counter.dialect(), &source, &mut NoTables)?,
         };
-        made.search_path = search_path;
         finish(&made, asked, &source, size_bytes)
     })
 }
@@ -259,18 +313,7 @@ fn experiment(made: &MadeMix, load: &[String], source: &str, size_bytes: Option<
     draft.text()
 }
 
-type Server = (Address, Box<dyn Reader>);
-
-/// Connects to a server that speaks this, to read.
-fn connect(url: &str, scheme: Scheme, password_env: Option<&str>) -> Result<Server, ImportError> {
-    let address = Address::complete(url).map_err(ImportError::Address)?;
-    if address.scheme != scheme {
-        return Err(ImportError::OtherServer(Box::new(address)));
-    }
-    let password = address.find_password(password_env)?;
-    let reader = remote_server(address.scheme).reader(&address, password.as_ref())?;
-    Ok((address, reader))
-}
+type Server = (Address, Box<dyn CountingServer>);
 
 /// The source as people may see it: an address without its password.
 fn shown(source: &str, server: Option<&Server>) -> String {

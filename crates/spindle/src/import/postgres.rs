@@ -1,113 +1,92 @@
 //! What PostgreSQL tells: the statements that `pg_stat_statements` has counted, and of tables what `pg_stats` holds. It
 //! is asked in transactions that may do nothing else, and changes nothing.
 
-use std::collections::BTreeMap;
-use std::rc::Rc;
-
 use spindle_engines::sql::{OWN_STATEMENT, Reader};
 use spindle_workload::SessionError;
 use spindle_workload::sql::Row;
 
-use super::column::{Column, Kind};
-use super::error::{ImportError, LeftOut};
-use super::mix::Counted;
+use super::column::{Column, Kind, Origin};
+use super::error::ImportError;
+use super::mix::{Counted, Form};
+use super::server::{CountingServer, texts};
 use super::statement::TEXT_BYTES_MAX;
-use super::table::{Known, Table, Tables};
+use super::table::{Known, Table};
 
 /// Where the extension lies, quoted.
 const HOME: &str = "select quote_ident(n.nspname)::text from pg_extension e \
                     join pg_namespace n on n.oid = e.extnamespace where e.extname = 'pg_stat_statements'";
 
-/// The statements of this database.
-///
-/// # Errors
-/// Why they are not told.
-pub fn statements(connection: &mut dyn Reader) -> Result<Vec<Counted>, ImportError> {
-    let home = texts(connection, HOME)?.pop();
-    let home = home.ok_or(ImportError::NoExtension)?;
-    let asked = format!(
-        "select attname::text from pg_attribute where attrelid = '{}.pg_stat_statements'::regclass and attnum > 0",
-        home.replace('\'', "''")
-    );
-    let columns = texts(connection, &asked)?;
-    let has = |name: &str| columns.iter().any(|column| column == name);
-    let time = match has("total_exec_time") {
-        true => "total_exec_time",
-        // Before version 13.
-        false => "total_time",
-    };
-    let only_top = if has("toplevel") { "and toplevel" } else { "" };
-    let asked = format!(
-        "select left(query, {}), sum(calls)::float8, sum({time})::float8, sum(rows)::float8 \
-         from {home}.pg_stat_statements where query is not null \
-         and position('{OWN_STATEMENT}' in query) = 0 \
-         and dbid = (select oid from pg_database where datname = current_database()) {only_top} group by queryid, query",
-        TEXT_BYTES_MAX + 1
-    );
-    let mut found = Vec::new();
-    let told = connection.ask(&asked, &mut |row| {
-        found.push(Counted {
-            text: row.text(0)?,
-            calls: row.float(1)?,
-            time_ms: row.float(2)?,
-            rows: row.float(3)?,
+/// A server of PostgreSQL.
+pub struct Postgres {
+    connection: Box<dyn Reader>,
+}
+
+impl Postgres {
+    /// The one, and the database there, that is read from.
+    pub fn new(connection: Box<dyn Reader>) -> Postgres {
+        Postgres { connection }
+    }
+}
+
+impl CountingServer for Postgres {
+    fn statements(&mut self) -> Result<Vec<Counted>, ImportError> {
+        let connection = &mut *self.connection;
+        let home = texts(connection, HOME)?.pop();
+        let home = home.ok_or(ImportError::NoExtension)?;
+        let asked = format!(
+            "select attname::text from pg_attribute where attrelid = '{}.pg_stat_statements'::regclass and attnum > 0",
+            home.replace('\'', "''")
+        );
+        let columns = texts(connection, &asked)?;
+        let has = |name: &str| columns.iter().any(|column| column == name);
+        let time = match has("total_exec_time") {
+            true => "total_exec_time",
+            // Before version 13.
+            false => "total_time",
+        };
+        let only_top = if has("toplevel") { "and toplevel" } else { "" };
+        let asked = format!(
+            "select left(query, {}), sum(calls)::float8, sum({time})::float8, sum(rows)::float8 \
+             from {home}.pg_stat_statements where query is not null \
+             and position('{OWN_STATEMENT}' in query) = 0 \
+             and dbid = (select oid from pg_database where datname = current_database()) {only_top} group by queryid, query",
+            TEXT_BYTES_MAX + 1
+        );
+        let mut found = Vec::new();
+        let told = connection.ask(&asked, &mut |row| {
+            found.push(Counted {
+                text: row.text(0)?,
+                form: Form::Statement,
+                calls: row.float(1)?,
+                time_ms: row.float(2)?,
+                rows: row.float(3)?,
+                examined: None,
+            });
+            Ok(())
         });
-        Ok(())
-    });
-    told?;
-    Ok(found)
-}
-
-fn texts(connection: &mut dyn Reader, sql: &str) -> Result<Vec<String>, SessionError> {
-    let mut found = Vec::new();
-    connection.ask(sql, &mut |row| {
-        found.push(row.text(0)?);
-        Ok(())
-    })?;
-    Ok(found)
-}
-
-/// Bytes of this database, where the user may know.
-pub fn size_bytes(connection: &mut dyn Reader) -> Option<u64> {
-    let mut found = None;
-    let asked = "select pg_database_size(current_database())";
-    let told = connection.ask(asked, &mut |row| {
-        found = u64::try_from(row.int(0)?).ok();
-        Ok(())
-    });
-    told.ok().and(found)
-}
-
-/// Where names without a schema are looked for, if it is not in `public` alone: the schemas there are, for a server of
-/// another user has another `"$user"`.
-///
-/// # Errors
-/// See [`SessionError`].
-pub fn search_path(connection: &mut dyn Reader) -> Result<Option<String>, SessionError> {
-    let asked = "select coalesce(string_agg(quote_ident(name), ', '), '') \
-                 from unnest(current_schemas(false)) as path (name)";
-    let path = texts(connection, asked)?.pop();
-    Ok(path.filter(|path| !path.is_empty() && path != "public"))
-}
-
-/// Its tables.
-pub struct PostgresTables<'a> {
-    connection: &'a mut dyn Reader,
-    tables: BTreeMap<Vec<String>, Option<Rc<Table>>>,
-    columns: BTreeMap<(String, usize), Option<Column>>,
-}
-
-impl<'a> PostgresTables<'a> {
-    /// Those that a connection sees.
-    pub fn new(connection: &'a mut dyn Reader) -> PostgresTables<'a> {
-        PostgresTables {
-            connection,
-            tables: BTreeMap::new(),
-            columns: BTreeMap::new(),
-        }
+        told?;
+        Ok(found)
     }
 
-    fn look_up(&mut self, name: &[String]) -> Result<Option<Rc<Table>>, SessionError> {
+    fn size_bytes(&mut self) -> Option<u64> {
+        let mut found = None;
+        let asked = "select pg_database_size(current_database())";
+        let told = self.connection.ask(asked, &mut |row| {
+            found = u64::try_from(row.int(0)?).ok();
+            Ok(())
+        });
+        told.ok().and(found)
+    }
+
+    /// The schemas there are, for a server of another user has another `"$user"`.
+    fn search_path(&mut self) -> Result<Option<String>, SessionError> {
+        let asked = "select coalesce(string_agg(quote_ident(name), ', '), '') \
+                     from unnest(current_schemas(false)) as path (name)";
+        let path = texts(&mut *self.connection, asked)?.pop();
+        Ok(path.filter(|path| !path.is_empty() && path != "public"))
+    }
+
+    fn table(&mut self, name: &[String]) -> Result<Option<Table>, SessionError> {
         let quoted: Vec<String> = name
             .iter()
             .map(|part| format!("\"{}\"", part.replace('"', "\"\"")))
@@ -153,15 +132,15 @@ impl<'a> PostgresTables<'a> {
             unique.extend(places.collect::<Option<Vec<usize>>>());
             Ok(())
         })?;
-        Ok(Some(Rc::new(Table {
+        Ok(Some(Table {
             name,
             rows,
             columns,
             unique,
-        })))
+        }))
     }
 
-    fn values(&mut self, table: &Table, place: usize) -> Result<Option<Column>, SessionError> {
+    fn column(&mut self, table: &Table, place: usize) -> Result<Option<Column>, SessionError> {
         let Known {
             name,
             kind,
@@ -190,6 +169,7 @@ impl<'a> PostgresTables<'a> {
                 },
                 rows: table.rows,
                 width: row.int(1)?.clamp(0, 1 << 20) as u32,
+                origin: Origin::Statistics,
             });
             Ok(())
         })?;
@@ -215,6 +195,10 @@ impl<'a> PostgresTables<'a> {
         let common: f64 = column.common.iter().map(|(_, share)| share).sum();
         column.rest = (column.rest - common).max(0.0);
         Ok(Some(column))
+    }
+
+    fn check(&mut self, statements: &[String]) -> Result<(), SessionError> {
+        self.connection.check(statements)
     }
 }
 
@@ -242,30 +226,4 @@ fn known(row: &dyn Row) -> Result<Known, SessionError> {
 /// A text as SQL has it; the session takes backslashes as they are.
 fn text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
-}
-
-impl Tables for PostgresTables<'_> {
-    fn table(&mut self, name: &[String]) -> Result<Option<Rc<Table>>, LeftOut> {
-        if let Some(known) = self.tables.get(name) {
-            return Ok(known.clone());
-        }
-        let found = self.look_up(name)?;
-        self.tables.insert(name.to_vec(), found.clone());
-        Ok(found)
-    }
-
-    fn column(&mut self, table: &Table, place: usize) -> Result<Option<Column>, LeftOut> {
-        let key = (table.name.clone(), place);
-        if let Some(known) = self.columns.get(&key) {
-            return Ok(known.clone());
-        }
-        let found = self.values(table, place)?;
-        self.columns.insert(key, found.clone());
-        Ok(found)
-    }
-
-    fn check(&mut self, statements: &[String]) -> Result<(), LeftOut> {
-        let prepared = self.connection.check(statements);
-        prepared.map_err(LeftOut::Refused)
-    }
 }

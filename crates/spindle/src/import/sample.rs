@@ -16,6 +16,15 @@ const RANGE_ROWS: f64 = 100.0;
 /// Values of an array at most.
 const AMONG_MAX: f64 = 20.0;
 
+/// Rows of a call, on average.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RowsOfCall {
+    /// Those that it found or changed.
+    pub found: f64,
+    /// Those that were looked at for it, where the server counts them.
+    pub examined: Option<f64>,
+}
+
 /// A statement that can be carried out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampled {
@@ -27,13 +36,13 @@ pub struct Sampled {
     pub table_rows: f64,
 }
 
-/// Draws values for all parameters; `rows` are the rows that a call found or changed, on average.
+/// Draws values for all parameters.
 ///
 /// # Errors
 /// Why the statement is left out.
 pub fn sample(
     statement: &Statement,
-    rows: f64,
+    rows: RowsOfCall,
     dialect: Dialect,
     tables: &mut dyn Tables,
 ) -> Result<Sampled, LeftOut> {
@@ -76,7 +85,7 @@ pub fn sample(
 
 struct Sampler<'a> {
     statement: &'a Statement,
-    rows: f64,
+    rows: RowsOfCall,
     dialect: Dialect,
     tables: &'a mut dyn Tables,
     /// Tables by what columns have before their point.
@@ -102,7 +111,9 @@ impl Sampler<'_> {
             qualifier.is_none_or(|qualifier| qualifier == alias)
         });
         let found = matching
-            .filter_map(|(_, table)| Some((Rc::clone(table), table.place(&name.name)?)))
+            .filter_map(|(_, table)| {
+                Some((Rc::clone(table), table.place(&name.name, self.dialect)?))
+            })
             .next();
         let Some((table, place)) = found else {
             return Err(LeftOut::Values(format!(
@@ -165,7 +176,7 @@ impl Sampler<'_> {
     fn inserted_place(&self, role: &Role) -> Option<usize> {
         let (_, table) = self.known.first()?;
         match role {
-            Role::Inserted(Place::Named(name)) => table.place(name),
+            Role::Inserted(Place::Named(name)) => table.place(name, self.dialect),
             Role::Inserted(Place::Nth(number)) => {
                 (*number < table.columns.len()).then_some(*number)
             }
@@ -217,11 +228,19 @@ impl Sampler<'_> {
         Ok(())
     }
 
-    /// Rows that a call finds, where its answer tells.
+    /// Rows that a call finds, where its answer tells, or what was looked at for it.
     fn found_rows(&self) -> Option<f64> {
+        let RowsOfCall { found, examined } = self.rows;
         let statement = self.statement;
-        let is_cut = statement.is_limited && self.rows < 1.0;
-        (!statement.is_aggregate && !is_cut).then_some(self.rows.max(1.0))
+        if statement.is_limited && found < 1.0 {
+            return None;
+        }
+        if !statement.is_aggregate {
+            return Some(found.max(1.0));
+        }
+        // MariaDB puts the answer of GROUP BY into a table, which it reads twice to sort it.
+        let examined = examined.filter(|_| statement.relations.len() == 1);
+        examined.map(|examined| (examined - 2.0 * (found - 1.0)).max(found).max(1.0))
     }
 
     fn must_have_values(&self, column: &Column) -> Result<(), LeftOut> {
@@ -265,7 +284,7 @@ impl Sampler<'_> {
                 sets: vec![format!("\\set {name} random(1, 100)")],
                 given: format!(":{name}"),
             }),
-            Role::Limit => Ok(plain(&format!("{:.0}", self.rows.round().max(1.0)))),
+            Role::Limit => Ok(plain(&format!("{:.0}", self.rows.found.round().max(1.0)))),
             Role::Offset => {
                 let doubt = "OFFSET is 0 in each call: how many rows calls skipped is not counted";
                 self.doubts.insert(doubt.to_owned());
@@ -296,8 +315,15 @@ impl Sampler<'_> {
         let drawn = (1..=count).map(|each| column.any(&format!("{name}_{each}"), self.dialect));
         let drawn: Vec<Drawn> = drawn.collect();
         let given: Vec<&str> = drawn.iter().map(|drawn| drawn.given.as_str()).collect();
+        let given = given.join(", ");
         Ok(Drawn {
-            given: format!("(ARRAY[{}]::{}[])", given.join(", "), column.type_name),
+            given: match self.dialect {
+                // Within the brackets of IN.
+                Dialect::MariaDb => given,
+                Dialect::Postgres | Dialect::Sqlite => {
+                    format!("(ARRAY[{given}]::{}[])", column.type_name)
+                }
+            },
             sets: drawn.into_iter().flat_map(|drawn| drawn.sets).collect(),
         })
     }

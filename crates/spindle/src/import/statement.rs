@@ -22,6 +22,8 @@ use std::borrow::Cow;
 
 /// Longer texts are left out, bytes.
 pub const TEXT_BYTES_MAX: usize = 16 << 10;
+/// Parameters of a statement at most.
+pub const PARAMETERS_MAX: usize = 1000;
 /// Brackets within brackets, and the like.
 const DEPTH_MAX: usize = 60;
 /// What the variables of scripts begin with. A quoted text that has one of them would be taken for a variable.
@@ -88,7 +90,7 @@ pub enum Role {
     From(ColumnName),
     /// The greatest value of a range.
     To(ColumnName),
-    /// An array of values that rows are looked for by.
+    /// An array or a list of values that rows are looked for by.
     Among(ColumnName),
     /// It is written to a column.
     Written(ColumnName),
@@ -244,7 +246,7 @@ fn parts_of(text: &str, tokens: &[TokenWithSpan]) -> Result<(Vec<Part>, Places, 
                     None if name == "?" => Some(count),
                     None => None,
                 };
-                let number = number.filter(|number| *number < 1000);
+                let number = number.filter(|number| *number < PARAMETERS_MAX);
                 let number = number.ok_or_else(|| out(format!("it has a parameter {name:?}")))?;
                 count = count.max(number + 1);
                 let Location { line, column } = token.span.start;
@@ -357,6 +359,11 @@ impl Look {
         };
         if of_catalogue {
             return leave("it asks for what the server knows of itself");
+        }
+        if self.dialect == Dialect::MariaDb && name.len() > 1 {
+            return leave(
+                "it names another database, and those of the mix have their tables in one",
+            );
         }
         let last = name.last().cloned().unwrap_or_default();
         let alias = alias.map_or(last, |alias| self.name(alias));
@@ -603,8 +610,13 @@ impl Visitor for Look {
                 self.meet(expr, high, Role::To);
             }
             Expr::InList { expr, list, .. } => {
+                // How many values there were, digests do not tell.
+                let role: OfColumn = match (self.dialect, &list[..]) {
+                    (Dialect::MariaDb, [_]) => Role::Among,
+                    _ => Role::Equal,
+                };
                 for item in list {
-                    self.meet(expr, item, Role::Equal);
+                    self.meet(expr, item, role);
                 }
             }
             Expr::AnyOp {

@@ -1,6 +1,9 @@
 //! What is known of tables, and who knows it.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
+
+use spindle_workload::sql::Dialect;
 
 use super::column::{Column, Kind};
 use super::error::LeftOut;
@@ -19,7 +22,7 @@ pub struct Known {
 /// A table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// Its name in SQL, quoted where need be.
+    /// Its name: of PostgreSQL with its schema, quoted where need be.
     pub name: String,
     /// Rows, about.
     pub rows: f64,
@@ -30,9 +33,13 @@ pub struct Table {
 }
 
 impl Table {
-    /// The place of a column.
-    pub fn place(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|column| column.name == name)
+    /// The place of a column. MariaDB and MySQL know columns by names in large and in small letters.
+    pub fn place(&self, name: &str, dialect: Dialect) -> Option<usize> {
+        let is_meant = |column: &Known| match dialect {
+            Dialect::MariaDb => column.name.eq_ignore_ascii_case(name),
+            Dialect::Postgres | Dialect::Sqlite => column.name == name,
+        };
+        self.columns.iter().position(is_meant)
     }
 }
 
@@ -49,6 +56,9 @@ pub trait Tables {
 
     /// Looks whether the server takes a statement, without carrying it out.
     fn check(&mut self, statements: &[String]) -> Result<(), LeftOut>;
+
+    /// The columns whose values were read from rows.
+    fn read_from_rows(&self) -> BTreeSet<String>;
 }
 
 /// There is no server to ask.
@@ -65,5 +75,9 @@ impl Tables for NoTables {
 
     fn check(&mut self, _: &[String]) -> Result<(), LeftOut> {
         Ok(())
+    }
+
+    fn read_from_rows(&self) -> BTreeSet<String> {
+        BTreeSet::new()
     }
 }

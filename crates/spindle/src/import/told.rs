@@ -73,6 +73,11 @@ pub fn told(
             paragraph(&mut text, doubt);
         }
     }
+    if !mix.read_from_rows.is_empty() {
+        text.push_str("\nRead from rows of the server, as no histogram holds them:\n");
+        let columns: Vec<&str> = mix.read_from_rows.iter().map(String::as_str).collect();
+        paragraph(&mut text, &format!("values of {}", columns.join(", ")));
+    }
     text.push_str("\nNext:\n");
     if !has_load {
         let dump = match dialect {

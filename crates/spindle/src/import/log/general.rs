@@ -197,3 +197,27 @@ fn command(line: &str) -> Option<Command<'_>> {
         argument: argument.strip_prefix('\t').unwrap_or(argument),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use spindle_workload::sql::Dialect;
+
+    use super::*;
+
+    #[test]
+    fn a_log_that_names_its_database_everywhere_is_replayed() {
+        let log = "261124  9:00:00\t     5 Connect\tann@localhost on shop using Socket\n\
+                   \t\t     5 Query\tupdate shop.t set a = 1\n\
+                   \t\t     5 Query\tselect 'shop.t' from shop.t\n\
+                   \t\t     5 Query\tinsert into other.t values (1)\n";
+        let mut recorder = Recorder::new(Dialect::MariaDb, None);
+        read(&mut Lines::new(log.as_bytes()), &mut recorder).unwrap();
+        let made = recorder.finish().unwrap();
+        let mut file = Vec::new();
+        made.write(&mut file).unwrap();
+        let file = String::from_utf8(file).unwrap();
+        assert!(file.contains("\"update `t` set a = 1\""), "{file}");
+        assert!(file.contains("\"select 'shop.t' from `t`\""), "{file}");
+        assert_eq!(made.left.values().sum::<u64>(), 1);
+    }
+}

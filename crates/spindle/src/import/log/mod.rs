@@ -1,12 +1,11 @@
 //! A server's log as a recording that is replayed: `lines` reads the file, `postgres`, `slow` and `general` read what
-//! the servers write there, `wording` judges statements, `own_names` takes the database from names, `recorder` puts
-//! sessions together, and `told` says what is covered. Logs are those of strangers: what cannot be read is skipped and
+//! the servers write there, `wording` judges statements, `recorder` puts sessions together, and `told`
+//! says what is covered. Logs are those of strangers: what cannot be read is skipped and
 //! counted, and nothing of a statement that is left out is written or shown.
 
 mod general;
 mod lines;
 mod moment;
-mod own_names;
 mod postgres;
 mod recorder;
 mod slow;

@@ -12,8 +12,8 @@ use spindle_workload::replay::{clients_at_once, inlined};
 use spindle_workload::sql::Dialect;
 
 use super::super::error::NothingToReplay;
+use super::super::own_names::without_own;
 use super::lines::LineFault;
-use super::own_names::without_own;
 use super::wording::{Effect, Left, Reason, judge};
 
 /// Clients that an experiment can have.

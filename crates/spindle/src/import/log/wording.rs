@@ -3,7 +3,9 @@
 //! server itself. So no password reaches a recording.
 
 use spindle_workload::leaves_database;
-use spindle_workload::sql::{Dialect, continued_bytes, has_escapes_behind};
+use spindle_workload::sql::Dialect;
+
+use super::super::pieces::{comment_bytes, is_comment, is_word, quoted_bytes, until};
 
 /// No longer text is taken, bytes.
 pub const TEXT_BYTES_MAX: usize = 8 << 20;
@@ -566,13 +568,6 @@ impl Cut {
 /// Words that begin a statement with the name of a transaction.
 const NAMING: [&str; 4] = ["prepare", "commit", "rollback", "xa"];
 
-/// Whether two dashes begin a comment: in MariaDB and MySQL a space must follow.
-pub(super) fn is_comment(rest: &str, dialect: Dialect) -> bool {
-    let after = rest.chars().nth(2);
-    let ends = after.is_none_or(|letter| letter.is_whitespace() || letter.is_control());
-    rest.starts_with("--") && (ends || dialect != Dialect::MariaDb)
-}
-
 /// Cuts a text into statements and words; `None` when a quote or a comment does not end.
 fn cut(text: &str, dialect: Dialect) -> Option<Cut> {
     let mut cut = Cut {
@@ -615,57 +610,6 @@ fn cut(text: &str, dialect: Dialect) -> Option<Cut> {
         place += length;
     }
     Some(cut)
-}
-
-/// Bytes up to the end of what is looked for.
-pub(super) fn until(rest: &str, what: &str) -> Option<usize> {
-    rest.find(what).map(|place| place + what.len())
-}
-
-pub(super) fn is_word(letter: char) -> bool {
-    letter.is_alphanumeric() || "_$@".contains(letter)
-}
-
-/// Bytes of what is quoted; a quote that is doubled does not end it, nor one behind a backslash where that counts.
-pub(super) fn quoted_bytes(text: &str, start: usize, dialect: Dialect) -> Option<usize> {
-    let bytes = text.as_bytes();
-    let quote = bytes[start];
-    let escapes = match dialect {
-        Dialect::MariaDb => quote != b'`',
-        Dialect::Postgres | Dialect::Sqlite => quote == b'\'' && has_escapes_behind(&text[..start]),
-    };
-    let mut place = start + 1;
-    loop {
-        match bytes.get(place)? {
-            b'\\' if escapes => place += 2,
-            byte if *byte == quote && bytes.get(place + 1) == Some(&quote) => place += 2,
-            byte if *byte == quote => {
-                place += 1;
-                let goes_on = escapes && dialect == Dialect::Postgres;
-                match goes_on.then(|| continued_bytes(&text[place..])).flatten() {
-                    Some(between) => place += between + 1,
-                    None => return Some(place - start),
-                }
-            }
-            _ => place += 1,
-        }
-    }
-}
-
-/// Bytes of a comment; PostgreSQL's may have others within them.
-pub(super) fn comment_bytes(rest: &str, dialect: Dialect) -> Option<usize> {
-    if dialect == Dialect::MariaDb {
-        return until(&rest[2..], "*/").map(|bytes| bytes + 2);
-    }
-    let (bytes, mut place, mut depth) = (rest.as_bytes(), 2, 1);
-    while depth > 0 {
-        match (bytes.get(place)?, bytes.get(place + 1)) {
-            (b'/', Some(b'*')) => (place, depth) = (place + 2, depth + 1),
-            (b'*', Some(b'/')) => (place, depth) = (place + 2, depth - 1),
-            _ => place += 1,
-        }
-    }
-    Some(place)
 }
 
 /// Bytes of a parameter or of a text in dollars.

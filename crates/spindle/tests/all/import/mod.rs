@@ -1,6 +1,7 @@
 //! Mixes that are made of what a server has counted, and replays of what it logged: they come near to that load, on a
 //! server of the test's own, which is left as it was.
 
+mod mariadb;
 mod postgres;
 mod replay;
 
@@ -88,6 +89,13 @@ pub fn carry_out(scene: &Scene, experiment: &Path, dialect: Dialect, transaction
     block_on(running.stop()).unwrap();
     assert_eq!(running.committed(), transactions);
     assert_eq!(running.failure(), None);
+}
+
+/// Has an imported experiment carry out its transaction far more often than it was.
+pub fn make_weights_wrong(experiment: &Path) {
+    let right = fs::read_to_string(experiment).unwrap();
+    let wrong = right.replace("transaction.sql@", "transaction.sql@1");
+    fs::write(experiment, wrong).unwrap();
 }
 
 /// The files of a directory that an import made, one after the other: they are for its user alone.

@@ -1,12 +1,11 @@
 //! `pg_stat_statements`.
 
-use std::fs;
 use std::path::Path;
 
 use spindle_engines::sql::ServerKind;
 use spindle_workload::sql::{Dialect, SqlConnection, Value};
 
-use super::{Chance, Taken, all_of, carry_out, covers};
+use super::{Chance, Taken, all_of, carry_out, covers, make_weights_wrong};
 use crate::server_by_url::scene::{PASSWORD, Scene, told};
 
 const ITEMS: u64 = 20_000;
@@ -255,9 +254,7 @@ fn in_a_schema(scene: &Scene, url: &str) {
 
 /// The comparison finds a mix whose transactions are too many.
 fn wrong_weights_show(scene: &Scene, experiment: &Path, planted: &Taken) {
-    let right = fs::read_to_string(experiment).unwrap();
-    let wrong = right.replace("transaction.sql@", "transaction.sql@1");
-    fs::write(experiment, wrong).unwrap();
+    make_weights_wrong(experiment);
     scene.run("delete from marks where id > 5000");
     let from = begin(scene);
     carry_out(scene, experiment, Dialect::Postgres, TRANSACTIONS);

@@ -1,11 +1,11 @@
-//! Names that say the session's own database: `shop.t` of a session that works in `shop`. A replay works in a database
-//! of another name, so such a name loses its first part. `recorder` asks.
+//! Names that say the session's own database: `shop.t` of a session that works in `shop`. A replay and a mix work in a
+//! database of another name, so such a name loses its first part. The recorder of logs, `exported` and `mariadb` ask.
 
 use std::borrow::Cow;
 
 use spindle_workload::sql::Dialect;
 
-use super::wording::{comment_bytes, is_comment, is_word, quoted_bytes, until};
+use super::pieces::{comment_bytes, is_comment, is_word, quoted_bytes, until};
 
 /// A part of a text that counts.
 struct Token {
@@ -121,9 +121,6 @@ fn tokens(text: &str) -> Option<Vec<Token>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::general;
-    use super::super::lines::Lines;
-    use super::super::recorder::Recorder;
     use super::*;
 
     fn rewritten(text: &str) -> Cow<'_, str> {
@@ -157,23 +154,6 @@ mod tests {
         ] {
             assert_eq!(rewritten(text), without, "{text}");
         }
-    }
-
-    #[test]
-    fn a_log_that_names_its_database_everywhere_is_replayed() {
-        let log = "261124  9:00:00\t     5 Connect\tann@localhost on shop using Socket\n\
-                   \t\t     5 Query\tupdate shop.t set a = 1\n\
-                   \t\t     5 Query\tselect 'shop.t' from shop.t\n\
-                   \t\t     5 Query\tinsert into other.t values (1)\n";
-        let mut recorder = Recorder::new(Dialect::MariaDb, None);
-        general::read(&mut Lines::new(log.as_bytes()), &mut recorder).unwrap();
-        let made = recorder.finish().unwrap();
-        let mut file = Vec::new();
-        made.write(&mut file).unwrap();
-        let file = String::from_utf8(file).unwrap();
-        assert!(file.contains("\"update `t` set a = 1\""), "{file}");
-        assert!(file.contains("\"select 'shop.t' from `t`\""), "{file}");
-        assert_eq!(made.left.values().sum::<u64>(), 1);
     }
 
     #[test]
