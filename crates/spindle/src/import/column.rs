@@ -240,7 +240,11 @@ impl Column {
                     }
                 },
             }),
-            Kind::Bytes | Kind::Other => None,
+            Kind::Bytes => (self.width >= 16).then(|| Drawn {
+                sets: Vec::new(),
+                given: "unhex(md5(uuid()))".to_owned(),
+            }),
+            Kind::Other => None,
         }
     }
 

@@ -19,6 +19,8 @@ const ROWS: &str = "(...) /* , ... */";
 /// A constant in brackets, and several of them.
 const ONE: &str = "(?)";
 const ONES: &str = "(?) /* , ... */";
+/// A constant in hexadecimal digits, and others that MariaDB has no word for.
+const UNKNOWN: &str = "(unknown)";
 /// The longest come first.
 const LISTS: [&str; 5] = [ROWS, ONES, ROW, ONE, LIST];
 /// What a table's name follows.
@@ -159,6 +161,7 @@ impl<'a> Restoring<'a> {
             LIST if before == "LIMIT" || self.is_told() => parameters(2).into(),
             LIST | ROW | ROWS | ONES => return Err(forgotten(word)),
             "DISTINCTROW" => "DISTINCT".into(),
+            UNKNOWN => "?".into(),
             "SYSTEM_USER" if BEFORE_TABLES.contains(&before) || !follows.starts_with('(') => {
                 "`user`".into()
             }
@@ -240,10 +243,11 @@ impl<'a> Restoring<'a> {
         }
     }
 
-    /// A row in which constants stand among others.
+    /// A row of which not all constants are one list.
     fn row(&mut self) -> Result<(), LeftOut> {
-        let (mut depth, mut values, mut lists) = (0, 1, 0);
-        for word in &self.words[self.at..] {
+        let words = &self.words[self.at..];
+        let (mut depth, mut values, mut lists, mut length) = (0, 1, 0, 0);
+        for word in words {
             match *word {
                 "(" => depth += 1,
                 ")" => depth -= 1,
@@ -251,9 +255,17 @@ impl<'a> Restoring<'a> {
                 LIST if depth == 1 => lists += 1,
                 _ => {}
             }
+            length += 1;
             if depth == 0 {
                 break;
             }
+        }
+        let is_constant = |word: &&str| matches!(*word, "?" | "," | LIST | UNKNOWN);
+        if lists > 0 && length > 2 && words[1..length - 1].iter().all(is_constant) {
+            let row = format!("({})", parameters(self.columns()?));
+            self.write(&row);
+            self.at += length - 1;
+            return Ok(());
         }
         let listed = match lists {
             0 => 0,
@@ -363,6 +375,10 @@ mod tests {
                 "UPDATE `user` SET `a` = NOW() , `b` = CURDATE() WHERE DATE > ? AND `user` = ?",
             ),
             (
+                "DELETE FROM `t` WHERE ID = (unknown)",
+                "DELETE FROM `t` WHERE ID = ?",
+            ),
+            (
                 "SELECT ?, ... , `x` - ? FROM `t` WHERE SQL_TSI_DAY = NOW ( )",
                 "SELECT ?, ? , `x` - ? FROM `t` WHERE DAY = NOW( )",
             ),
@@ -381,6 +397,10 @@ mod tests {
             (
                 "REPLACE INTO `t` ( `a` ) VALUES (?) /* , ... */",
                 "REPLACE INTO `t` ( `a` ) VALUES(?), (?), (?)",
+            ),
+            (
+                "INSERT INTO `t` ( `a` , `b` , `c` , `d` , `e` ) VALUES ( ?, ... , (unknown) , ?, ... )",
+                "INSERT INTO `t` ( `a` , `b` , `c` , `d` , `e` ) VALUES(?, ?, ?, ?, ?)",
             ),
             (
                 "INSERT INTO `items` VALUES ( ?, ... , NOW ( ) ) , ( DEFAULT , ? , ? )",

@@ -158,7 +158,8 @@ impl Sampler<'_> {
             };
             let place = of(|kind| matches!(kind, Kind::Whole { .. }))
                 .or_else(|| of(|kind| *kind == Kind::Uuid))
-                .or_else(|| of(|kind| *kind == Kind::Text));
+                .or_else(|| of(|kind| *kind == Kind::Text))
+                .or_else(|| of(|kind| *kind == Kind::Bytes));
             let Some(place) = place else {
                 return Err(no_keys(&table.name));
             };
@@ -206,6 +207,7 @@ impl Sampler<'_> {
                 self.doubts.insert(doubt);
                 RANGE_ROWS
             });
+            let rows = self.rows_alone(rows, &found)?;
             let variables = [variable(from), variable(to)];
             let (first, second) =
                 found.range(rows, variables.each_ref().map(String::as_str), self.dialect);
@@ -238,9 +240,35 @@ impl Sampler<'_> {
         if !statement.is_aggregate {
             return Some(found.max(1.0));
         }
+        // Where about all rows were looked at, no index led to those of the range.
+        let most = self
+            .known
+            .first()
+            .map_or(0.0, |(_, table)| 0.5 * table.rows);
+        let examined = examined.filter(|rows| statement.relations.len() == 1 && *rows < most);
         // MariaDB puts the answer of GROUP BY into a table, which it reads twice to sort it.
-        let examined = examined.filter(|_| statement.relations.len() == 1);
         examined.map(|examined| (examined - 2.0 * (found - 1.0)).max(found).max(1.0))
+    }
+
+    /// Rows that a condition on this column finds alone, of which `rows` have the values that other columns must have,
+    /// too.
+    fn rows_alone(&mut self, rows: f64, column: &Column) -> Result<f64, LeftOut> {
+        let statement = self.statement;
+        let mut values: Vec<(&ColumnName, f64)> = Vec::new();
+        for role in statement.parameters.iter().flatten() {
+            let Role::Equal(name) = role else {
+                continue;
+            };
+            match values.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, count)) => *count += 1.0,
+                None => values.push((name, 1.0)),
+            }
+        }
+        let mut alone = rows;
+        for (name, count) in values {
+            alone *= (self.find(name)?.distinct / count).max(1.0);
+        }
+        Ok(alone.min(column.rows.max(rows)))
     }
 
     fn must_have_values(&self, column: &Column) -> Result<(), LeftOut> {
@@ -266,7 +294,7 @@ impl Sampler<'_> {
             )));
         };
         match role {
-            Role::Equal(column) => {
+            Role::Equal(column) | Role::Other(column) => {
                 let column = self.find(column)?;
                 self.must_have_values(&column)?;
                 self.doubts.extend(column.doubt());
@@ -300,7 +328,10 @@ impl Sampler<'_> {
         self.doubts.extend(column.doubt());
         let rows = self.found_rows().filter(|_| !self.statement.is_limited);
         Ok(match rows {
-            Some(rows) => column.end(end, rows, name, self.dialect),
+            Some(rows) => {
+                let rows = self.rows_alone(rows, &column)?;
+                column.end(end, rows, name, self.dialect)
+            }
             None => column.any(name, self.dialect),
         })
     }
@@ -310,6 +341,7 @@ impl Sampler<'_> {
         self.must_have_values(&column)?;
         self.doubts.extend(column.doubt());
         let rows = self.found_rows().unwrap_or(1.0);
+        let rows = self.rows_alone(rows, &column)?;
         let per_value = (column.rows / column.distinct.max(1.0)).max(1.0);
         let count = (rows / per_value).round().clamp(1.0, AMONG_MAX) as usize;
         let drawn = (1..=count).map(|each| column.any(&format!("{name}_{each}"), self.dialect));

@@ -86,6 +86,8 @@ pub struct ColumnName {
 pub enum Role {
     /// Rows are looked for whose column has this value.
     Equal(ColumnName),
+    /// Rows are looked for whose column has another value.
+    Other(ColumnName),
     /// The least value of a range.
     From(ColumnName),
     /// The greatest value of a range.
@@ -430,9 +432,8 @@ impl Look {
 
     fn compare(&mut self, left: &Expr, op: &BinaryOperator, right: &Expr) {
         let (to_right, to_left): (OfColumn, OfColumn) = match op {
-            BinaryOperator::Eq | BinaryOperator::NotEq | BinaryOperator::Spaceship => {
-                (Role::Equal, Role::Equal)
-            }
+            BinaryOperator::Eq | BinaryOperator::Spaceship => (Role::Equal, Role::Equal),
+            BinaryOperator::NotEq => (Role::Other, Role::Other),
             BinaryOperator::Gt | BinaryOperator::GtEq => (Role::From, Role::To),
             BinaryOperator::Lt | BinaryOperator::LtEq => (Role::To, Role::From),
             BinaryOperator::Plus | BinaryOperator::Minus | BinaryOperator::Multiply => {
@@ -609,9 +610,14 @@ impl Visitor for Look {
                 self.meet(expr, low, Role::From);
                 self.meet(expr, high, Role::To);
             }
-            Expr::InList { expr, list, .. } => {
-                // How many values there were, digests do not tell.
+            Expr::InList {
+                expr,
+                list,
+                negated,
+            } => {
                 let role: OfColumn = match (self.dialect, &list[..]) {
+                    _ if *negated => Role::Other,
+                    // How many values there were, digests do not tell.
                     (Dialect::MariaDb, [_]) => Role::Among,
                     _ => Role::Equal,
                 };
@@ -696,6 +702,11 @@ mod tests {
             [inserted("a"), inserted("b"), inserted("a"), written.clone()]
         );
         assert!(statement.forgives_doubles);
+        let statement = of("select a from t where a <> $1 and b not in ($2)");
+        let others = ["a", "b"].map(|name| Some(Role::Other(column(None, name))));
+        assert_eq!(statement.parameters, others);
+        let listed = read("select a from t where b in (?)", Dialect::MariaDb).unwrap();
+        assert_eq!(listed.parameters, [Some(Role::Among(column(None, "b")))]);
         let statement = of("update t set b = $1, n = n + $2 where k = $3");
         let key = Some(Role::Equal(column(None, "k")));
         assert_eq!(statement.parameters, [written, Some(Role::Amount), key]);

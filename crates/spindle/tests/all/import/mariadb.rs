@@ -216,6 +216,7 @@ fn a_mix_comes_near_to_the_load_that_was_counted() {
     of_file(&scene, &url);
     sessions_that_have_ended(&scene, &command);
     histograms_are_enough(&scene, &url);
+    parameters_hit_rows(&scene, &url);
     if spindle_harness::is_thorough() {
         make_weights_wrong(&experiment);
         scene.run("delete from user where id > 5000");
@@ -345,4 +346,30 @@ fn histograms_are_enough(scene: &Scene, url: &str) {
     assert!(said.contains("all that its histogram holds"), "{said}");
     let files = all_of(&scene.place.path().join("histograms"));
     assert!(files.contains("'item 1', "), "{files}");
+}
+
+/// Of keys of several columns, and of bytes, all values are found in rows.
+fn parameters_hit_rows(scene: &Scene, url: &str) {
+    for statement in [
+        "create table customers (w integer, d integer, c integer, id binary(16) not null unique, primary key (w, d, c))",
+        "insert into customers select 1 + seq div 6000, 1 + seq div 600 % 10, 1 + seq % 600, unhex(md5(seq)) \
+         from seq_0_to_29999",
+        "analyze table customers",
+    ] {
+        scene.run(statement);
+    }
+    forget(scene);
+    scene.run("select c from customers where w = 1 and d = 2 and c = 3");
+    scene.run("select c from customers where id = x'cfcd208495d565ef66e7dff9f98764da'");
+    scene.run("select c from customers where w = 5 and d = 10 and c in (7, 8, 9, 600)");
+    let imported = scene.spindle(&["import", "performance_schema", url, "--out", "hits"]);
+    assert!(imported.status.success(), "{}", told(&imported));
+    let experiment = scene.place.path().join("hits/experiment.toml");
+    let asked = "select cast(sum(sum_rows_sent) / sum(count_star) as char) from \
+                 performance_schema.events_statements_summary_global_by_event_name where event_name = 'statement/com/Execute'";
+    forget(scene);
+    carry_out(scene, &experiment, Dialect::MariaDb, 400);
+    let rows: f64 = scene.ask(asked).pop().unwrap().parse().unwrap();
+    // What clients ask when they connect tells a row, too; of each four values one script finds four rows.
+    assert!((1.2..=2.5).contains(&rows), "{rows} rows of a call");
 }
