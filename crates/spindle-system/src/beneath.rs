@@ -9,6 +9,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::mounts::{Mount, mount_of, mounts};
+use super::node::number_of_name;
 use super::{DeviceNumber, SystemTree, names, text};
 
 /// Deeper stacks than this are not followed: a loop in what the kernel shows must end.
@@ -312,11 +313,7 @@ impl Walk<'_> {
         let numbers: Vec<DeviceNumber> = members
             .into_iter()
             .flatten()
-            .filter_map(|member| {
-                text(&self.tree.sys.join("class/block").join(member).join("dev"))?
-                    .parse()
-                    .ok()
-            })
+            .filter_map(|member| self.number_of(&member))
             .collect();
         let numbers = if numbers.is_empty() {
             named.into_iter().collect()
@@ -402,8 +399,7 @@ impl Walk<'_> {
     }
 
     fn number_of(&self, name: &str) -> Option<DeviceNumber> {
-        let directory = self.tree.sys.join("class/block").join(name);
-        text(&directory.join("dev"))?.parse().ok()
+        number_of_name(self.tree, name)
     }
 
     fn xfs_commit_ms(&self) -> Option<u64> {

@@ -14,10 +14,12 @@ use super::calibrated::{CalibratedLimits, DeviceIdentity};
 use super::cgroup::GroupLimits;
 use super::cpu::CpuTimes;
 use super::mounts::{self, Mount};
+use super::node::{btrfs_members, number_of_name};
 use super::{SystemTree, flag, keyed_number, text};
 
 /// What stands for a name that the system does not give.
 const UNKNOWN: &str = "unknown";
+const BTRFS: &str = "btrfs";
 
 /// Everything known about the machine. Options are `None` where the system does not say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -307,6 +309,10 @@ impl DataPath {
     /// What its storage is recognised by; `None` where nothing marks it.
     pub fn identity(&self, files: &SystemTree) -> Option<DeviceIdentity> {
         match (&self.device, &self.file_system) {
+            // As runs of earlier versions have noted it, which knew no device of btrfs.
+            (Some(_), Some(of)) if of.kind == BTRFS => {
+                DeviceIdentity::of_file_system(&of.kind, &of.source)
+            }
             (Some(device), _) => DeviceIdentity::of_device(files, device),
             (None, Some(of)) => DeviceIdentity::of_file_system(&of.kind, &of.source),
             (None, None) => None,
@@ -328,7 +334,8 @@ impl DataPath {
             return DataPath::unknown(given, "the mount table does not show its mount".to_owned());
         };
         let file_system = FileSystem::capture(mount, &existing);
-        DataPath::on_device(files, given, Some(file_system), mount.device)
+        let number = only_device_of_btrfs(files, mount).unwrap_or(mount.device);
+        DataPath::on_device(files, given, Some(file_system), number)
     }
 
     fn on_device(
@@ -363,6 +370,21 @@ impl DataPath {
             device_unknown_because: Some(why),
             calibrated: None,
         }
+    }
+}
+
+/// The device of a btrfs that has one only: its files bear another number. The kernel itself lists the devices, for
+/// what the mount table names may be gone, or another by now.
+fn only_device_of_btrfs(files: &SystemTree, mount: &Mount) -> Option<DeviceNumber> {
+    if mount.kind != BTRFS || !mount.device.is_anonymous() {
+        return None;
+    }
+    let named = files.kernel_name(&mount.source)?;
+    let mut members = btrfs_members(files).into_iter().map(|(_, members)| members);
+    let members = members.find(|members| members.contains(&named))?;
+    match members.len() {
+        1 => number_of_name(files, &named),
+        _ => None,
     }
 }
 
@@ -529,6 +551,29 @@ processor\t: 2\nmodel name\t: Fast CPU\nphysical id\t: 1\ncore id\t: 0\nflags\t\
         assert_eq!(path.device, None);
         let why = path.device_unknown_because.expect("a reason");
         assert!(why.contains("btrfs (from /dev/sdb)"), "{why}");
+    }
+
+    #[test]
+    fn a_btrfs_of_one_device_has_that_one() {
+        let fixture = fixture();
+        let table = "27 1 0:33 / / rw - btrfs /dev/sdb rw,subvol=/\n";
+        fixture.write("proc/self/mountinfo", table);
+        fixture.write("sys/devices/sdb/size", "100\n");
+        fixture.link("sys/dev/block/8:16", "sys/devices/sdb");
+        fixture.write("sys/class/block/sdb/dev", "8:16\n");
+        let look = || DataPath::capture(&fixture.files(), &fixture.path("data"));
+        assert_eq!(look().device, None, "the kernel lists none");
+        fixture.write("sys/fs/btrfs/12-34/devices/sdb/size", "100\n");
+        let path = look();
+        assert_eq!(path.device.as_ref().expect("a device").name, "sdb");
+        let identity = path.identity(&fixture.files());
+        assert_eq!(
+            identity,
+            DeviceIdentity::of_file_system("btrfs", "/dev/sdb"),
+            "as earlier versions noted it"
+        );
+        fixture.write("sys/fs/btrfs/12-34/devices/sdc/size", "100\n");
+        assert_eq!(look().device, None, "it has two");
     }
 
     #[test]

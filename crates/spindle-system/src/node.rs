@@ -192,6 +192,13 @@ pub struct LoopBacking {
     pub direct: bool,
 }
 
+/// The number of the device that the kernel calls so, partitions among them.
+pub fn number_of_name(tree: &SystemTree, name: &str) -> Option<DeviceNumber> {
+    text(&tree.sys.join("class/block").join(name).join("dev"))?
+        .parse()
+        .ok()
+}
+
 /// Devices that file systems of several devices have taken, by file system: btrfs names but one of them in the mount
 /// table.
 pub fn btrfs_members(tree: &SystemTree) -> Vec<(String, Vec<String>)> {

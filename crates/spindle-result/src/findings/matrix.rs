@@ -1,7 +1,9 @@
 //! Each cause planted on each engine, and every kind asked of it: the right one is named, and no other. A facts has the
 //! waits under the engine's own names, as its runs record them.
 
-use super::super::{ClientAudit, ClientProcessors, IoCounts, PageCache, QueryRun, Trial};
+use super::super::{
+    ClientAudit, ClientProcessors, IoCounts, IoPerTransaction, PageCache, QueryRun, Trial,
+};
 use super::KINDS;
 use super::stage::Stage;
 
@@ -110,6 +112,19 @@ fn all_served() -> ClientAudit {
     }
 }
 
+/// Devices write twice what the database does.
+fn twice() -> IoPerTransaction {
+    IoPerTransaction {
+        reads: Some(10.0),
+        writes: Some(2.0),
+        read_bytes: Some(81_920.0),
+        written_bytes: Some(16_384.0),
+        device_read_bytes: Some(81_920.0),
+        device_written_bytes: Some(32_768.0),
+        write_amplification: Some(2.0),
+    }
+}
+
 /// Changes a figure of the system that is there.
 fn set(mut stage: Stage, column: &str, mean: f64) -> Stage {
     let found = stage
@@ -180,6 +195,10 @@ fn causes(engine: &Engine) -> Vec<(&'static str, Stage)> {
         (
             "writers serialised on a file",
             set(same(), "writers_waiting_for_file_lock", 2.0),
+        ),
+        (
+            "write amplification",
+            same().trials(|trial| trial.io = Some(twice())),
         ),
         (
             "client-bound",

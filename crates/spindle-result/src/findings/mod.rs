@@ -22,6 +22,7 @@ mod stage;
 mod starved_clients;
 mod temporary_segments;
 mod throttled;
+mod write_amplification;
 
 use self::case_facts::CaseFacts;
 use self::kind::{AtLoad, Kind, Seen};
@@ -42,6 +43,7 @@ const KINDS: &[Kind] = &[
     file_lock::KIND,
     double_buffering::KIND,
     temporary_segments::KIND,
+    write_amplification::KIND,
     starved_clients::KIND,
 ];
 
