@@ -108,6 +108,8 @@ pub struct ServerSpec {
     pub settings: BTreeMap<String, String>,
     /// Directory of its programs; where such programs usually are when absent.
     pub bin_dir: Option<PathBuf>,
+    /// The database that is measured, of a server whose files are copied; the only one when absent.
+    pub name: Option<String>,
 }
 
 /// A server that runs already.
@@ -215,6 +217,7 @@ impl ServerSpec {
             data_bytes,
             clients,
             io,
+            database: self.name.clone(),
         }
     }
 }

@@ -73,8 +73,9 @@ impl Engine {
     }
 }
 /// Settings that must be equal in every case, with what would be compared if they were not.
-pub(super) const SAME_IN_EVERY_CASE: [(&str, &str); 6] = [
+pub(super) const SAME_IN_EVERY_CASE: [(&str, &str); 7] = [
     ("engine", "two databases, not two layouts"),
+    ("name", "two databases, not two layouts"),
     ("size", "two amounts of data"),
     ("memory", "two amounts of memory"),
     ("write_sync", "two promises of durability"),
@@ -101,6 +102,8 @@ pub(super) struct Inherited {
     pub memory_bytes: Option<u64>,
     /// The data of a workload that says itself how much there is.
     pub data: Option<Data>,
+    /// Bytes of a server's files that it is copied from; 0 when it is loaded.
+    pub copied_bytes: u64,
     /// Whether the layouts say that it is a server that runs already.
     pub is_remote: bool,
 }
@@ -199,7 +202,7 @@ impl Database {
         inherited: Inherited,
     ) -> Result<Database, ExperimentError> {
         let engine = reader.word("engine", Engine::Kernel);
-        let size_bytes = read_size(reader, inherited.data)?;
+        let size_bytes = read_size(reader, inherited)?;
         let keys = Keys::all();
         for keys in [&keys.kernel, &keys.server, &keys.remote] {
             reader.know(keys);
@@ -213,6 +216,14 @@ impl Database {
             },
         };
         keys.check(reader, &spec)?;
+        if inherited.copied_bytes == 0 && reader.has("name") {
+            return Err(reader.conflict(
+                &["name"],
+                "name is set, and load copies no server",
+                "it says which database of a copied server is measured",
+                "leave it out, or name the directory of a stopped server in load",
+            ));
+        }
         reader.finish();
         let database = Database { size_bytes, spec };
         // Where layouts name existing servers, their memory is not known.
@@ -246,9 +257,9 @@ impl Database {
     }
 }
 
-fn read_size(reader: &mut Reader<'_>, of_workload: Option<Data>) -> Result<u64, ExperimentError> {
+fn read_size(reader: &mut Reader<'_>, inherited: Inherited) -> Result<u64, ExperimentError> {
     let given_bytes = reader.size("size", GIB, SIZE_MIN..=64 * TIB);
-    if of_workload.is_some() && reader.has("size") {
+    if inherited.data.is_some() && reader.has("size") {
         return Err(reader.conflict(
             &["size"],
             "size is set, and the workload says how much data there is",
@@ -256,5 +267,12 @@ fn read_size(reader: &mut Reader<'_>, of_workload: Option<Data>) -> Result<u64, 
             "leave size out",
         ));
     }
-    Ok(of_workload.map_or(given_bytes, |data| data.bytes.max(SIZE_MIN)))
+    Ok(match (inherited.data, inherited.copied_bytes) {
+        (Some(data), _) => data.bytes.max(SIZE_MIN),
+        // A copy takes what it takes, whatever else is said.
+        (None, copied_bytes) if copied_bytes > 0 && !reader.has("size") => {
+            copied_bytes.max(SIZE_MIN)
+        }
+        (None, copied_bytes) => given_bytes.max(copied_bytes),
+    })
 }

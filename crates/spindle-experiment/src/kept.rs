@@ -33,6 +33,8 @@ struct Written<'a> {
 struct OfServer<'a> {
     settings: Cow<'a, BTreeMap<String, String>>,
     bin_dir: Option<Cow<'a, Path>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<Cow<'a, str>>,
     url: Option<Cow<'a, Address>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     password_env: Option<Cow<'a, str>>,
@@ -76,6 +78,7 @@ impl Serialize for Database {
                 written.server = Some(OfServer {
                     settings: Cow::Borrowed(&server.settings),
                     bin_dir: server.bin_dir.as_deref().map(Cow::Borrowed),
+                    name: server.name.as_deref().map(Cow::Borrowed),
                     ..OfServer::default()
                 });
             }
@@ -117,6 +120,7 @@ fn read(kept: &Value) -> Result<Database, serde_json::Error> {
                 redo_path: own.redo_path,
                 settings: server.settings.into_owned(),
                 bin_dir: server.bin_dir.map(Cow::into_owned),
+                name: server.name.map(Cow::into_owned),
             })
         }
     };

@@ -175,9 +175,8 @@ impl Experiment {
 
         let plan = document.noted(Plan::read(&mut plan_reader));
         let inherited = Inherited {
-            memory_bytes: None,
-            data: workload::data_of(&workload_reader),
             is_remote: layout_readers.iter().any(Reader::names_a_server),
+            ..workload::data_of(&workload_reader)
         };
         let database = document.noted(Database::read(&mut database_reader, inherited))?;
         let workload = document.noted(Workload::read(&mut workload_reader, &database));

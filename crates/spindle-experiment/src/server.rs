@@ -26,6 +26,9 @@ pub(super) fn read(
             server(kind).check_setting(name, value)
         }),
         bin_dir: reader.directory("bin_dir"),
+        name: reader
+            .text("name", "the name of a database")
+            .map(str::to_owned),
     }
 }
 

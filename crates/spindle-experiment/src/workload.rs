@@ -15,11 +15,11 @@ use spindle_text::section::Refusal;
 use spindle_text::word::Word;
 use spindle_workload::driver::{Behaviour, deferring};
 use spindle_workload::sql::SqlWorkload;
-use spindle_workload::{Data, MadeFor, Pace, Workload as RowWorkload};
+use spindle_workload::{MadeFor, Pace, Workload as RowWorkload};
 pub use spindle_workload::{Transactions, WorkloadKind};
 
 use super::arrivals::{self, Arrivals, Promised, RateLevels};
-use super::database::{Database, DatabaseSpec, Engine};
+use super::database::{Database, DatabaseSpec, Engine, Inherited};
 use super::error::ExperimentError;
 use super::reader::{Reader, keys_asked_by};
 
@@ -70,12 +70,18 @@ pub(super) fn kinds_that(is_so: impl Fn(&Transactions) -> bool) -> Vec<&'static 
     chosen.map(|(word, _)| *word).collect()
 }
 
-/// The data of a workload; `None` when `database.size` says how much there is.
-pub(super) fn data_of(reader: &Reader<'_>) -> Option<Data> {
+/// What the database is told of the data of its workload.
+pub(super) fn data_of(reader: &Reader<'_>) -> Inherited {
     // Read in a copy: the keys are looked at when the whole section is.
     let mut reader = reader.over(reader.table());
     let kind = reader.word("kind", WorkloadKind::OltpMix);
-    Transactions::read(kind, &mut reader).settings().data()
+    let transactions = Transactions::read(kind, &mut reader);
+    let settings = transactions.settings();
+    Inherited {
+        data: settings.data(),
+        copied_bytes: settings.copied_bytes(),
+        ..Inherited::default()
+    }
 }
 
 impl Workload {

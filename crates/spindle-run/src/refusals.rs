@@ -1,6 +1,7 @@
-//! What the engines, as they are installed here, say of the candidates' methods and settings before anything runs. A
-//! slip of whoever wrote the experiment ends the command; what this machine or this version does not have leaves a
-//! candidate out. Commands ask before they plan or run; what a place refuses is found by [`examine`](super::examine).
+//! What the engines, as they are installed here, say of the candidates' methods and settings, and of what is loaded,
+//! before anything runs. A slip of whoever wrote the experiment ends the command; what this machine or this version
+//! does not have leaves a candidate out. Commands ask before they plan or run; what a place refuses is found by
+//! [`examine`](super::examine).
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use super::server_files::request_of;
 pub struct Refusals(BTreeMap<usize, EngineError>);
 
 impl Refusals {
-    /// Looks at nothing but methods and settings, and changes nothing.
+    /// Looks at nothing but methods, settings and dumps, and changes nothing.
     pub fn of(experiment: &Experiment) -> Refusals {
         let mut asked: Vec<(Option<ServerRequest>, Option<EngineError>)> = Vec::new();
         let mut refused = BTreeMap::new();
@@ -105,7 +106,7 @@ fn request_to_server(experiment: &Experiment, index: usize) -> Option<ServerRequ
     }
 }
 
-/// Why the method or the settings of a candidate cannot be used here.
+/// Why the method or the settings of a candidate cannot be used here, or what is loaded into it.
 fn refusal(
     experiment: &Experiment,
     index: usize,
@@ -113,7 +114,14 @@ fn refusal(
 ) -> Option<EngineError> {
     match &experiment.database_of(index).spec {
         DatabaseSpec::Kernel(kernel) => blocks::engine(experiment, index, kernel).examine().err(),
-        DatabaseSpec::Server(spec) => server(spec.kind).examine(request?).err(),
+        DatabaseSpec::Server(spec) => {
+            let (server, request) = (server(spec.kind), request?);
+            let dumps = experiment.workload.dumps();
+            let mut refused = dumps
+                .into_iter()
+                .filter_map(|dump| server.examine_dump(request, dump).err());
+            server.examine(request).err().or_else(|| refused.next())
+        }
         // Nobody here starts it.
         DatabaseSpec::Remote(_) => None,
     }

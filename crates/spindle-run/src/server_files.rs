@@ -66,7 +66,29 @@ impl ServerFiles {
             };
             files.places.insert(kind, directory);
         }
+        files.stay_out_of_copied(experiment)?;
         Ok(files)
+    }
+
+    /// Refuses places within files that the database is copied from: these are only read.
+    fn stay_out_of_copied(&self, experiment: &Experiment) -> Result<(), EngineError> {
+        let dumps = experiment.workload.dumps().into_iter();
+        for dump in dumps.filter(|dump| dump.form.is_of_files()) {
+            let is_within =
+                |place: &&PathBuf| match (place.canonicalize(), dump.path.canonicalize()) {
+                    (Ok(place), Ok(copied)) => place.starts_with(copied),
+                    // What is not there yet is made elsewhere.
+                    _ => false,
+                };
+            if let Some(place) = self.places.values().find(is_within) {
+                return Err(EngineError::unavailable(format!(
+                    "{} lies within {}, which is copied and only read: give the layout another path",
+                    place.display(),
+                    dump.name
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// The engine that makes them.

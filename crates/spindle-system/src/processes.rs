@@ -3,6 +3,7 @@
 //! counted where their parent has waited for them, as servers do.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::cpu::ProcessCpu;
@@ -23,6 +24,18 @@ pub fn own_program(tree: &SystemTree) -> PathBuf {
 /// The directory a process works in; `None` when it has ended, or may not be looked at.
 pub fn working_directory(tree: &SystemTree, process_id: u32) -> Option<PathBuf> {
     std::fs::read_link(tree.proc.join(format!("{process_id}/cwd"))).ok()
+}
+
+/// Whether a path from the directory that a process works in leads to the same as a path of this one, in whatever mount
+/// namespace it lives; not when that may not be looked at.
+pub fn works_at(tree: &SystemTree, process_id: u32, from_there: &Path, here: &Path) -> bool {
+    let directory = tree.proc.join(format!("{process_id}/cwd"));
+    let there = std::fs::metadata(directory.join(from_there));
+    let of = |found: std::fs::Metadata| (found.dev(), found.ino());
+    match (there, std::fs::metadata(here)) {
+        (Ok(there), Ok(here)) => of(there) == of(here),
+        _ => false,
+    }
 }
 
 /// The name of a process's program, of which the kernel keeps [`NAME_BYTES`]; `None` when it has ended.
@@ -207,6 +220,22 @@ mod tests {
         let unknown = Processes::of_servers(Vec::new());
         assert_eq!(unknown.cpu(&fixture.files()), None);
         assert_eq!(unknown.io(&fixture.files()), None);
+    }
+
+    #[test]
+    fn a_process_works_at_a_place_whatever_leads_there() {
+        let place = tempfile::tempdir().unwrap();
+        let (home, other) = (place.path().join("home"), place.path().join("other"));
+        std::fs::create_dir_all(home.join("within")).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        std::os::unix::fs::symlink(&other, home.join("link")).unwrap();
+        let fixture = Fixture::with(&[("proc/7/comm", "postgres\n")]);
+        let tree = fixture.files();
+        let works_at = |from: &str, here: &Path| works_at(&tree, 7, Path::new(from), here);
+        assert!(!works_at("", &home), "nobody may look where it works");
+        std::os::unix::fs::symlink(&home, tree.proc.join("7/cwd")).unwrap();
+        assert!(works_at("", &home) && works_at("link", &other));
+        assert!(!works_at("within", &other) && !works_at("none", &other));
     }
 
     #[test]

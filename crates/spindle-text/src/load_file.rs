@@ -1,14 +1,17 @@
 //! Files that settings name. A database is loaded from texts, which are kept, and from dumps, which its own tools
 //! restore: what a file is, its first bytes say. A dump stays where it is, and is known again by its size and its age.
 
+pub mod server_files;
+
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::files;
+use server_files::{Found, age_ns, invalid};
 
 /// The first bytes of a file, in which its form is looked for.
 const HEAD_BYTES: u64 = 64 << 10;
@@ -73,6 +76,8 @@ pub enum DumpForm {
     PostgresTar,
     /// `pg_dump` without a format: SQL with `COPY` and commands of `psql`.
     PostgresPlain,
+    /// The data directory of a stopped PostgreSQL, or a base backup.
+    PostgresFiles,
     /// `mariadb-dump` and `mysqldump`: SQL with commands of their client.
     MariaDb,
     /// A database file of SQLite.
@@ -80,6 +85,11 @@ pub enum DumpForm {
 }
 
 impl DumpForm {
+    /// Whether it is the directory of a server, which a database is made of instead of loading it.
+    pub fn is_of_files(self) -> bool {
+        matches!(self, DumpForm::PostgresFiles)
+    }
+
     /// How the last comment of a dump begins that its tool has written to the end; `None`: its own reader sees whether
     /// it is whole.
     fn last_line(self) -> Option<&'static str> {
@@ -128,7 +138,7 @@ impl LargeFile {
     /// # Errors
     /// It is another one by now, or is gone.
     pub fn open(&self) -> io::Result<File> {
-        check_unchanged(&self.path, (self.bytes, self.changed_ns))?;
+        is_unchanged(size_and_age(&self.path)? == (self.bytes, self.changed_ns))?;
         files::open_named(&self.path)
     }
 }
@@ -178,14 +188,33 @@ impl Dump {
         if let Some(last) = form.last_line() {
             check_end(path, last)?;
         }
-        let (bytes, changed_ns) = size_and_age(path)?;
-        Ok(Some(Dump {
+        let mut dump = Dump {
             name: name.to_owned(),
             path: path.to_owned(),
             form,
-            bytes,
-            changed_ns,
-        }))
+            bytes: 0,
+            changed_ns: 0,
+        };
+        (dump.bytes, dump.changed_ns) = dump.size_and_age()?;
+        Ok(Some(dump))
+    }
+
+    /// The files and directories that are copied, of a form that [`DumpForm::is_of_files`]; none of others.
+    ///
+    /// # Errors
+    /// Something is there that no server makes, in words; or the system's.
+    pub fn files(&self) -> io::Result<Vec<Found>> {
+        match self.form {
+            DumpForm::PostgresFiles => server_files::of_cluster(&self.path),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn size_and_age(&self) -> io::Result<(u64, i64)> {
+        match self.form.is_of_files() {
+            true => Ok(server_files::size_and_age(&self.files()?)),
+            false => size_and_age(&self.path),
+        }
     }
 
     /// Opens its file, which must still be what it was.
@@ -202,32 +231,27 @@ impl Dump {
     /// # Errors
     /// As for [`Dump::open`].
     pub fn check(&self) -> io::Result<()> {
-        check_unchanged(&self.path, (self.bytes, self.changed_ns))
+        is_unchanged(self.size_and_age()? == (self.bytes, self.changed_ns))
     }
 }
 
-fn check_unchanged(path: &Path, (bytes, changed_ns): (u64, i64)) -> io::Result<()> {
-    match size_and_age(path)? == (bytes, changed_ns) {
+fn is_unchanged(is_so: bool) -> io::Result<()> {
+    match is_so {
         true => Ok(()),
         false => Err(invalid("it has changed since the experiment was read")),
     }
 }
 
-fn invalid(reason: impl Into<String>) -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, reason.into())
-}
-
 fn size_and_age(path: &Path) -> io::Result<(u64, i64)> {
-    let age = |found: &fs::Metadata| found.mtime() * 1_000_000_000 + found.mtime_nsec();
     let found = fs::metadata(path)?;
     if !found.is_dir() {
-        return Ok((found.len(), age(&found)));
+        return Ok((found.len(), age_ns(&found)));
     }
     let (mut bytes, mut changed_ns) = (0, 0);
     for entry in fs::read_dir(path)? {
         let found = fs::metadata(entry?.path())?;
         bytes += found.len();
-        changed_ns = changed_ns.max(age(&found));
+        changed_ns = changed_ns.max(age_ns(&found));
     }
     Ok((bytes, changed_ns))
 }
@@ -282,9 +306,16 @@ fn check_end(path: &Path, last: &str) -> io::Result<()> {
 }
 
 fn directory(path: &Path) -> io::Result<DumpForm> {
+    if server_files::is_cluster(path) {
+        return Ok(DumpForm::PostgresFiles);
+    }
+    if let Some(reason) = server_files::packed(path) {
+        return Err(invalid(reason));
+    }
     if !path.join(CONTENTS).is_file() {
         return Err(invalid(format!(
-            "it is a directory, and no dump of pg_dump --format=directory: that has a {CONTENTS}"
+            "it is a directory, and neither a dump of pg_dump --format=directory, which has a {CONTENTS}, nor the data \
+             directory of a stopped PostgreSQL, which has a PG_VERSION"
         )));
     }
     for entry in fs::read_dir(path)? {

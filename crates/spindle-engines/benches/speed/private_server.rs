@@ -33,6 +33,7 @@ impl Private {
             data_bytes,
             clients: 2 * clients as u32,
             io: None,
+            database: None,
         };
         let examined = server(kind).examine(&request);
         examined

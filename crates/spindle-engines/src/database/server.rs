@@ -10,7 +10,7 @@ use spindle_workload::sql::SqlWorkload;
 use crate::EngineError;
 use crate::engine::{Answer, Engine, FoundServer, KeepError, PutBackBy, Restored, RunningEngine};
 use crate::registry::server;
-use crate::sql::{Purpose, ServerKind, ServerRequest, SqlUnderTest, load_into};
+use crate::sql::{Purpose, ServerKind, ServerRequest, SqlUnderTest, create, load_into};
 
 /// A database of a server that Spindle starts, with a workload.
 pub struct ServerDatabase {
@@ -30,16 +30,22 @@ impl Engine for ServerDatabase {
 
     fn examine(&self) -> Result<Option<FoundServer>, EngineError> {
         let server = server(self.kind);
-        let found = server.examine(&self.request)?;
+        let mut found = server.examine(&self.request)?;
         let dumps = self.workload.dumps();
         for (_, dump) in &dumps {
-            server.examine_dump(&self.request, dump)?;
+            for brought in server.examine_dump(&self.request, dump)? {
+                let name = |setting: &str| setting.split(" = ").next().map(str::to_owned);
+                found
+                    .settings
+                    .retain(|setting| name(setting) != name(&brought));
+                found.settings.push(brought);
+            }
         }
         Ok(Some(found))
     }
 
     fn create(&self, home: &TreeDirectories) -> Result<(), EngineError> {
-        server(self.kind).create(&self.request, home)
+        create(server(self.kind), &self.request, home, &*self.workload)
     }
 
     fn load(

@@ -138,9 +138,9 @@ impl Server for MariaDb {
         })
     }
 
-    fn examine_dump(&self, request: &ServerRequest, _: &Dump) -> Result<(), EngineError> {
+    fn examine_dump(&self, request: &ServerRequest, _: &Dump) -> Result<Vec<String>, EngineError> {
         let programs = Programs::find(request.bin_dir.as_deref())?;
-        restore::Client::of(&programs, None, "").map(|_| ())
+        restore::Client::of(&programs, None, "").map(|_| Vec::new())
     }
 
     fn check_setting(&self, name: &str, _: &str) -> Result<(), EngineError> {

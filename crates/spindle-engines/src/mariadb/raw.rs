@@ -246,6 +246,7 @@ mod tests {
                 method: None,
                 slaves: 0,
             }),
+            database: None,
         }
     }
 

@@ -428,6 +428,7 @@ mod tests {
             data_bytes: 1 << 30,
             clients: 8,
             io,
+            database: None,
         }
     }
 

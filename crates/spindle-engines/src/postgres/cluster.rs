@@ -1,23 +1,30 @@
 //! The files of a cluster, PostgreSQL's word for what one server serves. In the directory for data: `cluster`, the
-//! server's own data directory; `run`, with its socket and its log; `password`; and `tablespaces`, the numbers of its
+//! server's own data directory; `run`, with its socket and its log; `password`; `tablespaces`, the numbers of its
+//! tablespaces; of a cluster that was copied, `database`, the name of the one that is measured, and `copied`, its own
 //! tablespaces. In the directory for redo its write-ahead log, in those for indexes and temporary files a tablespace
 //! each. The server reaches them through symbolic links, which are made again at each start: a copy of the cluster lies
 //! elsewhere.
 
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use spindle_layout::TreeDirectories;
+use spindle_text::load_file::Dump;
+use spindle_text::load_file::server_files::{Found, Part};
 use spindle_workload::sql::SqlConnection;
 
 use super::connection::PostgresConnection;
+use super::copied::Looked;
 use super::programs::Programs;
 use super::settings::Settings;
 use crate::EngineError;
 use crate::sql::Purpose;
 use crate::sql::child_server::ServerLog;
+use crate::sql::copied_files::{copy, make_directory, make_file};
 
 /// The superuser, whose password is drawn for each cluster.
 pub(super) const SUPERUSER: &str = "spindle";
@@ -29,6 +36,25 @@ pub(super) const TEMP_TABLESPACE: &str = "spindle_temp";
 /// Where the server finds its socket's directory from its data directory: short, whatever the layout's path.
 const RUN_FROM_DATA: &str = "../run";
 const PASSWORD_BYTES: usize = 24;
+/// Files and a directory beside that of the data.
+const TABLESPACES: &str = "tablespaces";
+const DATABASE: &str = "database";
+const COPIED: &str = "copied";
+/// Directories of a cluster that are not copied and must be there: what a running server keeps for itself, and what
+/// belongs to replication. `pg_basebackup` leaves their contents out, too, but for those of `pg_logical`.
+const EMPTY: [&str; 11] = [
+    "pg_dynshmem",
+    "pg_logical",
+    "pg_logical/mappings",
+    "pg_logical/snapshots",
+    "pg_notify",
+    "pg_replslot",
+    "pg_serial",
+    "pg_snapshots",
+    "pg_stat_tmp",
+    "pg_subtrans",
+    "pg_tblspc",
+];
 
 /// Where a cluster's files are.
 #[derive(Debug, Clone)]
@@ -97,18 +123,7 @@ impl Cluster {
 
     /// Makes the files of an empty cluster; its tablespaces are made by [`Cluster::create_tablespaces`].
     pub fn create(&self, settings: &Settings, programs: &Programs) -> Result<(), EngineError> {
-        for path in &self.roots {
-            programs.give(path)?;
-            programs.reaches(path)?;
-        }
-        let password = self.top.join("password");
-        programs.as_server(|| {
-            for path in [self.run(), self.index.clone(), self.temp.clone()] {
-                let made = DirBuilder::new().mode(0o700).create(&path);
-                made.map_err(|error| system("making", &path, error))?;
-            }
-            write_password(&password).map_err(|error| system("writing", &password, error))
-        })??;
+        let password = self.make_own(programs)?;
         let mut initdb = programs.command("initdb");
         initdb
             .arg("-D")
@@ -129,6 +144,118 @@ impl Cluster {
         programs.text_of(&mut initdb).map(|_| ())
     }
 
+    /// Gives the directories to the server, and makes what is Spindle's own there; where the password is.
+    fn make_own(&self, programs: &Programs) -> Result<PathBuf, EngineError> {
+        for path in &self.roots {
+            programs.give(path)?;
+            programs.reaches(path)?;
+        }
+        let password = self.top.join("password");
+        programs.as_server(|| {
+            for path in [self.run(), self.index.clone(), self.temp.clone()] {
+                let made = DirBuilder::new().mode(0o700).create(&path);
+                made.map_err(|error| system("making", &path, error))?;
+            }
+            write_password(&password).map_err(|error| system("writing", &password, error))
+        })??;
+        Ok(password)
+    }
+
+    /// Makes the files of a cluster of those of another one, still to be recovered. Until all are there, nobody but
+    /// whoever runs Spindle gets to them.
+    pub fn take(
+        &self,
+        dump: &Dump,
+        looked: &Looked,
+        programs: &Programs,
+        interrupted: &AtomicBool,
+    ) -> Result<(), EngineError> {
+        let source = dump.path.canonicalize();
+        let source = source.map_err(|error| system("looking for", &dump.path, error))?;
+        if let Some(within) = self.roots.iter().find(|root| root.starts_with(&source)) {
+            let what = format!("copying {} to {}", dump.name, within.display());
+            return Err(EngineError::failed(what, "it would be copied into itself"));
+        }
+        let copied = self.top.join(COPIED);
+        let data = self.data();
+        let mut made = vec![data.clone(), self.wal.clone(), copied.clone()];
+        made.extend(EMPTY.iter().map(|name| data.join(name)));
+        let mut numbers = BTreeSet::new();
+        for file in &looked.found {
+            if let Part::Tablespace(number) = &file.part
+                && numbers.insert(number)
+            {
+                made.push(copied.join(number));
+            }
+        }
+        made.iter().try_for_each(|path| make_directory(path))?;
+        let place = |file: &Found| match &file.part {
+            Part::Data => data.join(&file.name),
+            Part::Log => self.wal.join(&file.name),
+            Part::Tablespace(number) => copied.join(number).join(&file.name),
+        };
+        made.extend(copy(dump, &looked.found, place, interrupted)?);
+        // Whoever has the password may connect, and nobody else.
+        let mut own = vec![
+            (
+                data.join("pg_hba.conf"),
+                "local all all scram-sha-256
+"
+                .to_owned(),
+            ),
+            (data.join("pg_ident.conf"), String::new()),
+        ];
+        if looked.recovers_from.is_some() {
+            own.push((data.join("recovery.signal"), String::new()));
+        }
+        let lines = numbers.iter().map(|number| {
+            format!(
+                "{number} {COPIED}
+"
+            )
+        });
+        own.push((self.top.join(TABLESPACES), lines.collect()));
+        for (path, text) in own {
+            make_file(&path, &text)?;
+            made.push(path);
+        }
+        made.iter().try_for_each(|path| programs.give(path))?;
+        self.make_own(programs).map(|_| ())
+    }
+
+    /// Where its write-ahead log is.
+    pub fn log_directory(&self) -> &Path {
+        &self.wal
+    }
+
+    /// The names in its write-ahead log.
+    pub fn log_pieces(&self, programs: &Programs) -> Result<Vec<String>, EngineError> {
+        let wrong = |error| system("listing", &self.wal, error);
+        let entries = programs.as_server(|| std::fs::read_dir(&self.wal))?;
+        let names = entries.map_err(wrong)?.map(|entry| {
+            let name = entry.map_err(wrong)?.file_name();
+            Ok(name.to_string_lossy().into_owned())
+        });
+        names.collect()
+    }
+
+    /// Notes which database is measured.
+    pub fn note_database(&self, name: &str, programs: &Programs) -> Result<(), EngineError> {
+        let path = self.top.join(DATABASE);
+        let written = programs.as_server(|| std::fs::write(&path, name))?;
+        written.map_err(|error| system("writing", &path, error))
+    }
+
+    /// The database that is measured.
+    pub fn database(&self, programs: &Programs) -> Result<String, EngineError> {
+        let path = self.top.join(DATABASE);
+        match programs.as_server(|| std::fs::read_to_string(&path))? {
+            Ok(name) => Ok(name),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok("postgres".to_owned()),
+            Err(error) => Err(system("reading", &path, error)),
+        }
+    }
+
     /// Makes the tablespaces, and notes their numbers.
     pub fn create_tablespaces(
         &self,
@@ -143,12 +270,15 @@ impl Cluster {
             connection.run(&format!("create tablespace {name} location '{location}'"))?;
         }
         let mut numbers = String::new();
-        let asked = "select oid, spcname from pg_tablespace where spcname like 'spindle%'";
-        connection.ask(asked, &mut |row| {
+        let asked = format!(
+            "select oid, case when spcname in ('{INDEX_TABLESPACE}', '{TEMP_TABLESPACE}') then spcname \
+             else '{COPIED}' end from pg_tablespace where spcname not in ('pg_default', 'pg_global')"
+        );
+        connection.ask(&asked, &mut |row| {
             numbers.push_str(&format!("{} {}\n", row.int(0)?, row.text(1)?));
             Ok(())
         })?;
-        let path = self.top.join("tablespaces");
+        let path = self.top.join(TABLESPACES);
         let written = programs.as_server(|| std::fs::write(&path, numbers))?;
         written.map_err(|error| system("writing", &path, error))
     }
@@ -170,7 +300,7 @@ impl Cluster {
     /// With the rights of the server, whose links there may lead anywhere.
     fn make_files_ready(&self, conf: &str) -> Result<(), EngineError> {
         link(&self.wal, &self.data().join("pg_wal"))?;
-        let path = self.top.join("tablespaces");
+        let path = self.top.join(TABLESPACES);
         let numbers = match std::fs::read_to_string(&path) {
             Ok(numbers) => numbers,
             // Not made yet.
@@ -178,15 +308,17 @@ impl Cluster {
             Err(error) => return Err(system("reading", &path, error)),
         };
         for line in numbers.lines() {
-            let (number, to) = match line.split_once(' ') {
-                Some((number, INDEX_TABLESPACE)) => (number, &self.index),
-                Some((number, TEMP_TABLESPACE)) => (number, &self.temp),
-                _ => return Err(not_ours(&path)),
-            };
+            let (number, name) = line.split_once(' ').ok_or_else(|| not_ours(&path))?;
             if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
                 return Err(not_ours(&path));
             }
-            link(to, &self.data().join("pg_tblspc").join(number))?;
+            let to = match name {
+                INDEX_TABLESPACE => self.index.clone(),
+                TEMP_TABLESPACE => self.temp.clone(),
+                COPIED => self.top.join(COPIED).join(number),
+                _ => return Err(not_ours(&path)),
+            };
+            link(&to, &self.data().join("pg_tblspc").join(number))?;
         }
         let path = self.data().join("postgresql.conf");
         std::fs::write(&path, conf).map_err(|error| system("writing", &path, error))?;

@@ -1,11 +1,14 @@
 //! PostgreSQL: an installed server, run on its own cluster that lies in the layout's directories. `programs` finds
 //! it, `settings` has it check what the experiment sets, `cluster` is its files, `stream`, `wire`, `values` and
-//! `connection` the client, `temporary` what its queries spill, `restore` loads dumps, `running` a server at work with
-//! `counts` and `waits`. `foreign` is an existing one, `encryption` the way to it, `sessions` what it keeps of them.
-//! `prepared` are transactions that outlive theirs, `hindrances` what keeps a run from its end.
+//! `connection` the client, `temporary` what its queries spill, `restore` loads dumps, `copied` makes a cluster of
+//! another's files, whose `control` file it reads, `running` is a server at work with `counts` and `waits`. `foreign`
+//! is an existing one, `encryption` the way to it, `sessions` what it keeps of them. `prepared` are transactions that
+//! outlive theirs, `hindrances` what keeps a run from its end.
 
 mod cluster;
 mod connection;
+mod control;
+mod copied;
 mod counts;
 mod encryption;
 mod foreign;
@@ -27,6 +30,7 @@ mod waits;
 mod wire;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use spindle_layout::TreeDirectories;
 use spindle_text::file_kind::FileKind;
@@ -101,8 +105,16 @@ impl Server for Postgres {
         })
     }
 
-    fn examine_dump(&self, request: &ServerRequest, dump: &Dump) -> Result<(), EngineError> {
-        restore::examine(&Programs::find(request)?, dump)
+    fn examine_dump(
+        &self,
+        request: &ServerRequest,
+        dump: &Dump,
+    ) -> Result<Vec<String>, EngineError> {
+        let programs = Programs::find(request)?;
+        match dump.form.is_of_files() {
+            true => copied::examine(&programs, &Settings::of(request, &programs)?, dump),
+            false => restore::examine(&programs, dump).map(|()| Vec::new()),
+        }
     }
 
     fn check_setting(&self, name: &str, value: &str) -> Result<(), EngineError> {
@@ -149,6 +161,30 @@ impl Server for Postgres {
         running.create_tablespaces(&mut connection)?;
         drop(connection);
         running.stop(Stop::Clean)
+    }
+
+    fn adopt(
+        &self,
+        request: &ServerRequest,
+        dump: &Dump,
+        directories: &TreeDirectories,
+        interrupted: &AtomicBool,
+    ) -> Result<(), EngineError> {
+        let programs = Programs::find(request)?;
+        let settings = Settings::of(request, &programs)?;
+        let cluster = Cluster::of(directories)?;
+        let looked = copied::look(&programs, &settings, dump)?;
+        cluster.take(dump, &looked, &programs, interrupted)?;
+        copied::open_up(&programs, &settings, (&cluster, &looked), dump, interrupted)?;
+        cluster.note_database(copied::TEMPLATE, &programs)?;
+        let running =
+            RunningPostgres::start(cluster.clone(), &settings, programs.clone(), Purpose::Load)?;
+        let mut connection = running.connect_client()?;
+        let database = copied::database(&mut connection, request.database.as_deref(), dump)?;
+        running.create_tablespaces(&mut connection)?;
+        drop(connection);
+        running.stop(Stop::Clean)?;
+        cluster.note_database(&database, &programs)
     }
 
     fn start(

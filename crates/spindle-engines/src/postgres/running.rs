@@ -64,7 +64,7 @@ impl Access {
             login: Login {
                 user: SUPERUSER.to_owned(),
                 password: Some(cluster.password(programs)?),
-                database: "postgres".to_owned(),
+                database: cluster.database(programs)?,
                 application: "spindle".to_owned(),
                 channel_binding: ChannelBinding::Disable,
             },

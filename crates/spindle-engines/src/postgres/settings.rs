@@ -289,6 +289,8 @@ impl Settings {
         line("unix_socket_directories", socket_directory);
         line("port", super::cluster::PORT);
         line("temp_tablespaces", super::cluster::TEMP_TABLESPACE);
+        // The copy of a subscriber takes no part in replication.
+        line("max_logical_replication_workers", "0");
         // A crash of one process is to be seen as what it is.
         line("restart_after_crash", "off");
         for (name, value) in &self.lines {

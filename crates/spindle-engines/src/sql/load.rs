@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use spindle_layout::TreeDirectories;
+use spindle_text::load_file::Dump;
 use spindle_workload::SessionError;
 use spindle_workload::sql::{LoadPart, Origin, RowSink, SqlConnection, SqlWorkload, Value};
 
@@ -29,11 +30,24 @@ pub fn create_and_load(
     workload: &dyn SqlWorkload,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<(), EngineError> {
-    server.create(request, directories)?;
+    create(server, request, directories, workload)?;
     load_into(server, request, directories, workload, interrupted)
 }
 
-/// Loads the workload's tables into an empty database and stops it in order.
+/// Makes an empty database for the workload, unless it brings one.
+pub(crate) fn create(
+    server: &dyn Server,
+    request: &ServerRequest,
+    directories: &TreeDirectories,
+    workload: &dyn SqlWorkload,
+) -> Result<(), EngineError> {
+    match workload.copied_from() {
+        None => server.create(request, directories),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Loads the workload's tables into an empty database, or into the one that it is copied from, and stops it in order.
 pub(crate) fn load_into(
     server: &dyn Server,
     request: &ServerRequest,
@@ -41,6 +55,9 @@ pub(crate) fn load_into(
     workload: &dyn SqlWorkload,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<(), EngineError> {
+    if let Some(files) = workload.copied_from() {
+        server.adopt(request, files, directories, interrupted)?;
+    }
     let running = server.start(request, directories, Purpose::Load)?;
     match load(&*running, workload, interrupted) {
         Ok(()) => running.stop(Stop::Clean),
@@ -110,7 +127,9 @@ fn make_tables(
     }
     let dumps = workload.dumps();
     let restore = |after: usize| -> Result<(), EngineError> {
-        let mut due = dumps.iter().filter(|(before, _)| *before == after);
+        let is_due =
+            |(before, dump): &&(usize, &Dump)| *before == after && !dump.form.is_of_files();
+        let mut due = dumps.iter().filter(is_due);
         due.try_for_each(|(_, dump)| running.restore(dump, interrupted))
     };
     restore(0)?;

@@ -9,6 +9,7 @@ mod certificate;
 pub(crate) mod child_server;
 mod client_files;
 mod connections;
+pub(crate) mod copied_files;
 pub mod encryption;
 pub mod foreign;
 mod load;
@@ -39,7 +40,7 @@ pub use address::{Address, Password, Scheme};
 pub use foreign::{Copying, ForeignServer, Schema, SchemaGone, SchemaKind, ServerHome};
 pub(crate) use foreign::{NOT_TOLD, UNTOLD};
 pub use load::create_and_load;
-pub(crate) use load::load_into;
+pub(crate) use load::{create, load_into};
 pub use reader::{OWN_STATEMENT, Reader};
 pub use room::Room;
 pub use room::said_of_full_disks;
@@ -65,6 +66,9 @@ pub struct ServerRequest {
     pub clients: u32,
     /// How it is to read and write its datafiles, when the layout says so.
     pub io: Option<ServerIo>,
+    /// The database that is measured, of a server whose files are copied; `None`: the only one there.
+    #[serde(default)]
+    pub database: Option<String>,
 }
 
 /// An access path in the words of the experiment, for a server to put into settings of its own, or to refuse.
@@ -163,11 +167,16 @@ pub trait Server: Send + Sync {
     /// `Unavailable`, in words.
     fn examine(&self, request: &ServerRequest) -> Result<FoundServer, EngineError>;
 
-    /// Looks whether a dump can be restored here, and changes nothing.
+    /// Looks whether a dump can be restored here, or files copied, and changes nothing. Returns the settings that files
+    /// bring with them, in words: `name = value`.
     ///
     /// # Errors
-    /// `Unavailable`: a tool is missing, or does not take the dump.
-    fn examine_dump(&self, request: &ServerRequest, dump: &Dump) -> Result<(), EngineError>;
+    /// `Unavailable`: a tool is missing, or does not take the dump; or the files cannot be copied.
+    fn examine_dump(
+        &self,
+        request: &ServerRequest,
+        dump: &Dump,
+    ) -> Result<Vec<String>, EngineError>;
 
     /// Looks at one of its settings, as far as its name and value tell, on no machine and for no version.
     ///
@@ -239,6 +248,21 @@ pub trait Server: Send + Sync {
         request: &ServerRequest,
         directories: &TreeDirectories,
     ) -> Result<(), EngineError>;
+
+    /// Makes a database of the files of another server, in directories that are there and empty. Ends early, with an
+    /// error, once `interrupted`.
+    fn adopt(
+        &self,
+        _: &ServerRequest,
+        dump: &Dump,
+        _: &TreeDirectories,
+        _: &AtomicBool,
+    ) -> Result<(), EngineError> {
+        Err(EngineError::failed(
+            format!("copying {}", dump.name),
+            "this engine makes no database of files",
+        ))
+    }
 
     /// Memory that it takes beside its buffer cache, about: its own, and that of its sessions.
     fn overhead_bytes(&self, request: &ServerRequest) -> u64;

@@ -106,8 +106,12 @@ impl Server for Sqlite {
         })
     }
 
-    fn examine_dump(&self, request: &ServerRequest, dump: &Dump) -> Result<(), EngineError> {
-        restore::examine(request, dump)
+    fn examine_dump(
+        &self,
+        request: &ServerRequest,
+        dump: &Dump,
+    ) -> Result<Vec<String>, EngineError> {
+        restore::examine(request, dump).map(|()| Vec::new())
     }
 
     fn check_setting(&self, name: &str, value: &str) -> Result<(), EngineError> {

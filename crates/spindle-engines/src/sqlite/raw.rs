@@ -112,6 +112,7 @@ pub(super) fn in_disk_group(
 fn without_io(request: &ServerRequest) -> ServerRequest {
     ServerRequest {
         io: None,
+        database: None,
         ..request.clone()
     }
 }
@@ -189,6 +190,7 @@ mod tests {
             data_bytes: 1 << 20,
             clients: 2,
             io,
+            database: None,
         }
     }
 

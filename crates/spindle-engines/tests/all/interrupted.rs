@@ -126,6 +126,7 @@ fn a_server_ends_its_load() {
         data_bytes: DATA_BYTES,
         clients: 1,
         io: None,
+        database: None,
     };
     let ended = sql::create_and_load(
         server(ServerKind::Sqlite),

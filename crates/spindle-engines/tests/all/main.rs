@@ -1,6 +1,7 @@
 //! The tests of this crate that need more than one of its modules, in one program: it is built and linked once.
 
 mod check_scripts;
+mod copies;
 mod crashes;
 mod dss;
 mod dumps;

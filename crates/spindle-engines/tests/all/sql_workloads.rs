@@ -45,6 +45,7 @@ pub fn request(server: &dyn Server) -> ServerRequest {
         data_bytes: 64 << 20,
         clients: CLIENTS as u32,
         io: None,
+        database: None,
     }
 }
 

@@ -38,6 +38,7 @@ fn request(settings: &[(&str, &str)]) -> ServerRequest {
         data_bytes: 2 << 20,
         clients: CLIENTS,
         io: None,
+        database: None,
     }
 }
 

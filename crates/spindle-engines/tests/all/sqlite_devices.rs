@@ -71,6 +71,7 @@ fn request(journal_mode: &str) -> ServerRequest {
         data_bytes: 2 << 20,
         clients: CLIENTS,
         io: None,
+        database: None,
     }
 }
 

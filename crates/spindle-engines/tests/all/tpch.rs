@@ -48,6 +48,7 @@ fn request(kind: ServerKind, scale: f64) -> ServerRequest {
         data_bytes: (1.6e9 * scale) as u64,
         clients: 2,
         io: None,
+        database: None,
     }
 }
 

@@ -46,7 +46,8 @@ settings! {
         times: Times = word("times", Times::Kept),
         /// With `times = "kept"`: 2.0 does in an hour what was recorded in two.
         speed: f64 = scale("speed", 1.0, 0.001..=1_000.0),
-        /// SQL files and dumps that make the tables and fill them, once, as they were when the recording began.
+        /// SQL files, dumps and copies of servers that make the tables and fill them, once, as they were when the
+        /// recording began.
         load: Vec<LoadFile> = load_files("load"),
         /// SQL files whose statements must have the answers after a trial that they had after the load.
         check: Vec<TextFile> = files("check"),

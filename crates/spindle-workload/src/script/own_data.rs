@@ -136,7 +136,8 @@ fn dialect_of(form: DumpForm) -> (Dialect, &'static str) {
         DumpForm::PostgresCustom
         | DumpForm::PostgresDirectory
         | DumpForm::PostgresTar
-        | DumpForm::PostgresPlain => (Dialect::Postgres, "PostgreSQL"),
+        | DumpForm::PostgresPlain
+        | DumpForm::PostgresFiles => (Dialect::Postgres, "PostgreSQL"),
         DumpForm::MariaDb => (Dialect::MariaDb, "MariaDB or MySQL"),
         DumpForm::Sqlite => (Dialect::Sqlite, "SQLite"),
     }
@@ -176,14 +177,14 @@ pub(crate) fn check_dumps(load: &[LoadFile], dialect: Dialect) -> Result<(), Ref
                 "choose the dump's own engine in [database], or load SQL that the engine knows",
             ));
         }
-        if dump.form == DumpForm::Sqlite && number > 0 {
+        if (dump.form == DumpForm::Sqlite || dump.form.is_of_files()) && number > 0 {
             return Err(refusal(
                 &["load"],
                 &format!(
                     "{} would take the place of what is loaded before it",
                     dump.name
                 ),
-                "a database file of SQLite is copied as a whole",
+                "files of a database are copied as a whole",
                 "name it first",
             ));
         }

@@ -30,7 +30,8 @@ settings! {
         /// Files in the language of `pgbench`; `"load.sql@9"` is drawn nine times as often as `"report.sql@1"`. Paths
         /// begin beside the experiment file.
         scripts: Vec<TextFile> = weighted_files("scripts"),
-        /// SQL files and dumps that make the tables and fill them, once; in SQL, `:name` stands for a defined variable.
+        /// SQL files, dumps and copies of servers that make the tables and fill them, once; in SQL, `:name` stands for
+        /// a defined variable.
         load: Vec<LoadFile> = load_files("load"),
         /// SQL files whose statements must have the answers after a trial that they had after the load.
         check: Vec<TextFile> = files("check"),

@@ -153,6 +153,13 @@ pub trait Kind {
         false
     }
 
+    /// Bytes of a server's files that its database is copied from; 0 where it is loaded.
+    fn copied_bytes(&self) -> u64 {
+        let dumps = self.loaded_from().iter().filter_map(LoadFile::as_dump);
+        let copied = dumps.filter(|dump| dump.form.is_of_files());
+        copied.map(|dump| dump.bytes).sum()
+    }
+
     /// The key by which its clients pause between transactions, if they do.
     fn pause_key(&self) -> Option<&'static str> {
         None

@@ -74,10 +74,16 @@ pub trait SqlWorkload: Send + Sync {
     /// Statements that make the tables, empty; and procedures, if it calls any.
     fn create_tables(&self, dialect: Dialect) -> Vec<String>;
 
-    /// Dumps that the database's own tools restore, each with the number of statements of
-    /// [`SqlWorkload::create_tables`] that come before it.
+    /// Dumps that the database's own tools restore, and files that it is copied from, each with the number of
+    /// statements of [`SqlWorkload::create_tables`] that come before it.
     fn dumps(&self) -> Vec<(usize, &Dump)> {
         Vec::new()
+    }
+
+    /// The files of a server that its database is a copy of, if it is one.
+    fn copied_from(&self) -> Option<&Dump> {
+        let mut dumps = self.dumps().into_iter().map(|(_, dump)| dump);
+        dumps.find(|dump| dump.form.is_of_files())
     }
 
     /// What is to be done when tables, rows and indexes are there.

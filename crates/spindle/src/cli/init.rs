@@ -388,6 +388,7 @@ fn machine() -> Machine {
             data_bytes: 256 << 20,
             clients: 8,
             io: None,
+            database: None,
         };
         let found = server(*kind).examine(&request);
         let mut text = found.map_or("not found here".to_owned(), |found| found.version);

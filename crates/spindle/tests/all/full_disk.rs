@@ -55,6 +55,7 @@ impl Scene {
             data_bytes: 8 << 20,
             clients: 1,
             io: None,
+            database: None,
         };
         if let Err(error) = server(kind).examine(&request) {
             spindle_harness::skip(error);

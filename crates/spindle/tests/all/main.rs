@@ -10,6 +10,7 @@ mod calibrate_latency;
 mod calibrate_layouts;
 mod calibrate_writes;
 mod clients_counted;
+mod copied_server;
 mod directories;
 mod end_to_end;
 mod experiment_errors;

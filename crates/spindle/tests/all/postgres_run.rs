@@ -81,6 +81,7 @@ fn a_layout_that_needs_another_version_cannot_be_used() {
         data_bytes: 8 << 20,
         clients: 1,
         io: None,
+        database: None,
     };
     match server(ServerKind::Postgres).examine(&request) {
         Err(error) if error.kind() == ErrorKind::RefusedSetting => {}
@@ -116,6 +117,7 @@ fn is_installed() -> bool {
         data_bytes: 8 << 20,
         clients: 1,
         io: None,
+        database: None,
     };
     match server(ServerKind::Postgres).examine(&request) {
         Ok(_) => true,

@@ -69,6 +69,7 @@ fn request_of(settings: BTreeMap<String, String>) -> ServerRequest {
         data_bytes: 8 << 20,
         clients: CLIENTS,
         io: None,
+        database: None,
     }
 }
 

@@ -32,6 +32,7 @@ pub fn request(settings: &[(&str, &str)]) -> ServerRequest {
         data_bytes: 8 << 20,
         clients: CLIENTS as u32,
         io: None,
+        database: None,
     }
 }
 

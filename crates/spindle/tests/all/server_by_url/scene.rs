@@ -62,6 +62,7 @@ impl Scene {
             data_bytes: 8 << 20,
             clients: 16,
             io: None,
+            database: None,
         };
         if let Err(error) = server(kind).examine(&request) {
             spindle_harness::skip(error);

@@ -46,7 +46,7 @@ impl Server for SqliteMapped {
         Ok(found)
     }
 
-    fn examine_dump(&self, request: &ServerRequest, dump: &Dump) -> Result<(), EngineError> {
+    fn examine_dump(&self, request: &ServerRequest, dump: &Dump) -> Result<Vec<String>, EngineError> {
         Sqlite.examine_dump(&mapped(request), dump)
     }
 
