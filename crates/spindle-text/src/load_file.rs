@@ -78,6 +78,8 @@ pub enum DumpForm {
     PostgresPlain,
     /// The data directory of a stopped PostgreSQL, or a base backup.
     PostgresFiles,
+    /// The data directory of a stopped MariaDB, or a prepared `mariadb-backup`.
+    MariaDbFiles,
     /// `mariadb-dump` and `mysqldump`: SQL with commands of their client.
     MariaDb,
     /// A database file of SQLite.
@@ -87,7 +89,7 @@ pub enum DumpForm {
 impl DumpForm {
     /// Whether it is the directory of a server, which a database is made of instead of loading it.
     pub fn is_of_files(self) -> bool {
-        matches!(self, DumpForm::PostgresFiles)
+        matches!(self, DumpForm::PostgresFiles | DumpForm::MariaDbFiles)
     }
 
     /// How the last comment of a dump begins that its tool has written to the end; `None`: its own reader sees whether
@@ -206,6 +208,7 @@ impl Dump {
     pub fn files(&self) -> io::Result<Vec<Found>> {
         match self.form {
             DumpForm::PostgresFiles => server_files::of_cluster(&self.path),
+            DumpForm::MariaDbFiles => server_files::of_mariadb(&self.path),
             _ => Ok(Vec::new()),
         }
     }
@@ -309,13 +312,16 @@ fn directory(path: &Path) -> io::Result<DumpForm> {
     if server_files::is_cluster(path) {
         return Ok(DumpForm::PostgresFiles);
     }
+    if server_files::is_mariadb(path) {
+        return Ok(DumpForm::MariaDbFiles);
+    }
     if let Some(reason) = server_files::packed(path) {
         return Err(invalid(reason));
     }
     if !path.join(CONTENTS).is_file() {
         return Err(invalid(format!(
             "it is a directory, and neither a dump of pg_dump --format=directory, which has a {CONTENTS}, nor the data \
-             directory of a stopped PostgreSQL, which has a PG_VERSION"
+             directory of a stopped server, which has a PG_VERSION (PostgreSQL) or an ibdata1 (MariaDB)"
         )));
     }
     for entry in fs::read_dir(path)? {

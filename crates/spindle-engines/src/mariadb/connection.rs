@@ -107,15 +107,15 @@ impl Encryption {
 }
 
 impl Access {
-    /// By the socket of that name in a directory.
-    pub fn new(directory: File, socket: &str, password: &str) -> Access {
+    /// By the socket of that name in a directory, to a database.
+    pub fn new(directory: File, socket: &str, password: &str, database: &str) -> Access {
         let path = format!("/proc/self/fd/{}/{socket}", directory.as_raw_fd());
         let options = OptsBuilder::new().socket(Some(path));
         Access {
             options: options
                 .user(Some("root"))
                 .pass(Some(password))
-                .db_name(Some(DATABASE)),
+                .db_name(Some(database)),
             _directory: Some(Arc::new(directory)),
             encryption: None,
             has_answered: Arc::new(AtomicBool::new(true)),

@@ -86,6 +86,8 @@ pub(super) struct Instance<'a> {
     pub account: Option<&'a Account>,
     pub settings: &'a Settings,
     pub directories: &'a TreeDirectories,
+    /// The database that its sessions are in.
+    pub database: String,
 }
 
 impl Instance<'_> {
@@ -151,7 +153,7 @@ impl Instance<'_> {
         let (process, access) = started?;
         removed.map_err(|error| EngineError::failed("removing the init file", error))?;
         self.is_as_asked(&process)?;
-        let client = Client::of(self.programs, self.account, &password);
+        let client = Client::of(self.programs, self.account, &password, &self.database);
         let data = self.directories.data.clone();
         let restore = Box::new(move |dump: &Dump, interrupted: &AtomicBool| {
             client
@@ -159,7 +161,8 @@ impl Instance<'_> {
                 .map_err(Clone::clone)?
                 .restore((&data, SOCKET), dump, interrupted)
         });
-        RunningMariaDb::new(process, access, restore, devices).map(Arc::new)
+        let database = self.database.clone();
+        RunningMariaDb::new(process, access, database, restore, devices).map(Arc::new)
     }
 
     fn start_process(
@@ -196,7 +199,7 @@ impl Instance<'_> {
         let log = self.speak_into(&mut command)?;
         let directory = File::open(&self.directories.data)
             .map_err(|error| EngineError::failed("opening the directory of the data", error))?;
-        let access = Access::new(directory, SOCKET, password);
+        let access = Access::new(directory, SOCKET, password, &self.database);
         let process = self.start_program(command, &self.programs.server, log)?;
         let began = Instant::now();
         loop {
@@ -279,27 +282,38 @@ impl Instance<'_> {
 
     /// Lets what the program says go into its own file.
     fn speak_into(&self, command: &mut Command) -> Result<ServerLog, EngineError> {
-        let path = self.directories.temp.join(LOG);
-        let file = with_rights_of(self.account, || File::create(&path))?;
+        let log = self.log();
+        let path = &log.path;
+        let file = with_rights_of(self.account, || File::create(path))?;
         let file = file.map_err(|error| EngineError::failed("making the server's log", error))?;
         let again = file
             .try_clone()
             .map_err(|error| EngineError::failed("opening the server's log", error))?;
         command.stdin(Stdio::null()).stdout(file).stderr(again);
-        Ok(ServerLog {
-            path,
+        Ok(log)
+    }
+
+    /// What the server says.
+    pub fn log(&self) -> ServerLog {
+        ServerLog {
+            path: self.directories.temp.join(LOG),
             account: self.account.cloned(),
-        })
+        }
     }
 
     fn write_init_file(&self, password: &str) -> Result<PathBuf, EngineError> {
         let path = self.directories.temp.join(INIT_FILE);
         self.remove(&path)?;
-        // One statement to a line. Texts compare as bytes, as in the other databases.
-        let text = format!(
-            "alter user 'root'@'localhost' identified by '{password}';\n\
-             create database if not exists {DATABASE} character set utf8mb4 collate utf8mb4_bin;\n"
-        );
+        // One statement to a line. Texts compare as bytes, as in the other databases. What was copied has its own.
+        let first = match self.database == DATABASE {
+            true => format!(
+                "create database if not exists {DATABASE} character set utf8mb4 collate utf8mb4_bin;\n"
+            ),
+            false => "create user if not exists 'root'@'localhost';\n\
+                      grant all on *.* to 'root'@'localhost' with grant option;\n"
+                .to_owned(),
+        };
+        let text = format!("{first}alter user 'root'@'localhost' identified by '{password}';\n");
         let written = with_rights_of(self.account, || {
             let mut options = OpenOptions::new();
             let options = options.write(true).create_new(true).mode(0o600);

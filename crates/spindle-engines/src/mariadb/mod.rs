@@ -1,11 +1,13 @@
 //! MariaDB, and MySQL by the same means: a server that Spindle makes in directories of its own, starts for a trial and
 //! ends after it. `programs` finds it, `settings` and `check` say what it is started with, `instance` makes and starts
-//! it, `raw` has its datafiles on raw devices; `connection`, `values` and `load` are the client; `restore` loads dumps;
+//! it, `raw` has its datafiles on raw devices; `connection`, `values` and `load` are the client; `restore` loads dumps,
+//! `copied` makes a database of another's files;
 //! `monitor` and `waits` what is counted. `foreign` is an existing one, `hindrances` what keeps a run there from its
 //! end.
 
 mod check;
 mod connection;
+mod copied;
 mod foreign;
 mod hindrances;
 mod instance;
@@ -24,6 +26,7 @@ mod values;
 mod waits;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use spindle_layout::{RawDevice, TreeDirectories};
 use spindle_text::file_kind::FileKind;
@@ -36,6 +39,7 @@ use crate::sql::{
     Comparison, FoundServer, OnRawDevices, Purpose, Room, RunningServer, Server, ServerIo,
     ServerRequest, Stop,
 };
+use connection::DATABASE;
 use instance::Instance;
 use programs::{Make, Programs};
 use running::RunningMariaDb;
@@ -77,6 +81,7 @@ impl MariaDb {
             account: account.as_ref(),
             settings: &settings,
             directories,
+            database: copied::database(directories, account.as_ref())?,
         };
         instance.start()
     }
@@ -138,9 +143,17 @@ impl Server for MariaDb {
         })
     }
 
-    fn examine_dump(&self, request: &ServerRequest, _: &Dump) -> Result<Vec<String>, EngineError> {
+    fn examine_dump(
+        &self,
+        request: &ServerRequest,
+        dump: &Dump,
+    ) -> Result<Vec<String>, EngineError> {
         let programs = Programs::find(request.bin_dir.as_deref())?;
-        restore::Client::of(&programs, None, "").map(|_| Vec::new())
+        match dump.form.is_of_files() {
+            true => copied::look(&programs, dump).map(|_| ()),
+            false => restore::Client::of(&programs, None, "", DATABASE).map(|_| ()),
+        }?;
+        Ok(Vec::new())
     }
 
     fn check_setting(&self, name: &str, _: &str) -> Result<(), EngineError> {
@@ -193,8 +206,39 @@ impl Server for MariaDb {
             account: account.as_ref(),
             settings: &settings,
             directories,
+            database: DATABASE.to_owned(),
         };
         instance.create()
+    }
+
+    fn adopt(
+        &self,
+        request: &ServerRequest,
+        dump: &Dump,
+        directories: &TreeDirectories,
+        interrupted: &AtomicBool,
+    ) -> Result<(), EngineError> {
+        let programs = Programs::find(request.bin_dir.as_deref())?;
+        let account = Account::of_servers(&USERS, NO_USER)?;
+        let mut settings = Settings::of(request, &programs)?;
+        settings.purpose(Purpose::Load, request);
+        let found = copied::look(&programs, dump)?;
+        let instance = Instance {
+            programs: &programs,
+            account: account.as_ref(),
+            settings: &settings,
+            directories,
+            database: copied::OWN.to_owned(),
+        };
+        let files = (directories, account.as_ref());
+        copied::take(files, dump, &found, interrupted)?;
+        let running = instance.start()?;
+        copied::check_log(&instance.log().text(), dump)?;
+        let mut connection = running.connect()?;
+        let database = copied::choose(&mut *connection, request.database.as_deref(), dump)?;
+        drop(connection);
+        running.stop(Stop::Clean)?;
+        copied::note(directories, account.as_ref(), &database)
     }
 
     fn start(

@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicBool;
 
 use spindle_text::load_file::Dump;
 
-use super::connection::DATABASE;
 use super::programs::Programs;
 use crate::EngineError;
 use crate::sql::account::{Account, launch_bound};
@@ -17,6 +16,7 @@ pub(super) struct Client {
     program: PathBuf,
     account: Option<Account>,
     password: String,
+    database: String,
 }
 
 impl Client {
@@ -28,6 +28,7 @@ impl Client {
         programs: &Programs,
         account: Option<&Account>,
         password: &str,
+        database: &str,
     ) -> Result<Client, EngineError> {
         let missing = || {
             EngineError::unavailable(format!(
@@ -39,6 +40,7 @@ impl Client {
             program: programs.client.clone().ok_or_else(missing)?,
             account: account.cloned(),
             password: password.to_owned(),
+            database: database.to_owned(),
         })
     }
 
@@ -58,7 +60,7 @@ impl Client {
             .args(["--user=root", "--max-allowed-packet=1G"])
             // A path without a directory is never too long for a socket.
             .arg(format!("--socket={socket}"))
-            .arg(DATABASE)
+            .arg(&self.database)
             .current_dir(data)
             .env("MYSQL_PWD", &self.password)
             .stdin(Stdio::from(open(dump)?))

@@ -7,7 +7,7 @@ use spindle_text::load_file::Dump;
 use spindle_workload::SessionError;
 use spindle_workload::sql::SqlConnection;
 
-use super::connection::{Access, DATABASE, MariaDbConnection};
+use super::connection::{Access, MariaDbConnection};
 use super::hindrances::LIFT_LIMITS;
 use super::kept::{Where, promise_of};
 use super::monitor::{Monitor, cache};
@@ -25,6 +25,8 @@ type Restore = Box<dyn Fn(&Dump, &AtomicBool) -> Result<(), EngineError> + Send 
 pub(super) struct RunningMariaDb {
     process: ChildServer,
     access: Access,
+    /// The database that its sessions are in.
+    database: String,
     monitor: Monitor,
     restore: Restore,
     /// Of its datafiles, held as long as it runs.
@@ -39,6 +41,7 @@ impl RunningMariaDb {
     pub fn new(
         process: ChildServer,
         access: Access,
+        database: String,
         restore: Restore,
         devices: Vec<File>,
     ) -> Result<RunningMariaDb, EngineError> {
@@ -46,6 +49,7 @@ impl RunningMariaDb {
         Ok(RunningMariaDb {
             process,
             access,
+            database,
             monitor,
             restore,
             _devices: devices,
@@ -57,7 +61,7 @@ impl RunningMariaDb {
     /// # Errors
     /// `Failed`: something is wrong with one.
     pub fn check_tables(&self) -> Result<String, EngineError> {
-        let tables = self.monitor.tables(DATABASE)?;
+        let tables = self.monitor.tables(&self.database)?;
         let mut connection = self.connect()?;
         let mut wrong = Vec::new();
         for table in &tables {
@@ -112,7 +116,7 @@ impl Counters for RunningMariaDb {
     }
 
     fn segments(&self) -> Vec<SegmentSize> {
-        self.monitor.segments(DATABASE)
+        self.monitor.segments(&self.database)
     }
 
     fn processes(&self) -> Vec<u32> {
@@ -166,7 +170,7 @@ impl RunningServer for RunningMariaDb {
     }
 
     fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError> {
-        for table in self.monitor.tables(DATABASE)? {
+        for table in self.monitor.tables(&self.database)? {
             connection.ask(
                 &format!("analyze table {}", quoted(&table)),
                 &mut |_| Ok(()),

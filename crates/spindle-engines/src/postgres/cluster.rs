@@ -190,7 +190,7 @@ impl Cluster {
         }
         made.iter().try_for_each(|path| make_directory(path))?;
         let place = |file: &Found| match &file.part {
-            Part::Data => data.join(&file.name),
+            Part::Data | Part::Undo => data.join(&file.name),
             Part::Log => self.wal.join(&file.name),
             Part::Tablespace(number) => copied.join(number).join(&file.name),
         };

@@ -30,6 +30,13 @@ pub const LABEL: &str = "backup_label";
 /// What queries spill; a server removes it when it starts.
 const SPILLED: &str = "pgsql_tmp";
 const WAL: &str = "pg_wal";
+/// The directory of MariaDB's own tables, and the first file of InnoDB's.
+const OWN_TABLES: &str = "mysql";
+const SYSTEM_TABLESPACE: &str = "ibdata1";
+/// What only MySQL has: its dictionary.
+const OF_MYSQL: &str = "mysql.ibd";
+/// The place of a table that lies elsewhere (`DATA DIRECTORY`), in a file of its own.
+const ELSEWHERE: &str = "isl";
 /// Length of the name of a piece of the write-ahead log, in hexadecimal digits.
 const WAL_NAME: usize = 24;
 
@@ -38,8 +45,10 @@ const WAL_NAME: usize = 24;
 pub enum Part {
     /// The data directory.
     Data,
-    /// The write-ahead log of PostgreSQL.
+    /// Redo: the write-ahead log of PostgreSQL, the log files of InnoDB.
     Log,
+    /// Undo of InnoDB in files of its own.
+    Undo,
     /// A tablespace of PostgreSQL, by its number.
     Tablespace(String),
 }
@@ -110,6 +119,58 @@ pub fn of_cluster(directory: &Path) -> io::Result<Vec<Found>> {
         take_tablespace(&spaces, &number, &mut found)?;
     }
     Ok(found)
+}
+
+/// Whether a directory is that of a MariaDB, or of a backup of its files.
+pub(super) fn is_mariadb(directory: &Path) -> bool {
+    directory.join(OWN_TABLES).is_dir() && directory.join(SYSTEM_TABLESPACE).exists()
+}
+
+/// What is copied of a MariaDB's data directory: all databases, and the files of InnoDB and Aria that they need
+/// (https://mariadb.com/docs/server/storage-engines/innodb/innodb-tablespaces).
+///
+/// # Errors
+/// Something is there that no server makes, or a table lies elsewhere, in words; or the system's.
+pub fn of_mariadb(directory: &Path) -> io::Result<Vec<Found>> {
+    if directory.join(OF_MYSQL).exists() {
+        let reason =
+            "it is of MySQL, and files are copied of MariaDB only: make a dump with mysqldump";
+        return Err(invalid(reason));
+    }
+    let mut found = Vec::new();
+    for name in names_in(directory)? {
+        if let Some(part) = part_of(directory, &name) {
+            take(&part, directory, &name, &mut found)?;
+        }
+    }
+    let is_elsewhere = |file: &&Found| file.name.extension().is_some_and(|end| end == ELSEWHERE);
+    match found.iter().find(is_elsewhere) {
+        None => Ok(found),
+        Some(file) => Err(at(
+            &file.path,
+            invalid(
+                "its table lies outside of the data directory (DATA DIRECTORY), where the copy would write, too: make a \
+                 dump with mariadb-dump",
+            ),
+        )),
+    }
+}
+
+/// Where what lies in a data directory belongs; `None`: the database has no part in it.
+fn part_of(directory: &Path, name: &Path) -> Option<Part> {
+    let text = name.to_string_lossy();
+    let is_directory = directory.join(name).is_dir();
+    match () {
+        () if is_directory => {
+            // What the file system keeps there, and what begins so: other engines, snapshots.
+            let is_other = text == "lost+found" || text.starts_with(['#', '.']);
+            (!is_other).then_some(Part::Data)
+        }
+        () if text.starts_with("ib_logfile") => Some(Part::Log),
+        () if text.starts_with("undo") => Some(Part::Undo),
+        () if text.starts_with("ibdata") || text.starts_with("aria_log") => Some(Part::Data),
+        () => None,
+    }
 }
 
 /// The write-ahead log, which may lie behind a link.

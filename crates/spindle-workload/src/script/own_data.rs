@@ -138,7 +138,7 @@ fn dialect_of(form: DumpForm) -> (Dialect, &'static str) {
         | DumpForm::PostgresTar
         | DumpForm::PostgresPlain
         | DumpForm::PostgresFiles => (Dialect::Postgres, "PostgreSQL"),
-        DumpForm::MariaDb => (Dialect::MariaDb, "MariaDB or MySQL"),
+        DumpForm::MariaDb | DumpForm::MariaDbFiles => (Dialect::MariaDb, "MariaDB or MySQL"),
         DumpForm::Sqlite => (Dialect::Sqlite, "SQLite"),
     }
 }

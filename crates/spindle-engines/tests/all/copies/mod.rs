@@ -1,6 +1,7 @@
 //! Databases made of the files of stopped servers and of backups: what was there is there again, what cannot be copied
 //! is refused in words, and the original stays as it is to the last bit.
 
+mod mariadb;
 mod postgres;
 
 use std::collections::BTreeMap;
