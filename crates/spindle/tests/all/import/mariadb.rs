@@ -1,5 +1,6 @@
 //! `performance_schema` of MariaDB.
 
+use std::path::Path;
 use std::time::Duration;
 
 use spindle_engines::sql::ServerKind;
@@ -12,6 +13,8 @@ const ITEMS: u64 = 20_000;
 const TRANSACTIONS: u64 = 2_000;
 /// Of the mix. Which script is next is drawn: so many make chance small.
 const DRAWN: u64 = 10_000;
+/// A busy server clears away behind earlier changes at any time, and counts that, too.
+const LOOKS_MAX: u32 = 3;
 const SCHEMA: &str = "create table items (id integer primary key, code varchar(40) not null unique, price decimal(10, 2), \
 about varchar(200));
 insert into items select seq, concat('item ', seq), seq % 500, repeat(md5(seq), 4) from seq_1_to_20000;
@@ -153,6 +156,32 @@ fn counting() -> Option<(Scene, Box<dyn SqlConnection>)> {
     Some((scene, held))
 }
 
+/// The load that the mix comes near to: the one given, or the same once more, if the server did other work meanwhile.
+fn near(scene: &Scene, mut planted: Taken, experiment: &Path) -> Taken {
+    for _ in 0..LOOKS_MAX {
+        make_anew(scene);
+        let mixed = taken(scene, DRAWN, || {
+            carry_out(scene, experiment, Dialect::MariaDb, DRAWN);
+        });
+        if planted.is_near(&mixed) {
+            return planted;
+        }
+        println!("{planted:?} and {mixed:?}");
+        make_anew(scene);
+        let mut connection = scene.server().0.connect().unwrap();
+        planted = taken(scene, TRANSACTIONS, || {
+            load(&mut *connection, &mut Chance(7));
+        });
+    }
+    panic!("the mix came near in none of {LOOKS_MAX} looks");
+}
+
+/// All loads begin with the same tables.
+fn make_anew(scene: &Scene) {
+    scene.run("drop table items, stock, orders, user");
+    make(scene);
+}
+
 fn forget(scene: &Scene) {
     for table in [
         "events_statements_summary_by_digest",
@@ -205,14 +234,8 @@ fn a_mix_comes_near_to_the_load_that_was_counted() {
     let plan = scene.spindle(&["plan", experiment.to_str().unwrap()]);
     assert!(plan.status.success(), "{}", told(&plan));
 
-    // Both begin with the same tables.
     drop(connection);
-    scene.run("drop table items, stock, orders, user");
-    make(&scene);
-    let mixed = taken(&scene, DRAWN, || {
-        carry_out(&scene, &experiment, Dialect::MariaDb, DRAWN);
-    });
-    assert!(planted.is_near(&mixed), "{planted:?} and {mixed:?}");
+    let planted = near(&scene, planted, &experiment);
     of_file(&scene, &url);
     sessions_that_have_ended(&scene, &command);
     histograms_are_enough(&scene, &url);
