@@ -89,7 +89,8 @@ fn answers(loaded: &Loaded) -> Vec<String> {
     answers
 }
 
-fn dump(path: &Path, form: DumpForm) -> Dump {
+/// What a load takes at a path, of this form.
+pub fn dump_at(path: &Path, form: DumpForm) -> Dump {
     let name = path.file_name().unwrap().to_str().unwrap();
     match LoadFile::read(name, path, 1 << 20).unwrap() {
         LoadFile::Dump(dump) => {
@@ -190,7 +191,7 @@ fn every_form_of_a_dump_of_postgres_is_restored() {
             .arg("-f")
             .arg(&path)
             .arg("postgres"));
-        dumps.push(dump(&path, form));
+        dumps.push(dump_at(&path, form));
     }
     original.server.stop(Stop::Kill).unwrap();
     let text = std::fs::read_to_string(&dumps[0].path).unwrap();
@@ -215,7 +216,7 @@ fn postgres_tells_what_fails(server: &dyn Server, dumps: &[Dump], place: &Path, 
     let cut = place.join("cut");
     let bytes = std::fs::read(&dumps[1].path).unwrap();
     std::fs::write(&cut, &bytes[..200]).unwrap();
-    let cut = dump(&cut, DumpForm::PostgresCustom);
+    let cut = dump_at(&cut, DumpForm::PostgresCustom);
     let told = server.examine_dump(&request(server), &cut).unwrap_err();
     let told = told.to_string();
     assert!(
@@ -226,7 +227,7 @@ fn postgres_tells_what_fails(server: &dyn Server, dumps: &[Dump], place: &Path, 
     let owned = text.replace("OWNER TO spindle", "OWNER TO ann");
     let path = place.join("owned");
     std::fs::write(&path, owned).unwrap();
-    let owned = LoadFile::Dump(dump(&path, DumpForm::PostgresPlain));
+    let owned = LoadFile::Dump(dump_at(&path, DumpForm::PostgresPlain));
     let told = not_loaded(server, vec![owned]).to_string();
     assert!(told.contains("role \"ann\" does not exist"), "{told}");
     assert!(told.contains("pg_dump --no-owner"), "{told}");
@@ -270,9 +271,9 @@ fn a_dump_of_mariadb_is_restored_with_its_procedures() {
     original.server.stop(Stop::Kill).unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains("DELIMITER ;;"), "{text}");
-    is_loaded(server, dump(&path, DumpForm::MariaDb), &before);
+    is_loaded(server, dump_at(&path, DumpForm::MariaDb), &before);
     std::fs::write(&path, text.replace("INSERT INTO", "INSERT INTO nowhere.")).unwrap();
-    let broken = LoadFile::Dump(dump(&path, DumpForm::MariaDb));
+    let broken = LoadFile::Dump(dump_at(&path, DumpForm::MariaDb));
     let told = not_loaded(server, vec![broken]).to_string();
     assert!(
         told.contains("restoring shop.sql: the tool ended with"),
@@ -298,19 +299,19 @@ fn a_file_of_sqlite_is_copied_and_stays_as_it_is() {
     let original = made(ServerKind::Sqlite, server);
     let before = answers(&original);
     original.server.stop(Stop::Kill).unwrap();
-    is_loaded(server, dump(&path, DumpForm::Sqlite), &before);
+    is_loaded(server, dump_at(&path, DumpForm::Sqlite), &before);
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
     let large = place.path().join("large.db");
     let file = rusqlite::Connection::open(&large).unwrap();
     file.execute_batch("pragma page_size = 8192; create table items (id integer, stock integer);")
         .unwrap();
     drop(file);
-    let large = dump(&large, DumpForm::Sqlite);
+    let large = dump_at(&large, DumpForm::Sqlite);
     let told = server.examine_dump(&request(server), &large).unwrap_err();
     let told = told.to_string();
     assert!(told.contains("set page_size = 8192"), "{told}");
     std::fs::write(&path, &bytes[..5000]).unwrap();
-    let cut = dump(&path, DumpForm::Sqlite);
+    let cut = dump_at(&path, DumpForm::Sqlite);
     let told = not_loaded(server, vec![LoadFile::Dump(cut)]).to_string();
     assert!(told.contains("shop.db"), "{told}");
 }

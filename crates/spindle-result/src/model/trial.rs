@@ -491,6 +491,23 @@ mod tests {
     };
 
     #[test]
+    fn a_queue_of_a_tenth_is_behind_unless_each_who_serves_it_has_one() {
+        let of = |transactions, waiting| Deferred {
+            transactions,
+            completed_us: Latency {
+                p50: 1.0,
+                p95: 1.0,
+                p99: 1.0,
+                max: 1.0,
+                mean: 1.0,
+            },
+            waiting,
+        };
+        assert!(!of(1_000, 100).is_behind(8) && of(1_000, 101).is_behind(8));
+        assert!(!of(0, 2).is_behind(20) && of(0, 3).is_behind(20));
+    }
+
+    #[test]
     fn what_one_side_does_not_tell_is_unknown_and_the_other_is_not() {
         let of_device = IoPerTransaction::of(10, None, Some(COUNTED)).expect("one side tells");
         assert_eq!((of_device.reads, of_device.written_bytes), (None, None));

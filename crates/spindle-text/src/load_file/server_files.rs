@@ -35,7 +35,7 @@ const OWN_TABLES: &str = "mysql";
 const SYSTEM_TABLESPACE: &str = "ibdata1";
 /// What only MySQL has: its dictionary.
 const OF_MYSQL: &str = "mysql.ibd";
-/// The place of a table that lies elsewhere (`DATA DIRECTORY`), in a file of its own.
+/// Ending of a file that says where a table outside of the data directory lies (`DATA DIRECTORY`).
 const ELSEWHERE: &str = "isl";
 /// Length of the name of a piece of the write-ahead log, in hexadecimal digits.
 const WAL_NAME: usize = 24;
@@ -47,7 +47,7 @@ pub enum Part {
     Data,
     /// Redo: the write-ahead log of PostgreSQL, the log files of InnoDB.
     Log,
-    /// Undo of InnoDB in files of its own.
+    /// Undo tablespaces of InnoDB.
     Undo,
     /// A tablespace of PostgreSQL, by its number.
     Tablespace(String),

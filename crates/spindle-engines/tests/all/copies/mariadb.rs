@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use spindle_engines::sql::{Server, ServerKind, server};
 use spindle_text::load_file::{Dump, DumpForm, LoadFile};
 
-use super::{Original, answers_of_copy, as_user, copy_of, load, place_of, refused, request, run};
+use super::{Original, answers_of_copy, as_user, dump_at, load, place_of, refused, request, run};
 use crate::sql_workloads::{databases, empty};
 
 const USER: &str = "mysql";
@@ -76,7 +76,7 @@ fn mariadb() -> &'static dyn Server {
 }
 
 fn copy(path: &Path) -> Dump {
-    copy_of(path, DumpForm::MariaDbFiles)
+    dump_at(path, DumpForm::MariaDbFiles)
 }
 
 #[test]

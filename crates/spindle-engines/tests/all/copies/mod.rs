@@ -15,11 +15,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use spindle_engines::EngineError;
 use spindle_engines::sql::{Purpose, RunningServer, Server, ServerRequest, Stop, create_and_load};
 use spindle_layout::{GoldenTree, TreeDirectories, TreeImage, Verify};
-use spindle_text::load_file::{Dump, DumpForm, LoadFile};
+use spindle_text::load_file::{Dump, LoadFile};
 use spindle_text::section::TextFile;
 use spindle_workload::sql::{Dialect, SqlWorkload};
 use spindle_workload::{Kind, MadeFor, ScriptSettings};
 
+use crate::dumps::dump_at;
 use crate::sql_workloads::{empty, request};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -123,17 +124,6 @@ fn state_of(directory: &Path) -> Vec<String> {
     }
     state.sort();
     state
-}
-
-fn copy_of(path: &Path, form: DumpForm) -> Dump {
-    let name = path.file_name().unwrap().to_str().unwrap();
-    match LoadFile::read(name, path, 1 << 20).unwrap() {
-        LoadFile::Dump(dump) => {
-            assert_eq!(dump.form, form, "{name}");
-            dump
-        }
-        LoadFile::Text(_) => panic!("{name} is taken for SQL"),
-    }
 }
 
 fn text(name: &str, text: &str) -> TextFile {

@@ -10,7 +10,7 @@ use spindle_engines::sql::{Server, ServerKind, ServerRequest, server};
 use spindle_text::load_file::{Dump, DumpForm, LoadFile};
 
 use super::{
-    Original, answers_of_copy, as_user, copy_of, load, place_of, refused, request, run, state_of,
+    Original, answers_of_copy, as_user, dump_at, load, place_of, refused, request, run, state_of,
 };
 use crate::sql_workloads::{databases, empty};
 
@@ -158,7 +158,7 @@ fn asked(settings: &[(&str, &str)]) -> ServerRequest {
 }
 
 fn copy(path: &Path) -> Dump {
-    copy_of(path, DumpForm::PostgresFiles)
+    dump_at(path, DumpForm::PostgresFiles)
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn no_crash_breaks_a_condition_and_the_check_finds_half_a_transaction() {
     assert!(cuts.wrong.iter().filter(half).count() > 0, "{cuts:?}");
 }
 
-/// Those who carry deliveries out are sessions of their own, and none of the clients whose orders are looked for.
+/// Deliveries have their own sessions, which are not among the clients whose orders are looked for.
 #[test]
 fn no_crash_breaks_a_condition_when_deliveries_are_deferred() {
     let story = Story::new(workload(true), Some(TRANSACTIONS));
