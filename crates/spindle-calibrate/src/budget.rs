@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What flushes and commits of a target take: about so long, and this part of the time.
+/// What flushes and commits of a target take: about this long, and this part of the time.
 const COMMITS_TAKE: (Duration, f64) = (Duration::from_secs(6), 0.07);
 /// Requests have this part of the time at least.
 const REQUESTS_PART_MIN: f64 = 0.3;
@@ -20,7 +20,7 @@ pub(crate) struct TimeBudget {
 }
 
 impl TimeBudget {
-    /// After `passed`, with so many targets that meet commits, too.
+    /// After `passed`, with this many targets that meet commits, too.
     pub(crate) fn of(asked: Duration, passed: Duration, written: usize) -> TimeBudget {
         let (fixed, part) = COMMITS_TAKE;
         let commits = (fixed + asked.mul_f64(part)) * written as u32;

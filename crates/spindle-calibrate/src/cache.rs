@@ -28,11 +28,11 @@ const BLOCK_BYTES: u64 = 8 << 10;
 const DEVICE_SHARE_MIN: f64 = 0.9;
 /// Devices that read more than this: others read, too.
 const OTHERS_SHARE: f64 = 1.1;
-/// Blocks that are read so much sooner again are cached somewhere.
+/// Blocks that are read again this many times faster are cached somewhere.
 const REPEAT_RATIO_MIN: f64 = 2.0;
 /// Requests for each block from which on a cache that holds all of it would have answered most of them.
 const OFTEN: f64 = 2.0;
-/// With so much in the page cache, and no other witness, reads are taken for cached.
+/// With this share in the page cache, and no other witness, reads are taken for cached.
 const RESIDENT_SHARE_MIN: f64 = 0.5;
 /// Of a device with fewer zeros, all over it and at its beginning, the figures are too good by a tenth at most.
 const ZERO_SHARE_MIN: f64 = 0.1;

@@ -78,8 +78,8 @@ pub fn calibrate(
     Ok(found)
 }
 
-/// Measures the devices of a layout that was made, filled from their beginning as far as the size goes. Who made them
-/// takes them away.
+/// Measures the devices of a layout that was made, filled from their beginning as far as the size goes. The caller made
+/// them and removes them.
 ///
 /// # Errors
 /// See [`CalibrateError`].

@@ -16,7 +16,7 @@ use spindle_text::words;
 /// The same in all clouds.
 pub(crate) const SERVICE: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), 80);
-/// All questions together may take so long.
+/// All questions together may take this long.
 pub(crate) const LIMIT: Duration = Duration::from_millis(300);
 /// No answer is larger, bytes.
 const ANSWER_BYTES_MAX: u64 = 256 << 10;
@@ -91,7 +91,7 @@ impl Cloud {
         }
     }
 
-    /// Asks the metadata service at `address`, for so long at most.
+    /// Asks the metadata service at `address`, for at most `limit`.
     pub(crate) fn ask(self, address: SocketAddr, limit: Duration) -> CloudFacts {
         let service = Service {
             address,
@@ -201,7 +201,7 @@ fn of_azure(service: &Service) -> Option<CloudFacts> {
     let compute: Value = serde_json::from_str(&service.get(path, "Metadata: true")?).ok()?;
     let storage = &compute["storageProfile"];
     let data = storage["dataDisks"].as_array().into_iter().flatten();
-    // Figures are texts; 0 or nothing where a disk has none of its own.
+    // Figures are texts; 0 or nothing where a disk has none.
     let figure = |value: &Value| said(value).parse().ok().filter(|figure| *figure > 0.0);
     let volume = |disk: &Value| CloudVolume {
         name: said(&disk["name"]),

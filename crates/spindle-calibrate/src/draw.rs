@@ -1,4 +1,4 @@
-//! What requests are drawn from: the next request, the seed of its place, and the bytes of a write. Whoever keeps
+//! What requests are drawn from: the next request, the seed of its place, and the bytes of a write. The code that keeps
 //! requests under way uses it.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -112,7 +112,7 @@ fn is_none(requests: &u32) -> bool {
 /// A throughput that fell for good while a load was held: credit that ran out, or a cache that was full.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct FellTo {
-    /// So long after the begin, seconds.
+    /// Time since the begin, seconds.
     pub after_s: f64,
     /// Median before it, in the unit of the throughput.
     pub before: f64,
@@ -121,7 +121,7 @@ pub struct FellTo {
 }
 
 impl FellTo {
-    /// A fall in samples of so long, each counted `factor` times.
+    /// A fall in samples of this length, each counted `factor` times.
     pub(crate) fn of(fall: Fall, sample: Duration, factor: f64) -> FellTo {
         FellTo {
             after_s: sample.as_secs_f64() * fall.at as f64,
@@ -192,7 +192,7 @@ pub enum Cached {
     Yes,
     /// A good part of a device that is only read holds nothing but zeros: what was never written needs no storage.
     Zeros,
-    /// The device read what was asked for, and no quicker the second time.
+    /// The device read what was asked for, and no faster the second time.
     NotSeen,
     /// Nothing here tells.
     Unknown,

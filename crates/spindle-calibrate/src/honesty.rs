@@ -1,8 +1,8 @@
 //! Do flushes arrive, in each way that there is? Three witnesses: what the kernel shows of the layers beneath, the
 //! counters of the disks, and the time that a flush takes beside one on the storage beneath. Nothing can be faster than
 //! the device it writes to. Flushes are timed in turns, and the slowest turn of the one is compared with the fastest of
-//! the other, so that a load that comes and goes makes no liar of anybody. The kernel is asked directly, and through
-//! the C library, where a preloaded library may stand in between.
+//! the other. So a load that comes and goes does not falsify the answer. The kernel is asked directly, and through the
+//! C library, where a preloaded library may stand in between.
 
 use std::fs::File;
 

@@ -1,4 +1,4 @@
-//! Watching a load until it is steady: how much was done is sampled at equal intervals, latencies are kept for every
+//! Watching a load until it is steady: how much was done is sampled at equal intervals, latencies are kept forevery
 //! ten of them, and the beginning is left out of both by the rule of `spindle_stats::steady_after` (MSER-5).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,16 +24,16 @@ const BEGIN_PART_MAX: f64 = 0.2;
 pub(crate) struct Timing {
     /// Between two samples.
     pub(crate) sample: Duration,
-    /// At least so long: a hundred samples, or more.
+    /// At least this long: a hundred samples, or more.
     pub(crate) least: Duration,
-    /// At most so long, steady or not,
+    /// At most this long, steady or not,
     pub(crate) most: Duration,
-    /// and up to twice that until so many requests were done.
+    /// and up to twice that until this many requests were done.
     pub(crate) requests: u64,
 }
 
 impl Timing {
-    /// For so many samples, at least and at most.
+    /// For this many samples, at least and at most.
     pub(crate) fn of(sample: Duration, (least, most): (u32, u32)) -> Timing {
         Timing {
             sample,
@@ -43,7 +43,7 @@ impl Timing {
         }
     }
 
-    /// Exactly so long, steady or not, in this many samples.
+    /// Exactly this long, steady or not, in this many samples.
     pub(crate) fn fixed(time: Duration, samples: u32) -> Timing {
         let sample = (time / samples).max(Duration::from_millis(1));
         Timing {

@@ -22,15 +22,15 @@ use crate::unit::Unit;
 /// Parts of the most requests per second at which latency is looked at, in this order: where the time ends early, what
 /// there is lies well apart.
 pub(crate) const SHARES: [f64; 6] = [0.50, 0.90, 0.10, 0.75, 0.25, 0.95];
-/// So many reads are to come at a rate: enough for the slowest of a hundred.
+/// This many reads are to come at a rate: enough for the slowest of a hundred.
 const READS_WANTED: f64 = 400.0;
 /// With fewer reads none of them is the slowest of a hundred.
 const READS_FOR_P99: u64 = 100;
 /// Threads that read, one request each: this many reads can be under way.
 const READERS: u32 = 64;
-/// A sleeping thread looks as often whether it is to end.
+/// Interval between checks of a sleeping thread whether it is to end.
 const LOOK: Duration = Duration::from_millis(20);
-/// A rate is kept up when so much of what was due was answered.
+/// A rate is kept up when this share of what was due was answered.
 const KEPT_UP_SHARE: f64 = 0.95;
 
 /// When reads are due, after the begin: with exponential gaps, so that they come in bunches as from many clients.

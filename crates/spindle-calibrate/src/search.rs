@@ -51,7 +51,7 @@ pub(crate) fn paths(what: What, time: Duration) -> Vec<(Method, u32)> {
     }
 }
 
-/// The depths of a search that may take so long: twice the one before, or four times. A few large requests fill any
+/// The depths of a search that may take this long: twice the one before, or four times. A few large requests fill any
 /// device.
 pub(crate) fn depths(what: What, time: Duration, depth_max: u32) -> impl Iterator<Item = u32> {
     let step = match what {

@@ -177,8 +177,8 @@ impl<'a> Slots<'a> {
         }
     }
 
-    /// Goes on with one place until its request is under way, or it is to stop. `now` is when its news came; a request
-    /// that ends within its submission sets it. So the clock is read once for all requests that ended together.
+    /// Continues with one place until its request is under way, or it is to stop. `now` is when its news came; a
+    /// request that ends within its submission sets it. So the clock is read once for all requests that ended together.
     fn advance(&mut self, index: usize, now: &mut Instant) -> Result<(), CalibrateError> {
         let place = &mut self.places[index];
         let mut has_waited = true;

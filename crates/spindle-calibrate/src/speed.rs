@@ -41,7 +41,7 @@ pub struct Reached {
 }
 
 impl Reads {
-    /// Holds them on a file for so long, direct, with latencies on.
+    /// Holds them on a file for this long, direct, with latencies on.
     ///
     /// # Errors
     /// The file cannot be opened, a read failed, or the system refuses memory or threads.

@@ -54,7 +54,7 @@ pub(crate) enum Written {
     Whole,
     /// Parts never were: what of which file, in words.
     InParts(String),
-    /// Nobody tells.
+    /// It is unknown.
     Unknown,
 }
 
@@ -304,7 +304,7 @@ impl Target {
 /// How what may be written is filled before it is measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Filling<'a> {
-    /// At most so much,
+    /// At most this much,
     pub(crate) bytes: u64,
     /// as far as it comes in this time.
     pub(crate) time: Duration,
@@ -390,7 +390,7 @@ impl Made {
         }
     }
 
-    /// Opens what may be written; `None` for everything else, which is never written.
+    /// Opens what may be written; `None` foreverything else, which is never written.
     ///
     /// # Errors
     /// See [`KnownDevice::open`].

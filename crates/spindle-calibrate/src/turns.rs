@@ -17,13 +17,13 @@ const FLUSHES_OF_A_SPELL: u64 = 5;
 /// The part of the flushes below which disks did not receive them.
 pub(crate) const IGNORED_SHARE: f64 = 0.5;
 /// One writer waits for each flush, and others only add to what is counted: a flush for which nothing is counted was
-/// ignored. From this part of them on, and so many, it is no accident of counting.
+/// ignored. From this part of them on, and at least this many, it is no accident of counting.
 const MISSED: (f64, u64) = (0.05, 3);
 /// How long a disk that counted nothing may still take to count.
 const LATE_COUNT: Duration = Duration::from_micros(500);
 /// A flush that is acknowledged this many times sooner, in every turn, cannot have reached the same disk.
 pub(crate) const SUSPECT_TIMES: f64 = 3.0;
-/// More flushes of others than this part of one's own make the counters of the disks uncertain.
+/// More flushes by others than this part of our own make the counters of the disks uncertain.
 const OTHERS_SHARE: f64 = 0.1;
 /// Where more than this part of the flushes meet one of another program, those that are ignored now and then may go
 /// unseen. At this part, where one in ten is ignored, enough of them are still seen to reach `MISSED`.

@@ -46,7 +46,7 @@ const SAMPLE_MAX: Duration = Duration::from_millis(10);
 const RATE_MIN_PER_S: f64 = 1.0;
 /// A point of a slow device lasts up to twice as long, until it has as many small or large requests.
 const REQUESTS_WANTED: (u64, u64) = (200, 40);
-/// Samples of a point at a rate: so many until enough reads came.
+/// Samples of a point at a rate: this many until enough reads came.
 const SAMPLES_AT_RATE: (u32, u32) = (100, 400);
 /// The least number of samples of a point, and of one that is measured again, and the most of both.
 const SAMPLES: (u32, u32) = (100, 150);

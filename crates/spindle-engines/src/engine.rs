@@ -82,12 +82,12 @@ impl EngineWait {
     }
 }
 
-/// What the database did of its own, since the start.
+/// Background work of the database, since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Housekeeping {
     /// Checkpoints that ended.
     pub checkpoints: u64,
-    /// Times redo went on in another log file; `None` where that means nothing.
+    /// Switches of redo to another log file; `None` where that means nothing.
     pub log_switches: Option<u64>,
 }
 
@@ -180,7 +180,7 @@ pub trait Counters: Send + Sync {
         Vec::new()
     }
 
-    /// What processes of its own that served clients have had of the processors, those that have ended.
+    /// Processor time of its processes that served clients and have ended.
     fn ended_processes(&self) -> ProcessorUse {
         ProcessorUse::default()
     }

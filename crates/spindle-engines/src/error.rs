@@ -21,9 +21,9 @@ use spindle_workload::{CheckError, SessionError};
 pub enum ErrorKind {
     /// The database is not installed, too old, or cannot lie there: its layouts are left out.
     Unavailable,
-    /// It does not take a setting or an access path: likewise.
+    /// It does not take a setting or an access path: its layouts are left out.
     RefusedSetting,
-    /// It has no such setting, or no version of it takes this value: a slip of whoever wrote the experiment.
+    /// It has no such setting, or no version of it takes this value: a mistake in the experiment.
     MisspeltSetting,
     /// A device or a file system is full.
     NoRoom,

@@ -1,6 +1,6 @@
 //! The embedded database through a power cut. While it runs, [`AcknowledgedCommits`] hear of every commit before the
 //! client does anything else ([`start_noted_clients`]); after the cut, [`survey`] says what became of what was
-//! promised. The program records with the one and judges with the other; so do tests, on devices of their own.
+//! promised. The program records with the one and judges with the other; so do tests, on their own devices.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -28,7 +28,7 @@ pub struct AcknowledgedCommits {
 }
 
 impl AcknowledgedCommits {
-    /// Nothing is promised yet. `witness` writes down what is, before the client goes on.
+    /// Nothing is promised yet. `witness` writes down what is, before the client continues.
     pub fn new(
         clients: usize,
         witness: impl Fn(&[u64]) -> Result<(), EngineError> + Send + Sync + 'static,
@@ -138,8 +138,8 @@ impl<S: Session> Session for Noted<S> {
 pub struct Promises<'a> {
     /// For each client the number of its last transaction that had been acknowledged before the cut.
     pub acknowledged: &'a [u64],
-    /// For each client the number of the last that was ever acknowledged; one more may have been committed when nobody
-    /// was left to hear of it.
+    /// For each client the number of the last that was ever acknowledged; one more may have been committed with no
+    /// client left to hear of it.
     pub in_the_end: &'a [u64],
 }
 
@@ -236,8 +236,8 @@ pub fn survey<'a>(
     })
 }
 
-/// Reads every row, and returns how many acknowledged transactions are gone. What is there must be whole transactions,
-/// and none that nobody began.
+/// Reads every row, and returns how many acknowledged transactions are gone. All rows must be from whole transactions
+/// that were begun.
 async fn compare(
     engine: &Arc<KernelEngine>,
     workload: &dyn Workload,

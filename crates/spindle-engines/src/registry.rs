@@ -45,7 +45,7 @@ impl Scheme {
 }
 
 impl Address {
-    /// Which database is there.
+    /// Which kind of database it leads to.
     pub fn kind(&self) -> ServerKind {
         self.scheme.kind()
     }

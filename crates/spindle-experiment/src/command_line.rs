@@ -1,5 +1,5 @@
-//! The command line that an experiment was written for, where nobody wrote a file: which argument each part of the text
-//! comes from. A mistake in such a text is shown at that argument, as nobody could look the file up. `spindle try` and
+//! The command line that an experiment was written for, where there is no file: which argument each part of the text
+//! comes from. A mistake in such a text is shown at that argument, as there is no file to look up. `spindle try` and
 //! `spindle init` make one; [`Document`](super::document::Document) asks it.
 
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! The experiment as a whole, and what follows from it for a layout. Nothing in here reads a file; whoever runs an
-//! experiment uses it, and so does who leaves layouts out.
+//! The experiment as a whole, and what follows from it for a layout. Nothing in here reads a file. The code that runs
+//! experiments uses it, and so does the code that leaves layouts out.
 
 use std::path::{Path, PathBuf};
 
@@ -73,8 +73,7 @@ impl Experiment {
         self.plan.restore.of(&self.layouts[layout])
     }
 
-    /// The directory that a layout's redo lies in, if that is one of its own: it lies on no other layout, and belongs
-    /// to this one.
+    /// The directory of a layout's redo, if it is a separate one: it lies on no other layout, and belongs to this one.
     ///
     /// # Panics
     /// When there is no such layout.
@@ -86,8 +85,8 @@ impl Experiment {
     }
 
     /// How much longer the database is to make the I/O of a layout's datafiles, and that of its redo: each by the
-    /// layout that it lies on, unless that `is_slow` already. Nothing beneath a layout delays redo in a directory of
-    /// its own.
+    /// layout that it lies on, unless that `is_slow` already. Nothing beneath a layout delays redo in its own
+    /// directory.
     ///
     /// # Panics
     /// When there is no such layout.

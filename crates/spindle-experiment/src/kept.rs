@@ -1,5 +1,5 @@
-//! A database as the journal keeps it: all of its settings beside each other, those of a server in a table of their
-//! own. Journals of older versions say of servers what only the embedded database has; that is not read.
+//! A database as the journal keeps it: all of its settings beside each other, those of a server in a separate table.
+//! Journals of older versions say of servers what only the embedded database has; that is not read.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

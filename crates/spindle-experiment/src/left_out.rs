@@ -1,6 +1,6 @@
 //! Combinations of a matrix that cannot be used: settings that are right by themselves and refused together, or by the
 //! engine, or by this machine. They are left out with the reason. It is an error only if fewer than two combinations
-//! remain. Used while layouts are read, and by whoever looks at the machine before a run.
+//! remain. Used while layouts are read, and when the machine is examined before a run.
 
 use super::document::Document;
 use super::error::ExperimentError;

@@ -1,4 +1,4 @@
-//! What no experiment file says: a journal that a stranger changed may say it all the same. A run goes on only with
+//! What no experiment file says: a journal that a stranger changed may say it all the same. A run continues only with
 //! values that a reader would have given.
 
 use spindle_engines::spec::DatabaseSpec;

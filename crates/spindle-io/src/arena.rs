@@ -1,7 +1,8 @@
 //! Aligned memory for I/O. An [`Arena`] is one page-aligned mapping cut into equal frames; a [`Frame`] owns one of
-//! them. Bytes are reached only through guards, shared or exclusive, which are tried, never waited for: who waits, and
-//! under which wait event, is the caller's business. An I/O takes an owned guard ([`ReadHold`], [`WriteHold`]) with it
-//! and gives it back when it completes, so the device works on the very bytes of the cache and nothing is copied.
+//! them. Bytes are reached only through guards, shared or exclusive, which are tried, never waited for: whether to
+//! wait, and under which wait event, is up to the caller. An I/O takes an owned guard ([`ReadHold`], [`WriteHold`])
+//! with it and gives it back when it completes, so the device works on the very bytes of the cache and nothing is
+//! copied.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -93,9 +94,9 @@ impl Arena {
     }
 }
 
-/// Gives every page of a fresh mapping memory of its own, in huge pages where the system has them.
+/// Gives every page of a fresh mapping its own memory, in huge pages where the system has them.
 fn populate(base: *mut libc::c_void, length: usize) {
-    // SAFETY: advice on a mapping that was just made with this length, and is nobody else's yet.
+    // SAFETY: advice on a mapping that was just made with this length, and is not shared yet.
     let populated = unsafe {
         // Refused by kernels without huge pages, to which the smaller ones are just as good.
         libc::madvise(base, length, libc::MADV_HUGEPAGE);
@@ -134,9 +135,9 @@ const EXCLUSIVE: i32 = -1;
 struct FrameCore {
     arena: Arc<Arena>,
     index: u32,
-    /// 0: nobody; n > 0: n readers; -1: one writer. Taken and let go in one order that all agree on (`SeqCst`): who
-    /// waits for a frame says so elsewhere and then looks here, and who lets it go looks there afterwards, so one of
-    /// the two sees the other. On x86-64 this costs no more than less would.
+    /// 0: free; n > 0: n readers; -1: one writer. Taken and let go in one order that all agree on (`SeqCst`): a waiter
+    /// says so elsewhere and then looks here. A holder that lets go looks there afterwards, so one of the two sees the
+    /// other. On x86-64 this costs no more than less would.
     state: AtomicI32,
 }
 
@@ -229,7 +230,7 @@ impl Frame {
         })
     }
 
-    /// True when nobody has access at this moment.
+    /// True when no holder has access at this moment.
     pub fn is_free(&self) -> bool {
         self.core.state.load(Ordering::Acquire) == FREE
     }
@@ -327,7 +328,7 @@ pub struct WriteHold {
 }
 
 impl WriteHold {
-    /// Gives up exclusive access for shared access to the first `length` bytes; nobody can come in between.
+    /// Gives up exclusive access for shared access to the first `length` bytes; no other access can come in between.
     pub fn share(self, length: usize) -> ReadHold {
         assert!(
             length <= self.core.arena.frame_bytes,

@@ -215,8 +215,8 @@ pub trait BlockDevice: Send + Sync {
     /// What it can do.
     fn limits(&self) -> Limits;
 
-    /// Starts an I/O. May block until it is done. The I/O goes on when the completion is dropped; its buffers are then
-    /// given up by the device when it ends.
+    /// Starts an I/O. May block until it is done. The I/O continues when the completion is dropped; its buffers are
+    /// then given up by the device when it ends.
     fn submit(&self, request: Request) -> Completion;
 }
 
@@ -241,7 +241,7 @@ pub async fn read_blocks(
     }
 }
 
-/// Planted race: who waits looks for the outcome, and leaves its waker some time later.
+/// Planted race: a waiter looks for the outcome, and leaves its waker some time later.
 const LOOKS_THEN_LEAVES_WAKER: &str = "who waits looks, then leaves its waker";
 
 /// The end of an I/O to come.
@@ -260,10 +260,10 @@ struct Shared {
     follower: Option<(Arc<dyn Follower>, u64)>,
 }
 
-/// A device made of devices, which passes I/Os on and must hear of their end whether or not anybody waits for them.
+/// A device made of devices, which passes I/Os on and must hear of their end whether or not a caller waits for them.
 pub(crate) trait Follower: Send + Sync {
-    /// The I/O has ended, on whatever thread. `mark` is what the follower gave; whoever waits is told by `to`, now or
-    /// later.
+    /// The I/O has ended, on whatever thread. `mark` is what the follower gave; the waiting caller is told by `to`, now
+    /// or later.
     fn ended(self: Arc<Self>, mark: u64, outcome: IoOutcome, to: Completer);
 }
 
@@ -284,7 +284,7 @@ impl Completion {
         }
     }
 
-    /// An I/O of several steps, which go on while they are awaited.
+    /// An I/O of several steps, which proceed while they are awaited.
     pub(crate) fn of_steps(steps: Pin<Box<dyn Future<Output = IoOutcome> + Send>>) -> Completion {
         Completion(State::Steps(steps))
     }
@@ -328,8 +328,8 @@ impl Completer {
         }
     }
 
-    /// Hands the outcome over; whoever it returns is still to be woken. Gives both back when a follower is to learn of
-    /// it first.
+    /// Hands the outcome over; the waker that it returns is still to be woken. Gives both back when a follower is to
+    /// learn of it first.
     #[inline]
     pub(crate) fn settle(
         self,

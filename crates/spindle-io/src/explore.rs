@@ -1,6 +1,6 @@
 //! Running a scenario of a few threads through many orders of their steps. A scenario makes everything it uses, starts
-//! threads with [`spawn`], and panics when a property does not hold. Threads that wait for each other for ever (a
-//! lost wake-up) and scenarios that never end fail by themselves.
+//! threads with [`spawn`], and panics when a property does not hold. Threads that wait for each other forever (a lost
+//! wake-up) and scenarios that never end fail by themselves.
 
 use std::any::Any;
 use std::future::{pending, poll_fn};
@@ -24,7 +24,7 @@ const SEED: u64 = 0x5350_494E;
 /// Changes of thread at which a bug may hide that [`explore`] looks for in particular (Burckhardt et al. 2010, "A
 /// randomized scheduler with probabilistic guarantees of finding bugs").
 const DEPTH: usize = 3;
-/// More steps than any scenario takes: who gets here goes round in circles.
+/// More steps than any scenario takes: a scenario that gets here runs in circles.
 const STEPS_MAX: usize = 200_000;
 /// The stack of a thread: recovery without optimisation takes more than the checker's 32 KiB.
 const STACK_BYTES: usize = 512 << 10;
@@ -61,7 +61,7 @@ pub fn exhaust(orders_max: usize, scenario: impl Fn() + Send + Sync + 'static) -
 /// How a race shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shows {
-    /// Threads wait for each other, or for a call that was lost, for ever.
+    /// Threads wait forever for each other, or for a call that was lost.
     Deadlock,
     /// A thread panics: an assertion of the scenario or of the program.
     Panic,
@@ -128,8 +128,8 @@ fn run<F: Fn() + Send + Sync + 'static>(
     Runner::new(scheduler, config).run(move || scenario())
 }
 
-/// The world of a scenario: its processes are threads of the checker. Time stands still, so that whoever waits for a
-/// call that was lost is not helped by a timeout; but the first few sleeps may end at any moment.
+/// The world of a scenario: its processes are threads of the checker. Time stands still, so that a thread that waits
+/// for a lost call is not helped by a timeout; but the first few sleeps may end at any moment.
 pub struct ExploredEnv {
     short_sleeps: AtomicUsize,
 }

@@ -29,7 +29,7 @@ macro_rules! switches {
 switches! {
     /// LGWR is slow to take a batch.
     LgwrTakesLate,
-    /// LGWR has taken a batch, or handed over a piece of it, and is slow to go on.
+    /// LGWR has taken a batch, or handed over a piece of it, and is slow to continue.
     LgwrPausesInBatch,
     /// LGWR is asked to write after a single record.
     LgwrEager,

@@ -1,6 +1,6 @@
 //! The fixed SGA: what every part of an instance stands on, whatever it does: the world, the settings, the devices, the
-//! counters, and whether the instance can go on. Oracle's has the same name and purpose (Concepts, "Fixed SGA"). Parts
-//! of the SGA are given this much of it and no more; who needs several parts has [`crate::sga::Sga`].
+//! counters, and whether the instance can continue. Oracle's has the same name and purpose (Concepts, "Fixed SGA").
+//! Parts of the SGA are given this much of it and no more; code that needs several parts has [`crate::sga::Sga`].
 
 use std::sync::{Arc, Weak};
 
@@ -22,7 +22,7 @@ pub(crate) trait Waiters: Send + Sync {
     fn wake_all(&self);
 }
 
-/// Whether the instance can go on.
+/// Whether the instance can continue.
 pub(crate) struct Health {
     failed: AtomicBool,
     stopping: AtomicBool,
@@ -151,7 +151,7 @@ impl FixedSga {
 
     /// Makes every completed write to a datafile durable. A failure fails the instance: the system tells of it once,
     /// and the next flush may succeed although the bytes are lost. So flushes take turns: one that overlaps with a
-    /// failed one would succeed before anybody has heard of the failure, and a checkpoint would count on it.
+    /// failed one would succeed before the failure is known, and a checkpoint would count on it.
     pub(crate) async fn flush_datafiles(&self) -> Result<()> {
         self.flush(self.storage.datafiles()).await
     }

@@ -1,6 +1,6 @@
 //! Room that rows have left in blocks of their segment, and leaves of indexes that hold nothing any longer: which
 //! blocks those are, in memory, in step with the maps of the datafiles ([`crate::block::space_map`]). Sessions that
-//! insert come here for a block; who makes room tells it ([`crate::change::space`]).
+//! insert come here for a block; those that make room report it ([`crate::change::space`]).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,11 +28,11 @@ pub(crate) struct FreeSpace {
 struct State {
     /// Blocks that the map says have room.
     known: FxHashSet<BlockAddress>,
-    /// Those that nobody inserts into, and others that a session has given back.
+    /// Those that no session inserts into, and others that a session has given back.
     waiting: VecDeque<BlockAddress>,
     /// Those that come after all of these.
     aside: VecDeque<BlockAddress>,
-    /// The first block, counted over the extents, that nobody has taken yet.
+    /// The first block, counted over the extents, that has not been taken yet.
     next: u64,
 }
 
@@ -51,7 +51,7 @@ impl FreeSpace {
         self.is_mapped
     }
 
-    /// True when nobody need be told that a block has room.
+    /// True when the map need not be told that a block has room.
     pub(crate) fn is_known(&self, address: BlockAddress) -> bool {
         !self.is_mapped || self.state.lock().known.contains(&address)
     }
@@ -101,8 +101,8 @@ impl FreeSpace {
         self.state.lock().waiting.len()
     }
 
-    /// Number and address of the next block that nobody has taken; `find` gives the address. `Err` with the number when
-    /// there is none.
+    /// Number and address of the next block that has not been taken; `find` gives the address. `Err` with the number
+    /// when there is none.
     pub(crate) fn take_next(
         &self,
         find: impl Fn(u64) -> Option<BlockAddress>,
@@ -124,8 +124,8 @@ impl FreeSpace {
         };
     }
 
-    /// True when a heap block has room for any row of the segment, and enough to be worth a look, once a slot holds so
-    /// many bytes (`None`: no row) instead of what it does. Locks do not count.
+    /// True when a heap block has room for any row of the segment, and enough to be worth a look, once a slot holds
+    /// this many bytes (`None`: no row) instead of what it does. Locks do not count.
     pub(crate) fn has_room(&self, block: &[u8], slot: u16, holds: Option<usize>) -> bool {
         let (spare_bytes, has_rows) = heap::spare(block, slot, holds);
         let least_bytes = heap::needed_bytes(self.slot_bytes_max);

@@ -1,6 +1,5 @@
 //! What the kernel promises itself, looked at in every build. What is found broken is told as the instance's failure,
-//! or as a panic where there is nobody to tell: memory cannot be trusted any longer, and nothing of it may reach a
-//! datafile.
+//! or as a panic where it cannot be told. Memory cannot be trusted any longer, and nothing of it may reach a datafile.
 //!
 //! | must hold | looked at |
 //! | --- | --- |
@@ -11,7 +10,7 @@
 //! | a log file is written again when recovery does not need it | `lgwr`, at each switch |
 //! | a checkpoint moves on, over redo on stable storage | `checkpoint`, at each note of the position |
 //! | a block is what its place says, inside and out | `cache::writing`, before each write |
-//! | a buffer used for another block is clean, and nobody's | `cache::shard`, at each reuse |
+//! | a buffer used for another block is clean, and not in use | `cache::shard`, at each reuse |
 //! | pins, latches, row locks and room in the log buffer are given back | when a pin is let go, a session ends, the instance stops |
 //!
 //! What they cost together is measured by `invariants` in `make bench`.

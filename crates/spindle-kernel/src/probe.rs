@@ -22,7 +22,7 @@ macro_rules! probes {
 probes! {
     /// LGWR began to write a log file that had been written before.
     LogRingWrapped,
-    /// DBWR held writes back that nobody waited for.
+    /// DBWR held writes back that no session waited for.
     WritesPaced,
     /// A session found no clean buffer to use.
     FreeBufferWait,
@@ -54,7 +54,7 @@ probes! {
     NodeTidied,
     /// A leaf was taken out of its tree.
     LeafReclaimed,
-    /// A session went on to the right neighbour of a node, which had been split meanwhile.
+    /// A session moved on to the right neighbour of a node, which had been split meanwhile.
     MovedRight,
     /// A wait was refused because it would have closed a circle of waits.
     DeadlockBroken,

@@ -49,7 +49,7 @@ impl TempSpace {
         let first_file = storage.datafiles().count();
         let largest = storage.temp.iter().map(extents).max().unwrap_or(0);
         let mut free = Vec::new();
-        // From the files in turn; who takes extents takes the last first.
+        // From the files in turn; extents are taken from the end.
         for number in (0..largest).rev() {
             for (file, device) in storage.temp.iter().enumerate().rev() {
                 if number < extents(device) {

@@ -2,9 +2,9 @@
 //! is counted as often as anything is. Each process counts into its own table, so that counting costs an addition
 //! or two and no two processors write to the same memory; [`WaitEvents`] adds them up.
 //!
-//! A wait is elapsed time, as in Oracle: a session that reads with a blocking call is on the processor for a part of
-//! it, and in the run queue for another, when nobody was free to take it up. What parts those are is looked up in one
-//! of [`SAMPLED_EVERY`] waits of each session.
+//! A wait is elapsed time, as in Oracle. A session that reads with a blocking call is on the processor for a part of
+//! it, and in the run queue for another, when no processor was free. What parts those are is looked up in one of
+//! [`SAMPLED_EVERY`] waits of each session.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

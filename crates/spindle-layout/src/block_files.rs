@@ -117,7 +117,7 @@ impl FileSet {
             Ok(device)
         };
         let devices = self.entries.iter().map(open).collect::<Result<_, _>>()?;
-        // Whoever may not write a file is not told what the page cache holds of it.
+        // A user without write permission on a file is not told what the page cache holds of it.
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true);
         let mut facts = BTreeMap::new();
@@ -353,7 +353,7 @@ impl OpenFiles<'_> {
         self.settle_these(self.facts.keys().map(PathBuf::as_path))
     }
 
-    /// The same for the files of these runs only; nobody has written the others.
+    /// The same for the files of these runs only; the others have not been written to.
     pub(crate) fn settle_files_of(&self, runs: &[Run]) -> Result<(), LayoutError> {
         let files: BTreeSet<usize> = runs.iter().map(|run| run.file).collect();
         let entries = files.into_iter().map(|file| &self.set.entries[file]);

@@ -1,5 +1,5 @@
-//! Taking away what dead runs left: for each ledger that nobody holds, its entries in reverse. What is no longer ours
-//! is left alone, and said; what cannot be removed now (a mount in use) stays in the ledger for the next time.
+//! Taking away what dead runs left: for each ledger that no process holds, its entries in reverse. What is no longer
+//! ours is left alone, and said; what cannot be removed now (a mount in use) stays in the ledger for the next time.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub struct Cleaned {
     pub alive: bool,
     /// What was removed, or would be.
     pub removed: Vec<String>,
-    /// What was there but is no longer the run's, and was left alone, with the reason.
+    /// What exists but is no longer the run's, and was left alone, with the reason.
     pub not_ours: Vec<String>,
     /// What could not be removed, with the reason; it stays in the ledger.
     pub left: Vec<String>,
@@ -120,12 +120,12 @@ fn clean_one(
     cleaned
 }
 
-/// What becomes of the entry of something that is there but no longer the run's.
+/// What becomes of the entry of something that exists but is no longer the run's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotOurs {
     /// It stays in the ledger, and is said again each time until the thing is gone.
     Stays,
-    /// It is said once: the run goes on, and needs a ledger of its own.
+    /// It is said once: the run continues, and needs its own ledger.
     Forgotten,
 }
 

@@ -16,7 +16,7 @@ use crate::shape::FileManager;
 /// Files of disk groups are whole blocks of this size.
 const GROUP_BLOCK_BYTES: u64 = 4096;
 
-/// Makes one file of `bytes` bytes, each piece from `fill(offset, piece)`; a region is there already and is written.
+/// Makes one file of `bytes` bytes, each piece from `fill(offset, piece)`; a region exists already and is written.
 /// Errors: `fill`'s first, or see [`FileError`]; no file is left then.
 pub fn create_file(
     manager: FileManager,

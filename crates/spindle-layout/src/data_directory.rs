@@ -114,7 +114,7 @@ impl DataDirectory {
     }
 
     /// The same directory by another way to its parent, as of a bind mount; it goes when this one is removed. Errors:
-    /// another directory is there, or the system's.
+    /// it is another directory, or the system's.
     pub fn seen_from(&self, parent: &Path) -> Result<DataDirectory, LayoutError> {
         let path = parent.join(self.path.file_name().unwrap_or_default());
         let wrong = |error| LayoutError::system("open", &path, error);
@@ -153,7 +153,7 @@ impl DataDirectory {
     }
 
     /// Makes the directory for the files of a database server, in which everything is Spindle's whatever its name.
-    /// Others may pass through it: servers run as users of their own. Errors: it exists, or the system's.
+    /// Others may pass through it: servers run as other users. Errors: it exists, or the system's.
     pub fn make_server_directory(&self, number: u32) -> Result<PathBuf, LayoutError> {
         let name = format!("{SERVER_PREFIX}{number}");
         let path = self.make_directory(name.clone())?;
@@ -168,7 +168,7 @@ impl DataDirectory {
         Ok(path)
     }
 
-    /// By the open directory: whoever owns the one that it is in may have put another in its place.
+    /// By the open directory: the owner of its parent may have put another in its place.
     fn make_directory(&self, name: String) -> Result<PathBuf, LayoutError> {
         let path = self.path.join(&name);
         let made = mkdirat(&self.directory, name, Mode::from_raw_mode(0o750));
@@ -216,7 +216,7 @@ impl DataDirectory {
 impl Drop for DataDirectory {
     fn drop(&mut self) {
         if !self.removed {
-            // There is nobody to tell; a resumed run finds what is left.
+            // The error cannot be reported; a resumed run finds what is left.
             let _ = self.take_away();
         }
     }

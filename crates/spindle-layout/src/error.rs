@@ -118,7 +118,7 @@ pub enum LayoutError {
     NoRoomInGroup {
         /// Name of the file.
         file: String,
-        /// What it takes.
+        /// The room that it needs.
         needed_bytes: u64,
         /// What it was given.
         bytes: u64,

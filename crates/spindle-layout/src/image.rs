@@ -298,7 +298,7 @@ impl Image {
             started,
         } = restored;
         match &touched {
-            // Nobody has written the other files.
+            // The other files have not been written to.
             Some(runs) if method.is_copying() => image.settle_files_of(runs)?,
             _ => {
                 image.settle()?;

@@ -1,7 +1,7 @@
-//! A device of a run: the path that leads to it, and which one must be found there. Whoever opens a device, in whatever
-//! process (the run, the worker of a trial, a database there), opens it here, and is told when another one is found.
-//! Places, raw devices and disk groups hold nothing else, so that nobody has a path alone to open by mistake, and
-//! `spindle-io` opens no block device that was not examined.
+//! A device of a run: the path that leads to it, and which one must be found there. Every process (the run, the worker
+//! of a trial, a database there) opens devices here, and is told when another one is found. Places, raw devices and
+//! disk groups hold nothing else, so that no code has a bare path to open by mistake, and `spindle-io` opens no block
+//! device that was not examined.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -32,7 +32,7 @@ impl Appearance {
         Some(Appearance { number, sequence })
     }
 
-    /// What was there, and what is there now.
+    /// What the device was, and what it is now.
     pub(crate) fn differs_from(self, now: Appearance) -> String {
         let text = |of: Appearance| match of.sequence {
             Some(sequence) => format!("device {} (diskseq {sequence})", of.number),
@@ -63,7 +63,7 @@ enum Which {
         /// `st_ino`.
         inode: u64,
     },
-    /// Nobody has looked.
+    /// It has not been looked at.
     Unknown,
 }
 
@@ -74,7 +74,7 @@ impl KnownDevice {
     /// The system's; it is neither a block device nor a file.
     pub fn look(path: &Path) -> Result<KnownDevice, LayoutError> {
         let mut options = OpenOptions::new();
-        // A pipe makes nobody wait.
+        // Opening a pipe must not block.
         let options = options
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits() as i32);

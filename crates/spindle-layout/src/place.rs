@@ -146,7 +146,7 @@ fn tracker(device: &dyn BlockDevice, block_bytes: Option<u64>) -> Option<Arc<Wri
 /// one mount: either can be open but once.
 #[derive(Default)]
 pub struct Opening {
-    /// Of the disks of disk groups. (Other files are delayed by whoever opens them.)
+    /// Of the disks of disk groups. (Other files are delayed by the code that opens them.)
     disk_delay: Delay,
     devices: BTreeMap<KnownDevice, Identified>,
     groups: BTreeMap<Vec<KnownDevice>, OpenGroup>,

@@ -26,7 +26,7 @@ pub struct RawDevice {
 }
 
 impl RawDevice {
-    /// What a path means now, a device or file that nobody holds.
+    /// What a path means now, a device or file that is not held.
     ///
     /// # Errors
     /// As [`KnownDevice::look`].
@@ -267,7 +267,7 @@ impl RawSpace {
 }
 
 impl DatabaseFiles {
-    /// A place for every file of a shape; regions come out of `space`. Errors: [`LayoutError::NoRoomOnDevices`].
+    /// A place forevery file of a shape; regions come out of `space`. Errors: [`LayoutError::NoRoomOnDevices`].
     pub fn place(
         shape: &Shape,
         placement: &Placement,

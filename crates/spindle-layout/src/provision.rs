@@ -1,6 +1,6 @@
-//! Carrying out a plan, and taking away what it made. A layout that fails is undone at once and the others go on. The
-//! program calls [`Provision::carry_out`] before the databases are loaded, and [`Provision::teardown`] after they are
-//! gone.
+//! Carrying out a plan, and taking away what it made. A layout that fails is undone at once and the others continue.
+//! The program calls [`Provision::carry_out`] before the databases are loaded, and [`Provision::teardown`] after they
+//! are gone.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -72,7 +72,7 @@ pub struct Provisioned {
     pub delayed_by: Option<DelayedBy>,
 }
 
-/// The layouts of a run, for as long as they are there. Dropping it takes them away as [`Self::teardown`] does, but
+/// The layouts of a run, for as long as they exist. Dropping it takes them away as [`Self::teardown`] does, but
 /// silently.
 #[derive(Debug)]
 pub struct Provision {
@@ -80,7 +80,7 @@ pub struct Provision {
     tree: SystemTree,
     /// What the layouts stand on stays the device it is as long as it is open here.
     devices: BTreeMap<DeviceName, ReadyDevice>,
-    /// Devices handed out as they are: nobody else may take them.
+    /// Devices handed out as they are: no other process may take them.
     taken: BTreeMap<DeviceName, TakenDevice>,
     layouts: Vec<Result<Provisioned, ProvisionError>>,
     /// See [`Self::changed`], of what layouts share.
@@ -201,8 +201,8 @@ impl Provision {
         &self.layouts
     }
 
-    /// A device that was no longer the one that was examined, in words, if one was met. The run must end then: nobody
-    /// knows which device is meant.
+    /// A device that was no longer the one that was examined, in words, if one was met. The run must end then: it is
+    /// unknown which device is meant.
     pub fn changed(&self) -> Option<String> {
         let errors = self.layouts.iter().filter_map(|made| made.as_ref().err());
         let of_layouts = errors.filter_map(ProvisionError::changed).next();
@@ -289,7 +289,7 @@ impl Provision {
 impl Drop for Provision {
     fn drop(&mut self) {
         if !self.is_down {
-            // There is nobody to tell; the ledger keeps what is left.
+            // The error cannot be reported; the ledger keeps what is left.
             self.take_away();
         }
     }

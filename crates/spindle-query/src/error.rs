@@ -38,7 +38,7 @@ pub enum QueryError {
     /// More joins than a row has room for.
     #[error("a row is put together from more than {most} others: select its columns in between")]
     TooManyJoins {
-        /// So many are allowed.
+        /// How many are allowed.
         most: usize,
     },
 }

@@ -32,7 +32,7 @@ pub enum JoinKind {
     Outer(String),
 }
 
-/// What a group has besides its key.
+/// What a group has apart from its key.
 #[derive(Debug, Clone)]
 pub enum Aggregate {
     /// How many rows.
@@ -134,7 +134,7 @@ pub enum Plan {
         rows: Box<Plan>,
         /// The columns.
         by: Vec<String>,
-        /// What a group has besides.
+        /// What a group has apart from its key.
         of: Vec<(String, Aggregate)>,
     },
 }

@@ -119,7 +119,7 @@ impl Heading {
         })
     }
 
-    /// Those of its columns that a test names, as a row of their own.
+    /// Those of its columns that a test names, as a separate row.
     pub fn only(&self, mut is_wanted: impl FnMut(&str) -> bool) -> Projection {
         let mut taken = Vec::new();
         let mut columns = Vec::new();
@@ -157,7 +157,7 @@ struct Piece {
     end: usize,
 }
 
-/// Takes some columns out of a row and puts them into one of their own.
+/// Takes some columns out of a row and puts them into a new one.
 #[derive(Debug, Clone)]
 pub struct Projection {
     columns: Columns,
@@ -227,7 +227,7 @@ impl Projection {
     }
 }
 
-/// A value of an answer.
+/// A value of an answer, or of a table's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cell<'a> {
     /// An exact number: `digits` divided by ten to the power of `scale`.

@@ -8,7 +8,7 @@ use spindle_result::{Pair, Ranking, RunResult, Verdict, format_interval};
 
 /// Fewer layouts have no pair beside that of the verdict.
 const LAYOUTS_MIN: usize = 3;
-/// More layouts make a table that nobody reads, and a page of many megabytes.
+/// More layouts make a table too large to read, and a page of many megabytes.
 const LAYOUTS_MAX: usize = 64;
 
 /// The table of one workload and load level.

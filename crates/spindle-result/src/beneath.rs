@@ -1,5 +1,5 @@
 //! What lies beneath the devices of layouts, where it weakens the answer: loop devices over files, whose page cache
-//! answers in the place of a device, or which share one disk.
+//! answers instead of a device, or which share one disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -122,7 +122,7 @@ pub(super) fn note(result: &RunResult) -> Option<String> {
     ))
 }
 
-/// The rates, where no answer has them: nobody is surely ahead.
+/// The rates, where no answer has them: no layout is surely ahead.
 fn found(result: &RunResult) -> Option<String> {
     let rate = |case: &Case| {
         Some(format!(

@@ -14,7 +14,7 @@ pub(super) fn response_time(trials: &[Trial]) -> Option<ResponseTime> {
     let share = 1.0 / known.len() as f64;
     let mut parts: Vec<TimePart> = Vec::new();
     for part in known.iter().flat_map(|time| &time.parts) {
-        // A trial in which nobody waited for an event does not list it.
+        // A trial without waits for an event does not list it.
         match parts.iter_mut().find(|mean| mean.part == part.part) {
             Some(mean) => mean.us += part.us * share,
             None => parts.push(TimePart {

@@ -7,14 +7,14 @@ use super::mean::mean_of;
 use super::wording::case_label;
 use super::{Case, RunRecord, RunResult, SampledTrial, SystemFigure, SystemSeries, Trial};
 
-/// What is read for a transaction has fallen by so much in each trial of a cold case. By chance it does so in one trial
-/// of forty, when it varies by 5 %.
+/// What is read for a transaction has fallen by at least this share in each trial of a cold case. By chance that
+/// happens in one trial of forty, when it varies by 5 %.
 const FALL_MIN: f64 = 0.10;
 /// A cache with less room than this is full: some of it serves for other things.
 const ROOM_MIN: f64 = 0.10;
 /// A cache that lacks fewer blocks in a transaction is warm enough.
 const MISSED_MIN: f64 = 0.2;
-/// Hits have risen when they have by so much of the blocks wanted.
+/// Hits have risen when they have by at least this share of the blocks wanted.
 const RISE_MIN: f64 = 0.01;
 /// Where hits are not counted, less than this read for a transaction is not worth a word, KiB.
 const FETCHED_MIN_KIB: f64 = 4.0;

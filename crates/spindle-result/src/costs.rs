@@ -1,6 +1,6 @@
 //! What transactions cost on layouts that have a price: at the highest rate that keeps a promise, where that was
-//! searched for, else at the throughput. And which layouts nobody would choose: another surely does more for no more
-//! money, or as much for less.
+//! searched for, else at the throughput. And which layouts are dominated: another surely does more for no more money,
+//! or as much for less.
 
 use spindle_stats::Verdict;
 
@@ -82,7 +82,7 @@ fn cost(result: &RunResult, case: &Case) -> Option<Cost> {
     })
 }
 
-/// Whether nobody would choose `cost` beside `other`, as far as the verdicts of pairs say.
+/// Whether `other` dominates `cost`, as far as the verdicts of pairs say.
 fn dominates(other: &Cost, cost: &Cost, pairs: &[&Pair]) -> bool {
     let verdict = pairs
         .iter()

@@ -7,7 +7,7 @@ use spindle_text::quantity::thousands;
 use super::wording::{case_label, format_ratio, named};
 use super::{Case, CaseId, Comparison, RunResult, Trial};
 
-/// So many times the median of the rounds, or so small a part of it.
+/// This many times the median of the rounds, or the median divided by it.
 const FAR: f64 = 5.0;
 /// Means and ratio that differ by less than this factor may stand in either order.
 const GAP_MIN: f64 = 1.03;

@@ -1,5 +1,5 @@
-//! Whether figures that were noted can be those of a trial. A journal without checksums may hold any number, and
-//! whoever draws or divides figures asks no more.
+//! Whether figures that were noted can be those of a trial. A journal without checksums may hold any number, and code
+//! that draws or divides figures does not check again.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -21,7 +21,7 @@ const TOLERANCE: f64 = 0.01;
 /// Less than any trial is measured for, seconds.
 const LEAST_MEASURED_S: f64 = 1e-6;
 
-/// Whether there can be so many transactions in a second.
+/// Whether there can be this many transactions in a second.
 pub fn is_rate(per_s: f64) -> bool {
     (0.0..=PER_SECOND_MAX).contains(&per_s)
 }

@@ -43,7 +43,7 @@ pub fn record(cases: &[(&str, &[f64])]) -> RunRecord {
     }
 }
 
-/// The experiment `sample`, with these sections in the place of its own.
+/// The experiment `sample`, with these sections instead of its own.
 pub fn experiment(sections: &[(&str, Value)]) -> ExperimentRecord {
     let mut document = json!({
         "name": "sample",

@@ -100,7 +100,7 @@ impl Case {
     }
 
     /// Time waited for an event per committed transaction in microseconds, all processes together, over all trials;
-    /// `None` when nobody waited or no transaction was committed.
+    /// `None` without waits or without committed transactions.
     pub fn wait_us_per_transaction(&self, event: &WaitEvent) -> Option<f64> {
         let transactions: u64 = self.trials.iter().map(|trial| trial.transactions).sum();
         let (count, total_us) = self.total_wait(|it| it == event);

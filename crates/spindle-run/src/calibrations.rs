@@ -34,7 +34,7 @@ pub fn default_path() -> PathBuf {
     ledger::default_directory().join(FILE_NAME)
 }
 
-/// Keeps limits in the place of older ones of the same device.
+/// Keeps limits, replacing older ones of the same device.
 ///
 /// # Errors
 /// The file cannot be written.

@@ -11,9 +11,9 @@ use crate::database_error::DatabaseError;
 pub(crate) enum AfterTrial {
     /// It is measured again, while it has tries left; else it has failed.
     Again,
-    /// It has failed, and the other cases go on.
+    /// It has failed, and the other cases continue.
     Failed,
-    /// The run ends; a later process goes on with it.
+    /// The run ends; a later process resumes it.
     RunEnds,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn told(reason: &EngineError) -> String {
 /// What follows when a layout, or its database, cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterLayout {
-    /// The others go on without it.
+    /// The others continue without it.
     LeftOut,
     /// The run ends.
     RunEnds,

@@ -97,7 +97,7 @@ pub enum DirectoryError {
     Cut {
         /// The directory.
         path: PathBuf,
-        /// Trials of the result that is there.
+        /// Trials of the existing result.
         kept: usize,
         /// Trials of the journal.
         found: usize,

@@ -1,4 +1,4 @@
-//! The journal of a run: one JSON object a line, on stable storage before the run goes on. Whatever happens to the
+//! The journal of a run: one JSON object a line, on stable storage before the run continues. Whatever happens to the
 //! program or the machine, what the journal says has happened; a last line cut short is taken for never written. Each
 //! line ends with a checksum. A result and a report are pure functions of it.
 
@@ -39,7 +39,7 @@ pub enum Event {
         /// The experiment, defaults filled in.
         experiment: Box<Experiment>,
     },
-    /// The machine, as found when the run began or went on.
+    /// The machine, as found when the run began or was resumed.
     Machine {
         /// What was found.
         machine: Box<Machine>,
@@ -129,7 +129,7 @@ pub enum Event {
         /// Transactions a second.
         per_s: f64,
     },
-    /// Something besides a trial is done.
+    /// Something other than a trial is done.
     PhaseDone {
         /// What it was.
         phase: Phase,
@@ -234,7 +234,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Opens the journal of a run to go on with it, and says what it holds. A torn last line is cut off.
+    /// Opens the journal of a run to resume it, and says what it holds. A torn last line is cut off.
     pub fn reopen(directory: &Directory) -> Result<(Journal, Vec<Event>), JournalError> {
         let (mut journal, text) = Journal::open(directory, false)?;
         let (events, whole) = parse(&journal.path, &text)?;
@@ -424,7 +424,7 @@ fn event_of(content: &[u8]) -> serde_json::Result<Event> {
 /// More than the names of all layouts of an experiment have, bytes. Every pair of layouts names both.
 const NAMES_BYTES_MAX: usize = 512 << 10;
 
-/// Why no run can have noted this; `None` where one can. Whoever draws the figures need not ask again.
+/// Why no run can have noted this; `None` where one can. Code that draws the figures need not check again.
 fn impossible(event: &Event) -> Option<String> {
     match event {
         Event::RunStarted { experiment, .. } => {

@@ -1,6 +1,6 @@
-//! What the layouts of a run stand on: directories that are there, and what Spindle makes for the run and removes
-//! after it. Layouts that are made alike (they differ in access path or database only) stand on the same. Here the
-//! words of the experiment (`devices`, `placement`) become targets for files.
+//! What the layouts of a run stand on: existing directories, and what Spindle makes for the run and removes after it.
+//! Layouts that are made alike (they differ in access path or database only) stand on the same. Here the words of the
+//! experiment (`devices`, `placement`) become targets for files.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -33,7 +33,7 @@ pub enum TargetError {
     /// What is made could not be noted, so nothing was made.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// What the run left when it was killed is still there.
+    /// What the run left when it was killed still exists.
     #[error("what this run left when it ended cannot be removed: {0}; see `spindle clean`")]
     Leftover(String),
     /// A device is no longer the one that was examined.
@@ -67,7 +67,7 @@ pub struct LayoutTargets {
 impl LayoutTargets {
     /// Removes what this run left when it was killed, then makes what the layouts `wanted` stand on, and those that
     /// their files are placed on, of the devices that were `looked_at`, if they were. `note` hears what is being done.
-    /// What is wrong with one layout is found in [`LayoutTargets::placement`]; the others go on.
+    /// What is wrong with one layout is found in [`LayoutTargets::placement`]; the others continue.
     pub fn prepare(
         state: &RunState,
         wanted: &[usize],
@@ -341,7 +341,7 @@ impl LayoutTargets {
     /// Whether every device is still the one that was looked at.
     ///
     /// # Errors
-    /// [`TargetError::Changed`]: one is not; then nobody knows which one is meant.
+    /// [`TargetError::Changed`]: one is not; then it is unknown which one is meant.
     pub fn check_devices(&self) -> Result<(), TargetError> {
         let mut by_layout = self.by_layout.values().flatten();
         let checked = by_layout.try_for_each(|of_layout| of_layout.target.check_devices());
@@ -426,7 +426,7 @@ fn used_as(spec: &LayoutSpec, group: &DiskGroup, target: &Target) -> Target {
     })
 }
 
-/// The failure group of a device: the one that the experiment puts it into, or one of its own. Parts of a device fail
+/// The failure group of a device: the one that the experiment puts it into, or its own. Parts of a device fail
 /// together.
 fn failure_group_of(spec: &LayoutSpec, group: &DiskGroup, device: &DeviceSpec) -> String {
     let is_in = |names: &Vec<String>| names.iter().any(|name| device.path().ends_with(name));

@@ -1,4 +1,4 @@
-//! What a run says while it goes on, and to whom. A run draws nothing and prints nothing: whoever starts it listens.
+//! What a run reports, and to whom. A run draws nothing and prints nothing: its caller listens.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub enum Said<'a> {
         /// Its round, from 1.
         round: u32,
     },
-    /// One of several trials under way is the one that goes on.
+    /// One of several trials under way continues, and the others wait.
     TrialTakesTurn {
         /// Name of its layout.
         layout: &'a str,
@@ -58,7 +58,7 @@ pub enum Said<'a> {
         /// What it waits for.
         activity: &'a Activity,
     },
-    /// The trial goes on.
+    /// The trial continues.
     TrialGoesOn(&'a Progress),
     /// The trial is over: what it found, or why it broke off.
     TrialEnds(Result<&'a Trial, &'a str>),

@@ -1,4 +1,4 @@
-//! The run's own directories, one in each place that its databases lie in: noted in the ledger before they are there,
+//! The run's own directories, one in each place that its databases lie in: noted in the ledger before they are made,
 //! and removed with all that is Spindle's in them.
 
 use std::collections::BTreeMap;
@@ -40,8 +40,7 @@ impl OwnDirectories {
         }
     }
 
-    /// Makes the run's directory in a place, noted before it is there; for the layout of that name alone, if it is
-    /// given.
+    /// Makes the run's directory in a place, noted before it exists; for the layout of that name alone, if it is given.
     pub fn make(&mut self, place: &Path, layout: Option<&str>) -> Result<(), OwnDirectoryError> {
         if self.directories.contains_key(place) {
             return Ok(());
@@ -64,7 +63,7 @@ impl OwnDirectories {
         let directory = match DataDirectory::create(place, &self.run) {
             Ok(directory) => directory,
             Err(error) => {
-                // It is not there, and nobody needs to look for it.
+                // It was not made, so nothing needs to look for it.
                 self.ledger.gone(number)?;
                 return Err(error.into());
             }

@@ -1,6 +1,6 @@
-//! A panic becomes a reason, so that whoever called goes on and removes what was made: in the process of a trial, and
-//! in the run itself. The standard library's own report reads the program's debug information when a backtrace is asked
-//! for, which takes more memory than a small budget leaves: the kernel would kill the process, and the run blame the
+//! A panic becomes a reason, so that the caller continues and removes what was made: in the process of a trial, and in
+//! the run itself. The standard library's own report reads the program's debug information when a backtrace is asked
+//! for, which takes more memory than a small budget leaves. The kernel would kill the process, and the run blame the
 //! budget. The runner and the worker call this.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};

@@ -1,6 +1,6 @@
 //! What the engines, as they are installed here, say of the candidates' methods and settings, and of what is loaded,
-//! before anything runs. A slip of whoever wrote the experiment ends the command; what this machine or this version
-//! does not have leaves a candidate out. Commands ask before they plan or run; what a place refuses is found by
+//! before anything runs. A mistake in the experiment ends the command; what this machine or this version does not have
+//! leaves a candidate out. Commands ask before they plan or run; what a place refuses is found by
 //! [`examine`](super::examine).
 
 use std::collections::BTreeMap;
@@ -95,7 +95,7 @@ fn without_stop(line: &str) -> &str {
 }
 
 /// What a layout asks of a server that is installed here, which takes its time to answer. `None`: nothing; datafiles on
-/// devices have settings of their own.
+/// devices have their own settings.
 fn request_to_server(experiment: &Experiment, index: usize) -> Option<ServerRequest> {
     let layout = &experiment.layouts[index];
     match &experiment.database_of(index).spec {
@@ -122,7 +122,7 @@ fn refusal(
                 .filter_map(|dump| server.examine_dump(request, dump).err());
             server.examine(request).err().or_else(|| refused.next())
         }
-        // Nobody here starts it.
+        // It is not started from here.
         DatabaseSpec::Remote(_) => None,
     }
 }

@@ -1,5 +1,5 @@
-//! Whether a run that goes on stands where it stood: on the same devices, and in directories of the same file systems.
-//! The machine may have been restarted since, with other names for its disks, or without a mount. Only the runner asks.
+//! Whether a resumed run stands where it stood: on the same devices, and in directories of the same file systems. The
+//! machine may have been restarted since, with other names for its disks, or without a mount. Only the runner asks.
 
 use std::path::PathBuf;
 

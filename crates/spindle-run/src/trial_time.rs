@@ -20,7 +20,7 @@ const SERVER_ENDS_MS: u64 = 6_000;
 
 /// Assumed: rates that a search tries, each for a quarter of the measured time, and a quarter of that before it.
 const RATES_TRIED: u64 = 35;
-/// A try is so many times as long as the promise, and no longer than so many times its usual length.
+/// A try lasts `TRY_OF_PROMISE` times the promise, but at most `TRY_LONGER_MAX` times its usual length.
 const TRY_OF_PROMISE: u64 = 20;
 const TRY_LONGER_MAX: u64 = 10;
 
@@ -36,7 +36,7 @@ pub(crate) fn trial_ms(experiment: &Experiment) -> u64 {
     restore_ms + plan.warmup_ms + search_ms(experiment) + plan.measure_ms + ends_ms(experiment)
 }
 
-/// What it takes to start, flush, check and stop a database.
+/// Time to start, flush, check and stop a database.
 pub(crate) fn ends_ms(experiment: &Experiment) -> u64 {
     let is_server = match experiment.spec() {
         DatabaseSpec::Kernel(_) => false,
@@ -50,7 +50,7 @@ pub(crate) fn ends_ms(experiment: &Experiment) -> u64 {
     }
 }
 
-/// What it takes to search the highest rate, where that is asked for.
+/// Time to search for the highest rate, where that is asked for.
 pub(crate) fn search_ms(experiment: &Experiment) -> u64 {
     match experiment.workload.promised {
         Some(promised) => {
@@ -62,7 +62,7 @@ pub(crate) fn search_ms(experiment: &Experiment) -> u64 {
     }
 }
 
-/// What it takes an existing server to put a database back, if it may copy it.
+/// Time that an existing server takes to put a database back, if it may copy it.
 pub(crate) fn there_ms(experiment: &Experiment, kind: ServerKind) -> u64 {
     let per_s = match (experiment.plan.restore, kind) {
         (RestoreBy::Copy | RestoreBy::Reflink, ServerKind::Postgres) => BYTES_PER_S,
@@ -71,7 +71,7 @@ pub(crate) fn there_ms(experiment: &Experiment, kind: ServerKind) -> u64 {
     ms_of(experiment.database.size_bytes, per_s)
 }
 
-/// What it takes to put so many bytes back, and to read what the plan wants to see.
+/// Time to put this many bytes back, and to read what the plan wants to see.
 pub(crate) fn put_back_ms(experiment: &Experiment, bytes: u64, how: PutBack) -> u64 {
     let changed_ms = ms_of(bytes / 100 * CHANGED_PERCENT, BYTES_PER_S);
     let put_back_ms = match how {
@@ -85,7 +85,7 @@ pub(crate) fn put_back_ms(experiment: &Experiment, bytes: u64, how: PutBack) -> 
     put_back_ms + verified_ms
 }
 
-/// How long so many bytes take.
+/// How long this many bytes take.
 pub(crate) fn ms_of(bytes: u64, bytes_per_s: u64) -> u64 {
     bytes / (bytes_per_s / 1000)
 }

@@ -1,6 +1,6 @@
-//! Times of which some are known to be "at least so long" only: a transaction that had not ended when measuring did, or
-//! was given up. Leaving these out would hide the longest waits of all; taking them as they stand would make them too
-//! short. The product-limit estimate (E. L. Kaplan and P. Meier, "Nonparametric Estimation from Incomplete
+//! Times of which some are known to be "at least this long" only: a transaction that had not ended when measuring did,
+//! or was given up. Leaving these out would hide the longest waits of all; taking them as they stand would make them
+//! too short. The product-limit estimate (E. L. Kaplan and P. Meier, "Nonparametric Estimation from Incomplete
 //! Observations", Journal of the American Statistical Association 53, 1958) does neither: until its last moment such a
 //! transaction counts among those that had not ended, and from then on it says nothing.
 

@@ -2,10 +2,10 @@
 //! normal values, which is the largest two-sample t over all places (K. J. Worsley, "On the likelihood ratio test for a
 //! shift in location of normal populations", Journal of the American Statistical Association 74, 1979).
 //!
-//! Besides single shifts, episodes are looked for: a level that came and went. A place or an episode counts as a change
-//! when chance would give so large a t anywhere in the segment seldom enough (Bonferroni over all of them). A segment
-//! has the share of the 5 % that it has of the runs. Flat segments share no run, so together they are called changed in
-//! 5 of 100 histories at most, however many changes there are besides.
+//! Apart from single shifts, episodes are looked for: a level that came and went. A place or an episode counts as a
+//! change when chance would give so large a t anywhere in the segment seldom enough (Bonferroni over all of them). A
+//! segment has the share of the 5 % that it has of the runs. Flat segments share no run, so together they are called
+//! changed in 5 of 100 histories at most, however many other changes there are.
 
 use crate::interval::quantile;
 use crate::unpaired::log_moments;

@@ -44,7 +44,7 @@ impl fmt::Display for Verdict {
 pub struct Comparison {
     /// Geometric mean of `a / b` over the rounds; above 1 when `a` has the greater values.
     pub ratio: f64,
-    /// 95 % interval of the ratio; `None` with fewer than two rounds, whose spread nobody can know. Of a
+    /// 95 % interval of the ratio; `None` with fewer than two rounds, whose spread is unknown. Of a
     /// [`Family`](crate::Family) all intervals together hold the truth in 95 of 100 experiments.
     pub ci95: Option<(f64, f64)>,
     /// What may be said of `a`.

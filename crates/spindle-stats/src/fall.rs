@@ -10,8 +10,8 @@ const LEVEL_SAMPLES_MIN: usize = 8;
 const FALL_MAX: f64 = 0.8;
 /// Of each level, a tenth may lie where the other does.
 const TAIL: f64 = 0.1;
-/// So many samples in a row count as one, at most, when the levels are held against each other: what holds requests
-/// back lets them go in bursts, and a busy machine stalls.
+/// At most this many samples in a row count as one when the levels are compared. What holds requests back lets them go
+/// in bursts, and a busy machine stalls.
 const SAMPLES_TOGETHER_MAX: usize = 4;
 
 /// A throughput that fell.

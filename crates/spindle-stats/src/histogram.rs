@@ -1,5 +1,5 @@
 //! Latencies counted in buckets of 3 significant figures, so that percentiles and the maximum survive a run of millions
-//! of transactions. Clients record into a few that they share; whoever reports merges them.
+//! of transactions. Clients record into a few that they share; reports merge them.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ impl LatencyHistogram {
         LatencyHistogram { counts }
     }
 
-    /// What it takes in memory, bytes.
+    /// Its size in memory, bytes.
     pub fn memory_bytes(&self) -> u64 {
         (self.counts.distinct_values() * size_of::<u64>()) as u64
     }

@@ -1,4 +1,4 @@
-//! The mean of a few values and how far it can be trusted: Student's t interval at 95 %. Used for every column of the
+//! The mean of a few values and how far it can be trusted: Student's t interval at 95 %. Used forevery column of the
 //! table that has a "plus or minus", and by the comparison of two cases.
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ pub struct Estimate {
     /// Arithmetic mean, in the unit of the values.
     pub mean: f64,
     /// Lower and upper end of the interval that holds the true mean in 95 of 100 such experiments, in the unit of the
-    /// values; `None` when there is a single value, whose spread nobody can know.
+    /// values; `None` when there is a single value, whose spread is unknown.
     pub ci95: Option<(f64, f64)>,
 }
 

@@ -60,7 +60,7 @@ pub fn variance_parts(runs: &[Vec<f64>], within_variance: f64) -> Option<Varianc
     })
 }
 
-/// How many rounds a run should have so that the interval is narrowest for its time, when a run costs `run_s` besides
+/// How many rounds a run should have so that the interval is narrowest for its time, when a run costs `run_s` on top of
 /// its rounds and a round `round_s`; `None` where only one run is known. Without any variance between runs, as many as
 /// possible.
 pub fn rounds_per_run(parts: &VarianceParts, run_s: f64, round_s: f64) -> Option<u32> {
@@ -94,8 +94,8 @@ pub struct TrialLength {
 }
 
 /// The measured time by which the interval of one run would be narrowest, when the run takes as long as it took.
-/// Variance within trials falls as they grow; variance between them and what a trial takes besides stay. `None` when
-/// the time is too short for any.
+/// Variance within trials falls as they grow; variance between them and the other time of a trial stay. `None` when the
+/// time is too short for any.
 pub fn best_trial_length(parts: &VarianceParts, pace: Pace) -> Option<TrialLength> {
     let whole_s = pace.round_s * f64::from(pace.rounds);
     let besides_s = pace.round_s - 2.0 * pace.measured_s;

@@ -132,8 +132,8 @@ fn places(family: &Family<'_>, mut left: Vec<usize>) -> Result<Vec<(usize, u32)>
 }
 
 /// The case that no other is ahead of, pair by pair over the rounds that both finished, so that none looks best because
-/// it missed a slow round. From the first on, whoever is furthest ahead of the best so far takes its stead; where cases
-/// finished different rounds that may go in a circle, and ends after as many steps as there are cases.
+/// it missed a slow round. From the first on, the case that is furthest ahead of the best so far replaces it. Where
+/// cases finished different rounds that may go in a circle, and ends after as many steps as there are cases.
 fn best_of(cases: &[CaseRounds], among: &[usize]) -> Result<usize, StatsError> {
     let mut best = *among.first().ok_or(StatsError::NoCases)?;
     for _ in among {

@@ -73,8 +73,8 @@ impl RunNoise {
 /// intervals hold together in 95 of 100 cases, as in [`compare_unpaired_among`].
 ///
 /// With several runs a side the values are the mean logarithms of the runs, and the interval is Welch's. A side of one
-/// run has no spread of its own: it is taken to be that of the other side, with its degrees of freedom. Where each side
-/// is a single run, the values are its rounds, and what changed between the runs is part of the ratio.
+/// run has no known spread: it is taken to be that of the other side, with its degrees of freedom. Where each side is a
+/// single run, the values are its rounds, and what changed between the runs is part of the ratio.
 ///
 /// # Errors
 /// [`StatsError::NoValues`] when a side or one of its runs is empty, [`StatsError::NotPositive`] for a value that is

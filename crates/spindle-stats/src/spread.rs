@@ -104,7 +104,7 @@ fn critical_value(cases: usize, rounds: u32, error_chance: f64) -> f64 {
 
 /// How much wider an interval is that holds for all pairs, by the table: between its numbers of cases and its chances
 /// of error in their logarithms, between its numbers of rounds in their inverse. Beyond the table's last number of
-/// cases it goes on as between the last two, beyond the other ends it stays.
+/// cases it continues as between the last two, beyond the other ends it stays.
 fn widening(cases: usize, rounds: u32, error_chance: f64) -> f64 {
     let Some(beyond_two) = cases.checked_sub(2).filter(|beyond| *beyond > 0) else {
         return 1.0;

@@ -8,8 +8,8 @@
 //! the Operational Research Society 61, 2010), and for the reasons that matter here: it has nothing to tune, it needs
 //! no estimate of the correlation of neighbouring samples, which multiplies all its standard errors alike, and it
 //! assumes no shape of the warm-up. A machine that goes back and forth between two speeds is steady by it as soon as
-//! the beginning of the series has seen both about as the rest has; a test of trend or of equal means calls it unsteady
-//! for ever.
+//! the beginning of the series has seen both about as the rest has. A test of trend or of equal means calls it unsteady
+//! forever.
 //!
 //! A series is steady when what is to be left out ends in its first quarter. (The sources ask for the first half, of a
 //! series that is looked at once. Here each look is one more chance to be wrong, and the stricter rule costs steady

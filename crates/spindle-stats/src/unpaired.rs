@@ -14,7 +14,7 @@ use crate::{Side, StatsError};
 pub struct UnpairedRatio {
     /// Geometric mean of `a` over that of `b`; above 1 when `a` has the greater values.
     pub ratio: f64,
-    /// 95 % interval of the ratio; `None` when either has fewer than two values, whose spread nobody can know.
+    /// 95 % interval of the ratio; `None` when either has fewer than two values, whose spread is unknown.
     pub ci95: Option<(f64, f64)>,
     /// Two-sided p-value of "the ratio is 1"; `None` when there is no interval.
     pub p_value: Option<f64>,
@@ -39,7 +39,7 @@ pub fn compare_unpaired(a: &[f64], b: &[f64]) -> Result<UnpairedRatio, StatsErro
 }
 
 /// The same as one of several comparisons whose intervals hold together in 95 of 100 cases: each is made for its share
-/// of the 5 % (Bonferroni). The p-value is raised likewise.
+/// of the 5 % (Bonferroni). The p-value is raised to match.
 ///
 /// # Errors
 /// Those of [`compare_unpaired`].

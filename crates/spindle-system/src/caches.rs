@@ -123,7 +123,7 @@ impl Backlog {
         }
     }
 
-    /// What went on between an earlier look and this one. What is unknown cannot be waited for and counts as quiet.
+    /// What happened between an earlier look and this one. What is unknown cannot be waited for and counts as quiet.
     fn activity_since(&self, earlier: &Backlog) -> Activity {
         let (in_flight, moved_bytes) = match (self.device, earlier.device) {
             (Some(now), Some(then)) => (now.in_flight, now.moved_bytes.abs_diff(then.moved_bytes)),
@@ -234,7 +234,7 @@ mod tests {
         writeback_bytes: Some(0),
     };
 
-    /// Plays the looks one after the other, then `STILL` for ever; says how many were taken and how it ended.
+    /// Plays the looks one after the other, then `STILL` forever; says how many were taken and how it ended.
     fn play(looks: &[Backlog], most_looks: usize) -> (bool, usize) {
         let mut taken = 0;
         let (in_the_way, _) = watch(STILL, &mut |_| {

@@ -1,14 +1,14 @@
-//! Whether the kernel has device-mapper, and what it can make with it. A module that is there but not loaded counts: it
-//! is loaded when it is needed.
+//! Whether the kernel has device-mapper, and what it can make with it. A module that exists but is not loaded counts:
+//! it is loaded when it is needed.
 
 use super::{SystemTree, text};
 
 /// What the kernel has of device-mapper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeviceMapper {
-    /// It is there.
+    /// It is loaded.
     Loaded,
-    /// Its module is there for the running kernel, and not loaded yet.
+    /// Its module exists for the running kernel, and is not loaded yet.
     Loadable,
     /// Neither.
     #[default]

@@ -241,9 +241,9 @@ impl ProcessIo {
     }
 }
 
-/// The share (0 to 1) of the bytes a tool read that the page cache answered, so that no device was asked:
-/// 1 - (bytes fetched from storage) / (bytes read). Read-ahead that nobody used makes it too small; a file system that
-/// fetches in another process's name (FUSE, network) makes it too large. `None` when the tool read nothing.
+/// The share (0 to 1) of the bytes a tool read that the page cache answered, so that no device was asked: 1 - (bytes
+/// fetched from storage) / (bytes read). Unused read-ahead makes it too small; a file system that fetches in another
+/// process's name (FUSE, network) makes it too large. `None` when the tool read nothing.
 pub fn page_cache_share_of_reads(tool_read_bytes: u64, process_read_bytes: u64) -> Option<f64> {
     (tool_read_bytes > 0)
         .then(|| (1.0 - process_read_bytes as f64 / tool_read_bytes as f64).clamp(0.0, 1.0))

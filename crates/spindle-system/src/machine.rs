@@ -99,7 +99,7 @@ pub struct Settings {
     pub vm_dirty_writeback_centiseconds: Option<u64>,
     /// Willingness to swap, 0 to 200.
     pub vm_swappiness: Option<u64>,
-    /// 0: io_uring for all, 1: for the group in `io_uring_group` only, 2: for nobody; `None` before Linux 6.6.
+    /// 0: io_uring for all, 1: for the group in `io_uring_group` only, 2: for none; `None` before Linux 6.6.
     pub io_uring_disabled: Option<u8>,
 }
 

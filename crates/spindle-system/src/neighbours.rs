@@ -9,7 +9,7 @@ use super::disk::ProcessIo;
 use super::processes::{field_of, ids, parent_of};
 use super::{Beneath, DeviceNumber, SystemTree, names};
 
-/// Who moves less than this in a second disturbs nobody, and is not asked what files it has open.
+/// A process that moves less than this in a second disturbs no one, and its open files are not looked at.
 const BYTES_PER_S_MIN: f64 = 16.0 * 1024.0;
 /// The busiest are asked which disks their files are on; one has all its files looked at.
 const ASKED_MAX: usize = 8;

@@ -1,8 +1,8 @@
 //! Which processes have which devices and files open, in any mount namespace: one scan of `/proc` answers for all
 //! devices of a plan. A device is known by its number and a file by its inode, so no name can hide it. Looked at are
-//! the descriptors of every thread that has its own table, what is mapped into memory (the descriptor may be
-//! closed by then), files that an io_uring keeps, and locks. What may not be looked at is counted, and said by whoever
-//! asks. Sources: proc(5), proc_pid_fd(5), proc_pid_maps(5), proc_pid_map_files(5), proc_locks(5).
+//! the descriptors of every thread that has its own table, what is mapped into memory (the descriptor may be closed by
+//! then), files that an io_uring keeps, and locks. What may not be looked at is counted, and reported by the caller.
+//! Sources: proc(5), proc_pid_fd(5), proc_pid_maps(5), proc_pid_map_files(5), proc_locks(5).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -150,7 +150,7 @@ impl OpenFiles {
     }
 }
 
-/// Processes that are there and do not appear in `/proc` as this process sees it.
+/// Processes that exist and do not appear in `/proc` as this process sees it.
 fn hidden(tree: &SystemTree) -> Option<String> {
     let namespace = std::fs::read_link(tree.proc.join("self/ns/pid")).ok();
     if namespace.is_some_and(|link| link.as_os_str() != FIRST_PID_NAMESPACE) {
@@ -296,7 +296,7 @@ impl Scan<'_> {
         let table = self.tree.locks();
         let mut locked: BTreeMap<Storage, BTreeSet<Option<u32>>> = BTreeMap::new();
         for line in table.lines() {
-            // `1: POSIX  ADVISORY  WRITE 1234 00:1a:5678 0 EOF`; who waits has `->` in the second place.
+            // `1: POSIX ADVISORY WRITE 1234 00:1a:5678 0 EOF`; a waiter has `->` in the second place.
             let fields: Vec<&str> = line
                 .split_ascii_whitespace()
                 .filter(|word| *word != "->")

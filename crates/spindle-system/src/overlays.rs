@@ -1,7 +1,7 @@
 //! Overlays that are mounted, and the directories they are made of. A file of such a layer is a file of the overlay,
-//! too, with another `st_dev` there: whoever has it open through the overlay seems to have another file. Layers are
-//! compared by identity, not by name. What the kernel tells of them are the words of whoever mounted the overlay: a
-//! relative path, a path of another root directory. Each is looked up wherever it may lead. Source: Linux
+//! too, with another `st_dev` there: a process that has it open through the overlay seems to have another file. Layers
+//! are compared by identity, not by name. What the kernel tells of them are the words with which the overlay was
+//! mounted: a relative path, a path of another root directory. Each is looked up wherever it may lead. Source: Linux
 //! Documentation/filesystems/overlayfs.rst, fs/overlayfs/params.c.
 
 use std::collections::BTreeSet;

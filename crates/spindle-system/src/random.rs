@@ -1,4 +1,4 @@
-//! Random numbers of the kernel's (random(4)), of which names are made that nobody else has.
+//! Random numbers of the kernel's (random(4)), of which unique names are made.
 
 use super::SystemTree;
 use super::mounts::{TableError, unreadable};

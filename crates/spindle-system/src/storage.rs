@@ -51,7 +51,7 @@ impl fmt::Display for Storage {
 }
 
 impl SystemTree {
-    /// What a path leads to, links followed. A fixture's `/dev` has regular files in the place of nodes.
+    /// What a path leads to, links followed. A fixture's `/dev` has regular files in place of nodes.
     pub fn storage_at(&self, path: &Path) -> Option<Storage> {
         let here = match path.strip_prefix("/dev") {
             Ok(rest) => self.dev.join(rest),

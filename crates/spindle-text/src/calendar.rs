@@ -1,5 +1,5 @@
-//! Days of the calendar as numbers, for whoever reads or writes dates. After Howard Hinnant, "chrono-Compatible
-//! Low-Level Date Algorithms". Any crate may call it.
+//! Days of the calendar as numbers, to read and write dates. After Howard Hinnant, "chrono-Compatible Low-Level Date
+//! Algorithms". Any crate may call it.
 
 /// Days from 1 January 1970 to a day (`days_from_civil`).
 pub fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
@@ -11,7 +11,7 @@ pub fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// The year, month and day so many days from 1 January 1970 (`civil_from_days`).
+/// The year, month and day this many days from 1 January 1970 (`civil_from_days`).
 pub fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));

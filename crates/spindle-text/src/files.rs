@@ -1,8 +1,8 @@
 //! The only place that makes, changes and opens files of run directories. Such a directory may come from a stranger or
 //! lie where others write: a name in it can be a link to a file of root's, a pipe that never answers, a device. So a
 //! [`Directory`] is a descriptor, resolved once; every name is looked up in it by `openat`, no link is followed, and
-//! only regular files are opened. A file is written as a new one under a name that nobody can guess, then renamed: it
-//! is there as a whole or not at all, and what stood in its place is never written to. `clippy.toml` keeps other code
+//! only regular files are opened. A file is written as a new one under a name that cannot be guessed, then renamed. It
+//! exists as a whole or not at all, and what stood in its place is never written to. `clippy.toml` keeps other code
 //! from making files.
 
 use std::ffi::OsStr;
@@ -73,7 +73,7 @@ impl Directory {
     /// Opens a directory that is not there yet. Its parents are made if need be.
     ///
     /// # Errors
-    /// [`ErrorKind::AlreadyExists`] when it is there; or the system's.
+    /// [`ErrorKind::AlreadyExists`] when it exists; or the system's.
     pub fn make_new(path: &Path) -> io::Result<Directory> {
         let mut made = Vec::new();
         if let Some(parent) = path.parent() {
@@ -131,8 +131,7 @@ impl Directory {
         })
     }
 
-    /// Writes a file as a whole: whoever reads it sees the old one or the new one. When that fails, nothing of it is
-    /// left.
+    /// Writes a file as a whole: readers see the old one or the new one. When that fails, nothing of it is left.
     ///
     /// # Errors
     /// The system's.
@@ -174,8 +173,8 @@ impl Directory {
         self.regular(name, OFlags::RDONLY)
     }
 
-    /// Opens a file to be read and added to; `makes` it when it is not there. It must have this name only, and belong
-    /// to this process's user or to the directory's: nobody else's file is changed.
+    /// Opens a file to be read and added to; `makes` it when it does not exist. It must have this name only, and belong
+    /// to this process's user or to the directory's: no other user's file is changed.
     ///
     /// # Errors
     /// It is no such file; or the system's.

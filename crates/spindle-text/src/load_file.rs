@@ -204,7 +204,7 @@ impl Dump {
     /// The files and directories that are copied, of a form that [`DumpForm::is_of_files`]; none of others.
     ///
     /// # Errors
-    /// Something is there that no server makes, in words; or the system's.
+    /// It contains something that no server makes, in words; or the system's.
     pub fn files(&self) -> io::Result<Vec<Found>> {
         match self.form {
             DumpForm::PostgresFiles => server_files::of_cluster(&self.path),
@@ -265,7 +265,7 @@ fn form_of(path: &Path) -> io::Result<Option<DumpForm>> {
     if found.is_dir() {
         return directory(path).map(Some);
     }
-    // Who reads texts refuses what is no file.
+    // The code that reads texts refuses what is no file.
     let kind = found.file_type();
     if kind.is_fifo() || kind.is_char_device() || kind.is_block_device() || kind.is_socket() {
         return Ok(None);

@@ -96,7 +96,7 @@ pub fn of_same_length(text: &str) -> String {
 }
 
 /// Makes every text and every key in a JSON value one harmless line, but for what a database is told: texts of files
-/// ([`crate::load_file::TextFile`]), and variables of scripts. Those are carried out again, and whoever shows them
+/// ([`crate::load_file::TextFile`]), and variables of scripts. Those are carried out again, and code that shows them
 /// makes them plain.
 pub fn make_plain(value: &mut Value) {
     match value {

@@ -17,7 +17,7 @@ pub fn with_remedy(error: &Error) -> String {
     }
 }
 
-/// `EPERM` (linux/errno-base.h): forbidden to whoever asks, where `EACCES` says that another user may.
+/// `EPERM` (linux/errno-base.h): forbidden to every user, where `EACCES` says that another user may.
 const NOT_PERMITTED: i32 = 1;
 
 fn remedy(kind: ErrorKind) -> Option<&'static str> {

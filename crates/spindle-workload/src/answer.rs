@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// As near as a number that is rounded to hundredths must be, with room for how floats round.
 const HUNDREDTH: f64 = 0.010_000_1;
 
-/// Rows of an answer that are kept; of those of the standard's queries none is nearly so long at scale 1.
+/// Rows of an answer that are kept; of those of the standard's queries none is nearly that long at scale 1.
 const ROWS_MAX: usize = 100_000;
 
 /// The rows of an answer, as texts.
@@ -76,7 +76,7 @@ pub struct KeptAnswer {
     pub answer: Answer,
     /// How many rows more there were.
     pub rows_left_out: u64,
-    /// Whether every trial has to get the same answer: nobody else changed the data.
+    /// Whether every trial has to get the same answer: no other client changed the data.
     pub is_settled: bool,
     /// Whether it is as right as the standard's answer; `None` where the standard has none.
     pub standard: Option<Agreement>,

@@ -1,5 +1,5 @@
 //! Load that arrives at a fixed rate, whatever the database makes of it: when each transaction is to begin. One
-//! schedule serves all clients; whoever is free takes the next arrival, so clients are the servers of one queue, first
+//! schedule serves all clients; any free client takes the next arrival, so clients are the servers of one queue, first
 //! come, first served. A time counted from the intended begin holds the wait for a free client, too: a database that
 //! stalls is charged with all that arrived meanwhile, not just with what it happened to be working on (G. Tene calls
 //! the mistake of leaving that out coordinated omission).

@@ -1,5 +1,6 @@
 //! The highest rate at which clients still answer as promised, found by letting load arrive at one rate after the other
-//! while the database goes on. Who measures calls this when clients are warm; load then arrives at what was found.
+//! while the database keeps running. The measuring code calls this when clients are warm; load then arrives at what was
+//! found.
 
 use spindle_io::Env;
 use spindle_stats::{RateSearch, RateStep, SearchEnd};
@@ -20,7 +21,7 @@ const TRANSACTIONS_MIN: f64 = 400.0;
 const LONGER_MAX: f64 = 10.0;
 /// Before each try, clients go at its rate for this part of it.
 const SETTLE: u64 = 4;
-/// A promise of more than this part of a try may be kept while a queue grows for ever.
+/// A promise of more than this part of a try may be kept while a queue grows without end.
 const LONG_PROMISE: f64 = 0.1;
 /// A rate that is too high by this part of it makes a queue as long as the promise within a try.
 const OVERLOAD_SEEN: f64 = 0.05;
@@ -58,7 +59,7 @@ pub enum NoCapacity<E> {
         "no rate keeps the promise: at {:.1} transactions a second p99 was {:.2} ms", .0.rate_per_s, .0.p99_us / 1e3
     )]
     Nowhere(RateStep),
-    /// Who looks after each step ended it.
+    /// The caller ended it after a step.
     #[error(transparent)]
     Stopped(#[from] E),
 }

@@ -53,7 +53,7 @@ pub trait Keyed {
     /// Deletes the row of a key; false when there is none.
     fn delete<'a>(&'a mut self, index: IndexOf, key: &'a [u8]) -> Step<'a, bool>;
 
-    /// Carries a query out; `take` gets each row of the answer, and its columns. It sees nothing of its own
+    /// Carries a query out; `take` gets each row of the answer, and its columns. It sees nothing of the session's
     /// transaction.
     fn ask<'a>(&'a mut self, query: &'a Query, take: TakeRow<'a>) -> Step<'a, ()>;
 }

@@ -102,8 +102,8 @@ impl Transactions {
         self.settings().bulk_load()
     }
 
-    /// The same with no more rows to insert, or of tables of its own, than about `bytes` hold; `None` when one
-    /// transaction inserts more.
+    /// The same with no more rows to insert, or of its own tables, than about `bytes` hold; `None` when one transaction
+    /// inserts more.
     pub fn within(self, bytes: u64) -> Option<Transactions> {
         match self {
             Transactions::Junk(junk) => junk.within(bytes).map(Transactions::Junk),

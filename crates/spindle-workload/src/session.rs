@@ -141,16 +141,16 @@ pub enum SessionError {
     /// Another transaction was in the way: roll back and try again.
     #[error("{0}")]
     Retry(String),
-    /// This transaction and others waited for each other: roll back, so that they can go on, and try again.
+    /// This transaction and others waited for each other: roll back, so that they can continue, and try again.
     #[error("{0}")]
     Deadlock(String),
-    /// The database refused this transaction for a reason that trying again does not change; others may go on.
+    /// The database refused this transaction for a reason that trying again does not change; others may continue.
     #[error("{0}")]
     Refused(String),
     /// The connection is gone, and what became of the transaction is not known.
     #[error("{0}")]
     Lost(String),
-    /// Its device or its file system is full, so that it cannot go on.
+    /// Its device or its file system is full, so that it cannot continue.
     #[error("{0}")]
     NoRoom(String),
     /// A server does not accept a statement or a session, and its code says why.
@@ -161,7 +161,7 @@ pub enum SessionError {
         /// What the server says, for people.
         text: String,
     },
-    /// The database cannot go on, or did something it must not.
+    /// The database cannot continue, or did something it must not.
     #[error("{0}")]
     Failed(String),
 }

@@ -1,4 +1,4 @@
-//! The experiment files of `examples/`, which are in the program: what each asks, what it takes, and copying one.
+//! The experiment files of `examples/`, which are in the program: what each asks, what it needs, and copying one.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! What people see while a run goes on: one line that is written over on a terminal, plain lines elsewhere, a dashboard
-//! or nothing when asked for. The lines are on standard error, so that standard output holds results only.
+//! What people see during a run: one line that is written over on a terminal, plain lines elsewhere, a dashboard or
+//! nothing when asked for. The lines are on standard error, so that standard output holds results only.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -170,7 +170,7 @@ impl Progress {
         }
     }
 
-    /// The trial goes on.
+    /// The trial continues.
     fn trial_goes_on(&mut self, heard: &protocol::Progress) {
         let phase = match heard.measuring {
             true => "measuring",

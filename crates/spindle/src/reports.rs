@@ -30,7 +30,7 @@ pub fn write_reports_in(directory: &Directory) -> Result<RunResult, DirectoryErr
     write_all(directory, read_in(directory)?)
 }
 
-/// Trials of the result that is there; 0 without one that can be read.
+/// Trials of the existing result; 0 without one that can be read.
 fn kept_trials(directory: &Directory) -> usize {
     let kept = directory.read("result.json").ok();
     let kept = kept.and_then(|bytes| String::from_utf8(bytes).ok());

@@ -1,6 +1,6 @@
-//! `spindle export --to`: results in PostgreSQL, many machines in one database. All is in a schema of Spindle's own,
-//! known by its comment; nothing else of the server is touched. Each run is written in one transaction, in place of
-//! what was there of the same run. The tables are `spindle_report::export::rows`.
+//! `spindle export --to`: results in PostgreSQL, many machines in one database. All is in Spindle's own schema, known
+//! by its comment; nothing else of the server is touched. Each run is written in one transaction, replacing earlier
+//! rows of the same run. The tables are `spindle_report::export::rows`.
 
 use spindle_engines::sql::{Address, remote_server};
 use spindle_engines::{EngineError, ErrorKind};
@@ -12,7 +12,7 @@ use spindle_workload::sql::{Row, SqlConnection, Value};
 const MARK: &str = "results of spindle";
 /// Of all that come to write, one does so at a time: the key of an advisory lock.
 const LOCK: &str = "select pg_advisory_xact_lock(7310591)";
-/// Others may hold what is needed, but not for ever.
+/// Others may hold what is needed, but not indefinitely.
 const PATIENCE: &str = "set lock_timeout = '60s'; set standard_conforming_strings = on";
 
 /// Why results are not kept.
@@ -89,7 +89,7 @@ pub enum KeepError {
 }
 
 impl KeepError {
-    /// Whether the command line names an address or a schema that cannot be used, whatever is there.
+    /// Whether the command line names an address or a schema that cannot be used, whatever the server holds.
     pub fn is_of_command_line(&self) -> bool {
         match self {
             Self::Name(_) => true,
@@ -139,7 +139,7 @@ impl ResultsDatabase {
         &self.address
     }
 
-    /// Writes a run in place of what was there of it; whether there was something.
+    /// Writes a run, replacing its earlier rows; returns whether there were any.
     ///
     /// # Errors
     /// See [`KeepError`]; nothing of the run was changed then.
@@ -197,7 +197,7 @@ impl ResultsDatabase {
             Some((comment, ..)) if comment != MARK => {
                 return Err(KeepError::NotOurs { address, schema });
             }
-            // Anyone can write a comment on a schema of theirs, and have triggers run by whoever writes there.
+            // Anyone can write a comment on their own schema, and have triggers run by any user that writes there.
             Some((_, owner, user)) if !owner.is_empty() => {
                 return Err(KeepError::OfOther {
                     address,

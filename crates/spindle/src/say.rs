@@ -15,11 +15,10 @@ use spindle_text::plain::{coloured, lines, one_line, shortened};
 /// No reason takes more characters than this: it may hold what a stranger wrote.
 const REASON_LENGTH_MAX: usize = 2000;
 
-/// Lines are fitted to terminals of so many columns or more.
+/// Lines are fitted to terminals of this many columns or more.
 const COLUMNS_MIN: u16 = 20;
 
-/// Prints a result on standard output. Nobody may be listening any more, as in `spindle export ... | head`: that is no
-/// failure.
+/// Prints a result on standard output. The reader may be gone, as in `spindle export ... | head`: that is no failure.
 ///
 /// # Errors
 /// Standard output does not take it: its file system is full, for one.
@@ -73,7 +72,7 @@ pub fn last_over_the_line(text: &str) {
 pub fn over_the_line(name: &str, state: &str) {
     let (name, state) = (one_line(name), one_line(state));
     let line = match columns(&io::stderr()) {
-        // In its last column a terminal may go on to the next line by itself.
+        // In its last column a terminal may wrap to the next line by itself.
         Some(columns) => {
             let room = (columns - 1).saturating_sub(state.chars().count() + 2);
             cut(&format!("{}: {state}", cut(&name, room)), columns - 1)

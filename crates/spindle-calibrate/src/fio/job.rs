@@ -1,5 +1,5 @@
-//! A job file of `fio` with the points of a calibration, so that anybody can have them measured by another program.
-//! Each point is a job under its name, after the one before; both kinds of requests of a matrix's point run together.
+//! A job file of `fio` with the points of a calibration, so that another program can measure them. Each point is a job
+//! under its name, after the one before; both kinds of requests of a matrix's point run together.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -109,7 +109,7 @@ impl FioFiles {
         })
     }
 
-    /// For `filename=`: names between colons, with colons of their own escaped.
+    /// For `filename=`: names between colons, with colons in them escaped.
     fn joined(&self) -> String {
         let names = self.names.iter().map(|path| escaped(path));
         names.collect::<Vec<_>>().join(":")
@@ -431,7 +431,7 @@ impl FioJobs {
         }
     }
 
-    /// Of so many threads with so many requests under way each.
+    /// Of `count` threads with `depth` requests under way each.
     fn options(self, (depth, count): (u32, usize)) -> OwnOptions {
         let how = match (self.is_random, self.write_percent) {
             (true, 0) => "randread",
@@ -506,7 +506,7 @@ fn flushes(text: &mut String, directory: &Path) {
     }
 }
 
-/// Options of the job of so many writers.
+/// Options of the job of this many writers.
 pub(super) fn flush_options(writers: u32) -> OwnOptions {
     vec![
         ("direct", "0".to_owned()),

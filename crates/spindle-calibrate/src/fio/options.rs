@@ -21,7 +21,7 @@ const COMPARED: [&str; 8] = [
     "numjobs",
     "fdatasync",
 ];
-/// Options that no job of ours has: they stand in the place of one length.
+/// Options that no job of ours has: they stand in place of one length.
 const LENGTHS: [&str; 2] = ["bsrange", "bssplit"];
 
 /// Options by name, global ones and the job's own.

@@ -1,5 +1,5 @@
-//! What fio found, from its `--output-format=json`. The file may be anybody's: what is not understood is an error with
-//! its place, or a figure that is not there.
+//! What fio found, from its `--output-format=json`. The file may come from anywhere: what is not understood is an error
+//! with its place, or a missing figure.
 
 use std::ops::RangeInclusive;
 

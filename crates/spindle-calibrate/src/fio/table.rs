@@ -28,7 +28,7 @@ pub(crate) fn aligned(widths: &[usize], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// The begin and the end of a text, of so many characters together with the ellipsis between them.
+/// The begin and the end of a text, at most this many characters with the ellipsis between them.
 fn without_middle(text: &str, length_max: usize) -> String {
     let length = text.chars().count();
     if length <= length_max {

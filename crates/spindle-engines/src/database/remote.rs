@@ -94,7 +94,7 @@ impl Engine for RemoteDatabase {
         self.server().make(home)
     }
 
-    /// What is loaded is to be copied: nobody comes to it from then on.
+    /// What is loaded is to be copied: no session connects to it from then on.
     fn load(&self, home: &Schema, interrupted: &Arc<AtomicBool>) -> Result<(), EngineError> {
         load_into(self.server(), home, &*self.workload, interrupted)?;
         self.server().close(home)
@@ -128,7 +128,7 @@ impl Engine for RemoteDatabase {
         Ok(Restored {
             method,
             changed_blocks: 0,
-            // Nothing is left of what was there before.
+            // Nothing is left of its earlier contents.
             is_verified: true,
             took: began.elapsed(),
             warnings: image.loaded.warnings.clone(),

@@ -12,13 +12,13 @@ const UNDO_BYTES_MIN: u64 = 16 << 20;
 const UNDO_BLOCKS_PER_CLIENT: u64 = 8;
 /// Tempfiles are whole multiples of this.
 const TEMP_UNIT_BYTES: u64 = 1 << 20;
-/// What a row takes in its block besides its own bytes, at most.
+/// What a row takes in its block beyond its own bytes, at most.
 const ROW_OVERHEAD_BYTES: u64 = 24;
-/// What an entry of an index takes besides its key, at most.
+/// What an entry of an index takes beyond its key, at most.
 const ENTRY_OVERHEAD_BYTES: u64 = 20;
-/// What an index's block keeps for itself besides two keys, at most.
+/// What an index's block keeps for itself beyond two keys, at most.
 const NODE_OVERHEAD_BYTES: u64 = 96;
-/// What an undo record takes besides a key, at most.
+/// What an undo record takes beyond a key, at most.
 const UNDO_RECORD_BYTES: u64 = 64;
 
 /// The files, but for double write areas, that a workload's database takes for `clients` clients, with `datafiles`

@@ -36,8 +36,8 @@ pub(super) const DATABASE: &str = "spindle";
 pub(super) const TOKEN: &str = "spindle_token";
 /// Begins to read: changes are refused until the transaction ends.
 pub(super) const READ_ONLY: &str = "start transaction read only";
-/// The thread of the system that serves a connection. MySQL keeps intermediate results in mapped files, which nobody
-/// counts: it answers null.
+/// The thread of the system that serves a connection. MySQL keeps intermediate results in mapped files, which are not
+/// counted: it answers null.
 const THREAD: &str = "select if(version() like '%mariadb%', thread_os_id, null) \
      from performance_schema.threads where processlist_id = connection_id()";
 /// The largest statement or row, as the server is told, too.
@@ -143,7 +143,7 @@ impl Access {
         let options = options.enable_cleartext_plugin(address.reach.stays_here());
         Access {
             options: options
-                // Who wrote a host and a port means these.
+                // An address with a host and a port means these.
                 .prefer_socket(false)
                 .user(Some(address.user.clone()))
                 .pass(password.map(Password::text))

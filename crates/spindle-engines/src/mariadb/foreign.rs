@@ -37,11 +37,11 @@ const DIRECTORIES: &str = "show global variables where variable_name in ('datadi
      'innodb_log_group_home_dir') and value like '/%'";
 /// What its program is called.
 const PROGRAMS: [&str; 2] = ["mariadbd", "mysqld"];
-/// Another transaction may hold what is to be dropped, but not for ever.
+/// Another transaction may hold what is to be dropped, but not indefinitely.
 const PATIENCE: &str = "set lock_wait_timeout = 60";
 /// Column of an answer to `XA RECOVER` with the name.
 const XA_NAME: usize = 3;
-/// A server that is silent for so long when it is looked at or changed is given up.
+/// A server that is silent for this long when it is looked at or changed is given up.
 const SILENCE: Duration = Duration::from_secs(120);
 /// Where a session is that has left a database of people's.
 const OUTSIDE: &str = "information_schema";
@@ -128,7 +128,7 @@ impl ForeignServer for MariaDb {
         copying: Copying,
     ) -> Result<(), EngineError> {
         match copying {
-            // Who may make one database of a run may make two.
+            // A user who may make one database of a run may make two.
             Copying::Copied => Ok(()),
             Copying::Cloned => Err(EngineError::unavailable(
                 "MariaDB and MySQL cannot make tables that share blocks with others",

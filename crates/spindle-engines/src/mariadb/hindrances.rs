@@ -41,7 +41,7 @@ const WAIT: &str = "wait_timeout";
 const OF_SESSION: [&str; 2] = ["tx_read_only", "transaction_read_only"];
 const OF_MANY: &str = "read_only";
 const OF_ALL: &str = "super_read_only";
-/// Who has one of these on all databases changes something all the same.
+/// A user with one of these on all databases may make changes all the same.
 const STRONGER: [&str; 5] = [
     "ALL PRIVILEGES",
     "SUPER",
@@ -53,7 +53,7 @@ const EVERYWHERE: &str = " ON *.* TO ";
 /// Names of semi-synchronous replication, old and new
 /// (https://mariadb.com/docs/server/ha-and-performance/standard-replication/semisynchronous-replication).
 const SIDES: [&str; 2] = ["master", "source"];
-/// A commit that waits longer for a replica looks as if it waited for ever, milliseconds.
+/// A commit that waits longer for a replica looks as if it waited forever, milliseconds.
 const WAITS_LONG_MS: u64 = 60_000;
 
 /// That changes are taken there, and commits answered.

@@ -1,7 +1,6 @@
-//! A database of MariaDB or MySQL in directories of its own: made, and started. Every path is an option of each start
-//! and none is kept in a file, so that the files can be copied to other directories. Nobody but this program can
-//! connect: there is only a socket, in a directory that is closed to others, and a password that lives as long as the
-//! server.
+//! A database of MariaDB or MySQL in its own directories: made, and started. Every path is an option of each start and
+//! none is kept in a file, so that the files can be copied to other directories. Only this program can connect: there
+//! is only a socket, in a directory that is closed to others, and a password that lives as long as the server.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -233,7 +232,7 @@ impl Instance<'_> {
         removed.map_err(|error| EngineError::failed("removing the socket's lock", error))
     }
 
-    /// Removes a file of the server's, if it is there.
+    /// Removes a file of the server's, if it exists.
     fn remove(&self, path: &Path) -> Result<(), EngineError> {
         match with_rights_of(self.account, || std::fs::remove_file(path))? {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(EngineError::failed(
@@ -266,7 +265,7 @@ impl Instance<'_> {
         let (data, redo, undo, temp) = (text(data)?, text(redo)?, text(undo)?, text(temp)?);
         command.args([
             format!("--datadir={data}"),
-            // Empty: the names of data files are paths of their own, or stand in the directory of the data.
+            // Empty: the names of data files are full paths, or stand in the directory of the data.
             "--innodb-data-home-dir=".to_owned(),
             format!("--innodb-temp-data-file-path={temp}/ibtmp1:12M:autoextend"),
             format!("--innodb-log-group-home-dir={redo}"),
@@ -323,8 +322,8 @@ impl Instance<'_> {
         Ok(path)
     }
 
-    /// Whether the server does asynchronous I/O as the layout wants it: it goes on otherwise when it cannot, and says
-    /// so.
+    /// Whether the server does asynchronous I/O as the layout wants it: a server that cannot continues without it, and
+    /// says so.
     fn is_as_asked(&self, process: &ChildServer) -> Result<(), EngineError> {
         let words = match self.settings.native {
             Some(Native::IoUring) => "InnoDB: Using io_uring",

@@ -43,7 +43,7 @@ pub(super) fn promise_of(
     let of_tables = promise::innodb::of_tables(tables.as_deref());
     let texts = [&routines(&mut *session, place), sent].concat();
     let set = scripts::set_by(Dialect::MariaDb, &texts);
-    // Tables that are there say themselves whose they are, whatever engine others would have had.
+    // Existing tables tell their own engine, whatever engine others would have had.
     let are_told = tables.is_some_and(|tables| !tables.is_empty());
     let of_settings = scripts::weakest(&settings, &set, |settings| match are_told {
         true => promise::innodb::promise_beside_tables(settings, storage),
@@ -52,7 +52,7 @@ pub(super) fn promise_of(
     of_settings.with(of_tables)
 }
 
-/// The tables that last longer than a session, and have rows of their own.
+/// The tables that last longer than a session, and have their own rows.
 fn tables(session: &mut dyn SqlConnection, place: Where) -> Option<Vec<TableIn>> {
     let asked = format!(
         "select table_name, coalesce(engine, '') from information_schema.tables \

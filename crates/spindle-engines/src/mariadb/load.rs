@@ -37,7 +37,7 @@ pub(super) fn load(connection: &mut Conn, part: &LoadPart) -> Result<u64, Sessio
         let loaded = loaded
             .map(|result| (result.affected_rows(), result.warnings()))
             .map_err(session_error);
-        // When the server refused before it had read, the rows must find nobody who takes them.
+        // When the server refused before it had read, the rows must find no receiver.
         connection.set_local_infile_handler(None);
         (maker.join(), loaded)
     });

@@ -18,9 +18,9 @@ use crate::engine::{CacheCounts, EngineCounts, SegmentSize};
 use spindle_io::real::IoCounts;
 use spindle_workload::SessionError;
 
-/// What was found is good for so long.
+/// What was found is good for this long.
 const GOOD_FOR: Duration = Duration::from_millis(100);
-/// A server that does not answer for so long is left alone.
+/// A server that does not answer for this long is left alone.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The one who counts.
@@ -123,7 +123,7 @@ impl Monitor {
             .collect()
     }
 
-    /// Tables of a database with their indexes, as anybody may see them.
+    /// Tables of a database with their indexes, as any user may see them.
     pub fn tables_with_sizes(&self, database: &str) -> Vec<SegmentSize> {
         let sizes: Option<Vec<(String, u64)>> = self.ask(|connection| {
             connection.exec(
@@ -216,7 +216,7 @@ fn look(connection: &mut Conn) -> mysql::Result<Found> {
         };
     }
     let mut sessions = BTreeMap::<String, Time>::new();
-    // Whoever connects is a user, here the same for all; what works in the background is none.
+    // Each connection has a user, here the same for all; background threads have none.
     for kind in ["waits", "stages"] {
         let of_kind: Vec<(String, u64, u64)> = as_far_as_allowed(connection.query(format!(
             "select event_name, count_star, sum_timer_wait \

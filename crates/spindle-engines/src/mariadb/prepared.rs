@@ -64,7 +64,7 @@ impl Prepared {
         if names.is_empty() {
             return;
         }
-        // A server that is gone is told of by whoever drops the database.
+        // A server that is gone is reported when the database is dropped.
         let Ok(mut connection) = connect() else {
             return;
         };

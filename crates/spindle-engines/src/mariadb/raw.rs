@@ -145,7 +145,7 @@ fn add(settings: &mut BTreeMap<String, String>, name: &str, value: &str) {
     }
 }
 
-/// Tables have no files of their own.
+/// Tables have no separate files.
 fn one_tablespace(settings: &mut BTreeMap<String, String>) -> Result<(), EngineError> {
     let is_off = |value: &str| matches!(value.to_lowercase().as_str(), "0" | "off" | "false");
     match value_of(settings, FILE_PER_TABLE) {

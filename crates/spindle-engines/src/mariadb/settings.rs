@@ -90,7 +90,7 @@ pub(super) fn shapes_files(name: &str) -> bool {
     SHAPING.contains(&name.as_str()) || SHAPING_PARTS.iter().any(|part| name.contains(part))
 }
 
-/// What redo takes when nobody says: 96 MiB in MariaDB, 100 MiB in MySQL.
+/// What redo takes by default: 96 MiB in MariaDB, 100 MiB in MySQL.
 const REDO_BYTES: u64 = 100 << 20;
 
 /// Bytes of the redo log: of MySQL's since 8.0.30, or of all files of MariaDB's.

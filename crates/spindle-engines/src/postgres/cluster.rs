@@ -71,7 +71,7 @@ fn system(what: &str, path: &Path, error: std::io::Error) -> EngineError {
 }
 
 impl Cluster {
-    /// The cluster in directories, which are there.
+    /// The cluster in directories, which exist.
     ///
     /// # Errors
     /// `Failed`; so for the others.
@@ -161,8 +161,8 @@ impl Cluster {
         Ok(password)
     }
 
-    /// Makes the files of a cluster of those of another one, still to be recovered. Until all are there, nobody but
-    /// whoever runs Spindle gets to them.
+    /// Makes the files of a cluster of those of another one, still to be recovered. Until all are made, only the user
+    /// who runs Spindle can reach them.
     pub fn take(
         &self,
         dump: &Dump,
@@ -195,7 +195,7 @@ impl Cluster {
             Part::Tablespace(number) => copied.join(number).join(&file.name),
         };
         made.extend(copy(dump, &looked.found, place, interrupted)?);
-        // Whoever has the password may connect, and nobody else.
+        // Only clients with the password may connect.
         let mut own = vec![
             (
                 data.join("pg_hba.conf"),
@@ -373,7 +373,7 @@ fn not_ours(path: &Path) -> EngineError {
     )
 }
 
-/// Makes `at` a link to `to`, in the place of a link that was there.
+/// Makes `at` a link to `to`, in place of any earlier link.
 fn link(to: &Path, at: &Path) -> Result<(), EngineError> {
     match std::fs::symlink_metadata(at) {
         Ok(found) if !found.is_symlink() => {

@@ -38,7 +38,7 @@ const NULL: i32 = -1;
 const DONE_TAGS: [u8; 2] = [COMMAND_COMPLETE_TAG, EMPTY_QUERY_RESPONSE_TAG];
 const BINARY: i16 = 1;
 const TEXT: i16 = 0;
-/// Of a pipeline, about so much is kept before it is sent.
+/// Of a pipeline, about this much is kept before it is sent.
 const PIPELINE_BYTES: usize = 8 << 10;
 
 /// Processes of the server that serve clients now.
@@ -87,7 +87,7 @@ impl Pipeline {
 }
 
 impl PostgresConnection {
-    /// Gives up on answers that take longer; waits for ever without a limit.
+    /// Gives up on answers that take longer; waits indefinitely without a limit.
     ///
     /// # Errors
     /// [`SessionError::Lost`].
@@ -442,7 +442,7 @@ impl SqlConnection for PostgresConnection {
         frontend::query(sql, &mut self.wire.out).map_err(|error| unexpected(&error.to_string()))?;
         self.wire.send()?;
         self.wire.ready(|wire, message| match message.tag {
-            // The server waits for rows, which nobody has.
+            // The server waits for rows, and there are none.
             COPY_IN_RESPONSE_TAG => {
                 frontend::copy_fail(NO_ROWS, &mut wire.out)
                     .map_err(|error| unexpected(&error.to_string()))?;

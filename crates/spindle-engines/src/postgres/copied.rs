@@ -209,8 +209,8 @@ fn check_settings(dump: &Dump, settings: &Settings, control: &Control) -> Result
     }
 }
 
-/// Recovers copied files, if they must be, and makes a superuser of Spindle's own: in single-user mode, which asks
-/// nobody who he is (https://www.postgresql.org/docs/current/app-postgres.html).
+/// Recovers copied files, if they must be, and makes a superuser for Spindle: in single-user mode, which needs no
+/// authentication (https://www.postgresql.org/docs/current/app-postgres.html).
 ///
 /// # Errors
 /// `Failed`, in the server's own words; `Interrupted`.

@@ -48,8 +48,8 @@ fn data_of(major: u32) -> &'static str {
 }
 
 /// Writes, bytes written. Before version 18 the server counts what is new in its log, and not what it writes: whole
-/// pages, the last of which is written again when more has come. A write of so many bytes, wherever it begins, touches
-/// one page more than they fill, on average.
+/// pages, the last of which is written again when more has come. A write, wherever it begins, touches one page more
+/// than its bytes fill, on average.
 fn redo_of(major: u32) -> &'static str {
     match major {
         18.. => {

@@ -1,6 +1,6 @@
 //! Connects to an existing server as its address says: encrypted or not, and in the other way where `allow` and
-//! `prefer` leave it open (https://www.postgresql.org/docs/current/libpq-ssl.html). Unlike libpq, who comes with a wrong
-//! password is not sent through the other way, too.
+//! `prefer` leave it open (https://www.postgresql.org/docs/current/libpq-ssl.html). Unlike with libpq, a wrong password
+//! is not tried the other way, too.
 
 use spindle_workload::SessionError;
 
@@ -50,7 +50,7 @@ pub(super) fn connect(
                     Err(error) if is_refused(&error) => error,
                     decided => return decided,
                 },
-                // Who does not answer this does not answer anything.
+                // A server that does not answer this does not answer anything.
                 Err(error) if error.is_lost() => return Err(error),
                 Err(error) => error,
             };

@@ -88,7 +88,7 @@ pub(super) fn takes_changes(connection: &mut PostgresConnection, user: &str) -> 
 /// Whether commits of sessions like this one come to their end.
 pub(super) fn answers_commits(connection: &mut PostgresConnection, user: &str) -> Right {
     let mut told = None;
-    // Who does not know the question does not tell.
+    // A server that does not know the question does not tell.
     let _ = connection.ask(STANDBYS, &mut |row| {
         told = Some(Standbys {
             names: row.text(0)?,

@@ -71,7 +71,7 @@ pub(super) fn check(
         SchemaKind::Database => "current_database()",
         SchemaKind::Schema => "current_schema()",
     };
-    // Who does not know the question has none.
+    // A server that does not know the question has none.
     let left = left(connection, kind, name).unwrap_or_default();
     match left.first() {
         None => Ok(()),

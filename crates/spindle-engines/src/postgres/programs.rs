@@ -26,7 +26,7 @@ pub(super) struct Programs {
     pub major: u32,
     /// As the server itself says it.
     pub version: String,
-    /// Who runs them; `None`: whoever runs Spindle.
+    /// Who runs them; `None`: the user who runs Spindle.
     pub user: Option<Account>,
 }
 
@@ -122,7 +122,7 @@ impl Programs {
         with_clean_environment(launch_bound(None, "KILL", &self.path(program)))
     }
 
-    /// A script of the shell, likewise, but to be run as the user of servers.
+    /// The same for a script of the shell, but to be run as the user of servers.
     pub fn shell_of_thread(&self, script: &str) -> Command {
         let mut shell = launch_bound(self.user.as_ref(), "KILL", Path::new("sh"));
         shell.args(["-c", script, "sh"]);
@@ -214,7 +214,7 @@ fn newest_of_debian() -> Option<PathBuf> {
     let versions = versions.filter_map(|entry| {
         let version: u32 = entry.file_name().to_str()?.parse().ok()?;
         let bin_dir = entry.path().join("bin");
-        // Of a version that was removed, or of which only the client is there, something may be left.
+        // Of a version that was removed, or of which only the client is installed, something may be left.
         bin_dir
             .join("postgres")
             .is_file()

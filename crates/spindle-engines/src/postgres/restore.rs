@@ -24,7 +24,7 @@ fn tool_of(form: DumpForm) -> &'static str {
     }
 }
 
-/// Looks whether the tool for a dump is there, and reads its table of contents.
+/// Checks that the tool for a dump exists, and reads its table of contents.
 ///
 /// # Errors
 /// `Unavailable`, in the tool's own words if it has some.

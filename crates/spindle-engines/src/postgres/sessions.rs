@@ -12,10 +12,10 @@ use super::encryption::connect;
 use crate::sql::survey::{number, texts};
 use crate::sql::{Address, Password};
 
-/// Other databases; not templates, as whoever copies one must be alone there.
+/// Other databases; not templates, as a session that copies one must be alone there.
 const OTHERS: &str = "select datname::text from pg_database where datallowconn and not datistemplate \
      and datname <> current_database() and has_database_privilege(oid, 'CONNECT') order by datname <> 'postgres', 1 limit 3";
-/// So often it is looked, where a process is not the one that the server told of.
+/// Number of looks, where a process is not the one that the server told of.
 const LOOKS: u32 = 10;
 /// A server that a session has for itself answers within this time.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -94,7 +94,7 @@ pub(super) fn check_path(
     connection: &mut PostgresConnection,
     name: &str,
 ) -> Result<(), SessionError> {
-    // Who does not know the question is taken at its word.
+    // A server that does not know the question is trusted.
     match texts(connection, SCHEMA).pop() {
         Some(found) if found != name => Err(SessionError::Failed(format!(
             "its sessions work in {found}, whatever their search_path: a run cannot work in the schema that it makes there"

@@ -61,7 +61,7 @@ const OF_SOME_BUILDS: [(&str, &[&str]); 4] = [
         &["fsync_writethrough", "open_datasync", "open_sync"],
     ),
 ];
-/// What matters to storage as it is when nobody sets it, on Linux, and the first version that has it.
+/// Defaults of the settings that matter to storage, on Linux, and the first version that has each.
 const DEFAULTS: [(&str, &str, u32); 5] = [
     ("fsync", "on", 13),
     ("full_page_writes", "on", 13),
@@ -74,7 +74,7 @@ const MORE_CONNECTIONS: u32 = 16;
 /// Processes that io_method = worker may have (postgresql.org, "io_workers").
 const IO_WORKERS_MAX: u32 = 32;
 const NO_LIBAIO: &str = "PostgreSQL knows no libaio: choose method \"sync\", or with version 18 \"slaves\" or \"async\"";
-/// What `max_wal_size` is when nobody says.
+/// The default of `max_wal_size`.
 const MAX_WAL_BYTES: u64 = 1 << 30;
 
 /// What is asked for, in PostgreSQL's words.

@@ -20,8 +20,8 @@ const WILL_NOT: u8 = b'N';
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// How long one that is connected may say nothing, until the client is logged in.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
-/// A server that is silent is asked whether it is still there after so long, and so often; one that does not take what
-/// was sent to it is given up after as long.
+/// Keepalive for a silent server: the time before the first probe, the interval, and the number of probes. One that
+/// does not take what was sent to it is given up after as long.
 const SILENCE: Duration = Duration::from_secs(15);
 const QUESTION: Duration = Duration::from_secs(5);
 const QUESTIONS: u32 = 3;
@@ -96,7 +96,7 @@ impl Stream {
         self.answer_within(Some(ANSWER_LIMIT))
     }
 
-    /// Gives up when the server says nothing for so long; waits for ever without a limit.
+    /// Gives up when the server says nothing for this long; waits indefinitely without a limit.
     ///
     /// # Errors
     /// [`SessionError::Lost`].
@@ -166,7 +166,7 @@ impl Stream {
         }
     }
 
-    /// Whether nobody on a network hears what is said: it is encrypted, or does not leave this machine.
+    /// Whether what is said cannot be overheard on a network: it is encrypted, or does not leave this machine.
     pub fn is_private(&self) -> bool {
         match self {
             Stream::Unix(_) | Stream::Encrypted(..) => true,

@@ -21,7 +21,7 @@ const TELLS_STRATEGY: u32 = 15;
 const CLONES: u32 = 18;
 /// Connection limits from here on limit nothing.
 const NO_LIMIT: u32 = 1 << 30;
-/// Sessions that were told to end are waited for so long, and looked for so often.
+/// How long sessions that were told to end are waited for; [`LOOK`] is how often they are looked for.
 const ENDING: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -31,7 +31,7 @@ const ASKED: &str = "select (r.rolsuper or r.rolcreatedb)::int, t.spcname::text,
      (select count(*) from pg_db_role_setting s where s.setdatabase = d.oid and s.setrole in (0, r.oid)) \
      from pg_database d join pg_tablespace t on t.oid = d.dattablespace, pg_roles r \
      where d.datname = current_database() and r.rolname = current_user";
-/// What a new database is to have as this one has it; of the views of later versions only what is there.
+/// What a new database is to have as this one has it; of the views of later versions only what exists.
 const ALIKE: &str = "select format('encoding %L lc_collate %L lc_ctype %L', pg_encoding_to_char(d.encoding), d.datcollate, d.datctype) \
      || case to_jsonb(d)->>'datlocprovider' \
         when 'i' then format(' locale_provider icu icu_locale %L', coalesce(to_jsonb(d)->>'daticulocale', to_jsonb(d)->>'datlocale')) \
@@ -119,8 +119,9 @@ pub(super) fn copy(
     })
 }
 
-/// Lets nobody come to a loaded database any more: the server copies none while there is a session. One that is there
-/// stays, and is told when it is in the way. So is it where the server does not let this user close it.
+/// Lets no new session connect to a loaded database: the server copies none while there is a session. An existing
+/// session stays, and is reported when it is in the way. So it is where the server does not let this user close the
+/// database.
 pub(super) fn close(
     connection: &mut PostgresConnection,
     loaded: &Schema,
@@ -134,7 +135,7 @@ pub(super) fn close(
     }
 }
 
-/// Why a database can be neither copied nor dropped, with the sessions that are there.
+/// Why a database can be neither copied nor dropped, with the sessions that exist.
 fn with_those_there(
     connection: &mut PostgresConnection,
     name: &str,
@@ -171,8 +172,8 @@ fn create(
     connection.run(&format!("comment on database {name} is '{token}'"))
 }
 
-/// Drops a database with all that is in it, if it is there and ours. Nobody else's session is ended for it: while there
-/// is one, the server refuses. `come` connects to it.
+/// Drops a database with all that is in it, if it exists and is ours. No other user's session is ended for it: while
+/// there is one, the server refuses. `come` connects to it.
 pub(super) fn drop_database(
     connection: &mut PostgresConnection,
     schema: &Schema,

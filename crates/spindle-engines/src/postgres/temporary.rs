@@ -4,7 +4,7 @@
 //!
 //! Files that parallel workers share are removed by the process that is the last to let go of them. Where that is a
 //! worker, it has said its last word to the session by then, and what it tells is lost. So these files are taken from
-//! the log: their names bear the process that began them, which is the session's, and a session goes on when its
+//! the log: their names bear the process that began them, which is the session's, and a session continues when its
 //! workers have ended.
 
 use std::fs::File;

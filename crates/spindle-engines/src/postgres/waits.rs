@@ -133,7 +133,7 @@ impl WaitSampler {
             Whose::All => format!("{LOOK} {GROUPED}"),
             Whose::Own => format!("{LOOK} {OWN} {GROUPED}"),
         };
-        // Who may not ask, or asks what is no PostgreSQL, is told so at the first look.
+        // A user who may not ask, or a server that is no PostgreSQL, shows at the first look.
         let tried = connection
             .prepare(&[look_at])
             .and_then(|()| look(&mut connection, &Mutex::new([Seen::default(); EVENTS]), 0));

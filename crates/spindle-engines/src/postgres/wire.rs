@@ -39,7 +39,7 @@ const NOT_BOUND: &str =
 /// What a server says of its transaction when there is none.
 const IDLE: u8 = b'I';
 
-/// Who comes, and to what.
+/// Who logs in, and to what.
 #[derive(Clone)]
 pub(super) struct Login {
     /// The user.
@@ -188,7 +188,7 @@ impl Wire {
         }
     }
 
-    /// Tells a password where nobody else hears it.
+    /// Sends a password where it cannot be overheard.
     fn tell_as_written(&mut self, password: &[u8]) -> Result<(), SessionError> {
         if !self.stream.is_private() {
             return Err(SessionError::Failed(NOT_TOLD.to_owned()));
@@ -264,8 +264,8 @@ impl Wire {
     }
 
     /// Takes every message until the server is ready again, and tells `visit` of each. The first error is returned, be
-    /// it the server's or `visit`'s, after the rest was taken. Behind an error of the server the rest is not waited for
-    /// for ever: there are some that forget to be ready again.
+    /// it the server's or `visit`'s, after the rest was taken. After an error of the server, the wait for the rest is
+    /// limited: some servers forget to be ready again.
     pub fn ready(
         &mut self,
         mut visit: impl FnMut(&mut Wire, Message) -> Result<(), SessionError>,
@@ -316,7 +316,7 @@ impl Wire {
         })
     }
 
-    /// Reads until `bytes` are there.
+    /// Reads until `bytes` have arrived.
     fn fill(&mut self, bytes: usize) -> Result<(), SessionError> {
         while self.unread.len() < bytes {
             if self.unread.is_empty() {

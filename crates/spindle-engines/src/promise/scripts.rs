@@ -1,5 +1,5 @@
-//! Settings that clients set for a session of their own or one transaction, and that no fresh session has: found in the
-//! text of what they send, and of functions and procedures. Quotes are passed over, so that a body or a text that is
+//! Settings that clients set for their own session or one transaction, and that no fresh session has: found in the text
+//! of what they send, and of functions and procedures. Quotes are passed over, so that a body or a text that is
 //! executed counts, too.
 
 use std::collections::BTreeSet;

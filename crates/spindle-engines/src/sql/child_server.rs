@@ -39,7 +39,7 @@ pub(crate) struct Habits {
     pub in_order: Signal,
     /// Asks it to end at once, with nothing saved.
     pub at_once: Signal,
-    /// So long its processes may take for that before they are killed.
+    /// How long its processes may take for that before they are killed.
     pub at_once_limit: Duration,
     /// What its log marks errors with: they are told, and nothing else when there are some.
     pub error_mark: Option<&'static str>,
@@ -50,12 +50,12 @@ pub(crate) struct Habits {
 pub(crate) struct ServerLog {
     /// Where.
     pub path: PathBuf,
-    /// Whose; `None`: of whoever runs this program.
+    /// Its owner; `None`: the user who runs this program.
     pub account: Option<Account>,
 }
 
 impl ServerLog {
-    /// Opens it to be read. Errors: the system's; something else than a file is there.
+    /// Opens it to be read. Errors: the system's; it is not a file.
     pub fn open(&self) -> io::Result<File> {
         let no_waiting = OFlags::NONBLOCK.bits() as i32;
         let open = || {
@@ -115,7 +115,7 @@ impl ChildServer {
         let thread = std::thread::Builder::new().name("server".to_owned());
         let thread = thread.spawn(move || {
             let spawned = command.spawn();
-            // Its log is the server's alone: whoever puts files back waits until nobody has them open to write.
+            // Only the server holds its log: files are put back only when no process has them open for writing.
             drop(command);
             if started.send(spawned).is_ok() {
                 // Returns when the other end is gone.
@@ -216,7 +216,7 @@ impl ChildServer {
         }
     }
 
-    /// Sends a signal, if it is still there. A process keeps its number until its parent has waited for it.
+    /// Sends a signal, if it still exists. A process keeps its number until its parent has waited for it.
     fn signal(&self, signal: Signal) {
         let mut child = self.child();
         if let (Ok(None), Ok(id)) = (child.try_wait(), i32::try_from(self.process_id))
@@ -228,7 +228,7 @@ impl ChildServer {
     }
 
     /// Processes see that their first one has gone, and end; those that do not in time are killed. Returns those that
-    /// are still there.
+    /// remain.
     fn end_family(&self) -> Option<Vec<Pid>> {
         let family = || family(&self.home, &self.program);
         if wait_until(self.habits.at_once_limit, || family().is_empty()) {

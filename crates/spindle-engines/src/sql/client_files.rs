@@ -72,7 +72,7 @@ impl Surroundings {
         Some(self.path("HOME")?.join(name))
     }
 
-    /// The same, if it is there.
+    /// The same, if it exists.
     fn found_at_home(&self, name: &str) -> Option<PathBuf> {
         self.at_home(name).filter(|path| path.exists())
     }
@@ -260,7 +260,7 @@ fn options(surroundings: &Surroundings) -> Result<Option<Parts>, EngineError> {
     let Some(text) = text_of(&path)? else {
         return Ok(None);
     };
-    // The clients' rule: whoever may write it might send us to another server.
+    // The clients' rule: any user who may write it might send us to another server.
     refuse_open(&path, 0o002, "write")?;
     let lines = group(&text, &["client", "client-mariadb"]).unwrap_or_default();
     let mut parts = Parts::default();
@@ -290,15 +290,15 @@ fn options(surroundings: &Surroundings) -> Result<Option<Parts>, EngineError> {
             }
         }
     }
-    // Who says both means the socket for this machine, and the host otherwise.
+    // With both, the socket is for this machine, and the host otherwise.
     if parts.host.as_ref().is_some_and(|host| host != "localhost") {
         parts.socket = None;
     }
     Ok(Some(parts))
 }
 
-/// What such a file says; `None` where none can be read, or `/dev/null` stands for none. A pipe, which the
-/// servers' own clients do not read either, is told of: whoever names one believes that it is used.
+/// What such a file says; `None` where none can be read, or `/dev/null` stands for none. A pipe, which the servers' own
+/// clients do not read either, is reported: a person who names one believes that it is used.
 fn text_of(path: &Path) -> Result<Option<String>, EngineError> {
     match files::read_text(path, BYTES_MAX) {
         Ok(text) => Ok(Some(text)),

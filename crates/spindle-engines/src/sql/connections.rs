@@ -1,5 +1,5 @@
 //! Connections of a load, whose waits end when it is interrupted: a statement may take as long as it likes, and a
-//! server may never answer. Whoever loads calls it.
+//! server may never answer. The code that loads databases calls it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};

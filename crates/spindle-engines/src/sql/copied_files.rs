@@ -76,7 +76,7 @@ fn check_at_rest(
     Ok(())
 }
 
-/// Copies what was found, each to the path that `place` says, for this user alone. Directories above are there. Returns
+/// Copies what was found, each to the path that `place` says, for this user alone. Directories above exist. Returns
 /// what was made, a directory before what is in it.
 ///
 /// # Errors

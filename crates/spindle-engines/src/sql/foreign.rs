@@ -24,7 +24,7 @@ pub(crate) const UNTOLD: &str =
 /// What is said of a server that would have the password itself where others may listen.
 pub(crate) const NOT_TOLD: &str = "the server asks for the password as it is written, and others may listen: the connection \
      is neither encrypted nor within this machine, so it was not told. Let the server encrypt, or take a proof";
-/// Who copies looks so often whether it is to stop.
+/// Interval between checks of a copy whether it is to stop.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// What is made on a server. Of MariaDB and MySQL, where schemas are databases, both are the same.
@@ -105,7 +105,7 @@ impl Schema {
     }
 }
 
-/// Where a server is on its own machine, for whoever looks at it there.
+/// Where a server is on its own machine, for an agent that observes it there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerHome {
     /// The directories that its files are in, the first the one it works in; empty where it does not tell this user.
@@ -174,7 +174,8 @@ pub trait ForeignServer: Send + Sync {
         Ok(None)
     }
 
-    /// Lets nobody come any more to a database that is loaded to be copied, where that would keep it from being copied.
+    /// Lets no new session connect to a database that is loaded to be copied, where that would keep it from being
+    /// copied.
     fn close(&self, _loaded: &Schema) -> Result<(), EngineError> {
         Ok(())
     }
@@ -222,7 +223,7 @@ pub trait ForeignServer: Send + Sync {
     /// [`EngineError`], also when there is one of the name.
     fn make(&self, schema: &Schema) -> Result<(), EngineError>;
 
-    /// Drops a schema with all that is in it, if it is there and ours.
+    /// Drops a schema with all that is in it, if it exists and is ours.
     fn drop_schema(&self, schema: &Schema) -> Result<SchemaGone, EngineError>;
 
     /// The schemas or databases there that are not Spindle's, in small letters, where such a schema is to be or is.
@@ -283,7 +284,7 @@ pub fn copy_again(
     })
 }
 
-/// Drops a schema of this run, if it is there.
+/// Drops a schema of this run, if it exists.
 fn drop_own(server: &dyn ForeignServer, schema: &Schema) -> Result<(), EngineError> {
     match server.drop_schema(schema)? {
         SchemaGone::Dropped | SchemaGone::WasNot => Ok(()),
@@ -294,7 +295,7 @@ fn drop_own(server: &dyn ForeignServer, schema: &Schema) -> Result<(), EngineErr
     }
 }
 
-/// Loads a schema that is there and empty.
+/// Loads a schema that exists and is empty.
 pub(crate) fn load_into(
     server: &dyn ForeignServer,
     schema: &Schema,

@@ -1,5 +1,5 @@
-//! A connection that only reads. Each question is one transaction that may change nothing, and no setting outlives
-//! it: behind a pool of connections that would stay with whoever uses the server's session next.
+//! A connection that only reads. Each question is one transaction that may change nothing, and no setting outlives it:
+//! behind a pool of connections it would stay for the next user of the server's session.
 
 use spindle_workload::SessionError;
 use spindle_workload::sql::{SqlConnection, Visit};

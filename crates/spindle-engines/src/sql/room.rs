@@ -8,7 +8,7 @@ use spindle_text::quantity::size_free;
 /// Bytes that a server's files take beside the loaded data, about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Its own files, which are there from the beginning: catalogues, system tablespaces, undo.
+    /// Its own files, which exist from the beginning: catalogues, system tablespaces, undo.
     pub own_bytes: u64,
     /// Redo (the write-ahead log), as large as its settings let it be.
     pub redo_bytes: u64,

@@ -10,7 +10,7 @@ use crate::promise::Promise;
 
 /// This many trivial statements are sent, one after the other.
 const ROUND_TRIPS: usize = 300;
-/// And so often the server is asked for its time; the quickest answer counts.
+/// And the server is asked for its time this many times; the fastest answer counts.
 const CLOCK_LOOKS: usize = 20;
 /// Of tables and databases, the largest are told.
 pub(crate) const LARGEST: usize = 5;
@@ -104,9 +104,9 @@ impl Right {
 /// Times of a trivial statement, as the client sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RoundTrip {
-    /// Half of them were quicker, microseconds.
+    /// Half of them were faster, microseconds.
     pub p50_us: u64,
-    /// 99 of 100 were quicker, microseconds.
+    /// 99 of 100 were faster, microseconds.
     pub p99_us: u64,
 }
 

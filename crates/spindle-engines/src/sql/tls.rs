@@ -227,7 +227,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, EngineError
     }
 }
 
-/// The key in a file that nobody else may read (libpq's rule: its group may, where it is root's).
+/// The key in a file that no other user may read (libpq's rule: its group may, where it is root's).
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, EngineError> {
     let wrong = |error: &dyn fmt::Display| unreadable(path, error);
     let found = std::fs::metadata(path).map_err(|error| wrong(&error))?;

@@ -1,4 +1,4 @@
-//! What stands in the place of `vfs` in a program that was built without it: nothing is ever attached.
+//! What replaces `vfs` in a program that was built without it: nothing is ever attached.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What a layout costs, as people are told by whoever sells it: `551 USD/month`.
+//! What a layout costs, as its seller states it: `551 USD/month`.
 
 use super::super::reader::Reader;
 pub use spindle_text::price::Price;

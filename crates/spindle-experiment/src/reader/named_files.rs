@@ -34,7 +34,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The files to load that a list names, likewise.
+    /// The files to load that a list names; paths are as for `files`.
     pub fn load_files(&mut self, key: &'static str) -> Vec<LoadFile> {
         let allowed = "a list of files such as [\"schema.sql\", \"shop.dump\"]";
         self.each_file(key, allowed, |name, directory| {
@@ -44,7 +44,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The file that a key names, likewise; it is looked at and not read.
+    /// The file that a key names; its path is as for `files`. It is looked at and not read.
     pub fn large_file(&mut self, key: &'static str) -> Option<LargeFile> {
         let node = self.node(key)?;
         let name = match &node.value {

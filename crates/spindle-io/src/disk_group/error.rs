@@ -1,4 +1,4 @@
-//! What can go wrong with a disk group besides a single I/O: making, mounting and changing it.
+//! What can go wrong with a disk group apart from a single I/O: making, mounting and changing it.
 
 use spindle_text::quantity::size_free;
 
@@ -126,7 +126,7 @@ pub enum DiskGroupError {
         /// The files there are.
         has: Vec<String>,
     },
-    /// A file of that name is there.
+    /// A file of that name exists.
     #[error(
         "disk group {group} has a file {file} already: it is never overwritten; remove it or choose another name"
     )]

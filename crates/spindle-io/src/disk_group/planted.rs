@@ -16,7 +16,7 @@ pub(crate) enum Planted {
     MovesUnflushed,
     /// A moved extent's old place is given away before the move is in the metadata.
     FreesBeforeMoved,
-    /// Writes go on to an extent that is being moved.
+    /// Writes continue to an extent that is being moved.
     MovesUnlocked,
     /// Fine stripes are looked up one too far.
     StripeOffByOne,

@@ -1,8 +1,8 @@
-//! Running a future on its own thread, as a dedicated server process runs its session. The thread polls the
-//! future; when it has to wait, the thread sleeps: on a futex when it has no I/O of its own under way, in
-//! `io_uring_enter` (or `io_getevents`) when it has, which first submits what the future queued, so that a batch goes
-//! to the system in one call. Both sleeps end at the nearest timer and when another thread wakes the future; how no
-//! wake-up is lost is written in `parker`.
+//! Running a future on its own thread, as a dedicated server process runs its session. The thread polls the future.
+//! When it has to wait, the thread sleeps: on a futex when it has no I/O under way itself, else in `io_uring_enter` (or
+//! `io_getevents`). That first submits what the future queued, so that a batch goes to the system in one call. Both
+//! sleeps end at the nearest timer and when another thread wakes the future; how no wake-up is lost is written in
+//! `parker`.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -17,7 +17,7 @@ use super::timers;
 use crate::device::{Completion, IoOutcome};
 use crate::sync::{self, thread_local};
 
-/// A thread that has I/O under way by io_uring and by libaio waits for each in turn so long: neither call ends when an
+/// A thread with I/O under way by both io_uring and libaio waits this long for each in turn: neither call ends when an
 /// I/O of the other has. No process of the database is such a thread: each waits for one kind of file at a time, and
 /// the files of a kind share one method. So no measured transaction waits here.
 const TURN: Duration = Duration::from_millis(1);

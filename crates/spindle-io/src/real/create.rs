@@ -164,7 +164,7 @@ impl Drop for OdmCreation {
 }
 
 /// Allocates all space of a new file at once. What is more than is free is refused first: a file system that tries
-/// takes all space there is for a while, and whoever else writes meanwhile fails.
+/// takes all space there is for a while, and other writers meanwhile fail.
 fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     if bytes == 0 {
         return Ok(());
@@ -176,7 +176,7 @@ fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     Ok(fallocate(file, FallocateFlags::empty(), 0, bytes)?)
 }
 
-/// A new file for direct I/O that nobody sees, and its hidden name if it has to have one.
+/// A new, invisible file for direct I/O, and its hidden name if it has to have one.
 fn open_invisible(path: &Path) -> io::Result<(File, Option<PathBuf>)> {
     let open = |flags| {
         let mut options = OpenOptions::new();

@@ -1,7 +1,7 @@
 //! [`DelayedDevice`]: a device that takes longer than the one beneath, so that a slow disk can be tried where there is
 //! none. As `dm-delay` does, it waits first and then has the I/O made. Who waits is who would wait for the device: the
-//! caller of a blocking call, the slave that makes it, or nobody, when requests are under way together; then each waits
-//! beside the others, from its own submission on, like in a disk with a deep queue.
+//! caller of a blocking call, the slave that makes it, or no thread when requests are under way together; then each
+//! waits beside the others, from its own submission on, like in a disk with a deep queue.
 
 use std::fmt;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ enum Waits {
     Caller,
     /// The slave that makes the call.
     Slave(Arc<SlavePool>),
-    /// Nobody: it is a timer of the caller's thread.
+    /// No thread: it is a timer of the caller's thread.
     Nobody,
 }
 
@@ -185,7 +185,7 @@ impl Wake for Waiting {
         } = start;
         match device.submit(request).already() {
             Ok(outcome) => {
-                // The device may be closed by whoever learns of the end: let go of it first.
+                // The receiver of the outcome may close the device: let go of it first.
                 drop(device);
                 completer.complete(outcome);
             }

@@ -1,5 +1,5 @@
-//! Messages to devices of device-mapper, as `dmsetup message` sends them, without a process for each. Who records a log
-//! of writes marks it so.
+//! Messages to devices of device-mapper, as `dmsetup message` sends them, without a process for each. The code that
+//! records a log of writes marks it this way.
 
 #![allow(unsafe_code)]
 

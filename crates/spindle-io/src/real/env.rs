@@ -16,8 +16,7 @@ use crate::env::{self, Env, Join, LocalFuture, ProcessStart, ProcessorUse};
 /// never a huge page.
 const STACK_BYTES: usize = 256 << 10;
 
-/// What the panic says when a process gets no thread: whoever catches it knows by this that it was no mistake of the
-/// program.
+/// What the panic says when a process gets no thread: a catcher knows by this that it was no mistake of the program.
 pub const NO_THREAD: &str = "the system has no thread to give";
 
 /// The world of threads and the monotonic clock.
@@ -62,7 +61,7 @@ impl Env for RealEnv {
             ring::retire();
             aio::retire();
             if ended.is_ok() {
-                // Nobody has to wait for a process.
+                // The receiver may be gone: a process need not be waited for.
                 let _ = sender.send(());
             }
         };

@@ -29,7 +29,7 @@ pub enum FileError {
         path: PathBuf,
         /// What was looked at.
         noted: StorageIdentity,
-        /// What is there now.
+        /// What it is now.
         found: StorageIdentity,
     },
     /// A block device that was not examined.

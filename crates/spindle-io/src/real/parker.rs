@@ -88,7 +88,7 @@ impl Parker {
         use std::os::fd::AsFd;
         if self.ring_wake.get().is_none() {
             let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-            // Only the owner calls this, so nobody else can have set it since.
+            // Only the owner calls this, so it cannot have been set since.
             let _ = self.ring_wake.set(made);
         }
         Ok(self.ring_wake.get().expect("set above").as_fd())

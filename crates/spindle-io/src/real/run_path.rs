@@ -1,6 +1,6 @@
-//! Paths of a run's own files. Who owns the directory that is measured can rename what a run has there, and put links
-//! in its place, while root works there. So a run's directories are entered without following any link, and its files
-//! are then reached through the open directory. Other paths are a person's, whose links are followed.
+//! Paths of a run's own files. The owner of the directory that is measured can rename what a run has there, and put
+//! links in its place, while root works there. So a run's directories are entered without following any link, and its
+//! files are then reached through the open directory. Other paths are a person's, whose links are followed.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -53,7 +53,7 @@ impl RunPath {
         &self.path
     }
 
-    /// Opens it, with these flags besides those of `options`.
+    /// Opens it, with these flags in addition to those of `options`.
     pub fn open(&self, options: &mut OpenOptions, flags: i32) -> io::Result<File> {
         let no_link = match self.directory {
             Some(_) => libc::O_NOFOLLOW,

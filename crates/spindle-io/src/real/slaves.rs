@@ -57,10 +57,10 @@ enum Work {
 }
 
 impl Work {
-    /// Does it. A panic is a failed I/O, whose buffers are lost: whoever waits hears why, and the slave goes on.
+    /// Does it. A panic is a failed I/O, whose buffers are lost: the waiting caller hears why, and the slave continues.
     fn carry_out(self, slave: usize) -> IoOutcome {
         match self {
-            // The device may be closed by whoever learns of the end: it is let go of before that.
+            // The receiver of the outcome may close the device: it is let go of before that.
             Work::Transfer {
                 core,
                 offset,
@@ -166,7 +166,7 @@ impl SlavePool {
         })
     }
 
-    /// Has a slave make `call`, which may block; its captures are let go of before anybody learns of its end.
+    /// Has a slave make `call`, which may block; its captures are let go of before its end is reported.
     pub(super) fn call(&self, call: Box<dyn FnOnce() -> IoOutcome + Send>) -> Completion {
         self.queue(Work::Call(call))
     }
@@ -294,7 +294,7 @@ mod interleavings {
         let pool = SlavePool::new(2).unwrap();
         let method = Queue::slaves(Arc::clone(&pool));
         let device = Arc::new(FileDevice::open(file.path(), Caching::Buffered, method).unwrap());
-        // Nobody comes to it where a planted race ends in a deadlock.
+        // This is not reached where a planted race ends in a deadlock.
         drop(file);
         let writers = [1, 2].map(|mark: u8| {
             let device = Arc::clone(&device);

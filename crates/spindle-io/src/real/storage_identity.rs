@@ -1,6 +1,6 @@
 //! Which block device or file an open descriptor is of. A path may come to mean another device, and so may a number: a
-//! loop device that was detached is given to another file. So whoever has looked at a device opens it again with
-//! `open_this`, and whoever has not cannot open it.
+//! loop device that was detached is given to another file. So code that has looked at a device opens it again with
+//! `open_this`, and code that has not cannot open it.
 
 use std::fmt;
 use std::fs::File;

@@ -17,7 +17,7 @@ thread_local! {
     static NEXT_NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A century: as good as for ever, and still a deadline that can be computed.
+/// A century: as good as forever, and still a deadline that can be computed.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// Completes at its deadline. Polled by the thread that polled it first.

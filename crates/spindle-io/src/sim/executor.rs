@@ -193,7 +193,7 @@ impl Env for SimEnv {
             let process = start();
             Box::pin(async move {
                 process.await;
-                // Nobody need wait for the process.
+                // The receiver may be gone: the process need not be waited for.
                 let _ = ended.send(());
             })
         });
@@ -237,7 +237,7 @@ impl Future for Sleep {
     }
 }
 
-/// A task's place in the queue of those that can go on.
+/// A task's place in the queue of those that can continue.
 struct TaskWaker {
     task: usize,
     queued: AtomicBool,

@@ -3,7 +3,7 @@
 //! of latches held is asserted to be zero there. Waiting is `tokio::sync`'s, whose parts used here know no runtime.
 //!
 //! What these are made of is in `native`, and with the feature `shuttle` in `modelled`: then every use of a latch, an
-//! atomic or a [`Notify`] is a place where the checker may let another thread go on, and `crate::explore` runs a
+//! atomic or a [`Notify`] is a place where the checker may let another thread continue, and `crate::explore` runs a
 //! scenario through thousands of such orders. Atomics that only count (statistics, wait events) are `std`'s in both.
 
 use std::cell::Cell;

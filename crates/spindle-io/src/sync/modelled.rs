@@ -80,7 +80,7 @@ impl Condvar {
     }
 }
 
-/// The system's futex: comparing the word and falling asleep are one step for whoever wakes.
+/// The system's futex: comparing the word and falling asleep are one step for the waker.
 pub(crate) struct FutexWord {
     word: AtomicU32,
     queue: Mutex<()>,
@@ -138,7 +138,7 @@ pub struct Notified<'a> {
 pub const WAITS_FROM_ITS_FIRST_POLL: &str = "a wait begins with its first poll";
 
 impl Notify {
-    /// Nobody waits.
+    /// Without waiters.
     pub const fn new() -> Notify {
         Notify {
             notify: tokio::sync::Notify::const_new(),

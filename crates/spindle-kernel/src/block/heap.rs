@@ -1,6 +1,6 @@
-//! Heap blocks: rows of a table, each of its own length, in a slotted block. After the block's header: number of
-//! slots (2 bytes), where the lowest room begins (2), unused (4); then the slot directory, which grows upwards; free
-//! space; and rooms for rows, taken from the end of the block downwards.
+//! Heap blocks: rows of a table, of any length, in a slotted block. After the block's header: number of slots
+//! (2 bytes), where the lowest room begins (2), unused (4); then the slot directory, which grows upwards; free space;
+//! and rooms for rows, taken from the end of the block downwards.
 //!
 //! Slot: where its room begins (2), bytes in the room (2), length of the row in it (2; all ones: no row), kind (1),
 //! unused (1), version (16): which change made it so, also for an empty slot. A room is never given back by a row that
@@ -44,7 +44,7 @@ impl RowKind {
 /// How a block makes room for a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fit {
-    /// It is there.
+    /// The room exists already.
     Now,
     /// After a compaction that cuts the rooms of these slots to what they hold.
     Compacted(Vec<u16>),

@@ -1,6 +1,6 @@
-//! The database block: its header, and the checks that a block read from a device must pass; in modules of their own
-//! the kinds of body (heap, index, undo, transaction table, map). Pure functions on bytes; everything else in the
-//! kernel goes through them.
+//! The database block: its header, and the checks that a block read from a device must pass; in separate modules the
+//! kinds of body (heap, index, undo, transaction table, map). Pure functions on bytes; everything else in the kernel
+//! goes through them.
 //!
 //! Header, little-endian: CRC32C of the rest (4 bytes), kind (1), format version (1), unused (2), address (8), SCN (8),
 //! segment number (4), unused (4). The SCN is the redo position just after the last change to the block: one number

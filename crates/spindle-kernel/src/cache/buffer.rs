@@ -16,9 +16,9 @@ use crate::wait_event::{ProcessWaits, WaitEvent};
 /// Tries before a session waits for a buffer: its users hold it for well under a microsecond.
 const SPINS: usize = 50;
 
-/// Planted race: who waits for a block is called before it is let go.
+/// Planted race: waiters for a block are called before it is let go.
 pub(crate) const CALLS_THEN_LETS_GO: &str = "a block's waiters are woken before it is let go";
-/// Planted race: who lets a buffer go looks whether anybody waits for one, and then lets it go.
+/// Planted race: the session that lets a buffer go looks for waiters first, and then lets it go.
 pub(crate) const LOOKS_THEN_UNPINS: &str = "who waits for buffers is looked up before the unpin";
 
 /// Where a buffer is in its life.
@@ -65,9 +65,9 @@ pub(crate) struct Buffer {
     /// Its phase is [`Phase::Valid`], for those who know its block. Becomes false under its shard's latch only.
     pub(super) is_valid: AtomicBool,
     pub(super) state: Latch<State>,
-    /// Sessions that wait to share it: all of them go on together.
+    /// Sessions that wait to share it: all of them continue together.
     sharers: Waiters,
-    /// Sessions and writers that wait to have it to themselves: one goes on at a time, and calls the next.
+    /// Sessions and writers that wait for exclusive access: one continues at a time, and calls the next.
     takers: Waiters,
 }
 
@@ -135,7 +135,7 @@ impl Claim {
         self.0.as_ref().expect("a claim has its pin until it ends")
     }
 
-    /// The block is there.
+    /// The block has been read.
     pub(super) fn now_valid(mut self) -> Pin {
         let pin = self.0.take().expect("a claim has its pin until it ends");
         pin.buffer.state.lock().phase = Phase::Valid;
@@ -236,7 +236,7 @@ impl Buffer {
         }
     }
 
-    /// Nobody has it pinned any longer, and sessions wait for a buffer.
+    /// It is no longer pinned, and sessions wait for a buffer.
     #[cold]
     fn unpinned(&self) {
         if let Some(shard) = self.home.shard() {
@@ -250,10 +250,10 @@ impl Buffer {
         self.takers.call.notify_waiters();
     }
 
-    /// Wakes who can go on, if anyone waits: all who share it, and one who wants it to himself when nobody has it.
-    /// Whoever else has it will come here, too. The orders pair with those in `wait_until`: a waiter says so and then
-    /// looks at the frame; here the frame was let go, and then the waiters are looked at. Either the waiter sees the
-    /// frame free, or we see the waiter. Frames are taken and let go in the same order ([`spindle_io::arena`]).
+    /// Wakes waiters that can continue: all that share it, and one that wants exclusive access when it is free. Other
+    /// holders will come here, too. The orders pair with those in `wait_until`: a waiter says so and then looks at the
+    /// frame; here the frame was let go, and then the waiters are looked at. Either the waiter sees the frame free, or
+    /// we see the waiter. Frames are taken and let go in the same order ([`spindle_io::arena`]).
     pub(super) fn released(&self) {
         if self.sharers.count.load(Ordering::SeqCst) > 0 {
             self.sharers.call.notify_waiters();

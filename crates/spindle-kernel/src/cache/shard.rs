@@ -1,15 +1,14 @@
 //! A shard of the cache: which of its buffers holds which block, which one is used next for another block, and who
 //! waits for one.
 //!
-//! A buffer is *free* when nobody has it pinned and it is clean. Every way of becoming free ends with a pin let go: a
-//! session has done with its block, a writer has written it, a read has failed. So there is one place,
-//! [`Shard::unpinned`], where a buffer passes to the session that has waited longest, and no session has to look for
-//! one again: one is woken for one. Nobody starts to wait while a buffer is free, and while anybody waits no newcomer
-//! takes one.
+//! A buffer is *free* when it is clean and not pinned. Every way of becoming free ends with a pin let go: a session has
+//! done with its block, a writer has written it, a read has failed. So there is one place, [`Shard::unpinned`], where a
+//! buffer passes to the session that has waited longest, and no session has to look for one again: one is woken for
+//! one. No session starts to wait while a buffer is free, and while any session waits no newcomer takes one.
 //!
 //! A buffer in demand (its touch count says so) is spared while the writer has others to clean, as the clock would
-//! spare it: at the price of one touch, and no more often in a row than the shard has buffers. Whoever does not pass a
-//! buffer on calls the writer, which cleans one, or gives away what is free if it has nothing to write.
+//! spare it. That costs one touch, and happens no more often in a row than the shard has buffers. A session that does
+//! not pass a buffer on calls the writer, which cleans one, or gives away what is free if it has nothing to write.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -174,14 +173,14 @@ impl Shard {
     pub(super) fn find_or_queue(&self, address: BlockAddress, health: &Health) -> Result<Looked> {
         let mut guard = self.inner.lock();
         let inner = &mut *guard;
-        // Under the latch: whoever stops the instance empties the queue afterwards.
+        // Under the latch: a stop of the instance empties the queue afterwards.
         health.check()?;
         if let Some(pin) = inner.present(address) {
             return Ok(Looked::Found(Found::Present(pin)));
         }
         let late = has_planted(LOOKS_THEN_WAITS);
         let early = late.then(|| inner.victim()).flatten();
-        // Before the look: whoever lets a buffer go from here on either is seen to have done so, or sees this.
+        // Before the look: a session that lets a buffer go from here on either is seen to have done so, or sees this.
         self.home.waiting.fetch_add(1, Ordering::SeqCst);
         if inner.wanted.is_empty() {
             let at = if late { early } else { inner.victim() };
@@ -257,7 +256,7 @@ impl Shard {
         buffer.released();
     }
 
-    /// A writer has written the buffer at a place. The list is as long as the shard at most: where nobody needs
+    /// A writer has written the buffer at a place. The list is as long as the shard at most: where no session needs
     /// buffers, the oldest entries are forgotten and left to the clock.
     pub(super) fn became_clean(&self, place: usize) {
         let mut inner = self.inner.lock();

@@ -51,7 +51,7 @@ impl Writers {
         self.calls[writer].notified().await;
     }
 
-    /// A batch has been written: who waits for blocks looks again.
+    /// A batch has been written: waiters for blocks look again.
     pub(crate) fn batch_written(&self) {
         self.written.notify_waiters();
     }
@@ -84,7 +84,7 @@ impl BufferCache {
         }
     }
 
-    /// Asks for every block to be written that recovery would need redo before `target` for.
+    /// Asks forevery block to be written that recovery would need redo before `target` for.
     pub(crate) fn raise_target(&self, target: u64) {
         for (number, call) in self.writers.calls.iter().enumerate() {
             if self.queue(number).raise_target(target) {

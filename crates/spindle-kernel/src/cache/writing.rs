@@ -155,7 +155,7 @@ impl BufferCache {
         targets.max().expect("there is a writer")
     }
 
-    /// Takes the block for writing: from here to [`BufferCache::written`] nobody can change it. Of a block in demand a
+    /// Takes the block for writing: from here to [`BufferCache::written`] it cannot be changed. Of a block in demand a
     /// copy is taken instead, as long as there are frames for that, and sessions may change the block. `None` when it
     /// is clean by now.
     pub(crate) async fn seal(
@@ -266,7 +266,7 @@ impl BufferCache {
 }
 
 impl Shard {
-    /// The block at `address`, if it is dirty and nobody has it; of those in demand only on request.
+    /// The block at `address`, if it is dirty and not in use; of those in demand only on request.
     fn dirty_at(&self, address: BlockAddress, in_demand: bool) -> Option<Candidate> {
         let inner = self.inner.lock();
         let buffer = inner.buffer_of(address)?;

@@ -1,6 +1,6 @@
-//! How the maps of free space are told. Who changes a row and leaves its block with room says so in the same redo
-//! record; who finds a block full says that in one of its own. A map tells what a block holds, whoever has that locked:
-//! nothing here is undone, and a block that a map says has room may have none left.
+//! How the maps of free space are told. A change of a row that leaves its block with room says so in the same redo
+//! record. A session that finds a block full says that in a separate one. A map tells what a block holds, whichever
+//! transaction has that locked: nothing here is undone, and a block that a map says has room may have none left.
 
 use std::sync::Arc;
 
@@ -110,7 +110,7 @@ pub(crate) async fn tell_unless(
         if has_room(&blocks[0]) {
             return Ok(true);
         }
-        // While the block is held: who makes room in it next must know that the map is to be told.
+        // While the block is held: the next to make room in it must know that the map is to be told.
         free.forget(address);
         push_fill(sga, builder, address, fill);
         Ok(false)

@@ -1,5 +1,5 @@
-//! What the maps of free space say after a restart: where inserts of a table go on, and which leaves of an index hold
-//! nothing.
+//! What the maps of free space say after a restart: where inserts of a table continue, and which leaves of an index
+//! hold nothing.
 
 use crate::block::space_map::Fill;
 use crate::change::space::hear_maps;

@@ -1,4 +1,4 @@
-//! Sessions that wait for a buffer: one is woken for one, none is forgotten, whoever goes away in between.
+//! Sessions that wait for a buffer: one is woken for one, none is forgotten, whichever goes away in between.
 
 use super::*;
 use crate::cache::{LOOKS_THEN_UNPINS, LOOKS_THEN_WAITS};
@@ -15,8 +15,8 @@ async fn pinned(sga: &Sga, waits: &ProcessWaits, block: u32) -> Pin {
     found.unwrap()
 }
 
-/// Three sessions, two of which want the same block, share the one buffer that nobody keeps. Nothing is dirty, and
-/// there is no writer that could help.
+/// Three sessions, two of which want the same block, share the one buffer that is not kept. Nothing is dirty, and there
+/// is no writer that could help.
 fn one_for_all() {
     let sga = new_sga(settings());
     let waits = sga.waits.register();

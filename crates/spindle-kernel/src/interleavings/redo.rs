@@ -132,7 +132,7 @@ fn one_gives_up() {
     stop(&sga, [lgwr]);
 }
 
-/// Two sessions wait for redo that nobody writes; the instance fails.
+/// Two sessions wait for redo that is never written; the instance fails.
 fn failure() {
     let sga = new_sga(settings());
     let waits = sga.waits.register();

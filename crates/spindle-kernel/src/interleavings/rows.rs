@@ -53,7 +53,7 @@ fn failure() {
         .for_each(|session| session.join().unwrap());
 }
 
-/// Two transactions lock two rows in opposite order. Who is told of a deadlock lets the other go on.
+/// Two transactions lock two rows in opposite order. The one that is told of a deadlock lets the other continue.
 fn opposite_order(settings: Settings) {
     let sga = new_sga(settings);
     let sessions = [1, 2].map(|owner: u64| {
@@ -79,7 +79,7 @@ fn opposite_order(settings: Settings) {
 }
 
 /// A row goes from the first transaction to the second, while the third waits for it and has another that the second
-/// wants then. One is told of a deadlock, or all go on.
+/// wants then. One is told of a deadlock, or all continue.
 fn handed_over() {
     let sga = new_sga(settings());
     let [row, other] = [0, 1].map(|slot| RowId { slot, ..ROW });

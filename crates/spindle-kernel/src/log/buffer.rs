@@ -49,7 +49,7 @@ pub(crate) struct Log {
     flushed: AtomicU64,
     requested: AtomicU64,
     commits: Latch<Vec<(u64, oneshot::Sender<()>)>>,
-    /// The ring of log files has room for everything that may be in the buffers. While it has not, changes wait for
+    /// The ring of log files has room foreverything that may be in the buffers. While it has not, changes wait for
     /// a checkpoint, so that LGWR itself never has to: DBWR may need it to complete that checkpoint.
     ring_has_room: AtomicBool,
     pub(crate) lgwr: Notify,
@@ -61,7 +61,8 @@ pub(crate) const LOOKS_THEN_MOVES: &str = "LGWR looks at the list before it move
 pub(crate) const CALLS_THEN_ASKS: &str = "LGWR is woken before `requested` is moved";
 /// Planted race: a record's end is looked up when others may have added theirs.
 pub(crate) const READS_END_LATE: &str = "the end of a record is read after the latch is let go";
-/// Planted race: a commit looks whether the instance goes on, and then enters itself among those that are told.
+/// Planted race: a commit checks that the instance has not failed, and only then enters itself among those that are
+/// told.
 pub(crate) const CHECKS_THEN_ENTERS: &str =
     "a commit looks at the health before it enters the list";
 
@@ -191,7 +192,7 @@ impl Log {
         let end = inner.end();
         self.appended.store(end, Ordering::Release);
         let given = inner.queue.used(room.take(), inner.free());
-        // Whoever waits for room is given it when LGWR has taken what stands here.
+        // Sessions that wait for room get it when LGWR has taken what stands here.
         let now_third_full = !was_third_full && at * 3 > inner.active.len();
         let wake = now_third_full || !inner.queue.is_empty();
         drop(guard);
@@ -239,7 +240,7 @@ impl Log {
         if self.flushed() >= position {
             return Ok(());
         }
-        // After the push: whoever stops the instance clears the list, and then either finds this entry or is seen here.
+        // After the push: a stop of the instance clears the list, and then either finds this entry or is seen here.
         if !has_planted(CHECKS_THEN_ENTERS) {
             fixed.health.check()?;
         }
@@ -310,7 +311,7 @@ impl Log {
         self.ring_has_room.load(Ordering::Acquire)
     }
 
-    /// Says whether the ring of log files has room; when it has again, changes go on.
+    /// Says whether the ring of log files has room; when it has again, changes continue.
     pub(crate) fn set_ring_has_room(&self, has_room: bool) {
         let had_room = self.ring_has_room.swap(has_room, Ordering::AcqRel);
         if has_room && !had_room {

@@ -236,7 +236,7 @@ impl<'a> Iterator for Vectors<'a> {
     }
 }
 
-/// Cuts the first record off; gives its vectors and what follows. Error: what is there is no record.
+/// Cuts the first record off; gives its vectors and what follows. Error: it is no record.
 pub fn split_record(bytes: &[u8]) -> Result<(&[u8], &[u8]), Damage> {
     let length = bytes
         .first_chunk()
@@ -273,7 +273,7 @@ const ROW_HEAD_BYTES: usize = 4 + Version::BYTES;
 /// Bytes before the key in the vector that cuts a node.
 const CUT_HEAD_BYTES: usize = 12 + RowId::BYTES;
 
-/// What the vectors that change a row begin with: the slot, two bytes of their own, and the row's new version.
+/// What the vectors that change a row begin with: the slot, two bytes of the vector's own, and the row's new version.
 pub fn row_head(slot: u16, own: [u8; 2], version: Version) -> [u8; ROW_HEAD_BYTES] {
     let mut head = [0; ROW_HEAD_BYTES];
     head[0..2].copy_from_slice(&slot.to_le_bytes());

@@ -1,7 +1,7 @@
 //! Room in the log buffer: who waits for it, and for whom it is reserved. First come, first served: as soon as there is
-//! room for the record of whoever has waited longest it is reserved, and that one is woken. Nobody is woken in vain,
-//! and while anybody waits no newcomer takes the room. Who waits has let its blocks go: its record may have grown
-//! meanwhile, and then it waits again, before all others.
+//! room for the record of the session that has waited longest, it is reserved and that session is woken. No session is
+//! woken in vain, and while any session waits no newcomer takes the room. A session that waits has let its blocks go:
+//! its record may have grown meanwhile, and then it waits again, before all others.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use crate::wait_event::{ProcessWaits, WaitEvent};
 /// Planted race: a session looks whether there is room, and then says that it waits.
 pub(crate) const LOOKS_THEN_QUEUES: &str =
     "a session looks for room in the log buffer before it waits";
-/// Planted fault: room that is given back is given to nobody.
+/// Planted fault: room that is given back is not passed on.
 pub(crate) const GIVES_BACK_SILENTLY: &str = "room given back is not passed on";
 
 /// Room that was waited for: of this many bytes, for whom.
@@ -38,12 +38,13 @@ impl Queue {
         is_turn && self.reserved - own + bytes <= free
     }
 
-    /// True when nobody waits.
+    /// True when no session waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// A record was added, into `room` if there was any; `free` bytes are left. What the room had too much goes on.
+    /// A record was added, into `room` if there was any; `free` bytes are left. What the room had too much is passed
+    /// on.
     pub(crate) fn used(&mut self, room: Option<Room<'_>>, free: usize) -> Given {
         match room {
             Some(room) => {
@@ -132,7 +133,7 @@ impl Log {
         }
     }
 
-    /// Room that is not used after all goes to whoever comes next.
+    /// Room that is not used after all goes to the next session.
     fn give_back(&self, bytes: usize) {
         let given = {
             let mut inner = self.inner.lock();
@@ -166,7 +167,7 @@ impl<'a> Room<'a> {
         let late = has_planted(LOOKS_THEN_QUEUES);
         let looked_early = late.then(|| log.give(&mut log.inner.lock()));
         let mut inner = log.inner.lock();
-        // Under the latch: whoever stops the instance empties the queue afterwards.
+        // Under the latch: a stop of the instance empties the queue afterwards.
         if let Err(error) = fixed.health.check() {
             drop(inner);
             return Err(error);

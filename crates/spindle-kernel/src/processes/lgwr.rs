@@ -17,7 +17,7 @@ use crate::settings::PlantedFault;
 use crate::sga::Sga;
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
-/// LGWR looks for redo that nobody waits for as often as Oracle's: every 3 seconds.
+/// LGWR looks for redo that no session waits for as often as Oracle's: every 3 seconds.
 const IDLE_NS: u64 = 3_000_000_000;
 
 /// The log writer process.
@@ -159,7 +159,7 @@ fn check_place(sga: &Sga, batch: &Batch, padded: u64, location: Location) -> Res
     )
 }
 
-/// Goes on to the next log file, which is free: changes were held back in time (see
+/// Switches to the next log file, which is free: changes were held back in time (see
 /// [`crate::log::files::LogFiles::has_room`]).
 async fn switch(sga: &Sga, position: u64) -> Result<()> {
     let files = &sga.log_files;
@@ -179,7 +179,7 @@ async fn switch(sga: &Sga, position: u64) -> Result<()> {
     Ok(())
 }
 
-/// Lets changes go on or holds them back, by the room there is.
+/// Lets changes continue or holds them back, by the room there is.
 pub(crate) fn update_room(sga: &Sga) {
     let _turn = sga.log_files.room_turn.lock();
     let has_room = sga.log_files.has_room(sga.log.arena().frame_bytes())

@@ -27,7 +27,7 @@ pub(crate) async fn run(sga: Arc<Sga>) {
         if sga.health.is_stopping() {
             return;
         }
-        // Who rolls back tells nobody of a failed read: it is tried again. Anything worse fails the instance by itself.
+        // A failed read in a roll-back is not reported: it is tried again. Anything worse fails the instance by itself.
         let _ = clean_up(&sga, &waits).await;
     }
 }

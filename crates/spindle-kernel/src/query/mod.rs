@@ -81,7 +81,7 @@ pub enum AnswerRow<'a> {
 }
 
 /// Carries a query out for a session; `take` gets the answer, row by row. It sees what had been committed when it
-/// began, and nothing of the session's own transaction: its slaves have sessions of their own.
+/// began, and nothing of the session's own transaction: its slaves have their own sessions.
 ///
 /// # Errors
 /// [`crate::KernelError::TempFull`], [`crate::KernelError::TempIo`], or a block that cannot be read. The temporary

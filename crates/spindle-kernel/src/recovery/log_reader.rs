@@ -1,6 +1,6 @@
 //! Reading the redo at the start of an instance: batch after batch, file after file, from the place of a checkpoint to
 //! the end of the redo, in large reads. The end is where the next batch is not as expected, which is what a crash in
-//! the middle of a write leaves; redo that goes on behind such a place says that it is no end but damage.
+//! the middle of a write leaves. Redo that continues behind such a place shows that it is no end but damage.
 
 use std::fmt::Display;
 use std::sync::Arc;

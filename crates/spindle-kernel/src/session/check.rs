@@ -1,6 +1,6 @@
-//! The check of an index's structure, for a database on which nobody else works: every node is where the one above it
-//! and the one to its left say, its entries are in order and within its fences, every block is in the tree, free or
-//! never used, each entry leads to a row that has its key, and each row has its entry.
+//! The check of an index's structure, for a database that is not in use: every node is where the one above it and the
+//! one to its left say, its entries are in order and within its fences, every block is in the tree, free or never used,
+//! each entry leads to a row that has its key, and each row has its entry.
 
 use std::collections::BTreeSet;
 
@@ -60,7 +60,7 @@ fn owned(place: Place<'_>) -> Owned {
 }
 
 impl Session {
-    /// Checks an index of a table, on which nobody else may work meanwhile.
+    /// Checks an index of a table, which must not be in use meanwhile.
     ///
     /// # Errors
     /// [`crate::KernelError::DamagedIndex`], with the block and what is wrong with it.

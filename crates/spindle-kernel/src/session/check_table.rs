@@ -1,5 +1,5 @@
-//! The check of a table's blocks, for a database on which nobody else works: what the maps of free space say of each
-//! block agrees with it, and every migrated row is where its home says, once.
+//! The check of a table's blocks, for a database that is not in use: what the maps of free space say of each block
+//! agrees with it, and every migrated row is where its home says, once.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ struct Migrated {
 }
 
 impl Session {
-    /// Checks the blocks of a table, on which nobody may work meanwhile.
+    /// Checks the blocks of a table, which must not be in use meanwhile.
     ///
     /// # Errors
     /// [`KernelError::DamagedTable`], with the block and what is wrong with it.

@@ -43,7 +43,7 @@ impl Session {
     }
 
     /// Reads the rows whose keys are `from` or more, and not more than `to` if there is one, in the order of their
-    /// keys, all as of one moment; `read` gets each one's key, rowid and bytes, and says whether to go on.
+    /// keys, all as of one moment. `read` gets each one's key, rowid and bytes, and says whether to continue.
     pub async fn range(
         &mut self,
         index: &Index,
@@ -124,7 +124,7 @@ impl Session {
                 _ => node::count(&block),
             };
             let entries = (from..end).map(|position| node::entry(&block, position));
-            // Nobody finds a row by a ghost of which every statement sees that it is deleted.
+            // No statement finds a row by a ghost that every statement sees as deleted.
             let mut spent = None;
             let mut is_gone = |entry: &Entry<'_>| {
                 let ghost = entry.number.filter(|_| entry.is_ghost);

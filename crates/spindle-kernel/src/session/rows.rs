@@ -1,6 +1,6 @@
 //! Rows and their indexes: what clients ask for is a row put in, replaced or deleted; the entries of every index of its
 //! table go with it. A key that must be unique is locked until the transaction ends, under a name made of its hash; so
-//! whoever looks whether it is there sees what stays.
+//! a session that looks for it sees what stays.
 
 use std::hash::Hasher;
 use std::ops::Range;
@@ -50,7 +50,8 @@ impl<'a> EntryChange<'a> {
 impl Session {
     /// Adds a row, of any length up to the table's longest.
     ///
-    /// # Errors [`KernelError::DuplicateKey`] when another row has its key in a unique index: the transaction is as
+    /// # Errors
+    /// [`KernelError::DuplicateKey`] when another row has its key in a unique index: the transaction is as
     /// it was. Waits for a transaction that has put in or deleted such a row, up to the lock timeout. After another
     /// error in the middle of the change the transaction can only be rolled back.
     pub async fn insert_row(&mut self, table: &Table, row_bytes: &[u8]) -> Result<RowId> {
@@ -137,8 +138,8 @@ impl Session {
         }
     }
 
-    /// Puts a row in the place of one that is locked; where there are indexes, `before` is what it is. Of a row that
-    /// keeps its length and its keys only the bytes that differ are changed.
+    /// Replaces a locked row; where there are indexes, `before` is the old row. Of a row that keeps its length and its
+    /// keys only the bytes that differ are changed.
     async fn replace_from(
         &mut self,
         table: &Table,
@@ -219,7 +220,7 @@ impl Session {
         self.change_entries(row, changes).await
     }
 
-    /// After an error in the middle of a change a row and its entries may differ: nobody may see that committed.
+    /// After an error in the middle of a change a row and its entries may differ: that must never be committed.
     fn whole_or_broken<T>(&mut self, changes: &[EntryChange<'_>], changed: Result<T>) -> Result<T> {
         match changes.is_empty() {
             true => changed,
@@ -253,7 +254,7 @@ impl Session {
         self.lock(keys).await
     }
 
-    /// Error when a key to be added, which is locked, is there already, and will not be removed.
+    /// Error when a key to be added, which is locked, exists already, and will not be removed.
     async fn check_keys(&mut self, changes: &mut [EntryChange<'_>]) -> Result<()> {
         for change in changes.iter_mut().filter(|change| !change.is_free) {
             change.leaf = Some(self.leaf_without(change.index, &change.key).await?);
@@ -304,7 +305,7 @@ impl Session {
         }
     }
 
-    /// The leaf in which a key would be. Error when it is there: when there is an entry that is not deleted.
+    /// The leaf in which a key would be. Error when it exists: when there is an entry that is not deleted.
     async fn leaf_without(&self, index: &Index, key: &[u8]) -> Result<BlockAddress> {
         let sga = &*self.sga;
         let mut place = Place {

@@ -13,9 +13,9 @@ use crate::error::Result;
 
 /// Partitions of a table that is full: their I/Os take a quarter of the memory.
 const PARTITIONS: usize = 8;
-/// What a group takes in memory besides its key and counters: its places in the table, two allocations.
+/// What a group takes in memory beyond its key and counters: its places in the table, two allocations.
 const GROUP_BYTES: usize = 96;
-/// Tables are partitioned again at most so often: then equal hashes are more likely than many keys.
+/// Tables are partitioned again at most this often: then equal hashes are more likely than many keys.
 const DEPTH_MAX: u32 = 8;
 /// Bytes of a counter.
 const COUNTER_BYTES: usize = 8;
@@ -113,7 +113,7 @@ impl Aggregator {
     }
 }
 
-/// Folds partitions until each key is there once, and hands its groups over, table by table.
+/// Folds partitions until each key occurs once, and hands its groups over, table by table.
 pub(crate) struct Folding {
     work: TempWork,
     counters: usize,

@@ -15,7 +15,7 @@ use crate::wait_event::ProcessWaits;
 
 /// An I/O is at most this part of the memory of its sort.
 const MEMORY_PARTS: usize = 32;
-/// And at most so long, bytes.
+/// And at most this long, bytes.
 const PIECE_BYTES_MAX: usize = 256 << 10;
 
 /// On whose behalf temporary segments are written and read, and with how much memory.

@@ -13,7 +13,7 @@ pub(crate) struct Abandoned {
 }
 
 impl Abandoned {
-    /// Nobody has died yet.
+    /// No session has died yet.
     pub(crate) fn new() -> Abandoned {
         Abandoned {
             transactions: Latch::default(),

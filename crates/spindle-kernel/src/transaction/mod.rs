@@ -1,5 +1,6 @@
-//! What an instance remembers of its transactions, in memory: who runs, which rows and undo blocks each has, who waits
-//! for whom, what was left behind. How a transaction begins, changes blocks and ends is in [`crate::change`].
+//! What an instance remembers of its transactions, in memory: which ones run, which rows and undo blocks each has,
+//! which waits for which, what was left behind. How a transaction begins, changes blocks and ends is in
+//! [`crate::change`].
 
 pub(crate) mod abandoned;
 pub(crate) mod row_lock;

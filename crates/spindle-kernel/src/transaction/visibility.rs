@@ -18,7 +18,7 @@ pub(crate) enum Visibility {
     Later,
     /// It is about to end: its entry in the transaction table, whose block is held until that is done, will tell.
     Ending,
-    /// It ended so long ago that only a bound is known, which the statement is older than.
+    /// It ended too long ago: only a bound is known, which the statement is older than.
     Unknown,
 }
 

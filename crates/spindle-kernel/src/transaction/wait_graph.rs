@@ -1,15 +1,15 @@
 //! Who waits for whom. A transaction waits for one row at a time, so the graph is a set of chains, and a circle is
 //! found by following one of them from the transaction that begins to wait (the wait-for graph of Gray and Reuter,
-//! "Transaction Processing", 1993, 7.11). Whoever would close a circle learns of it and does not wait; the others never
-//! notice.
+//! "Transaction Processing", 1993, 7.11). The transaction that would close a circle learns of it and does not wait; the
+//! others never notice.
 //!
-//! Who waits for a row waits for whoever has it. All of them look at one [`Holder`], and a row that is handed over is
-//! one step: its new owner waits no longer, and those behind it wait for it.
+//! A transaction that waits for a row waits for its owner. All waiters look at one [`Holder`], and a row that is handed
+//! over is one step: its new owner waits no longer, and those behind it wait for it.
 //!
 //! Why nothing is missed on real threads: a transaction joins a row's queue, enters its wait and looks, all under the
-//! latch of the row's shard, under which rows are handed over, too. So every entry is true, and of a circle whoever
-//! entered last saw all others. Why nothing is made up: a holder that has ended waits for nobody, so no chain leads
-//! through it; and one that has just been given a row waits for nobody yet, so no circle is closed by that.
+//! latch of the row's shard, under which rows are handed over, too. So every entry is true, and the last transaction of
+//! a circle to enter saw all others. Why nothing is made up: a holder that has ended does not wait, so no chain leads
+//! through it. One that has just been given a row does not wait yet, so that closes no circle.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use spindle_io::sync::atomic::{AtomicU64, Ordering};
 use spindle_io::sync::{Latch, has_planted};
 
-/// Planted race: a row is handed over, and those behind still wait for whoever had it.
+/// Planted race: a row is handed over, and those behind still wait for its former owner.
 pub(crate) const LEAVES_WAITS_BEHIND: &str = "who waits for a row still waits for who had it";
 
 /// The transaction that has a row, as those who wait for the row see it. Changes under the latch of the graph.
@@ -41,8 +41,8 @@ pub(crate) struct WaitGraph {
 }
 
 impl WaitGraph {
-    /// Notes that `waiter` waits for `holder`. When that would close a circle it waits for nobody, and the error holds
-    /// the transactions of the circle, each waiting for the next, `waiter` first.
+    /// Notes that `waiter` waits for `holder`. When that would close a circle it does not wait, and the error holds the
+    /// transactions of the circle, each waiting for the next, `waiter` first.
     pub(crate) fn wait_for(&self, waiter: u64, holder: &Arc<Holder>) -> Result<(), Vec<u64>> {
         let mut holders = self.holders.lock();
         let mut circle = vec![waiter];

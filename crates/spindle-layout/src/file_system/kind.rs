@@ -7,7 +7,7 @@ pub struct Kind {
     pub name: &'static str,
     /// The package that its `mkfs` comes with.
     pub package: &'static str,
-    /// Arguments of its `mkfs`, before the person's own: what would go on in the background during trials is done at
+    /// Arguments of its `mkfs`, before the person's own: what would continue in the background during trials is done at
     /// once, and nothing is discarded.
     pub(crate) mkfs: &'static [&'static str],
     /// The arguments that give it an identity of our choice; `None` where it takes none.

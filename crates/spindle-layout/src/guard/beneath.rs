@@ -57,7 +57,7 @@ impl Guard<'_> {
 
 impl Survey {
     /// Who may have a file under another identity; `path` is the file's for some process. A file of a layer belongs to
-    /// the overlay. A file of an overlay is a file of a layer, too, and whoever has that has this.
+    /// the overlay. A file of an overlay is a file of a layer, too, and a process that has that has this.
     pub(super) fn uses_by_overlays(
         &self,
         tree: &SystemTree,

@@ -1,8 +1,8 @@
 //! What is on a device or in a file: nothing, something with a name (file system, volume, partition table, as libblkid
-//! knows them; a disk of a Spindle disk group), or bytes that nobody knows. Where it is read, [`places`] says; of a
-//! file, all that was ever written in it is read, as far as `SEEK_DATA` tells. libblkid is asked through its tool
-//! `blkid`, which is wherever `mount` is: a binding would bring a C library to build against, and know no more. Its
-//! probe reads the device itself and keeps no cache.
+//! knows them; a disk of a Spindle disk group), or unknown bytes. Where it is read, [`places`] says; of a file, all
+//! that was ever written in it is read, as far as `SEEK_DATA` tells. libblkid is asked through its tool `blkid`, which
+//! is wherever `mount` is: a binding would bring a C library to build against, and know no more. Its probe reads the
+//! device itself and keeps no cache.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ use super::left::is_as_left;
 use super::places::{BLOCK_BYTES, merged, places};
 use crate::tool::{ToolError, Tools};
 
-/// Of a file that has been written in more than this, so much is read, spread over all of it.
+/// Of a file with more written data than this, this much is read, spread over all of it.
 const DATA_BYTES_MAX: u64 = 1 << 30;
 
 /// Read in pieces of this size.

@@ -14,7 +14,7 @@ use super::verdict::{Refusal, Use, cannot_open, when_quiet};
 use crate::known_device::KnownDevice;
 use spindle_system::Storage;
 
-/// A file or block device, whoever uses it.
+/// A file or block device, in use or not.
 #[derive(Debug)]
 pub struct Seen {
     /// Which it is, whatever its path means later.
@@ -56,8 +56,8 @@ impl Guard<'_> {
         })
     }
 
-    /// Whether a file may be written to: nobody else uses it, and it holds nothing or `may_hold_data`.
-    /// Reads it, changes nothing.
+    /// Whether a file may be written to: it is not in use, and it holds nothing or `may_hold_data`. Reads it, changes
+    /// nothing.
     pub fn look_at_file(&self, path: &Path, may_hold_data: bool) -> Result<Seen, Refusal> {
         let seen = self.see(path)?;
         if !seen.uses.is_empty() {
@@ -85,7 +85,7 @@ impl Guard<'_> {
     }
 }
 
-/// Opens a file or block device. Nothing else is opened: that may do something, or wait for ever.
+/// Opens a file or block device. Nothing else is opened: that may have side effects, or wait forever.
 fn open(path: &Path) -> Result<(File, Storage), Refusal> {
     let no_storage = || Refusal::NoStorage {
         path: path.to_owned(),
@@ -100,7 +100,7 @@ fn open(path: &Path) -> Result<(File, Storage), Refusal> {
     let before = std::fs::metadata(path).map_err(missing_or_unknown)?;
     Storage::of(&before).ok_or_else(no_storage)?;
     let mut options = OpenOptions::new();
-    // A path that has just become a pipe makes nobody wait.
+    // Opening a path that has just become a pipe must not block.
     let options = options
         .read(true)
         .custom_flags(OFlags::NONBLOCK.bits() as i32);

@@ -1,7 +1,7 @@
 //! One block device from the look at it to its release. A path is resolved once, to an open descriptor. Everything
 //! after that goes through the descriptor or through a private node of the device's number, never through the path
-//! again: so a path that later means another device leads nobody astray. The kernel gives the number of a device that
-//! is open to no other one. Yet each time it is opened again, its number and the number of its appearance (diskseq) are
+//! again. So a path that later means another device does no harm. The kernel gives the number of a device that is open
+//! to no other one. Yet each time it is opened again, its number and the number of its appearance (diskseq) are
 //! compared.
 
 use std::fs::{File, Metadata, OpenOptions};
@@ -78,7 +78,7 @@ impl HeldDevice {
         let mut options = OpenOptions::new();
         options
             .read(true)
-            // A path that has just become a pipe makes nobody wait.
+            // Opening a path that has just become a pipe must not block.
             .custom_flags(OFlags::NONBLOCK.bits() as i32);
         let wrong = |error: std::io::Error| cannot_open(called, &error);
         let file = options.open(path).map_err(wrong)?;
@@ -165,9 +165,9 @@ impl HeldDevice {
         Err(self.changed(looked_at.differs_from(self.appearance)))
     }
 
-    /// Opens the device once more, for this program alone. Others may have it so for a moment: who looks for a free
-    /// loop device, or looks at devices when they change. Only for reading: when a node that was open for writing is
-    /// closed, udev looks at the device again, and sets the times of the node.
+    /// Opens the device once more, for this program alone. Others may hold it the same way for a moment: programs that
+    /// look for a free loop device, or at devices that change. Only for reading: when a node that was open for writing
+    /// is closed, udev looks at the device again, and sets the times of the node.
     ///
     /// # Errors
     /// [`Refusal::Held`]: another has it for longer. [`Refusal::Changed`].

@@ -2,8 +2,7 @@
 //! devices, the blocks of a file system. Without it the next run would have to ask for `erase`, and people would write
 //! that everywhere. The mark is no word to be trusted: it says from which places the rest of the device was read when
 //! it was given back, and the checksum of all that was read. Only while every one of these bytes is the same does the
-//! device count as empty. It lies in the last block of the first MiB, and goes with the first thing that anybody puts
-//! there.
+//! device count as empty. It lies in the last block of the first MiB, and goes with the first thing that is put there.
 //!
 //! | offset | bytes | what (little-endian) |
 //! | --- | --- | --- |

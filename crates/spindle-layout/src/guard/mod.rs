@@ -82,7 +82,7 @@ impl<'a> Guard<'a> {
     /// a process has open. Enough for a plan, which writes nothing: before each write a device is surveyed again.
     pub fn look_in(&self, survey: &mut Survey, want: &Want<'_>) -> Result<Looked, Refusal> {
         let (held, looked) = self.hold(survey, want)?;
-        // Whoever has it alone is not always seen: it may be mounted where no process looks any more.
+        // An exclusive user is not always seen: the device may be mounted where no process looks any more.
         held.check_alone()?;
         Ok(looked)
     }
@@ -127,8 +127,8 @@ impl<'a> Guard<'a> {
         Ok(taken)
     }
 
-    /// Takes a device for this program alone whose data are to be worked on, such as a disk of a disk group.
-    /// Whatever it bears, nobody else may use it.
+    /// Takes a device for this program alone whose data are to be worked on, such as a disk of a disk group. Whatever
+    /// it bears, it must not be in use.
     ///
     /// # Errors
     /// Those of [`Guard::claim`], but for [`Refusal::NotEmpty`].
@@ -164,8 +164,8 @@ impl<'a> Guard<'a> {
         Ok(())
     }
 
-    /// Takes a device that this run has made or claimed before, for this program alone, to be written to now: used by
-    /// nobody, and without any signature. (A device that was overwritten to precondition it is not zero.)
+    /// Takes a device that this run has made or claimed before, for this program alone, to be written to now: not in
+    /// use, and without any signature. (A device that was overwritten to precondition it is not zero.)
     pub(crate) fn take(&self, held: &Arc<HeldDevice>) -> Result<TakenDevice, Refusal> {
         let (taken, content) = self.take_whatever_it_bears(held)?;
         without_signature(&taken, content)?;
@@ -178,7 +178,7 @@ impl<'a> Guard<'a> {
         without_signature(taken, self.content_if_free(taken, &state)?)
     }
 
-    /// Takes a device of the run that nobody uses, and says what is on it.
+    /// Takes a device of the run that is not in use, and says what is on it.
     pub(crate) fn take_whatever_it_bears(
         &self,
         held: &Arc<HeldDevice>,
@@ -209,7 +209,7 @@ impl<'a> Guard<'a> {
         self.content(&taken.file, state, taken.path())
     }
 
-    /// What a device is, and what is on it, whoever uses it. Reads it, changes nothing.
+    /// What a device is, and what is on it, even if it is in use. Reads it, changes nothing.
     pub(crate) fn identify(&self, held: &HeldDevice) -> Result<(DeviceState, Content), Refusal> {
         let state = self.state(held)?;
         let content = self.content(held.file(), &state, held.called())?;
@@ -255,8 +255,8 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Puts the mark in the place of the stamp on a device that is about to be given back, its ends zero, when there is
-    /// anything left between them: so the next run knows it for Spindle's own. Where there is not, the stamp goes.
+    /// Replaces the stamp by the mark on a device that is about to be given back, its ends zero, when there is anything
+    /// left between them. So the next run knows it for Spindle's own. Where there is not, the stamp goes.
     pub(crate) fn leave_mark(&self, device: &File, state: &DeviceState) -> io::Result<()> {
         match has_more_than_stamp(device, state)? {
             true => left::leave_mark(device, state.size_bytes, content::seed()?),
@@ -266,13 +266,13 @@ impl<'a> Guard<'a> {
 }
 
 impl TakenDevice {
-    /// The descriptor by which nobody else has it, for reading.
+    /// The descriptor that holds it exclusively, for reading.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// The device, opened for writing: by a node of the run's own where there is one, so that the time of the node in
-    /// `/dev` goes on telling when others wrote last.
+    /// The device, opened for writing: by the run's own node where there is one, so that the time of the node in `/dev`
+    /// still tells when others wrote last.
     ///
     /// # Errors
     /// The system's; or the node leads to another device.

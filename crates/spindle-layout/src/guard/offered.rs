@@ -1,5 +1,5 @@
-//! Devices that a person can be offered: those that the guard would let be used as they are. Called by whoever asks
-//! where layouts are to be made; nothing is taken here.
+//! Devices that a person can be offered: those that the guard would let be used as they are. Called by the code that
+//! asks where layouts are to be made; nothing is taken here.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use spindle_system::node::{BlockDeviceNode, by_id_names};
 /// Devices that are memory: a layout on one says nothing of storage.
 const MEMORY: [&str; 2] = ["ram", "zram"];
 
-/// A device that nobody uses and nothing is on.
+/// An unused, empty device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmptyDevice {
     /// Its most lasting name: below `/dev/disk/by-id` where it has one.
@@ -23,7 +23,7 @@ pub struct EmptyDevice {
 }
 
 /// The devices of `least_bytes` or more that the guard finds empty and free, in the order of their names. Reads devices
-/// and changes nothing. Who may not open devices is offered none.
+/// and changes nothing. A user who may not open devices is offered none.
 pub fn empty_devices(tree: &SystemTree, least_bytes: u64) -> Vec<EmptyDevice> {
     let Ok(mut survey) = Survey::take(tree) else {
         return Vec::new();

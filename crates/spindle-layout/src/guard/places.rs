@@ -1,7 +1,6 @@
 //! Where a device is read to see whether it is empty. A small one is read whole. Of a larger one: both ends, where
-//! known formats keep something besides, and a block in each of some hundred parts of equal length, at a place in the
-//! part that is drawn again for each look: no pattern of data can avoid it, and what is as long as two parts is always
-//! met.
+//! known formats also keep something, and a block in each of some hundred parts of equal length, at a place in the part
+//! that is drawn again for each look. No pattern of data can avoid it, and what is as long as two parts is always met.
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! What lies beneath and beside a device or file, and who uses any of it. From the storage that is asked for the walk
 //! goes down through partitions, loop devices, volumes, arrays and caches to what keeps the bytes, with the range of
-//! each. Whoever else uses a range that overlaps, at any level, uses the storage: by a mount, as swap, with an open
+//! each. Any other user of a range that overlaps, at any level, uses the storage: by a mount, as swap, with an open
 //! file, or by another device that stands there. A regular file ends the walk: the file system beneath gives its blocks
 //! to nobody else. Pure functions of a [`Survey`].
 
@@ -59,8 +59,8 @@ impl Footprint {
         })
     }
 
-    /// The devices beneath that nobody may have alone. Volumes, arrays and caches take what is beneath for themselves,
-    /// so nobody else has it; of a partition the kernel compares its disk's user itself.
+    /// The devices beneath that no process may hold exclusively. Volumes, arrays and caches already hold what is
+    /// beneath them; of a partition the kernel compares its disk's user itself.
     pub(super) fn free_beneath(&self) -> impl Iterator<Item = DeviceNumber> {
         let is_taken = |device: &DeviceNumber| {
             let storage = Storage::Device(*device);

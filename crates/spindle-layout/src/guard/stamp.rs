@@ -1,4 +1,4 @@
-//! The stamp that a run puts on a device when it claims it: proof, after the run was killed, that what is there now is
+//! The stamp that a run puts on a device when it claims it: proof, after the run was killed, that what is on it now is
 //! the run's. Raw devices and disk groups bear nothing that libblkid knows, so without it a database that a person put
 //! there meanwhile would look the same. It lies in the last block of the first MiB, which no layout uses, and counts
 //! only while the rest of that MiB is as a run leaves it: zeros, or the first blocks of a disk of the group that a run
@@ -54,9 +54,9 @@ pub(crate) fn zero_stamped_end(device: &File) -> io::Result<()> {
     device.sync_all()
 }
 
-/// Zeroes both ends of a device of ours, all but the stamp. A run may be killed at any moment, so what is there says
-/// whose it is all the time. The first block goes when nothing else but the stamp is left in the first MiB: until then
-/// it bears the signature of whatever the run made, and from then on the stamp counts. Errors: the system's.
+/// Zeroes both ends of a device of ours, all but the stamp. A run may be killed at any moment, so at every moment the
+/// contents say whose they are. The first block goes when nothing else but the stamp is left in the first MiB. Until
+/// then it bears the signature of whatever the run made, and from then on the stamp counts. Errors: the system's.
 pub(crate) fn zero_ends_but_stamp(device: &File, size_bytes: u64, uuid: &str) -> io::Result<()> {
     stamp(device, size_bytes, uuid)?;
     for range in zeroed_in_order(size_bytes) {
@@ -137,7 +137,7 @@ fn is_run_header(block: &[u8]) -> bool {
     })
 }
 
-/// Zeroes the copies of the headers of a run's group, so that nobody finds a group by them. Errors: the system's.
+/// Zeroes the copies of the headers of a run's group, so that no group is found by them. Errors: the system's.
 pub(crate) fn zero_header_copies(device: &File, size_bytes: u64) -> io::Result<()> {
     let mut block = [0; BLOCK_BYTES as usize];
     for (_, at) in backup_places(size_bytes) {
@@ -149,7 +149,7 @@ pub(crate) fn zero_header_copies(device: &File, size_bytes: u64) -> io::Result<(
     device.sync_all()
 }
 
-/// Whether any run's stamp is there: then the first MiB is to be left as it is. Errors: the system's.
+/// Whether any run's stamp is on it: then the first MiB is to be left as it is. Errors: the system's.
 pub(crate) fn is_stamped(device: &File) -> io::Result<bool> {
     let mut magic = [0; MAGIC.len()];
     device.read_exact_at(&mut magic, STAMP_AT)?;

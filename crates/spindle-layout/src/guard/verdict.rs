@@ -19,7 +19,7 @@ use super::stack::Footprint;
 use super::survey::Survey;
 
 /// How long a process may have a device open without counting. udev, blkid and others look at a device when it changes,
-/// for a moment. They are not known by name, which any program may give itself: whoever stays is a holder.
+/// for a moment. They are not known by name, which any program may give itself: a process that stays is a holder.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Between two looks at who has a device open.
@@ -62,7 +62,7 @@ pub enum Use {
         /// What it stands on.
         device: String,
     },
-    /// A file belongs to a layer of an overlay, where it has another identity: who uses it there is not seen.
+    /// A file belongs to a layer of an overlay, where it has another identity: its users there are not seen.
     InLayer {
         /// The file.
         file: PathBuf,

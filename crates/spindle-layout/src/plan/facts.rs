@@ -15,9 +15,9 @@ use spindle_system::{DeviceMapper, SystemTree};
 pub struct Facts {
     /// Whether devices, volumes and mounts may be made.
     pub is_root: bool,
-    /// What the guard says of each device that is there.
+    /// What the guard says of each existing device.
     pub devices: BTreeMap<PathBuf, Result<Looked, Refusal>>,
-    /// Files that layouts want made, and that are there.
+    /// Files that layouts want made, and that already exist.
     pub existing_files: BTreeSet<PathBuf>,
     /// Files that layouts want made, and why nothing can be made in their directories.
     pub impossible_files: BTreeMap<PathBuf, String>,

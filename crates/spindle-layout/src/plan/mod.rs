@@ -33,7 +33,7 @@ const LEAST_DEVICE_BYTES: u64 = 16 << 20;
 /// Assumed for the estimate: what a disk writes in a second.
 const ASSUMED_BYTES_PER_S: u64 = 200 << 20;
 
-/// Assumed for the estimate: what a step takes besides writing.
+/// Assumed for the estimate: what a step takes apart from writing.
 const ASSUMED_STEP: Duration = Duration::from_millis(200);
 
 /// What will be done to make layouts.
@@ -251,7 +251,7 @@ fn prepare_devices(spec: &LayoutSpec, facts: &Facts) -> Prepared {
     }
 }
 
-/// Takes a device that is there, or makes the file that stands in for one. A file's loop device takes over its name.
+/// Takes an existing device, or makes the file that stands in for one. A file's loop device takes over its name.
 fn device_step(
     device: &DeviceSpec,
     spec: &LayoutSpec,

@@ -51,7 +51,7 @@ pub enum LogError {
     /// It is no log, or one that another kernel writes.
     #[error("this is not a log of dm-log-writes, version {VERSION}: {reason}")]
     NotALog {
-        /// What is there instead.
+        /// What it is instead.
         reason: String,
     },
     /// An entry makes no sense.

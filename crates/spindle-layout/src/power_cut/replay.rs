@@ -8,7 +8,7 @@
 //!   stays on top, as in a write cache, which holds one copy of each sector.
 //!
 //! A device that *ignores flushes* is the control: its last writes are scattered whatever was promised, as they would
-//! be in a cache that is flushed to nobody. A replay that shows no loss there shows nothing anywhere.
+//! be in a cache that is never flushed. A replay that shows no loss there shows nothing anywhere.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::RngCore;

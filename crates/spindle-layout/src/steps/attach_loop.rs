@@ -16,7 +16,7 @@ use spindle_system::node::{BlockDeviceNode, LoopBacking};
 use spindle_system::{DeviceNumber, SystemTree};
 use spindle_text::quantity::size;
 
-/// Others may take a free loop device before we do; they will not do so for ever.
+/// Others may take a free loop device before we do, but not every time.
 const TRIES: u32 = 16;
 
 /// Attaches a range of a file to a loop device, past the page cache.
@@ -80,7 +80,7 @@ impl AttachLoop {
                 Some(backing) if attached.names(backing) => {}
                 other => {
                     workshop.ledger.gone(entry)?;
-                    // Not ours, though it was free a moment ago: another process was quicker.
+                    // Not ours, though it was free a moment ago: another process was faster.
                     if other.is_none() {
                         result?;
                     }

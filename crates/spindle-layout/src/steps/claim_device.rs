@@ -1,11 +1,10 @@
-//! A block device that is there already: taken for this program alone, and erased when the experiment says that it may
-//! be. At the end it is given back as empty as a device must be to be taken: the signature that Spindle made on it
-//! goes, and so do its first and last MiB; a mark says that the rest is Spindle's. Whether what is on it is Spindle's
-//! own is proved before: by the identity that was given to the file system, volume or partition table on it, and to
-//! each of its partitions. Where there is no identity, the run itself needs no more than that the device was there
-//! without a break since it was claimed (same start of the system, same number of its appearance). When the run is
-//! dead, anybody may have used the device since: then the stamp that was put on it must be there, or nobody may have
-//! written to it.
+//! An existing block device: taken for this program alone, and erased when the experiment says that it may be. At the
+//! end it is given back as empty as a device must be to be taken. The signature that Spindle made on it goes, and so do
+//! its first and last MiB; a mark says that the rest is Spindle's. Whether what is on it is Spindle's own is proved
+//! before: by the identity that was given to the file system, volume or partition table on it, and to each of its
+//! partitions. Where there is no identity, the run itself needs no more than that the device has existed without a
+//! break since it was claimed (same start of the system, same number of its appearance). When the run is dead, others
+//! may have used the device since: then it must still bear the stamp that was put on it, or be unwritten since.
 
 use std::fmt;
 use std::fs::File;
@@ -107,7 +106,7 @@ impl ClaimDevice {
             let file = workshop.to_write(&self.device, &taken)?;
             let size_bytes = taken.state().size_bytes;
             erase(&file, size_bytes, taken.path(), &workshop.site.tools)?;
-            // The kernel reads the partition table again only when nobody has the disk alone.
+            // The kernel reads the partition table again only when no process holds the disk exclusively.
             drop((file, taken));
             forget_partitions(&held, &workshop.site.tree, &workshop.site.tools)?;
             taken = workshop.guard().take(&held)?;

@@ -61,7 +61,7 @@ impl CutDevice {
         workshop.ledger.touch()?;
         let arguments = ["--quiet", "--lock=yes", argument(&path)];
         let script = self.script(&ready.uuid);
-        // The kernel takes in a new table only when nobody holds the disk.
+        // The kernel reads a new table only when no process holds the disk.
         run_on_devices(workshop, std::slice::from_ref(&self.device), |tools| {
             tools.run_with("sfdisk", &arguments, &script)
         })?;

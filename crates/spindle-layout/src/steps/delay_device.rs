@@ -11,7 +11,7 @@ use super::workshop::{Workshop, run_on_devices};
 use crate::record::MappedDevice;
 use crate::spec::Delay;
 
-/// Puts a dm-delay in the place of a device.
+/// Puts a dm-delay in place of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DelayDevice {
     /// The device, by whose name the slower one is known afterwards.
@@ -47,7 +47,7 @@ impl DelayDevice {
         workshop.ready(&self.device, made, ready.uuid)
     }
 
-    /// The table of a dm-delay with times of their own for reads, writes and flushes (Linux
+    /// The table of a dm-delay with separate times for reads, writes and flushes (Linux
     /// Documentation/admin-guide/device-mapper/delay.rst).
     fn table(&self, below: &Path, size_bytes: u64) -> String {
         let Delay {

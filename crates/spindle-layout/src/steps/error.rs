@@ -57,7 +57,7 @@ pub enum StepError {
     NoSpace {
         /// Where.
         path: PathBuf,
-        /// What it takes.
+        /// The room that it needs.
         needed_bytes: u64,
     },
     /// A file is to be made where there is one.

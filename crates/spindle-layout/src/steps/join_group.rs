@@ -12,8 +12,8 @@ use crate::guard::stamp::unstamp;
 use crate::guard::{Guard, Permit, Seen, TakenDevice, Want};
 use crate::tool::Tools;
 
-/// Empties a device that was taken, if it may be erased: no signature stays, and the kernel forgets its partitions.
-/// Of one that counts as empty the stamp or mark of a run goes, so that nobody takes the group for that run's.
+/// Empties a device that was taken, if it may be erased: no signature stays, and the kernel forgets its partitions. Of
+/// one that counts as empty the stamp or mark of a run goes, so that the group is not taken for that run's.
 ///
 /// # Errors
 /// The device is another one by now, in use, or bears what it did not. Or the system's.
@@ -30,7 +30,7 @@ pub fn empty_device(taken: TakenDevice, want: &Want<'_>) -> Result<TakenDevice, 
     };
     let held = Arc::clone(taken.held());
     erase(&file, taken.state().size_bytes, taken.path(), &tools)?;
-    // The kernel reads the partition table again only when nobody has the disk alone.
+    // The kernel reads the partition table again only when no process holds the disk exclusively.
     drop((file, taken));
     forget_partitions(&held, &tree, &tools)?;
     Ok(guard.take(&held)?)

@@ -56,8 +56,8 @@ impl fmt::Display for ControlGroup {
 }
 
 impl ControlGroup {
-    /// A control group goes by `rmdir`, which the kernel refuses while a process is in it; what is no control group and
-    /// has files in it stays likewise.
+    /// A control group goes by `rmdir`, which the kernel refuses while a process is in it; a directory that is no
+    /// control group and has files in it stays, too.
     pub(super) fn undo(&self, _: &Site) -> Result<Undone, StepError> {
         let mut answer = Ok(());
         wait_until(|| {

@@ -58,7 +58,7 @@ impl<'a> Lvm<'a> {
 }
 
 /// Metadata are kept on the devices only, and not in `/etc`, where they would outlive the group. No daemon watches the
-/// volumes, which would go on after the run: lvm.conf(5).
+/// volumes, as it would continue after the run: lvm.conf(5).
 fn settings(devices: &[PathBuf]) -> String {
     let mut directories: Vec<&Path> = devices.iter().filter_map(|path| path.parent()).collect();
     directories.sort_unstable();

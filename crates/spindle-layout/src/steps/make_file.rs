@@ -1,5 +1,5 @@
 //! A file that stands in for a device. It is made without a name, and gets its name only when the ledger knows its
-//! inode and its birth: so nobody else's file is taken for it, however the run ends.
+//! inode and its birth. So no other file is taken for it, however the run ends.
 
 use std::fmt;
 use std::fs::{File, Metadata, OpenOptions};

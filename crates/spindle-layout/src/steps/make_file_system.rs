@@ -1,6 +1,6 @@
 //! A file system, by the `mkfs.TYPE` of the system. It gets an identity that was noted when its device was claimed.
-//! What would go on in the background during trials is done at once; blocks are discarded only when the experiment asks
-//! for it.
+//! What would continue in the background during trials is done at once; blocks are discarded only when the experiment
+//! asks for it.
 
 use std::fmt;
 

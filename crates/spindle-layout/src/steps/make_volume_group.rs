@@ -78,7 +78,7 @@ impl MakeVolumeGroup {
     }
 }
 
-/// Known to nobody else: it comes from a random identity.
+/// Known to no other program: it comes from a random identity.
 fn tag_of(uuids: &[String]) -> String {
     format!("spindle-{}", uuids.first().map_or("", String::as_str))
 }
@@ -147,7 +147,7 @@ impl MadeVolumeGroup {
         Ok((!others.is_empty()).then(|| others.join(", ")))
     }
 
-    /// The group's devices that are there, held.
+    /// The group's existing devices, held.
     fn find(&self, site: &Site) -> Result<Vec<HeldDevice>, StepError> {
         let mut held = Vec::new();
         for (position, called) in self.devices.iter().enumerate() {
@@ -165,8 +165,8 @@ impl MadeVolumeGroup {
     }
 }
 
-/// Names of volumes that no step of a run gives. Until its own volume is there, those that LVM names itself are parts
-/// of it: a run that was killed leaves them.
+/// Names of volumes that no step of a run gives. Until its own volume exists, those that LVM names itself are parts of
+/// it: a run that was killed leaves them.
 fn volumes_of_others<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
     let is_whole = names.contains(&VOLUME);

@@ -46,7 +46,7 @@ impl MappedDevice {
         PathBuf::from("/dev/mapper").join(&self.name)
     }
 
-    /// The device, which was made. Errors: it is there no longer.
+    /// The device, which was made. Errors: it no longer exists.
     pub(super) fn hold(&self, tree: &SystemTree) -> Result<Arc<HeldDevice>, StepError> {
         let called = self.path();
         let missing = || Refusal::Missing {
@@ -77,7 +77,7 @@ impl MappedDevice {
                 Ok(Undone::NotOurs(format!("it now has the identity {uuid:?}")))
             }
             Some(_) => {
-                // Who has just closed it may hold it a moment longer.
+                // A process that has just closed it may hold it a moment longer.
                 site.tools
                     .run("dmsetup", &["remove", "--retry", &self.name])?;
                 Ok(Undone::Removed)

@@ -87,7 +87,7 @@ kinds! {
 }
 
 impl Record {
-    /// Takes it away, if it is there and the run's.
+    /// Removes it, if it exists and is the run's.
     pub(crate) fn undo(&self, site: &Site) -> Result<Undone, StepError> {
         match self {
             Record::MadeFile(record) => record.undo(site),

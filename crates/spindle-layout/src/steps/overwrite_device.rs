@@ -18,7 +18,7 @@ use crate::guard::stamp::is_stamped;
 /// Written in pieces of this size.
 const PIECE_BYTES: u64 = 4 << 20;
 
-/// What was written is on the device after so much, so that memory does not fill with it.
+/// Written data are synced after this much, so that memory does not fill with them.
 const SYNC_EVERY_BYTES: u64 = 256 << 20;
 
 /// Discards and overwrites a device.

@@ -1,5 +1,5 @@
-//! A schema on an existing server, noted so that `clean` finds it. The program makes it itself, and it alone can
-//! come to the server: whoever undoes a ledger brings along what drops schemas.
+//! A schema on an existing server, noted so that `clean` finds it. The program makes it itself, and it alone can come
+//! to the server: the code that undoes a ledger brings along what drops schemas.
 
 use std::fmt;
 

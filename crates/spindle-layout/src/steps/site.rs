@@ -20,17 +20,17 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What undoing found.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Undone {
-    /// It was there, and is gone.
+    /// It existed, and is gone.
     Removed,
-    /// It was there, and is gone but for this, in words.
+    /// It existed, and is gone but for this, in words.
     RemovedBut(String),
-    /// It was not there.
+    /// It did not exist.
     WasNot,
     /// Something else is in its place, for this reason.
     NotOurs(String),
 }
 
-/// Drops a schema, if it is there and the run's.
+/// Drops a schema, if it exists and is the run's.
 ///
 /// # Errors
 /// [`StepError::Schema`].
@@ -47,7 +47,7 @@ pub enum SchemaGone {
     NotOurs,
 }
 
-/// So long the tools take at most that write a partition table and make the nodes of partitions.
+/// Longest time for the tools that write a partition table and make the nodes of partitions.
 const TABLE_TIME: Duration = Duration::from_secs(10);
 
 /// Where steps are undone.
@@ -59,7 +59,7 @@ pub(crate) struct Site {
     pub boot_id: Option<String>,
     /// Whether it is the run itself that undoes what it made, and not `clean` after its death.
     pub is_of_living_run: bool,
-    /// Whether the run of the ledger is living, or goes on at once.
+    /// Whether the run of the ledger is living, or is being resumed.
     pub is_going_on: bool,
     /// Of a dead run: since when it has written to no device by a node that others use.
     pub last_touched: Option<SystemTime>,
@@ -85,7 +85,7 @@ impl Site {
     }
 
     /// The path of a device that is held, for tools that write to it: the run's own node, so that the time of the one
-    /// in `/dev` goes on telling what others wrote. Where there is none, the kernel's name.
+    /// in `/dev` still tells what others wrote. Where there is none, the kernel's name.
     ///
     /// # Errors
     /// [`Refusal::Changed`]: that name leads to another device.
@@ -94,11 +94,11 @@ impl Site {
         own_node.map_or_else(|| held.kernel_path(&self.tree), Ok)
     }
 
-    /// Whether nobody else has written to a device since the run died, as the nodes tell by which others come to it:
-    /// those in `/dev` of the device and its partitions, and the path that was `called`. The kernel sets their times
-    /// with each write, and a run writes by its own nodes. `false` where that is not known.
+    /// Whether no other process has written to a device since the run died, as told by the nodes that others use: those
+    /// in `/dev` of the device and its partitions, and the path that was `called`. The kernel sets their times with
+    /// each write, and a run writes by its own nodes. `false` where that is not known.
     ///
-    /// A run that goes on takes what is there where nodes can tell nothing: each start of the system makes new ones.
+    /// A resumed run takes what exists where nodes can tell nothing: each start of the system makes new ones.
     pub fn is_untouched(&self, number: DeviceNumber, called: &Path) -> bool {
         let may_tell = self.nodes.is_some() && self.boot_is_the_same();
         if self.is_of_living_run || self.is_going_on && !may_tell {
@@ -123,8 +123,8 @@ impl Site {
         self.is_before_death(written) || self.boot_is_the_same() && is_soon()
     }
 
-    /// The same of a partition. Its node is made while the table is written, which may be after the run's last word: so
-    /// one that is so new, and that nobody has changed, counts as well. udev sets its time, too, soon after.
+    /// The same of a partition. Its node is made while the table is written, which may be after the run's last word. So
+    /// one that is that new, and unchanged, counts as well. udev sets its time, too, soon after.
     pub fn is_part_untouched(&self, node: &BlockDeviceNode) -> bool {
         let path = node.path(&self.tree);
         let written = written_at(&path, node.number);

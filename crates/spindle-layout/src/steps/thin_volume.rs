@@ -1,6 +1,6 @@
 //! A thin volume that is kept as it is by a snapshot, and put back to it: the volume is removed, and a new snapshot of
-//! what was kept takes its name and number. The file system on it is unmounted meanwhile. Whoever writes to it
-//! afterwards pays for each first overwrite of a chunk of the pool, which is copied.
+//! what was kept takes its name and number. The file system on it is unmounted meanwhile. Later writers pay for each
+//! first overwrite of a chunk of the pool, which is copied.
 
 use std::path::{Path, PathBuf};
 

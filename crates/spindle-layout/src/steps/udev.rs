@@ -8,7 +8,7 @@ use crate::tool::Tools;
 
 /// There while udev is at work (systemd-udevd(8)).
 const CONTROL: &str = "/run/udev/control";
-/// So long udev may take for what it has been told already.
+/// How long udev may take for what it has been told already.
 const PATIENCE: &str = "--timeout=10";
 
 /// Whether there is a udev.

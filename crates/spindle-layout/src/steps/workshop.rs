@@ -1,5 +1,5 @@
 //! Where steps are carried out: the ledger that they note in first, and the devices that earlier steps have made ready.
-//! Steps use it; whoever provides a layout makes one.
+//! Steps use it; the code that provides a layout makes one.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -49,7 +49,7 @@ pub(crate) struct Workshop<'a> {
     /// The layout at work; `None` for what several share.
     pub layout: Option<String>,
     pub devices: BTreeMap<DeviceName, ReadyDevice>,
-    /// Devices that nobody else may have meanwhile.
+    /// Devices that no other process may hold meanwhile.
     pub taken: BTreeMap<DeviceName, TakenDevice>,
     /// Nodes for tools; or why there are none. `None`: no device was ready yet.
     pub nodes: Option<Result<NodeDirectory, NoNode>>,

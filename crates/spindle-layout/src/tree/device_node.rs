@@ -1,7 +1,6 @@
-//! Files of a server's database that lie on raw devices. Where the golden tree has a regular file, the image then has a
-//! node of the device: one of its own, in the server's directory and for the server's user alone. So nobody gets a
-//! right to a device that he did not have, the node in `/dev` stays as it is, and the image's directory takes the node
-//! along when it goes.
+//! Files of a server's database that lie on raw devices. Where the golden tree has a regular file, the image then has
+//! its own node of the device, in the server's directory and for the server's user alone. So no user gets a new right
+//! to a device, the node in `/dev` stays as it is, and the image's directory takes the node along when it goes.
 
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
@@ -26,7 +25,7 @@ pub struct RawFile {
     pub name: String,
     /// Its size.
     pub bytes: u64,
-    /// The block device. Nobody else may use it.
+    /// The block device. It must not be in use.
     pub device: RawDevice,
 }
 
@@ -69,8 +68,8 @@ impl DeviceNode {
             && found.st_rdev == self.number
     }
 
-    /// Opens the node of this name in an open directory, which is made if it is not there or is something else; it
-    /// belongs to whoever owns `like`.
+    /// Opens the node of this name in an open directory, which is made if it does not exist or is something else; it
+    /// belongs to the owner of `like`.
     ///
     /// # Errors
     /// [`LayoutError::NoDeviceNode`], or the system's.

@@ -31,11 +31,11 @@ pub use grouped_file::{GroupedFile, place_of};
 use put_back::{By, GoldenSums, PutBack, Stamp};
 pub(crate) use removal::{remove_tree, wait_until_left};
 
-/// The directories of a server's database, by what they are for. All are there; a server that has nothing of a kind
-/// leaves its directory empty.
+/// The directories of a server's database, by what they are for. All exist; a server that has nothing of a kind leaves
+/// its directory empty.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TreeDirectories {
-    /// Tables, and whatever has no directory of its own.
+    /// Tables, and whatever has no separate directory.
     pub data: PathBuf,
     /// Indexes.
     pub index: PathBuf,
@@ -74,7 +74,7 @@ impl TreeDirectories {
         ]
     }
 
-    /// Makes them, empty, for this user alone. Errors: one is there, or the system's.
+    /// Makes them, empty, for this user alone. Errors: one exists, or the system's.
     pub fn make(&self) -> Result<(), LayoutError> {
         for (_, path) in self.named() {
             let made = DirBuilder::new().mode(0o700).create(path);
@@ -209,9 +209,9 @@ fn length(golden: &Path) -> Result<u64, LayoutError> {
 /// Where an image of a golden tree is to lie.
 #[derive(Debug)]
 pub struct TreeSite {
-    /// Its directories, which are there and empty.
+    /// Its directories, which exist and are empty.
     pub directories: TreeDirectories,
-    /// Those of a copy that its files share their blocks with, if they do: there, empty, on the same file systems.
+    /// Those of a copy that its files share their blocks with, if they do: existing, empty, on the same file systems.
     pub originals: Option<TreeDirectories>,
     /// Files of the data directory that lie on raw devices, each of which the caller has for itself: they are written
     /// over.

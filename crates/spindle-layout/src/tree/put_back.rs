@@ -32,7 +32,7 @@ use crate::place::Place;
 /// Files are compared in pieces of this size, and written back in blocks of the other.
 pub(super) const PIECE_BYTES: usize = 1 << 20;
 const BLOCK_BYTES: usize = 8192;
-/// So many runs of a golden file are read at once.
+/// This many runs of a golden file are read at once.
 const RUNS_AT_ONCE: usize = 64;
 
 /// How long a file may still be written to by a server that has ended.
@@ -222,8 +222,8 @@ impl PutBack {
         }
     }
 
-    /// Waits until nobody writes a file any longer. What a server that was killed had asked of io_uring comes after its
-    /// end, and would change what is put back. Errors: [`FileError::InUse`], interrupted, or the system's.
+    /// Waits until no process writes a file any longer. What a server that was killed had asked of io_uring comes after
+    /// its end, and would change what is put back. Errors: [`FileError::InUse`], interrupted, or the system's.
     fn wait_until_written(
         &self,
         directory: &File,
@@ -527,7 +527,7 @@ impl Blocks for InGroup {
     }
 }
 
-/// Has the file of this name in an open directory say where it really is; it belongs to whoever owns `like`.
+/// Has the file of this name in an open directory say where it really is; it belongs to the owner of `like`.
 fn say_where(
     directory: &File,
     name: &CStr,

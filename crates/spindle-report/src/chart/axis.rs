@@ -23,8 +23,8 @@ pub(super) enum Axis {
     Rows(usize),
 }
 
-/// The least and the greatest value that is drawn. Beyond, steps between marks are no numbers any more, and whoever
-/// draws them does not end. What a run measures lies far within.
+/// The least and the greatest value that is drawn. Beyond them, steps between marks are no longer numbers, and drawing
+/// them would not end. What a run measures lies far within.
 const DRAWN: Range<f64> = 1e-30..1e30;
 
 /// A value that can be drawn.

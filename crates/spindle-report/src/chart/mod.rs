@@ -111,9 +111,9 @@ struct Frame<'a> {
     x_title: &'a str,
     /// The axis from bottom to top.
     y: Axis,
-    /// What stands on it, with its unit; empty where the marks are rows with names of their own.
+    /// What stands on it, with its unit; empty where the marks are rows with their own names.
     y_title: &'a str,
-    /// What a screen reader says in the place of the drawing.
+    /// What a screen reader says instead of the drawing.
     label: &'a str,
 }
 

@@ -1,4 +1,4 @@
-//! The paper that `plotters` draws on: SVG without colours of its own. Lines that the library draws are the grid;
+//! The paper that `plotters` draws on: SVG without its own colours. Lines that the library draws are the grid;
 //! everything else is a [`super::Mark`], which brings its class.
 
 use std::convert::Infallible;

@@ -1,5 +1,5 @@
-//! What differs between two runs besides their figures: the machine and its settings, and what the experiments ask for.
-//! Everything that a run notes counts, unless it is named here as something that may differ.
+//! What differs between two runs apart from their figures: the machine and its settings, and what the experiments ask
+//! for. Everything that a run notes counts, unless it is named here as something that may differ.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -36,7 +36,7 @@ const FREE_OPTIONS: [&str; 8] = [
 /// Two memories that differ by less than this are of one size: kernels keep a little more or less for themselves.
 const MEMORY_TOLERANCE: f64 = 0.01;
 
-/// What `differs` between the first of all runs and each other one, of its own side or of the other.
+/// What `differs` between the first of all runs and each other one, on either side.
 pub(crate) fn of_all(
     before: &[Side<'_>],
     after: &[Side<'_>],
@@ -204,8 +204,8 @@ fn settings(facts: Vec<Fact>) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// What of a value stays the same for as long as the machine does. The system deals out names of devices again at each
-/// boot and each attachment, and what a device is stands in facts of its own (model, size, scheduler).
+/// What of a value stays the same for as long as the machine does. The system assigns device names again at each boot
+/// and attachment. What a device is stands in separate facts (model, size, scheduler).
 fn lasting(value: &str) -> String {
     let options = value.split(',').filter_map(|option| {
         let option = option.trim();

@@ -1,5 +1,5 @@
 //! A comparison of runs for programs. What each field holds is described in `docs/compare.md`, for machines in
-//! `docs/compare.schema.json`; a field that goes away or changes its meaning there is a break for whoever reads it.
+//! `docs/compare.schema.json`; a field that goes away or changes its meaning there is a breaking change for readers.
 
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! Samples in the text format of OpenMetrics 1.0 (<https://github.com/prometheus/OpenMetrics>,
 //! specification/OpenMetrics.md): gauges and summaries in base units (seconds, bytes, ratios), labelled with layout,
-//! workload, clients and, where the plan has several, rate. They have no time of their own: they are of a whole run.
+//! workload, clients and, where the plan has several, rate. They have no timestamps: they are of a whole run.
 
 use std::fmt::Write as _;
 

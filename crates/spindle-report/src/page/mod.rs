@@ -1,4 +1,4 @@
-//! `report.html`: one page for people, answer first. All of it is there without scripts; the script adds what a pointer
+//! `report.html`: one page for people, answer first. All of it is shown without scripts; the script adds what a pointer
 //! asks for: values under it, other rounds, other windows of the moving average, drawings and figures as files.
 //!
 //! [`calibration`] is the page of what storage can do by itself.

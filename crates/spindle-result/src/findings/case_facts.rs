@@ -2,8 +2,7 @@
 
 use crate::{Case, DatabaseFacts, Layout, OracleEvent, RunResult, SystemFigure, TimeUse};
 
-/// Shares of a transaction's time are said to leave out waits for other programs' processors when these take so much of
-/// it.
+/// From this share of a transaction's time, waits for other programs' processors are said to be left out of its shares.
 const FOREIGN_SAID: f64 = 0.10;
 
 /// One case with all that belongs to it.
@@ -135,7 +134,8 @@ impl<'a> CaseFacts<'a> {
         self.share(|part| part.is_wait(OracleEvent::is_storage))
     }
 
-    /// The share that is neither spent on processors nor in waiting for one; what nobody accounts for is in it.
+    /// The share that is neither spent on processors nor in waiting for one. It includes time that is not accounted
+    /// for.
     pub(super) fn share_off_processors(&self) -> Option<f64> {
         self.share(|part| {
             !matches!(

@@ -6,15 +6,14 @@ use super::super::{Case, SystemFigure, named};
 use super::case_facts::CaseFacts;
 use super::kind::{Kind, Seen};
 
-/// How busy it is, percent, and how many requests are under way at the least: a device that is busy all the time and
-/// has few of them is one that nobody presses. With many it may rest at moments in which processors are busy with
-/// something else.
+/// How busy it is, percent, and how many requests are under way at the least: a device that is always busy with few
+/// requests is not under pressure. With many it may rest at moments when processors are busy with something else.
 const PRESSED: [(f64, f64); 2] = [(90.0, 4.0), (80.0, 12.0)];
 /// Share of a transaction's time that is waiting for storage.
 const STORAGE_MIN: f64 = 0.50;
 /// Work of one kind that is so near to another's is as much as that.
 const AS_MUCH: f64 = 0.95;
-/// With more clients a device that still has room does so much more.
+/// With more clients a device that still has room does at least this many times as much.
 const GROWTH_MIN: f64 = 1.10;
 
 pub(super) const KIND: Kind = Kind {

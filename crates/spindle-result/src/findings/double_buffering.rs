@@ -14,8 +14,8 @@ const PAGE_CACHE_SHARE_MIN: f64 = 0.10;
 const READS_PER_S_MIN: f64 = 10.0;
 /// Share of a transaction's time that its reads of datafiles take at the least.
 const READ_TIME_MIN: f64 = 0.02;
-/// What the page cache holds of the datafiles is worth a word from this share of the buffer cache's size on: by so much
-/// it could be larger.
+/// What the page cache holds of the datafiles is reported from this share of the buffer cache's size on: the buffer
+/// cache could grow by as much.
 const HELD_MIN: f64 = 0.10;
 
 pub(super) const KIND: Kind = Kind {

@@ -5,7 +5,7 @@ use super::kind::{AtLoad, Kind, Seen};
 use super::locks::is_lock;
 use crate::{OracleEvent, TimeUse};
 
-/// Share of a transaction's time, that in which it waits for others' locks left out: who holds them waits for the log.
+/// Share of a transaction's time, that in which it waits for others' locks left out: their holders wait for the log.
 const LOG_MIN: f64 = 0.40;
 /// And of all of its time: where nearly all of it is lock waits, what the holders do is a guess.
 const LOG_OF_ALL_MIN: f64 = 0.10;

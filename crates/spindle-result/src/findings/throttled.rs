@@ -11,7 +11,7 @@ const READ: OracleEvent = OracleEvent::DbFileSequentialRead;
 const TIMES_MIN: f64 = 5.0;
 /// The same where the experiment itself asks for a limit or a delay.
 const TIMES_MIN_EMULATED: f64 = 2.0;
-/// And so long, in microseconds: shorter ones are scheduling.
+/// And at least this long, in microseconds: shorter ones are scheduling.
 const WAIT_MIN_US: f64 = 1_000.0;
 /// A busy device has its own queue.
 const UTILISATION_MAX_PERCENT: f64 = 60.0;
@@ -25,7 +25,7 @@ const IDLE_TIMES_MIN: f64 = 4.0;
 /// Where processors are scarce, those who write wait for them.
 const PROCESSORS_MAX_PERCENT: f64 = 80.0;
 const READS_MIN: u64 = 100;
-/// A limit of which each trial used so much, as a share, is used up: requests do not come at an even pace.
+/// A limit is used up when each trial used at least this share of it: requests do not come at an even pace.
 const USED_MIN: f64 = 0.90;
 
 pub(super) const KIND: Kind = Kind {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Throughput times mean transaction time may differ so much from the clients at work.
+/// Throughput times mean transaction time may differ by this share from the clients at work.
 const TOLERANCE: f64 = 0.03;
 /// And this many clients at any rate: of few at work, rounding is a large share.
 const TOLERANCE_CLIENTS: f64 = 0.02;

@@ -88,7 +88,7 @@ pub struct ProbedTimes {
 /// Time in which nothing could happen: the process was stopped, or the machine was suspended or paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Standstill {
-    /// All of it, milliseconds; gaps below 100 ms are not counted.
+    /// All of it, milliseconds. Gaps below 100 ms count only if they are a tenth of the time.
     pub total_ms: u64,
     /// The longest gap, milliseconds.
     pub longest_ms: u64,

@@ -100,7 +100,7 @@ pub struct DatabaseFacts {
     /// DBWR processes of the embedded database; `None` for a server, which has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writers: Option<u32>,
-    /// Its datafiles, likewise.
+    /// Datafiles of the embedded database; `None` for a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datafiles: Option<u32>,
     /// Its cache, bytes.

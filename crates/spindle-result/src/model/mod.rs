@@ -72,8 +72,8 @@ pub struct RunResult {
     pub workload: String,
     /// The answer in one sentence per load level.
     pub headline: String,
-    /// The same without what the settings of a matrix do, for readers that give each of [`RunResult::factor_answers`] a
-    /// line of its own; `None` where the headline does not tell them, and in the results of older versions.
+    /// The same without what the settings of a matrix do, for readers that give each of [`RunResult::factor_answers`]
+    /// its own line; `None` where the headline does not tell them, and in the results of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headline_without_settings: Option<String>,
     /// The experiment as it was read, defaults filled in.
@@ -124,7 +124,7 @@ pub struct RunResult {
     /// Where the variance of each verdict is.
     #[serde(default)]
     pub variances: Vec<Variance>,
-    /// What was done besides trials, and how long it took, in the order in which it was done first.
+    /// What was done apart from trials, and how long it took, in the order in which it was done first.
     #[serde(default)]
     pub phases: Vec<Phase>,
     /// What weakens the answer, the gravest first.
@@ -297,7 +297,7 @@ pub struct OwnCost {
     pub buffer_cache_bytes: u64,
 }
 
-/// Something that a run did besides its trials.
+/// Something that a run did apart from its trials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phase {
     /// What, in words.

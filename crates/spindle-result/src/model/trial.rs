@@ -331,8 +331,8 @@ pub struct Arrivals {
     pub delay_us: Latency,
     /// Transactions that were due and had not begun when the measured time ended.
     pub backlog: u64,
-    /// The backlog grew and was never worked off: the layout cannot carry this load, and its transaction times would go
-    /// on growing.
+    /// The backlog grew and was never worked off: the layout cannot carry this load, and its transaction times would
+    /// keep growing.
     #[serde(default)]
     pub is_overloaded: bool,
 }
@@ -422,7 +422,7 @@ pub struct Wait {
     pub count: u64,
     /// Time waited by all together, in microseconds.
     pub total_us: f64,
-    /// `total_us / count`; 0 when nobody waited, or when it is not known.
+    /// `total_us / count`; 0 without waits, or when it is not known.
     pub mean_us: f64,
     /// It was seen in samples: `count` says in how many, and the mean of one wait is not known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -466,7 +466,7 @@ pub struct Memory {
 /// How the database was put back to its loaded state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restore {
-    /// Name of the method, the same for every trial of a run.
+    /// Name of the method, the same forevery trial of a run.
     pub method: String,
     /// Blocks copied back.
     pub changed_blocks: u64,

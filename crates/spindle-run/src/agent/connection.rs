@@ -74,7 +74,7 @@ impl Agent {
         home: &ServerHome,
         interrupted: &AtomicBool,
     ) -> Result<Watching, FarError> {
-        // What it said of another look is nobody's any more.
+        // Answers to an earlier look are discarded.
         self.machine.heard();
         let watch = Watch {
             home: home.clone(),

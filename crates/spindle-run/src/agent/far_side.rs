@@ -16,8 +16,8 @@ use super::protocol::{Answer, Ask, Seen, Watch, Watching};
 use crate::far::other_side::{self, say};
 use crate::far::protocol::SILENCE;
 
-/// Listens and answers until nobody does; the whole of the process. The directory that was made for its file goes with
-/// that.
+/// Answers until the other side stops listening; this is the whole process. It then removes the directory that was made
+/// for its file.
 pub fn run(made_for_it: Option<&Path>) -> ! {
     let asked = other_side::begin(made_for_it);
     let mut looking: Option<Looking> = None;

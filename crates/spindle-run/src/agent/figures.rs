@@ -29,7 +29,7 @@ pub struct Figures {
 /// Looks with their moments on this machine's clock.
 struct Looks<'a> {
     looks: Vec<(u64, &'a Seen)>,
-    /// Times are true to within so much.
+    /// Times are accurate to within this.
     tolerance_ns: u64,
 }
 

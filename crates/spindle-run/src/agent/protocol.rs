@@ -56,6 +56,6 @@ pub struct Seen {
     pub at_ns: u64,
     /// Processor time that looking has taken so far, nanoseconds.
     pub own_cpu_ns: u64,
-    /// What was there.
+    /// What it found.
     pub system: Sample,
 }

@@ -300,7 +300,7 @@ fn kept_in(available_bytes: u64, budget_bytes: u64, golden_bytes: u64) -> KeptIn
     }
 }
 
-/// Whether a golden copy is kept in memory when so much is there and trials may have so much of it.
+/// Whether a golden copy is kept in memory, given the available memory and the share of it that trials may use.
 pub(crate) fn is_kept_in_memory(
     available_bytes: u64,
     budget_bytes: u64,

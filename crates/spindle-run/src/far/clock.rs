@@ -1,7 +1,7 @@
 //! The clock of another machine in terms of this one's, as NTP reads it: by round trips. A question leaves at one time
-//! and its answer is back at another; in between, nobody knows when, the other clock was read. So the two differ by
-//! what that says less the middle of the trip, give or take half of the trip, and the shortest trip says it best (D. L.
-//! Mills, RFC 5905, sections 8 and 10).
+//! and its answer arrives at another; the other clock was read at an unknown moment in between. So the clocks differ by
+//! that reading less the middle of the trip, give or take half of the trip. The shortest trip is the most accurate (D.
+//! L. Mills, RFC 5905, sections 8 and 10).
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub struct ClockReading {
     pub there_ns: u64,
     /// How far ahead; negative when it was behind.
     pub ahead_ns: i64,
-    /// It is true to within so much.
+    /// It is accurate to within this.
     pub uncertainty_ns: u64,
 }
 
@@ -70,7 +70,7 @@ impl ClockLine {
         self.last.ahead_ns.saturating_sub(self.first.ahead_ns)
     }
 
-    /// Times are true to within so much.
+    /// Times are accurate to within this.
     pub fn uncertainty_ns(&self) -> u64 {
         self.first.uncertainty_ns.max(self.last.uncertainty_ns)
     }

@@ -1,8 +1,8 @@
 //! This program on another machine, for as long as this side listens: brought there and started by `ssh`, talked to by
-//! the pipes of that one connection, with nothing left of it however it ends. What it is there for, its own words say:
-//! [`protocol`] has what is said besides, [`machine`] this side, [`other_side`] that one, `ssh` how it is brought
-//! there, `pipes` what goes to it and comes from it, [`clock`] how times there become times here. Agents and load
-//! machines are made of it.
+//! the pipes of that one connection, with nothing left of it however it ends. Each use has its own messages;
+//! [`protocol`] has the common ones. [`machine`] is this side, [`other_side`] that one. `ssh` brings the program there,
+//! `pipes` carries what it is sent and what it says, [`clock`] converts times there to times here. Agents and load
+//! machines are built on it.
 
 pub mod clock;
 mod error;

@@ -16,7 +16,7 @@ use spindle_text::quantity::size;
 
 use super::protocol::{Answer, Ask, Hello, PROTOCOL, SILENCE};
 
-/// Whether anything was heard is looked at as often.
+/// Interval between checks whether anything was heard.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// When something was heard last, by this machine's clock.
@@ -90,7 +90,7 @@ fn end_in_silence() {
 }
 
 /// Removes the file that this program runs from, if it is the copy in the directory that was made for it. The program
-/// goes on: what runs needs no name.
+/// continues: a running program needs no name.
 fn remove_own_file(directory: &Path) {
     let own = std::env::current_exe();
     let is_copy = own.as_deref().is_ok_and(|own| own.starts_with(directory));

@@ -1,5 +1,5 @@
 //! The two pipes of a connection. The far side may be anything: what it says is bounded, and one that no longer reads
-//! holds nobody up. A thread reads lines, another one writes. `ssh` alone makes them.
+//! blocks nothing here. A thread reads lines, another one writes. `ssh` alone makes them.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -60,7 +60,7 @@ impl Lines {
         let excess = Arc::clone(&said.excess);
         std::thread::spawn(move || {
             if let Err(found) = read_lines(output, &sender, &waiting_bytes) {
-                // There is one reader. Whoever finds the lines at their end finds the reason.
+                // There is one reader. The caller that finds the end of the lines finds the reason.
                 let _ = excess.set(found);
             }
             drop(sender);
@@ -81,7 +81,7 @@ impl Lines {
     }
 }
 
-/// Reads until the other side ends, or nobody listens.
+/// Reads until the other side ends, or the receiver is gone.
 fn read_lines(
     output: impl Read,
     sender: &Sender<String>,
@@ -134,7 +134,7 @@ impl Input {
         let (sender, pieces) = mpsc::sync_channel::<Vec<u8>>(PIECES_MAX);
         std::thread::spawn(move || {
             for piece in pieces {
-                // The next sender finds that nobody receives.
+                // The next sender finds that the receiver is gone.
                 if write(&mut pipe, &piece).is_err() {
                     return;
                 }
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(all(io::Cursor::new(longest)).1, None);
     }
 
-    /// Says the same line for ever.
+    /// Says the same line forever.
     struct Endless;
 
     impl Read for Endless {

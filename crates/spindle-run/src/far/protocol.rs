@@ -1,4 +1,4 @@
-//! What both sides say to each other, whatever the other one is there for: lines of JSON. The other side begins, with
+//! What both sides say to each other, whatever the other one does: lines of JSON. The other side begins, with
 //! [`Answer::Hello`]; then this one asks. One whose standard input ends, or is silent for [`SILENCE`], has lost its
 //! run, and ends.
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Version of what is said here, and by whoever uses it. One of another version is not talked to.
+/// Version of these messages, and of those of each use. A program with another version is refused.
 pub const PROTOCOL: u32 = 2;
 /// One that hears nothing for this time ends. This side sends something several times within it.
 pub const SILENCE: Duration = Duration::from_secs(60);
@@ -20,7 +20,7 @@ pub enum Ask<W> {
         /// Comes back with the answer.
         number: u64,
     },
-    /// What it is there for.
+    /// A message specific to the use: agent or load machine.
     Word(W),
 }
 
@@ -28,7 +28,7 @@ pub enum Ask<W> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer<S> {
-    /// It is there.
+    /// It has started.
     Hello(Hello),
     /// What its clocks say.
     Clock {
@@ -37,11 +37,11 @@ pub enum Answer<S> {
         /// Its own clock (`facts::monotonic_ns`).
         at_ns: u64,
     },
-    /// What it is there for.
+    /// A message specific to the use: agent or load machine.
     Word(S),
 }
 
-/// Who is there. Further fields may come with later versions; these stay.
+/// How the other side introduces itself. Further fields may come with later versions; these stay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// See [`PROTOCOL`].

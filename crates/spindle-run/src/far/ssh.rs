@@ -21,9 +21,9 @@ use super::pipes::{Input, Lines, Unsent};
 
 /// The client that the system has.
 const CLIENT: &str = "ssh";
-/// Logging in may take so long, and each later step until the other side has said what is waited for.
+/// Longest time to wait for the login, and for each answer after it.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-/// Whether the person wants to stop is looked at as often.
+/// Interval between checks whether the person wants to stop.
 const LOOK: Duration = Duration::from_millis(50);
 /// How much is kept of what the client said to people.
 const WORDS_BYTES_MAX: usize = 2_000;
@@ -235,7 +235,7 @@ impl Connection {
         self.input.clone()
     }
 
-    /// A line that is there already.
+    /// A line that has already arrived.
     pub fn line_there(&mut self) -> Option<String> {
         self.lines.next(Duration::ZERO).ok()
     }

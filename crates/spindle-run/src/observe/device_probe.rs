@@ -24,7 +24,7 @@ const PLACES: u64 = 256;
 const READS: usize = 64;
 /// Durable writes of one probe.
 const WRITES: usize = 24;
-/// Neither kind goes on for longer than this.
+/// Neither kind lasts longer than this.
 const TIME_MAX: Duration = Duration::from_millis(200);
 /// Fewer requests than this tell nothing.
 const REQUESTS_MIN: usize = 4;

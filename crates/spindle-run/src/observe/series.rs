@@ -92,7 +92,7 @@ const COLUMNS: &[(&str, Figure)] = &[
         Some(it.after.database?.segments_bytes? as f64 / MIB)
     }),
     ("buffer_cache_hit_percent", |it| it.hit_percent()),
-    // By the processes of the database, whoever else uses the device.
+    // By the processes of the database, whatever else uses the device.
     ("fetched_mib_per_s", |it| {
         let (before, after) = (it.before.system.process_io?, it.after.system.process_io?);
         Some(it.rate(after.since(&before).read_bytes)? / MIB)

@@ -13,7 +13,7 @@ use spindle_text::word::Word;
 /// What files are put on.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Destination {
-    /// A directory that is there.
+    /// An existing directory.
     Directory(PathBuf),
     /// What Spindle makes.
     Made {

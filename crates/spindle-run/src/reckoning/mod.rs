@@ -43,9 +43,9 @@ pub struct Seen<'a> {
     pub file_system: &'a dyn Fn(&Path) -> Option<FsFacts>,
     /// The machine's memory, if it tells.
     pub memory: Option<MachineMemory>,
-    /// Takes so many threads and files for a moment, see [`try_out`].
+    /// Takes this many threads and files for a moment, see [`try_out`].
     pub try_out: &'a dyn Fn(ProcessNeeds) -> [io::Result<()>; 2],
-    /// Where the run's directory will be: a directory that is there.
+    /// Where the run's directory will be: an existing directory.
     pub results: &'a Path,
 }
 
@@ -192,8 +192,8 @@ impl fmt::Display for Reckoning {
     }
 }
 
-/// The file system of a directory, or of the nearest one above it that is there; `None` for one that holds no files of
-/// ours, such as `/proc`: what is wrong with that is said when it is tried.
+/// The file system of a directory, or of the nearest existing one above it; `None` for one that holds no files of ours,
+/// such as `/proc`. What is wrong with that is said when it is tried.
 pub fn file_system_of(directory: &Path) -> Option<FsFacts> {
     let there = std::path::absolute(directory).ok()?;
     let holds_files = |path: &Path| rustix::fs::statvfs(path).is_ok_and(|found| found.f_blocks > 0);

@@ -27,7 +27,7 @@ const LONG_TRIAL_MS: u64 = 600_000;
 #[derive(Default)]
 pub(super) struct Agents {
     at_work: BTreeMap<SshHost, Agent>,
-    /// Of each layout that has one: on which machine, and where the server is there.
+    /// Of each layout that has one: its machine, and where the server is on it.
     of_layout: BTreeMap<usize, (SshHost, ServerHome)>,
 }
 

@@ -1,6 +1,6 @@
 //! The whole story of a run. Examine the candidates, make their databases, then round by round every case once in
 //! random order (`schedule` says which): put the database back, run the trial, write down what it found. Interrupted or
-//! killed at any moment, a run goes on later where it was; what its trials wrote is thrown away.
+//! killed at any moment, a run resumes later where it was; what its trials wrote is thrown away.
 
 mod agents;
 mod examination;
@@ -41,7 +41,7 @@ use crate::same_place;
 use crate::schedule;
 use crate::schemas::drop_recorded;
 
-/// Whether the person wants to stop is looked at as often in a pause.
+/// Interval between checks in a pause whether the person wants to stop.
 const PAUSE_LOOK: Duration = Duration::from_millis(100);
 
 /// Why a run stopped before its end.
@@ -106,7 +106,7 @@ pub struct Runner {
     quiet: Quiet,
     /// Those that look at the machines of existing servers.
     agents: Agents,
-    /// Paths of devices go on meaning these.
+    /// Paths of devices keep meaning these.
     looked_at: LookedAt,
     /// An earlier process began it.
     goes_on: bool,
@@ -194,7 +194,7 @@ impl Runner {
         directory::discard(&self.directory);
     }
 
-    /// Goes on with the run of a directory.
+    /// Resumes the run of a directory.
     pub fn go_on(
         directory: Directory,
         interrupted: Arc<AtomicBool>,
@@ -329,7 +329,7 @@ impl Runner {
         loop {
             let wanted = schedule::layouts_not_done(&self.state);
             let left = schedule::trials_left(&self.state);
-            // What cannot be measured is left for ever.
+            // What cannot be measured stays left forever.
             if wanted.is_empty() || left_before.is_some_and(|before| left == 0 || left >= before) {
                 return Ok(());
             }

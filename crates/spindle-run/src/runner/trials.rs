@@ -203,7 +203,7 @@ impl Runner {
         }))
     }
 
-    /// Writes down what became of a trial, which took so long with all that belongs to it.
+    /// Writes down what became of a trial, and how long it took with everything that belongs to it.
     pub(super) fn conclude(
         &mut self,
         prepared: Prepared,
@@ -364,7 +364,7 @@ impl Runner {
         let experiment = &self.state.experiment;
         let plan = &experiment.plan;
         Task {
-            // The same transactions for every case of a round, others in the next.
+            // The same transactions forevery case of a round, others in the next.
             seed: seeded_rng(experiment.seed, u64::from(round)).next_u64(),
             data_seed: experiment.seed,
             size_bytes: experiment.database_of(layout).size_bytes,

@@ -10,7 +10,7 @@ use super::protocol::Report;
 /// Says a line of the protocol to the run.
 ///
 /// # Errors
-/// Nobody listens.
+/// The other end is closed.
 fn to_the_run(line: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     output.write_all(line.as_bytes())?;

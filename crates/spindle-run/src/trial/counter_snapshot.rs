@@ -103,7 +103,7 @@ pub(super) fn physical_counts(begin: &CounterSnapshot, end: &CounterSnapshot) ->
 }
 
 /// What was asked for, with what disk groups were asked for replaced by what they did on their disks. The three are
-/// counted one after the other while I/O goes on, so the groups may be ahead of the whole by what came between.
+/// counted one after the other while I/O continues, so the groups may be ahead of the whole by what came between.
 fn on_disks(tool: IoCounts, grouped: IoCounts, disks: IoCounts) -> IoCounts {
     let of = |field: fn(&IoCounts) -> u64| {
         (field(&tool) + field(&disks)).saturating_sub(field(&grouped))
@@ -239,7 +239,7 @@ pub(super) fn response_time_between(
     response_time(mean, transactions, &clients, &waits, longest_us)
 }
 
-/// What clients took of the processors in so much time in transactions.
+/// What clients took of the processors during this much time in transactions.
 pub(super) fn client_processors(
     begin: &CounterSnapshot,
     end: &CounterSnapshot,

@@ -47,9 +47,9 @@ use spindle_system::sampler::Sampler;
 use spindle_system::threads::ThreadTimes;
 use spindle_text::quantity::size;
 
-/// Clients that begin a turn are at work for so long before it counts.
+/// Clients that begin a turn work this long before it counts.
 const RAMP_MS: u64 = 100;
-/// After the clients have stopped DBWR may still have a batch under way: so long it is waited for.
+/// After the clients have stopped, DBWR may still have a batch under way: at most this many looks wait for it.
 const SETTLE_LOOKS: u32 = 50;
 const SETTLE_LOOK: Duration = Duration::from_millis(20);
 

@@ -1,4 +1,4 @@
-//! What a trial needs besides when its load arrives at a rate: clients that wake on time, and a judgement whether the
+//! What a trial also needs when its load arrives at a rate: clients that wake on time, and a judgement whether the
 //! database kept up.
 
 use std::num::NonZeroU64;

@@ -25,7 +25,7 @@ const LOG_FILE_BYTES_MAX: u64 = 16 << 20;
 const LOG_FILES_MAX: u32 = 3;
 const WARM_UP: Duration = Duration::from_millis(300);
 const MEASURE: Duration = Duration::from_millis(1000);
-/// Whether a client that has so much to do has done it is looked at as often.
+/// Interval between checks whether a client with a fixed amount of work has done it.
 const FINISHED_LOOK: Duration = Duration::from_millis(5);
 
 /// What to measure.

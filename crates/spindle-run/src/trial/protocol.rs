@@ -69,11 +69,11 @@ pub struct Task {
     pub load: Vec<LoadMachine>,
     /// Time before measuring, the least of it when there is a `warmup_max_ms`.
     pub warmup_ms: u64,
-    /// Measuring begins when the throughput is steady, after so long at the latest; `None`: after `warmup_ms`.
+    /// Measuring begins when the throughput is steady, after this long at the latest; `None`: after `warmup_ms`.
     pub warmup_max_ms: Option<u64>,
     /// Time measured.
     pub measure_ms: u64,
-    /// It is measured by turns of so long each, when it is told to; `None`: at a stretch of `measure_ms`.
+    /// It is measured by turns of this length, when it is told to; `None`: in one stretch of `measure_ms`.
     #[serde(default)]
     pub turn_ms: Option<u64>,
     /// Time between samples of throughput.
@@ -200,7 +200,7 @@ pub struct Progress {
     pub tpm: f64,
     /// Transactions per minute since the last report.
     pub tpm_now: f64,
-    /// What sessions and background processes waited for since the phase began; none that nobody waited for.
+    /// What sessions and background processes waited for since the phase began, without events that had no waits.
     pub waits: Vec<Wait>,
 }
 

@@ -26,7 +26,7 @@ use spindle_system::{DeviceNumber, SystemTree};
 /// The hidden command that turns the program into a worker.
 pub const WORKER_COMMAND: &str = "trial-worker";
 /// What a worker allocates to add up what it measured, bytes: histograms above all, a quarter of a megabyte each; 0.75
-/// MiB were seen. The same for every case.
+/// MiB were seen. The same forevery case.
 const BOOKKEEPING_BYTES: u64 = 2 << 20;
 /// What a client allocates until it is at work, at most, bytes: its thread and its session.
 const CLIENT_BYTES: u64 = 128 << 10;
@@ -41,9 +41,9 @@ const ROW_LOCK_BYTES: u64 = 192;
 /// redo and undo.
 const ROW_COPIES: u64 = 4;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// What a process that stands still had asked of its devices is waited for so long, and looked for as often.
+/// Longest wait for the outstanding I/O of a process that stands still.
 const DEVICES_WAIT_MAX: Duration = Duration::from_millis(50);
-/// So long servers may take to end that were killed with their trial.
+/// Longest time that servers killed with their trial may take to end.
 const SERVERS_LIMIT: Duration = Duration::from_secs(30);
 const DEVICES_LOOK: Duration = Duration::from_micros(500);
 
@@ -234,7 +234,7 @@ fn signal(worker: &Worker, signal: Signal) -> Result<(), EngineError> {
 /// Stops the process of a trial, and returns when none of its threads runs.
 fn stand_still(worker: &mut Worker) -> Result<(), EngineError> {
     signal(worker, Signal::STOP)?;
-    // Not reaped: that is for whoever started it.
+    // Not reaped: that is for the code that started it.
     let either = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     let status = rustix::process::waitid(WaitId::Pid(process_id(worker)), either);
     let status =
@@ -441,7 +441,7 @@ fn limit_memory(worker: &Worker, task: &Task, to_come_bytes: u64) -> Result<(), 
     group.set_limit(limit_bytes).map_err(refused)
 }
 
-/// Memory that the transactions of all clients may take at once, besides what the clients themselves do: a lock for
+/// Memory that the transactions of all clients may take at once, apart from what the clients themselves do: a lock for
 /// each row they change, and copies of rows on the way.
 fn transaction_bytes(task: &Task, block_bytes: u64) -> u64 {
     let rows = task.workload.transactions.settings().locked_rows();

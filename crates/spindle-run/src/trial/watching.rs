@@ -15,11 +15,11 @@ use super::measurement::Measurement;
 use super::protocol::{Progress, Report};
 use spindle_engines::engine::EngineWait;
 
-/// Samples in a warm-up that ends by itself are so far apart: the fewest that tell a steady state take five seconds.
+/// Interval between samples in a warm-up that ends by itself: the fewest that tell a steady state take five seconds.
 const WARM_UP_SAMPLE_MS: u64 = 50;
-/// And whether it is one is looked at as often.
+/// And between checks whether it is one.
 const WARM_UP_LOOK_MS: u64 = 500;
-/// Whether every client has finished is looked at as often: what the system did is counted until then.
+/// Interval between checks whether every client has finished: what the system did is counted until then.
 const FINISHED_LOOK_NS: u64 = 2_000_000;
 
 /// How long the clients are watched.

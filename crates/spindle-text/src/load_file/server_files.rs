@@ -100,7 +100,7 @@ pub fn version(cluster: &Path) -> io::Result<String> {
 /// What is copied of a PostgreSQL cluster, a directory before what is in it.
 ///
 /// # Errors
-/// Something is there that no cluster has, in words; or the system's.
+/// It contains something that no cluster has, in words; or the system's.
 pub fn of_cluster(directory: &Path) -> io::Result<Vec<Found>> {
     let mut found = Vec::new();
     for name in BESIDE {
@@ -130,7 +130,7 @@ pub(super) fn is_mariadb(directory: &Path) -> bool {
 /// (https://mariadb.com/docs/server/storage-engines/innodb/innodb-tablespaces).
 ///
 /// # Errors
-/// Something is there that no server makes, or a table lies elsewhere, in words; or the system's.
+/// It contains something that no server makes, or a table lies elsewhere, in words; or the system's.
 pub fn of_mariadb(directory: &Path) -> io::Result<Vec<Found>> {
     if directory.join(OF_MYSQL).exists() {
         let reason =

@@ -74,7 +74,7 @@ pub(super) struct Board {
     pub(super) rest: Rest,
 }
 
-/// What the histograms of so many clients take, bytes: of each of `kinds` kinds of transactions, and of delays where
+/// What the histograms of this many clients take, bytes: of each of `kinds` kinds of transactions, and of delays where
 /// transactions arrive at a rate.
 pub(super) fn histogram_bytes(clients: usize, kinds: usize, is_open: bool) -> u64 {
     let shared = clients.clamp(1, HISTOGRAMS_MAX);
@@ -171,8 +171,8 @@ impl Board {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Waits until all have come, or to be told to stop. Who begins while others still connect may keep them out:
-    /// SQLite lets nobody in while a commit is being written, and has no queue.
+    /// Waits until all have come, or to be told to stop. A client that begins while others still connect may keep them
+    /// out: SQLite admits no session while a commit is being written, and has no queue.
     pub(super) async fn all_have_come(&self) {
         // Made before the look at the count: the last to come after that look ends the wait.
         let all = self.begin.notified();

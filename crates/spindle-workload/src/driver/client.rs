@@ -17,7 +17,7 @@ use crate::workload::Client;
 
 /// A transaction that meets others this often in a row is given up: it has failed for good.
 const RETRIES_MAX: u32 = 100;
-/// A database that has gone away is waited for so long before a client gives up, and looked for as often.
+/// How long a client waits for a database that has gone away before it gives up, and the pause between tries.
 const RECONNECT_PATIENCE_NS: u64 = 30_000_000_000;
 const RECONNECT_PAUSE_NS: u64 = 100_000_000;
 
@@ -114,7 +114,7 @@ impl<'a, W: Work> ClientPlace<'a, W> {
         Ok(session)
     }
 
-    /// Has done its work. What its thread and its connection have done can be counted as long as they are there.
+    /// Has done its work. What its thread and its connection have done can be counted as long as they exist.
     async fn end(&self) {
         self.turn_to(Doing::Away, self.env.now());
         self.record().at_work_ns[1].store(self.env.now(), Ordering::Relaxed);
@@ -257,7 +257,7 @@ impl<'a, W: Work> ClientPlace<'a, W> {
         }
     }
 
-    /// Keys in or thinks for so long, or until told to stop.
+    /// Keys in or thinks for this long, or until told to stop.
     async fn pause(&self, length_ns: u64) {
         if length_ns > 0 {
             let now_ns = self.env.now();

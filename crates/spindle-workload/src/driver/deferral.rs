@@ -1,5 +1,5 @@
 //! Transactions that clients put off, as the terminals of TPC-C do with deliveries (clause 2.7.2): a client queues one
-//! and goes on. Processes beside the clients, each with its own session, carry them out in the order in which they
+//! and continues. Processes beside the clients, each with its own session, carry them out in the order in which they
 //! came.
 
 use std::collections::VecDeque;

@@ -38,7 +38,7 @@ use crate::workload::{Acknowledged, Client, Table, Workload};
 
 /// Random streams from here on are the clients'.
 const CLIENT_STREAMS: u64 = 1 << 32;
-/// Whether all clients are connected is looked at as often.
+/// Interval between checks whether all clients are connected.
 const COMING_LOOK_NS: u64 = 2_000_000;
 
 /// Clients at work.
@@ -311,7 +311,7 @@ impl Running {
     }
 
     /// Returns when every client is connected and at work, or one has failed. Where transactions arrive at a rate, they
-    /// do so as `arrivals` says from then on: what was due before is nobody's delay.
+    /// do so as `arrivals` says from then on: what was due before counts as no delay.
     pub async fn begun(&self, arrivals: Option<Arrivals>) {
         while self.board.to_come.load(Ordering::Acquire) > 0 && self.failure().is_none() {
             self.env.sleep(COMING_LOOK_NS).await;
@@ -367,7 +367,7 @@ impl Running {
         }
     }
 
-    /// Lets clients that pause go on.
+    /// Lets clients that pause continue.
     pub fn go_on(&self) {
         self.board.rest.end();
     }

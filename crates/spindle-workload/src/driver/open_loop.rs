@@ -1,4 +1,4 @@
-//! What an open loop has besides: when transactions arrive, which may change while clients are at work.
+//! What an open loop also has: when transactions arrive, which may change while clients are at work.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,7 +14,7 @@ const ARRIVAL_STREAM: u64 = 1 << 33;
 /// Arrivals of clients of another part have another one: the number of their first client comes in above this bit.
 const PART_BIT: u32 = 34;
 
-/// What an open loop has besides.
+/// What an open loop also has.
 pub(super) struct OpenLoop {
     pace: Latch<OpenPace>,
     arriving: Arriving,

@@ -20,7 +20,7 @@ pub struct KindRecord {
     pub kind: String,
     /// How long those took that ended while measuring; as many as there were. One that began before counts whole.
     pub latencies: LatencyHistogram,
-    /// Those that took at least so long: given up while measuring, or not ended when it did.
+    /// Those that took at least this long: given up while measuring, or not ended when it did.
     pub at_least: LatencyHistogram,
     /// Those that failed for good while measuring.
     pub errors: u64,

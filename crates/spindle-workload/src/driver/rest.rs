@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spindle_io::Env;
 use spindle_io::sync::Notify;
 
-/// Whether every client pauses is looked at as often.
+/// Interval between checks whether every client pauses.
 const LOOK_NS: u64 = 500_000;
 
 /// The pause of all clients.
@@ -31,7 +31,7 @@ impl Rest {
         }
     }
 
-    /// Lets all go on.
+    /// Lets all continue.
     pub fn end(&self) {
         self.is_asked_for.store(false, Ordering::Release);
         self.is_over.notify_waiters();

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// What ended a client, and with it the load.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// It could not go on.
+    /// It could not continue.
     #[error("client {number}: {error}")]
     Failed {
         /// Which one, from 0 on.
@@ -109,7 +109,7 @@ pub trait Work: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Clients are to stop: transactions that pause go on at once.
+    /// Clients are to stop: transactions that pause continue at once.
     fn end_pauses(&self) {}
 
     /// Undoes what an attempt that failed has left.

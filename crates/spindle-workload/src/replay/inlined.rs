@@ -79,8 +79,8 @@ fn passed_over(text: &str) -> usize {
     }
 }
 
-/// Bytes of a text of PostgreSQL that begins with `E'`, in all lines in which it goes on: a quote behind a backslash is
-/// one of its letters.
+/// Bytes of a text of PostgreSQL that begins with `E'`, in all lines in which it continues: a quote behind a backslash
+/// is one of its letters.
 fn escaped_bytes(text: &str) -> usize {
     let mut letters = text.char_indices().skip(2);
     while let Some((place, letter)) = letters.next() {

@@ -61,7 +61,7 @@ impl SqlTransaction for ReplayTransaction {
             match self.carry_out(step, connection) {
                 Ok(()) => {}
                 // What is wrong today does not end what the others do. PostgreSQL undoes the whole transaction; the
-                // others undo the statement, and their clients went on.
+                // others undo the statement, and their clients continued.
                 Err(
                     SessionError::Failed(reason)
                     | SessionError::NoRoom(reason)
@@ -117,7 +117,7 @@ fn run(sql: &str, connection: &mut dyn SqlConnection) -> Result<(), SessionError
     }
 }
 
-/// Clients of SQL have threads of their own, and no simulated world.
+/// Clients of SQL have their own threads, and no simulated world.
 #[allow(clippy::disallowed_methods)]
 fn now() -> Instant {
     Instant::now()

@@ -7,7 +7,7 @@ use crate::sql::{Row, SqlConnection, Value};
 use crate::workload::CheckError;
 
 const TABLE: &str = "spindle_answers";
-/// Of a row of an answer, so much is shown, characters.
+/// Of a row of an answer, this much is shown, characters.
 const SHOWN_LENGTH: usize = 200;
 
 /// An answer in short.

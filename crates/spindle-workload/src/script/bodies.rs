@@ -1,5 +1,5 @@
 //! Statements that lie within others: in bodies of functions, procedures, triggers and `DO`, and in texts that are
-//! carried out. They are found by their words: who works a statement out letter by letter is not seen.
+//! carried out. They are found by their words: a statement that is put together letter by letter is not seen.
 //! [`super::beyond`] asks.
 
 use crate::sql::Dialect;

@@ -1,5 +1,5 @@
 //! Names of the schemas and databases of a server that are not Spindle's. A statement may read there, behind `from` or
-//! `join`, and do nothing else with what is there: no list of verbs can be complete. [`super::beyond`] asks.
+//! `join`, and do nothing else with their contents: no list of verbs can be complete. [`super::beyond`] asks.
 
 use super::bodies::has_body;
 use super::places::{Token, sets_what_leads_elsewhere, tokens};

@@ -1,5 +1,5 @@
-//! The words of an expression: from a place in a script to the end of the line. A line that ends with a backslash goes
-//! on in the next.
+//! The words of an expression: from a place in a script to the end of the line. A line that ends with a backslash
+//! continues in the next.
 
 use std::ops::Range;
 
@@ -67,7 +67,7 @@ pub(super) fn tokens(text: &str, start: usize) -> Result<Vec<Token>, Mistake> {
     }
 }
 
-/// The first place from `at` on that is neither a blank nor the end of a line that goes on.
+/// The first place from `at` on that is neither a blank nor the end of a line that continues.
 pub(super) fn skip_blanks(text: &str, mut at: usize) -> usize {
     loop {
         let rest = &text[at..];

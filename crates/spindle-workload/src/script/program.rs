@@ -34,7 +34,7 @@ pub(super) enum Step {
     },
     /// Begins or ends a transaction, where that cannot be prepared; and its place.
     Control(Control, String),
-    /// Goes on at another step when the condition is not true.
+    /// Continues at another step when the condition is not true.
     JumpUnless {
         condition: Expression,
         to: usize,

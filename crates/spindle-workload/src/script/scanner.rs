@@ -45,7 +45,7 @@ pub(super) struct Command {
     pub name: String,
     /// The backslash and the name.
     pub span: Range<usize>,
-    /// What follows, to the end of the line, or of the lines when it goes on.
+    /// What follows, to the end of the line, or of the lines when it continues.
     pub arguments: Range<usize>,
 }
 
@@ -406,7 +406,7 @@ impl<'a> Scanner<'a> {
                 let escaped = rest[length..].chars().next();
                 length += escaped.map_or(0, char::len_utf8);
                 match escaped {
-                    // Whoever looks for quotes later knows no backslashes.
+                    // Code that looks for quotes later knows no backslashes.
                     Some(escaped) if escaped == quote => kept.extend([quote, quote]),
                     escaped => kept.extend([letter].into_iter().chain(escaped)),
                 }

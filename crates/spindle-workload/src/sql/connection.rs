@@ -152,7 +152,7 @@ pub trait SqlConnection: Send {
     /// What it speaks.
     fn dialect(&self) -> Dialect;
 
-    /// Prepares the statements of a workload, in the place of those prepared before.
+    /// Prepares the statements of a workload, replacing those prepared before.
     ///
     /// # Errors
     /// See [`SessionError`]; so for the others.

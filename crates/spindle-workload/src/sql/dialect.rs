@@ -105,7 +105,7 @@ impl Dialect {
         }
     }
 
-    /// Makes the key of a table when its rows are there, unless they are kept in it.
+    /// Makes the key of a table after its rows are loaded, unless they are kept in it.
     pub fn add_key(self, name: &str, key: &str) -> Option<String> {
         match self {
             _ if self.keeps_rows_in(key) => None,

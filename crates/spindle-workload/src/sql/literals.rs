@@ -1,5 +1,5 @@
 //! Texts of PostgreSQL in which a backslash takes the meaning of the next letter away: those that `E'` begins, in all
-//! lines in which they go on ("Lexical Structure", section 4.1.2 of its documentation; `src/backend/parser/scan.l`).
+//! lines in which they continue ("Lexical Structure", section 4.1.2 of its documentation; `src/backend/parser/scan.l`).
 
 /// Whether a letter may stand in a name that is not in quotes. All that is not ASCII may.
 pub fn is_identifier_letter(letter: char) -> bool {
@@ -13,7 +13,7 @@ pub fn has_escapes_behind(before: &str) -> bool {
     matches!(letters.next(), Some('e' | 'E')) && !letters.next().is_some_and(is_identifier_letter)
 }
 
-/// How many bytes lie between the end of a text and the quote with which it goes on, if it does. `behind` is what
+/// How many bytes lie between the end of a text and the quote with which it continues, if it does. `behind` is what
 /// follows the text's last quote: blanks and comments, with the end of a line among them.
 pub fn continued_bytes(behind: &str) -> Option<usize> {
     const BLANKS: [char; 4] = [' ', '\t', '\x0b', '\x0c'];

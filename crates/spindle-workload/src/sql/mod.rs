@@ -86,7 +86,7 @@ pub trait SqlWorkload: Send + Sync {
         dumps.find(|dump| dump.form.is_of_files())
     }
 
-    /// What is to be done when tables, rows and indexes are there.
+    /// What is to be done when tables, rows and indexes exist.
     ///
     /// # Errors
     /// See [`SessionError`].
@@ -110,7 +110,7 @@ pub trait SqlWorkload: Send + Sync {
         Vec::new()
     }
 
-    /// Statements that make keys and indexes when the rows are there. An engine may put what they make elsewhere than
+    /// Statements that make keys and indexes after the rows are loaded. An engine may put what they make elsewhere than
     /// the tables.
     fn create_indexes(&self, _: Dialect) -> Vec<String> {
         Vec::new()

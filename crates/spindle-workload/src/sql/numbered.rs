@@ -103,7 +103,7 @@ fn wrong_with(promised: Acknowledged, found: Found) -> Option<String> {
             "was promised transaction {last}, the database has none after {found}"
         ));
     }
-    // One more may have been committed when nobody was left to hear of it.
+    // One more may have been committed with no client left to hear of it.
     if found.last > last + failed + 1 {
         let found = found.last;
         return Some(format!(

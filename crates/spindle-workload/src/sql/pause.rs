@@ -1,5 +1,5 @@
 //! Pauses within transactions, as recordings and scripts have them. Clients of SQL have threads, and wait on these; one
-//! that pauses when all are to stop goes on at once. [`super::SqlWork`] and its connections come here.
+//! that pauses when all are to stop continues at once. [`super::SqlWork`] and its connections come here.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;

@@ -87,7 +87,7 @@ impl Draft {
         }
     }
 
-    /// Sets a key of a section to a value in TOML, and says why; in the place of what was set before.
+    /// Sets a key of a section to a value in TOML, and says why; replaces what was set before.
     pub fn set(&mut self, section: Section, key: &str, value: impl Into<String>, why: &str) {
         put(&mut self.sections[section as usize], key, value.into(), why);
     }

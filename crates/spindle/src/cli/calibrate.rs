@@ -479,7 +479,7 @@ fn carry_out_on_layouts(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
     })
 }
 
-/// Writes `result.json` of all, and for each what a calibration of its own would have.
+/// Writes `result.json` of all, and for each what a separate calibration would have.
 fn write_layouts(
     directory: &Directory,
     found: &LayoutsCalibrated,

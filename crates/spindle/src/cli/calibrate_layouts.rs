@@ -55,7 +55,7 @@ struct Storage {
 }
 
 enum Storing {
-    /// A directory that is there.
+    /// An existing directory.
     InPlace(PathBuf),
     /// To be made.
     OfPlan(Box<LayoutSpec>),

@@ -14,7 +14,7 @@ use crate::{examples, explain};
 #[derive(Debug, PartialEq)]
 struct Shown {
     text: String,
-    /// On a line of its own, to be typed as it is; else in a sentence, where arguments may be left out.
+    /// On its own line, to be typed as it is; else in a sentence, where arguments may be left out.
     is_whole: bool,
 }
 
@@ -43,7 +43,7 @@ fn commands(page: &str) -> Vec<Shown> {
             let typed = line.trim_start_matches("$ ").trim_start_matches("sudo ");
             found.extend(command(typed, true));
         } else {
-            // A name in backticks may go on in the next line; a paragraph ends it.
+            // A name in backticks may continue in the next line; a paragraph ends it.
             prose.push_str(if line.is_empty() { "\n" } else { line });
             prose.push(' ');
         }

@@ -31,7 +31,7 @@ use crate::{plan, say};
 use spindle_run::reckoning::file_system_of;
 use spindle_system::{SystemTree, mounts};
 
-/// File systems that databases are put on, besides those that Spindle makes.
+/// File systems that databases are put on, apart from those that Spindle makes.
 const OTHER_FILE_SYSTEMS: [&str; 5] = ["f2fs", "zfs", "bcachefs", "nfs", "nfs4"];
 /// Where programs that make file systems are.
 const MKFS: [&str; 3] = ["/usr/sbin/mkfs.xfs", "/sbin/mkfs.xfs", "/usr/bin/mkfs.xfs"];
@@ -447,7 +447,7 @@ fn places() -> Vec<CandidatePlace> {
     places
 }
 
-/// Devices that nobody uses and nothing is on.
+/// Unused, empty devices.
 fn devices() -> Vec<CandidatePlace> {
     let empty = empty_devices(&SystemTree::default(), DEVICE_MIN_BYTES);
     let devices = empty.into_iter().take(PLACES_MAX);

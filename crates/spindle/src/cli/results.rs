@@ -195,7 +195,7 @@ pub(super) fn list(below: &Path) -> ExitCode {
 /// The runs below a directory. A mistake has been told when it is an error.
 fn find(below: &Path) -> Result<Vec<FoundRun>, ExitCode> {
     match list::find(below) {
-        // Nobody has run anything here yet, which is no mistake.
+        // Nothing has been run here yet, which is no mistake.
         Err(error) if error.kind() == ErrorKind::NotFound && below == Path::new(RUNS) => {
             Ok(Vec::new())
         }
@@ -318,7 +318,7 @@ pub(super) fn compare(asked: &Compare) -> ExitCode {
     tell(before, &comparisons, &options, asked.format)
 }
 
-/// The first run that is there again, perhaps as a copy.
+/// The first run that is given twice, perhaps as a copy.
 fn named_twice(runs: &[StoredRun]) -> Option<(&StoredRun, &StoredRun)> {
     runs.iter().enumerate().find_map(|(number, run)| {
         let mut others = runs[number + 1..].iter();

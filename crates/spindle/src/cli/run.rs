@@ -1,4 +1,4 @@
-//! `spindle run` and `spindle resume`: begins or goes on with a run, and says how it ended.
+//! `spindle run` and `spindle resume`: begins or resumes a run, and says how it ended.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ pub(super) fn begin(
     })
 }
 
-/// Goes on with a run.
+/// Resumes a run.
 pub(super) fn resume(directory: &Path, show: &Show, watch: bool) -> ExitCode {
     let Some(shown) = shown(show, watch) else {
         return no_terminal();
@@ -163,7 +163,7 @@ fn carry_out(
     }
 }
 
-/// Says why a run broke off, and how it goes on; nothing stays of one that found out nothing.
+/// Says why a run broke off, and how to resume it; nothing stays of one that found out nothing.
 fn fail_midway(runner: Runner, reason: &str, path: &Path) -> ExitCode {
     let code = fail(reason);
     match runner.is_kept() {

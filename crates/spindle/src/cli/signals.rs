@@ -18,10 +18,10 @@ use super::code::Code;
 use crate::say;
 use crate::watch::terminal;
 
-/// What a run leaves behind is named one by one up to so many.
+/// What a run leaves behind is named one by one, up to this many.
 const NAMED_MAX: usize = 12;
 
-/// `timeout -s INT` sends the signal twice at once: to its program and to its group. No person is so quick.
+/// `timeout -s INT` sends the signal twice at once: to its program and to its group. No person is that fast.
 const TWICE_AT_ONCE: Duration = Duration::from_millis(200);
 
 /// Set by the first Ctrl-C, SIGTERM or SIGHUP. A Ctrl-C after that ends the program at once, the terminal as it was,
@@ -66,7 +66,7 @@ pub(super) fn not_waited_for(error: &io::Error) -> String {
     )
 }
 
-/// On a line of its own where progress is written over.
+/// On its own line where progress is written over.
 fn tell(text: &str) {
     match io::stderr().is_terminal() {
         true => say::last_over_the_line(text),
@@ -108,7 +108,7 @@ impl AtOnce {
         }
     }
 
-    /// What is left by ending at once, how it goes away, and how to go on.
+    /// What is left by ending at once, how it is removed, and how to continue.
     fn left_behind(&self) -> String {
         match self {
             AtOnce::InRun(directory) => format!(
@@ -160,7 +160,7 @@ fn still_there() -> String {
 
 /// Lets a write beyond the limit on the size of files fail with a reason, in place of the signal that ends the program.
 pub(super) fn outlive_file_size_limit() {
-    // The handler is there to have been called: the write then returns EFBIG (setrlimit(2)).
+    // The handler need only have been called: the write then returns EFBIG (setrlimit(2)).
     let called = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGXFSZ, called).expect("SIGXFSZ may be handled");
 }

@@ -41,7 +41,7 @@ pub(super) fn examples(copy: Option<&str>) -> ExitCode {
     }
 }
 
-/// Saves a script, unless the same one is there: another example may have brought it.
+/// Saves a script, unless the same one exists: another example may have brought it.
 fn save_script(path: &Path, text: &str) -> Result<(), AskError> {
     let not_written = |source| AskError::NotWritten {
         path: path.to_owned(),

@@ -50,7 +50,7 @@ pub(super) fn must_differ(paths: impl Iterator<Item = PathBuf>) -> Result<(), Co
     Ok(())
 }
 
-/// Disks that are nobody else's as long as these live.
+/// Disks held exclusively as long as these live.
 #[derive(Default)]
 pub(super) struct TakenDisks {
     pub(super) devices: Vec<Arc<dyn BlockDevice>>,
@@ -92,7 +92,7 @@ impl TakenDisks {
         } else {
             let looked = guard.look_at_file(path, may_hold_data)?;
             let device = looked.device.open(caching_of(path)?, Queue::sync())?;
-            // Whoever opened it meanwhile is seen now.
+            // A process that opened it meanwhile is seen now.
             let again = guard.look_at_file(path, may_hold_data)?;
             self.unseen.clone_from(&again.unseen);
             self.files.push(looked);
@@ -112,7 +112,7 @@ impl TakenDisks {
     }
 }
 
-/// Disks that are read and not written to, whoever uses them.
+/// Disks that are read and not written to, even while others use them.
 pub(super) struct SeenDisks {
     pub(super) devices: Vec<Arc<dyn BlockDevice>>,
     seen: Vec<(PathBuf, Seen)>,
@@ -194,7 +194,7 @@ impl Drop for NewlyOpened {
 /// A path, and the failure group behind it.
 fn split(text: &str) -> (PathBuf, Option<String>) {
     match text.rsplit_once(':') {
-        // Names below /dev/disk/by-path have colons of their own.
+        // Names below /dev/disk/by-path contain colons themselves.
         Some((path, failure_group)) if !Path::new(text).exists() => {
             (PathBuf::from(path), Some(failure_group.to_owned()))
         }

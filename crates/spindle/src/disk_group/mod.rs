@@ -1,6 +1,6 @@
 //! `spindle diskgroup`: disk groups made, shown, changed and checked by hand, on block devices and files. What is said
-//! to people is returned; `cli` prints it. Nothing that holds data becomes a disk unless it is named after `--erase`.
-//! A group that anybody else uses is not changed, and one that is shown or checked is not written to (`disks`).
+//! to people is returned; `cli` prints it. Nothing that holds data becomes a disk unless it is named after `--erase`. A
+//! group that is in use elsewhere is not changed, and one that is shown or checked is not written to (`disks`).
 
 mod disks;
 
@@ -331,7 +331,7 @@ fn mount_options(group: &Group) -> MountOptions {
     }
 }
 
-/// A group that is to be changed, which is nobody else's as long as this lives.
+/// A group that is to be changed, held exclusively as long as this lives.
 struct Mounted {
     group: DiskGroup,
     taken: TakenDisks,

@@ -33,7 +33,7 @@ pub enum ReportError {
     /// The address is wrong, in words.
     #[error("{0}")]
     Address(String),
-    /// The server does not answer, or lets nobody in.
+    /// The server does not answer, or refuses the login.
     #[error(transparent)]
     Server(#[from] EngineError),
 }
@@ -41,7 +41,7 @@ pub enum ReportError {
 /// Looks at an existing server and tells what was found.
 ///
 /// # Errors
-/// The address is wrong, or the server does not answer or lets nobody in.
+/// The address is wrong, or the server does not answer or refuses the login.
 pub fn report_of(url: &str, password_env: Option<&str>) -> Result<String, ReportError> {
     let address = Address::complete(url).map_err(|error| {
         ReportError::Address(format!(

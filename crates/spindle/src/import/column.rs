@@ -4,17 +4,17 @@
 
 use spindle_workload::sql::Dialect;
 
-/// Shares are drawn out of so much.
+/// Shares are drawn out of this total.
 const CHANCE: f64 = 1_000_000.0;
 /// Of a column that is drawn by its values, this many at most stand in a statement.
 const VALUES_MAX: usize = 1_000;
 /// And no more bytes than these.
 const VALUES_BYTES_MAX: usize = 32 << 10;
-/// Whole numbers are drawn between the bounds when so much of what lies there is in use.
+/// Whole numbers are drawn between the bounds when at least this share of what lies there is in use.
 const DENSITY_MIN: f64 = 0.5;
 /// Neighbouring parts of a histogram are one when they are about as wide.
 const ALIKE: f64 = 0.25;
-/// Clients that add rows keep out of each other's way by steps of so much: there may be no more of them.
+/// Clients that add rows keep out of each other's way by steps of this size: there may be no more of them.
 pub const CLIENTS_MAX: u32 = 256;
 
 /// What values are.
@@ -96,7 +96,7 @@ pub struct Column {
 pub struct Drawn {
     /// `\set` commands, a line each.
     pub sets: Vec<String>,
-    /// What stands in the place of the parameter.
+    /// What replaces the parameter.
     pub given: String,
 }
 

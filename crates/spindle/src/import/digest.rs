@@ -117,7 +117,7 @@ struct Restoring<'a> {
 }
 
 impl<'a> Restoring<'a> {
-    /// The word so many places from here.
+    /// The word this many places from here.
     fn word(&self, places: usize) -> Option<&'a str> {
         self.words.get(self.at + places).copied()
     }
@@ -201,7 +201,7 @@ impl<'a> Restoring<'a> {
         self.depth == 0 && last == Some(&"SELECT")
     }
 
-    /// The name of a table in quotes, where the digest has taken it for one of its own words: those are in capitals.
+    /// The name of a table in quotes, where the digest has taken it for a keyword: those are in capitals.
     fn table_name(&mut self, word: &str) -> Result<Option<String>, LeftOut> {
         let name = word.trim_matches('`');
         let is_of_word = |letter: char| letter.is_ascii_uppercase() || letter == '_';

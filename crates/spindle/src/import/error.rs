@@ -32,7 +32,7 @@ pub enum ImportError {
          extension pg_stat_statements, and let the load run for a while"
     )]
     NoExtension,
-    /// Likewise, `performance_schema`.
+    /// The server counts no statements: `performance_schema` is off.
     #[error(
         "performance_schema is off on this server: set performance_schema = ON in its options, restart it, and let the \
          load run for a while"
@@ -129,7 +129,7 @@ pub enum ImportError {
         /// The system's answer.
         source: io::Error,
     },
-    /// What was to be made is there.
+    /// What was to be made already exists.
     #[error("{} is there already: name another directory with --out", .0.display())]
     AlreadyThere(PathBuf),
     /// The directory cannot be made.
@@ -140,7 +140,7 @@ pub enum ImportError {
         /// The system's answer.
         source: io::Error,
     },
-    /// A file cannot be written. The directory is there, with what was written before.
+    /// A file cannot be written. The directory exists, with what was written before.
     #[error(
         "cannot write {name} in {out}: {}; remove {out} before you try again",
         with_remedy(source), out = out.display()
@@ -223,7 +223,7 @@ fn skipped(unread: &Option<(u64, u64, String)>) -> String {
     }
 }
 
-/// Lines that could not be read: so many, and why the first could not.
+/// Lines that could not be read: how many, and why the first could not.
 pub fn unread_lines(count: u64, line: u64, reason: &str) -> String {
     match count {
         1 => format!("1 line could not be read, line {line}: {reason}"),

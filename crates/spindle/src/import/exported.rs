@@ -22,7 +22,7 @@ pub struct Columns {
     calls: &'static str,
     /// By one of these names.
     time: &'static [&'static str],
-    /// Of these units there are so many in a millisecond.
+    /// This many of these units are a millisecond.
     time_units: f64,
     /// Rows that were found and those that were changed.
     rows: &'static [&'static str],

@@ -135,7 +135,7 @@ pub struct Statement {
     pub is_aggregate: bool,
     /// It has a limit of rows.
     pub is_limited: bool,
-    /// Adding a row that is there already is no error.
+    /// Adding a row that already exists is no error.
     pub forgives_doubles: bool,
     /// Its tables; the one that is changed is the first.
     pub relations: Vec<Relation>,

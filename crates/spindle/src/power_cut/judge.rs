@@ -1,6 +1,6 @@
 //! Judging a recorded case: the power is cut at many moments of its log, and each time the layout is attached, the
 //! database recovered and compared with what had been promised by then. A file system is mounted, so that it recovers
-//! first, and checked afterwards; raw devices are files in the place of devices.
+//! first, and checked afterwards; raw devices are files in place of devices.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -304,7 +304,7 @@ impl AttachedImages<'_> {
         let target = Target::DiskGroup(DiskGroupTarget {
             disks: disks.clone(),
             prefix: String::new(),
-            // Its files are there already.
+            // Its files exist already.
             stripes: GroupStripes::default(),
             preferred_failure_group: None,
         });
@@ -389,7 +389,7 @@ struct Mounted {
 
 /// What came of mounting a file system after a power cut.
 enum Mount {
-    /// It is there.
+    /// It is mounted.
     Came(Mounted),
     /// It does not come back, in the tool's words.
     Refused(String),

@@ -25,7 +25,7 @@ pub struct Slice {
     pub bytes: u64,
 }
 
-/// Logged devices, for as long as they are there.
+/// Logged devices, for as long as they exist.
 pub struct LoggedDevice<'a> {
     ledger: &'a Ledger,
     tree: &'a SystemTree,
@@ -37,7 +37,7 @@ impl<'a> LoggedDevice<'a> {
     /// Why there can be none here, if so.
     pub fn obstacle() -> Option<String> {
         let tools = Tools::new();
-        // Modules are loaded when they are there; whether that worked is seen below.
+        // Modules are loaded if they exist; whether that worked is seen below.
         let _ = tools.run("modprobe", &["-a", "dm-mod", "dm-log-writes"]);
         match tools.run("dmsetup", &["targets"]) {
             Ok(targets) if targets.lines().any(|line| line.starts_with("log-writes")) => None,

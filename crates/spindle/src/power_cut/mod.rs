@@ -1,7 +1,7 @@
 //! `spindle powercut`: what an experiment's layouts keep when the power goes. Each case is recorded once with
 //! dm-log-writes beneath its layout ([`record`]), then the power is cut at hundreds of moments of that log and the
 //! database recovered ([`judge`]); the rows make a table ([`table`]). Recordings and rows are kept in a directory as
-//! they are made ([`state`]), so that what was interrupted goes on. Recording needs device-mapper, judging does not: a
+//! they are made ([`state`]), so that interrupted work can continue. Recording needs device-mapper, judging does not: a
 //! virtual machine can do the one, and this machine the other.
 
 pub mod case;
@@ -53,7 +53,7 @@ pub enum Scratch {
 pub struct Options {
     /// The table's directory.
     pub out: PathBuf,
-    /// Where images are made while cases are judged; whatever is there is the program's.
+    /// Where images are made while cases are judged; whatever is in it is the program's.
     pub work: PathBuf,
     /// Cuts and their seed.
     pub judging: Judging,
@@ -167,7 +167,7 @@ impl Work<'_> {
         }
     }
 
-    /// Records and judges case by case, on files that are there for one case only.
+    /// Records and judges case by case, on files that exist for one case only.
     fn on_files(
         &self,
         state: &mut State,
@@ -220,7 +220,7 @@ impl Work<'_> {
         Ok(rows)
     }
 
-    /// Judges a case in a directory that is there meanwhile.
+    /// Judges a case in a directory that exists meanwhile.
     fn judged(&self, case: &Case, recording: &Recording, log: &Path) -> Result<Row, PowerCutError> {
         let work = &self.options.work;
         std::fs::create_dir_all(work)

@@ -126,7 +126,7 @@ fn device_number(path: &Path) -> Result<String, PowerCutError> {
     Ok(format!("{}:{}", number.major, number.minor))
 }
 
-/// Makes the database's files as a run would; regions of raw devices are there.
+/// Makes the database's files as a run would; regions of raw devices already exist.
 fn make_files(
     case: &Case,
     files: &DatabaseFiles,

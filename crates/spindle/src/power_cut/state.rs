@@ -25,7 +25,7 @@ pub struct State {
 }
 
 impl State {
-    /// Goes on in `directory`, or begins. `judging` says which cuts judge the rows. Errors: it holds another
+    /// Continues in `directory`, or begins. `judging` says which cuts judge the rows. Errors: it holds another
     /// experiment's table, or other cuts, or the system's.
     pub fn open(
         directory: &Path,

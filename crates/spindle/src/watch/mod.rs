@@ -1,5 +1,5 @@
-//! `spindle run --watch`: a dashboard on the terminal while a run goes on. [`RunView`] is what there is to see, `view`
-//! draws it, `terminal` takes the terminal and gives it back as it was. The run tells the [`Dashboard`] what changed
+//! `spindle run --watch`: a dashboard on the terminal during a run. [`RunView`] is what it shows, `view` draws it,
+//! `terminal` takes the terminal and gives it back as it was. The run tells the [`Dashboard`] what changed
 //! ([`crate::progress`]); a thread draws it four times a second. Why so: `docs/decisions/0025-commands.md`.
 
 mod run_view;

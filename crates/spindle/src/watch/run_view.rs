@@ -45,7 +45,7 @@ pub struct CaseView {
     pub finished_tpm: Vec<f64>,
     /// Throughput over the measured time of its last trial, finished or not.
     pub samples_tpm: Vec<f64>,
-    /// It cannot go on.
+    /// It cannot continue.
     pub has_failed: bool,
 }
 
@@ -68,7 +68,7 @@ pub enum UnderWay {
 }
 
 impl RunView {
-    /// What there is to see of a run before it goes on.
+    /// What a run shows before it starts or resumes.
     pub fn of(state: &RunState, interrupted: Arc<AtomicBool>) -> RunView {
         let case_view = |case: CaseKey| CaseView {
             layout: state.layout(case.0).name,

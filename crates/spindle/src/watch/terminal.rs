@@ -21,7 +21,7 @@ use rustix::termios::{
 
 use crate::say;
 
-/// What the terminal was like before it was taken; `None` when it is not taken. Whoever draws holds this, so that
+/// What the terminal was like before it was taken; `None` when it is not taken. Drawing code holds this, so that
 /// nothing is drawn on a terminal that was given back.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
@@ -80,7 +80,7 @@ impl Screen {
 }
 
 /// A thread draws. A panic meanwhile cannot give the terminal back by itself, because the lock is held: this does, and
-/// tells it then. The run goes on without a dashboard.
+/// tells it then. The run continues without a dashboard.
 struct Drawing {
     before: MutexGuard<'static, Option<Termios>>,
 }
@@ -110,14 +110,14 @@ pub fn is_taken() -> bool {
     before().is_some()
 }
 
-/// Gives the terminal back, if it is taken. For whoever ends the program in any way.
+/// Gives the terminal back, if it is taken. For all code that ends the program.
 pub fn give_back() {
     restore(before().take());
 }
 
 fn restore(before: Option<Termios>) {
     if let Some(modes) = before {
-        // There is nobody left to tell if the terminal is gone.
+        // If the terminal is gone, there is no one left to tell.
         let _ = execute!(io::stdout(), LeaveAlternateScreen, Show);
         let _ = tcsetattr(io::stdout(), OptionalActions::Flush, &modes);
     }

@@ -30,7 +30,7 @@ fn result(code: c_int) -> VfsResult<()> {
 
 /// SQLite's own VFS.
 fn unix() -> VfsResult<*mut ffi::sqlite3_vfs> {
-    // SAFETY: the name is a string that lives for ever; what is found does so, too.
+    // SAFETY: the name is a static string; what is found lives forever, too.
     let found = unsafe { ffi::sqlite3_vfs_find(c"unix".as_ptr()) };
     match found.is_null() {
         true => Err(vars::SQLITE_INTERNAL),
@@ -52,7 +52,7 @@ pub(super) fn delete(path: &str) -> VfsResult<()> {
     })
 }
 
-/// Whether a file is there and may be used so.
+/// Whether a file exists and may be used so.
 pub(super) fn access(path: &str, flags: AccessFlags) -> VfsResult<bool> {
     let (unix, path) = (unix()?, name(path)?);
     let flags = match flags {
@@ -196,7 +196,7 @@ impl BesideFile {
 
 impl Drop for BesideFile {
     fn drop(&mut self) {
-        // Who wants to know whether that went well closes it.
+        // A caller that needs the result closes it first.
         let _ = self.end();
     }
 }

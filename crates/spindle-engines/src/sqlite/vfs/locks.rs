@@ -11,7 +11,7 @@ use sqlite_plugin::vfs::VfsResult;
 #[derive(Default)]
 pub(super) struct Locks {
     state: Mutex<State>,
-    /// Planted fault: whoever asks gets what he asks for.
+    /// Planted fault: every request for a lock is granted.
     #[cfg(test)]
     pub lock_nobody_out: std::sync::atomic::AtomicBool,
 }
@@ -50,8 +50,8 @@ impl Locks {
     /// Raises a lock to this level.
     ///
     /// # Errors
-    /// `SQLITE_BUSY`: another's is in the way. Who asked for `Exclusive` may then hold `Pending`, which lets nobody new
-    /// in.
+    /// `SQLITE_BUSY`: another's is in the way. A connection that asked for `Exclusive` may then hold `Pending`, which
+    /// admits no new readers.
     pub fn lock(&self, held: &mut Held, wanted: LockLevel) -> VfsResult<()> {
         if wanted <= held.level {
             return Ok(());

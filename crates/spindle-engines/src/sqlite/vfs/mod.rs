@@ -9,8 +9,8 @@
 //! when it has itself written it, and `header` refuses any other. A length guessed from that header would not be right:
 //! between the end of a transaction that shrinks the database and the end of its journal the header says the new size,
 //! and rolling back would put an empty page where the last page of the old one is. Nor would none at all: SQLite
-//! removes the journal of an empty database unread. A length that is too large harms nothing: what is read beyond the
-//! header's pages is never used, a rollback cuts off what is already nobody's, and truncating is nothing to do. Growing
+//! removes the journal of an empty database unread. A length that is too large harms nothing. What is read beyond the
+//! header's pages is never used, a rollback cuts off pages that are no longer used, and truncating is a no-op. Growing
 //! ends at the device's end by `max_page_count`, so that a transaction is refused in time, and not a checkpoint of what
 //! was promised.
 //!

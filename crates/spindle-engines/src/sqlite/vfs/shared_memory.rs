@@ -116,7 +116,7 @@ impl SharedMemory {
         }
     }
 
-    /// A connection needs it no longer. With the last one it goes: whoever comes then makes it again from the log.
+    /// A connection needs it no longer. It goes with the last one; the next connection makes it again from the log.
     pub fn unmap(&self, share: &mut Share) {
         let mut state = self.state();
         release(&mut state, share, u8::MAX);

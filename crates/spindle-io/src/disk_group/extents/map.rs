@@ -1,6 +1,6 @@
-//! Where the extents of one file lie, for every I/O to look up: a table of atomics, read without a latch. Each extent
-//! has a word that counts the I/Os under way to it, so that a copy can be moved or mended: who does so keeps writes out
-//! and waits for those under way ([`ExtentMap::lock_writes`]); to change the place itself, reads as well
+//! Where the extents of one file lie, forevery I/O to look up: a table of atomics, read without a latch. Each extent
+//! has a word that counts the I/Os under way to it, so that a copy can be moved or repaired. That keeps writes out and
+//! waits for those under way ([`ExtentMap::lock_writes`]). Changing the place itself keeps out reads as well
 //! ([`WritesKeptOut::keep_reads_out`]), so that no late read finds a place that has been given to another file.
 
 use crate::disk_group::extents::striping::Shape;
@@ -145,8 +145,8 @@ impl ExtentMap {
     #[inline]
     pub(crate) fn try_enter(&self, extent: usize, access: Access) -> bool {
         let (one, bar) = access.one_and_bar();
-        // SeqCst: whoever clears a bit of the change map, or lets a disk back in, looks at the count after that, and
-        // the I/O looks at map and disks after this; one of them sees the other.
+        // SeqCst: code that clears a bit of the change map, or lets a disk back in, looks at the count after that. The
+        // I/O looks at map and disks after this; one of them sees the other.
         let before = self.extents[extent].word.fetch_add(one, Ordering::SeqCst);
         if before & bar == 0 {
             return true;
@@ -155,7 +155,7 @@ impl ExtentMap {
         false
     }
 
-    /// Counts an I/O in as soon as it may go on.
+    /// Counts an I/O in as soon as it may proceed.
     pub(crate) async fn enter(&self, extent: usize, access: Access) {
         loop {
             let unlocked = self.unlocked.notified();
@@ -194,7 +194,7 @@ impl ExtentMap {
     }
 }
 
-/// Nobody writes an extent until this is dropped.
+/// Writes to an extent are held off until this is dropped.
 pub(crate) struct WritesKeptOut<'a> {
     map: &'a ExtentMap,
     extent: usize,

@@ -1,7 +1,7 @@
-//! Files made atomically, as Oracle's disk manager does: space is reserved in memory, the file is filled through a
-//! device of its own, and exists for others when its creation is in the metadata. Nothing of a creation that is
-//! dropped, or cut short by a crash, is left. A file is initialised: what nobody has written when it is committed is
-//! zero, in all copies. Filled from front to back, each byte is written once.
+//! Files made atomically, as Oracle's disk manager does: space is reserved in memory, and the file is filled through
+//! its own device. It exists for others when its creation is in the metadata. Nothing of a creation that is dropped, or
+//! cut short by a crash, is left. A file is initialised: what has not been written when it is committed is zero, in all
+//! copies. Filled from front to back, each byte is written once.
 
 use std::sync::{Arc, Weak};
 

@@ -32,7 +32,7 @@ pub(crate) struct GroupFile {
     name: String,
     limits: Limits,
     pub(crate) map: Arc<ExtentMap>,
-    /// A write was lost, and whoever asked for it was told.
+    /// A write was lost, and its caller was told.
     pub(crate) has_lost_writes: AtomicBool,
     /// Of a file that is being made: its space, given back if it never is.
     pub(crate) reserved: sync::Latch<Option<Vec<(UnitPlace, u32)>>>,
@@ -228,7 +228,7 @@ impl GroupFile {
         let spot = self.locate(request.offset);
         let access = match request.operation {
             Operation::Read(_) => {
-                // Whoever keeps reads out does so for a moment.
+                // Reads are kept out only for a moment.
                 self.map.enter(spot.extent, Access::Read).await;
                 self.map.leave(spot.extent, Access::Read);
                 return self.read_piece(spot, request).await;
@@ -249,7 +249,7 @@ impl GroupFile {
         }
     }
 
-    /// An I/O of several steps, which go on when nobody waits for them.
+    /// An I/O of several steps, which continue even when no caller waits for them.
     pub(crate) fn in_steps(
         &self,
         steps: impl Future<Output = IoOutcome> + Send + 'static,

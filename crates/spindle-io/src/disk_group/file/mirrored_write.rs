@@ -1,6 +1,6 @@
-//! One write to all copies of an extent. It is acknowledged when every attached copy has it; or, when some failed, at
-//! least one has it and the disks that failed are offline in the metadata, durably: then nobody can ever read what they
-//! hold.
+//! One write to all copies of an extent. It is acknowledged when every attached copy has it. When some failed, at least
+//! one must have it, and the disks that failed must be offline in the metadata, durably: then what they hold can never
+//! be read.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl MirroredWrite {
         for (copy, ((member, _), request)) in targets.iter().zip(copies).enumerate() {
             match member.device.submit(request).already() {
                 Ok(outcome) => write.note(copy, outcome.result),
-                // Whoever waits is told by the end of the whole.
+                // The waiting caller is told by the end of the whole.
                 Err(under_way) => {
                     let whole: Arc<MirroredWrite> = Arc::clone(&write);
                     drop(under_way.followed_by(whole, copy as u64));

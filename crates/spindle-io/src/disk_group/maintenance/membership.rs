@@ -163,7 +163,7 @@ impl Core {
             self.change_members(|members: &mut Members| members.remove(disk));
             if let Some(device) = device {
                 header.membership = Membership::Former;
-                // The group goes on without it, whether or not it can still be written.
+                // The group continues without it, whether or not it can still be written.
                 let _ = write_header(&device, &header).await;
             }
             removed += 1;

@@ -23,7 +23,7 @@ pub(crate) struct Lying {
     pub(crate) aus: Vec<u32>,
 }
 
-/// What the group has besides.
+/// The disks of the group.
 pub(crate) struct RebalanceDisks<'a> {
     /// Disks that stay.
     pub(crate) candidates: &'a [Candidate],

@@ -1,7 +1,7 @@
 //! Spreading every file evenly again while it is used, after disks have come, or before they go. The `power` is how
-//! many extents are moved at the same time. Of an extent that is moved writes wait; reads go on. Its new place counts
-//! when its bytes are on stable storage there and the move is in the metadata; only then is the old place given away.
-//! So a crash at any moment leaves every copy whole at the one place or the other.
+//! many extents are moved at the same time. Of an extent that is moved writes wait; reads continue. Its new place
+//! counts when its bytes are on stable storage there and the move is in the metadata; only then is the old place given
+//! away. So a crash at any moment leaves every copy whole at the one place or the other.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct Rebalanced {
     pub disks_removed: u64,
 }
 
-/// Whether to go on; asked between two extents.
+/// Whether to continue; asked between two extents.
 pub type GoOn = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// What the processes of a rebalance share.
@@ -43,8 +43,8 @@ struct Work {
 
 impl DiskGroup {
     /// Spreads every file evenly and empties disks that leave, `power` extents at a time (0, nothing is done, to 11);
-    /// disks that are empty then leave. Dropped, it goes on. Errors: no room, or a disk failed that could not be
-    /// spared; what was moved stays moved, and another rebalance goes on from there.
+    /// disks that are empty then leave. Dropped, it continues. Errors: no room, or a disk failed that could not be
+    /// spared; what was moved stays moved, and another rebalance continues from there.
     pub async fn rebalance(&self, power: u32) -> Result<Rebalanced, DiskGroupError> {
         self.rebalance_while(power, &(Arc::new(|| true) as GoOn))
             .await

@@ -1,9 +1,9 @@
 //! Mounting a group: finding its disks by their headers, its newest metadata, and making copies equal that a crash may
 //! have left different.
 //!
-//! Which metadata are the newest can be told when more than half of the disks that they call online are there: a change
-//! that took disks offline is on all that stayed, never fewer than half. With fewer, the missing ones may have gone on
-//! alone, and the group is mounted only when the caller says so ([`MountOptions::force`]), as in Oracle.
+//! Which metadata are the newest can be told when more than half of the disks that they call online are present. A
+//! change that took disks offline is on all that stayed, never fewer than half. With fewer, the missing ones may have
+//! continued alone, and the group is mounted only when the caller says so ([`MountOptions::force`]), as in Oracle.
 
 mod create;
 pub(crate) mod disks;
@@ -30,8 +30,8 @@ use crate::env::Env;
 impl DiskGroup {
     /// Mounts the group whose disks these are, in any order, and repairs what a crash left. Disks may be missing if the
     /// others have every extent and are more than half. Errors: disks that are of no group, of another, given twice,
-    /// out of date or missing. That nobody else has mounted the group is for the caller to see to: a `FileDevice` holds
-    /// a lock.
+    /// out of date or missing. The caller must make sure that the group is mounted nowhere else: a `FileDevice` holds a
+    /// lock.
     pub async fn mount(
         env: &Arc<dyn Env>,
         devices: &[Arc<dyn BlockDevice>],

@@ -3,8 +3,8 @@
 //!
 //! - **After a crash** the copies of an extent that was being written may differ, and a reader must not see one and
 //!   then the other. Before the first write to a mirrored extent its bits are set, durably, on all disks that hold a
-//!   copy; a mount makes the copies of all extents with a bit set equal before anybody reads.
-//! - **Cheaply**: a write whose bits are set looks them up in memory and goes on. Bits are cleared lazily, with a map
+//!   copy. A mount makes the copies of all extents with a bit set equal before any read.
+//! - **Cheaply**: a write whose bits are set looks them up in memory and proceeds. Bits are cleared lazily, with a map
 //!   that is written anyway, when their extents have not been written for a while and everything written is on stable
 //!   storage.
 
@@ -22,7 +22,7 @@ pub(crate) struct ChangeMap {
     incarnation: u64,
     shift: u32,
     step: AtomicU64,
-    /// Bits on the disk: writes may go on.
+    /// Bits on the disk: writes may proceed.
     pub(crate) set: Box<[AtomicU64]>,
     /// Bits to be written with the next map.
     wanted: Box<[AtomicU64]>,

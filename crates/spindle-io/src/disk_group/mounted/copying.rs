@@ -54,8 +54,8 @@ pub(crate) async fn copy(
 }
 
 impl Core {
-    /// Makes the attached copies of an extent equal to the first. A disk that fails meanwhile is taken offline. Nobody
-    /// may write the extent. Errors: that would lose data.
+    /// Makes the attached copies of an extent equal to the first. A disk that fails meanwhile is taken offline. The
+    /// extent must not be written meanwhile. Errors: that would lose data.
     pub(crate) async fn equalise(
         &self,
         map: &ExtentMap,

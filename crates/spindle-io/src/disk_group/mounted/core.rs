@@ -2,7 +2,7 @@
 //! disk offline. A change is made in memory and then on every disk that is online; it counts when all of them have it.
 //! A disk that cannot take it goes offline with the next change; if that would lose data, the group is dismounted.
 //!
-//! Whoever waits holds locks in this order: an extent's, `marking`, `flushing`, the turn of the metadata.
+//! Tasks that wait take locks in this order: an extent's, `marking`, `flushing`, the turn of the metadata.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
@@ -43,7 +43,7 @@ pub(crate) struct Core {
     pub(crate) au_bytes: u64,
     pub(crate) members: ArcSwap<Members>,
     pub(crate) book: Latch<Book>,
-    /// The turn of whoever changes the metadata.
+    /// The turn to change the metadata.
     turn: Semaphore,
     /// Flushes take turns: one beside a failed one would say yes.
     pub(crate) flushing: Semaphore,
@@ -177,8 +177,8 @@ impl Core {
         &self,
         change: Option<Change>,
     ) -> Result<Vec<(u16, IoError)>, DiskGroupError> {
-        // Who joins comes first: were the others to say that it belongs, and it not to know, it would be
-        // taken for an old copy after a crash.
+        // A disk that joins comes first: if the others said that it belongs, and it did not know, it would be taken for
+        // an old copy after a crash.
         let joins = match &change {
             Some(Change::DiskAdded { disk, .. }) => Some(*disk),
             _ => None,
@@ -241,7 +241,7 @@ impl Core {
         persisted
     }
 
-    /// A write or a flush of a disk has failed: from this instant nobody reads it who can read another.
+    /// A write or a flush of a disk has failed: from this instant it is read only when no other copy can be.
     pub(crate) fn suspect(&self, member: &Member) {
         self.change_members(|members| {
             let attached = members.get(member.disk);
@@ -341,7 +341,7 @@ impl Core {
     }
 }
 
-/// Learns of the end of a flush at once: what was not flushed may be gone, and what was there before be read again.
+/// Learns of the end of a flush at once: what was not flushed may be gone, and earlier contents be read again.
 struct Flushing {
     core: Arc<Core>,
     member: Arc<Member>,

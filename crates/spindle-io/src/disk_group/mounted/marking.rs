@@ -45,7 +45,7 @@ impl Core {
         }
         for member in failed {
             self.take_offline(member).await?;
-            // Nobody looks at this map again; who waits for the bit may go on without the disk.
+            // This map is not used again; writes that wait for the bit may proceed without the disk.
             let block = member.map.next_block();
             member.map.has_written(&block);
         }

@@ -81,7 +81,7 @@ fn failing(seed: u64, redundancy: Redundancy, fails_after: u64, lasts: Lasts, cu
     }
 }
 
-/// Each disk fails in turn: its reads, its writes, its flushes, once or for ever.
+/// Each disk fails in turn: its reads, its writes, its flushes, once or forever.
 #[test]
 fn each_disk_may_fail_in_turn() {
     for redundancy in [Redundancy::Normal, Redundancy::High] {

@@ -144,7 +144,7 @@ fn try_reads(path: &Path) -> DirectIo {
 }
 
 const PROBE_BYTES: usize = 64 * 1024;
-/// So many places are tried before the page cache counts as in the way.
+/// This many places are tried before the page cache counts as in the way.
 const TRIES_MAX: u64 = 3;
 
 /// Does direct I/O where `path` is and proves by residency that the page cache stayed out of it. For a directory or a

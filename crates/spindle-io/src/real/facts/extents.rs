@@ -109,7 +109,7 @@ fn by_fiemap(file: &File, bytes: &Range<u64>) -> Result<Extents, Errno> {
             let end = (extent.logical + extent.length).min(bytes.end);
             written_bytes += end.saturating_sub(extent.logical.max(start));
             written_extents += u64::from(extent.logical >= start || start == bytes.start);
-            // Extents that go on where the last one ended count as one, however the file system divides them.
+            // Extents that continue where the last one ended count as one, however the file system divides them.
             let next_shift = Some(extent.physical.wrapping_sub(extent.logical));
             if shift != next_shift {
                 shift = next_shift;

@@ -14,7 +14,7 @@ pub struct FsFacts {
     pub type_name: String,
     /// Magic number of the type (`f_type` of statfs).
     pub magic: u64,
-    /// Major number of the device as stat reports it: 0 for file systems without one of their own (tmpfs, btrfs).
+    /// Major number of the device as stat reports it: 0 for file systems without their own device (tmpfs, btrfs).
     pub device_major: u32,
     /// Minor number.
     pub device_minor: u32,

@@ -1,4 +1,4 @@
-//! A line of the kernel's mount table, taken apart. The one place that knows its form: whoever reads the table for a
+//! A line of the kernel's mount table, taken apart. The one place that knows its form: code that reads the table for a
 //! decision about a device is above this crate.
 
 use std::ffi::OsString;

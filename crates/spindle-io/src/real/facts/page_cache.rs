@@ -127,7 +127,7 @@ fn resident_in_piece(file: &File, offset: u64, length: u64) -> io::Result<u64> {
         0 => Ok(pages.iter().filter(|page| **page & 1 == 1).count() as u64),
         _ => Err(io::Error::last_os_error()),
     };
-    // SAFETY: unmaps what was mapped above and is known to nobody else.
+    // SAFETY: unmaps what was mapped above and is not shared.
     unsafe { libc::munmap(start, length) };
     answer
 }
@@ -146,7 +146,7 @@ pub fn will_be_read_in_order(file: &File) {
     let _ = fadvise(file, 0, None, Advice::Sequential);
 }
 
-/// Says that `length` bytes of a file from `offset` will be read soon: the system begins to, and the caller goes on.
+/// Says that `length` bytes of a file from `offset` will be read soon: the system begins to, and the caller continues.
 pub fn will_be_read_soon(file: &File, offset: u64, length: u64) {
     let _ = fadvise(file, offset, NonZeroU64::new(length), Advice::WillNeed);
 }

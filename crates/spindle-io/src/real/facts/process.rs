@@ -1,4 +1,4 @@
-//! What this process has used of the machine: processor time and memory of its own.
+//! What this process has used of the machine: its processor time and memory.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -140,8 +140,8 @@ pub fn share_open_files(one: u32, other: u32) -> std::io::Result<bool> {
 
 /// Whether anyone has a file open to write, the kernel included: a request of io_uring keeps its file open when its
 /// process has gone. `file` is open for reading only. `None`: the file system does not tell, or there is no right to
-/// ask. The kernel grants a lease for reading where nobody writes (fcntl(2), F_SETLEASE); it is given back at once.
-/// Should anyone want to write in that moment, the kernel says so by a signal: one that ends no program.
+/// ask. The kernel grants a lease for reading where there are no writers (fcntl(2), F_SETLEASE); it is given back at
+/// once. Should anyone want to write in that moment, the kernel says so by a signal: one that ends no program.
 pub fn is_open_to_write(file: &File) -> Option<bool> {
     /// asm-generic/fcntl.h.
     const F_SETSIG: libc::c_int = 10;

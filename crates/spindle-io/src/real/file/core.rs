@@ -1,4 +1,4 @@
-//! What I/O under way needs of the file that it is on, whoever carries it out.
+//! What I/O under way needs of the file that it is on, by any method.
 
 use std::sync::Arc;
 

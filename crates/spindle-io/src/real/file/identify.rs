@@ -5,7 +5,7 @@
 //!
 //! The lock has a second use. The kernel may carry out a killed process's io_uring requests after the process is gone,
 //! and such a late write could land on top of what recovery writes. A request holds its open file, and with it the
-//! lock: who waits for the lock has waited for the last of them.
+//! lock: a waiter that gets the lock has waited for the last of them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -77,8 +77,8 @@ fn identified(mut opened: OpenFile) -> Identified {
 /// How long the requests of a killed process may take to end.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Takes the lock of an open file, which goes with the open file. It asks again and again, because the system's call
-/// that waits has no limit, and whoever holds the lock calls nobody; files are opened before anything is measured.
+/// Takes the lock of an open file, which goes with the open file. It polls, because the system's call that waits has no
+/// limit, and the holder of the lock wakes no waiter; files are opened before anything is measured.
 pub(crate) fn lock(file: &File, path: &Path) -> Result<(), FileError> {
     let began = Instant::now();
     loop {
@@ -145,8 +145,8 @@ impl OpenFile {
         })
     }
 
-    /// Opens a file or block device that was looked at, for reading only, and identifies it. It takes no lock: who only
-    /// reads harms nobody, and may look at what others have in use.
+    /// Opens a file or block device that was looked at, for reading only, and identifies it. It takes no lock: reading
+    /// alone does no harm, and may look at what others have in use.
     pub(crate) fn open_to_read(
         path: &Path,
         called: &Path,

@@ -1,4 +1,5 @@
-//! Open files, and one I/O on one of them. Who carries I/Os out stands above: `queue`, `slaves`, `file_device`.
+//! Open files, and one I/O on one of them. The modules that carry I/Os out stand above: `queue`, `slaves`,
+//! `file_device`.
 
 pub(crate) mod core;
 pub(crate) mod identify;

@@ -44,7 +44,7 @@ impl Transfer {
         }
     }
 
-    /// Where on the file it goes on.
+    /// Where on the file it continues.
     pub(crate) fn position(&self) -> u64 {
         self.offset + self.done as u64
     }
@@ -94,7 +94,7 @@ impl Transfer {
         }))
     }
 
-    /// Takes in the answer of one call; `None` means: go on with what is left.
+    /// Takes in the answer of one call; `None` means: continue with what is left.
     pub(crate) fn advance(
         &mut self,
         core: &Core,
@@ -153,7 +153,7 @@ impl Transfer {
 }
 
 /// Takes in the answer of one call for what is left of `whole`: an operation from an offset, and its bytes, of which
-/// `done` were done. `None` means: go on with the rest.
+/// `done` were done. `None` means: continue with the rest.
 pub(crate) fn advanced(
     core: &Core,
     whole: (&Operation, u64, usize),

@@ -154,7 +154,7 @@ fn setup(events: usize) -> io::Result<libc::c_ulong> {
 }
 
 fn destroy(id: libc::c_ulong) {
-    // SAFETY: takes a number; the kernel waits for what is under way. Nobody waits for an error.
+    // SAFETY: takes a number; the kernel waits for what is under way. An error is of no use here.
     let _ = unsafe { libc::syscall(libc::SYS_io_destroy, id) };
 }
 

@@ -1,6 +1,6 @@
 //! Requests under way in a thread's ring or context: each has a number while the kernel has it, owns its buffers and
-//! its open file. Whoever waits for it is told when the ring or context is no longer borrowed, because who is told may
-//! close a file or submit more.
+//! its open file. The waiting caller is told when the ring or context is no longer borrowed, because it may then close
+//! a file or submit more.
 
 use std::sync::Arc;
 use std::task::Waker;

@@ -128,8 +128,8 @@ pub(crate) fn wait(parker: &Parker, timeout: Option<Duration>) {
 
 /// Lets the calling thread's ring forget identified files that are closed and memory whose config is gone.
 fn forget_closed() {
-    // Neither at the end of the thread nor inside the ring is there anything to do: it is about to go, or will do this
-    // when it is next used.
+    // At the end of the thread and inside the ring there is nothing to do: it is about to go, or will do this when it
+    // is next used.
     let _ = RING.try_with(|ring| {
         if let Ok(mut ring) = ring.try_borrow_mut()
             && let Some(ring) = ring.as_mut()
@@ -325,7 +325,7 @@ impl Ring {
         let Err(error) = answer else { return };
         match Errno::from_io_error(&error) {
             Some(Errno::TIME | Errno::INTR) => {}
-            // Short of memory, or completions to be reaped first: who called reaps and comes again.
+            // Short of memory, or completions to be reaped first: the caller reaps and tries again.
             Some(Errno::AGAIN | Errno::BUSY) => std::thread::yield_now(),
             // The kernel owns buffers and does not say until when: nothing can be saved. (Closing the ring will find
             // the same and end the process.)

@@ -33,7 +33,7 @@ pub enum FixedBuffers {
     NotYet,
     /// Every ring has registered the memory. A request of several buffers that are not neighbours goes without.
     Used,
-    /// At least one ring could not; its I/O goes on without.
+    /// At least one ring could not; its I/O continues without.
     Dropped {
         /// Why.
         reason: NotRegistered,

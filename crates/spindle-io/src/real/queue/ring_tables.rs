@@ -94,7 +94,7 @@ struct Piece {
     end: usize,
     slot: u16,
     config: *const RingConfig,
-    /// The kernel goes on using these pages: another arena must not get the addresses.
+    /// The kernel keeps using these pages: another arena must not get the addresses.
     _arena: Arc<Arena>,
 }
 

@@ -74,7 +74,7 @@ impl NoAio {
     }
 }
 
-/// What was not registered with a ring, whose I/O goes on without.
+/// What was not registered with a ring, whose I/O continues without.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NotRegistered {
     /// Its table of files is full.

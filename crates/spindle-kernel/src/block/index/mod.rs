@@ -363,7 +363,7 @@ pub fn child(block: &[u8], place: Place<'_>) -> (u16, BlockAddress) {
 /// How a node makes room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fit {
-    /// It is there.
+    /// The room exists already.
     Now,
     /// When it is tidied up: the entries at these positions go, and those at the others lose their numbers.
     Tidied(Vec<u16>, Vec<u16>),
@@ -440,7 +440,7 @@ fn stored_at(block: &[u8], position: u16) -> usize {
     stored_bytes(usize::from(head & LENGTH), head & NUMBERED != 0)
 }
 
-/// Puts an entry, as stored, at a position: in the place of the one there, or before it.
+/// Puts an entry, as stored, at a position: replacing the one there, or before it.
 pub fn put_entry(block: &mut [u8], position: u16, replaces: bool, bytes: &[u8]) {
     let directory = directory(block);
     let at = directory + 2 * usize::from(position);
@@ -647,7 +647,7 @@ pub fn cut(block: &mut [u8], keep: u16, high: Place<'_>, right: BlockAddress) {
     super::set_scn(block, scn);
 }
 
-/// Where to split a node that has no room for an entry at `position`: so many of its entries stay. Where keys only
+/// Where to split a node that has no room for an entry at `position`: how many of its entries stay. Where keys only
 /// grow, the left one keeps 90 % of the bytes, for nothing will be put there again.
 pub fn split_at(block: &[u8], position: u16) -> u16 {
     let grows = right(block).is_none() && position == count(block);

@@ -1,6 +1,6 @@
-//! Entries of leaves: put in, made ghosts of, and both undone. Who changes an entry has its row locked, and in a unique
-//! index its key, too. A deleted entry stays as a ghost: a roll-back wakes it where it lies, without needing room, and
-//! statements that began before the commit find their rows by it.
+//! Entries of leaves: put in, made ghosts of, and both undone. A transaction that changes an entry has its row locked,
+//! and in a unique index its key, too. A deleted entry stays as a ghost: a roll-back wakes it where it lies, without
+//! needing room, and statements that began before the commit find their rows by it.
 
 use crate::block::index::{self, Entry, Fit, Holds, Place};
 use crate::block::space_map::Fill;
@@ -32,7 +32,7 @@ pub(crate) enum What {
 
 /// What became of an attempt.
 enum Attempt {
-    /// Done; where nobody knew that the leaf has nothing but ghosts now, the map was told.
+    /// Done; if the map did not know that the leaf now has nothing but ghosts, it was told.
     Done { is_told: bool },
     /// The leaf will have nothing but ghosts: the map is to be told, too.
     Empties,
@@ -104,8 +104,8 @@ pub(crate) async fn change_entry(
     ))
 }
 
-/// Adds the vectors that put a new entry into the leaf that it is likely to be in, and its undo record. Where nobody
-/// `looked` yet whether the key is free, that is looked at, too. False when more is to be done: the entry belongs
+/// Adds the vectors that put a new entry into the leaf that it is likely to be in, and its undo record. Unless the
+/// caller has `looked` whether the key is free, that is checked, too. False when more is to be done: the entry belongs
 /// elsewhere, the leaf is full, or the key may be there.
 pub(crate) fn plan_new(
     sga: &Sga,
@@ -211,7 +211,7 @@ fn plan_in_leaf(
     Ok(Attempt::Done { is_told: false })
 }
 
-/// True when a leaf, once the entry of a place is gone, holds nothing that counts, and nobody knows yet.
+/// True when a leaf, once the entry of a place is gone, holds nothing that counts, and the map does not know yet.
 pub(crate) fn is_emptied(
     emptied: &FreeSpace,
     root: Root,

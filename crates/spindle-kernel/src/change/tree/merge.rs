@@ -1,7 +1,7 @@
-//! Leaves that hold nothing any longer are taken out of the tree, and their blocks are used again: so an index from one
-//! end of which entries go, while they come at the other, does not grow for ever. A leaf becomes one with a neighbour
-//! under the same branch, in one redo record. Branches stay. A leaf for which that cannot be is set aside, and looked
-//! at again when no other waits: its neighbours may have changed.
+//! Leaves that hold nothing any longer are taken out of the tree, and their blocks are used again. So an index does not
+//! grow forever when entries go at one end while they come at the other. A leaf becomes one with a neighbour under the
+//! same branch, in one redo record. Branches stay. A leaf for which that cannot be is set aside, and looked at again
+//! when no other waits: its neighbours may have changed.
 
 use crate::block::BlockAddress;
 use crate::block::index::{self, Covers, Head, Node, Place};
@@ -119,7 +119,7 @@ async fn merge(
     Ok(attempt)
 }
 
-/// A leaf has been split. Tells the map of a half that holds nothing, of which nobody knows.
+/// A leaf has been split. Tells the map of a half that holds nothing, if it does not know.
 pub(super) async fn tell_if_emptied(
     sga: &Sga,
     waits: &ProcessWaits,

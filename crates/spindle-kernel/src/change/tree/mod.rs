@@ -1,7 +1,7 @@
-//! B+trees: the way to a node. A session holds one node at a time and lets it go before it goes on to the next, so no
-//! latch is kept across a read. What it finds may be out of date when it arrives: then the node's fences say whether
-//! the place is here, further right, where the links lead, or elsewhere, and it begins again at the root (Lehman and
-//! Yao 1981). Whoever changes nodes looks at their fences once more when it has all of them.
+//! B+trees: the way to a node. A session holds one node at a time and lets it go before it moves to the next, so no
+//! latch is kept across a read. What it finds may be out of date when it arrives. Then the node's fences say whether
+//! the place is here, further right, where the links lead, or elsewhere. If elsewhere, it begins again at the root
+//! (Lehman and Yao 1981). A session that changes nodes checks their fences once more when it has all of them.
 //!
 //! A structure change is one redo record of all its blocks ([`split`], [`merge`]), so a crash leaves none half done,
 //! and none is ever undone. Entries are undone by their keys, wherever they are by then ([`entries`]; Mohan and Levine,
@@ -106,8 +106,7 @@ pub(crate) fn is_damaged(
     }
 }
 
-/// Says of transactions whether nobody wants any longer what they deleted: they have ended, and every statement sees
-/// that.
+/// Says of transactions whether what they deleted is no longer wanted: they have ended, and every statement sees that.
 pub(crate) fn is_spent(sga: &Sga) -> impl Fn(u64) -> bool {
     let early = sga.settings.has_planted(PlantedFault::GhostGoneEarly);
     let oldest = if early {

@@ -85,7 +85,7 @@ pub(crate) async fn make_room(
     }
 }
 
-/// A block that is free, or was never used; extends the index when there is none. Whoever asks has the turn until the
+/// A block that is free, or was never used; extends the index when there is none. The caller has the turn until the
 /// block is a node: see [`Index::new_node_turn`].
 async fn spare(sga: &Sga, waits: &ProcessWaits, index: &Index) -> Result<Spare> {
     loop {

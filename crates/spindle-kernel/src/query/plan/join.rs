@@ -124,7 +124,7 @@ pub(super) struct JoinShape {
     /// The key of a row of the side that is read.
     key: Projection,
     pub(super) key_bytes: usize,
-    /// Of an outer join, what stands in the place of a row that is missing.
+    /// Of an outer join, what stands in for a missing row.
     missing: Vec<u8>,
     /// Of an outer join, the rows that say whether one was found: no, yes.
     found: [Vec<u8>; 2],
@@ -157,7 +157,7 @@ impl JoinShape {
     }
 
     /// Joins a row with those of a table, which may be one of several; whether there was one of its key. `push` says
-    /// whether to go on.
+    /// whether to continue.
     pub(super) fn join(
         &self,
         table: &Table,
@@ -243,7 +243,7 @@ pub(super) struct InMemory {
 }
 
 impl InMemory {
-    /// Joins a row; `key` is room to work in. `push` says whether to go on.
+    /// Joins a row; `key` is room to work in. `push` says whether to continue.
     pub(super) fn push(
         &self,
         row: &Row<'_>,

@@ -20,11 +20,11 @@ pub(super) const ROWS_BETWEEN_LOOKS: usize = 1024;
 
 /// Something that is done to each row.
 pub(super) enum Op {
-    /// Only those for which a condition holds go on.
+    /// Only rows for which a condition holds are passed on.
     Filter(Test),
-    /// A row of other columns goes on.
+    /// A row of other columns is passed on.
     Select(Columns, Vec<Bound>),
-    /// Those go on that a join makes of it.
+    /// The rows that a join makes of it are passed on.
     Join(InMemory),
 }
 

@@ -11,11 +11,11 @@ use crate::temp::{Held, TempWork, Usage};
 pub(super) const PARTITIONS: usize = 8;
 /// Bits of a hash that tell partitions apart, the highest first.
 const PARTITION_BITS: u32 = 3;
-/// Rows are partitioned again at most so often: then equal keys are more likely than many.
+/// Rows are partitioned again at most this often: then equal keys are more likely than many.
 pub(super) const DEPTH_MAX: u32 = 8;
 /// Bytes of a row's length.
 const LENGTH_BYTES: usize = 4;
-/// What a row takes in a table besides its bytes: two slots.
+/// What a row takes in a table beyond its bytes: two slots.
 pub(super) const SLOT_BYTES: usize = 2 * size_of::<u64>();
 /// Chunks into which a partition's share of the memory is divided, so that little of it stays empty.
 const CHUNKS_OF_PARTITION: usize = 4;
@@ -244,7 +244,7 @@ pub(super) struct Collector {
     work: TempWork,
     depth: u32,
     partitions: Vec<Vec<Chunk>>,
-    /// What a row takes in memory besides its bytes.
+    /// What a row takes in memory beyond its bytes.
     bytes_beside: usize,
     /// The memory of all rows.
     held_bytes: usize,

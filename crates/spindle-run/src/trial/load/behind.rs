@@ -9,15 +9,15 @@ use crate::far::clock::ClockLine;
 const PROCESSORS_MIN: f64 = 0.5;
 /// Share of the time that the processors of a machine were idle, below which they are the limit.
 const IDLE_MIN: f64 = 0.05;
-/// A machine that does less than this part of what its clients should is named, where they should do so many
-/// transactions at least.
+/// A machine that does less than this part of what its clients should is named, if they should do at least this many
+/// transactions.
 const DONE_MIN: f64 = 0.75;
 const TRANSACTIONS_MIN: f64 = 200.0;
-/// Later than this part of the measured time, and than so many seconds, is late.
+/// Later than this part of the measured time, and than this many seconds, is late.
 const LATE_SHARE: f64 = 0.02;
 const LATE_MIN_S: f64 = 0.05;
-/// A clock that is not known to within this part of the measured time, and so many seconds, or that gained as much in
-/// a trial, is named.
+/// A clock that is not known to within this part of the measured time and this many seconds is named, as is one that
+/// gained as much in a trial.
 const CLOCK_SHARE: f64 = 0.01;
 const CLOCK_MIN_S: f64 = 0.02;
 

@@ -35,7 +35,7 @@ impl Load {
     /// Returns when every client is at work, or one has failed.
     ///
     /// # Errors
-    /// A load machine is gone, or cannot go on; so for the others.
+    /// A load machine is gone, or cannot continue; so for the others.
     pub async fn begun(&mut self, arrivals: Option<Arrivals>) -> Result<(), EngineError> {
         match self {
             Load::Here(running) => {

@@ -110,7 +110,7 @@ fn add_statements(all: &mut Vec<StatementTotal>, others: Vec<StatementTotal>) {
 pub struct LoadRecord {
     /// Of each kind.
     pub kinds: Vec<KindRecord>,
-    /// And besides.
+    /// Of all kinds together.
     pub rest: RestOfRecord,
 }
 

@@ -52,7 +52,7 @@ impl Machine {
         })
     }
 
-    /// Comes to a machine in a trial, for so many clients from `part.first` on.
+    /// Comes to a machine in a trial, for this many clients from `part.first` on.
     ///
     /// # Errors
     /// It cannot be come to.
@@ -80,7 +80,7 @@ impl Machine {
         here_ns.wrapping_add_signed(self.first.ahead_ns)
     }
 
-    /// What this machine's clock says at a moment of its own.
+    /// What this machine's clock says at a moment of the load machine's clock.
     pub fn here_ns(&self, there_ns: u64) -> u64 {
         let (first, last) = (self.first, self.first);
         ClockLine { first, last }.here_ns(there_ns)
@@ -107,7 +107,7 @@ impl Machine {
     /// What it says next, until `after` a moment; `None`: as long as it takes.
     ///
     /// # Errors
-    /// It is gone, silent, or its clients cannot go on.
+    /// It is gone, silent, or its clients cannot continue.
     fn hear(&mut self, after: Option<Duration>) -> Result<LoadSaid, EngineError> {
         let until = after.map(|after| Instant::now() + after + PATIENCE);
         match self.far.hear(until, &NEVER).map_err(lost)? {
@@ -150,7 +150,7 @@ impl Machine {
         }
     }
 
-    /// Its next tick, due `after` so long.
+    /// Its next tick, due `after` this time.
     ///
     /// # Errors
     /// Those of [`Machine::hear`].
@@ -164,7 +164,7 @@ impl Machine {
         }
     }
 
-    /// Its counts, due `after` so long.
+    /// Its counts, due `after` this time.
     ///
     /// # Errors
     /// Those of [`Machine::hear`].
@@ -198,7 +198,7 @@ impl Machine {
         }
     }
 
-    /// Why its clients cannot go on, by its name.
+    /// Why its clients cannot continue, by its name.
     fn failed(&self, reason: &EngineError) -> EngineError {
         EngineError::failed(format_args!("load machine {}", self.way()), reason)
     }

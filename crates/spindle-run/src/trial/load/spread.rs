@@ -1,5 +1,5 @@
-//! The clients of a trial on several load machines, as one load. They begin together, at a moment that is told to each
-//! in terms of its own clock; they are watched over the same stretches of time; and what they say is added up.
+//! The clients of a trial on several load machines, as one load. They begin together, at a moment given to each on its
+//! own clock. They are watched over the same stretches of time, and their figures are added up.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::counts::{LoadCounts, LoadRecord};
 use super::machine::Machine;
 use super::words::{LoadSaid, LoadWord, Orders, Stretch, Tick};
 
-/// What is to begin together begins so long after it was told, and longer where the way is.
+/// What is to begin together begins this long after it was told, and longer where the way is longer.
 const LEAD: Duration = Duration::from_millis(100);
 
 /// Clients on load machines.
@@ -65,7 +65,7 @@ impl SpreadLoad {
     /// Begins on all machines at once.
     ///
     /// # Errors
-    /// One is gone, or its clients cannot go on; so for the others.
+    /// One is gone, or its clients cannot continue; so for the others.
     pub fn begin(&mut self) -> Result<(), EngineError> {
         let at_ns = self.soon_ns();
         for machine in &mut self.machines {
@@ -174,7 +174,7 @@ impl SpreadLoad {
         &self.warnings
     }
 
-    /// A moment that is far enough ahead for every machine to hear of it before.
+    /// A moment that is far enough ahead forevery machine to hear of it before.
     fn soon_ns(&self) -> u64 {
         let ways = self.machines.iter();
         let longest_ns = ways.map(|machine| machine.first.uncertainty_ns).max();

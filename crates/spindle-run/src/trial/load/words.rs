@@ -1,6 +1,5 @@
 //! What a trial and a load machine say to each other. The machine opens its clients, which connect and pause; begins
-//! when it is told to; and then, for each [`Stretch`] of time, says its counts and ticks. Moments are those of its own
-//! clock.
+//! when it is told to; and then, for each [`Stretch`] of time, says its counts and ticks. Times are on its own clock.
 
 use serde::{Deserialize, Serialize};
 use spindle_engines::EngineError;
@@ -83,9 +82,9 @@ pub enum LoadSaid {
     Counts(Box<LoadCounts>),
     /// What became of one kind of transaction.
     Kind(Box<KindRecord>),
-    /// What is to be said besides. They have ended.
+    /// The rest of the record. They have ended.
     Ended(Box<RestOfRecord>),
-    /// They cannot go on.
+    /// They cannot continue.
     Failed(EngineError),
 }
 

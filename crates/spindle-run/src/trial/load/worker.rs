@@ -1,5 +1,5 @@
-//! The program on a load machine: some of a trial's clients. It ends when nobody listens any more, and its sessions on
-//! the server with it.
+//! The program on a load machine: some of a trial's clients. It ends when the trial no longer listens, and its sessions
+//! on the server with it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -122,7 +122,7 @@ impl Clients {
 
     async fn begin(&self, at_ns: u64) -> Result<(), EngineError> {
         sleep_until(&*self.env, at_ns).await;
-        // What was due while they paused is nobody's.
+        // What was due while they paused is dropped.
         self.running.begun(self.orders.task.workload.arrivals).await;
         self.running.go_on();
         say(&LoadSaid::Begun);

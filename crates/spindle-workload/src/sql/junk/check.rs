@@ -81,7 +81,7 @@ fn wrong_with(found: Found, commit_every: u64, promised: Acknowledged) -> Option
         ));
     }
     let (found, last) = (rows / commit_every, last / commit_every);
-    // One more may have been committed when nobody was left to hear of it.
+    // One more may have been committed with no client left to hear of it.
     let is_promised = last >= commits && last <= commits + failed + 1;
     if !is_promised || last - found.min(last) > failed {
         return Some(format!(

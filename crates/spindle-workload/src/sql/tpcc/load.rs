@@ -1,6 +1,6 @@
-//! The rows that TPC-C begins with (clause 4.3.3). Every part draws from a stream of chance of its own, so that parts
-//! may be made in any order; how many lines an order has, and whose it is, follows from its number, so that orders and
-//! their lines agree.
+//! The rows that TPC-C begins with (clause 4.3.3). Every part draws from its own stream of chance, so that parts may be
+//! made in any order. How many lines an order has, and whose it is, follows from its number, so that orders and their
+//! lines agree.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use spindle_io::env::seeded_rng;

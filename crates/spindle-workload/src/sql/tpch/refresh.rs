@@ -46,7 +46,7 @@ pub(super) fn statements() -> Vec<String> {
     ]
 }
 
-/// Text for comments. Made once, by whoever asks first: before anything is measured.
+/// Text for comments. Made once, by the first caller: before anything is measured.
 pub(super) fn text() -> &'static TextPool {
     static TEXT: OnceLock<TextPool> = OnceLock::new();
     TEXT.get_or_init(|| TextPool::new(TEXT_BYTES, Distributions::static_default()))

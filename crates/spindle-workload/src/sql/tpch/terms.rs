@@ -217,7 +217,7 @@ pub(super) struct NextStep {
     /// Of a refresh function, which set.
     pub(super) set: u32,
     pub(super) stream: usize,
-    /// Nobody else changes what it reads.
+    /// No other client changes what it reads.
     pub(super) is_settled: bool,
 }
 

@@ -1,5 +1,5 @@
 //! The general query log of MariaDB and MySQL: a line for each command, `time <tab> session command <tab> argument`; a
-//! statement may go on in the lines after it
+//! statement may continue in the lines after it
 //! (https://mariadb.com/docs/server/server-management/server-monitoring-logs/general-query-log).
 
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ struct Command<'a> {
     argument: &'a str,
 }
 
-/// A statement that may go on.
+/// A statement that may continue.
 struct Open {
     line: u64,
     session: String,
@@ -62,7 +62,7 @@ impl Open {
     /// One more line of its text.
     fn go_on(&mut self, line: &str, is_cut: bool) {
         self.is_broken |= is_cut || self.text.len() + line.len() > TEXT_BYTES_MAX;
-        // A broken one is left out, however it goes on.
+        // A broken one is left out, however it continues.
         if !self.is_broken {
             self.text.push('\n');
             self.text.push_str(line);

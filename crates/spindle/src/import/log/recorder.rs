@@ -153,7 +153,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// A session has ended: who has its key from now on is another one.
+    /// A session has ended: from now on its key belongs to another one.
     pub fn end(&mut self, session: &str) {
         let first = (session.to_owned(), String::new());
         let own = self
@@ -249,7 +249,7 @@ impl<'a> Recorder<'a> {
     fn effect(&mut self, number: usize, effect: &Effect, begin: &str, from_us: u64) {
         match effect {
             Effect::Begins => {
-                // Who begins one ends the last.
+                // Beginning one ends the last.
                 self.end_implicitly(number, from_us);
                 let begin = plain_or(begin, &["begin", "start transaction"], "begin");
                 self.open(number, from_us, begin.clone(), begin);

@@ -300,7 +300,7 @@ pub fn judge(text: &str, dialect: Dialect) -> Result<Taken, Left> {
             }
         }
     }
-    // A replay makes begins and ends of it, and the server is not to know of it besides.
+    // A replay makes begins and ends of it, and must not also send it to the server.
     let sets_autocommit = |effect: &Effect| matches!(effect, Effect::Autocommit(_));
     if effects.len() > 1 && effects.iter().any(sets_autocommit) {
         reason.get_or_insert(SETTINGS);

@@ -19,9 +19,9 @@ const FIRST_ROWS: usize = 1_000;
 const VALUE_BYTES_MAX: usize = 1_024;
 /// A value is common if this share of the rows that were read has it.
 const COMMON: f64 = 0.05;
-/// Parts of a histogram of so few rows.
+/// Parts of a histogram of this few rows.
 const PARTS: usize = 10;
-/// Behind a gap, each of so many rows is taken.
+/// Behind a gap, one of this many rows is taken.
 const STEP_ROWS: usize = 10;
 /// Fewer numbers of a key that are in use do not tell how many are.
 const USED_MIN: usize = 10;
@@ -137,8 +137,8 @@ impl MariaDb {
         Ok(sample)
     }
 
-    /// Goes on in the index, from rows that are known by all columns of `key` but the last. Also how many numbers there
-    /// are in use, where enough of those that were looked for were.
+    /// Continues in the index, from rows that are known by all columns of `key` but the last. Also returns how many
+    /// numbers are in use, if enough of those looked for were.
     fn next(
         &mut self,
         table: &Table,

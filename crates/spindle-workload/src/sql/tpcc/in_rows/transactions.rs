@@ -393,7 +393,7 @@ impl Procedure for StockLevel {
                 let row = read(rows, STOCK, &key([warehouse, item])).await?;
                 low += u64::from(u64::from(stock::QUANTITY.number(&row)) < self.threshold);
             }
-            // The answer, which nobody reads.
+            // The answer, which is not used.
             std::hint::black_box(low);
             Ok(Ended::Done)
         })
