@@ -21,7 +21,7 @@ pub(crate) struct Below {
     pub(crate) memory_part: Option<String>,
     /// A setting with which a flush is not handed down, in words.
     pub(crate) set_to_ignore: Option<String>,
-    /// Who answers for flushes and cannot be looked into, such as `fuse.sshfs on /mnt`.
+    /// What answers for flushes and cannot be looked into, such as `fuse.sshfs on /mnt`.
     pub(crate) hidden: Option<String>,
     /// Whether another machine may keep it.
     pub(crate) may_be_remote: bool,
@@ -233,7 +233,7 @@ fn beside(tree: &SystemTree, directory: &Path, beneath: &Beneath) -> Vec<FoundDi
         .collect()
 }
 
-/// Makes a file without a name, and lets it go. Nowhere is one with a name made that nobody asked for.
+/// Makes a file without a name, and lets it go. No named file is made that was not asked for.
 fn takes_nameless(directory: &Path) -> Result<(), rustix::io::Errno> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
     rustix::fs::open(directory, flags, Mode::RUSR | Mode::WUSR).map(drop)
@@ -263,6 +263,7 @@ mod tests {
             backing_file: None,
             write_cache: Some(cache),
             hardware_cache: None,
+            is_scsi_debug: false,
             atomic_write_bytes: 0,
             is_flushed: true,
             is_lowest,

@@ -15,11 +15,12 @@ pub use spindle_io::real::Delay;
 use spindle_io::real::{AccessPath, Caching, DelayedDevice, MemoryDevice, Queue, RingConfig};
 use spindle_io::{BlockDevice, Env};
 pub use spindle_kernel::{
-    Commit, InstanceSettings, SampledWaits, Settings, Shutdown, Storage, TornBlocks, WriteSync,
-    double_write_bytes,
+    BLOCK_BYTES_DEFAULT, BUFFER_CACHE_BYTES_DEFAULT, Commit, InstanceSettings, SampledWaits,
+    Settings, Shutdown, Storage, TornBlocks, WriteSync, double_write_bytes,
 };
 use spindle_kernel::{
-    Instance, KernelError, KeyPart, RecoveryReport, StatisticsSnapshot, create_database,
+    IndexKey, Instance, KernelError, KeyPart, RecoveryReport, RowsOf, StatisticsSnapshot,
+    create_database,
 };
 use spindle_layout::{DatabaseFiles, OpenedFile, Opening, Place, Shape};
 use spindle_workload::driver::{self, Behaviour, Running};
@@ -59,7 +60,7 @@ impl IoSettings {
     }
 }
 
-/// What an access path needs besides files, and says afterwards.
+/// What an access path needs apart from files, and says afterwards.
 struct AccessPathParts {
     io: IoSettings,
     queue: Queue,
@@ -243,28 +244,49 @@ pub(crate) async fn load(
     let instance = Instance::startup(env, storage, settings).await?;
     for (number, spec) in load.workload.tables().iter().enumerate() {
         let (row_bytes, rows) = row_shape(spec, settings.block_bytes);
-        let fill = load.workload.loader(number);
+        let fill = load.workload.loader(number, 0);
         let is_interrupted = || load.interrupted.load(Ordering::Relaxed);
+        let columns = load.workload.columns(number);
+        let of = columns.map_or(RowsOf::Bytes(row_bytes), RowsOf::Columns);
         let table = instance
-            .create_table_unless(spec.name, row_bytes, rows, fill, is_interrupted)
+            .create_table_unless(spec.name, of, rows, fill, is_interrupted)
             .await?;
         for index in load.workload.indexes(number) {
             if is_interrupted() {
                 return Err(KernelError::LoadInterrupted.into());
             }
-            let key = key_parts(index);
-            instance
-                .create_index(&table, index.name, index.is_unique, &key)
-                .await?;
+            create_index(&instance, &table, index).await?;
         }
     }
     Ok(instance)
 }
 
-/// A key as the database wants to know it.
-fn key_parts(index: &IndexSpec) -> Vec<KeyPart> {
-    let part = |&(offset, bytes): &(u16, u16)| KeyPart { offset, bytes };
-    index.key.iter().map(part).collect()
+/// Makes an index, of columns where its table has them.
+async fn create_index(
+    instance: &Instance,
+    table: &spindle_kernel::Table,
+    index: &IndexSpec,
+) -> Result<(), EngineError> {
+    let Some(layout) = table.columns() else {
+        let part = |&(offset, bytes): &(u16, u16)| KeyPart { offset, bytes };
+        let parts: Vec<KeyPart> = index.key.iter().map(part).collect();
+        let key = IndexKey::Bytes(&parts);
+        instance
+            .create_index(table, index.name, index.is_unique, key)
+            .await?;
+        return Ok(());
+    };
+    let columns = layout.key_columns(index.key.iter().copied());
+    let columns = columns.map_err(|error| KernelError::Columns {
+        table: table.name().to_owned(),
+        error,
+    })?;
+    let names = layout.names(&columns);
+    let key = IndexKey::Columns(&names);
+    instance
+        .create_index(table, index.name, index.is_unique, key)
+        .await?;
+    Ok(())
 }
 
 /// Devices of memory for the files of a database.

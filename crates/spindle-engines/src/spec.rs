@@ -12,14 +12,15 @@ use spindle_text::settings;
 use spindle_workload::Workload;
 
 use crate::kernel::{
-    Delay, InstanceSettings, IoSettings, Settings, TornBlocks, double_write_bytes, files_of,
+    BLOCK_BYTES_DEFAULT, Delay, InstanceSettings, IoSettings, Settings, TornBlocks,
+    double_write_bytes, files_of,
 };
 use crate::sql::{Address, ServerIo, ServerKind, ServerRequest, SshHost};
 
 /// What a process of a query takes, in sort areas: one that it fills, with the room that vectors and tables have to
 /// grow in, and what the step before has left in memory.
 const SORT_AREAS_OF_PROCESS: u64 = 6;
-/// And besides: its stack, and memory for I/Os, which comes in huge pages.
+/// In addition: its stack, and memory for I/Os, which comes in huge pages.
 const QUERY_PROCESS_BYTES: u64 = 8 << 20;
 
 /// Most of the log buffer, bytes: enough for any load.
@@ -62,7 +63,7 @@ settings! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     pub struct FileSettings {
         /// Size of a database block.
-        block_size_bytes: u64 = size_among("block_size", 8 * KIB, &BLOCK_SIZES_BYTES),
+        block_size_bytes: u64 = size_among("block_size", BLOCK_BYTES_DEFAULT, &BLOCK_SIZES_BYTES),
         /// Number of datafiles, each of at least 64 blocks. Some file systems let only one process write to a file at a
         /// time: more files, more writes at once.
         datafiles: u32 = number("datafiles", 4, 1..=1000),
@@ -173,16 +174,15 @@ impl KernelSpec {
         // An eighth of a log file, so that the ring always has room for what is in memory.
         let log_buffer_bytes =
             self.files.log_file_size_bytes as usize / 8 / SECTOR_BYTES * SECTOR_BYTES;
-        let mut settings = Settings {
+        Settings {
+            instance: self.instance,
             block_bytes,
             buffer_cache_bytes: self.memory.buffer_cache_bytes,
             log_buffer_bytes: log_buffer_bytes
                 .min(LOG_BUFFER_BYTES_MAX)
                 .max(16 * block_bytes),
             ..Settings::default()
-        };
-        self.instance.apply(&mut settings);
-        settings
+        }
     }
 
     /// The files of a workload's database for this many clients, with double write areas for this many writers.
@@ -207,8 +207,8 @@ impl KernelSpec {
 }
 
 impl ServerSpec {
-    /// What is asked of it for so much data and this many clients at once, with the access path that the layout asks of
-    /// it, if any.
+    /// What is asked of it for this much data and this many clients at once, with the access path that the layout asks
+    /// of it, if any.
     pub fn request(&self, data_bytes: u64, clients: u32, io: Option<ServerIo>) -> ServerRequest {
         ServerRequest {
             settings: self.settings.clone(),

@@ -5,7 +5,6 @@
 pub use spindle_io::real::{AccessPath, Caching, Method};
 use spindle_text::words;
 
-use super::error::ExperimentError;
 use super::reader::Reader;
 
 words! {
@@ -26,25 +25,24 @@ words! {
 pub(super) const IO_KEYS: [&str; 4] = ["caching", "method", "filesystemio_options", "slaves"];
 
 /// Reads an `io` table; whatever it leaves out is as in `default`.
-pub(super) fn read_access_path(
-    reader: &mut Reader<'_>,
-    default: AccessPath,
-) -> Result<AccessPath, ExperimentError> {
+pub(super) fn read_access_path(reader: &mut Reader<'_>, default: AccessPath) -> AccessPath {
     let caching = reader.optional_word("caching");
     let method = reader.optional_word("method");
     let slaves = reader.number("slaves", AccessPath::SLAVES_DEFAULT, 1..=1000);
     let oracle = reader.optional_word::<FilesystemioOptions>("filesystemio_options");
     reader.finish();
 
+    if oracle.is_some() && (reader.has("caching") || reader.has("method")) {
+        let refused = reader.conflict(
+            &["filesystemio_options"],
+            "the access path is given twice",
+            "it says both caching and method",
+            "keep filesystemio_options, or caching and method",
+        );
+        // Which of them counts is not known.
+        reader.note(refused.doubting(reader.keys(["caching", "method"])));
+    }
     let mut path = match oracle {
-        Some(_) if caching.is_some() || method.is_some() => {
-            return Err(reader.conflict(
-                &["filesystemio_options"],
-                "the access path is given twice",
-                "it says both caching and method",
-                "keep filesystemio_options, or caching and method",
-            ));
-        }
         Some(word) => word.access_path(),
         None => {
             let method = method.unwrap_or(default.method);
@@ -57,24 +55,27 @@ pub(super) fn read_access_path(
         }
     };
     if path.method.identifies_files() && path.caching == Caching::Buffered {
-        return Err(reader.conflict(
+        reader.refuse(
             &["caching"],
             "ODM is never buffered",
             "\"direct\" is what method = \"odm\" implies",
             "leave caching out, or compare with caching = \"buffered\", method = \"async\"",
-        ));
+        );
+        path.caching = Caching::Direct;
     }
     if path.method.has_slaves() {
         path.slaves = slaves;
     } else if reader.has("slaves") {
-        return Err(reader.conflict(
+        let refused = reader.conflict(
             &["slaves"],
             format!("I/O slaves have nothing to do with {path} I/O"),
             "allowed only with method = \"slaves\"",
             "leave slaves out, or set method = \"slaves\"",
-        ));
+        );
+        let given = reader.keys(["method", "filesystemio_options"]);
+        reader.note(refused.given(given));
     }
-    Ok(path)
+    path
 }
 
 impl FilesystemioOptions {

@@ -2,6 +2,7 @@
 //! put right in the tree of the file before it is read, so that nothing else knows of them.
 
 use super::document::{Document, Entry, Node, Table, Value};
+use super::doubts::anywhere;
 use super::error::ExperimentError;
 
 /// Words for keys of a database, and what they are called here.
@@ -21,23 +22,22 @@ pub fn aliases() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 /// Puts all of them right.
-pub(super) fn put_right(document: &mut Document) -> Result<(), ExperimentError> {
+pub(super) fn put_right(document: &mut Document) {
     if let Some(mut database) = document.table("database") {
-        rename(document, &mut database, &OF_DATABASE)?;
+        rename(document, &mut database, &OF_DATABASE);
         document.put_table("database", database);
     }
     let Some(layouts) = document.list("layout").map(<[Node]>::to_vec) else {
-        return Ok(());
+        return;
     };
     let mut right = Vec::new();
     for mut layout in layouts {
         if let Value::Table(table) = &mut layout.value {
-            of_layout(document, table)?;
+            of_layout(document, table);
         }
         right.push(layout);
     }
     document.put_list("layout", right);
-    Ok(())
 }
 
 /// The path of a key of a layout, in the words used here.
@@ -61,7 +61,7 @@ pub(super) fn path_put_right(path: Vec<String>) -> Vec<String> {
     }
 }
 
-fn of_layout(document: &Document, layout: &mut Table) -> Result<(), ExperimentError> {
+fn of_layout(document: &Document, layout: &mut Table) {
     for entry in &mut layout.entries {
         let words: &[(&str, &str)] = match entry.key.as_str() {
             "database" => &OF_DATABASE,
@@ -69,7 +69,7 @@ fn of_layout(document: &Document, layout: &mut Table) -> Result<(), ExperimentEr
             _ => continue,
         };
         if let Value::Table(table) = &mut entry.node.value {
-            rename(document, table, words)?;
+            rename(document, table, words);
         }
     }
     // The settings of a server may stand in the layout itself.
@@ -81,20 +81,16 @@ fn of_layout(document: &Document, layout: &mut Table) -> Result<(), ExperimentEr
         if let Some(twice) = database.get("settings") {
             let error = ExperimentError::new("the settings of a layout are given twice")
                 .help("keep one of settings and database.settings");
-            return Err(document.mark(error, &twice.place, "these are settings, too"));
+            document.note(document.mark(error, &twice.place, "these are settings, too"));
+            database.take("settings");
         }
         let place = settings.key_place.clone();
         database.entries.push(settings);
         layout.put("database", Value::Table(database), &place);
     }
-    Ok(())
 }
 
-fn rename(
-    document: &Document,
-    table: &mut Table,
-    words: &[(&str, &str)],
-) -> Result<(), ExperimentError> {
+fn rename(document: &Document, table: &mut Table, words: &[(&str, &str)]) {
     for (word, right) in words {
         let Some(entry) = table.take(word) else {
             continue;
@@ -106,10 +102,13 @@ fn rename(
                 continue;
             }
             if again == one || (again > 0 && one > 0) {
+                // Which of them counts is not known.
                 let error = ExperimentError::new(format!("{word} and {right} are one setting"))
                     .at_key((*right).to_owned())
+                    .doubting([anywhere(right)])
                     .help("keep one of them");
-                return Err(document.mark(error, &entry.key_place, format!("{right} is set, too")));
+                let label = format!("{right} is set, too");
+                document.note(document.mark(error, &entry.key_place, label));
             }
             table.take(right);
         }
@@ -118,7 +117,6 @@ fn rename(
             ..entry
         });
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 use spindle_text::rate::Rate;
+use spindle_workload::Pace;
 pub use spindle_workload::{Arrivals, Spacing};
 
-use super::error::ExperimentError;
 use super::reader::{AskedRate, Reader};
 
 /// What is promised to those who send load.
@@ -26,7 +26,7 @@ pub struct RateLevels {
     pub spacing: Spacing,
 }
 
-/// At most one of them is there; without any, a client begins a transaction when it has ended the last.
+/// At most one of them is set; without any, a client begins a transaction when it has ended the last.
 #[derive(Default)]
 pub(super) struct Asked {
     pub arrivals: Option<Arrivals>,
@@ -34,15 +34,19 @@ pub(super) struct Asked {
     pub promised: Option<Promised>,
 }
 
-/// Reads `rate`, `arrivals` and `p99`.
-pub(super) fn read(reader: &mut Reader<'_>) -> Result<Asked, ExperimentError> {
+/// Reads `rate`, `arrivals` and `p99`, which mean nothing where transactions have their own pace.
+pub(super) fn read(reader: &mut Reader<'_>, pace: Pace) -> Asked {
+    if matches!(pace, Pace::Streams | Pace::Recorded) {
+        reader.know(&["rate", "arrivals", "p99"]);
+        return Asked::default();
+    }
     let rate = reader.rates("rate", 0.01..=10_000_000.0);
     let spacing = reader.optional_word("arrivals");
     let has_promise = reader.has("p99");
     let p99_ms = reader.duration_ms("p99", 20, 1..=3_600_000);
     let is_searched = matches!(rate, Some(AskedRate::Auto));
     if is_searched != has_promise {
-        return Err(match is_searched {
+        let refused = match is_searched {
             true => reader.conflict(
                 &["rate"],
                 "rate is \"auto\" and p99 is not set",
@@ -55,27 +59,29 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<Asked, ExperimentError> {
                 "it is the latency that rate = \"auto\" must keep",
                 "write rate = \"auto\", or leave p99 out",
             ),
-        });
-    }
-    let Some(rate) = rate else {
-        return match spacing {
-            None => Ok(Asked::default()),
-            Some(_) => Err(reader.conflict(
-                &["arrivals"],
-                "arrivals is set and rate is not",
-                "without a rate each client begins a transaction when it has ended the last",
-                "set rate = \"500/s\" beside it, or leave arrivals out",
-            )),
         };
-    };
-    if reader.has("think_time") {
-        return Err(reader.conflict(
+        reader.note(refused.given(reader.keys(["rate", "p99"])));
+    }
+    if reader.has("rate") && reader.has("think_time") {
+        reader.refuse(
             &["rate", "think_time"],
             "rate and think_time are both set",
             "one of the two says when a client begins its next transaction",
             "leave one out: with a rate, transactions begin when they are due and a client is free",
-        ));
+        );
     }
+    let Some(rate) = rate else {
+        if reader.has("arrivals") {
+            let refused = reader.conflict(
+                &["arrivals"],
+                "arrivals is set and rate is not",
+                "without a rate each client begins a transaction when it has ended the last",
+                "set rate = \"500/s\" beside it, or leave arrivals out",
+            );
+            reader.note(refused.given(reader.keys(["rate"])));
+        }
+        return Asked::default();
+    };
     let spacing = spacing.unwrap_or(Spacing::Poisson);
     let mut asked = Asked::default();
     match rate {
@@ -88,7 +94,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<Asked, ExperimentError> {
         }
         AskedRate::Each(rates) => asked.levels = Some(RateLevels { rates, spacing }),
     }
-    Ok(asked)
+    asked
 }
 
 #[cfg(test)]

@@ -14,12 +14,13 @@ const QUICK: [(&str, QuickValue); 3] = [
     ("rounds", QuickValue::Number(3)),
 ];
 /// Keys of a plan that a first look leaves out.
-const NOT_QUICK: [&str; 7] = [
+const NOT_QUICK: [&str; 8] = [
     "precision",
     "max",
     "time",
     "warmup_max",
     "runs",
+    "max_runs",
     "pause",
     "noise_check",
 ];
@@ -41,7 +42,7 @@ pub struct Changes<'a> {
     pub only: &'a [String],
     /// Whether few short rounds are wanted, whatever the plan says.
     pub is_quick: bool,
-    /// The command line that the text was written for, where nobody wrote it as a file.
+    /// The command line that the text was written for, where it was not written as a file.
     pub written_for: Option<&'a CommandLine>,
 }
 
@@ -62,27 +63,22 @@ pub(super) struct Known {
     pub counted: Vec<&'static str>,
 }
 
-/// Makes the changes that are not settings.
-pub(super) fn make(
-    document: &mut Document,
-    changes: Changes<'_>,
-    known: &Known,
-) -> Result<(), ExperimentError> {
-    aliases::put_right(document)?;
+/// Makes the changes that are not settings, and notes what is wrong with them.
+pub(super) fn make(document: &mut Document, changes: Changes<'_>, known: &Known) {
+    aliases::put_right(document);
     // Layouts of the file are chosen before they are taken with all that is varied, those of the matrix after.
     let is_of_file = names_layouts_of(document, changes.only);
     if is_of_file {
-        keep_only(document, changes.only)?;
+        keep_only(document, changes.only);
     }
     let keys = (&known.layout_keys[..], &known.database_keys[..]);
-    vary::expand(document, (changes.vary, changes.sets), keys)?;
-    if !is_of_file && !changes.only.is_empty() {
-        keep_only(document, changes.only)?;
+    let is_expanded = vary::expand(document, (changes.vary, changes.sets), keys);
+    if is_expanded && !is_of_file && !changes.only.is_empty() {
+        keep_only(document, changes.only);
     }
     if changes.is_quick {
         hurry(document, &known.counted);
     }
-    Ok(())
 }
 
 /// Whether all these arguments name layouts as the file has them.
@@ -98,9 +94,9 @@ fn names_layouts_of(document: &Document, arguments: &[String]) -> bool {
 }
 
 /// Leaves out every layout that is neither asked for nor holds files of one that is.
-fn keep_only(document: &mut Document, arguments: &[String]) -> Result<(), ExperimentError> {
+fn keep_only(document: &mut Document, arguments: &[String]) {
     let Some(layouts) = document.list("layout") else {
-        return Ok(());
+        return;
     };
     let layouts = layouts.to_vec();
     let names: Vec<String> = layouts
@@ -116,11 +112,10 @@ fn keep_only(document: &mut Document, arguments: &[String]) -> Result<(), Experi
                 let place = document.argument("--only", argument);
                 let error = ExperimentError::new(format!("no layout is called {unknown:?}"))
                     .help(format!("the layouts are: {}", names.join("; ")));
-                return Err(document.mark(
-                    error,
-                    &place,
-                    "names of layouts, with commas between them",
-                ));
+                let label = "names of layouts, with commas between them";
+                document.note(document.mark(error, &place, label));
+                // Which layouts are meant is not known: all are looked at.
+                return;
             }
         }
     }
@@ -149,7 +144,6 @@ fn keep_only(document: &mut Document, arguments: &[String]) -> Result<(), Experi
         matrix.cells.retain(|cell| chosen.contains(&cell.layout));
     }
     document.put_list("layout", kept);
-    Ok(())
 }
 
 /// A name that no layout has.

@@ -1,9 +1,10 @@
 //! The `[database]` section: which database is under test, how much data it holds, and what it is told.
 //!
-//! Read once for the whole experiment and once more for every layout with that layout's own values in place, so that
+//! Read once for the whole experiment and once more forevery layout with that layout's own values in place, so that
 //! each case has complete settings; those that would make the comparison void can only be set here
 //! (`SAME_IN_EVERY_CASE`). `kernel` and `server` read the settings that only one kind of database has.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -12,14 +13,14 @@ pub use spindle_engines::spec::{DatabaseMemory, DatabaseSpec, KernelSpec, Remote
 use spindle_engines::sql::{Address, ServerKind};
 
 use super::document::Table;
-use super::error::ExperimentError;
+use super::doubts::anywhere;
 use super::kernel::{self, check_blocks};
 use super::memory::check_memory;
+use super::of_workload::OfWorkload;
 use super::reader::{Reader, keys_asked_by};
 use super::server;
 use spindle_text::quantity::{GIB, MIB, TIB};
 use spindle_text::word::Word;
-use spindle_workload::Data;
 
 /// The database under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,10 +101,8 @@ pub struct Database {
 pub(super) struct Inherited {
     /// The budget that a layout has from the experiment.
     pub memory_bytes: Option<u64>,
-    /// The data of a workload that says itself how much there is.
-    pub data: Option<Data>,
-    /// Bytes of a server's files that it is copied from; 0 when it is loaded.
-    pub copied_bytes: u64,
+    /// The data of the workload.
+    pub of_workload: OfWorkload,
     /// Whether the layouts say that it is a server that runs already.
     pub is_remote: bool,
 }
@@ -136,55 +135,59 @@ impl Keys {
     }
 
     /// Refuses what is set and does not apply to the database that `spec` is.
-    fn check(&self, reader: &Reader<'_>, spec: &DatabaseSpec) -> Result<(), ExperimentError> {
+    fn check(&self, reader: &Reader<'_>, spec: &DatabaseSpec) {
         let of_servers = || self.server.iter().chain(&self.remote);
         let set = |key: &&&'static str| reader.has(key);
-        let refused = |key: &'static str, whose: &str, help: &str| {
+        let refused = |key: &'static str, title: String, label: &str, help: &str| {
+            let refused = reader.conflict(&[key], title, label, help);
+            reader.note(refused.given(which_it_is(reader)));
+        };
+        let of_another = |key: &'static str, whose: &str, help: &str| {
             let title = format!("{key} does not apply to engine = \"{}\"", engine_of(spec));
-            Err(reader.conflict(&[key], title, whose, help))
+            refused(key, title, whose, help);
         };
         if let DatabaseSpec::Kernel(_) = spec {
-            let mut others = of_servers().filter(|key| !self.kernel.contains(key));
-            return match others.find(set) {
-                Some(key) => refused(
-                    key,
-                    "a key for database servers",
-                    "leave it out, or choose another engine: \"sqlite\", \"postgres\", \"mariadb\"",
-                ),
-                None => Ok(()),
-            };
+            let mut others: Vec<_> = of_servers().filter(set).collect();
+            others.retain(|key| !self.kernel.contains(key));
+            let mut seen = BTreeSet::new();
+            for key in others.into_iter().filter(|key| seen.insert(**key)) {
+                let help =
+                    "leave it out, or choose another engine: \"sqlite\", \"postgres\", \"mariadb\"";
+                of_another(key, "a key for database servers", help);
+            }
+            return;
         }
         let is_kernels = |key: &&&'static str| !of_servers().any(|other| other == *key);
-        if let Some(key) = self.kernel.iter().filter(is_kernels).find(set) {
-            return refused(
-                key,
-                "a key of the embedded database",
-                "leave it out; a server's own settings go into settings = { NAME = VALUE }",
-            );
+        for key in self.kernel.iter().filter(is_kernels).filter(set) {
+            let help = "leave it out; a server's own settings go into settings = { NAME = VALUE }";
+            of_another(key, "a key of the embedded database", help);
         }
-        match spec {
-            DatabaseSpec::Remote(remote) => match self.server.iter().find(set) {
-                Some(key) => Err(reader.conflict(
-                    &[key],
-                    format!("{key} is set for an existing server, {}", remote.address),
-                    "Spindle neither starts such a server nor sets anything of it",
-                    format!("leave {key} out; what the server says of its settings is recorded"),
-                )),
-                None => Ok(()),
-            },
-            _ => {
-                let for_url = [
-                    ("password_env", "it says where the password for url is"),
-                    ("agent", "it says how the machine of url is looked at"),
-                ];
-                let set = for_url.into_iter().find(|(key, _)| reader.has(key));
-                set.map_or(Ok(()), |(key, label)| {
-                    let title = format!("{key} is set, and url is not");
-                    Err(reader.conflict(&[key], title, label, "leave it out, or set url"))
-                })
+        if let DatabaseSpec::Remote(remote) = spec {
+            for key in self.server.iter().filter(set) {
+                let title = format!("{key} is set for an existing server, {}", remote.address);
+                let label = "Spindle neither starts such a server nor sets anything of it";
+                let help =
+                    format!("leave {key} out; what the server says of its settings is recorded");
+                refused(key, title, label, &help);
+            }
+            return;
+        }
+        for (key, label) in [
+            ("password_env", "it says where the password for url is"),
+            ("agent", "it says how the machine of url is looked at"),
+        ] {
+            if reader.has(key) {
+                let title = format!("{key} is set, and url is not");
+                refused(key, title, label, "leave it out, or set url");
             }
         }
     }
+}
+
+/// The keys, in full, that say which database it is.
+pub(super) fn which_it_is(reader: &Reader<'_>) -> Vec<String> {
+    let own = reader.keys(["engine", "url"]);
+    [own.to_vec(), vec![anywhere("engine")]].concat()
 }
 
 fn engine_of(spec: &DatabaseSpec) -> Engine {
@@ -197,44 +200,42 @@ fn engine_of(spec: &DatabaseSpec) -> Engine {
 
 impl Database {
     /// Reads a database section.
-    pub(super) fn read(
-        reader: &mut Reader<'_>,
-        inherited: Inherited,
-    ) -> Result<Database, ExperimentError> {
+    pub(super) fn read(reader: &mut Reader<'_>, inherited: Inherited) -> Database {
         let engine = reader.word("engine", Engine::Kernel);
-        let size_bytes = read_size(reader, inherited)?;
+        let size_bytes = read_size(reader, &inherited.of_workload);
         let keys = Keys::all();
         for keys in [&keys.kernel, &keys.server, &keys.remote] {
             reader.know(keys);
         }
         let memory_bytes = inherited.memory_bytes;
         let spec = match engine {
-            Engine::Kernel => DatabaseSpec::Kernel(kernel::read(reader, memory_bytes)?),
-            Engine::Server(kind) => match server::read_remote(reader, kind)? {
+            Engine::Kernel => DatabaseSpec::Kernel(kernel::read(reader, memory_bytes)),
+            Engine::Server(kind) => match server::read_remote(reader, kind) {
                 Some(remote) => DatabaseSpec::Remote(remote),
                 None => DatabaseSpec::Server(server::read(reader, kind, memory_bytes)),
             },
         };
-        keys.check(reader, &spec)?;
-        if inherited.copied_bytes == 0 && reader.has("name") {
-            return Err(reader.conflict(
+        keys.check(reader, &spec);
+        if inherited.of_workload.copied_bytes == 0 && reader.has("name") {
+            let refused = reader.conflict(
                 &["name"],
                 "name is set, and load copies no server",
                 "it says which database of a copied server is measured",
                 "leave it out, or name the directory of a stopped server in load",
-            ));
+            );
+            reader.note(refused.given(inherited.of_workload.keys()));
         }
         reader.finish();
         let database = Database { size_bytes, spec };
         // Where layouts name existing servers, their memory is not known.
         if !inherited.is_remote {
-            database.check(reader, inherited.data);
+            database.check(reader, &inherited.of_workload);
         }
-        Ok(database)
+        database
     }
 
     /// Checks what no single setting can know.
-    fn check(&self, reader: &Reader<'_>, of_workload: Option<Data>) {
+    fn check(&self, reader: &Reader<'_>, of_workload: &OfWorkload) {
         if let Some(memory) = self.spec.memory() {
             check_memory(reader, memory, self.size_bytes, of_workload);
         }
@@ -257,22 +258,23 @@ impl Database {
     }
 }
 
-fn read_size(reader: &mut Reader<'_>, inherited: Inherited) -> Result<u64, ExperimentError> {
+fn read_size(reader: &mut Reader<'_>, of_workload: &OfWorkload) -> u64 {
     let given_bytes = reader.size("size", GIB, SIZE_MIN..=64 * TIB);
-    if inherited.data.is_some() && reader.has("size") {
-        return Err(reader.conflict(
+    if of_workload.data.is_some() && reader.has("size") {
+        let refused = reader.conflict(
             &["size"],
             "size is set, and the workload says how much data there is",
             "its scale, its warehouses or its rows do",
             "leave size out",
-        ));
+        );
+        reader.note(refused.given(["workload.kind".to_owned()]));
     }
-    Ok(match (inherited.data, inherited.copied_bytes) {
+    match (of_workload.data, of_workload.copied_bytes) {
         (Some(data), _) => data.bytes.max(SIZE_MIN),
         // A copy takes what it takes, whatever else is said.
         (None, copied_bytes) if copied_bytes > 0 && !reader.has("size") => {
             copied_bytes.max(SIZE_MIN)
         }
         (None, copied_bytes) => given_bytes.max(copied_bytes),
-    })
+    }
 }

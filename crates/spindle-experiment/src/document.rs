@@ -11,6 +11,7 @@ use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
 
 use super::command_line::CommandLine;
+use super::doubts::Doubts;
 use super::error::ExperimentError;
 use super::matrix::Matrix;
 
@@ -18,7 +19,7 @@ use super::matrix::Matrix;
 const COMMAND_LINE: &str = "command line";
 /// Names longer than this do not fit the tables they are shown in.
 pub const NAME_LENGTH_MAX: usize = 100;
-/// How `--set` is written, for whoever wrote it otherwise.
+/// How `--set` is written, for a person who wrote it otherwise.
 const SET_EXAMPLE: &str =
     "write it like --set database.writers=4 or --set 'layout.\"odm\".path=fast'";
 
@@ -78,7 +79,7 @@ impl Table {
             .map(|entry| &entry.node)
     }
 
-    /// This table with the entries of `over` in place of its own.
+    /// This table with the entries of `over` replacing its own.
     pub fn overridden_by(&self, over: &Table) -> Table {
         let kept = self
             .entries
@@ -157,7 +158,7 @@ pub(super) fn shown(number: f64) -> String {
 pub(super) struct Document {
     /// Name and text of the file, then of each part of the command line.
     texts: Vec<(String, String)>,
-    /// What the text was written for, if nobody wrote it as a file. Its texts follow the file's.
+    /// What the text was written for, if it was not written as a file. Its texts follow the file's.
     written_for: Option<CommandLine>,
     /// The root table.
     pub root: Node,
@@ -171,6 +172,8 @@ pub(super) struct Document {
     pub is_quick: bool,
     /// What was found wrong while it was read.
     mistakes: RefCell<Vec<ExperimentError>>,
+    /// What could not be read as it was meant, beside what these mistakes say.
+    doubts: RefCell<Doubts>,
 }
 
 /// An argument of the command line that gives a key a value.
@@ -183,8 +186,8 @@ pub(super) struct Assignment {
     pub value_place: SourcePlace,
 }
 
-/// This many mistakes are remembered: nobody reads more at once.
-const MISTAKES_MAX: usize = 20;
+/// This many mistakes are remembered. Each layout repeats those of `[database]`.
+const MISTAKES_MAX: usize = 2000;
 
 impl Document {
     /// Parses `text`, known to people as `name` or as the command line that it was written for, and applies `sets` in
@@ -215,16 +218,26 @@ impl Document {
             matrix: None,
             is_quick: false,
             mistakes: RefCell::default(),
+            doubts: RefCell::default(),
         };
         let parsed = DeTable::parse(text).map_err(|error| document.syntax_error(&error))?;
         document.root.value = Value::Table(table_of(parsed.get_ref()));
         let mut earlier: Vec<Vec<String>> = Vec::new();
         for set in sets {
-            let given = document.assignment("--set", set, SET_EXAMPLE)?;
-            if let Some(other) = earlier.iter().find(|other| other.starts_with(&given.keys)) {
-                return Err(document.set_twice(&given, other));
+            let given = match document.assignment("--set", set, SET_EXAMPLE) {
+                Ok(given) => given,
+                Err(mistake) => {
+                    document.note(mistake);
+                    continue;
+                }
+            };
+            let applied = match earlier.iter().find(|other| other.starts_with(&given.keys)) {
+                Some(other) => Err(document.set_twice(&given, other)),
+                None => document.apply(set, &given),
+            };
+            if let Err(mistake) = applied {
+                document.note(mistake);
             }
-            document.apply(set, &given)?;
             earlier.push(given.keys);
         }
         Ok(document)
@@ -253,12 +266,12 @@ impl Document {
         }
     }
 
-    /// Puts a list in the place of the one at the top of the file.
+    /// Replaces the list of this key at the top of the file.
     pub fn put_list(&mut self, key: &str, items: Vec<Node>) {
         self.put_at_root(key, Value::List(items));
     }
 
-    /// Puts a table in the place of the one at the top of the file.
+    /// Replaces the table of this key at the top of the file.
     pub fn put_table(&mut self, key: &str, table: Table) {
         self.put_at_root(key, Value::Table(table));
     }
@@ -272,12 +285,17 @@ impl Document {
         }
     }
 
-    /// Remembers a mistake, and lets reading go on.
+    /// Remembers a mistake, and lets reading continue.
     pub fn note(&self, mistake: ExperimentError) {
         let mut mistakes = self.mistakes.borrow_mut();
         if mistakes.len() < MISTAKES_MAX {
             mistakes.push(mistake);
         }
+    }
+
+    /// Doubts a key, in full: nothing is told that rests on it.
+    pub fn doubt(&self, key: String) {
+        self.doubts.borrow_mut().add(key);
     }
 
     /// How many mistakes are known by now.
@@ -290,14 +308,9 @@ impl Document {
         self.mistakes.borrow_mut().split_off(count)
     }
 
-    /// What a part of the experiment was read as; `None`, and its mistake is noted, when it could not be read.
-    pub fn noted<T>(&self, read: Result<T, ExperimentError>) -> Option<T> {
-        read.map_err(|mistake| self.note(mistake)).ok()
-    }
-
     /// All mistakes so far as one error.
     pub fn mistakes(&self) -> Option<ExperimentError> {
-        ExperimentError::all(self.mistakes.take())
+        ExperimentError::all(self.mistakes.take(), self.doubts.take())
     }
 
     /// Where files that the experiment names are looked for: beside its own.

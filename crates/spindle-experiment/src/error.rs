@@ -3,12 +3,15 @@
 //! An [`ExperimentError`] is made by the reader of the experiment file and shown once, by the program, through
 //! [`miette`]: message, the place in the file (or in a `--set` argument), what is allowed there, what to do.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use miette::{Diagnostic, LabeledSpan, SourceCode};
 
+use super::doubts::Doubts;
 use super::shown::{self, Shown};
+
+/// At most this many mistakes are told: more are too many to read at once.
+const TOLD_MAX: usize = 20;
 
 /// A mistake in an experiment file or in a `--set` argument, and the others that were found with it.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +26,10 @@ struct Details {
     mark: Option<Mark>,
     /// For settings that contradict each other: the keys of all of them.
     between: Vec<String>,
+    /// Keys that it would not be a mistake without, as they were read.
+    given: Vec<String>,
+    /// Keys that are not read as they were meant because of it, beside its own.
+    doubting: Vec<String>,
     others: Vec<ExperimentError>,
 }
 
@@ -46,27 +53,46 @@ impl ExperimentError {
             help: None,
             mark: None,
             between: Vec::new(),
+            given: Vec::new(),
+            doubting: Vec::new(),
             others: Vec::new(),
         }))
     }
 
-    /// Several mistakes as one error; `None` when there is none. What only follows from another
-    /// mistake, and what was found twice, is left out.
-    pub(super) fn all(mistakes: Vec<ExperimentError>) -> Option<ExperimentError> {
-        let wrong: BTreeSet<String> = mistakes
-            .iter()
-            .filter(|mistake| mistake.0.between.is_empty())
-            .filter_map(|mistake| mistake.0.key.clone())
-            .collect();
-        let mut told: Vec<ExperimentError> = Vec::new();
+    /// Several mistakes as one error; `None` when there is none. What only follows from another mistake or from
+    /// `doubts`, and what was found twice, is left out.
+    pub(super) fn all(
+        mistakes: Vec<ExperimentError>,
+        mut doubts: Doubts,
+    ) -> Option<ExperimentError> {
+        let misread = mistakes.iter().flat_map(ExperimentError::misread);
+        misread.for_each(|key| doubts.add(key.clone()));
+        let (mut told, mut following): (Vec<ExperimentError>, Vec<_>) = (Vec::new(), Vec::new());
         for mistake in mistakes {
-            let follows = mistake.0.between.iter().any(|key| wrong.contains(key));
-            let is_known = told.iter().any(|other| other.is_same(&mistake));
-            if !follows && !is_known {
+            let Details {
+                between,
+                given,
+                doubting,
+                ..
+            } = &*mistake.0;
+            let follows = between.iter().any(|key| doubts.is_misread(key, doubting))
+                || given.iter().any(|key| doubts.touch(key, doubting));
+            if follows {
+                following.push(mistake);
+            } else if told.iter().all(|other| !other.is_same(&mistake)) {
                 told.push(mistake);
             }
         }
+        // None is accepted, should each follow from another.
+        if told.is_empty() {
+            told.extend(following.into_iter().next());
+        }
         told.sort_by_key(ExperimentError::order);
+        let more = told.split_off(told.len().min(TOLD_MAX)).len();
+        if more > 0 {
+            let text = format!("{more} more mistakes are not shown");
+            told.push(ExperimentError::new(text).help("put those above right first"));
+        }
         let mut told = told.into_iter();
         let mut first = told.next()?;
         first.0.others = told.collect();
@@ -104,6 +130,24 @@ impl ExperimentError {
             mark.is_table = is_table;
         }
         self
+    }
+
+    /// That it would be none if these keys were read as they were meant, should one of them be wrong.
+    pub(super) fn given(mut self, keys: impl IntoIterator<Item = String>) -> ExperimentError {
+        self.0.given.extend(keys);
+        self
+    }
+
+    /// That these keys are not read as they were meant because of it: what is refused for their sake only is not told.
+    pub(super) fn doubting(mut self, keys: impl IntoIterator<Item = String>) -> ExperimentError {
+        self.0.doubting.extend(keys);
+        self
+    }
+
+    /// The keys that are not read as they were meant because of it.
+    fn misread(&self) -> impl Iterator<Item = &String> {
+        let own = self.0.key.iter().filter(|_| self.0.between.is_empty());
+        own.chain(&self.0.doubting)
     }
 
     /// Whether each setting is right by itself, and they are refused together or by the engine.

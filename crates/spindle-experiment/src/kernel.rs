@@ -1,14 +1,12 @@
 //! What `[database]` says of the embedded database: blocks, files, redo and its instance.
 
+use super::access_path::{AccessPath, Caching, Method, read_access_path};
+use super::memory::read_memory;
+use super::of_workload::OfWorkload;
+use super::reader::Reader;
 use spindle_engines::spec::KernelSpec;
 use spindle_text::quantity::{size, size_free, size_text};
 use spindle_text::section::Section;
-use spindle_workload::Data;
-
-use super::access_path::{AccessPath, Caching, Method, read_access_path};
-use super::error::ExperimentError;
-use super::memory::read_memory;
-use super::reader::Reader;
 
 /// Fewest blocks that a buffer cache or a datafile can work with.
 const BLOCKS_MIN: u64 = 64;
@@ -16,26 +14,23 @@ const BLOCKS_MIN: u64 = 64;
 const LOG_BLOCKS_MIN: u64 = 97;
 
 /// Reads the keys of the embedded database. `memory_bytes` is the budget that a layout has from the experiment.
-pub(super) fn read(
-    reader: &mut Reader<'_>,
-    memory_bytes: Option<u64>,
-) -> Result<KernelSpec, ExperimentError> {
-    Ok(KernelSpec {
+pub(super) fn read(reader: &mut Reader<'_>, memory_bytes: Option<u64>) -> KernelSpec {
+    KernelSpec {
         files: Section::read(reader),
         memory: read_memory(reader, memory_bytes),
         instance: Section::read(reader),
         redo_path: reader.directory("redo_path"),
-        redo_io: read_redo_io(reader)?,
-    })
+        redo_io: read_redo_io(reader),
+    }
 }
 
 /// Reads `redo_io`; `None` when it is left out. A key left out of it has a fixed default, so that a path given once for
 /// the whole experiment is the same path in every case.
-fn read_redo_io(reader: &mut Reader<'_>) -> Result<Option<AccessPath>, ExperimentError> {
+fn read_redo_io(reader: &mut Reader<'_>) -> Option<AccessPath> {
     let is_given = reader.has("redo_io");
     let default = AccessPath::new(Caching::Direct, Method::Sync);
-    let path = read_access_path(&mut reader.section("redo_io"), default)?;
-    Ok(is_given.then_some(path))
+    let path = read_access_path(&mut reader.section("redo_io"), default);
+    is_given.then_some(path)
 }
 
 /// Refuses a cache and files that hold too few blocks.
@@ -43,7 +38,7 @@ pub(super) fn check_blocks(
     reader: &Reader<'_>,
     spec: &KernelSpec,
     size_bytes: u64,
-    of_workload: Option<Data>,
+    of_workload: &OfWorkload,
 ) {
     let block = size(spec.files.block_size_bytes);
     let least_bytes = BLOCKS_MIN * spec.files.block_size_bytes;
@@ -74,7 +69,7 @@ pub(super) fn check_blocks(
     }
     if size_bytes / u64::from(spec.files.datafiles) < least_bytes {
         let datafiles_max = (size_bytes / least_bytes).clamp(1, 1000);
-        reader.refuse(
+        let refused = reader.conflict(
             &["datafiles", "size", "block_size"],
             format!(
                 "{} datafiles for {} hold fewer than {BLOCKS_MIN} blocks of {block} each",
@@ -82,10 +77,11 @@ pub(super) fn check_blocks(
                 size(size_bytes)
             ),
             format!("at most {datafiles_max} datafiles with this size and block_size"),
-            match of_workload {
+            match of_workload.data {
                 None => "set fewer datafiles or a larger size",
                 Some(_) => "set fewer datafiles, or more rows in [workload]",
             },
         );
+        reader.note(refused.given(of_workload.keys()));
     }
 }

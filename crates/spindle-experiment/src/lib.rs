@@ -20,6 +20,7 @@ mod changes;
 mod command_line;
 mod database;
 mod document;
+mod doubts;
 mod error;
 mod experiment;
 mod file;
@@ -33,6 +34,7 @@ mod load_machine;
 mod matrix;
 mod memory;
 mod nearest;
+mod of_workload;
 mod outside;
 mod plan;
 mod reader;
@@ -42,6 +44,8 @@ mod restore;
 mod sections;
 mod server;
 mod shown;
+#[cfg(test)]
+mod slips;
 #[cfg(test)]
 mod tests;
 mod vary;
@@ -72,7 +76,7 @@ pub use left_out::TooFewLeft;
 pub use limit::{Delay, Rates, limited_by};
 pub use load_machine::{LoadMachine, deal};
 pub use matrix::{Cell, Factor, LeftOut, Matrix, listed};
-pub use plan::{Auto, Plan};
+pub use plan::{Auto, Plan, RUNS_TO_ESTIMATE, Repeats};
 pub use restore::{PutBack, RestoreBy};
 pub use shown::without_passwords;
 pub use spindle_layout::Verify;
@@ -81,6 +85,8 @@ pub use workload::{Transactions, Workload, WorkloadKind};
 
 use database::{Inherited, SharedDatabase};
 use document::Document;
+use doubts::anywhere;
+use layout::SAY_WHAT_IS_MADE;
 use left_out::Refused;
 use reader::Reader;
 
@@ -126,7 +132,7 @@ impl Experiment {
         let mut document = Document::parse(&name, text, changes.sets, changes.written_for)?;
         document.directories_must_exist = must_exist;
         document.home_of = sections::home_of;
-        changes::make(&mut document, changes, &sections::known())?;
+        changes::make(&mut document, changes, &sections::known());
         Experiment::from_document(&document, path)
     }
 
@@ -144,14 +150,11 @@ impl Experiment {
 
     fn from_document(document: &Document, path: &Path) -> Result<Experiment, ExperimentError> {
         let experiment = Experiment::read_sections(document, path);
-        match document.mistakes() {
-            Some(mistakes) => Err(mistakes),
-            None => Ok(experiment.expect("what has no mistake is read")),
-        }
+        document.mistakes().map_or(Ok(experiment), Err)
     }
 
-    /// Reads every section, also when one before has a mistake; `None` when one could not be read.
-    fn read_sections(document: &Document, path: &Path) -> Option<Experiment> {
+    /// Reads every section, with defaults for what has a mistake.
+    fn read_sections(document: &Document, path: &Path) -> Experiment {
         let mut root = Reader::root(document);
         let name = read_name(&mut root, path);
         let seed = root.number("seed", 1, 0..=u64::MAX);
@@ -163,27 +166,17 @@ impl Experiment {
         // What stands there has been made into layouts.
         root.section("vary");
         root.finish();
-        if layout_readers.len() > LAYOUTS_MAX {
-            root.refuse(
-                &["layout"],
-                format!("there are {} layouts", layout_readers.len()),
-                format!("allowed: up to {LAYOUTS_MAX}"),
-                "every layout takes part in every round: compare fewer",
-            );
-            return None;
-        }
 
-        let plan = document.noted(Plan::read(&mut plan_reader));
+        let plan = Plan::read(&mut plan_reader);
         let inherited = Inherited {
             is_remote: layout_readers.iter().any(Reader::names_a_server),
-            ..workload::data_of(&workload_reader)
+            of_workload: workload::data_of(&workload_reader),
+            ..Inherited::default()
         };
-        let database = document.noted(Database::read(&mut database_reader, inherited))?;
-        let workload = document.noted(Workload::read(&mut workload_reader, &database));
-        if let Some(workload) = &workload
-            && workload.transactions.are_counted()
-        {
-            document.noted(Plan::check_counted(&plan_reader, workload.kind()));
+        let database = Database::read(&mut database_reader, inherited);
+        let workload = Workload::read(&mut workload_reader, &database);
+        if workload.transactions.are_counted() {
+            Plan::check_counted(&plan_reader, workload.kind());
         }
         let inherited = Inherited {
             memory_bytes: database.spec.memory().map(|memory| memory.memory_bytes),
@@ -194,31 +187,29 @@ impl Experiment {
             table: database_reader.table(),
             inherited,
         };
-        let layouts = read_layouts(document, &root, layout_readers, &shared);
-        let (mut layouts, refused) = document.noted(layouts)?;
-        document.noted(check_remote(&root, &layouts));
-        let (plan, workload) = (plan?, workload?);
-        document.noted(plan.restore.check(&plan_reader, &layouts));
+        let (readers, mut layouts, refused) =
+            read_layouts(document, &root, layout_readers, &shared);
+        check_remote(&root, &layouts);
+        plan.restore.check(&plan_reader, &readers, &layouts);
         if layouts.iter().any(|layout| layout.address().is_some()) {
-            document.noted(Plan::check_foreign(&plan_reader));
+            Plan::check_foreign(&plan_reader);
         }
-        document.noted(plan.check_interleaved(&plan_reader, &workload, &layouts));
-        let beside = (&workload, &plan, &layouts[..]);
-        let load = document.noted(load_machine::read(&root, load_readers, beside));
+        plan.check_interleaved(&plan_reader, &workload, &layouts);
+        let load = load_machine::read(&root, load_readers, (&workload, &plan, &layouts[..]));
         if plan.noise_check {
             layouts.extend(once_more(&layouts));
         }
-        Some(Experiment {
+        Experiment {
             name,
             seed,
             database,
             workload,
             plan,
             layouts,
-            load: load?,
+            load,
             matrix: refused.out_of(document.matrix.as_ref()),
             is_quick: document.is_quick,
-        })
+        }
     }
 }
 
@@ -237,37 +228,41 @@ fn read_name(root: &mut Reader<'_>, path: &Path) -> String {
     name.to_owned()
 }
 
-fn read_layouts(
-    document: &Document,
+/// Reads the layouts, and says which of a matrix cannot be used. The first are what the others have read.
+fn read_layouts<'a>(
+    document: &'a Document,
     root: &Reader<'_>,
-    readers: Vec<Reader<'_>>,
+    mut readers: Vec<Reader<'a>>,
     shared: &SharedDatabase<'_>,
-) -> Result<(Vec<Layout>, Refused), ExperimentError> {
+) -> (Vec<Reader<'a>>, Vec<Layout>, Refused) {
     if readers.is_empty() {
-        return Err(root.conflict(
+        root.refuse(
             &["layout"],
             "there is no layout to run on",
             "at least one [[layout]] is needed",
             "add, for example:\n[[layout]]\nname = \"direct, async\"\nio = { caching = \"direct\", method = \"async\" }",
-        ));
+        );
     }
-    let count = readers.len();
+    if readers.len() > LAYOUTS_MAX {
+        root.refuse(
+            &["layout"],
+            format!("there are {} layouts", readers.len()),
+            format!("allowed: up to {LAYOUTS_MAX}"),
+            "every layout takes part in every round: compare fewer",
+        );
+        readers.truncate(LAYOUTS_MAX);
+    }
     let mut layouts: Vec<Layout> = Vec::new();
     let mut done = Vec::new();
     let mut refused = Refused::default();
     for mut reader in readers {
         let known = document.count_of_mistakes();
-        let read = document.noted(Layout::read(&mut reader, shared));
+        let layout = Layout::read(&mut reader, shared);
         if refused.take(document, reader.given_name(), known) {
             continue;
         }
-        let Some(layout) = read else {
-            continue;
-        };
-        if layouts
-            .iter()
-            .any(|other| look_alike(&other.name, &layout.name))
-        {
+        let mut others = layouts.iter();
+        if !layout.name.is_empty() && others.any(|other| look_alike(&other.name, &layout.name)) {
             reader.refuse(
                 &["name"],
                 format!("two layouts are called {:?}", layout.name),
@@ -278,26 +273,24 @@ fn read_layouts(
         layouts.push(layout);
         done.push(reader);
     }
-    let is_complete = layouts.len() + refused.count() == count;
     let stays = refused.spread(document, &layouts);
     keep(&mut layouts, &stays);
     keep(&mut done, &stays);
-    // What a layout says of others can be judged when all of them could be read.
-    if is_complete {
-        for (reader, layout) in done.iter().zip(&layouts) {
-            document.noted(layout.check_placement(reader, &layouts));
-        }
-        check_made(&done, &layouts);
+    for index in 0..layouts.len() {
+        Layout::check_placement(index, &done, &layouts);
     }
-    if refused.count() == 0 && is_complete && layouts.iter().all(|layout| !layout.candidate) {
-        return Err(root.conflict(
+    check_made(&done, &layouts);
+    let is_nothing = layouts.iter().all(|layout| !layout.candidate) && !layouts.is_empty();
+    if refused.count() == 0 && is_nothing {
+        let nothing = root.conflict(
             &["layout"],
             "there is no layout to measure",
             "every layout says candidate = false",
             "leave candidate out of the layouts that are to be compared",
-        ));
+        );
+        root.note(nothing.given(done.iter().flat_map(|reader| reader.keys(["candidate"]))));
     }
-    Ok((layouts, refused))
+    (done, layouts, refused)
 }
 
 /// Keeps those items that stay.
@@ -323,32 +316,34 @@ fn check_made(readers: &[Reader<'_>], layouts: &[Layout]) {
     let specs: Vec<LayoutSpec> = made.iter().map(|(spec, _)| spec.clone()).collect();
     for (index, obstacle) in mistakes_of(&specs) {
         let layout = made[index].1[0];
-        readers[layout].refuse(
+        let reader = &readers[layout];
+        let refused = reader.conflict(
             &["devices", "volume", "share"],
             format!("layout {:?} cannot be made", layouts[layout].name),
             obstacle.to_string(),
             "docs/experiment-file.md says what devices, volume and share take",
         );
+        reader.note(refused.given(reader.keys(SAY_WHAT_IS_MADE)));
     }
 }
 
-/// Servers of Spindle's own begin each trial with empty caches and nobody else on them; others do not.
-fn check_remote(root: &Reader<'_>, layouts: &[Layout]) -> Result<(), ExperimentError> {
+/// Spindle's own servers begin each trial with empty caches and no other users; others do not.
+fn check_remote(root: &Reader<'_>, layouts: &[Layout]) {
     let is_remote = |layout: &&Layout| layout.address().is_some();
     let (remote, own): (Vec<_>, Vec<_>) = layouts.iter().partition(is_remote);
-    let (Some(remote), Some(own)) = (remote.first(), own.first()) else {
-        return Ok(());
-    };
-    Err(root.conflict(
-        &["layout"],
-        format!(
-            "layout {:?} has a url, and layout {:?} has none",
-            remote.name, own.name
-        ),
-        "an existing server and one that Spindle starts are not on equal terms: the latter is started again before \
-         each trial, with empty caches",
-        "give every layout a url, or none",
-    ))
+    if let (Some(remote), Some(own)) = (remote.first(), own.first()) {
+        let refused = root.conflict(
+            &["layout"],
+            format!(
+                "layout {:?} has a url, and layout {:?} has none",
+                remote.name, own.name
+            ),
+            "an existing server and one that Spindle starts are not on equal terms: the latter is started again before \
+             each trial, with empty caches",
+            "give every layout a url, or none",
+        );
+        root.note(refused.given([anywhere("url")]));
+    }
 }
 
 /// The first layout that is measured, under another name.

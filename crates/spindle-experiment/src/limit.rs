@@ -4,7 +4,6 @@
 pub use spindle_io::real::Delay;
 pub use spindle_layout::spec::Rates;
 
-use super::error::ExperimentError;
 use super::reader::Reader;
 use spindle_text::quantity::{KIB, TIB, size_text};
 
@@ -24,24 +23,24 @@ const DELAY_US_MAX: u64 = 10_000_000;
 
 /// Reads the `limit` table of a layout, if there is one: the most that each device of it does for the database, at
 /// least one rate of four.
-pub(super) fn read_limit(layout: &mut Reader<'_>) -> Result<Option<Rates>, ExperimentError> {
+pub(super) fn read_limit(layout: &mut Reader<'_>) -> Option<Rates> {
     let mut table = layout.section("limit");
-    let limit = read_limit_table(&mut table)?;
-    finish(layout, &table, "limit", &LIMIT_KEYS, "{ read_iops = 500 }")?;
-    Ok(layout.has("limit").then_some(limit))
+    let limit = read_limit_table(&mut table);
+    finish(layout, &table, "limit", &LIMIT_KEYS, "{ read_iops = 500 }");
+    layout.has("limit").then_some(limit)
 }
 
-pub(super) fn read_limit_table(table: &mut Reader<'_>) -> Result<Rates, ExperimentError> {
+pub(super) fn read_limit_table(table: &mut Reader<'_>) -> Rates {
     let mut iops = |key| set(table.number(key, 0, IOPS_MIN..=IOPS_MAX));
     let (read_iops, write_iops) = (iops(LIMIT_KEYS[0]), iops(LIMIT_KEYS[1]));
     let mut bps = |key| set(table.size(key, 0, BPS_MIN..=BPS_MAX));
     let (read_bps, write_bps) = (bps(LIMIT_KEYS[2]), bps(LIMIT_KEYS[3]));
-    Ok(Rates {
+    Rates {
         read_iops,
         write_iops,
         read_bps,
         write_bps,
-    })
+    }
 }
 
 /// `limited by Spindle (500 reads/s, 40MiB/s written)`.
@@ -59,20 +58,20 @@ pub fn limited_by(limit: &Rates) -> String {
 }
 
 /// Reads the `delay` table of a layout, if there is one.
-pub(super) fn read_delay(layout: &mut Reader<'_>) -> Result<Option<Delay>, ExperimentError> {
+pub(super) fn read_delay(layout: &mut Reader<'_>) -> Option<Delay> {
     let mut table = layout.section("delay");
-    let delay = read_delay_table(&mut table)?;
-    finish(layout, &table, "delay", &DELAY_KEYS, "{ read_us = 5000 }")?;
-    Ok(layout.has("delay").then_some(delay))
+    let delay = read_delay_table(&mut table);
+    finish(layout, &table, "delay", &DELAY_KEYS, "{ read_us = 5000 }");
+    layout.has("delay").then_some(delay)
 }
 
-pub(super) fn read_delay_table(table: &mut Reader<'_>) -> Result<Delay, ExperimentError> {
+pub(super) fn read_delay_table(table: &mut Reader<'_>) -> Delay {
     let mut time_us = |key| table.number(key, 0, 1..=DELAY_US_MAX);
-    Ok(Delay {
+    Delay {
         read_us: time_us(DELAY_KEYS[0]),
         write_us: time_us(DELAY_KEYS[1]),
         flush_us: time_us(DELAY_KEYS[2]),
-    })
+    }
 }
 
 /// A rate that is set.
@@ -80,24 +79,23 @@ fn set(rate: u64) -> Option<u64> {
     (rate > 0).then_some(rate)
 }
 
-/// Refuses unknown keys, and a table that is there but says nothing.
+/// Refuses unknown keys, and a table that sets nothing.
 fn finish(
     layout: &Reader<'_>,
     table: &Reader<'_>,
     name: &'static str,
     keys: &[&str],
     example: &str,
-) -> Result<(), ExperimentError> {
+) {
     table.finish();
-    if !layout.has(name) || !table.table().entries.is_empty() {
-        return Ok(());
+    if layout.has(name) && table.table().entries.is_empty() {
+        layout.refuse(
+            &[name],
+            format!("{name} says nothing"),
+            format!("at least one of {} is needed", keys.join(", ")),
+            format!("write {name} = {example}, or leave {name} out"),
+        );
     }
-    Err(layout.conflict(
-        &[name],
-        format!("{name} says nothing"),
-        format!("at least one of {} is needed", keys.join(", ")),
-        format!("write {name} = {example}, or leave {name} out"),
-    ))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use spindle_engines::sql::ssh_host::HERE;
 use spindle_engines::sql::{SshHost, Way};
 use spindle_workload::Pace;
 
-use super::error::ExperimentError;
+use super::doubts::anywhere;
 use super::layout::Layout;
 use super::plan::Plan;
 use super::reader::Reader;
@@ -29,48 +29,44 @@ pub struct LoadMachine {
 }
 
 impl LoadMachine {
-    /// Reads one.
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<LoadMachine, ExperimentError> {
+    /// Reads one; `None` where its host is not known.
+    pub(super) fn read(reader: &mut Reader<'_>) -> Option<LoadMachine> {
         let host = reader.text("host", ALLOWED);
         let weight = reader.number("weight", 1, 1..=1000);
         let identity_file = reader.text("identity_file", "the file of a private key");
         reader.finish();
+        let allowed = || format!("allowed: {ALLOWED}");
         let Some(host) = host else {
-            return Err(reader.conflict(
-                &["host"],
-                "a load machine has no host",
-                "host is missing",
-                format!("allowed: {ALLOWED}"),
-            ));
+            let title = "a load machine has no host";
+            reader.refuse(&["host"], title, "host is missing", allowed());
+            return None;
         };
-        let way = match (host, identity_file) {
-            (HERE, None) => Way::Here,
-            (HERE, Some(_)) => {
-                return Err(reader.conflict(
+        if host == HERE {
+            if reader.has("identity_file") {
+                reader.refuse(
                     &["identity_file"],
                     "identity_file does not apply to this machine",
                     "there is no login",
                     "leave it out",
-                ));
+                );
             }
-            (host, file) => Way::Ssh {
-                host: SshHost::parse(host).map_err(|error| {
-                    reader.conflict(
-                        &["host"],
-                        "host cannot be used",
-                        error.to_string(),
-                        format!("allowed: {ALLOWED}"),
-                    )
-                })?,
-                identity_file: file.map(PathBuf::from),
-            },
+            let way = Way::Here;
+            return Some(LoadMachine { way, weight });
+        }
+        let refused = |reason: String| {
+            reader.refuse_meaning("host", "host cannot be used", reason, allowed());
         };
-        Ok(LoadMachine { way, weight })
+        let host = SshHost::parse(host).map_err(|error| refused(error.to_string()));
+        let way = Way::Ssh {
+            host: host.ok()?,
+            identity_file: identity_file.map(PathBuf::from),
+        };
+        Some(LoadMachine { way, weight })
     }
 }
 
-/// How many of so many clients run on each machine: in the proportion of their weights, and one at least on each. What
-/// is left over by whole numbers goes to those that it is owed most (the method of largest remainders).
+/// How many of these clients run on each machine: in proportion to the weights, and at least one on each. What rounding
+/// leaves over goes to the largest remainders (the method of largest remainders).
 pub fn deal(clients: u32, machines: &[LoadMachine]) -> Vec<u32> {
     let weights: u64 = machines.iter().map(|it| u64::from(it.weight)).sum();
     let quota = |machine: &LoadMachine| u64::from(clients) * u64::from(machine.weight);
@@ -107,33 +103,37 @@ pub(super) fn read(
     root: &Reader<'_>,
     mut readers: Vec<Reader<'_>>,
     beside: Beside<'_>,
-) -> Result<Vec<LoadMachine>, ExperimentError> {
-    let conflict =
-        |title: String, label: &str, help: &str| Err(root.conflict(&["load"], title, label, help));
+) -> Vec<LoadMachine> {
     if readers.len() > MACHINES_MAX {
         let title = format!("there are {} load machines", readers.len());
-        return conflict(title, "allowed: up to 100", "give each more of the clients");
+        let help = "give each more of the clients";
+        root.refuse(&["load"], title, "allowed: up to 100", help);
     }
     let mut machines: Vec<LoadMachine> = Vec::new();
     for reader in &mut readers {
-        let machine = LoadMachine::read(reader)?;
+        let Some(machine) = LoadMachine::read(reader) else {
+            continue;
+        };
         // Whatever key opens it.
         let name = machine.way.to_string();
         if machines.iter().any(|other| other.way.to_string() == name) {
-            return Err(reader.conflict(
+            reader.refuse(
                 &["host"],
                 format!("the load machine {name} is named twice"),
                 "each is one machine",
                 "set its weight higher, and leave the other out",
-            ));
+            );
+            continue;
         }
         machines.push(machine);
     }
-    let found = (!machines.is_empty()).then(|| unfit(&machines, beside));
-    match found.flatten() {
-        Some(of) => conflict(of.title, &of.label, of.help),
-        None => Ok(machines),
+    if !readers.is_empty() {
+        for of in unfit(&machines, readers.len(), beside) {
+            let refused = root.conflict(&["load"], of.title, of.label, of.help);
+            root.note(refused.given(of.given));
+        }
     }
+    machines
 }
 
 /// Why a load cannot be spread.
@@ -141,56 +141,71 @@ struct Unfit {
     title: String,
     label: String,
     help: &'static str,
+    /// Keys that say so.
+    given: Vec<String>,
 }
 
-fn unfit(machines: &[LoadMachine], (workload, plan, layouts): Beside<'_>) -> Option<Unfit> {
-    let unfit = |title: String, label: &str, help| {
-        let label = label.to_owned();
-        Some(Unfit { title, label, help })
+/// Why these machines, out of `named` in all, cannot have the load.
+fn unfit(
+    machines: &[LoadMachine],
+    named: usize,
+    (workload, plan, layouts): Beside<'_>,
+) -> Vec<Unfit> {
+    let mut all = Vec::new();
+    let mut unfit = |title: String, label: &str, help, given: &str| {
+        all.push(Unfit {
+            title,
+            label: label.to_owned(),
+            help,
+            given: vec![given.to_owned()],
+        });
     };
     if let Some(own) = layouts.iter().find(|layout| layout.address().is_none()) {
-        return unfit(
+        unfit(
             format!("load machines do not apply to layout {:?}", own.name),
             "its database is on this machine, and no other machine can reach it",
             "give every layout the url of a server that runs already, or leave [[load]] out",
+            &anywhere("url"),
         );
     }
     let kind = workload.kind();
     if workload.transactions.settings().pace() != Pace::Timed {
-        return unfit(
+        unfit(
             format!("kind = \"{kind}\" cannot be spread over load machines"),
             "its clients share what there is to do",
             "choose a workload that goes on as long as it is measured, or leave [[load]] out",
+            "workload.kind",
         );
     }
     if workload.promised.is_some() {
-        return unfit(
+        unfit(
             "rate = \"auto\" cannot be searched from several load machines".to_owned(),
             "the search sets one rate after the other on one machine",
             "set rates, as rate = [\"500/s\", \"1000/s\"], or leave [[load]] out",
+            "workload.rate",
         );
     }
     if plan.interleave_ms.is_some() {
-        return unfit(
+        unfit(
             "plan.interleave does not work with [[load]]".to_owned(),
             "paused clients would have to stop on every machine",
             "leave interleave or [[load]] out",
+            "plan.interleave",
         );
     }
     let least = workload.clients.iter().copied().min().unwrap_or(1);
-    if (least as usize) < machines.len() {
-        return unfit(
-            format!(
-                "{} load machines are too many for clients = {least}",
-                machines.len()
-            ),
+    if (least as usize) < named {
+        unfit(
+            format!("{named} load machines are too many for clients = {least}"),
             "each runs one client at least",
             "set workload.clients higher, or name fewer machines",
+            "workload.clients",
         );
     }
-    machines
+    let unreached = machines
         .iter()
-        .find_map(|machine| unreached(machine, layouts))
+        .find_map(|machine| unreached(machine, layouts));
+    all.into_iter().chain(unreached).collect()
 }
 
 /// A server that is named as this machine names it, and another machine would not find.
@@ -213,6 +228,7 @@ fn unreached(machine: &LoadMachine, layouts: &[Layout]) -> Option<Unfit> {
             ),
             label: label.to_owned(),
             help: "name the server by a host and a port that every load machine reaches",
+            given: vec![anywhere("url")],
         })
     })
 }

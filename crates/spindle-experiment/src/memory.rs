@@ -2,10 +2,12 @@
 
 use std::ops::RangeInclusive;
 
+use spindle_engines::kernel::BUFFER_CACHE_BYTES_DEFAULT;
 use spindle_engines::spec::DatabaseMemory;
 use spindle_text::quantity::{MIB, TIB, size_exact};
-use spindle_workload::Data;
 
+use super::doubts::anywhere;
+use super::of_workload::OfWorkload;
 use super::reader::Reader;
 
 /// How large a buffer cache may be.
@@ -13,7 +15,11 @@ pub(super) const BUFFER_CACHE_BYTES: RangeInclusive<u64> = MIB..=16 * TIB;
 
 /// Reads the memory of a database that Spindle starts; what is left out is the experiment's, or twice the buffer cache.
 pub(super) fn read_memory(reader: &mut Reader<'_>, memory_bytes: Option<u64>) -> DatabaseMemory {
-    let buffer_cache_bytes = reader.size("buffer_cache", 64 * MIB, BUFFER_CACHE_BYTES);
+    let buffer_cache_bytes = reader.size(
+        "buffer_cache",
+        BUFFER_CACHE_BYTES_DEFAULT,
+        BUFFER_CACHE_BYTES,
+    );
     let memory_default_bytes = memory_bytes.unwrap_or(2 * buffer_cache_bytes);
     DatabaseMemory {
         buffer_cache_bytes,
@@ -26,13 +32,13 @@ pub(super) fn check_memory(
     reader: &Reader<'_>,
     memory: DatabaseMemory,
     size_bytes: u64,
-    of_workload: Option<Data>,
+    of_workload: &OfWorkload,
 ) {
     let [data, cache, budget] =
         [size_bytes, memory.buffer_cache_bytes, memory.memory_bytes].map(size_exact);
-    let is_loaded = of_workload.is_none_or(|data| data.is_loaded);
+    let is_loaded = of_workload.data.is_none_or(|data| data.is_loaded);
     if memory.buffer_cache_bytes >= size_bytes && is_loaded {
-        let (label, help) = match of_workload {
+        let (label, help) = match of_workload.data {
             None => (
                 "buffer_cache must be smaller than size",
                 "nothing would be read from storage: make size several times the buffer cache",
@@ -43,12 +49,11 @@ pub(super) fn check_memory(
                  buffer_cache",
             ),
         };
-        reader.refuse(
-            &["buffer_cache", "size"],
-            format!("a buffer cache of {cache} holds all the data, {data}"),
-            label,
-            help,
-        );
+        let title = format!("a buffer cache of {cache} holds all the data, {data}");
+        let refused = reader.conflict(&["buffer_cache", "size"], title, label, help);
+        // The memory of an existing server is its own.
+        let given = of_workload.keys().chain([anywhere("url")]);
+        reader.note(refused.given(given));
     }
     if memory.memory_bytes < memory.buffer_cache_bytes {
         reader.refuse(

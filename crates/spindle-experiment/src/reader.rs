@@ -7,6 +7,7 @@
 
 mod named_files;
 mod rates;
+mod stepped;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -14,6 +15,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use super::document::{Document, Entry, NAME_LENGTH_MAX, Node, SourcePlace, Table, Value, shown};
+use super::doubts::anywhere;
 use super::error::ExperimentError;
 use super::nearest::nearest;
 use spindle_text::plain::{is_harmful, is_invisible};
@@ -23,44 +25,12 @@ use spindle_text::quantity::{
 use spindle_text::word::Word;
 
 pub(super) use rates::AskedRate;
+use stepped::{NUMBERS_MAX, Stepped};
 
 /// Help for mistakes that explain themselves.
 const SEE_REFERENCE: &str = "docs/experiment-file.md describes every key";
 /// `PATH_MAX` of Linux.
 const TEXT_BYTES_MAX: usize = 4096;
-
-/// Numbers of a range with a step, at most.
-const NUMBERS_MAX: usize = 100;
-
-/// `20..200 step 20`: numbers from the first to the last, both of which are in `range`.
-struct Stepped {
-    first: u32,
-    last: u32,
-    step: u32,
-}
-
-impl Stepped {
-    /// `None` when it is written otherwise or has no numbers.
-    fn of(text: &str, range: &RangeInclusive<u32>) -> Option<Stepped> {
-        let (ends, step) = text.split_once(" step ")?;
-        let (first, last) = ends.split_once("..")?;
-        let number = |text: &str| text.trim().parse::<u32>().ok();
-        let (first, last, step) = (number(first)?, number(last)?, number(step)?);
-        let is_one = first <= last && step > 0 && range.contains(&first) && range.contains(&last);
-        is_one.then_some(Stepped { first, last, step })
-    }
-
-    fn numbers(&self) -> impl Iterator<Item = u32> {
-        (self.first..=self.last).step_by(self.step as usize)
-    }
-
-    /// What may stand there instead, where there are too many.
-    fn allowed(&self) -> String {
-        let (first, last) = (self.first, self.last);
-        let step = (last - first).div_ceil(NUMBERS_MAX as u32 - 1);
-        format!("at most {NUMBERS_MAX} levels, as \"{first}..{last} step {step}\" has")
-    }
-}
 
 /// The settings of one table.
 pub(super) struct Reader<'a> {
@@ -197,13 +167,22 @@ impl<'a> Reader<'a> {
                 self.refuse_value(key, item, "a list of tables", ());
                 continue;
             };
-            let path = match table.get("name") {
+            let named = match table.get("name") {
                 Some(Node {
                     value: Value::Text(name),
                     ..
-                }) => format!("{key}.{name:?}"),
-                _ => format!("{key}.{index}"),
+                }) => Some(format!("{key}.{name:?}")),
+                _ => None,
             };
+            // Of several with one name, only the first is found by it.
+            let is_first = |path: &String| {
+                sections
+                    .iter()
+                    .all(|other: &Reader<'_>| other.path != *path)
+            };
+            let path = named
+                .filter(is_first)
+                .unwrap_or_else(|| format!("{key}.{index}"));
             let (document, place) = (self.document, &item.place);
             sections.push(Reader {
                 document,
@@ -601,7 +580,7 @@ impl<'a> Reader<'a> {
             .between(keys, last.is_none())
     }
 
-    /// Notes what [`Reader::conflict`] refuses, where reading can go on.
+    /// Notes what [`Reader::conflict`] refuses.
     pub fn refuse(
         &self,
         keys: &[&str],
@@ -609,8 +588,29 @@ impl<'a> Reader<'a> {
         label: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.document
-            .note(self.conflict(keys, message, label, help));
+        self.note(self.conflict(keys, message, label, help));
+    }
+
+    /// Notes that the value of `key` is wrong: what it means cannot be known.
+    pub fn refuse_meaning(
+        &self,
+        key: &str,
+        message: impl Into<String>,
+        label: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        let place = self.table.get(key).map_or(self.place, |node| &node.place);
+        self.note(self.error(place, key, message, label).help(help));
+    }
+
+    /// Notes a mistake.
+    pub fn note(&self, mistake: ExperimentError) {
+        self.document.note(mistake);
+    }
+
+    /// These keys in full.
+    pub fn keys<const COUNT: usize>(&self, keys: [&str; COUNT]) -> [String; COUNT] {
+        keys.map(|key| self.full(key))
     }
 
     /// Knows these keys from now on, whether they are asked for or not.
@@ -622,17 +622,26 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The first key that is set of those that were asked for, but for these.
-    pub fn set_besides(&self, but: &[&str]) -> Option<&'static str> {
-        let mut asked = self.known.iter().filter(|key| !but.contains(*key));
-        asked.find(|key| self.has(key)).copied()
+    /// The keys that are set of those that were asked for, but for these.
+    pub fn set_besides(&self, but: &[&str]) -> impl Iterator<Item = &'static str> {
+        let asked = self.known.iter().filter(|key| !but.contains(*key));
+        asked.filter(|key| self.has(key)).copied()
     }
 
     /// Refuses any key that nothing asked for.
     pub fn finish(&self) {
+        self.finish_given(&[], "");
+    }
+
+    /// Refuses any key that nothing asked for, where `key` says whether there are `others`.
+    pub fn finish_given(&self, others: &[&str], key: &str) {
         let is_unknown = |entry: &&Entry| !self.known.contains(&entry.key.as_str());
         for entry in self.table.entries.iter().filter(is_unknown) {
-            self.document.note(self.unknown(entry));
+            let unknown = self.unknown(entry);
+            self.note(match others.contains(&entry.key.as_str()) {
+                true => unknown.given(self.keys([key])),
+                false => unknown,
+            });
         }
     }
 
@@ -695,12 +704,12 @@ impl<'a> Reader<'a> {
 
     fn unknown(&self, entry: &Entry) -> ExperimentError {
         let key = entry.key.as_str();
-        let label = if let Some(home) = (self.document.home_of)(key) {
-            format!("it belongs to {home}")
+        let (label, meant) = if let Some(home) = (self.document.home_of)(key) {
+            (format!("it belongs to {home}"), Some(anywhere(key)))
         } else if let Some(right) = nearest(key, self.known.iter().copied()) {
-            format!("did you mean {right:?}?")
+            (format!("did you mean {right:?}?"), Some(self.full(right)))
         } else {
-            "unknown here".to_owned()
+            ("unknown here".to_owned(), None)
         };
         let message = format!("{} is not a setting", self.full(key));
         let here = if self.path.is_empty() {
@@ -709,7 +718,8 @@ impl<'a> Reader<'a> {
             format!("in {}", self.path)
         };
         let help = format!("allowed {here}: {}", self.known.join(", "));
-        self.error(&entry.key_place, key, message, label).help(help)
+        let error = self.error(&entry.key_place, key, message, label);
+        error.help(help).doubting(meant)
     }
 }
 

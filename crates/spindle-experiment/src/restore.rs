@@ -7,8 +7,7 @@ use spindle_layout::file_system;
 use spindle_layout::spec::LayoutKind;
 use spindle_text::words;
 
-use super::error::ExperimentError;
-use super::layout::{Layout, PlacedOn};
+use super::layout::{Layout, PlacedOn, SAY_WHAT_IS_MADE};
 use super::reader::Reader;
 
 words! {
@@ -82,15 +81,11 @@ impl RestoreBy {
     }
 
     /// Refuses layouts that cannot be put back so, whatever the machine is.
-    pub(super) fn check(
-        self,
-        plan: &Reader<'_>,
-        layouts: &[Layout],
-    ) -> Result<(), ExperimentError> {
-        let candidates = layouts.iter().filter(|layout| layout.candidate);
-        for layout in candidates {
+    pub(super) fn check(self, plan: &Reader<'_>, readers: &[Reader<'_>], layouts: &[Layout]) {
+        let candidates = readers.iter().zip(layouts);
+        for (reader, layout) in candidates.filter(|(_, layout)| layout.candidate) {
             if let Some(reason) = self.refusal_of(layout, layouts) {
-                return Err(plan.conflict(
+                let refused = plan.conflict(
                     &["restore"],
                     format!(
                         "layout {:?} cannot be restored by {self}: {reason}",
@@ -98,10 +93,12 @@ impl RestoreBy {
                     ),
                     "one way for all cases of an experiment",
                     format!("{ALLOWED}; leave the layout out, or choose another restore"),
-                ));
+                );
+                let of_database = reader.keys(["placement", "database.url"]);
+                let given = reader.keys(SAY_WHAT_IS_MADE).into_iter().chain(of_database);
+                plan.note(refused.given(given));
             }
         }
-        Ok(())
     }
 
     fn refusal_of(self, layout: &Layout, layouts: &[Layout]) -> Option<String> {

@@ -39,10 +39,10 @@ pub(crate) fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
     let mut sections = vec![(
         DATABASE_SECTION.to_owned(),
         keys_asked_by(|reader| {
-            database = Database::read(reader, Inherited::default()).ok();
+            database = Some(Database::read(reader, Inherited::default()));
         }),
     )];
-    let database = database.expect("every database setting has a default");
+    let database = database.expect("it was read");
     sections.push(("[plan]".to_owned(), keys_asked_by(Plan::read)));
     for (kind, keys) in workload::keys_by_kind() {
         sections.push((format!("{OF_KIND}\"{kind}\""), keys));

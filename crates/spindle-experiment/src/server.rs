@@ -7,7 +7,6 @@ use spindle_engines::sql::address::Reach;
 use spindle_engines::sql::{Address, ServerIo, ServerKind, SshHost, server, ssh_host};
 
 use super::access_path::{AccessPath, IO_KEYS};
-use super::error::ExperimentError;
 use super::memory::read_memory;
 use super::reader::Reader;
 
@@ -33,29 +32,21 @@ pub(super) fn read(
 }
 
 /// Reads the keys of a server that runs already; `None` when there is no `url`.
-pub(super) fn read_remote(
-    reader: &mut Reader<'_>,
-    kind: ServerKind,
-) -> Result<Option<RemoteSpec>, ExperimentError> {
-    let address = read_url(reader, kind)?;
+pub(super) fn read_remote(reader: &mut Reader<'_>, kind: ServerKind) -> Option<RemoteSpec> {
+    let address = read_url(reader, kind);
     let password_env = reader.text("password_env", "the name of an environment variable");
     let password_env = password_env.map(str::to_owned);
-    let agent = read_agent(reader, address.as_ref())?;
-    Ok(address.map(|address| RemoteSpec {
+    let agent = read_agent(reader, address.as_ref());
+    address.map(|address| RemoteSpec {
         address,
         password_env,
         agent,
-    }))
+    })
 }
 
 /// Reads `agent`.
-fn read_agent(
-    reader: &mut Reader<'_>,
-    address: Option<&Address>,
-) -> Result<Option<SshHost>, ExperimentError> {
-    let (Some(text), Some(address)) = (reader.text("agent", ssh_host::ALLOWED), address) else {
-        return Ok(None);
-    };
+fn read_agent(reader: &mut Reader<'_>, address: Option<&Address>) -> Option<SshHost> {
+    let (text, address) = (reader.text("agent", ssh_host::ALLOWED)?, address?);
     let host = match (text, &address.reach) {
         ("ssh", Reach::Host { host, .. }) => SshHost::of(None, host, None),
         ("ssh", Reach::Socket(_)) => Err(EngineError::refused(
@@ -63,53 +54,56 @@ fn read_agent(
         )),
         (text, _) => SshHost::parse(text),
     };
-    host.map(Some).map_err(|error| {
-        reader.conflict(
-            &["agent"],
-            "agent cannot be used",
-            error.to_string(),
-            format!("allowed: {}", ssh_host::ALLOWED),
-        )
-    })
+    let refused = |error: EngineError| {
+        let help = format!("allowed: {}", ssh_host::ALLOWED);
+        reader.refuse_meaning("agent", "agent cannot be used", error.to_string(), help);
+    };
+    host.map_err(refused).ok()
 }
 
 /// Reads `url`.
-fn read_url(reader: &mut Reader<'_>, kind: ServerKind) -> Result<Option<Address>, ExperimentError> {
+fn read_url(reader: &mut Reader<'_>, kind: ServerKind) -> Option<Address> {
     const ALLOWED: &str = "the address of a server that is running: \"postgres://user:password@host:port/database\", or \
                            \"mysql://user:password@host:port\"";
-    let Some(text) = reader.text("url", ALLOWED) else {
-        return Ok(None);
+    let text = reader.text("url", ALLOWED)?;
+    let help = format!("allowed: {ALLOWED}");
+    let address = match Address::complete(text) {
+        Ok(address) => address,
+        Err(error) => {
+            reader.refuse_meaning("url", "url cannot be used", error.to_string(), help);
+            return None;
+        }
     };
-    let refused = |title: String, label: String| {
-        reader.conflict(&["url"], title, label, format!("allowed: {ALLOWED}"))
-    };
-    let address = Address::complete(text)
-        .map_err(|error| refused("url cannot be used".to_owned(), error.to_string()))?;
     if kind != address.kind() {
-        return Err(refused(
-            format!("url is not an address of engine = \"{kind}\""),
-            "it names another kind of server, or the engine is not a server".to_owned(),
-        ));
+        let title = format!("url is not an address of engine = \"{kind}\"");
+        let label = "it names another kind of server, or the engine is not a server";
+        let refused = reader.conflict(&["url"], title, label, help);
+        let refused = refused.given(reader.keys(["engine"]));
+        // Which of the two is meant is not known.
+        reader.note(refused.doubting(reader.keys(["url"])));
     }
-    Ok(Some(address))
+    Some(address)
 }
 
 /// What an `io` table asks of a server of this kind, with datafiles in a file system or on devices: only what is
-/// written in it.
+/// written in it. `given` are the keys that say which server it is, and where.
 pub(super) fn server_io(
     reader: &Reader<'_>,
     io: AccessPath,
     kind: ServerKind,
+    given: Vec<String>,
     is_on_devices: bool,
-) -> Result<Option<ServerIo>, ExperimentError> {
+) -> Option<ServerIo> {
     let whole = reader.has("filesystemio_options");
     if io.method.identifies_files() {
-        return Err(reader.conflict(
+        let refused = reader.conflict(
             &["method"],
             "only the embedded database works through a disk manager (ODM)",
             "not allowed with this engine",
             "choose \"sync\", \"slaves\", \"async\" or \"libaio\", or leave it to the server",
-        ));
+        );
+        reader.note(refused.given(given));
+        return None;
     }
     let asked = ServerIo {
         caching: (whole || reader.has("caching")).then_some(io.caching),
@@ -118,14 +112,15 @@ pub(super) fn server_io(
     };
     let asked = (asked.caching.is_some() || asked.method.is_some()).then_some(asked);
     if let Some(Err(reason)) = asked.map(|asked| server(kind).check_io(asked, is_on_devices)) {
-        reader.refuse(
+        let refused = reader.conflict(
             &IO_KEYS,
             "this engine cannot do I/O this way",
             reason.to_string(),
             "leave io out to use the engine's default",
         );
+        reader.note(refused.given(given));
     }
-    Ok(asked)
+    asked
 }
 
 #[cfg(test)]

@@ -15,11 +15,11 @@ use spindle_text::quantity::{GIB, KIB, MIB};
 use spindle_workload::OltpMixSettings;
 
 /// The shortest experiment.
-const ONE_LAYOUT: &str = "[[layout]]\nname = \"only\"\n";
+pub(crate) const ONE_LAYOUT: &str = "[[layout]]\nname = \"only\"\n";
 const REFERENCE: &str = include_str!("../../../docs/experiment-file.md");
 const QUICKSTART: &str = include_str!("../../../examples/quickstart.toml");
 
-fn parse(text: &str) -> Experiment {
+pub(crate) fn parse(text: &str) -> Experiment {
     parse_with(text, &[])
 }
 
@@ -38,7 +38,7 @@ fn kernel(database: &Database) -> &KernelSpec {
     }
 }
 
-fn error_of(text: &str, sets: &[&str]) -> ExperimentError {
+pub(crate) fn error_of(text: &str, sets: &[&str]) -> ExperimentError {
     let sets: Vec<String> = sets.iter().map(ToString::to_string).collect();
     Experiment::parse("test.toml", text, &sets).expect_err("a wrong experiment file")
 }
@@ -62,7 +62,7 @@ fn everything_left_out_has_its_default() {
             write_sync: WriteSync::Dsync,
             commit: Commit::Wait,
             torn_blocks: TornBlocks::Images,
-            checkpoint_interval_ms: 60_000,
+            checkpoint_interval_ns: 60_000_000_000,
             ..Section::read(&mut Listing::default())
         },
         redo_path: None,
@@ -630,63 +630,6 @@ fn files_are_delayed_as_the_layout_that_they_lie_on() {
     assert_eq!(read_us(3), [3000, 3000]);
     // What delays a layout beneath it does not delay a directory elsewhere.
     assert_eq!(read_us_but(3, 3), [0, 3000]);
-}
-
-#[test]
-fn rounds_may_be_as_many_as_it_takes() {
-    let plan = |text: &str| parse(&format!("[plan]\n{text}\n{ONE_LAYOUT}")).plan;
-    let auto = plan("rounds = \"auto\"\nprecision = \"2%\"\nmax = 12");
-    let precision_percent = 2.0;
-    assert_eq!(
-        (auto.rounds, auto.auto),
-        (
-            12,
-            Some(Auto {
-                precision_percent,
-                time_ms: None
-            })
-        )
-    );
-    assert_eq!(auto.standard().looks, spindle_stats::Looks::EveryRound);
-    let default = plan("rounds = \"auto\"\nmargin = \"4%\"");
-    let precision_percent = 2.0;
-    assert_eq!(
-        (default.rounds, default.auto),
-        (
-            30,
-            Some(Auto {
-                precision_percent,
-                time_ms: None
-            })
-        )
-    );
-    assert_eq!(
-        plan("rounds = 4").standard().looks,
-        spindle_stats::Looks::Once
-    );
-}
-
-#[test]
-fn a_warmup_lasts_until_the_throughput_is_steady_unless_it_is_told_how_long() {
-    let plan = |text: &str| {
-        let plan = parse(&format!("[plan]\n{text}\n{ONE_LAYOUT}")).plan;
-        (plan.warmup_ms, plan.warmup_max_ms)
-    };
-    assert_eq!(plan("warmup = \"7s\""), (7_000, None));
-    assert_eq!(plan("warmup = \"auto\""), (5_000, Some(60_000)));
-    assert_eq!(plan("measure = \"1m\""), (15_000, Some(60_000)));
-    assert_eq!(plan("warmup_max = \"2s\""), (2_000, Some(2_000)));
-}
-
-#[test]
-fn keys_of_auto_need_it() {
-    for key in ["precision = \"2%\"", "max = 10"] {
-        let error = error_of(&format!("[plan]\n{key}\n{ONE_LAYOUT}"), &[]);
-        let key = key.split(' ').next().unwrap();
-        assert_eq!(error.key(), Some(format!("plan.{key}").as_str()));
-    }
-    let text = format!("[plan]\nwarmup = \"2s\"\nwarmup_max = \"9s\"\n{ONE_LAYOUT}");
-    assert_eq!(error_of(&text, &[]).key(), Some("plan.warmup_max"));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use super::document::{
     Document, Entry, NAME_LENGTH_MAX, Node, SourcePlace, Table, Value, keys_of, name_of, set,
     value_of,
 };
+use super::doubts::anywhere;
 use super::error::ExperimentError;
 use super::matrix::{Cell, Factor, Matrix};
 use spindle_text::nearest::nearest;
@@ -43,21 +44,30 @@ struct Varied {
 }
 
 /// Takes in the `arguments` of `--vary`, beside those of `--set`, and makes layouts of what is varied. `keys` are those
-/// that a layout understands, and those of its database.
+/// that a layout understands, and those of its database. Says whether it did: what is wrong is noted, and the layouts
+/// stay as they are.
 pub(super) fn expand(
     document: &mut Document,
     (arguments, sets): (&[String], &[String]),
     keys: (&[&str], &[&str]),
-) -> Result<(), ExperimentError> {
+) -> bool {
+    let known = document.count_of_mistakes();
     let mut section = document.table("vary").unwrap_or(Table::EMPTY);
     let fraction = section.take("fraction");
     let mut varied = Vec::new();
-    gather(document, &section, &[], &mut varied)?;
+    gather(document, &section, &[], &mut varied);
     let mut of_arguments: Vec<Varied> = Vec::new();
     for argument in arguments {
-        let of_argument = from_argument(document, argument)?;
-        check_alone(document, &of_argument, &of_arguments, sets)?;
-        of_arguments.push(of_argument);
+        match from_argument(document, argument) {
+            Ok(of_argument) => {
+                note(
+                    document,
+                    check_alone(document, &of_argument, &of_arguments, sets),
+                );
+                of_arguments.push(of_argument);
+            }
+            Err(mistake) => document.note(mistake),
+        }
     }
     varied.retain(|of_file| {
         of_arguments
@@ -65,29 +75,58 @@ pub(super) fn expand(
             .all(|other| other.key() != of_file.key())
     });
     varied.extend(of_arguments);
-    if varied.is_empty() {
-        return Ok(());
-    }
     for each in &mut varied {
-        check(document, each, keys)?;
+        note(document, check(document, each, keys));
     }
-    check_apart(document, &varied)?;
-    label(&mut varied);
-    let Some(layouts) = document.list("layout") else {
+    note(document, check_apart(document, &varied));
+    if document.count_of_mistakes() == known {
+        let multiplied = multiply(document, &mut varied, fraction.as_ref());
+        note(document, multiplied);
+    }
+    let is_done = document.count_of_mistakes() == known;
+    if !is_done {
+        doubt(document, &varied, keys.0);
+    }
+    is_done
+}
+
+fn note(document: &Document, checked: Result<(), ExperimentError>) {
+    if let Err(mistake) = checked {
+        document.note(mistake);
+    }
+}
+
+/// Doubts what would have been varied, in every layout: what the layouts would be is not known.
+fn doubt(document: &Document, varied: &[Varied], layout_keys: &[&str]) {
+    for each in varied {
+        let meant = nearest(&each.path[0], layout_keys.iter().copied());
+        let keys = each.path.iter().map(String::as_str).chain(meant);
+        keys.for_each(|key| document.doubt(anywhere(key)));
+    }
+}
+
+/// Replaces the layouts by the combinations of what is varied.
+fn multiply(
+    document: &mut Document,
+    varied: &mut [Varied],
+    fraction: Option<&Entry>,
+) -> Result<(), ExperimentError> {
+    label(varied);
+    let Some(layouts) = document.list("layout").filter(|_| !varied.is_empty()) else {
         return Ok(());
     };
     let bases: Vec<usize> = (0..layouts.len())
         .filter(|index| is_measured(&layouts[*index]))
         .collect();
-    let is_half = is_half(document, &varied, bases.len(), fraction.as_ref())?;
-    let combinations = combinations(&varied, is_half);
+    let is_half = is_half(document, varied, bases.len(), fraction)?;
+    let combinations = combinations(varied, is_half);
     if bases.is_empty() || layouts.iter().any(|layout| name_of(layout).is_none()) {
         return Ok(());
     }
     if bases.len() * combinations.len() > LAYOUTS_MAX {
-        return Err(too_many(document, &varied, bases.len(), is_half));
+        return Err(too_many(document, varied, bases.len(), is_half));
     }
-    let (layouts, matrix) = multiplied(document, layouts, &varied, &combinations)?;
+    let (layouts, matrix) = multiplied(document, layouts, varied, &combinations)?;
     document.matrix = Some(Matrix { is_half, ..matrix });
     document.put_list("layout", layouts);
     Ok(())
@@ -133,17 +172,12 @@ fn check_alone(
 }
 
 /// The lists of a table and of those within it, with the keys that lead to them.
-fn gather(
-    document: &Document,
-    table: &Table,
-    above: &[String],
-    varied: &mut Vec<Varied>,
-) -> Result<(), ExperimentError> {
+fn gather(document: &Document, table: &Table, above: &[String], varied: &mut Vec<Varied>) {
     for entry in &table.entries {
         let keys = keys_of(&entry.key).filter(|_| !is_of_server(above));
         let path = [above, &keys.unwrap_or_else(|| vec![entry.key.clone()])].concat();
         match &entry.node.value {
-            Value::Table(inner) => gather(document, inner, &path, varied)?,
+            Value::Table(inner) => gather(document, inner, &path, varied),
             Value::List(levels) => varied.push(Varied {
                 path,
                 key_place: entry.key_place.clone(),
@@ -153,17 +187,14 @@ fn gather(
             other => {
                 let key = path.join(".");
                 let error = ExperimentError::new(format!("vary.{key} is {}", other.found()));
-                return Err(wrong(
-                    document,
-                    error,
-                    &key,
-                    &entry.node.place,
-                    format!("allowed: {ALLOWED}"),
-                ));
+                let label = format!("allowed: {ALLOWED}");
+                document.note(wrong(document, error, &key, &entry.node.place, label));
+                for key in &path {
+                    document.doubt(anywhere(key));
+                }
             }
         }
     }
-    Ok(())
 }
 
 /// Whether what follows is the name of a server's setting, which may have a dot in it.

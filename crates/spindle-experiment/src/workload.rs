@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use spindle_engines::spec::{KernelSpec, SQL_BLOCK_BYTES};
 use spindle_engines::sql::{ServerKind, server};
 use spindle_text::load_file::{Dump, LoadFile};
+use spindle_text::quantity::TIB;
 use spindle_text::rate::Rate;
 use spindle_text::section::Refusal;
 use spindle_text::word::Word;
@@ -19,9 +20,11 @@ use spindle_workload::{MadeFor, Pace, Workload as RowWorkload};
 pub use spindle_workload::{Transactions, WorkloadKind};
 
 use super::arrivals::{self, Arrivals, Promised, RateLevels};
-use super::database::{Database, DatabaseSpec, Engine, Inherited};
+use super::database::{Database, DatabaseSpec, Engine, SIZE_MIN};
+use super::doubts::anywhere;
 use super::error::ExperimentError;
-use super::reader::{Reader, keys_asked_by};
+use super::of_workload::{OfWorkload, keys_of};
+use super::reader::Reader;
 
 /// How many clients there may be.
 pub(super) const CLIENTS: RangeInclusive<u32> = 1..=4096;
@@ -71,16 +74,16 @@ pub(super) fn kinds_that(is_so: impl Fn(&Transactions) -> bool) -> Vec<&'static 
 }
 
 /// What the database is told of the data of its workload.
-pub(super) fn data_of(reader: &Reader<'_>) -> Inherited {
+pub(super) fn data_of(reader: &Reader<'_>) -> OfWorkload {
     // Read in a copy: the keys are looked at when the whole section is.
     let mut reader = reader.over(reader.table());
     let kind = reader.word("kind", WorkloadKind::OltpMix);
     let transactions = Transactions::read(kind, &mut reader);
     let settings = transactions.settings();
-    Inherited {
+    OfWorkload {
+        kind,
         data: settings.data(),
         copied_bytes: settings.copied_bytes(),
-        ..Inherited::default()
     }
 }
 
@@ -232,26 +235,23 @@ impl Workload {
     }
 
     /// Reads the workload section.
-    pub(super) fn read(
-        reader: &mut Reader<'_>,
-        database: &Database,
-    ) -> Result<Workload, ExperimentError> {
+    pub(super) fn read(reader: &mut Reader<'_>, database: &Database) -> Workload {
         let kind = reader.word("kind", WorkloadKind::OltpMix);
         let (clients, error_limit) = match kind.defaults().settings().pace() {
             Pace::Streams => {
                 let reason = "a stream sends its next query when the last is answered";
-                check_pace(reader, kind, reason)?;
+                check_pace(reader, kind, reason);
                 (1, ERROR_LIMIT_OF_QUERIES_PERCENT)
             }
             Pace::Recorded => {
                 let reason =
                     "the recording says when transactions begin; speed and times change that";
-                check_pace(reader, kind, reason)?;
+                check_pace(reader, kind, reason);
                 (8, ERROR_LIMIT_PERCENT)
             }
             Pace::Timed | Pace::Counted => (8, ERROR_LIMIT_PERCENT),
         };
-        let asked = arrivals::read(reader)?;
+        let asked = arrivals::read(reader, kind.defaults().settings().pace());
         let workload = Workload {
             clients: reader.numbers("clients", clients, CLIENTS),
             think_time_ms: reader.duration_ms("think_time", 0, 0..=3_600_000),
@@ -262,41 +262,91 @@ impl Workload {
             error_limit_percent: reader.percent("error_limit", error_limit, 0.0..=100.0),
             transactions: Transactions::read(kind, reader),
         };
-        reader.finish();
-        let settings = workload.transactions.settings();
-        let made_for = match &database.spec {
-            DatabaseSpec::Kernel(kernel) => workload.ground_of_rows(database.size_bytes, kernel, 0),
-            DatabaseSpec::Server(server) => {
-                workload.ground_in_sql(database.size_bytes, server.kind, 0)
-            }
-            DatabaseSpec::Remote(remote) => {
-                workload.ground_in_sql(database.size_bytes, remote.address.kind(), 0)
-            }
-        };
-        if let Err(refusal) = settings.check(&made_for) {
-            return Err(refused(reader, refusal));
-        }
+        let of_kinds = keys_by_kind().into_iter().flat_map(|(_, keys)| keys);
+        reader.finish_given(&of_kinds.collect::<Vec<_>>(), "kind");
+        workload.check_settings(reader, database);
         let is_found_out = workload.promised.is_some() || workload.has_rates_of_slowest();
         if is_found_out && workload.transactions.are_counted() {
-            return Err(reader.conflict(
+            reader.refuse(
                 &["rate"],
                 format!("rate = \"auto\", or a part of a maximum, does not apply to kind = \"{kind}\""),
                 "its clients end with their last transaction, and finding a rate takes measured time",
                 "leave it out",
-            ));
+            );
         }
-        if let Some(key) = settings.pause_key().filter(|_| workload.has_pace()) {
-            return Err(reader.conflict(
+        let pause_key = workload.transactions.settings().pause_key();
+        if let Some(key) = pause_key.filter(|_| workload.has_pace()) {
+            reader.refuse(
                 &[key],
                 format!("{key} cannot be combined with rate or think_time"),
                 "each says when a client begins its next transaction",
                 "leave one out",
-            ));
+            );
         }
-        check_engine(reader, &workload, database.engine())?;
-        check_remote(reader, &workload, database)?;
-        Ok(workload)
+        check_engine(reader, &workload, database.engine());
+        check_remote(reader, &workload, database);
+        workload
     }
+
+    /// Refuses settings that do not go together, or not with the database.
+    fn check_settings(&self, reader: &Reader<'_>, database: &Database) {
+        let settings = self.transactions.settings();
+        let made_for = match &database.spec {
+            DatabaseSpec::Kernel(kernel) => self.ground_of_rows(database.size_bytes, kernel, 0),
+            DatabaseSpec::Server(server) => self.ground_in_sql(database.size_bytes, server.kind, 0),
+            DatabaseSpec::Remote(remote) => {
+                self.ground_in_sql(database.size_bytes, remote.address.kind(), 0)
+            }
+        };
+        let refusals = settings.check(&made_for);
+        if refusals.is_empty() {
+            return;
+        }
+        let asked = |other: &MadeFor| {
+            let refused = settings.check(other).into_iter();
+            refused.map(|refusal| refusal.keys).collect::<Vec<_>>()
+        };
+        // What a refusal rests on is what makes another answer when it is another.
+        let with_data = |data_bytes| {
+            asked(&MadeFor {
+                data_bytes,
+                ..made_for
+            })
+        };
+        let others = [SIZE_MIN, SIZE_MAX].map(with_data);
+        let kinds = ServerKind::ALLOWED.iter();
+        let dialects = kinds.map(|(_, kind)| Some(server(*kind).dialect()));
+        let in_dialect = |dialect| {
+            asked(&MadeFor {
+                dialect,
+                ..made_for
+            })
+        };
+        let engines: Vec<_> = dialects.chain([None]).map(in_dialect).collect();
+        for refusal in refusals {
+            let is_same = |keys: &Vec<&[&str]>| keys.contains(&refusal.keys);
+            let mut given = Vec::new();
+            if !others.iter().all(is_same) {
+                given.extend(["size", "block_size"].map(|key| format!("database.{key}")));
+            }
+            if !engines.iter().all(is_same) {
+                given.extend(engine_keys());
+            }
+            reader.note(refused(reader, refusal).given(given));
+        }
+    }
+}
+
+/// The most data there can be.
+const SIZE_MAX: u64 = 64 * TIB;
+
+/// The keys that say which engine it is, in full.
+fn engine_keys() -> [String; 3] {
+    [
+        "database.engine".to_owned(),
+        anywhere("engine"),
+        anywhere("url"),
+    ]
 }
 
 /// Why settings do not go together, with the place of the key, or that in a file which it names.
@@ -310,22 +360,17 @@ fn refused(reader: &Reader<'_>, refusal: Refusal) -> ExperimentError {
 }
 
 /// Keys that mean nothing where transactions have their own pace.
-fn check_pace(
-    reader: &Reader<'_>,
-    kind: WorkloadKind,
-    reason: &str,
-) -> Result<(), ExperimentError> {
+fn check_pace(reader: &Reader<'_>, kind: WorkloadKind, reason: &str) {
     for key in ["think_time", "rate", "p99", "arrivals"] {
         if reader.has(key) {
-            return Err(reader.conflict(
+            reader.refuse(
                 &[key],
                 format!("{key} does not apply to kind = \"{kind}\""),
                 reason,
                 "leave it out",
-            ));
+            );
         }
     }
-    Ok(())
 }
 
 /// Words in quotation marks.
@@ -335,32 +380,32 @@ fn quoted(words: impl IntoIterator<Item = &'static str>, between: &str) -> Strin
 }
 
 /// Refuses a workload that the engine cannot do, and keys that do not apply to it.
-fn check_engine(
-    reader: &Reader<'_>,
-    workload: &Workload,
-    engine: Engine,
-) -> Result<(), ExperimentError> {
+fn check_engine(reader: &Reader<'_>, workload: &Workload, engine: Engine) {
+    let refuse = |key: &str, title: String, label: &str, help: String| {
+        let refused = reader.conflict(&[key], title, label, help);
+        reader.note(refused.given(engine_keys()));
+    };
     let kind = workload.kind();
     let settings = workload.transactions.settings();
     let servers = quoted(ServerKind::ALLOWED.iter().map(|(word, _)| *word), ", ");
     if engine == Engine::Kernel && settings.is_in_sql() {
         let of_rows = quoted(kinds_that(|kind| !kind.settings().is_in_sql()), ", ");
-        return Err(reader.conflict(
-            &["kind"],
+        refuse(
+            "kind",
             format!("kind = \"{kind}\" does not apply to engine = \"kernel\""),
             "the embedded database speaks no SQL",
             format!(
                 "choose another engine in [database]: {servers}; the embedded database has {of_rows}"
             ),
-        ));
+        );
     }
     if engine == Engine::Kernel && workload.reconnect {
-        return Err(reader.conflict(
-            &["reconnect"],
-            "reconnect does not apply to engine = \"kernel\"",
+        refuse(
+            "reconnect",
+            "reconnect does not apply to engine = \"kernel\"".to_owned(),
             "the embedded database has no connections to lose",
             format!("leave it out, or choose another engine: {servers}"),
-        ));
+        );
     }
     let procedure_key = settings.procedure_key();
     let has_procedures = match engine {
@@ -368,31 +413,25 @@ fn check_engine(
         Engine::Server(kind) => server(kind).dialect().has_procedures(),
     };
     if let (false, Some(key)) = (has_procedures, procedure_key) {
-        return Err(reader.conflict(
-            &[key],
+        refuse(
+            key,
             format!("{key} = true does not apply to engine = \"{engine}\""),
             "it has no procedures",
             format!("leave {key} out: the client carries out the statements itself"),
-        ));
+        );
     }
-    Ok(())
 }
 
 /// Refuses what would be made on an existing server outside the schema of Spindle's own.
-fn check_remote(
-    reader: &Reader<'_>,
-    workload: &Workload,
-    database: &Database,
-) -> Result<(), ExperimentError> {
+fn check_remote(reader: &Reader<'_>, workload: &Workload, database: &Database) {
     let dumps = workload.dumps();
-    match (&database.spec, dumps.first()) {
-        (DatabaseSpec::Remote(_), Some(dump)) => Err(reader.conflict(
+    if let (DatabaseSpec::Remote(_), Some(dump)) = (&database.spec, dumps.first()) {
+        reader.refuse(
             &["load"],
             format!("{} cannot be loaded into an existing server", dump.name),
             "a dump says itself where its tables go, and Spindle writes only to its own schema there",
             "load SQL, or leave url out: Spindle then runs its own server",
-        )),
-        _ => Ok(()),
+        );
     }
 }
 
@@ -401,7 +440,7 @@ fn check_remote(
 pub(super) fn keys_by_kind() -> Vec<(WorkloadKind, Vec<&'static str>)> {
     let mut all: Vec<(WorkloadKind, Vec<&'static str>)> = Vec::new();
     for (_, kind) in WorkloadKind::ALLOWED {
-        let keys = keys_asked_by(|reader| Transactions::read(*kind, reader));
+        let keys = keys_of(*kind);
         if all.iter().all(|(_, others)| *others != keys) {
             all.push((*kind, keys));
         }

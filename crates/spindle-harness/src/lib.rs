@@ -1,5 +1,5 @@
-//! What the tests of every crate share: the one way to skip a test, the one way to start a test as a process, and a
-//! [`Watch`] over what is never written to.
+//! What the tests of every crate share: the one way to skip a test, the one way to start a test as a process, a
+//! [`Watch`] over what is never written to, and the words that nothing says of a server ([`foreign_words()`]).
 //! A development dependency only; the program never sees it.
 //!
 //! Long proofs try a part of their cases in `make test`, more of them in CI, and all in `make test-all` ([`stride`]).
@@ -9,6 +9,7 @@
 //! - `SPINDLE_SKIPPED=FILE`: it adds a line to that file, the test's name and the reason, so that `scripts/test` can
 //!   count them.
 
+mod foreign_words;
 mod watch;
 
 use std::fmt::Display;
@@ -17,9 +18,10 @@ use std::io::Write as _;
 use std::process::Command;
 use std::thread;
 
+pub use foreign_words::foreign_words;
 pub use watch::Watch;
 
-/// Says that this test, or a part of it, cannot run here. The caller then returns or goes on with the rest.
+/// Says that this test, or a part of it, cannot run here. The caller then returns or continues with the rest.
 ///
 /// # Panics
 /// With `SPINDLE_REQUIRE=all`, so that the test fails; when the file of `SPINDLE_SKIPPED` cannot be written.

@@ -1,6 +1,7 @@
 //! What can go wrong in the database, in words.
 
 use spindle_io::{Fault, IoError};
+use spindle_query::{Layout, LayoutError};
 
 use crate::block::{BlockAddress, RowId};
 
@@ -184,6 +185,60 @@ pub enum KernelError {
         row_bytes: usize,
         /// The longest allowed.
         row_bytes_max: usize,
+    },
+    /// A table of rows that a block has no room for, or of none.
+    #[error(
+        "table {table} cannot be made: its rows may have 1 to {row_bytes_max} bytes in blocks of this size, not {row_bytes}"
+    )]
+    RowsTooLong {
+        /// The table.
+        table: String,
+        /// Length of its longest rows.
+        row_bytes: usize,
+        /// The longest allowed.
+        row_bytes_max: usize,
+    },
+    /// An index of keys that a block has no room for, or of none.
+    #[error(
+        "index {index} cannot be made: its keys may have 1 to {key_bytes_max} bytes in blocks of this size, not {key_bytes}"
+    )]
+    KeysTooLong {
+        /// The index.
+        index: String,
+        /// Length of its longest keys.
+        key_bytes: usize,
+        /// The longest allowed.
+        key_bytes_max: usize,
+    },
+    /// A key or values that do not fit the columns of a table.
+    #[error("table {table}: {error}")]
+    Columns {
+        /// The table.
+        table: String,
+        /// What does not fit.
+        error: LayoutError,
+    },
+    /// The dictionary has no columns of the table: only its bytes can be read and written.
+    #[error("table {table} has no columns in the dictionary: its rows are bytes")]
+    NoColumns {
+        /// The table.
+        table: String,
+    },
+    /// A plan of a query takes a table for other columns than the dictionary has of it.
+    #[error("a plan takes table {table} for other columns than it has: {columns}")]
+    OtherColumns {
+        /// The table.
+        table: String,
+        /// Its columns.
+        columns: Layout,
+    },
+    /// A key that is given as bytes of the row, for a table that has columns.
+    #[error("index {index}: table {table} has columns, so the key must be given as some of them")]
+    KeyOfBytes {
+        /// The index.
+        index: String,
+        /// The table.
+        table: String,
     },
     /// The table is not in the data dictionary.
     #[error("there is no table `{name}`")]

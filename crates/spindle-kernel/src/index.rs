@@ -7,7 +7,7 @@ use std::sync::Arc;
 use spindle_io::sync::Semaphore;
 
 use crate::block::BlockAddress;
-use crate::control_file::{IndexOfTable, Segment};
+use crate::control_file::{Contents, IndexOfTable, Segment, StoredKey};
 use crate::error::Result;
 use crate::free_space::FreeSpace;
 use crate::key::Key;
@@ -16,11 +16,22 @@ use crate::space::Space;
 
 pub use crate::control_file::KeyPart;
 
+/// What the key of a new index is put together from, in order.
+#[derive(Debug, Clone, Copy)]
+pub enum IndexKey<'a> {
+    /// Bytes of rows, of a table without columns.
+    Bytes(&'a [KeyPart]),
+    /// Columns of the table, by their names.
+    Columns(&'a [&'a str]),
+}
+
 /// An index of an open database.
 pub struct Index {
     pub(crate) root: Root,
     pub(crate) space: Space,
     key: Arc<Key>,
+    /// The columns of its key, by their numbers; `None` where its table has none.
+    columns: Option<Arc<[u16]>>,
     is_unique: bool,
     /// Leaves whose last entry was deleted, to be taken out of the tree when they can be.
     pub(crate) emptied: Arc<FreeSpace>,
@@ -29,7 +40,7 @@ pub struct Index {
     pub(crate) new_node_turn: Semaphore,
 }
 
-/// What it takes to find one's way in an index.
+/// What is needed to navigate an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Root {
     /// The index's segment.
@@ -65,15 +76,18 @@ impl Root {
 
 impl Index {
     /// What the dictionary says of it.
-    pub(crate) fn new(sga: &Sga, segment: &Segment, of: &IndexOfTable) -> Index {
+    pub(crate) fn new(sga: &Sga, contents: &Contents, of: &IndexOfTable) -> Index {
+        let segment = contents.segment(of.segment);
+        let parts = of.parts(contents.segment(of.table).columns.as_ref());
+        let parts = parts.expect("keys are made of columns that are there");
         Index {
             root: Root::of(segment),
             space: Space::new(segment),
-            key: Arc::new(Key {
-                index: segment.name.clone(),
-                table: of.table,
-                parts: of.key.clone(),
-            }),
+            key: Arc::new(Key::new(&segment.name, of.table, parts)),
+            columns: match &of.key {
+                StoredKey::Bytes(_) => None,
+                StoredKey::Columns(columns) => Some(Arc::from(&columns[..])),
+            },
             is_unique: of.is_unique,
             emptied: sga.free_spaces.of(segment.number, || 0),
             new_node_turn: Semaphore::new(1),
@@ -88,6 +102,11 @@ impl Index {
     /// True when no two rows may have the same key.
     pub fn is_unique(&self) -> bool {
         self.is_unique
+    }
+
+    /// The columns of its key, as numbers of its table's, in order; `None` where its table has no columns.
+    pub fn columns(&self) -> Option<&[u16]> {
+        self.columns.as_deref()
     }
 
     /// How it takes keys from rows.

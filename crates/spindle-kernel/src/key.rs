@@ -17,9 +17,30 @@ pub(crate) struct Key {
     pub(crate) table: u32,
     /// What the key is put together from, in order.
     pub(crate) parts: Vec<KeyPart>,
+    /// The same bytes in fewer pieces: parts that lie side by side are taken at once.
+    pieces: Vec<KeyPart>,
 }
 
 impl Key {
+    /// That of an index of a table, which is named by its segment.
+    pub(crate) fn new(index: &str, table: u32, parts: Vec<KeyPart>) -> Key {
+        let mut pieces: Vec<KeyPart> = Vec::with_capacity(parts.len());
+        for part in &parts {
+            match pieces.last_mut() {
+                Some(last) if range(last).end == usize::from(part.offset) => {
+                    last.bytes += part.bytes;
+                }
+                _ => pieces.push(*part),
+            }
+        }
+        Key {
+            index: index.to_string(),
+            table,
+            parts,
+            pieces,
+        }
+    }
+
     /// The key of a row. Error when the row ends before the last part begins.
     pub(crate) fn of(&self, row: &[u8]) -> Result<Vec<u8>> {
         let bytes = self.parts.iter().map(|part| usize::from(part.bytes)).sum();
@@ -43,10 +64,14 @@ impl Key {
     }
 
     fn parts_of<'a>(&'a self, row: &'a [u8]) -> impl Iterator<Item = Result<&'a [u8]>> {
-        self.parts.iter().enumerate().map(|(number, part)| {
-            let is_last = number + 1 == self.parts.len();
-            let Range { start, end } = range(part);
-            let end = if is_last { end.min(row.len()) } else { end };
+        let last_begins = self.parts.last().map_or(0, |last| usize::from(last.offset));
+        self.pieces.iter().enumerate().map(move |(number, piece)| {
+            let is_last = number + 1 == self.pieces.len();
+            let Range { start, end } = range(piece);
+            let end = match is_last {
+                true => end.min(row.len()).max(last_begins),
+                false => end,
+            };
             row.get(start..end).ok_or_else(|| KernelError::NoKey {
                 index: self.index.clone(),
                 row_bytes: row.len(),
@@ -55,7 +80,7 @@ impl Key {
     }
 
     fn has_bytes(&self, bytes: &Range<usize>) -> bool {
-        self.parts
+        self.pieces
             .iter()
             .map(range)
             .any(|part| part.start < bytes.end && bytes.start < part.end)
@@ -99,11 +124,21 @@ mod tests {
 
     fn key() -> Key {
         let part = |offset, bytes| KeyPart { offset, bytes };
-        Key {
-            index: "i".into(),
-            table: 1,
-            parts: vec![part(4, 2), part(0, 2), part(8, 4)],
-        }
+        Key::new("i", 1, vec![part(4, 2), part(0, 2), part(8, 4)])
+    }
+
+    #[test]
+    fn parts_side_by_side_are_taken_at_once_and_must_all_begin() {
+        let part = |offset, bytes| KeyPart { offset, bytes };
+        let key = Key::new("i", 1, vec![part(6, 2), part(0, 2), part(2, 4)]);
+        assert_eq!(key.pieces, [part(6, 2), part(0, 6)]);
+        assert_eq!(key.of(b"01234567").unwrap(), b"67012345");
+        let key = Key::new("i", 1, vec![part(0, 2), part(2, 2), part(4, 4)]);
+        assert_eq!(key.pieces, [part(0, 8)]);
+        assert_eq!(key.of(b"01234567").unwrap(), b"01234567");
+        assert_eq!(key.of(b"01234").unwrap(), b"01234");
+        assert_eq!(key.of(b"0123").unwrap(), b"0123");
+        assert!(matches!(key.of(b"012"), Err(KernelError::NoKey { .. })));
     }
 
     #[test]

@@ -51,19 +51,22 @@ pub use block::{BlockAddress, RowId};
 pub use buggify::{Switch, Switches};
 pub use control_file::CONTROL_FILE_BYTES;
 #[cfg(feature = "planted")]
-pub use control_file::{control_file_copy, first_free_blocks};
+pub use control_file::{control_file_copy, first_free_blocks, seal_copy};
 pub use error::{KernelError, Result};
-pub use index::{Index, KeyPart};
+pub use index::{Index, IndexKey, KeyPart};
 pub use instance::{Instance, SegmentSpace, Shutdown, create_database};
 #[cfg(feature = "planted")]
 pub use log::redo;
 pub use processes::double_write::double_write_bytes;
 pub use query::{AnswerRow, GroupOrder, Query, QueryShape, RowFilter, ask, ask_plan};
 pub use recovery::RecoveryReport;
-pub use session::{IndexShape, Session, TableShape};
-pub use settings::{Commit, InstanceSettings, PlantedFault, Settings, TornBlocks, WriteSync};
+pub use session::{IndexShape, Session, TableShape, TypedTable};
+pub use settings::{
+    BLOCK_BYTES_DEFAULT, BUFFER_CACHE_BYTES_DEFAULT, Commit, InstanceSettings, PlantedFault,
+    Settings, TornBlocks, WriteSync,
+};
 pub use space::datafile_blocks;
 pub use statistics::StatisticsSnapshot;
 pub use storage::Storage;
-pub use table::{Table, growth_blocks, row_bytes_max, table_blocks};
+pub use table::{RowsOf, Table, growth_blocks, row_bytes_max, table_blocks};
 pub use wait_event::{SampledWaits, WaitEvent, WaitTotal};

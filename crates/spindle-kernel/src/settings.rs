@@ -6,6 +6,9 @@ use spindle_text::{settings, words};
 
 use crate::buggify::Switches;
 
+const SECOND_NS: u64 = 1_000_000_000;
+const DAY_NS: u64 = 86_400 * SECOND_NS;
+
 words! {
     /// When a written block is on stable storage.
     pub enum WriteSync {
@@ -40,7 +43,7 @@ words! {
 }
 
 settings! {
-    /// What an experiment sets of an instance. A setting is a line here and one in [`InstanceSettings::apply`].
+    /// What an experiment sets of an instance. A setting is a line here, and where the instance obeys it.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct InstanceSettings {
@@ -59,10 +62,12 @@ settings! {
         torn_blocks: TornBlocks = word("torn_blocks", TornBlocks::Images),
         /// A changed block is written when its change is this old; earlier when recovery would have to read more than
         /// nine tenths of a log file.
-        checkpoint_interval_ms: u64 = duration_ms("checkpoint_interval", 60_000, 100..=86_400_000),
+        #[serde(rename = "checkpoint_interval_ms", with = "spindle_text::milliseconds")]
+        checkpoint_interval_ns: u64 = duration_ns("checkpoint_interval", 60 * SECOND_NS, SECOND_NS / 10..=DAY_NS),
         /// How long a transaction waits for a row lock before it gives up and is rolled back; a deadlock is found at
         /// once.
-        lock_timeout_ms: u64 = duration_ms("lock_timeout", 5_000, 1..=3_600_000),
+        #[serde(rename = "lock_timeout_ms", with = "spindle_text::milliseconds")]
+        lock_timeout_ns: u64 = duration_ns("lock_timeout", 5 * SECOND_NS, SECOND_NS / 1000..=DAY_NS / 24),
         /// Memory of one sort or aggregation of a query; what does not fit goes to temporary segments (Oracle's
         /// `SORT_AREA_SIZE`). Each slave of a query has as much.
         sort_area_bytes: u64 = size("sort_area", 4 << 20, 1 << 20..=1 << 30),
@@ -76,36 +81,22 @@ impl Default for InstanceSettings {
     }
 }
 
-impl InstanceSettings {
-    /// Has an instance obey them.
-    pub fn apply(&self, settings: &mut Settings) {
-        settings.writers = self.writers as usize;
-        settings.write_sync = self.write_sync;
-        settings.commit = self.commit;
-        settings.torn_blocks = self.torn_blocks;
-        settings.checkpoint_interval_ns = self.checkpoint_interval_ms * 1_000_000;
-        settings.lock_timeout_ns = self.lock_timeout_ms * 1_000_000;
-        settings.sort_area_bytes = self.sort_area_bytes as usize;
-    }
-}
+/// Database block size where nothing is said of it, bytes.
+pub const BLOCK_BYTES_DEFAULT: u64 = 8 << 10;
+/// Buffer cache where nothing is said of it, bytes.
+pub const BUFFER_CACHE_BYTES_DEFAULT: u64 = 64 << 20;
 
-/// Settings of an instance.
+/// All settings of an instance: those of an experiment, and those that follow from them or are none of its business.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
+    /// What an experiment sets.
+    pub instance: InstanceSettings,
     /// Database block size, bytes: a power of two from 2048 to 32768.
     pub block_bytes: usize,
-    /// Buffer cache, bytes (default 64 MiB).
+    /// Buffer cache, bytes.
     pub buffer_cache_bytes: u64,
-    /// Database writers (DBWR processes), from 1 (default 1).
-    pub writers: usize,
     /// Blocks in one DBWR batch at most (default 128).
     pub write_batch_blocks: usize,
-    /// Durability of datafile writes.
-    pub write_sync: WriteSync,
-    /// Protection from torn blocks; may change only between a clean shutdown and the next start.
-    pub torn_blocks: TornBlocks,
-    /// What a commit waits for.
-    pub commit: Commit,
     /// Each of the two halves of the log buffer, bytes (default 1 MiB).
     pub log_buffer_bytes: usize,
     /// LGWR hands a write to its device in pieces of at most this many bytes, to be under way together where the
@@ -114,16 +105,10 @@ pub struct Settings {
     /// Redo that recovery should have to read at most, bytes as written to the log files. `None` (the default), and at
     /// most, is 90 % of what the smallest log file takes.
     pub checkpoint_lag_bytes: Option<u64>,
-    /// A changed block is written when its change is this old, nanoseconds (default 60 s).
-    pub checkpoint_interval_ns: u64,
     /// CKPT notes this often how far DBWR has come, nanoseconds (default 3 s, as Oracle's).
     pub checkpoint_progress_ns: u64,
-    /// How long a session waits for a row lock, nanoseconds (default 5 s).
-    pub lock_timeout_ns: u64,
     /// Blocks of a multi-block read (default 16; Oracle's `db_file_multiblock_read_count`).
     pub multiblock_read_blocks: usize,
-    /// Memory of one sort or aggregation, bytes (default 4 MiB).
-    pub sort_area_bytes: usize,
     /// Faults planted to prove that the checks can fail; none outside tests.
     pub planted: Option<PlantedFault>,
     /// Rare behaviour that is to happen often; none outside tests.
@@ -133,21 +118,15 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            block_bytes: 8192,
-            buffer_cache_bytes: 64 << 20,
-            writers: 1,
+            instance: InstanceSettings::default(),
+            block_bytes: BLOCK_BYTES_DEFAULT as usize,
+            buffer_cache_bytes: BUFFER_CACHE_BYTES_DEFAULT,
             write_batch_blocks: 128,
-            write_sync: WriteSync::Dsync,
-            torn_blocks: TornBlocks::Images,
-            commit: Commit::Wait,
             log_buffer_bytes: 1 << 20,
             log_write_bytes_max: 256 << 10,
             checkpoint_lag_bytes: None,
-            checkpoint_interval_ns: 60_000_000_000,
             checkpoint_progress_ns: 3_000_000_000,
-            lock_timeout_ns: 5_000_000_000,
             multiblock_read_blocks: 16,
-            sort_area_bytes: 4 << 20,
             planted: None,
             switches: Switches::OFF,
         }
@@ -185,7 +164,7 @@ pub enum PlantedFault {
     LogWriteNotDurable,
     /// The header of the next log file is taken for durable while it is in the device's cache.
     LogHeaderNotDurable,
-    /// LGWR goes on to the next log file although recovery may still need it.
+    /// LGWR switches to the next log file although recovery may still need it.
     LogFileReusedEarly,
     /// No block images in the redo: a torn block stays torn.
     ImagesLeftOut,
@@ -217,7 +196,7 @@ pub enum PlantedFault {
     LogWriteErrorIgnored,
     /// Recovery takes damage in the middle of the redo for its end.
     RedoEndUnverified,
-    /// Nobody looks for circles among the waits for row locks.
+    /// Circles among the waits for row locks are not detected.
     DeadlockUnseen,
     /// Readers get rows as they are, committed or not.
     DirtyRead,
@@ -231,7 +210,7 @@ pub enum PlantedFault {
     ScnHandedOutTwice,
     /// A heap block bears the address of another when it is about to be written.
     BlockMisplaced,
-    /// Who has used a block does not let its buffer go.
+    /// A session that has used a block does not let its buffer go.
     PinKept,
     /// LGWR is wrong by one about where its batch ended.
     RedoEndMiscounted,

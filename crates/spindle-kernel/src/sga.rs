@@ -11,6 +11,7 @@ use spindle_io::sync::{Notify, Semaphore};
 
 use crate::cache::BufferCache;
 use crate::control_file::ControlFile;
+use crate::control_file::UNDO_SEGMENT;
 use crate::error::Result;
 use crate::fixed_sga::{FixedSga, Waiters};
 use crate::free_space::FreeSpaces;
@@ -23,7 +24,7 @@ use crate::temp_space::TempSpace;
 use crate::transaction::abandoned::Abandoned;
 use crate::transaction::row_lock::RowLocks;
 use crate::transaction::statements::Statements;
-use crate::transaction::undo_segment::{UNDO_SEGMENT, UndoSegment};
+use crate::transaction::undo_segment::UndoSegment;
 
 /// All that the processes and sessions of an instance share.
 pub(crate) struct Sga {
@@ -103,7 +104,7 @@ impl Sga {
         let cache = BufferCache::new(
             settings.buffer_cache_bytes,
             settings.block_bytes,
-            settings.writers,
+            settings.instance.writers as usize,
             Arc::clone(&log),
         )?;
         let undo_segment =
@@ -131,7 +132,7 @@ impl Sga {
         }))
     }
 
-    /// When sessions and processes have ended, nobody has anything of the instance.
+    /// When sessions and processes have ended, nothing of the instance is in use.
     pub(crate) fn check_unused(&self) -> Result<()> {
         if self.sessions.load(Ordering::SeqCst) > 0 {
             return Ok(());
@@ -144,7 +145,7 @@ impl Sga {
     }
 
     /// When sessions have ended, and then PMON has cleaned up behind them, no row is locked, unless something could not
-    /// be rolled back. Before the instance stops: who is cut off by that may keep locks.
+    /// be rolled back. Before the instance stops: a transaction that is cut off by that may keep locks.
     pub(crate) fn check_unlocked(&self) -> Result<()> {
         match self.abandoned.is_done() {
             true => self.require_none(self.locks.in_use()),

@@ -8,12 +8,12 @@ use spindle_io::sync::{Latch, SemaphorePermit};
 use spindle_io::{Arena, Request, Submission};
 
 use crate::block::{self, BlockAddress, BlockKind, space_map};
+use crate::control_file::UNDO_SEGMENT;
 use crate::control_file::{Contents, Extent, Segment};
 use crate::error::{KernelError, Result};
 use crate::probe::{self, Probe};
 use crate::settings::PlantedFault;
 use crate::sga::Sga;
-use crate::transaction::undo_segment::UNDO_SEGMENT;
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
 /// A segment's first extents are this long, so that multi-block reads stay within one. These two sizes are those that
@@ -97,7 +97,7 @@ impl Space {
         let added = extents.last().expect("one was added");
         format_extent(sga, *added).await?;
         let _turn = plan.enter().await?;
-        // Within the turn: who comes next must not find blocks in the control file that it cannot see here.
+        // Within the turn: the next session must not find blocks in the control file that it cannot see here.
         *self.extents.lock() = Extents::new(extents);
         wait.end(WaitEvent::DataFileInitWrite);
         Ok(())
@@ -167,6 +167,7 @@ impl<'a> SpacePlan<'a> {
             row_bytes: row_bytes as u32,
             loaded_rows,
             extents: Vec::new(),
+            columns: None,
         });
         let extent_blocks = self.extent_blocks();
         add_extents(&mut self.contents, number, blocks, extent_blocks)?;
@@ -185,7 +186,7 @@ impl<'a> SpacePlan<'a> {
         extent_blocks(self.sga.settings.block_bytes)
     }
 
-    /// Enters it in the control file. The turn goes on as long as what is returned.
+    /// Enters it in the control file. The turn lasts as long as the returned permit.
     pub(crate) async fn enter(self) -> Result<SemaphorePermit<'a>> {
         let plan = self.contents;
         let enter = |contents: &mut Contents| {
@@ -373,6 +374,7 @@ mod tests {
             row_bytes: 100,
             loaded_rows: 0,
             extents: Vec::new(),
+            columns: None,
         };
         let location = Location {
             position: 0,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::RngCore;
 use spindle_io::sync::Latch;
+use spindle_query::{Layout, LayoutError};
 
 use crate::block::heap::{self, RowKind};
 use crate::block::{self, BlockAddress, RowId, Version};
@@ -22,6 +23,7 @@ pub struct Table {
     pub(crate) segment: u32,
     name: String,
     row_bytes: usize,
+    columns: Option<Layout>,
     slots_per_block: usize,
     loaded_rows: u64,
     pub(crate) space: Space,
@@ -41,6 +43,7 @@ impl Table {
             segment: segment.number,
             name: segment.name.clone(),
             row_bytes,
+            columns: segment.columns.clone(),
             slots_per_block,
             loaded_rows: segment.loaded_rows,
             space: Space::new(segment),
@@ -57,6 +60,19 @@ impl Table {
     /// Length of the longest row it takes, bytes.
     pub fn row_bytes(&self) -> usize {
         self.row_bytes
+    }
+
+    /// Its columns, as the dictionary has them; `None`: its rows are bytes.
+    pub fn columns(&self) -> Option<&Layout> {
+        self.columns.as_ref()
+    }
+
+    /// What does not fit its columns, as an error that names it.
+    pub(crate) fn misfit(&self, error: LayoutError) -> KernelError {
+        KernelError::Columns {
+            table: self.name.clone(),
+            error,
+        }
     }
 
     /// Error when a row of `row_bytes` is too long for it.
@@ -156,24 +172,54 @@ pub fn row_bytes_max(block_bytes: usize) -> usize {
     heap::row_bytes_max(block_bytes).min(undo_bytes_max)
 }
 
-/// Makes a table of rows of up to `row_bytes` and loads it: `fill` is called for each row in order with as many random
+/// What the rows of a new table are.
+#[derive(Debug, Clone)]
+pub enum RowsOf {
+    /// Up to this many bytes, of which the database knows no more.
+    Bytes(usize),
+    /// Columns; code that makes a row keeps to them.
+    Columns(Layout),
+}
+
+impl From<usize> for RowsOf {
+    fn from(bytes: usize) -> RowsOf {
+        RowsOf::Bytes(bytes)
+    }
+}
+
+impl From<Layout> for RowsOf {
+    fn from(columns: Layout) -> RowsOf {
+        RowsOf::Columns(columns)
+    }
+}
+
+/// Makes a table and loads it: `fill` is called for each row in order with as many random
 /// bytes as the longest has, and may make it shorter.
 pub(crate) async fn create(
     sga: &Sga,
     name: &str,
-    row_bytes: usize,
+    of: RowsOf,
     rows: u64,
     mut fill: impl FnMut(u64, &mut Vec<u8>),
     is_interrupted: impl Fn() -> bool,
 ) -> Result<Arc<Table>> {
     let block_bytes = sga.settings.block_bytes;
-    assert!(
-        (1..=row_bytes_max(block_bytes)).contains(&row_bytes),
-        "a row of {row_bytes} bytes does not fit a block of {block_bytes}"
-    );
+    let (row_bytes, columns) = match of {
+        RowsOf::Bytes(bytes) => (bytes, None),
+        RowsOf::Columns(columns) => (columns.row_bytes_max(), Some(columns)),
+    };
+    let row_bytes_max = row_bytes_max(block_bytes);
+    if !(1..=row_bytes_max).contains(&row_bytes) {
+        return Err(KernelError::RowsTooLong {
+            table: name.to_string(),
+            row_bytes,
+            row_bytes_max,
+        });
+    }
     let mut plan = SpacePlan::begin(sga).await;
     let blocks = table_blocks(block_bytes, row_bytes, rows) as u32;
     let number = plan.add_segment(name, row_bytes, rows, blocks)?;
+    plan.contents.segments[number].columns = columns;
     let segment = &plan.contents.segments[number];
     let table = Table::new(sga, segment);
     let mut filler = sga.env.rng(u64::from(table.segment));

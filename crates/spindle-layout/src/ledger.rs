@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
@@ -332,7 +332,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// What is still there, in the order of making.
+    /// What still exists, in the order of making.
     pub fn entries(&self) -> Vec<Entry> {
         self.state().entries.clone()
     }
@@ -366,7 +366,7 @@ impl Ledger {
 impl Drop for Ledger {
     fn drop(&mut self) {
         if self.state().entries.is_empty() {
-            // There is nobody to tell; an empty ledger does no harm, and `clean` removes it.
+            // The error cannot be reported; an empty ledger does no harm, and `clean` removes it.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -393,15 +393,15 @@ pub(crate) fn path_of(directory: &Path, run: &str) -> Result<PathBuf, LedgerErro
 /// What a ledger says.
 pub(crate) struct Replayed {
     pub(crate) heading: Heading,
-    /// What is still there.
+    /// What still exists.
     pub(crate) entries: Vec<Entry>,
     pub(crate) next: u32,
     /// Length of the whole lines.
     pub(crate) whole_bytes: u64,
 }
 
-/// Opens a ledger: what it says is removed, so it must be a file of this user. No link is followed, and a pipe makes
-/// nobody wait.
+/// Opens a ledger: what it says is removed, so it must be a file of this user. No link is followed, and opening a pipe
+/// does not block.
 pub(crate) fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = match options.custom_flags(flags.bits() as i32).open(path) {
@@ -441,10 +441,8 @@ fn open_of_dead(path: &Path) -> Result<Option<(File, Replayed)>, LedgerError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(wrong("open")(error)),
     };
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(Errno::WOULDBLOCK) => return Ok(None),
-        Err(error) => return Err(wrong("lock")(error.into())),
+    if !is_locked_soon(&file).map_err(wrong("lock"))? {
+        return Ok(None);
     }
     // Another that cleans may have removed it between opening and locking.
     if file.metadata().map_err(wrong("examine"))?.nlink() == 0 {
@@ -452,6 +450,23 @@ fn open_of_dead(path: &Path) -> Result<Option<(File, Replayed)>, LedgerError> {
     }
     let replayed = replay(path, &file)?;
     Ok(Some((file, replayed)))
+}
+
+/// Whether the file is locked within a tenth of a second. A program that a process was starting as it ended holds all
+/// that the process had open, until it runs.
+fn is_locked_soon(file: &File) -> io::Result<bool> {
+    const LOOKS: u32 = 5;
+    for look in 1..=LOOKS {
+        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(true),
+            Err(Errno::WOULDBLOCK) if look < LOOKS => {
+                std::thread::sleep(Duration::from_millis(25));
+            }
+            Err(Errno::WOULDBLOCK) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(false)
 }
 
 /// More than any run notes: each step takes some hundred bytes.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 pub use spindle_io::real::Delay;
 pub use spindle_system::io_limit::Rates;
 use spindle_text::quantity::size;
+use spindle_text::word::Word;
 
 /// One candidate that Spindle makes itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,11 +162,19 @@ impl fmt::Display for VolumeSpec {
     }
 }
 
-/// How devices are shared.
+/// How devices are shared with other layouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Share {
-    /// Each candidate gets equal parts, of which as many lie in outer as in inner places.
+    /// Equal parts for each, of which as many lie in outer as in inner places.
     Fair,
+}
+
+// Not by `words!`: journals have it as a variant, not as a word.
+impl Word for Share {
+    const ALLOWED: &'static [(&'static str, Share)] = &[("fair", Share::Fair)];
+    const SAYS: &'static [&'static str] =
+        &["Equal parts for each, of which as many lie in outer as in inner places."];
+    const LATER: &'static [&'static str] = &[];
 }
 
 /// What is done to devices before they are used.

@@ -44,7 +44,7 @@ impl Disk {
         stands_on(&self.path, &self.file)
     }
 
-    /// Attaches it to a loop device again, to the same one if nobody took that meanwhile.
+    /// Attaches it to a loop device again, to the same one if no other process took that meanwhile.
     fn attach_again(&mut self) {
         let arguments = ["--partscan", argument(&self.path), argument(&self.file)];
         if Tools::new().run("losetup", &arguments).is_err() {
@@ -104,7 +104,7 @@ struct Outcome {
 struct Scene {
     /// What the experiment means.
     first: Disk,
-    /// Bears bytes that nobody may lose, and no signature that would stop anybody.
+    /// Bears bytes that must not be lost, and no signature that would stop Spindle.
     other: Disk,
     link: PathBuf,
     precious: Vec<u8>,
@@ -179,7 +179,7 @@ impl Scene {
         };
         let (refused, left) = with_hook(hook, || self.make_and_take_away(specs));
         let moment = format!("{attack:?} in moment {at} ({})", told.borrow());
-        // Another program may have been quicker: then the number is not ours to detach.
+        // Another program may have been faster: then the number is not ours to detach.
         if attack == Attack::GivesTheNumberAway && stands_on(&self.first.path, &self.other.file) {
             let _ = Tools::new().run("losetup", &["--detach", argument(&self.first.path)]);
         }
@@ -195,8 +195,8 @@ impl Scene {
         }
     }
 
-    /// The system, but for other processes: nobody but the tests knows these devices, and who has a device open is
-    /// asked many times over. (`provision/in_use.rs` is about processes.)
+    /// The system, but for other processes: only the tests know these devices, and who has a device open is asked many
+    /// times over. (`provision/in_use.rs` is about processes.)
     fn tree(&self) -> SystemTree {
         let proc = self.directory.path().join("proc");
         if fs::create_dir(&proc).is_ok() {
@@ -338,8 +338,11 @@ const TOOLS: [&str; 5] = ["losetup", "blkid", "wipefs", "blockdev", "blkdiscard"
 
 #[test]
 fn an_empty_device_is_not_taken_in_place_of_the_one_that_was_looked_at() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     in_every_moment(16 * MIB, &TOOLS, |scene| {
-        // Nothing on it would stop anybody.
+        // Nothing on it would stop Spindle.
         let other = OpenOptions::new()
             .write(true)
             .open(&scene.other.file)
@@ -360,6 +363,9 @@ fn a_raw_device_stays_the_same() {
 
 #[test]
 fn a_device_of_a_disk_group_stays_the_same() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     in_every_moment(16 * MIB, &TOOLS, |scene| {
         vec![scene.layout(LayoutKind::DiskGroup)]
     });
@@ -367,6 +373,9 @@ fn a_device_of_a_disk_group_stays_the_same() {
 
 #[test]
 fn a_device_that_is_erased_stays_the_same() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     in_every_moment(16 * MIB, &[&TOOLS[..], &["mkfs.ext4"]].concat(), |scene| {
         let mut raw = scene.layout(LayoutKind::Raw);
         raw.erase = vec![scene.first.path.display().to_string()];
@@ -391,6 +400,9 @@ fn a_preconditioned_device_stays_the_same() {
 
 #[test]
 fn a_device_under_ext4_stays_the_same() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     in_every_moment(16 * MIB, &[&TOOLS[..], &["mkfs.ext4"]].concat(), |scene| {
         vec![scene.layout(file_system("ext4"))]
     });

@@ -8,6 +8,7 @@ use spindle_result::{
     Trial, Verdict, format_interval, rounds_that_tell, unit,
 };
 use spindle_text::quantity::{size, thousands};
+use spindle_text::vocabulary::{self, EMBEDDED, Head, Vocabulary};
 
 use super::sentences::counted;
 
@@ -26,6 +27,8 @@ pub struct Column {
     pub short: [&'static str; 2],
     /// What the short title stands for, where it does not say so itself.
     pub legend: Option<&'static str>,
+    /// Its head in the words of a database, where each has its own.
+    head: Option<fn(&'static Vocabulary) -> &'static Head>,
     /// Where it stands.
     shown: Shown,
     /// What stands there when a figure is missing.
@@ -63,11 +66,12 @@ impl Column {
 
 /// The columns of figures, from left to right; number, layout and clients stand before them. They are those of the
 /// published comparisons of raw devices and file systems, and the program's audit of itself.
-pub const COLUMNS: [Column; 11] = [
+const COLUMNS: [Column; 11] = [
     Column {
         title: "transactions per minute",
         short: ["", "tpm"],
         legend: None,
+        head: None,
         shown: Shown::Always,
         missing: NO_FIGURE,
         figure: |summary| Some(thousands(summary.tpm)),
@@ -76,6 +80,7 @@ pub const COLUMNS: [Column; 11] = [
         title: "95 % interval of tpm, ±%",
         short: ["+-", "%"],
         legend: Some("+-: 95 % interval of tpm"),
+        head: None,
         shown: Shown::Always,
         missing: NO_FIGURE,
         figure: |summary| summary.tpm_half_width_percent.map(half_width),
@@ -84,6 +89,7 @@ pub const COLUMNS: [Column; 11] = [
         title: "new orders per minute (NOPM)",
         short: ["", "NOPM"],
         legend: Some("NOPM: new orders per minute"),
+        head: None,
         shown: Shown::WithFigure,
         missing: NO_FIGURE,
         figure: |summary| summary.nopm.map(thousands),
@@ -92,6 +98,7 @@ pub const COLUMNS: [Column; 11] = [
         title: "reads per second",
         short: ["reads", "/s"],
         legend: None,
+        head: None,
         shown: Shown::UnlessMissing,
         missing: UNKNOWN,
         figure: |summary| summary.read_iops.map(thousands),
@@ -100,6 +107,7 @@ pub const COLUMNS: [Column; 11] = [
         title: "writes per second",
         short: ["writes", "/s"],
         legend: None,
+        head: None,
         shown: Shown::UnlessMissing,
         missing: UNKNOWN,
         figure: |summary| summary.write_iops.map(thousands),
@@ -108,22 +116,25 @@ pub const COLUMNS: [Column; 11] = [
         title: "KB per second",
         short: ["KB", "/s"],
         legend: None,
+        head: None,
         shown: Shown::UnlessMissing,
         missing: UNKNOWN,
         figure: |summary| summary.kib_per_s.map(thousands),
     },
     Column {
-        title: "log file parallel write, ms",
-        short: ["log wr", "ms"],
-        legend: Some("log wr: log file parallel write"),
+        title: EMBEDDED.log_write.title,
+        short: [EMBEDDED.log_write.short, "ms"],
+        legend: Some(EMBEDDED.log_write.legend),
+        head: Some(|words| &words.log_write),
         shown: Shown::UnlessMissing,
         missing: NO_FIGURE,
         figure: |summary| summary.log_file_parallel_write_ms.map(milliseconds),
     },
     Column {
-        title: "db file sequential read, ms",
-        short: ["blk rd", "ms"],
-        legend: Some("blk rd: db file sequential read"),
+        title: EMBEDDED.block_read.title,
+        short: [EMBEDDED.block_read.short, "ms"],
+        legend: Some(EMBEDDED.block_read.legend),
+        head: Some(|words| &words.block_read),
         shown: Shown::UnlessMissing,
         missing: NO_FIGURE,
         figure: |summary| summary.db_file_sequential_read_ms.map(milliseconds),
@@ -132,6 +143,7 @@ pub const COLUMNS: [Column; 11] = [
         title: "CPU %, user / system / iowait",
         short: ["CPU %", "us/sy/wa"],
         legend: Some("CPU: user/system/iowait"),
+        head: None,
         shown: Shown::UnlessMissing,
         missing: UNKNOWN,
         figure: |summary| {
@@ -144,6 +156,7 @@ pub const COLUMNS: [Column; 11] = [
         title: "transaction ms, p50 / p95 / p99",
         short: ["transaction ms", "p50/p95/p99"],
         legend: None,
+        head: None,
         shown: Shown::UnlessMissing,
         missing: NO_FIGURE,
         figure: |summary| {
@@ -155,6 +168,7 @@ pub const COLUMNS: [Column; 11] = [
         title: "database / device bytes, read / written",
         short: ["DB/dev", "rd/wr"],
         legend: Some("DB/dev: bytes that the database counted over bytes that the device counted"),
+        head: None,
         shown: Shown::UnlessMissing,
         missing: UNKNOWN,
         figure: |summary| {
@@ -165,10 +179,39 @@ pub const COLUMNS: [Column; 11] = [
     },
 ];
 
+/// The same in the words of a database.
+fn all_in(words: &'static Vocabulary) -> [Column; 11] {
+    COLUMNS.map(|column| match column.head {
+        Some(head) => Column {
+            title: head(words).title,
+            short: [head(words).short, column.short[1]],
+            legend: Some(head(words).legend),
+            ..column
+        },
+        None => column,
+    })
+}
+
+/// The columns of all databases: those that have another head in the words of a server come once for each.
+pub fn all_columns() -> Vec<Column> {
+    let mut all: Vec<Column> = Vec::new();
+    for column in vocabulary::ALL.into_iter().flat_map(all_in) {
+        if all.iter().all(|other| other.title != column.title) {
+            all.push(column);
+        }
+    }
+    all
+}
+
+/// The words of the database of a result.
+pub(super) fn words(result: &RunResult) -> &'static Vocabulary {
+    Vocabulary::of(&result.experiment.facts().database.engine)
+}
+
 /// The columns that a figure of a case stands in, the first ones always.
 pub fn columns(result: &RunResult) -> Vec<Column> {
     let summaries: Vec<Summary> = result.cases.iter().filter_map(Case::summary).collect();
-    let shown = COLUMNS.into_iter();
+    let shown = all_in(words(result)).into_iter();
     shown
         .filter(|column| column.stands_among(&summaries))
         .collect()
@@ -185,7 +228,7 @@ pub(super) const CHECKS_NOTE: &str = "\
 What the program counted beside what the device counted, and what was left to write when each trial ended. A device \
 without FUA is flushed after a durable write, and the kernel may count that as another write, of no bytes.";
 
-/// One column of the table of checks, which has a row for every trial.
+/// One column of the table of checks, which has a row forevery trial.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Check {
     /// What the figure is, in full.
@@ -244,7 +287,7 @@ pub(super) const CHECKS: [Check; 14] = [
         cell: |_, trial| known(trial.audit.dirty_bytes_at_end, size),
     },
     Check {
-        title: "dirty in buffer cache at the end",
+        title: "dirty in the database's cache at the end",
         cell: |_, trial| known(trial.audit.dirty_buffer_bytes_at_end, size),
     },
     Check {
@@ -385,8 +428,8 @@ pub fn weakness_of_all(result: &RunResult) -> Option<String> {
     lines.next().filter(|_| are_weak && lines.next().is_none())
 }
 
-/// What is to be said of a case besides its figures: why there are none, or what is wrong with them. `None` for a case
-/// with nothing to add.
+/// What is to be said of a case apart from its figures: why there are none, or what is wrong with them. `None` for a
+/// case with nothing to add.
 pub fn remark(result: &RunResult, case: &Case) -> Option<String> {
     if let Some(reason) = case.outcome.reason() {
         return Some(format!("{}: {reason}", case.outcome.status()));
@@ -447,7 +490,9 @@ pub fn verdict(result: &RunResult, comparison: &Comparison) -> String {
         (Verdict::Undecided, _) if comparison.rounds < ROUNDS_TO_JUDGE => {
             format!("{word}, {ROUNDS_TO_JUDGE} {unit} or more are needed")
         }
-        (Verdict::Undecided, Some(needed)) => format!("{word}, {}", rounds_that_tell(needed, unit)),
+        (Verdict::Undecided, Some(needed)) => {
+            format!("{word}, {}", rounds_that_tell(result, needed))
+        }
         (Verdict::Undecided, None) => format!("{word}, within the machine's own noise"),
         _ => word,
     }
@@ -554,7 +599,7 @@ mod tests {
         let mut result = build(&sample::record(&[("a", &[100.0])])).unwrap();
         result.cases.clear();
         let shown = columns(&result);
-        assert_eq!(shown.len(), COLUMNS.len() - 1);
+        assert_eq!(shown.len(), all_in(words(&result)).len() - 1);
         assert!(shown.iter().all(|column| column.short[1] != "NOPM"));
     }
 

@@ -37,7 +37,7 @@ pub const HEADINGS: &[Heading] = &[
         "bytes of the files that the system had not written when measuring ended",
     ),
     (
-        "dirty in buffer cache at the end",
+        "dirty in the database's cache at the end",
         "bytes of blocks that the database had not written when measuring ended",
     ),
     (
@@ -177,7 +177,7 @@ pub const HEADINGS: &[Heading] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::{CHECKS, COLUMNS, ratio_title};
+    use crate::comparison::{CHECKS, all_columns, ratio_title};
     use spindle_result::Measure;
 
     /// Words that the glossary explains.
@@ -235,7 +235,7 @@ mod tests {
         let ratios = measures.map(ratio_title).into_iter();
         let heads = of_pages.into_iter().chain(of_lists);
         for head in heads.chain(checks).chain(ratios) {
-            let is_column = COLUMNS.iter().any(|column| column.title == head);
+            let is_column = all_columns().iter().any(|column| column.title == head);
             let is_here = HEADINGS.iter().any(|(known, _)| *known == head);
             assert!(
                 is_here || is_column || OF_GLOSSARY.contains(&head) || head == "p99 ms",

@@ -37,6 +37,7 @@ pub mod show;
 mod side_by_side;
 pub mod table;
 mod timeline;
+mod times;
 
 pub use markdown::markdown;
 pub use page::{calibration_html, html};

@@ -436,7 +436,7 @@ fn waits(result: &RunResult) -> String {
         let mut header = vec!["event, mean ms".to_owned()];
         header.extend(cases.iter().map(|case| numbered(result, &case.id.layout)));
         let row = |event: &WaitEvent| {
-            let mut row = vec![event.to_string()];
+            let mut row = vec![event.own_name().to_owned()];
             row.extend(cases.iter().map(|case| {
                 let mean = case.mean_wait_ms(event).map(comparison::milliseconds);
                 mean.unwrap_or_else(|| NO_FIGURE.to_owned())

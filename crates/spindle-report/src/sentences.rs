@@ -1,13 +1,13 @@
 //! What both reports say in words, once: how the run was made and judged, what it costs to be sure, how it is repeated.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::comparison::ratio;
+use super::comparison::{self, ratio};
 use super::{cost, device_limits};
 use spindle_result::{
-    CaseStatus, Drift, Layout, Load, Measure, NoiseFloor, RunResult, Stopping, format_interval,
-    named, percent,
+    CaseStatus, Drift, Layout, Load, Measure, NoiseFloor, RunResult, Stopping, Trial,
+    format_interval, named, percent,
 };
 use spindle_text::quantity::{duration_text, size, thousands};
 
@@ -45,8 +45,8 @@ pub(crate) fn context(result: &RunResult) -> String {
 /// `6 rounds x 3 s`, of trials that are measured for a time.
 pub(crate) fn rounds(result: &RunResult) -> Option<String> {
     let plan = &result.experiment.facts().plan;
-    let rounds = result.cases.iter().map(|case| case.trials.len()).max()?;
-    let rounds = counted(rounds, "round");
+    let most = result.cases.iter().max_by_key(|case| case.trials.len())?;
+    let rounds = in_runs(&most.trials);
     let seconds = plan.measure_ms as f64 / 1e3;
     if !is_time_of_trials(result, seconds) {
         return Some(rounds);
@@ -57,7 +57,24 @@ pub(crate) fn rounds(result: &RunResult) -> Option<String> {
     Some(format!("{rounds} x {seconds} s{turns}"))
 }
 
-/// Whether some trial was measured for about so long, seconds. Those of bulk loads and queries end by themselves.
+/// `9 rounds`, `3 runs x 3 rounds`, or `9 rounds in 4 runs`.
+fn in_runs(trials: &[Trial]) -> String {
+    let mut of_runs: BTreeMap<u32, usize> = BTreeMap::new();
+    for run in trials.iter().filter_map(|trial| trial.conditions.run) {
+        *of_runs.entry(run).or_default() += 1;
+    }
+    let (runs, rounds) = (of_runs.len(), counted(trials.len(), "round"));
+    let mut lengths = of_runs.into_values();
+    let Some(first) = lengths.next() else {
+        return rounds;
+    };
+    match lengths.all(|of_run| of_run == first) {
+        true => format!("{} x {}", counted(runs, "run"), counted(first, "round")),
+        false => format!("{rounds} in {}", counted(runs, "run")),
+    }
+}
+
+/// Whether some trial was measured for about this long, seconds. Those of bulk loads and queries end by themselves.
 fn is_time_of_trials(result: &RunResult, seconds: f64) -> bool {
     let mut trials = result.cases.iter().flat_map(|case| &case.trials);
     trials.any(|trial| {
@@ -155,14 +172,15 @@ pub(super) fn how_compared(result: &RunResult) -> String {
 
 /// Whether every case had the same memory.
 pub(super) fn memory_terms(result: &RunResult) -> String {
+    let cache = comparison::words(result).cache;
     match (result.memory_budget_bytes, result.beyond_budget_bytes()) {
         (Some(bytes), None) => format!(
-            "Buffer cache and page cache together were held to {} in every case.",
+            "The {cache} and the page cache together were held to {} in every case.",
             size(bytes)
         ),
         (Some(bytes), Some(held)) => format!(
-            "Buffer cache and page cache together were to be held to {} in every case, but up to {} of the datafiles were \
-             in the page cache.",
+            "The {cache} and the page cache together were to be held to {} in every case, but up to {} of the data files \
+             were in the page cache.",
             size(bytes),
             size(held)
         ),
@@ -276,15 +294,30 @@ pub(crate) fn stopping(stopping: &Stopping) -> String {
                 "when its time was over (`plan.time = \"{}\"`)",
                 duration_text(time_ms)
             ),
-            None => format!(
-                "as many as the plan allows (`plan.max = {}`)",
-                stopping.rounds_max / stopping.runs.max(1)
-            ),
+            None => match stopping.runs_max {
+                Some(runs) => format!("as many as the plan allows (`plan.max_runs = {runs}`)"),
+                None => format!(
+                    "as many as the plan allows (`plan.max = {}`)",
+                    stopping.rounds_max / stopping.runs.max(1)
+                ),
+            },
+        };
+        let ended = match stopping.runs_max {
+            Some(_) => format!("{} runs", stopping.runs),
+            None => format!("{} rounds", stopping.rounds_max),
         };
         return format!(
-            "Ended after {} rounds, {why}; {} is {known}, not within {precision} %.",
-            stopping.rounds_max,
+            "Ended after {ended}, {why}; {} is {known}, not within {precision} %.",
             stopping.least_known.as_deref().unwrap_or("the ratio"),
+        );
+    }
+    if let (Some(runs_max), true) = (stopping.runs_max, stopping.is_finished) {
+        return format!(
+            "Stopped when each ratio was known to within {precision} % or a difference was certain: {} runs of at most {runs_max}, {} trials. \
+             That saved {}.",
+            stopping.runs,
+            stopping.trials,
+            time(stopping.saved_s)
         );
     }
     if stopping.runs > 1 && stopping.is_finished {
@@ -368,6 +401,7 @@ mod tests {
             least_known: None,
             runs: 1,
             ended_by_time_ms: None,
+            runs_max: None,
         };
         assert_eq!(
             stopping(&early),
@@ -394,6 +428,39 @@ mod tests {
             stopping(&early),
             "74 trials so far, of at most 180; the run goes on until each ratio is known to within 3 %."
         );
+        let mut by_runs = Stopping {
+            runs: 7,
+            runs_max: Some(20),
+            is_finished: true,
+            ..early
+        };
+        assert_eq!(
+            stopping(&by_runs),
+            "Stopped when each ratio was known to within 3 % or a difference was certain: 7 runs of at most 20, 74 trials. \
+             That saved 2.6 hours."
+        );
+        (by_runs.reached, by_runs.runs, by_runs.ended_by_time_ms) = (Some(0.1), 20, None);
+        let told = stopping(&by_runs);
+        assert!(
+            told.starts_with(
+                "Ended after 20 runs, as many as the plan allows (`plan.max_runs = 20`)"
+            ),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn rounds_are_told_with_their_runs() {
+        let told = |run_of: fn(u32) -> Option<u32>| {
+            let mut record = sample::record(&[("a", &[100.0; 6])]);
+            for trial in &mut record.cases[0].trials {
+                trial.conditions.run = run_of(trial.round);
+            }
+            in_runs(&build(&record).unwrap().cases[0].trials)
+        };
+        assert_eq!(told(|_| None), "6 rounds");
+        assert_eq!(told(|round| Some(round.div_ceil(2))), "3 runs x 2 rounds");
+        assert_eq!(told(|round| Some(round.div_ceil(4))), "6 rounds in 2 runs");
     }
 
     #[test]

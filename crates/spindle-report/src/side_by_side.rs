@@ -66,7 +66,7 @@ pub(crate) fn time_rows(cases: &[(&Case, f64)]) -> Vec<Vec<String>> {
             Some(time) => seconds(whole_s * time.part_us(part) / time.mean_us),
             None => NO_FIGURE.to_owned(),
         };
-        let title = format!("time in {part}, s");
+        let title = format!("time in {}, s", part.own_name());
         std::iter::once(title)
             .chain(cases.iter().map(cell))
             .collect()

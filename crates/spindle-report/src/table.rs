@@ -1,6 +1,6 @@
 //! The result on a terminal: one table of cases, the verdict of every pair, the headline last, where the eye rests.
 //!
-//! Plain text by default; colour and width are the caller's to decide, who knows whether a terminal is there.
+//! Plain text by default. The caller decides on colour and width: it knows whether it writes to a terminal.
 
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
@@ -10,7 +10,7 @@ use comfy_table::{
 };
 
 use crate::comparison::{self, Column, NO_FIGURE};
-use crate::{bulk_load, cost, device_limits, load_curve, queries, sentences};
+use crate::{bulk_load, cost, device_limits, load_curve, queries, sentences, times};
 use spindle_result::{
     Case, CaseStatus, Comparison, FactorAnswer, Ranking, RunResult, Verdict, next_steps,
 };
@@ -177,9 +177,10 @@ pub(crate) fn measured_how_well(result: &RunResult) -> String {
     paragraph(noise.chain(stopping))
 }
 
-/// What Spindle itself takes; a blank line at its end, or nothing at all.
+/// What Spindle itself takes, and where the time went; a blank line at its end, or nothing at all.
 pub(crate) fn costs(result: &RunResult) -> String {
     let costs = [
+        times::line(result),
         cost::own_cost(result),
         cost::memory(result),
         device_limits::reached(result),
@@ -266,7 +267,7 @@ fn row(result: &RunResult, case: &Case, columns: &[Column]) -> Vec<String> {
     row
 }
 
-/// One line for each case that has something to say besides its figures.
+/// One line for each case that has something to say apart from its figures.
 fn remarks(result: &RunResult) -> String {
     let mut text = String::new();
     for case in &result.cases {

@@ -285,7 +285,7 @@ fn sentence(it: &Attribution, rounds: usize, verdict: Verdict, measure: Measure)
 /// Wait events bear names of several words, so they are set apart.
 fn quoted(part: &TimeUse) -> String {
     match part {
-        TimeUse::Wait(event) => format!("`{event}`"),
+        TimeUse::Wait(event) => format!("`{}`", event.own_name()),
         of_processors => of_processors.to_string(),
     }
 }

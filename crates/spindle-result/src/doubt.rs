@@ -6,13 +6,13 @@ use std::fmt;
 
 use super::Trial;
 
-/// A trial is tried so often in a round; when every try is in doubt, the round goes without it.
+/// A trial is tried at most this often in a round; when every try is in doubt, the round goes without it.
 pub const TRIES_MAX: usize = 3;
-/// So much of the watched time may be lost before a trial is in doubt, and at least [`STILL_MIN_MS`].
+/// This share of the watched time may be lost before a trial is in doubt, and at least [`STILL_MIN_MS`].
 const STILL_PART: f64 = 0.05;
 /// Standstills shorter than this are the system's own, milliseconds.
 const STILL_MIN_MS: f64 = 200.0;
-/// A trial may last so much longer than asked, and at least [`LATE_MIN_MS`].
+/// A trial may last longer than asked by this share, and at least by [`LATE_MIN_MS`].
 const LATE_PART: f64 = 0.10;
 /// Milliseconds that the clock of a trial is read late on a busy machine.
 const LATE_MIN_MS: f64 = 200.0;
@@ -22,7 +22,7 @@ const LATE_MIN_MS: f64 = 200.0;
 pub enum Doubt {
     /// Its process or the machine stood still.
     StoodStill {
-        /// So long, seconds.
+        /// For this long, seconds.
         seconds: f64,
         /// Because the machine was suspended.
         is_suspended: bool,
@@ -47,7 +47,7 @@ impl fmt::Display for Doubt {
             } => write!(f, "the machine was suspended for {seconds:.1} s"),
             Doubt::StoodStill { seconds, .. } => write!(
                 f,
-                "the trial's process or the whole machine stood still for {seconds:.1} s"
+                "a process of the trial or the whole machine stood still for {seconds:.1} s"
             ),
             Doubt::Overlong { lasted_s, asked_s } => {
                 write!(f, "it lasted {lasted_s:.1} s instead of {asked_s:.1} s")

@@ -6,9 +6,9 @@ use spindle_stats::{ROUNDS_TO_JUDGE, Verdict};
 
 use super::answer::{Answer, Opening};
 use super::judge::is_within_noise;
+use super::time_needed::rounds_that_tell;
 use super::wording::{
     EACH_SETTING, MOSTLY_CACHED_SHARE, format_interval, format_ratio, listed, named, percent,
-    rounds_that_tell,
 };
 use super::{
     Comparison, FactorAnswer, Measure, RankedCase, Ranking, RunResult, capacity, costs,
@@ -53,9 +53,8 @@ pub(super) fn headline(result: &RunResult) -> (String, Option<String>) {
         let nothing = || "Nothing was measured: there is no case.".to_owned();
         return (missing.unwrap_or_else(nothing), None);
     }
-    let disturbed = disturbance::said_first(result);
-    let before = [missing, disturbed].into_iter().flatten();
-    let after = disturbance::said_last(result).chain(left_out::combinations(result));
+    let before = missing.into_iter().chain(disturbance::said_first(result));
+    let after = left_out::combinations(result);
     let answer: Vec<String> = before.chain(sentences).chain(after).collect();
     let costs = costs::sentence(result);
     let with = |settings: &Option<String>| {
@@ -97,7 +96,7 @@ fn answers(result: &RunResult) -> Vec<Vec<&Ranking>> {
 /// stays that of its level: a mean over levels would be true of none.
 fn is_one_answer(result: &RunResult, levels: &[&Ranking]) -> bool {
     let first = levels[0];
-    // At a fixed rate each load level has times of its own to tell, and so have cases that keep less.
+    // At a fixed rate each load level has its own times to tell, and so have cases that keep less.
     let stands_alone = |ranking: &&Ranking| ranking.measure == Measure::P99 || ranking.has_weaker();
     if levels.iter().any(stands_alone) {
         return false;
@@ -390,7 +389,7 @@ fn closeness(result: &RunResult, tied: &[&Comparison]) -> String {
         .filter_map(|comparison| comparison.rounds_needed)
         .max()
     {
-        let _ = write!(text, "; {}", rounds_that_tell(needed, levels::unit(result)));
+        let _ = write!(text, "; {}", rounds_that_tell(result, needed));
         if let Some(measure_s) = shorter_trials_s(result, tied) {
             let _ = write!(text, ", or less time with plan.measure = \"{measure_s}s\"");
         }

@@ -76,7 +76,11 @@ pub(super) fn standard_of(record: &RunRecord) -> Standard {
     let mut trials = record.cases.iter().flat_map(|case| &case.trials);
     let has_runs = trials.any(|trial| trial.conditions.run.is_some());
     Standard {
-        looks: Looks::of_plan(record.auto.is_some(), has_runs),
+        // A fixed number of runs is made whatever their rounds say, so where they are compared it was looked once.
+        looks: match record.auto {
+            Some(plan) if !has_runs || plan.runs_max.is_some() => Looks::EveryRound,
+            _ => Looks::Once,
+        },
         ..Standard::fixed(record.margin)
     }
 }
@@ -110,7 +114,7 @@ fn compare(
         measure: fixed_rate::measure_of(cases),
         keeps: keeps(order.best),
         best: name(order.best),
-        // Whoever fell behind a fixed rate has no time of transactions to win by.
+        // A case that fell behind a fixed rate has no transaction time to win by.
         winner: order
             .winner
             .filter(|&winner| !cases[winner].is_overloaded())
@@ -222,7 +226,8 @@ fn inverse(ratio: f64, ci95: Option<(f64, f64)>) -> RatioEstimate {
     }
 }
 
-/// By how much the two measurements of one layout differ; `None` without two common rounds, whose spread nobody knows.
+/// By how much the two measurements of one layout differ; `None` without two common rounds, as the spread is then
+/// unknown.
 fn noise_floor(
     cases: &[&Case],
     layout: &str,
@@ -389,6 +394,7 @@ mod tests {
             is_finished: true,
             warmup_s: 1.0,
             ended_by_time_ms: None,
+            runs_max: None,
         });
         assert!(width(&record) > fixed);
     }

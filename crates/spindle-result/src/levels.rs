@@ -298,7 +298,8 @@ mod tests {
         );
         let headline = &long.headline;
         assert!(
-            headline.contains("rounds in all, or less time with plan.measure = \"1s\""),
+            headline.contains(" s, or less time with plan.measure = \"1s\"")
+                || headline.contains(" min, or less time with plan.measure = \"1s\""),
             "{headline}"
         );
         let counted = told(5_000, false);

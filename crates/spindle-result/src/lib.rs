@@ -47,6 +47,7 @@ mod statements;
 mod stopping;
 mod stored;
 mod summary;
+mod time_needed;
 pub mod tpch;
 mod warnings;
 mod wording;
@@ -60,6 +61,7 @@ pub use doubt::{Doubt, TRIES_MAX, doubt};
 pub use findings::kinds_of_findings;
 pub use fixed_rate::speed;
 pub use kinds::KindMeans;
+pub use left_out::is_answer;
 pub use levels::unit;
 pub use model::{
     AccessMethod, Arrivals, Attribution, Audit, BulkLoad, CacheUse, Capacity, Case, CaseId,
@@ -82,4 +84,5 @@ pub use spindle_stats::Verdict;
 pub use statements::StatementMeans;
 pub use stored::StoredRun;
 pub use summary::Summary;
-pub use wording::{EACH_SETTING, format_interval, format_ratio, named, percent, rounds_that_tell};
+pub use time_needed::rounds_that_tell;
+pub use wording::{EACH_SETTING, format_interval, format_ratio, named, percent};

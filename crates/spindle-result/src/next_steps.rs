@@ -4,12 +4,13 @@
 use spindle_stats::{MAX_ROUNDS, ROUNDS_TO_JUDGE, Verdict};
 use spindle_text::quantity::about_time;
 
+use super::time_needed::{compared, round_ms, rounds_of, unit_ms};
 use super::wording::MOSTLY_CACHED_SHARE;
 use super::{Case, Comparison, RunResult, Stopping, Trial, disturbance, levels};
 
-/// Where chance hides a difference whatever the rounds, trials are to be so many times as long.
+/// Where chance hides a difference whatever the rounds, trials are to be this many times as long.
 const LONGER: f64 = 4.0;
-/// More steps than this nobody takes at a time.
+/// More steps than this are too many to take at a time.
 const STEPS_MAX: usize = 3;
 
 /// Sentences, the most useful first, three at most.
@@ -69,16 +70,19 @@ fn more_rounds(result: &RunResult, tied: &[&Comparison]) -> Option<String> {
         _ => verdict.rounds_needed.filter(|needed| *needed < MAX_ROUNDS),
     };
     let needed = tied.iter().filter_map(needed).max()?;
-    let (key, unit_ms) = match (levels::unit(result), &result.stopping) {
-        ("runs", _) => (
-            "runs",
-            round_ms(result).map(|ms| ms * rounds_of_a_run(result)),
-        ),
-        (_, Some(_)) => ("max", round_ms(result)),
-        (_, None) => ("rounds", round_ms(result)),
+    let has_runs = result.cases.iter().any(levels::has_runs);
+    let repeats_runs = |stopping: &Stopping| stopping.runs_max.is_some();
+    let key = match (has_runs, &result.stopping) {
+        (true, Some(stopping)) if repeats_runs(stopping) => "max_runs",
+        (true, _) => "runs",
+        (false, Some(_)) => "max",
+        (false, None) => "rounds",
     };
-    let ms = unit_ms.map(|ms| ms * f64::from(needed));
-    let is_timed = |stopping: &Stopping| stopping.runs == 1 && stopping.ended_by_time_ms.is_some();
+    let ms = unit_ms(result).map(|ms| ms * f64::from(needed));
+    let is_timed = |stopping: &Stopping| {
+        let ends_by_time = stopping.runs == 1 || stopping.runs_max.is_some();
+        ends_by_time && stopping.ended_by_time_ms.is_some()
+    };
     let by_time = ms.filter(|_| result.stopping.as_ref().is_some_and(is_timed));
     let (set, what) = match by_time {
         Some(ms) => (format!("time = \"{:.0}m\"", minutes(ms)), "that much time"),
@@ -136,33 +140,6 @@ fn takes(ms: Option<f64>) -> String {
     })
 }
 
-fn compared(result: &RunResult) -> impl Iterator<Item = &Case> {
-    result.cases.iter().filter(|case| case.is_compared())
-}
-
-/// How long a round of all cases takes, restores and warm-ups included; `None` where trials do not tell.
-fn round_ms(result: &RunResult) -> Option<f64> {
-    let of_case = |case: &Case| {
-        let times = case.trials.iter().map(|trial| trial.conditions.times);
-        let times: Option<Vec<f64>> = times.map(|times| Some(times?.whole_ms as f64)).collect();
-        times.map(|times| times.iter().sum::<f64>() / times.len() as f64)
-    };
-    compared(result).map(of_case).sum()
-}
-
-/// Rounds that were run.
-fn rounds_of(result: &RunResult) -> f64 {
-    let rounds = compared(result).map(|case| case.trials.len());
-    rounds.max().unwrap_or(0) as f64
-}
-
-/// Rounds of one run of several.
-fn rounds_of_a_run(result: &RunResult) -> f64 {
-    let trials = result.cases.iter().flat_map(|case| &case.trials);
-    let runs = trials.filter_map(|trial| trial.conditions.run).max();
-    rounds_of(result) / f64::from(runs.unwrap_or(1))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{AutoPlan, RunRecord, TrialTimes, build, sample};
@@ -210,11 +187,15 @@ mod tests {
             about_time(u64::from(needed) * 20_000)
         );
         assert_eq!(next_steps(&result), [told.as_str()]);
+        let time = about_time(u64::from(needed) * 20_000);
+        let told = format!("a verdict needs about {needed} rounds in all, {time}");
+        assert!(result.headline.contains(&told), "{}", result.headline);
         record.auto = Some(AutoPlan {
             precision: 0.03,
             is_finished: true,
             warmup_s: 1.0,
             ended_by_time_ms: None,
+            runs_max: None,
         });
         assert!(steps(&record)[0].starts_with("Set `plan.max = "));
         record.auto.as_mut().unwrap().ended_by_time_ms = Some(30_000);

@@ -74,7 +74,7 @@ impl MatrixRecord {
     }
 }
 
-/// A plan of `rounds = "auto"`.
+/// A plan that ends by itself: `rounds = "auto"`, `runs = "auto"`, or both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AutoPlan {
     /// How far the ends of the interval of a ratio were to lie from it, as a fraction.
@@ -85,6 +85,8 @@ pub struct AutoPlan {
     pub warmup_s: f64,
     /// The time that the plan gave, where that ended the run before its limit of rounds did, milliseconds.
     pub ended_by_time_ms: Option<u64>,
+    /// The most runs, where these are repeated until pairs are settled; `None`: rounds are.
+    pub runs_max: Option<u32>,
 }
 
 /// One case of the plan and what became of it.

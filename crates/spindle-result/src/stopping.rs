@@ -15,7 +15,13 @@ pub(super) fn stopping(record: &RunRecord, verdicts: &[Comparison]) -> Option<St
     if measured.is_empty() {
         return None;
     }
-    let least_known = least_known(verdicts, plan, rounds_max);
+    let runs = runs(&measured);
+    let limit = match plan.runs_max {
+        Some(_) if plan.ended_by_time_ms.is_some() => runs,
+        Some(runs_max) => runs_max,
+        None => rounds_max,
+    };
+    let least_known = least_known(verdicts, plan, limit);
     let trials = measured.iter().map(|case| case.trials.len() as u32).sum();
     let saved_s = measured
         .iter()
@@ -37,8 +43,9 @@ pub(super) fn stopping(record: &RunRecord, verdicts: &[Comparison]) -> Option<St
         saved_s: if plan.is_finished { saved_s } else { 0.0 },
         is_finished: plan.is_finished,
         reached: least_known.map(|(_, half_width)| half_width),
-        runs: runs(&measured),
+        runs,
         ended_by_time_ms: plan.ended_by_time_ms,
+        runs_max: plan.runs_max,
         least_known: least_known.map(|(pair, _)| {
             format!(
                 "the ratio of {} and {} at {}",
@@ -56,14 +63,10 @@ fn runs(measured: &[&CaseRecord]) -> u32 {
     runs.max().unwrap_or(1)
 }
 
-/// Of the pairs that were measured up to the limit and are less precise than asked for: the one with the widest
-/// interval, and how far its ends lie from the ratio.
-fn least_known(
-    verdicts: &[Comparison],
-    plan: AutoPlan,
-    rounds_max: u32,
-) -> Option<(&Comparison, f64)> {
-    let at_limit = verdicts.iter().filter(|pair| pair.rounds >= rounds_max);
+/// Of the pairs that were measured up to the limit of rounds or runs and are less precise than asked for: the one with
+/// the widest interval, and how far its ends lie from the ratio.
+fn least_known(verdicts: &[Comparison], plan: AutoPlan, limit: u32) -> Option<(&Comparison, f64)> {
+    let at_limit = verdicts.iter().filter(|pair| pair.rounds >= limit);
     let half_widths = at_limit.filter_map(|pair| Some((pair, pair.ci95?.1 / pair.ratio - 1.0)));
     half_widths
         .filter(|(_, half_width)| *half_width > plan.precision)
@@ -92,6 +95,7 @@ mod tests {
             is_finished,
             warmup_s: 1.0,
             ended_by_time_ms: None,
+            runs_max: None,
         });
         for trial in &mut record.cases[0].trials {
             trial.warm_up = Some(WarmUp {
@@ -121,6 +125,7 @@ mod tests {
             is_finished: true,
             warmup_s: 1.0,
             ended_by_time_ms: None,
+            runs_max: None,
         });
         let stopping = build(&record).unwrap().stopping.unwrap();
         assert!(stopping.reached.unwrap() > 0.2, "{stopping:?}");

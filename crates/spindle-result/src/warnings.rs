@@ -70,7 +70,7 @@ fn noise(result: &RunResult) -> Vec<String> {
     texts
 }
 
-/// Memory answered in the place of devices.
+/// Memory answered instead of devices.
 fn memory(result: &RunResult) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     if !result.was_memory_held() {
@@ -356,7 +356,7 @@ fn mostly_cached(result: &RunResult, case: &Case) -> Option<String> {
 fn beyond_budget(result: &RunResult) -> Option<String> {
     let held_bytes = result.beyond_budget_bytes()?;
     Some(format!(
-        "The memory budget of {} did not hold: up to {} of the datafiles were in the page cache. What a server's sessions \
+        "The memory budget of {} did not hold: up to {} of the data files were in the page cache. What a server's sessions \
          do not take of the memory that they are allowed becomes page cache.",
         size(result.memory_budget_bytes?),
         size(held_bytes)
@@ -478,6 +478,7 @@ mod tests {
                 is_finished,
                 warmup_s: 1.0,
                 ended_by_time_ms: None,
+                runs_max: None,
             });
         };
         assert_eq!(
@@ -680,7 +681,7 @@ mod tests {
             [
                 "a: 87 % of the bytes it read came from the page cache. Make database.size several times what the page \
                  cache held.",
-                "The memory budget of 32 MiB did not hold: up to 125 MiB of the datafiles were in the page cache. What a \
+                "The memory budget of 32 MiB did not hold: up to 125 MiB of the data files were in the page cache. What a \
                  server's sessions do not take of the memory that they are allowed becomes page cache.",
             ]
         );

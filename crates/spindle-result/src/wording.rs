@@ -53,15 +53,6 @@ fn end(ratio: f64) -> String {
     }
 }
 
-/// What would decide an open question: a number of rounds or runs in all.
-pub fn rounds_that_tell(needed: u32, unit: &str) -> String {
-    if needed >= spindle_stats::MAX_ROUNDS {
-        format!("the noise is too large for any number of {unit}")
-    } else {
-        format!("a verdict needs about {needed} {unit} in all")
-    }
-}
-
 /// A fraction as a percentage without needless zeros: 0.03 is `3`, 0.025 is `2.5`.
 pub fn percent(fraction: f64) -> f64 {
     (fraction * 1e4).round() / 100.0

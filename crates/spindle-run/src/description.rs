@@ -73,7 +73,6 @@ pub(super) fn describe_delayed(
     }
 }
 
-/// The place of its files: what Spindle makes, a directory, or a server that runs already.
 /// What a server is called as long as it has not told its version; `None` for the embedded database.
 fn engine_of(spec: &DatabaseSpec) -> Option<String> {
     let kind = match spec {
@@ -84,6 +83,7 @@ fn engine_of(spec: &DatabaseSpec) -> Option<String> {
     Some(kind.to_string())
 }
 
+/// The place of its files: what Spindle makes, a directory, or a server that runs already.
 fn place_of(layout: &Layout, spec: &DatabaseSpec) -> String {
     match (spec, &layout.made) {
         (DatabaseSpec::Remote(remote), _) => remote.address.to_string(),
@@ -185,7 +185,10 @@ fn files(candidate: &Layout, spec: &DatabaseSpec) -> Vec<StackPart> {
             PlacedOn::Layout(name) => format!("on layout {name}"),
             PlacedOn::Devices(devices) => format!("on {}", devices.join(", ")),
         };
-        parts.push(part(StackKind::Files, kind.as_str(), place));
+        let mut known = kinds.iter();
+        let known = known.find(|(known, _)| *known == kind);
+        let called = known.map_or(kind.as_str(), |(_, called)| *called);
+        parts.push(part(StackKind::Files, called, place));
     }
     parts
 }

@@ -27,6 +27,7 @@ use spindle_system::SystemTree;
 use spindle_system::machine::DataPath;
 use spindle_text::file_kind::FileKind;
 use spindle_text::quantity::size;
+use spindle_text::vocabulary::Vocabulary;
 
 /// A candidate, looked at on this machine.
 pub struct Examined {
@@ -223,9 +224,11 @@ fn cannot_be_delayed(
     let redo = experiment
         .redo_apart(index)
         .filter(|_| layout.delay.is_some())?;
+    let words = Vocabulary::of(engine.as_str());
+    let (log, key) = (words.log, words.log_path?);
     Some(format!(
-        "no delay here for redo, in redo_path: {engine} does not delay its own I/O, and nothing is beneath {}; place redo on \
-         a layout with this delay instead",
+        "no delay here for the {log}, in {key}: {engine} does not delay its own I/O, and nothing is beneath {}; place it on a \
+         layout with this delay instead",
         redo.display()
     ))
 }
@@ -334,8 +337,8 @@ fn reason_to_skip(
     of_data.or_else(of_redo).or_else(of_temp)
 }
 
-/// That direct writes of redo, which nobody asked for, pass through the page cache: on tmpfs, and on btrfs now and
-/// then. Each is flushed all the same, so the layout can be measured.
+/// That direct writes of redo, which the experiment did not ask for, pass through the page cache: on tmpfs, and on
+/// btrfs now and then. Each is flushed all the same, so the layout can be measured.
 fn redo_is_buffered(kernel: &KernelSpec, io: AccessPath, placement: &Placement) -> Option<String> {
     if kernel.redo_io.is_some() || kernel.redo_access_path(io).caching == Caching::Buffered {
         return None;

@@ -21,6 +21,7 @@ use spindle_system::SystemTree;
 use spindle_system::block_device::BlockDevice;
 use spindle_system::io_limit::{IoLimit, Rates, whole_disk};
 use spindle_system::machine::DataPath;
+use spindle_text::vocabulary::Vocabulary;
 
 /// What files of a layout lie on: the layout itself, the directory that its redo is in, or another layout that its
 /// `placement` names.
@@ -34,8 +35,8 @@ pub struct Part {
     writes: ProbedWrites,
 }
 
-/// What files of a layout lie on, itself first. `paths_of` knows the directories and devices of layouts. Redo in a
-/// directory of its own is the layout's, and so held to its limit.
+/// What files of a layout lie on, itself first. `paths_of` knows the directories and devices of layouts. Redo in its
+/// own directory belongs to the layout, and so is held to its limit.
 pub fn parts_of(
     experiment: &Experiment,
     index: usize,
@@ -94,7 +95,7 @@ impl LayoutLimit {
 /// How a limit of writes per second takes the flush that ends each durable write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flushes {
-    /// There is no such limit, or the device needs no flush of its own.
+    /// There is no such limit, or the device needs no separate flush.
     None,
     /// As a write: the process makes it.
     Counted,
@@ -239,8 +240,10 @@ pub fn note_on_redo(experiment: &Experiment, index: usize) -> Option<String> {
         (None, Some(_)) => "delayed as the layout is, by the database",
         (Some(_), Some(_)) => "held to the layout's limit and, by the database, delayed as it is",
     };
+    let words = Vocabulary::of(experiment.database.engine().as_str());
+    let (log, key) = (words.log, words.log_path?);
     Some(format!(
-        "redo, in redo_path, is {slowed}, too; on a layout that placement names it has that layout's"
+        "the {log}, in {key}, is {slowed}, too; on a layout that placement names it has that layout's"
     ))
 }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::description::describe;
 use super::journal::Event;
 use super::recorded_machine::recorded;
+use super::trial_time;
 use spindle_experiment::{Experiment, Matrix};
 use spindle_layout::RecordedDevice;
 use spindle_result::experiment::ExperimentRecord;
@@ -258,6 +259,7 @@ impl RunState {
                 is_finished: self.finished,
                 warmup_s: experiment.plan.warmup_ms as f64 / 1e3,
                 ended_by_time_ms: auto.time_ms.filter(|_| self.is_cut_short()),
+                runs_max: Some(experiment.plan.runs).filter(|_| experiment.plan.repeats_runs()),
             }),
             noise_check: noise_check(experiment),
             matrix: experiment.matrix.as_ref().map(matrix),
@@ -276,7 +278,7 @@ impl RunState {
         }
     }
 
-    /// What was done besides trials.
+    /// What was done apart from trials.
     pub fn phases(&self) -> &[Phase] {
         &self.phases
     }
@@ -286,14 +288,49 @@ impl RunState {
         self.planned_rounds() < self.experiment.plan.all_rounds()
     }
 
+    /// What a run took so far, loading and trials that were set aside included, and what a trial takes on average, in
+    /// milliseconds; at least one.
+    pub(crate) fn spent(&self) -> (u64, u64) {
+        let cases = self.cases();
+        let trials = cases
+            .iter()
+            .flat_map(|case| self.finished(*case).chain(self.set_aside(*case)));
+        let times: Vec<u64> = trials
+            .filter_map(|trial| Some(trial.conditions.times?.whole_ms))
+            .collect();
+        let trials_ms: u64 = times.iter().sum();
+        let phases_ms: u64 = self.phases().iter().map(|phase| phase.ms).sum();
+        let trial_ms = match times.len() as u64 {
+            0 => trial_time::trial_ms(&self.experiment),
+            count => trials_ms / count,
+        };
+        (phases_ms + trials_ms, trial_ms.max(1))
+    }
+
+    /// Whether the plan's time, where it has one, has no room for one more round, or run where these are repeated.
+    fn has_used_its_time(&self) -> bool {
+        let plan = &self.experiment.plan;
+        let Some(time_ms) = plan.auto.and_then(|auto| auto.time_ms) else {
+            return false;
+        };
+        let (spent_ms, trial_ms) = self.spent();
+        let skipped = self.skipped();
+        let runs_on = |case: &CaseKey| !skipped.contains(case) && !self.has_failed(*case);
+        let rounds = self.trials.values().flatten().map(|(round, _)| *round);
+        let next_ms = match plan.repeats_runs() {
+            true => spent_ms / u64::from(rounds.max().map_or(1, |last| plan.run_of(last))),
+            false => trial_ms * self.cases().into_iter().filter(runs_on).count() as u64,
+        };
+        spent_ms + next_ms > time_ms
+    }
+
     /// How many rounds the plan asks for; of one that ended with its time, how many that was.
     fn planned_rounds(&self) -> u32 {
         let plan = &self.experiment.plan;
-        let has_time = plan.auto.is_some_and(|auto| auto.time_ms.is_some());
         let finished = self.trials.values().flatten();
         let last = finished.map(|(round, _)| *round).max();
         match last {
-            Some(last) if has_time && self.finished => last.min(plan.all_rounds()),
+            Some(last) if self.finished && self.has_used_its_time() => last.min(plan.all_rounds()),
             _ => plan.all_rounds(),
         }
     }

@@ -1,13 +1,13 @@
-//! Which trials a run has before it: the rounds in their random order, and, when the rounds themselves say how many it
-//! takes, which cases still need one. A pure function of the state that the journal tells, so a run that goes on later
-//! goes on alike.
+//! Which trials a run has before it: the rounds in their random order. When the rounds themselves decide how many are
+//! needed, also which cases still need one. A pure function of the state in the journal, so a resumed run continues
+//! alike.
 //!
 //! With `rounds = "auto"` each case is compared with the best so far under the same load, as the verdicts will be. A
 //! pair that is settled (see `spindle_stats::Family::is_settled`) needs no further round; a case all of whose pairs are
 //! settled is measured no more. Should another case become the best, its pairs count from then on, and one that is not
 //! settled brings its case back. Of layouts that keep unlike promises, pairs count that decide the answer: those among
 //! the layouts of the strongest promise, from which the winner comes. With several runs each begins again, and its own
-//! rounds say how many it takes.
+//! rounds say how many it takes. With `runs = "auto"` runs are what is compared and repeated (see `runs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -18,8 +18,7 @@ use spindle_io::env::seeded_rng;
 use spindle_stats::{CaseRounds, Family, ROUNDS_TO_JUDGE, Standard, rank_in_groups};
 
 use super::replay::{CaseKey, RunState};
-use super::trial_time;
-use spindle_experiment::{Auto, Matrix, Plan};
+use spindle_experiment::{Auto, Matrix, Plan, Repeats};
 use spindle_result::{Keeps, Load, Trial, speed};
 
 /// Streams of chance from here on are the orders of rounds.
@@ -49,6 +48,9 @@ pub fn next_round(state: &RunState) -> Vec<Planned> {
         return maxima;
     }
     for run in 1..=plan.runs {
+        if !runs::is_wanted(state, run) {
+            break;
+        }
         for round in plan.rounds_of(run) {
             let wanted = wanted_in(state, round);
             if wanted.is_empty() {
@@ -121,20 +123,22 @@ pub fn trials_left(state: &RunState) -> usize {
         let of_round = |round| trials_of(state, round, &runnable(state)).len();
         return rounds.map(of_round).sum();
     }
-    let left_in = |round| match plan.auto {
-        // Nobody knows what later rounds of the run will need; no more than the next, as a rule.
-        Some(_) if plan.run_of(round) == plan.run_of(first.round) => next.len(),
+    let is_first_run = |round| plan.run_of(round) == plan.run_of(first.round);
+    let left_in = |round| match plan.auto.map(|auto| auto.repeats) {
+        // What later rounds of the run will need is unknown; as a rule, no more than the next.
+        Some(Repeats::Rounds) if is_first_run(round) => next.len(),
+        Some(Repeats::RunsAndRounds) if is_first_run(round) => {
+            trials_of(state, round, &wanted_in(state, round)).len()
+        }
         _ => trials_of(state, round, &runnable(state)).len(),
     };
     let later = first.round + 1..=plan.all_rounds();
     let all = next.len() + later.map(left_in).sum::<usize>();
     let by_time = plan.auto.and_then(|auto| {
-        let (spent_ms, trial_ms) = spent(state);
+        let (spent_ms, trial_ms) = state.spent();
         Some((auto.time_ms?.saturating_sub(spent_ms) / trial_ms) as usize)
     });
-    // Some rounds are measured however long they take.
-    let judged = plan.rounds_of(plan.run_of(first.round)).start() + ROUNDS_TO_JUDGE;
-    let rounds = judged.saturating_sub(first.round + 1) as usize;
+    let rounds = rounds_in_any_case(state, first.round) as usize;
     let of_round = runnable(state).len().max(1);
     let least = next.len() + rounds * of_round;
     by_time.map_or(all, |by_time: usize| {
@@ -144,15 +148,27 @@ pub fn trials_left(state: &RunState) -> usize {
     })
 }
 
+/// Rounds after this one that are measured however long they take.
+fn rounds_in_any_case(state: &RunState, round: u32) -> u32 {
+    let plan = &state.experiment.plan;
+    let run = plan.run_of(round);
+    let place = round + 1 - plan.rounds_of(run).start();
+    if !plan.repeats_runs() {
+        return ROUNDS_TO_JUDGE.saturating_sub(place);
+    }
+    let later = (run + 1..=ROUNDS_TO_JUDGE).map(|run| runs::rounds_in(state, run));
+    runs::rounds_in(state, run).saturating_sub(place) + later.sum::<u32>()
+}
+
 /// What a trial takes with all that belongs to it: the mean of those that ended, or what is reckoned before the first.
 pub fn trial_time(state: &RunState) -> Duration {
-    let (_, trial_ms) = spent(state);
+    let (_, trial_ms) = state.spent();
     Duration::from_millis(trial_ms)
 }
 
 /// Whether one more round would take longer than the plan's time, going by the rounds so far.
 fn is_time_up(state: &RunState, auto: Auto) -> bool {
-    let (spent_ms, trial_ms) = spent(state);
+    let (spent_ms, trial_ms) = state.spent();
     let round_ms = trial_ms * runnable(state).len() as u64;
     auto.time_ms
         .is_some_and(|time_ms| spent_ms + round_ms > time_ms)
@@ -162,28 +178,9 @@ fn is_time_up(state: &RunState, auto: Auto) -> bool {
 /// yet.
 pub fn has_time_to_repeat(state: &RunState, ended: &Trial) -> bool {
     let time_ms = state.experiment.plan.auto.and_then(|auto| auto.time_ms);
-    let (spent_ms, _) = spent(state);
+    let (spent_ms, _) = state.spent();
     let whole_ms = ended.conditions.times.map_or(0, |times| times.whole_ms);
     time_ms.is_none_or(|time_ms| spent_ms + 2 * whole_ms <= time_ms)
-}
-
-/// What a run took so far, loading and trials that were set aside included, and what a trial takes on average, in
-/// milliseconds; at least one.
-fn spent(state: &RunState) -> (u64, u64) {
-    let cases = state.cases();
-    let trials = cases
-        .iter()
-        .flat_map(|case| state.finished(*case).chain(state.set_aside(*case)));
-    let times: Vec<u64> = trials
-        .filter_map(|trial| Some(trial.conditions.times?.whole_ms))
-        .collect();
-    let trials_ms: u64 = times.iter().sum();
-    let phases_ms: u64 = state.phases().iter().map(|phase| phase.ms).sum();
-    let trial_ms = match times.len() as u64 {
-        0 => trial_time::trial_ms(&state.experiment),
-        count => trials_ms / count,
-    };
-    (phases_ms + trials_ms, trial_ms.max(1))
 }
 
 /// Layouts with trials that are not done or may come to need one, whether or not they could be used before.
@@ -241,7 +238,7 @@ fn trials_of(state: &RunState, round: u32, wanted: &BTreeSet<CaseKey>) -> Vec<Pl
         .collect()
 }
 
-/// The order of a round, which the seed decides: the same when the run goes on later.
+/// The order of a round, which the seed decides: the same when the run is resumed.
 fn order(state: &RunState, round: u32) -> Vec<CaseKey> {
     let mut cases = state.cases();
     let stream = ORDER_STREAMS + u64::from(round);
@@ -298,16 +295,40 @@ fn wanted_in(state: &RunState, round: u32) -> BTreeSet<CaseKey> {
         return runnable;
     };
     let first = *plan.rounds_of(plan.run_of(round)).start();
+    match auto.repeats {
+        Repeats::Rounds => {}
+        Repeats::Runs => return runnable,
+        Repeats::RunsAndRounds => {
+            let is_of_run = round - first < runs::rounds_in(state, plan.run_of(round));
+            return runnable.into_iter().filter(|_| is_of_run).collect();
+        }
+    }
     if round >= first + ROUNDS_TO_JUDGE && is_time_up(state, auto) {
         return BTreeSet::new();
     }
     if round < first + spindle_stats::ROUNDS_MIN {
         return runnable;
     }
+    let wanted = unsettled_by(state, &runnable, auto, first..round);
+    // An effect is of all cases together, so none of them ends before the others.
+    let is_matrix = |matrix: &Matrix| matrix.factors.len() > 1;
+    match state.experiment.matrix.as_ref().is_some_and(is_matrix) && !wanted.is_empty() {
+        true => runnable,
+        false => wanted,
+    }
+}
+
+/// The cases that these rounds did not settle.
+fn unsettled_by(
+    state: &RunState,
+    runnable: &BTreeSet<CaseKey>,
+    auto: Auto,
+    rounds: Range<u32>,
+) -> BTreeSet<CaseKey> {
     let mut loads: BTreeMap<Load, Vec<Measured>> = BTreeMap::new();
     let mut wanted = BTreeSet::new();
-    for &case in &runnable {
-        let measured = Measured::between(state, case, first..round);
+    for &case in runnable {
+        let measured = Measured::between(state, case, rounds.clone());
         // One that failed so far, or committed nothing, has nothing to be compared by.
         if measured.rounds.values.is_empty() {
             wanted.insert(case);
@@ -318,17 +339,12 @@ fn wanted_in(state: &RunState, round: u32) -> BTreeSet<CaseKey> {
     let precision = auto.precision_percent / 100.0;
     let standard = Standard {
         tables: loads.values().filter(|cases| cases.len() > 1).count() as u32,
-        ..plan.standard()
+        ..state.experiment.plan.standard()
     };
     for cases in loads.values() {
         wanted.extend(unsettled(state, cases, standard, precision));
     }
-    // An effect is of all cases together, so none of them ends before the others.
-    let is_matrix = |matrix: &Matrix| matrix.factors.len() > 1;
-    match state.experiment.matrix.as_ref().is_some_and(is_matrix) && !wanted.is_empty() {
-        true => runnable,
-        false => wanted,
-    }
+    wanted
 }
 
 /// A case, what it is compared by, and what it keeps, as the verdicts will have it.
@@ -341,14 +357,19 @@ struct Measured {
 impl Measured {
     fn between(state: &RunState, case: CaseKey, rounds: Range<u32>) -> Measured {
         let trials = state.finished(case);
-        let values = trials
+        let values: BTreeMap<u32, f64> = trials
             .filter(|trial| rounds.contains(&trial.round) && trial.tpm > 0.0)
-            .map(|trial| (trial.round, speed(trial)));
+            .map(|trial| (trial.round, speed(trial)))
+            .collect();
+        let plan = &state.experiment.plan;
+        let compared_by_runs = plan.repeats_runs();
+        let run_of = |round: &u32| compared_by_runs.then(|| (*round, plan.run_of(*round)));
         let keeps = state.finished(case).map(|trial| trial.promise.keeps);
         Measured {
             case,
             rounds: CaseRounds {
-                values: values.collect(),
+                runs: values.keys().filter_map(run_of).collect(),
+                values,
                 ..CaseRounds::default()
             },
             keeps: keeps.max().unwrap_or_default(),
@@ -411,5 +432,6 @@ fn rounds_of(cases: &[&Measured]) -> Vec<CaseRounds> {
     cases.iter().map(of_case).collect()
 }
 
+mod runs;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! When a pair of cases has been measured often enough, if that is asked after every round. Called by the runner, for
 //! plans of `rounds = "auto"`.
 //!
-//! Whoever tests at 5 % after every round and stops at the first success finds differences among equals far more often
+//! Testing at 5 % after every round and stopping at the first success finds differences among equals far more often
 //! than in 5 of 100 cases. Here a pair is settled for one of two reasons, each of which leaves the error rate alone:
 //! - **it is decided with certainty**: the interval of all pairs allows a verdict, and so does that of the pair alone
 //!   at 99.9 %. Looks as strict as that take next to nothing from the error rate of the end (J. Haybittle, "Repeated
@@ -33,21 +33,19 @@ pub const ROUNDS_MIN: u32 = 6;
 const EARLY_ERROR_CHANCE: f64 = 0.001;
 
 impl Family<'_> {
-    /// Whether cases `a` and `b` need no more rounds beside each other. `precision` is how far the ends of the interval
-    /// may lie from the ratio, as a fraction of it: 0.03 for 3 %. A difference of twice the precision is then found in
-    /// 95 of 100 experiments or more.
+    /// Whether cases `a` and `b` need no more rounds beside each other, or no more runs where they have any.
+    /// `precision` is how far the ends of the interval may lie from the ratio, as a fraction of it: 0.03 for 3 %. A
+    /// difference of twice the precision is then found in 95 of 100 experiments or more.
     ///
     /// # Panics
     /// When there is no such case.
     pub fn is_settled(&self, a: usize, b: usize, precision: f64) -> bool {
         let pair = (&self.cases[a], &self.cases[b]);
-        let common = pair.0.values.keys().rev();
-        let mut common = common.filter(|round| pair.1.values.contains_key(round));
-        let (Some(&last), Some(&before)) = (common.next(), common.next()) else {
+        let ends = ends_of_repetitions(pair);
+        let [.., before, last] = ends[..] else {
             return false;
         };
-        let is_enough = common.count() + 2 >= ROUNDS_MIN as usize;
-        is_enough
+        ends.len() >= ROUNDS_MIN as usize
             && [last, before]
                 .iter()
                 .all(|until| self.has_reason(pair, *until, precision))
@@ -64,6 +62,23 @@ impl Family<'_> {
         spread.half_width(self.standard.error_chance()) <= precision.ln_1p()
             || is_beyond_doubt(&moments, &spread, self.standard)
     }
+}
+
+/// The rounds that both finished, or the last of them in each run: after these it is looked.
+fn ends_of_repetitions((a, b): (&CaseRounds, &CaseRounds)) -> Vec<u32> {
+    let rounds = a.values.keys().copied();
+    let mut ends: Vec<u32> = rounds
+        .filter(|round| b.values.contains_key(round))
+        .collect();
+    let run_of = |round: u32| a.runs.get(&round);
+    ends.dedup_by(|later, earlier| {
+        let is_same = run_of(*later).is_some() && run_of(*later) == run_of(*earlier);
+        if is_same {
+            *earlier = *later;
+        }
+        is_same
+    });
+    ends
 }
 
 fn is_beyond_doubt(moments: &Moments, spread: &Spread, standard: Standard) -> bool {
@@ -112,6 +127,27 @@ mod tests {
             1.0, -1.0, 0.5, -0.5, 0.0, 0.7, -0.7, 0.2, -0.2, 0.4, -0.4, 0.0,
         ];
         signs.map(|sign| middle * (1.0 + sign * spread)).to_vec()
+    }
+
+    /// Runs of two rounds each that have the values of the rounds of another test: they are settled with the same run.
+    #[test]
+    fn runs_are_settled_by_their_means() {
+        let settled_after = |values: &[f64]| {
+            (1..=values.len()).find(|&runs| {
+                let rounds = values[..runs]
+                    .iter()
+                    .flat_map(|value| [0.5, 2.0].map(|of| of * value));
+                let mut cases = [case(rounds), case(vec![1.0; 2 * runs])];
+                for case in &mut cases {
+                    let rounds = 1..=2 * runs as u32;
+                    case.runs = rounds.map(|round| (round, round.div_ceil(2))).collect();
+                }
+                let family = Family::of(&cases, STANDARD).unwrap();
+                family.is_settled(0, 1, 0.04)
+            })
+        };
+        assert_eq!(settled_after(&around(1.0, 0.05)), Some(9));
+        assert_eq!(settled_after(&[2.0; 12]), Some(ROUNDS_MIN as usize));
     }
 
     #[test]

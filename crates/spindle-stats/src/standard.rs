@@ -1,7 +1,7 @@
 //! What a comparison has to meet before something is said: how small a difference counts as none, and how sure an
 //! interval must be, given how often the rounds were looked at on the way.
 
-/// From so many transactions in a trial on, intervals of its rounds are trusted: their number is then known to 18 %,
+/// From this many transactions in a trial on, intervals of its rounds are trusted: their number is then known to 18 %,
 /// and its logarithm is about normal, as intervals assume.
 pub const COUNTED_MIN: f64 = 30.0;
 
@@ -36,7 +36,7 @@ impl Standard {
         self.looks.error_chance() / f64::from(self.tables.max(1))
     }
 
-    /// By how much two equal cases may differ that counted so many transactions in a trial, as a fraction: twice the
+    /// By how much two equal cases may differ that counted this many transactions in a trial, as a fraction: twice the
     /// standard deviation of the logarithm of their ratio, if each came by chance (Poisson: `1/sqrt(n)` of `n`). 0 from
     /// [`COUNTED_MIN`] on, where the spread of rounds tells it. With fewer, counts are so coarse that all rounds may
     /// agree by their length alone, and no interval tells.
@@ -49,7 +49,7 @@ impl Standard {
         (2.0 * variance.sqrt()).exp_m1()
     }
 
-    /// This standard for two cases that counted so many transactions in a trial.
+    /// This standard for two cases that counted this many transactions in a trial.
     pub(crate) fn for_counts(self, one: Option<f64>, other: Option<f64>) -> Standard {
         let floor = Standard::counting_floor(one, other);
         Standard {
@@ -69,20 +69,11 @@ impl Standard {
 pub enum Looks {
     /// When all rounds of a fixed number were done.
     Once,
-    /// After every round, to stop as soon as [`is_settled`](crate::is_settled) says so.
+    /// After every round or run, to stop as soon as [`is_settled`](crate::Family::is_settled) says so.
     EveryRound,
 }
 
 impl Looks {
-    /// When rounds are looked at in a plan that ends by itself or not, and has one run or several. Runs are as many as
-    /// planned whatever their rounds say, so where they are compared it was looked once.
-    pub const fn of_plan(ends_by_itself: bool, has_runs: bool) -> Looks {
-        match ends_by_itself && !has_runs {
-            true => Looks::EveryRound,
-            false => Looks::Once,
-        }
-    }
-
     /// The chance that any interval of an experiment misses its true value, for which intervals are made, so that one
     /// does in 5 of 100 experiments at most. A run that may stop after any round stops more often when the spread
     /// came out small by luck; a little less is allowed then (why so little less: `sequential`).

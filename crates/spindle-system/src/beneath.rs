@@ -14,11 +14,10 @@ use super::{DeviceNumber, SystemTree, names, text};
 
 /// Deeper stacks than this are not followed: a loop in what the kernel shows must end.
 const DEPTH_MAX: u32 = 16;
-/// ext4 commits its journal this often when nobody says (ext4.rst, `commit`); btrfs its transactions (btrfs(5),
-/// `commit`).
+/// ext4 commits its journal this often by default (ext4.rst, `commit`); btrfs its transactions (btrfs(5), `commit`).
 const EXT4_COMMIT_MS: u64 = 5_000;
 const BTRFS_COMMIT_MS: u64 = 30_000;
-/// What the kernel shows in the place of a process where there is none.
+/// What the kernel shows where there is no process.
 const NO_TASK: &str = "<none>";
 /// What the kernel writes behind the name of a file that was removed.
 const REMOVED: &str = " (deleted)";
@@ -77,6 +76,8 @@ pub struct DeviceLayer {
     pub write_cache: Option<WriteCache>,
     /// As the hardware says, where the kernel shows that apart (SCSI).
     pub hardware_cache: Option<WriteCache>,
+    /// Whether it is the kernel's own device for tests of SCSI, which is memory (Documentation/scsi/scsi_debug).
+    pub is_scsi_debug: bool,
     /// Largest write that the device never tears, bytes; 0 when it promises none.
     pub atomic_write_bytes: u64,
     /// Whether a flush at the top is handed down to this device.
@@ -101,6 +102,12 @@ impl FileSystemLayer {
         let f2fs = (self.kind == "f2fs").then_some("fsync_mode=nobarrier");
         let options = ["nobarrier", "barrier=0"].into_iter().chain(f2fs);
         options.into_iter().find(|option| self.has(option))
+    }
+
+    /// Whether its flushes make nothing durable until it is told to (f2fs.rst, `checkpoint=disable[:%u[%]]`).
+    pub fn is_without_checkpoints(&self) -> bool {
+        let is_disabled = |option: &String| option.starts_with("checkpoint=disable");
+        self.kind == "f2fs" && self.options.iter().any(is_disabled)
     }
 
     /// The option with which an overlay flushes nothing (Documentation/filesystems/overlayfs.rst).
@@ -139,9 +146,8 @@ impl FileSystemLayer {
 impl DeviceLayer {
     /// Whether it is memory, compressed or not, or keeps nothing at all.
     pub fn is_memory(&self) -> bool {
-        ["zram", "ram", "nullb"]
-            .into_iter()
-            .any(|name| self.is_numbered(name))
+        let names = ["zram", "ram", "nullb"];
+        self.is_scsi_debug || names.into_iter().any(|name| self.is_numbered(name))
     }
 
     /// Whether its name is this one with a number, such as `nbd0`.
@@ -363,6 +369,7 @@ impl Walk<'_> {
             backing_file: backing_file.as_ref().filter(is_there).map(PathBuf::from),
             write_cache,
             hardware_cache,
+            is_scsi_debug: says("device/model").as_deref() == Some("scsi_debug"),
             atomic_write_bytes: atomic.and_then(|bytes| bytes.parse().ok()).unwrap_or(0),
             is_flushed,
             is_lowest: backing_file.is_none() && slaves.is_empty(),
@@ -626,5 +633,16 @@ mod tests {
         let device = beneath.devices().next().unwrap();
         assert_eq!(device.write_cache, Some(WriteCache::WriteThrough));
         assert_eq!(device.hardware_cache, Some(WriteCache::WriteBack));
+    }
+    #[test]
+    fn the_kernels_disk_for_tests_is_memory() {
+        let fixture = Fixture::new(&line("8:1", "/", "ext4", ""));
+        fixture.device("8:1", "sda", "write back");
+        fixture.write("sys/block/sda/device/model", "scsi_debug      \n");
+        let beneath = fixture.beneath("/");
+        assert!(beneath.devices().next().unwrap().is_memory());
+        fixture.write("sys/block/sda/device/model", "Samsung SSD 870\n");
+        let beneath = fixture.beneath("/");
+        assert!(!beneath.devices().next().unwrap().is_memory());
     }
 }

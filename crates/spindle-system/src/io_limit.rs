@@ -2,26 +2,25 @@
 //! each of some devices. Throttles are the kernel's, per whole disk: those of a partition are its disk's.
 //!
 //! What they hold is what the group's own processes submit, and what a loop device does on their behalf. In version 1,
-//! dirty pages that the kernel's flusher writes, or anybody else, are nobody's and pass unthrottled; so does a file
-//! system's journal, and the flush that ends a durable direct write which was submitted asynchronously. Whether a limit
-//! really holds must therefore be tried, and looked at after each trial: the caller's part, with [`Rates::exceeded`]
-//! and [`held_to_account`]. Sources: Linux Documentation/admin-guide/cgroup-v1/blkio-controller.rst and cgroup-v2.rst,
-//! "IO".
+//! dirty pages that the kernel's flusher or another process writes belong to no group and pass unthrottled. So does a
+//! file system's journal, and the flush that ends a durable direct write which was submitted asynchronously. Whether a
+//! limit really holds must therefore be tried, and looked at after each trial: the caller's part, with
+//! [`Rates::exceeded`] and [`held_to_account`]. Sources: Linux Documentation/admin-guide/cgroup-v1/blkio-controller.rst
+//! and cgroup-v2.rst, "IO".
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
 use super::DeviceNumber;
 use super::cgroup::{Hierarchy, Version};
 use super::disk::DiskCounters;
-use super::own_group::{self, Refused};
+use super::own_group::{self, Controller, Refused, Unavailable};
 use super::{SystemTree, number, text};
 
-/// What is seen may exceed a limit by so much, as a share: clocks and counters are not read at one instant.
+/// What is seen may exceed a limit by this share: clocks and counters are not read at one instant.
 const TOLERANCE: f64 = 0.05;
 /// The kernel grants I/O in slices of time, of which one may fall to either side of the time looked at
 /// (`DFL_THROTL_SLICE` in block/blk-throttle.c, a tenth of a second).
@@ -125,8 +124,8 @@ pub fn charged_to_self(files: &SystemTree, disk: DeviceNumber) -> Option<DiskCou
 }
 
 /// What is to be compared with a limit: what the device did, but of its writes only those charged to the group when
-/// (nearly) all bytes written were. What the device counts besides is then flushes, which carry no bytes and may be
-/// made in the name of the kernel.
+/// (nearly) all bytes written were. What else the device counts is then flushes, which carry no bytes and may be made
+/// in the name of the kernel.
 pub fn held_to_account(device: DiskCounters, charged: Option<DiskCounters>) -> DiskCounters {
     let writes = match charged {
         Some(charged)
@@ -141,22 +140,10 @@ pub fn held_to_account(device: DiskCounters, charged: Option<DiskCounters>) -> D
 
 /// Why I/O cannot be limited here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unavailable {
-    /// The kernel has no such controller, or it is not mounted.
-    #[error(
-        "no block I/O controller is mounted: mount the blkio controller of cgroup v1, or cgroup v2 with its io controller"
-    )]
-    NoController,
-    /// Groups can be made, but not by us.
-    #[error("not permitted to make a control group in {}: run as root", .0.display())]
-    NotPermitted(PathBuf),
-    /// Version 2 only: no group from our own upwards can have children with a limit.
-    #[error(
-        "the io controller is not handed down to {} (cgroup.subtree_control) and cannot be while processes run in that \
-         very group: run under `systemd-run --scope`",
-        .0.display()
-    )]
-    NotHandedDown(PathBuf),
+pub enum NoLimit {
+    /// No group of ours can have a limit.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
     /// There is nothing that a throttle could be set on.
     #[error("no block device {0} that could be limited is in /sys")]
     NoDevice(DeviceNumber),
@@ -178,29 +165,16 @@ impl IoLimit {
         files: &SystemTree,
         rates: Rates,
         devices: &[DeviceNumber],
-    ) -> Result<IoLimit, Unavailable> {
-        let hierarchy = Hierarchy::of_self(files, "blkio")
-            .or_else(|| Hierarchy::of_self(files, "io"))
-            .ok_or(Unavailable::NoController)?;
-        let parent = match hierarchy.version {
-            Version::V1 => hierarchy.own.as_path(),
-            Version::V2 => hierarchy
-                .upwards()
-                .find(|group| own_group::can_hand_down(group, "io"))
-                .ok_or_else(|| Unavailable::NotHandedDown(hierarchy.own.clone()))?,
-        };
-        if rustix::fs::access(parent, Access::WRITE_OK).is_err() {
-            return Err(Unavailable::NotPermitted(parent.to_path_buf()));
-        }
-        let disk = |device: &DeviceNumber| {
-            whole_disk(files, *device).ok_or(Unavailable::NoDevice(*device))
-        };
+    ) -> Result<IoLimit, NoLimit> {
+        let (version, parent) = own_group::parent_of_ours(files, Controller::BlockIo)?;
+        let disk =
+            |device: &DeviceNumber| whole_disk(files, *device).ok_or(NoLimit::NoDevice(*device));
         let mut disks = devices.iter().map(disk).collect::<Result<Vec<_>, _>>()?;
         disks.sort_unstable();
         disks.dedup();
         Ok(IoLimit {
-            version: hierarchy.version,
-            parent: parent.to_path_buf(),
+            version,
+            parent,
             disks: disks.into_iter().map(|disk| (disk, rates)).collect(),
         })
     }
@@ -299,7 +273,7 @@ pub fn whole_disk(files: &SystemTree, device: DeviceNumber) -> Option<DeviceNumb
     Some(device)
 }
 
-/// A control group with a limit; one of its own is removed when dropped, its processes having ended.
+/// A control group with a limit; one that Spindle made is removed when dropped, its processes having ended.
 #[derive(Debug)]
 pub struct IoGroup {
     path: PathBuf,

@@ -22,6 +22,7 @@ pub mod disk;
 pub mod file_locks;
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;
+pub mod flush_functions;
 pub mod io_limit;
 pub mod machine;
 pub mod memory;

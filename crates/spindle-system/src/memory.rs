@@ -9,34 +9,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::cgroup::{Hierarchy, Version};
-use super::own_group::{self, Refused};
+use super::cgroup::Version;
+use super::own_group::{self, Controller, Refused, Unavailable};
 use super::{SystemTree, keyed_number, text};
-
-/// Why memory cannot be limited here.
-#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
-pub enum Unavailable {
-    /// The kernel has no memory controller, or it is not mounted.
-    #[error("no memory controller is mounted: mount cgroup v2, or the memory controller of v1")]
-    NoController,
-    /// Groups can be made, but not by us.
-    #[error(
-        "not permitted to make a control group in {}: run as root, or under `systemd-run --user --scope`",
-        .0.display()
-    )]
-    NotPermitted(PathBuf),
-    /// Version 2 only: no group from our own upwards can have children with a memory limit.
-    #[error(
-        "the memory controller is not handed down to {} (cgroup.subtree_control) and cannot be while processes run \
-         in that very group: run under `systemd-run --scope`",
-        .0.display()
-    )]
-    NotHandedDown(PathBuf),
-}
 
 /// A step on a memory group that the system refused.
 #[derive(Debug, Error)]
@@ -88,21 +66,8 @@ pub struct MemoryBudget {
 impl MemoryBudget {
     /// Finds the place for our groups, without changing anything.
     pub fn available(files: &SystemTree) -> Result<MemoryBudget, Unavailable> {
-        let hierarchy = Hierarchy::of_self(files, "memory").ok_or(Unavailable::NoController)?;
-        let parent = match hierarchy.version {
-            Version::V1 => hierarchy.own.as_path(),
-            Version::V2 => hierarchy
-                .upwards()
-                .find(|group| own_group::can_hand_down(group, "memory"))
-                .ok_or_else(|| Unavailable::NotHandedDown(hierarchy.own.clone()))?,
-        };
-        if rustix::fs::access(parent, Access::WRITE_OK).is_err() {
-            return Err(Unavailable::NotPermitted(parent.to_path_buf()));
-        }
-        Ok(MemoryBudget {
-            version: hierarchy.version,
-            parent: parent.to_path_buf(),
-        })
+        let (version, parent) = own_group::parent_of_ours(files, Controller::Memory)?;
+        Ok(MemoryBudget { version, parent })
     }
 
     /// Makes a new, empty group without a limit.
@@ -250,8 +215,8 @@ impl MemoryGroup {
                 processes: processes.split_whitespace().collect::<Vec<_>>().join(", "),
             });
         }
-        // Page cache charged to a removed group stays charged to its ghost, and a later group would read it for free.
-        // A limit of nothing makes the kernel drop it; where some pages are held by others, removal goes on regardless.
+        // Page cache charged to a removed group stays charged to its ghost, and a later group would read it for free. A
+        // limit of nothing makes the kernel drop it; where some pages are held by others, removal continues regardless.
         let _ = write(&self.limit_file(), "0");
         fs::remove_dir(&self.path).map_err(|error| refused("remove", &self.path, error))
     }

@@ -11,20 +11,106 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
-use super::cgroup::{Hierarchy, has_word};
+use super::cgroup::{Hierarchy, Version, has_word};
 use super::{SystemTree, text};
 
 /// Processes that were just killed leave their group a moment later: removal is tried this often.
 const REMOVE_TRIES: u32 = 25;
 const REMOVE_PAUSE: Duration = Duration::from_millis(20);
 
-/// Controllers that groups of ours use, of both versions.
-const CONTROLLERS: [&str; 3] = ["memory", "blkio", "io"];
-
 /// Numbers the groups of this process.
 static NEXT_GROUP: AtomicU32 = AtomicU32::new(0);
+
+/// What groups of ours can limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Controller {
+    /// Memory, page cache included.
+    Memory,
+    /// Requests and bytes of block devices.
+    BlockIo,
+}
+
+impl Controller {
+    const ALL: [Controller; 2] = [Controller::Memory, Controller::BlockIo];
+
+    /// Its name in version 1, and in version 2.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Controller::Memory => ("memory", "memory"),
+            Controller::BlockIo => ("blkio", "io"),
+        }
+    }
+
+    /// Where this process stands for it; `None` if it is not mounted.
+    pub fn of_self(self, files: &SystemTree) -> Option<Hierarchy> {
+        let (v1, v2) = self.names();
+        Hierarchy::of_self(files, v1).or_else(|| Hierarchy::of_self(files, v2))
+    }
+
+    fn as_said(self) -> &'static str {
+        match self {
+            Controller::Memory => "memory",
+            Controller::BlockIo => "block I/O",
+        }
+    }
+
+    fn how_to_mount(self) -> String {
+        let (v1, v2) = self.names();
+        format!("mount cgroup v2 with its {v2} controller, or the {v1} controller of v1")
+    }
+
+    /// Users have delegated groups for memory, seldom for block I/O.
+    fn how_to_be_permitted(self) -> &'static str {
+        match self {
+            Controller::Memory => "run as root, or under `systemd-run --user --scope`",
+            Controller::BlockIo => "run as root",
+        }
+    }
+}
+
+/// Why groups of ours cannot limit something here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unavailable {
+    /// The kernel has no such controller, or it is not mounted.
+    #[error("no {} controller is mounted: {}", .0.as_said(), .0.how_to_mount())]
+    NoController(Controller),
+    /// Groups can be made, but not by us.
+    #[error("not permitted to make a control group in {}: {}", .1.display(), .0.how_to_be_permitted())]
+    NotPermitted(Controller, PathBuf),
+    /// Version 2 only: no group from our own upwards can have children with a limit.
+    #[error(
+        "the {} controller is not handed down to {} (cgroup.subtree_control) and cannot be while processes run \
+         in that very group: run under `systemd-run --scope`",
+        .0.as_said(),
+        .1.display()
+    )]
+    NotHandedDown(Controller, PathBuf),
+}
+
+/// Where groups of ours with a controller can be made: our own group where possible; in version 2, where a group with
+/// processes cannot hand the controller down, the nearest above that does. Nothing is changed.
+pub(super) fn parent_of_ours(
+    files: &SystemTree,
+    controller: Controller,
+) -> Result<(Version, PathBuf), Unavailable> {
+    let hierarchy = controller.of_self(files);
+    let hierarchy = hierarchy.ok_or(Unavailable::NoController(controller))?;
+    let parent = match hierarchy.version {
+        Version::V1 => hierarchy.own.as_path(),
+        Version::V2 => hierarchy
+            .upwards()
+            .find(|group| can_hand_down(group, controller.names().1))
+            .ok_or_else(|| Unavailable::NotHandedDown(controller, hierarchy.own.clone()))?,
+    };
+    let parent = parent.to_path_buf();
+    match rustix::fs::access(&parent, Access::WRITE_OK) {
+        Ok(()) => Ok((hierarchy.version, parent)),
+        Err(_) => Err(Unavailable::NotPermitted(controller, parent)),
+    }
+}
 
 /// A file or directory of a group could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +164,7 @@ pub(super) fn add_process(group: &Path, process_id: u32) -> Result<(), Refused> 
     write(&group.join("cgroup.procs"), &process_id.to_string())
 }
 
-/// Waits until no process is in a group, so long at most: one that was killed leaves it when its I/O under way has
+/// Waits until no process is in a group, this long at most: one that was killed leaves it when its I/O under way has
 /// ended. A group that cannot be looked at has none.
 pub fn wait_until_left(group: &Path, limit: Duration) {
     let began = Instant::now();
@@ -100,9 +186,9 @@ pub(super) fn patiently<E>(mut attempt: impl FnMut() -> Result<(), E>) -> Result
     }
 }
 
-/// Whether a version 2 group gives its children a controller, or can be told to: only the root of all and groups
-/// without processes of their own can ("no internal processes"); the root alone has no `cgroup.type`.
-pub(super) fn can_hand_down(group: &Path, controller: &str) -> bool {
+/// Whether a version 2 group gives its children a controller, or can be told to. Only the root of all and groups
+/// without their own processes can ("no internal processes"); the root alone has no `cgroup.type`.
+fn can_hand_down(group: &Path, controller: &str) -> bool {
     if has_word(&group.join("cgroup.subtree_control"), controller) {
         return true;
     }
@@ -132,9 +218,9 @@ pub struct Leftover {
 /// Removes the groups, in our own group and in all above, whose process no longer exists. Groups that cannot be
 /// removed, because something still runs in them, are left and reported.
 pub fn remove_leftovers(files: &SystemTree) -> Vec<Leftover> {
-    let hierarchies = CONTROLLERS
+    let hierarchies = Controller::ALL
         .iter()
-        .filter_map(|controller| Hierarchy::of_self(files, controller));
+        .filter_map(|controller| controller.of_self(files));
     let mut groups: Vec<PathBuf> = hierarchies
         .flat_map(|hierarchy| {
             hierarchy

@@ -10,7 +10,7 @@ use super::cpu::ProcessCpu;
 use super::disk::ProcessIo;
 use super::{SystemTree, names};
 
-/// The processes that are there, by number. One may end before it is looked at.
+/// The existing processes, by number. One may end before it is looked at.
 pub fn ids(tree: &SystemTree) -> Vec<u32> {
     let names = names(&tree.proc).into_iter();
     names.filter_map(|name| name.parse().ok()).collect()
@@ -46,6 +46,13 @@ pub fn program_of(tree: &SystemTree, process_id: u32) -> Option<Vec<u8>> {
 
 /// Bytes that the kernel keeps of a program's name (TASK_COMM_LEN in include/linux/sched.h, with a zero at its end).
 pub const NAME_BYTES: usize = 15;
+
+/// Whether a process was stopped by a signal and has not gone on (proc_pid_stat(5), state `T`); not when it has ended.
+pub fn is_stopped(tree: &SystemTree, process_id: u32) -> bool {
+    let stat = tree.proc_text(&format!("{process_id}/stat"));
+    let state = stat.as_deref().and_then(|stat| field_of(stat, 3));
+    state == Some("T")
+}
 
 /// Whether this process ignores a signal (proc_pid_status(5), `SigIgn`).
 pub fn ignores_signal(tree: &SystemTree, signal: i32) -> bool {
@@ -113,7 +120,7 @@ impl Processes {
         }
     }
 
-    /// Servers with all their descendants; who drives them is on another machine.
+    /// Servers with all their descendants; their clients are on another machine.
     pub fn of_servers(servers: Vec<u32>) -> Processes {
         Processes {
             driver: None,
@@ -149,7 +156,7 @@ impl Processes {
     }
 
     /// The servers and their descendants.
-    fn members(&self, files: &SystemTree) -> Vec<u32> {
+    pub fn members(&self, files: &SystemTree) -> Vec<u32> {
         if self.servers.is_empty() {
             return Vec::new();
         }
@@ -192,6 +199,18 @@ mod tests {
         format!(
             "1 (a b) S {parent} 1 1 0 -1 0 0 0 0 0 {user} {system} {ended_user} {ended_system} 20 0"
         )
+    }
+
+    #[test]
+    fn only_a_process_that_a_signal_stopped_is_stopped() {
+        let fixture = Fixture::with(&[
+            ("proc/7/stat", "7 (a) T) S 1"),
+            ("proc/8/stat", "8 (S) T 1"),
+            ("proc/9/stat", "9 (traced) t 1"),
+        ]);
+        let stopped = |process| is_stopped(&fixture.files(), process);
+        assert!(stopped(8));
+        assert!(![7, 9, 10].into_iter().any(stopped));
     }
 
     #[test]

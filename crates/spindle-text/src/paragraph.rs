@@ -5,11 +5,17 @@ const UNITS: [&str; 13] = [
     "%", "x", "us", "ms", "s", "min", "h", "KiB", "MiB", "GiB", "TiB", "tpm", "rounds",
 ];
 
+/// The code that ends a colour.
+const COLOUR_END: &str = "\x1b[0m";
+
 /// What an item of a list begins with.
 const BULLET: &str = "- ";
 
-/// What a labelled line, such as `warning: ...`, goes on with stands in so far.
+/// How far the rest of a labelled line, such as `warning: ...`, is indented.
 const BELOW_LABEL: usize = 2;
+
+/// What a last column with little room stands in on the lines below it.
+const BELOW_LINE: usize = 4;
 
 /// A text in lines of at most `width` characters, codes of colours not counted. A word longer than that has a line for
 /// itself.
@@ -36,16 +42,22 @@ fn hung(text: &str, first_width: usize, width: usize) -> Vec<String> {
     lines
 }
 
-/// A text whose lines are at most `width` characters long, where their last columns leave room for that. What a long
-/// line goes on with stands below its last column, which begins behind two blanks or more, and behind its bullet or
-/// number; below a label such as `warning:` it stands in a little.
+/// A text whose lines are at most `width` characters long, where that can be. The rest of a long line stands below its
+/// last column, which begins behind two blanks or more, and behind its bullet or number. Below a label such as
+/// `warning:` it is indented a little. A last column with little room stands below its line as a whole.
 pub fn fitted(text: &str, width: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines() {
         let (before, last) = line.split_at(begin_of_last_column(line));
         let indentation = shown_length(before);
-        if shown_length(line) <= width || indentation > width * 3 / 4 {
+        if shown_length(line) <= width || shown_length(before.trim_end()) > width {
             lines.push(line.to_owned());
+            continue;
+        }
+        if indentation > width * 3 / 4 {
+            lines.push(before.trim_end().to_owned());
+            let parts = wrapped(last, width - BELOW_LINE);
+            lines.extend(parts.iter().map(|part| format!("{:BELOW_LINE$}{part}", "")));
             continue;
         }
         let below = match indentation {
@@ -63,7 +75,7 @@ pub fn fitted(text: &str, width: usize) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// The first characters of a line, so many that it is at most `width` long, with a mark where something is missing.
+/// The first characters of a line, at most `width` of them, with a mark where something is missing.
 pub fn cut(line: &str, width: usize) -> String {
     match line.chars().count() <= width {
         true => line.to_owned(),
@@ -90,7 +102,7 @@ fn shown_length(text: &str) -> usize {
 /// Whether a line begins with one word and a colon.
 fn has_label(line: &str) -> bool {
     let first = line.split(' ').next().unwrap_or(line);
-    first.trim_end_matches("\x1b[0m").ends_with(':')
+    first.trim_end_matches(COLOUR_END).ends_with(':')
 }
 
 fn begin_of_last_column(line: &str) -> usize {
@@ -108,7 +120,8 @@ fn begin_of_last_column(line: &str) -> usize {
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
-        let bare = word.trim_end_matches(|last: char| last.is_ascii_punctuation() && last != '%');
+        let bare = word.trim_end_matches(COLOUR_END);
+        let bare = bare.trim_end_matches(|last: char| last.is_ascii_punctuation() && last != '%');
         match words.last_mut() {
             Some(before) if UNITS.contains(&bare) && is_number(before) => {
                 before.push(' ');
@@ -139,7 +152,7 @@ mod tests {
     fn long_lines_go_on_below_their_last_column() {
         let text = "Room  for what is made\n  12. make a file of 256 MiB\none two three four five\na very wide place  x y z";
         let wanted = "Room  for what is\n      made\n  12. make a file of\n      256 MiB\none two three four\nfive\n\
-                      a very wide place  x y z\n";
+                      a very wide place\n    x y z\n";
         assert_eq!(fitted(text, 20), wanted);
     }
 
@@ -167,6 +180,8 @@ mod tests {
     #[test]
     fn a_unit_stays_with_its_number() {
         assert_eq!(wrapped("below 18 %. More", 9), ["below", "18 %.", "More"]);
+        let coloured = "\x1b[36mof 7 tpm):\x1b[0m";
+        assert_eq!(wrapped(coloured, 5), ["\x1b[36mof", "7 tpm):\x1b[0m"]);
         assert_eq!(
             wrapped("is 1.5 x, or 3 ms;", 7),
             ["is", "1.5 x,", "or", "3 ms;"]

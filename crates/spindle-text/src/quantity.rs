@@ -86,12 +86,12 @@ pub fn size(bytes: u64) -> String {
     size_rounded(bytes, f64::round)
 }
 
-/// The same of what is needed: rounded up, so that whoever makes that much room has enough.
+/// The same of what is needed: rounded up, so that making that much room is enough.
 pub fn size_needed(bytes: u64) -> String {
     size_rounded(bytes, f64::ceil)
 }
 
-/// The same of what is free: rounded down, so that nobody counts on more than there is.
+/// The same of what is free: rounded down, so that it is never more than there is.
 pub fn size_free(bytes: u64) -> String {
     size_rounded(bytes, f64::floor)
 }
@@ -185,6 +185,17 @@ pub fn about_time(duration_ms: u64) -> String {
     }
 }
 
+/// A time that has passed as a person reads it, in its two largest units: `4 s`, `2 min 3 s`, `1 h 12 min`.
+pub fn elapsed(duration_ms: u64) -> String {
+    let seconds = (duration_ms + 500) / 1000;
+    let minutes = (seconds + 30) / 60;
+    match seconds {
+        0..=59 => format!("{seconds} s"),
+        60..=3599 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", minutes / 60, minutes % 60),
+    }
+}
+
 /// A whole number with commas between thousands: `61,204`.
 pub fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
@@ -250,6 +261,21 @@ fn is_plain_number(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_that_has_passed_has_two_units() {
+        for (ms, told) in [
+            (400, "0 s"),
+            (4_400, "4 s"),
+            (59_600, "1 min 0 s"),
+            (123_000, "2 min 3 s"),
+            (3_599_400, "59 min 59 s"),
+            (4_320_000, "1 h 12 min"),
+            (7_170_000, "2 h 0 min"),
+        ] {
+            assert_eq!(elapsed(ms), told, "{ms}");
+        }
+    }
 
     #[test]
     fn estimates_are_short() {

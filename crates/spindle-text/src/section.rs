@@ -8,6 +8,7 @@ use std::ops::{Range, RangeInclusive};
 
 pub use crate::load_file::TextFile;
 use crate::load_file::{LargeFile, LoadFile};
+use crate::milliseconds::MILLISECOND_NS;
 use crate::quantity::{duration_text, size_text};
 use crate::word::Word;
 
@@ -55,6 +56,12 @@ pub trait Keys {
 
     /// A duration in milliseconds.
     fn duration_ms(&mut self, key: Key, default_ms: u64, range: RangeInclusive<u64>) -> u64;
+
+    /// A duration in nanoseconds; all three are whole milliseconds.
+    fn duration_ns(&mut self, key: Key, default_ns: u64, range: RangeInclusive<u64>) -> u64 {
+        let range_ms = range.start() / MILLISECOND_NS..=range.end() / MILLISECOND_NS;
+        MILLISECOND_NS * self.duration_ms(key, default_ns / MILLISECOND_NS, range_ms)
+    }
 
     /// One word out of those of `W`.
     fn word<W: Word>(&mut self, key: Key, default: W) -> W;
@@ -348,6 +355,11 @@ pub mod allows {
 
     /// A duration, milliseconds.
     pub fn duration_ms(value: &u64, _default: u64, range: RangeInclusive<u64>) -> bool {
+        range.contains(value)
+    }
+
+    /// A duration, nanoseconds.
+    pub fn duration_ns(value: &u64, _default: u64, range: RangeInclusive<u64>) -> bool {
         range.contains(value)
     }
 

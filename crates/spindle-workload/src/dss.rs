@@ -5,8 +5,8 @@
 //! A row: its number (8 bytes), customer (4), item (2), day (2), amount (4), the rest random. Customers and amounts are
 //! the row's number through a permutation, so that the right answers are known.
 
-use std::any::Any;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use rand_xoshiro::rand_core::RngCore;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,8 @@ use crate::query::{QueryPlan, RightAnswer, RowField, TableQuery};
 use crate::session::{Operation, Txn};
 use crate::sql::kind::{Kind, Made, MadeFor, Pace};
 use crate::workload::{
-    Acknowledged, CheckError, Checker, Client, RowLength, Table, TableSize, TableSpec, Workload,
+    Acknowledged, CheckError, Checker, Client, Loader, RowLength, Table, TableSize, TableSpec,
+    Tally, Workload, checker_of,
 };
 
 const ROW_BYTES: usize = 100;
@@ -25,7 +26,7 @@ const ROW_BYTES: usize = 100;
 const ROW_IN_BLOCK_BYTES: u64 = 125;
 /// What a row takes in a temporary segment, at most: key, row, length, its share of headers and of space not filled.
 const ROW_IN_TEMP_BYTES: u64 = 175;
-/// Temporary space of a slave besides: extents of its runs that are not full.
+/// Additional temporary space of a slave: extents of its runs that are not full.
 const SLAVE_TEMP_BYTES: u64 = 16 << 20;
 
 const NUMBER: RowField = (0, 8);
@@ -84,17 +85,15 @@ impl Kind for DssSettings {
         Pace::Streams
     }
 
-    fn check(&self, ground: &MadeFor) -> Result<(), Refusal> {
-        match ground.dialect {
-            Some(_) => Err(Refusal {
-                keys: &["kind"],
-                title: "dss has no form in SQL".to_owned(),
-                label: "only with engine = \"kernel\"".to_owned(),
-                help: "leave database.engine out, or ask the queries of TPC-H: kind = \"tpch\"",
-                shown: None,
-            }),
-            None => Ok(()),
-        }
+    fn check(&self, ground: &MadeFor) -> Vec<Refusal> {
+        let in_sql = ground.dialect.map(|_| Refusal {
+            keys: &["kind"],
+            title: "dss has no form in SQL".to_owned(),
+            label: "only with engine = \"kernel\"".to_owned(),
+            help: "leave database.engine out, or ask the queries of TPC-H: kind = \"tpch\"",
+            shown: None,
+        });
+        in_sql.into_iter().collect()
     }
 }
 
@@ -107,6 +106,14 @@ struct Dss {
 }
 
 impl Dss {
+    fn make_row(&self, row: u64, bytes: &mut [u8]) {
+        bytes[..8].copy_from_slice(&row.to_le_bytes());
+        put(bytes, CUSTOMER, self.permuted(row, 0) % self.customers());
+        put(bytes, ITEM, self.permuted(row, 1) % ITEMS);
+        put(bytes, DAY, self.day(row));
+        put(bytes, AMOUNT, self.permuted(row, 2) % AMOUNTS);
+    }
+
     /// Another number for each row, from 0 to the last.
     fn permuted(&self, row: u64, first: usize) -> u64 {
         let primes = PRIMES.iter().cycle().skip(first).take(PRIMES.len());
@@ -218,12 +225,8 @@ impl Workload for Dss {
         self.clients * (self.rows * ROW_IN_TEMP_BYTES + slaves)
     }
 
-    fn fill(&self, _: usize, row: u64, bytes: &mut [u8]) {
-        bytes[..8].copy_from_slice(&row.to_le_bytes());
-        put(bytes, CUSTOMER, self.permuted(row, 0) % self.customers());
-        put(bytes, ITEM, self.permuted(row, 1) % ITEMS);
-        put(bytes, DAY, self.day(row));
-        put(bytes, AMOUNT, self.permuted(row, 2) % AMOUNTS);
+    fn loader(&self, _: usize, _: u64) -> Loader<'_> {
+        Box::new(|row, bytes| self.make_row(row, bytes))
     }
 
     fn replaced_bytes(&self, _: usize, _: usize) -> usize {
@@ -241,8 +244,8 @@ impl Workload for Dss {
         }
     }
 
-    fn checker(&self, _: Vec<Acknowledged>) -> Box<dyn Checker> {
-        Box::new(Sales {
+    fn checker(&self, _: Vec<Acknowledged>) -> Arc<dyn Checker> {
+        checker_of(Sales {
             wanted: self.rows,
             rows: 0,
         })
@@ -250,22 +253,19 @@ impl Workload for Dss {
 }
 
 /// Counts the rows: queries change none.
+#[derive(Clone)]
 struct Sales {
     wanted: u64,
     rows: u64,
 }
 
-impl Checker for Sales {
+impl Tally for Sales {
     fn row(&mut self, _: usize, _: &[u8]) {
         self.rows += 1;
     }
 
-    fn add(&mut self, other: Box<dyn Checker>) {
-        let other: Box<dyn Any> = other;
-        let other = other.downcast::<Sales>();
-        self.rows += other
-            .expect("checkers of dss add theirs to each other")
-            .rows;
+    fn add(&mut self, other: Self) {
+        self.rows += other.rows;
     }
 
     fn finish(&self) -> Result<String, CheckError> {
@@ -305,7 +305,7 @@ mod tests {
             };
             let mut table = vec![[0; ROW_BYTES]; rows as usize];
             for (row, bytes) in table.iter_mut().enumerate() {
-                dss.fill(0, row as u64, bytes);
+                dss.make_row(row as u64, bytes);
             }
             for kind in 0..QUERIES.len() {
                 let query = dss.query(kind, 12_345);

@@ -2,10 +2,8 @@
 //! transaction. It says how many transactions the client has made and what they add up to, so that after a crash both a
 //! lost and a half-done transaction show.
 
-use std::any::Any;
-
 use crate::session::{Edit, Operation};
-use crate::workload::{Acknowledged, CheckError, Checker, RowLength, TableSize, TableSpec};
+use crate::workload::{Acknowledged, CheckError, RowLength, TableSize, TableSpec, Tally};
 
 /// Clients the ledger has rows for.
 pub const CLIENTS_MAX: u64 = 4096;
@@ -76,6 +74,7 @@ pub fn entry(table: usize, client: usize, changes: i64, amount: i64) -> Operatio
 }
 
 /// Adds data and ledger up.
+#[derive(Clone)]
 pub struct Totals {
     acknowledged: Vec<Acknowledged>,
     ledger_table: usize,
@@ -101,7 +100,7 @@ impl Totals {
     }
 }
 
-impl Checker for Totals {
+impl Tally for Totals {
     fn row(&mut self, table: usize, bytes: &[u8]) {
         let (versions, balance) = (number_at(bytes, VERSIONS), number_at(bytes, BALANCE) as i64);
         if table == self.ledger_table {
@@ -119,11 +118,7 @@ impl Checker for Totals {
         }
     }
 
-    fn add(&mut self, other: Box<dyn Checker>) {
-        let other: Box<dyn Any> = other;
-        let other = other
-            .downcast::<Totals>()
-            .expect("workloads with a ledger add theirs to each other");
+    fn add(&mut self, other: Self) {
         self.data.0 += other.data.0;
         self.data.1 += other.data.1;
         self.data.2 = self.data.2.wrapping_add(other.data.2);
@@ -142,7 +137,7 @@ impl Checker for Totals {
         for (client, acknowledged) in self.acknowledged.iter().enumerate() {
             let found = self.numbers.get(client).copied().unwrap_or(0);
             let Acknowledged { last, failed } = *acknowledged;
-            // One more may have been committed when nobody was left to hear of it.
+            // One more may have been committed with no client left to hear of it.
             let allowed = last.saturating_sub(failed)..=last + failed + 1;
             if !allowed.contains(&found) {
                 return Err(CheckError::Lost(format!(
@@ -212,7 +207,7 @@ mod tests {
             for client in clients {
                 totals.row(1, &row(*client, &edits));
             }
-            Box::new(totals)
+            totals
         };
         for (first, second) in [([0], [2]), ([2], [0])] {
             let mut whole = share(&first);

@@ -34,6 +34,6 @@ pub use session::{Complaint, Edit, Operation, Session, SessionError, Share, Txn}
 pub use slob::{Hotspot, RedoStress, Slob, SlobSettings};
 pub use sql::kind::{Data, Kind, Made, MadeFor, Pace};
 pub use workload::{
-    Acknowledged, CheckError, Checker, Client, IndexSpec, Inserts, Loader, RowLength, Table,
-    TableSize, TableSpec, TerminalTimes, Workload,
+    Acknowledged, CheckError, Checker, Client, IndexSpec, Inserts, Loader, RowLength, Seen, Table,
+    TableSize, TableSpec, Tally, TerminalTimes, Workload, checker_of,
 };

@@ -1,6 +1,8 @@
 //! `oltp_mix`: short transactions of row operations on rows drawn evenly from the whole table, some reads, some
 //! updates, as in the published comparison of raw devices and file systems (40 % reads, 60 % writes).
 
+use std::sync::Arc;
+
 use rand_xoshiro::rand_core::RngCore;
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +12,8 @@ use crate::ledger::{self, Totals};
 use crate::session::{Edit, Operation, Txn};
 use crate::sql::kind::{Kind, Made, MadeFor};
 use crate::workload::{
-    Acknowledged, Checker, Client, RowLength, Table, TableSize, TableSpec, Workload,
+    Acknowledged, Checker, Client, Loader, RowLength, Table, TableSize, TableSpec, Workload,
+    checker_of,
 };
 
 const ROWS: usize = 0;
@@ -74,8 +77,8 @@ impl Workload for OltpMix {
         vec![rows, ledger::table(self.clients)]
     }
 
-    fn fill(&self, _: usize, row: u64, bytes: &mut [u8]) {
-        ledger::fill(row, bytes);
+    fn loader(&self, _: usize, _: u64) -> Loader<'_> {
+        Box::new(|row, bytes| ledger::fill(row, bytes))
     }
 
     fn replaced_bytes(&self, table: usize, _: usize) -> usize {
@@ -125,8 +128,8 @@ impl Workload for OltpMix {
         Txn { operations, number }
     }
 
-    fn checker(&self, acknowledged: Vec<Acknowledged>) -> Box<dyn Checker> {
-        Box::new(Totals::new(LEDGER, acknowledged))
+    fn checker(&self, acknowledged: Vec<Acknowledged>) -> Arc<dyn Checker> {
+        checker_of(Totals::new(LEDGER, acknowledged))
     }
 }
 

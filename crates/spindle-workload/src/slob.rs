@@ -2,6 +2,8 @@
 //! a block; a transaction works on `work_unit` random rows of it, reading them, updating them (`update_percent`), or
 //! scanning adjacent blocks (`scan_percent`). Its settings bear SLOB's names (UPDATE_PCT and so on) in lower case.
 
+use std::sync::Arc;
+
 use rand_xoshiro::rand_core::RngCore;
 use serde::{Deserialize, Serialize};
 use spindle_text::quantity::size;
@@ -12,7 +14,8 @@ use crate::ledger::{self, Totals};
 use crate::session::{Edit, Operation, Txn};
 use crate::sql::kind::{Kind, Made, MadeFor};
 use crate::workload::{
-    Acknowledged, Checker, Client, RowLength, Table, TableSize, TableSpec, Workload,
+    Acknowledged, Checker, Client, Loader, RowLength, Table, TableSize, TableSpec, Workload,
+    checker_of,
 };
 
 const BLOCKS: usize = 0;
@@ -74,36 +77,32 @@ impl Kind for SlobSettings {
         }))
     }
 
-    fn check(&self, made_for: &MadeFor) -> Result<(), Refusal> {
+    fn check(&self, made_for: &MadeFor) -> Vec<Refusal> {
         let data = size(made_for.data_bytes);
         let scan_bytes = u64::from(self.scan_blocks) * made_for.block_bytes;
-        if scan_bytes > made_for.data_bytes {
-            return Err(Refusal {
-                keys: &["scan_blocks"],
-                title: format!(
-                    "a scan table of {} is larger than the data, {data}",
-                    size(scan_bytes)
-                ),
-                label: format!("at most {}", made_for.data_bytes / made_for.block_bytes),
-                help: "set fewer scan_blocks or a larger database.size",
-                shown: None,
-            });
-        }
+        let scan = (scan_bytes > made_for.data_bytes).then(|| Refusal {
+            keys: &["scan_blocks"],
+            title: format!(
+                "a scan table of {} is larger than the data, {data}",
+                size(scan_bytes)
+            ),
+            label: format!("at most {}", made_for.data_bytes / made_for.block_bytes),
+            help: "set fewer scan_blocks or a larger database.size",
+            shown: None,
+        });
         let end_of = |hotspot: &Hotspot| hotspot.offset_bytes + hotspot.size_bytes;
         let end_bytes = self.hotspot.as_ref().map_or(0, end_of);
-        if end_bytes > made_for.data_bytes {
-            return Err(Refusal {
-                keys: &["hotspot"],
-                title: format!(
-                    "the hot spot ends at {}, past the data, {data}",
-                    size(end_bytes)
-                ),
-                label: "offset + size must lie within the data".to_owned(),
-                help: "make the hot spot smaller, or set a larger database.size",
-                shown: None,
-            });
-        }
-        Ok(())
+        let hotspot = (end_bytes > made_for.data_bytes).then(|| Refusal {
+            keys: &["hotspot"],
+            title: format!(
+                "the hot spot ends at {}, past the data, {data}",
+                size(end_bytes)
+            ),
+            label: "offset + size must lie within the data".to_owned(),
+            help: "make the hot spot smaller, or set a larger database.size",
+            shown: None,
+        });
+        scan.into_iter().chain(hotspot).collect()
     }
 
     fn only_reads(&self) -> bool {
@@ -184,8 +183,8 @@ impl Workload for Slob {
         vec![schemas, ledger::table(self.clients)]
     }
 
-    fn fill(&self, _: usize, row: u64, bytes: &mut [u8]) {
-        ledger::fill(row, bytes);
+    fn loader(&self, _: usize, _: u64) -> Loader<'_> {
+        Box::new(|row, bytes| ledger::fill(row, bytes))
     }
 
     fn replaced_bytes(&self, table: usize, row_bytes: usize) -> usize {
@@ -241,8 +240,8 @@ impl Workload for Slob {
         }
     }
 
-    fn checker(&self, acknowledged: Vec<Acknowledged>) -> Box<dyn Checker> {
-        Box::new(Totals::new(LEDGER, acknowledged))
+    fn checker(&self, acknowledged: Vec<Acknowledged>) -> Arc<dyn Checker> {
+        checker_of(Totals::new(LEDGER, acknowledged))
     }
 }
 

@@ -1,9 +1,11 @@
 //! What every workload offers, whichever it is.
 
-use std::any::Any;
+use std::sync::Arc;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
+use spindle_io::sync::Latch;
+use spindle_query::Layout;
 
 use crate::answer::KeptAnswer;
 use crate::session::SessionError;
@@ -92,7 +94,7 @@ pub struct Client {
     pub rng: Xoshiro256PlusPlus,
 }
 
-/// How long the person at a terminal takes over one transaction; 0 where nobody sits there.
+/// How long the person at a terminal takes over one transaction; 0 without a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TerminalTimes {
     /// Before it, to key it in, nanoseconds.
@@ -106,7 +108,7 @@ pub struct TerminalTimes {
 pub struct Acknowledged {
     /// Number of the last whose commit returned.
     pub last: u64,
-    /// How many failed for good: refused, or cut off, in which case nobody knows whether it was committed. Their
+    /// How many failed for good: refused, or cut off, in which case it is unknown whether it was committed. Their
     /// numbers are not used again.
     pub failed: u64,
 }
@@ -118,7 +120,7 @@ impl Acknowledged {
     }
 }
 
-/// Makes a row, given its number and random bytes, as many as the table's rows may have.
+/// Makes the next row, given its number and random bytes, as many as the table's rows may have.
 pub type Loader<'a> = Box<dyn FnMut(u64, &mut Vec<u8>) + 'a>;
 
 /// What clients do.
@@ -128,6 +130,12 @@ pub trait Workload: Send + Sync {
 
     /// The tables, in the order by which operations name them.
     fn tables(&self) -> Vec<TableSpec>;
+
+    /// The columns of a table, for the database's dictionary; `None`: its rows are bytes. The longest row of these
+    /// columns is the table's, and keys of its indexes are some of them.
+    fn columns(&self, _table: usize) -> Option<Layout> {
+        None
+    }
 
     /// The indexes of a table; the workload's transactions name them by their places here.
     fn indexes(&self, _table: usize) -> &'static [IndexSpec] {
@@ -159,13 +167,9 @@ pub trait Workload: Send + Sync {
         0
     }
 
-    /// Makes a row of a table; `bytes` hold random ones.
-    fn fill(&self, table: usize, row: u64, bytes: &mut [u8]);
-
-    /// Makes the rows of a table, from row 0 on; they may differ in length, up to the table's.
-    fn loader(&self, table: usize) -> Loader<'_> {
-        Box::new(move |row, bytes| self.fill(table, row, bytes))
-    }
+    /// Makes the rows of a table one after the other, from row `first` on; they may differ in length, up to the
+    /// table's.
+    fn loader(&self, table: usize, first: u64) -> Loader<'_>;
 
     /// How many bytes of a table's rows, of `row_bytes` each, updates replace; they follow the counters.
     fn replaced_bytes(&self, table: usize, row_bytes: usize) -> usize;
@@ -184,22 +188,82 @@ pub trait Workload: Send + Sync {
     }
 
     /// A check of the whole database after a run; `acknowledged` has, for each client, what it was promised.
-    fn checker(&self, acknowledged: Vec<Acknowledged>) -> Box<dyn Checker>;
+    fn checker(&self, acknowledged: Vec<Acknowledged>) -> Arc<dyn Checker>;
 }
 
-/// Looks at every row, then says whether anything was lost.
-pub trait Checker: Any + Send {
+/// Says whether anything was lost, when every row has been looked at in one share or another.
+pub trait Checker: Send + Sync {
+    /// A share of the rows, none of them seen yet.
+    fn share(&self) -> Box<dyn Seen>;
+
+    /// What was found in the shares that have ended, in words.
+    ///
+    /// # Errors
+    /// See [`CheckError`].
+    fn finish(&self) -> Result<String, CheckError>;
+}
+
+/// What one session has seen of its share of the rows.
+pub trait Seen: Send {
     /// Takes a row into account.
     fn row(&mut self, table: usize, bytes: &[u8]);
 
-    /// Takes into account what another checker of the same workload and the same promises has seen.
-    fn add(&mut self, other: Box<dyn Checker>);
+    /// All rows of the share have been seen.
+    fn end(self: Box<Self>);
+}
+
+/// What a workload's check counts, of a share of the rows or of all.
+pub trait Tally: Clone + Send + Sync + 'static {
+    /// Takes a row into account.
+    fn row(&mut self, table: usize, bytes: &[u8]);
+
+    /// Takes into account what another has seen.
+    fn add(&mut self, other: Self);
 
     /// What was found, in words.
     ///
     /// # Errors
     /// See [`CheckError`].
     fn finish(&self) -> Result<String, CheckError>;
+}
+
+/// The check that counts so, beginning with what has seen nothing.
+pub fn checker_of(nothing: impl Tally) -> Arc<dyn Checker> {
+    let whole = Arc::new(Latch::new(nothing.clone()));
+    Arc::new(Tallied { nothing, whole })
+}
+
+struct Tallied<T> {
+    nothing: T,
+    whole: Arc<Latch<T>>,
+}
+
+struct TallyOfShare<T> {
+    seen: T,
+    whole: Arc<Latch<T>>,
+}
+
+impl<T: Tally> Checker for Tallied<T> {
+    fn share(&self) -> Box<dyn Seen> {
+        Box::new(TallyOfShare {
+            seen: self.nothing.clone(),
+            whole: Arc::clone(&self.whole),
+        })
+    }
+
+    fn finish(&self) -> Result<String, CheckError> {
+        self.whole.lock().finish()
+    }
+}
+
+impl<T: Tally> Seen for TallyOfShare<T> {
+    fn row(&mut self, table: usize, bytes: &[u8]) {
+        self.seen.row(table, bytes);
+    }
+
+    fn end(self: Box<Self>) {
+        self.whole.lock().add(self.seen);
+    }
 }
 
 /// Why a check after a run does not find what it must.

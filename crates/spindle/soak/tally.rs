@@ -17,6 +17,16 @@ const FALSE_RUNS_MAX: (u32, u32) = (4, 25);
 /// Kinds whose pairs are counted together: on the same files every winner is false, whatever the plan.
 const EQUAL: [Kind; 2] = [Kind::EqualFixed, Kind::EqualAuto];
 const SLOWED: [Kind; 2] = [Kind::Slowed, Kind::ImagesSlowed];
+/// Kinds of pairs, what they are and their plans, as the tables have them.
+const ON_THE_SAME_FILES: [(Kind, &str, &str); 3] = [
+    (Kind::EqualFixed, "equal", "3 rounds"),
+    (Kind::EqualAuto, "equal", "auto, 10 %"),
+    (Kind::Slowed, "slowed by 5 %", "auto, 2.5 %"),
+];
+const ON_OWN_IMAGES: [(Kind, &str, &str); 2] = [
+    (Kind::Images, "equal", "5 rounds"),
+    (Kind::ImagesSlowed, "slowed by 5 %", "auto, 2.5 %"),
+];
 /// Share of the runs that may fail, as a trial of a moment does on a machine that is wholly taken.
 const UNMEASURED_MAX: f64 = 0.1;
 /// Share of the slowed pairs that are found, of those that the plan settled.
@@ -170,23 +180,30 @@ impl Tally {
             "# The last soak of the verdicts\n\n\
              Written by `make soak-verdicts` (`ARGS=--record` while it is unfinished). Real runs of a small database: pairs of one \
              layout under two names, in which every winner is false, and pairs of which one has its I/O slowed by 5 %, while \
-             transactions only read and wait for little else. Pairs on own images: each layout is an ext4 file system of its own, on a loop \
-             device and an image made for the run. No margin: nothing is a draw.\n\n\
+             transactions only read and wait for little else. No margin: nothing is a draw.\n\n\
+             ## Pairs on the same files\n\n\
              {}\n\
-             False winners: {} of {} on the same files, and {} of {} on own images; at most {most} of {of} are allowed of each. A slowed pair \
-             counts when its plan settled it within {ROUNDS_MAX_SLOWED} rounds; {:.0} % of those must be found. The four load levels of a run on \
-             the same files share the 5 %; on own images a run has one.\n\n\
-             Six equal layouts, each in a directory with files made for it, five rounds: {} of {} runs ({RUNS_PER_KIND} planned) called \
+             False winners: {} of {}; at most {most} of {of} are allowed. A slowed pair counts when its plan settled it within \
+             {ROUNDS_MAX_SLOWED} rounds; {:.0} % of those must be found. The four load levels of a run share the 5 %.\n\n\
+             ## Pairs on own images\n\n\
+             Each layout is its own ext4 file system, on a loop device and an image made for the run, which has one load \
+             level.\n\n\
+             {}\n\
+             False winners: {} of {}; at most {most} of {of} are allowed.\n\n\
+             ## Six equal layouts\n\n\
+             Each in a directory with files made for it, five rounds: {} of {} runs ({RUNS_PER_KIND} planned) called \
              anything different, in any table; at most {} of {} are allowed.\n\n\
+             ## Of this record\n\n\
              Runs that do not count, as a trial of theirs committed nothing: {} of {}.\n\n\
              Machine: {}; its load was {:.1} to {:.1} when runs began. Recorded by the code of git tree `{}` (`crates/`) on {}; runs \
              done before are of the code of their day.\n",
-            self.table(),
+            self.table(&ON_THE_SAME_FILES),
             equal.winners,
             equal.all,
+            100.0 * FOUND_MIN,
+            self.table(&ON_OWN_IMAGES),
             on_images.winners,
             on_images.all,
-            100.0 * FOUND_MIN,
             self.six_called,
             self.six,
             FALSE_RUNS_MAX.0,
@@ -201,22 +218,12 @@ impl Tally {
         )
     }
 
-    fn table(&self) -> String {
+    fn table(&self, rows: &[(Kind, &str, &str)]) -> String {
         let mut text = "| pairs | plan | measured | planned | called faster or slower | found of those settled | half width of the \
             interval, median | rounds, mean | ratio, geometric mean |\n\
             | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
             .to_string();
-        for (kind, what, plan) in [
-            (Kind::EqualFixed, "equal", "3 rounds"),
-            (Kind::EqualAuto, "equal", "auto, 10 %"),
-            (Kind::Slowed, "slowed by 5 %", "auto, 2.5 %"),
-            (Kind::Images, "equal, on own images", "5 rounds"),
-            (
-                Kind::ImagesSlowed,
-                "slowed by 5 %, on own images",
-                "auto, 2.5 %",
-            ),
-        ] {
+        for &(kind, what, plan) in rows {
             let pairs = self.of(kind);
             let planned = planned(kind);
             if pairs.all == 0 {

@@ -8,12 +8,13 @@ use std::path::Path;
 use spindle_io::real::facts::FsFacts;
 use spindle_layout::plan::{DelayedBy, LayoutPlan};
 use spindle_layout::{Facts, LayoutSpec, ProvisionPlan, why_no_file};
-use spindle_stats::ROUNDS_MIN;
 use spindle_system::SystemTree;
 
 use spindle_experiment::specs_of;
-use spindle_experiment::{DatabaseSpec, Experiment, Layout, Matrix, deal, listed};
+use spindle_experiment::{DatabaseSpec, Experiment, Layout, Matrix, Repeats, deal, listed};
 use spindle_report::sentences::counted;
+use spindle_result::is_answer;
+use spindle_run::description;
 use spindle_run::reckoning::{
     Destinations, MachineMemory, ProcessNeeds, Reckoning, Seen, file_system_of, try_out,
 };
@@ -30,7 +31,7 @@ pub struct Look {
     pub text: String,
     /// What it would take.
     pub reckoning: Reckoning,
-    /// Whether more layouts can be used here than cannot, by what was looked at: fewer leave a run without an answer.
+    /// Whether the layouts that can be used here, by what was looked at, would answer what is asked.
     pub can_be_answered: bool,
 }
 
@@ -112,6 +113,20 @@ fn named(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)]) -> Vec<Layo
     made.iter().map(named).collect()
 }
 
+/// Whether the layouts that can be used would answer what is asked.
+fn can_be_answered(experiment: &Experiment, can_be_used: &dyn Fn(usize) -> bool) -> bool {
+    let of = |is_usable: bool| -> Vec<spindle_result::Layout> {
+        let candidates = experiment.candidates();
+        let those = candidates.filter(|layout| can_be_used(*layout) == is_usable);
+        those
+            .map(|layout| description::describe(experiment, layout))
+            .collect()
+    };
+    let (usable, others) = (of(true), of(false));
+    let [usable, others] = [&usable, &others].map(|of| of.iter().collect::<Vec<_>>());
+    is_answer(&usable, &others)
+}
+
 /// What is told of what is `made`, with what is known of the machine.
 fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &Known<'_>) -> Look {
     let specs = named(experiment, made);
@@ -166,13 +181,10 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
     for (name, why) in made_and_refused(experiment, &plan, known) {
         let _ = writeln!(text, "{name} cannot be used: {}", sentence(&why));
     }
-    let (usable, others): (Vec<usize>, Vec<usize>) = experiment
-        .candidates()
-        .partition(|layout| can_be_used(*layout));
     Look {
         text,
         reckoning,
-        can_be_answered: usable.len() > others.len(),
+        can_be_answered: can_be_answered(experiment, &can_be_used),
     }
 }
 
@@ -261,7 +273,7 @@ fn not_delayed(experiment: &Experiment) -> String {
     format!("{engine} does not delay its own I/O, and nothing beneath it can")
 }
 
-/// Why a directory that is there cannot be put back as the experiment asks, by its type; a run tries it.
+/// Why an existing directory cannot be put back as the experiment asks, by its type; a run tries it.
 fn cannot_be_put_back(experiment: &Experiment, layout: &Layout) -> Option<String> {
     let by = experiment.plan.restore;
     let place = DataPath::capture(&SystemTree::default(), &layout.path);
@@ -374,16 +386,32 @@ fn trials_planned(experiment: &Experiment, reckoning: &Reckoning, restore: &str)
             counted(rounds_max as usize, "round"),
         );
     };
-    let rounds_min = ROUNDS_MIN * plan.runs;
+    let rounds_min = plan.fewest_rounds();
+    let precision = auto.precision_percent;
+    if plan.repeats_runs() {
+        let rounds = match auto.repeats {
+            Repeats::RunsAndRounds => {
+                "the number of rounds that narrows the intervals most for its time".to_owned()
+            }
+            _ => counted(plan.rounds as usize, "round"),
+        };
+        let in_time = auto.time_ms.map_or_else(String::new, |time_ms| {
+            format!(", as far as {} allow", duration_text(time_ms))
+        });
+        return format!(
+            "Then {} to {} runs of {cases}, each on files made again{in_time}. A run has {rounds}, and a restore before each \
+             trial (by {restore}). Runs end when every pair of cases is decided, or its ratio known to within {precision} %.",
+            plan.fewest_runs(),
+            plan.runs,
+        );
+    }
     if let Some(time_ms) = auto.time_ms {
         let time = duration_text(time_ms);
         return format!(
             "Then as many rounds of {cases} as {time} allow, three at least, {rounds_max} at most, and a restore before each \
-             trial (by {restore}). They end earlier when every pair of cases is decided, or its ratio known to within {} %.",
-            auto.precision_percent
+             trial (by {restore}). They end earlier when every pair of cases is decided, or its ratio known to within {precision} %."
         );
     }
-    let precision = auto.precision_percent;
     format!(
         "Then {least} to {most} trials ({cases}, {rounds_min} to {rounds_max} rounds), and a restore before each (by \
          {restore}). A pair of cases is measured until it is decided, or its ratio known to within {precision} %: a difference of {} % or \
@@ -394,7 +422,10 @@ fn trials_planned(experiment: &Experiment, reckoning: &Reckoning, restore: &str)
 
 #[cfg(test)]
 mod tests {
+    use spindle_harness::foreign_words;
     use spindle_system::DeviceMapper;
+    use spindle_text::paragraph::fitted;
+    use spindle_text::vocabulary::Vocabulary;
 
     use super::*;
 
@@ -484,8 +515,58 @@ mod tests {
     }
 
     #[test]
+    fn runs_that_are_repeated_are_told_with_their_rounds() {
+        let told = |plan: &str| {
+            let text = format!("[plan]\nruns = \"auto\"\n{plan}\n[[layout]]\nname = \"here\"\n");
+            let experiment = Experiment::parse("test.toml", &text, &[]).expect("it is right");
+            looked(&experiment, &[], &Facts::default()).text
+        };
+        let fixed = told("rounds = 2\ntime = \"20m\"");
+        let expected = "Then 6 to 20 runs of 1 case, each on files made again, as far as 20m allow. A run has 2 rounds,";
+        assert!(fixed.contains(expected), "{fixed}");
+        let chosen = told("rounds = \"auto\"\nmax_runs = 8");
+        assert!(chosen.contains("Then 6 to 8 runs"), "{chosen}");
+        assert!(
+            chosen.contains("A run has the number of rounds that narrows"),
+            "{chosen}"
+        );
+        assert!(chosen.contains("12 to 240 trials"), "{chosen}");
+    }
+
+    #[test]
     fn what_needs_root_says_so() {
         insta::assert_snapshot!(text(false));
+    }
+
+    #[test]
+    fn the_plan_of_a_server_is_in_its_own_words() {
+        for engine in ["postgres", "mariadb", "sqlite"] {
+            let text = format!(
+                "[database]\nengine = \"{engine}\"\nsize = \"64MiB\"\nbuffer_cache = \"4MiB\"\n\
+                 [[layout]]\nname = \"here\"\n[[layout]]\nname = \"there\"\npath = \"/tmp\"\n"
+            );
+            let experiment = Experiment::parse("test.toml", &text, &[]).expect("it is right");
+            let made = specs_of(&experiment.layouts, &[0, 1]).expect("a directory");
+            let look = looked(&experiment, &made, &Facts::default());
+            let found = foreign_words(engine, &look.text);
+            assert!(found.is_empty(), "{engine}: {found:?}: {}", look.text);
+            let words = Vocabulary::of(engine);
+            // SQLite's lies in its own directory, and grows.
+            let is_reckoned = engine == "sqlite" || look.text.contains(words.log);
+            assert!(is_reckoned, "{engine}: {}", look.text);
+            assert!(look.text.contains(words.cache), "{engine}: {}", look.text);
+        }
+    }
+
+    #[test]
+    fn a_plan_fits_the_terminal() {
+        for columns in [80, 120] {
+            let told = fitted(&text(true), columns);
+            let is_wide = |line: &&str| line.chars().count() > columns;
+            let wide: Vec<&str> = told.lines().filter(is_wide).collect();
+            assert!(wide.is_empty(), "at {columns}: {wide:#?}\n{told}");
+            insta::assert_snapshot!(format!("plan_of_{columns}_columns"), told);
+        }
     }
 
     #[test]

@@ -62,10 +62,8 @@ impl KernelDatabase {
     /// The settings by which it is loaded: what trials ask of their devices is not asked of the golden copy's. It is
     /// shut down in order.
     fn loading(&self) -> (IoSettings, Settings) {
-        let settings = Settings {
-            torn_blocks: TornBlocks::Images,
-            ..self.spec.settings()
-        };
+        let mut settings = self.spec.settings();
+        settings.instance.torn_blocks = TornBlocks::Images;
         (self.spec.io(LOADED_BY, None), settings)
     }
 

@@ -33,7 +33,7 @@ fn session_error(error: KernelError) -> SessionError {
     }
 }
 
-/// A query that found no room, took too long, or whose tempfile refused an I/O, has ended: others may go on.
+/// A query that found no room, took too long, or whose tempfile refused an I/O, has ended: others may continue.
 fn query_error(error: KernelError) -> SessionError {
     match error {
         KernelError::TempFull { .. } | KernelError::TempIo { .. } | KernelError::QueryTooLong => {
@@ -76,20 +76,25 @@ impl KernelSession {
         }
     }
 
-    /// Checks the blocks of every table and the structure of every index, while no session changes them; says what each
-    /// index is made of.
+    /// Checks the blocks of every table and the structure of every index, while no session changes them, and that rows
+    /// have the columns of the dictionary; says what each index is made of.
     pub(super) async fn check_structure(&mut self) -> Result<String, KernelError> {
         let mut found = String::new();
         for table in &self.tables {
             self.session.check_table(table).await?;
             for index in table.indexes().iter() {
                 let shape = self.session.check_index(table, index).await?;
+                let key = key_names(table, index);
                 found += &format!(
-                    "; index {}: {} entries in {} blocks, each of its row",
+                    "; index {}{key}: {} entries in {} blocks, each of its row",
                     index.name(),
                     shape.entries,
                     shape.nodes
                 );
+                if table.columns().is_some() {
+                    let mut typed = self.session.typed(table)?;
+                    typed.check_first(index.name()).await?;
+                }
             }
         }
         Ok(found)
@@ -127,6 +132,14 @@ impl KernelSession {
             self.session.insert_row(&self.tables[table], &row).await?;
         }
         Ok(())
+    }
+}
+
+/// The names of the columns of an index's key, in brackets; nothing where the table has none.
+fn key_names(table: &Table, index: &Index) -> String {
+    match (table.columns(), index.columns()) {
+        (Some(layout), Some(key)) => format!(" ({})", layout.names(key).join(", ")),
+        _ => String::new(),
     }
 }
 

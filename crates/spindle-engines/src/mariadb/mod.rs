@@ -1,9 +1,8 @@
-//! MariaDB, and MySQL by the same means: a server that Spindle makes in directories of its own, starts for a trial and
+//! MariaDB, and MySQL by the same means: a server that Spindle makes in its own directories, starts for a trial and
 //! ends after it. `programs` finds it, `settings` and `check` say what it is started with, `instance` makes and starts
 //! it, `raw` has its datafiles on raw devices; `connection`, `values` and `load` are the client; `restore` loads dumps,
-//! `copied` makes a database of another's files;
-//! `monitor` and `waits` what is counted. `foreign` is an existing one, `hindrances` what keeps a run there from its
-//! end.
+//! `copied` makes a database of another's files; `monitor` and `waits` what is counted. `foreign` is an existing one,
+//! `hindrances` what keeps a run there from its end.
 
 mod check;
 mod connection;
@@ -31,6 +30,7 @@ use std::sync::atomic::AtomicBool;
 use spindle_layout::{RawDevice, TreeDirectories};
 use spindle_text::file_kind::FileKind;
 use spindle_text::load_file::Dump;
+use spindle_text::vocabulary;
 use spindle_workload::sql::Dialect;
 
 use crate::EngineError;
@@ -97,7 +97,10 @@ impl Server for MariaDb {
     }
 
     fn file_words(&self) -> &'static [(FileKind, &'static str)] {
-        &[(FileKind::Redo, "redo log"), (FileKind::Undo, "undo")]
+        &[
+            (FileKind::Redo, vocabulary::MARIADB.log),
+            (FileKind::Undo, "undo"),
+        ]
     }
 
     fn comparisons(&self) -> &'static [Comparison] {
@@ -105,6 +108,7 @@ impl Server for MariaDb {
             Comparison {
                 word: "flush",
                 says: "through the page cache or past it, with the doublewrite buffer or without",
+                asks: "which is faster, through the page cache or past it, with or without the doublewrite buffer",
                 settings: &[
                     ("settings.innodb_flush_method", &["O_DIRECT", "fsync"]),
                     ("settings.innodb_doublewrite", &["ON", "OFF"]),
@@ -113,6 +117,7 @@ impl Server for MariaDb {
             Comparison {
                 word: "commit",
                 says: "what waiting for each commit costs",
+                asks: "what does waiting for each commit cost",
                 settings: &[("settings.innodb_flush_log_at_trx_commit", &["1", "2"])],
             },
         ]

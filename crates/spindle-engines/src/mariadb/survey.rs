@@ -49,7 +49,7 @@ pub(super) fn survey(
         version: version.unwrap_or_else(|| "a server of an unknown version".to_owned()),
         encryption,
         settings: told,
-        promise: promise::innodb::promise(&in_force, &Storage { places: Vec::new() }),
+        promise: promise::innodb::promise(&in_force, &Storage::default()),
         extensions: texts(connection, PLUGINS),
         cache_bytes: number(connection, CACHE).and_then(|bytes| bytes.try_into().ok()),
         databases: volumes(connection, &largest("table_schema")),

@@ -1,6 +1,6 @@
-//! An existing PostgreSQL, or a database that speaks its protocol. All that is done there is done in a schema of
-//! Spindle's own, whose comment is its token, or in databases of its own, which are in [`super::template`]. What such a
-//! server does not know of PostgreSQL's views is not known then.
+//! An existing PostgreSQL, or a database that speaks its protocol. Everything is done in Spindle's own schema, whose
+//! comment is its token, or in its own databases, which are in [`super::template`]. What such a server does not know of
+//! PostgreSQL's views is not known then.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use super::Postgres;
 use super::connection::PostgresConnection;
 use super::counts::Statistics;
 use super::encryption::connect;
-use super::kept::{Where, promise_of};
+use super::kept::promise_of;
 use super::waits::{WaitSampler, Whose};
 use super::{hindrances, prepared, sessions, survey, template};
 use crate::EngineError;
@@ -31,20 +31,20 @@ const SETTINGS: &str = "select name, current_setting(name) from pg_settings wher
      'effective_io_concurrency', 'io_method', 'debug_io_direct', 'fsync', 'synchronous_commit', 'full_page_writes', \
      'wal_sync_method', 'max_wal_size', 'checkpoint_timeout', 'data_checksums', 'wal_level', \
      'synchronous_standby_names', 'autovacuum') order by name";
-/// The directory that it works in comes first; who may not see it sees where tablespaces are.
+/// The directory that it works in comes first; a user who may not see it sees where tablespaces are.
 const DIRECTORIES: &str = "select setting from pg_settings where name = 'data_directory' union all \
      select setting || '/pg_wal' from pg_settings where name = 'data_directory' union all \
      select pg_tablespace_location(oid) from pg_tablespace where pg_tablespace_location(oid) <> ''";
 /// What its program is called.
 const PROGRAMS: [&str; 2] = ["postgres", "postmaster"];
-/// Another transaction may hold what is to be dropped, but not for ever.
+/// Another transaction may hold what is to be dropped, but not indefinitely.
 pub(super) const PATIENCE: &str = "set lock_timeout = '60s'";
 /// Begins to read: changes are refused, texts are as the standard has them, and waits are short.
 const READ_ONLY: &str = "begin transaction read only; set local standard_conforming_strings = on; \
      set local statement_timeout = '60s'; set local lock_timeout = '5s'";
-/// What is said where a server lets nobody in by a proof.
+/// What is said where a server accepts no proof of the password.
 const TOLD: &str = "the server asks for the password as it is written";
-/// So long a server that starts is waited for, and so often asked.
+/// How long a server that starts is waited for; [`LOOK`] is how often it is asked.
 const STARTING: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
 /// The version that a server is taken for that does not tell.
@@ -64,7 +64,7 @@ impl ForeignServer for Postgres {
         hindrances::check(&mut connection, address)?;
         let may = "select (has_database_privilege(current_database(), 'CREATE') or coalesce((select rolcreatedb or rolsuper \
                    from pg_roles where rolname = current_user), false))::int";
-        // Who does not know the question will say no when a schema is made.
+        // A server that does not know the question will refuse when a schema is made.
         if number(&mut connection, may) == Ok(Some(0)) {
             let database = address.database.as_deref().unwrap_or_default();
             return Err(EngineError::unavailable(format!(
@@ -231,7 +231,7 @@ impl ForeignServer for Postgres {
             Some(token) if token != schema.token => return Ok(SchemaGone::NotOurs),
             Some(_) => {}
         }
-        // Who does not know it waits as long as it takes.
+        // A server that does not know it waits as long as it takes.
         let _ = connection.run(PATIENCE);
         prepared::undo_all(&mut connection, SchemaKind::Schema, name);
         let dropped = connection.run(&format!("drop schema {name} cascade"));
@@ -317,7 +317,7 @@ fn come_unlimited(schema: &Schema) -> Result<PostgresConnection, SessionError> {
     Ok(connection)
 }
 
-/// Comes to the database of the address, likewise. Sessions bear the schema's name, too.
+/// The same for the database of the address. Sessions bear the schema's name, too.
 fn come_to_server(schema: &Schema) -> Result<PostgresConnection, SessionError> {
     let mut connection = connect(&schema.address, schema.password.as_ref(), &schema.name)?;
     hindrances::lift_limits(&mut connection);
@@ -395,7 +395,7 @@ pub(super) fn major_of(connection: &mut PostgresConnection) -> u32 {
     major.map_or(OLDEST, |major| major.unsigned_abs() as u32)
 }
 
-/// Those who look at a server while a trial goes on.
+/// What observes a server during a trial.
 struct Watch {
     sampler: WaitSampler,
     counters: Option<Statistics>,
@@ -445,11 +445,7 @@ impl Counters for ForeignPostgres {
     }
 
     fn promise(&self, storage: &Storage, sent: &[String]) -> Promise {
-        let place = match self.schema.kind {
-            SchemaKind::Schema => Where::Schema,
-            SchemaKind::Database => Where::Database,
-        };
-        promise_of(come_to(&self.schema), place, storage, sent)
+        promise_of(come_to(&self.schema), self.schema.kind, storage, sent)
     }
 }
 

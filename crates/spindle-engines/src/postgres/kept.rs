@@ -6,29 +6,21 @@ use spindle_workload::sql::{Dialect, SqlConnection};
 use super::connection::PostgresConnection;
 use super::settings::in_force;
 use crate::promise::{self, Promise, Storage, scripts};
+use crate::sql::SchemaKind;
 
-/// Which schemas a run works in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Where {
-    /// All of the database.
-    Database,
-    /// The one that its sessions are in.
-    Schema,
-}
-
-impl Where {
-    fn condition(self) -> &'static str {
-        match self {
-            Where::Database => "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'",
-            Where::Schema => "n.nspname = current_schema()",
-        }
+/// Which schemas a run works in: all of its database, or the one that its sessions are in.
+fn condition(ours: SchemaKind) -> &'static str {
+    match ours {
+        SchemaKind::Database => "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'",
+        SchemaKind::Schema => "n.nspname = current_schema()",
     }
 }
 
-/// What is promised to those whose sessions are like this one; unknown when the server does not answer.
+/// What is promised to those whose sessions are like this one, and whose tables are in what is `ours`; unknown when the
+/// server does not answer.
 pub(super) fn promise_of(
     session: Result<PostgresConnection, SessionError>,
-    place: Where,
+    ours: SchemaKind,
     storage: &Storage,
     sent: &[String],
 ) -> Promise {
@@ -36,9 +28,9 @@ pub(super) fn promise_of(
         return promise::postgres::promise(&promise::Settings::new(), storage);
     };
     let settings = in_force(&mut session);
-    let unlogged = texts(&mut session, &unlogged(place));
+    let unlogged = texts(&mut session, &unlogged(ours));
     let of_tables = promise::postgres::of_tables(unlogged.as_deref());
-    let functions = texts(&mut session, &functions(place));
+    let functions = texts(&mut session, &functions(ours));
     let of_functions = promise::postgres::of_functions(functions.as_deref());
     let texts = [functions.as_deref().unwrap_or_default(), sent].concat();
     let set = scripts::set_by(Dialect::Postgres, &texts);
@@ -49,22 +41,22 @@ pub(super) fn promise_of(
 }
 
 /// Tables, materialized views, and sequences that belong to no table.
-fn unlogged(place: Where) -> String {
+fn unlogged(ours: SchemaKind) -> String {
     format!(
         "select c.oid::regclass::text from pg_class c join pg_namespace n on n.oid = c.relnamespace \
          where c.relpersistence = 'u' and c.relkind in ('r', 'm', 'S') and {} \
          and not (c.relkind = 'S' and exists (select from pg_depend d where d.classid = 'pg_class'::regclass \
          and d.objid = c.oid and d.deptype in ('a', 'i'))) order by 1",
-        place.condition()
+        condition(ours)
     )
 }
 
 /// Functions and procedures that may set something, whole.
-fn functions(place: Where) -> String {
+fn functions(ours: SchemaKind) -> String {
     format!(
         "select f.text from (select case when p.prokind in ('f', 'p') then pg_get_functiondef(p.oid) end as text \
          from pg_proc p join pg_namespace n on n.oid = p.pronamespace where {}) f where f.text ~* '{}'",
-        place.condition(),
+        condition(ours),
         scripts::words(Dialect::Postgres).join("|")
     )
 }

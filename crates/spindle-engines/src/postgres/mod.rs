@@ -35,6 +35,7 @@ use std::sync::atomic::AtomicBool;
 use spindle_layout::TreeDirectories;
 use spindle_text::file_kind::FileKind;
 use spindle_text::load_file::Dump;
+use spindle_text::vocabulary;
 use spindle_workload::sql::Dialect;
 
 use crate::EngineError;
@@ -46,7 +47,7 @@ use programs::Programs;
 use running::RunningPostgres;
 use settings::Settings;
 
-/// Memory of the server beside its buffer cache, about: shared structures and processes of its own.
+/// Memory of the server beside its buffer cache, about: shared structures and its own processes.
 const SERVER_BYTES: u64 = 64 << 20;
 /// Of the process that serves a connection, about: its own pages, its page tables of the buffer cache, `work_mem` once.
 const CONNECTION_BYTES: u64 = 10 << 20;
@@ -66,7 +67,7 @@ impl Server for Postgres {
     }
 
     fn file_words(&self) -> &'static [(FileKind, &'static str)] {
-        &[(FileKind::Redo, "WAL")]
+        &[(FileKind::Redo, vocabulary::POSTGRES.log)]
     }
 
     fn comparisons(&self) -> &'static [Comparison] {
@@ -74,6 +75,7 @@ impl Server for Postgres {
             Comparison {
                 word: "log",
                 says: "full page images and compression of the write-ahead log",
+                asks: "what do full page images and compression of the write-ahead log cost",
                 settings: &[
                     ("settings.full_page_writes", &["on", "off"]),
                     ("settings.wal_compression", &["off", "on"]),
@@ -82,6 +84,7 @@ impl Server for Postgres {
             Comparison {
                 word: "flush",
                 says: "how the write-ahead log is flushed",
+                asks: "which way of flushing the write-ahead log is faster",
                 settings: &[("settings.wal_sync_method", &["fdatasync", "open_datasync"])],
             },
         ]

@@ -17,7 +17,7 @@ use super::cluster::{Cluster, INDEX_TABLESPACE, PORT, SUPERUSER};
 use super::connection::{Backends, PostgresConnection};
 use super::counts::Statistics;
 use super::hindrances::lift_limits;
-use super::kept::{Where, promise_of};
+use super::kept::promise_of;
 use super::programs::Programs;
 use super::restore;
 use super::settings::Settings;
@@ -229,7 +229,7 @@ impl Counters for RunningPostgres {
     }
 
     fn promise(&self, storage: &Storage, sent: &[String]) -> Promise {
-        promise_of(self.connect_client(), Where::Database, storage, sent)
+        promise_of(self.connect_client(), SchemaKind::Database, storage, sent)
     }
 }
 

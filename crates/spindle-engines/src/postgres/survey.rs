@@ -12,10 +12,10 @@ use crate::promise::{self, Storage};
 use crate::sql::survey::{LARGEST, Right, Survey, clock, number, round_trip, texts, volumes};
 use crate::sql::{Address, Password, tls};
 
-/// Nothing that follows may change anything. A setting of the session would stay with whoever uses it next, behind a
-/// pool of connections.
+/// Nothing that follows may change anything. A setting of the session would stay for its next user, behind a pool of
+/// connections.
 const READ_ONLY: &str = "begin transaction read only";
-/// A connection is made again so often, at most: each time may have taken a while.
+/// Most times that a connection is made again: each time may have taken a while.
 const AGAIN_MAX: u32 = 1;
 const TIME: &str = "select (extract(epoch from clock_timestamp()) * 1000000)::int8";
 const CACHE: &str = "select pg_size_bytes(current_setting('shared_buffers'))";
@@ -55,7 +55,7 @@ pub(super) fn survey(
         version: version.unwrap_or_else(|| "a server of an unknown version".to_owned()),
         encryption,
         settings: told,
-        promise: promise::postgres::promise(&in_force, &Storage { places: Vec::new() }),
+        promise: promise::postgres::promise(&in_force, &Storage::default()),
         extensions: texts(look.again()?, EXTENSIONS),
         cache_bytes: number(look.again()?, CACHE).and_then(|bytes| bytes.try_into().ok()),
         databases: volumes(look.again()?, &databases()),
@@ -85,7 +85,7 @@ impl<C: Fn() -> Result<PostgresConnection, EngineError>> Look<C> {
             self.made_again += 1;
             self.connection = (self.come)()?;
         }
-        // Who does not know such transactions is asked without.
+        // A server that does not know such transactions is asked without.
         let _ = self.connection.run(READ_ONLY);
         Ok(&mut self.connection)
     }
@@ -122,7 +122,7 @@ fn rights(
     let monitor = "select pg_has_role('pg_monitor', 'MEMBER')::int";
     let left = "select current_setting('max_connections')::int8 - count(*) from pg_stat_activity \
                 where backend_type = 'client backend'";
-    // A transaction stays in one process, whoever answers.
+    // A transaction stays in one process, whichever answers.
     let _ = look.again()?.rollback();
     let kept = check_kept(&mut look.connection, &look.come);
     let others = others_reached(look.again()?, address, password);

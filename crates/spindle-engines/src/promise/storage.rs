@@ -1,4 +1,6 @@
-//! What file systems and devices make of a flush.
+//! What libraries, file systems and devices make of a flush.
+
+use std::path::PathBuf;
 
 use spindle_system::beneath::{Beneath, DeviceLayer, FileSystemLayer, Layer, WriteCache};
 
@@ -6,8 +8,9 @@ use super::table::{
     BTRFS_DEFAULT, BTRFS_NO_BARRIER, DEVICE_FLUSHED, DEVICE_HARDWARE_CACHE, DEVICE_MEMORY,
     DEVICE_NETWORK, DEVICE_NO_CACHE, DEVICE_NOT_FLUSHED, DEVICE_UNKNOWN, EXT4_JOURNALED,
     EXT4_NO_BARRIER, EXT4_NO_JOURNAL, EXT4_WRITEBACK, F2FS_DEFAULT, F2FS_NO_BARRIER,
-    FILE_SYSTEM_UNKNOWN, IN_MEMORY, NETWORK, OVERLAY_DEFAULT, OVERLAY_VOLATILE, STORAGE_FOREIGN,
-    XFS_DEFAULT, XFS_NO_BARRIER, ZFS_SYNC,
+    F2FS_NO_CHECKPOINT, FILE_SYSTEM_UNKNOWN, IN_MEMORY, LIBRARIES_HIDDEN, LIBRARY_ANSWERS,
+    LIBRARY_EATS, NETWORK, OVERLAY_DEFAULT, OVERLAY_VOLATILE, STORAGE_FOREIGN, XFS_DEFAULT,
+    XFS_NO_BARRIER, ZFS_SYNC,
 };
 use super::{Line, Promise, Reason};
 
@@ -16,6 +19,17 @@ use super::{Line, Promise, Reason};
 pub struct Storage {
     /// One for each place of files; none for an existing server.
     pub places: Vec<Beneath>,
+    /// What stands between the database and the kernel.
+    pub between: Vec<Between>,
+}
+
+/// A library that may answer for the kernel when the database flushes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Between {
+    /// It defines functions that flush.
+    Library(PathBuf),
+    /// The libraries of this process may not be looked at.
+    Hidden(u32),
 }
 
 impl Storage {
@@ -28,20 +42,21 @@ impl Storage {
             let reasons = place.layers.iter().map(reason_of).collect();
             Promise::of(reasons)
         });
-        places
+        let beneath = places
             .reduce(Promise::and)
-            .expect("there is a place, as was just seen")
+            .expect("there is a place, as was just seen");
+        beneath.with(self.between.iter().map(reason_between).collect())
     }
 
-    /// The age that unflushed bytes of a file may reach, milliseconds; `None` when nothing writes them back, or nobody
-    /// knows.
+    /// The age that unflushed bytes of a file may reach, milliseconds; `None` when nothing writes them back, or it is
+    /// unknown.
     pub fn write_back_ms(&self) -> Option<u64> {
         let ages = self.places.iter().map(|place| place.write_back_ms);
         let pages_ms = ages.collect::<Option<Vec<u64>>>()?.into_iter().max()?;
         Some(pages_ms + self.commit_interval_ms()?)
     }
 
-    /// The age that a change of a directory may reach without a flush, milliseconds; `None` when nobody knows.
+    /// The age that a change of a directory may reach without a flush, milliseconds; `None` when it is unknown.
     pub fn commit_interval_ms(&self) -> Option<u64> {
         let top = self
             .places
@@ -89,6 +104,20 @@ impl Storage {
     }
 }
 
+fn reason_between(between: &Between) -> Reason {
+    match between {
+        Between::Library(path) => {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let line = match name.starts_with("libeatmydata") {
+                true => &LIBRARY_EATS,
+                false => &LIBRARY_ANSWERS,
+            };
+            Reason::of(line, path.display().to_string())
+        }
+        Between::Hidden(process) => Reason::of(&LIBRARIES_HIDDEN, format!("process {process}")),
+    }
+}
+
 fn reason_of(layer: &Layer) -> Reason {
     match layer {
         Layer::FileSystem(of) => {
@@ -131,6 +160,7 @@ fn of_file_system(of: &FileSystemLayer) -> &'static Line {
         "btrfs" if no_barrier => &BTRFS_NO_BARRIER,
         "btrfs" => &BTRFS_DEFAULT,
         "f2fs" if no_barrier => &F2FS_NO_BARRIER,
+        "f2fs" if of.is_without_checkpoints() => &F2FS_NO_CHECKPOINT,
         "f2fs" => &F2FS_DEFAULT,
         _ if of.is_memory() => &IN_MEMORY,
         "overlay" if of.is_volatile().is_some() => &OVERLAY_VOLATILE,

@@ -20,6 +20,8 @@ pub enum Subject {
     FileSystem,
     /// Block devices.
     Device,
+    /// Libraries in the processes of a database.
+    Library,
 }
 
 impl Subject {
@@ -32,6 +34,7 @@ impl Subject {
             Subject::InnoDb => "InnoDB (MariaDB and MySQL)",
             Subject::FileSystem => "File systems",
             Subject::Device => "Devices",
+            Subject::Library => "Libraries",
         }
     }
 }
@@ -104,6 +107,8 @@ const SYSFS_BLOCK: &str = "https://www.kernel.org/doc/html/v6.12/admin-guide/abi
 const ZRAM: &str = "https://www.kernel.org/doc/html/v6.12/admin-guide/blockdev/zram.html";
 const SCSI: &str = "https://www.kernel.org/doc/html/v6.12/scsi/sd-parameters.html";
 const NOWHERE: &str = "docs/durability.md#how-it-is-worked-out";
+const EATMYDATA: &str = "https://manpages.debian.org/eatmydata";
+const LD_SO: &str = "ld.so(8), LD_PRELOAD";
 const MKE2FS: &str = "mke2fs(8), has_journal";
 
 table! {
@@ -210,6 +215,8 @@ table! {
         BTRFS_NO_BARRIER: "btrfs, `nobarrier`" => MayBeDamaged,
             "flushes do not reach the device: a power cut can destroy the file system", BTRFS;
         F2FS_DEFAULT: "F2FS" => EveryCommit, "what was flushed is kept", F2FS;
+        F2FS_NO_CHECKPOINT: "F2FS, `checkpoint=disable`" => AllButTheLast,
+            "a power cut brings the files back as they were when it was mounted", F2FS;
         F2FS_NO_BARRIER: "F2FS, `nobarrier` or `fsync_mode=nobarrier`" => MayBeDamaged,
             "flushes do not reach the device: its cache is lost, and with it the order of writes", F2FS;
         IN_MEMORY: "tmpfs, ramfs and hugetlbfs" => Nothing of Files, "files are in memory: a power cut loses all of them", TMPFS;
@@ -229,12 +236,20 @@ table! {
             "flushes stop above it: its cache is lost, and with it the order of writes", CACHE;
         DEVICE_HARDWARE_CACHE: "a SCSI disk whose `cache_type` is `write back` while `queue/write_cache` is `write through`" => MayBeDamaged,
             "the kernel sends no flushes to a disk that has a volatile cache", SCSI;
-        DEVICE_MEMORY: "zram, ram disks and null_blk" => Nothing of Files, "the device is memory: a power cut loses all of it", ZRAM;
+        DEVICE_MEMORY: "zram, ram disks, null_blk and scsi_debug" => Nothing of Files, "the device is memory: a power cut loses all of it", ZRAM;
         DEVICE_NETWORK: "nbd without a write cache" => Unknown,
             "its server takes no flushes, and what it keeps is not seen from here", SYSFS_BLOCK;
         DEVICE_UNKNOWN: "a device or directory that cannot be looked at" => Unknown,
             "what lies there is not seen from here", NOWHERE;
         STORAGE_FOREIGN: "the storage of an existing server" => Unknown,
             "the disks of the server are not seen from here", NOWHERE;
+    }
+    Library {
+        LIBRARY_EATS: "libeatmydata in a process of the database" => MayBeDamaged,
+            "it leaves flushes out: a power cut can damage the database", EATMYDATA;
+        LIBRARY_ANSWERS: "any other library in front of the C library that defines `fsync` or its like" => Unknown,
+            "whether it passes flushes on is not seen from here", LD_SO;
+        LIBRARIES_HIDDEN: "a process of the database whose libraries may not be looked at" => Unknown,
+            "a library in it may leave flushes out", LD_SO;
     }
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use spindle_kernel::{Commit, TornBlocks};
+use spindle_kernel::{Commit, InstanceSettings, TornBlocks};
 use spindle_system::beneath::{Beneath, DeviceLayer, FileSystemLayer, Layer, WriteCache};
 
 use super::Keeps::{AllButTheLast, EveryCommit, MayBeDamaged, Nothing, Unknown};
+use super::storage::Between;
 use super::*;
 
 fn settings(pairs: &[(&str, &str)]) -> Settings {
@@ -26,6 +27,7 @@ fn device(name: &str, cache: Option<WriteCache>) -> DeviceLayer {
         backing_file: None,
         write_cache: cache,
         hardware_cache: None,
+        is_scsi_debug: false,
         atomic_write_bytes: 0,
         is_flushed: true,
         is_lowest: true,
@@ -50,6 +52,7 @@ fn on(layers: Vec<Layer>) -> Storage {
             layers,
             write_back_ms: Some(35_000),
         }],
+        between: Vec::new(),
     }
 }
 
@@ -212,6 +215,7 @@ fn storages() -> Vec<Storage> {
         ("btrfs", "rw,nobarrier"),
         ("f2fs", "rw"),
         ("f2fs", "rw,fsync_mode=nobarrier"),
+        ("f2fs", "rw,checkpoint=disable"),
         ("tmpfs", "rw"),
         ("overlay", "rw"),
         ("overlay", "rw,volatile"),
@@ -220,6 +224,16 @@ fn storages() -> Vec<Storage> {
         ("vfat", "rw"),
     ] {
         all.push(with_file_system(file_system(kind, options)));
+    }
+    for between in [
+        Between::Library("/usr/lib/libeatmydata.so.1".into()),
+        Between::Library("/opt/libquick.so".into()),
+        Between::Hidden(7),
+    ] {
+        all.push(Storage {
+            between: vec![between],
+            ..good()
+        });
     }
     all
 }
@@ -247,8 +261,11 @@ fn kernels() -> Vec<crate::kernel::Settings> {
             TornBlocks::Atomic,
         ] {
             all.push(crate::kernel::Settings {
-                commit,
-                torn_blocks,
+                instance: InstanceSettings {
+                    commit,
+                    torn_blocks,
+                    ..InstanceSettings::default()
+                },
                 ..crate::kernel::Settings::default()
             });
         }
@@ -328,6 +345,21 @@ fn the_weakest_setting_decides() {
         let keeps = postgres::promise(&settings, &good()).keeps;
         assert_eq!(Some(keeps), weakest, "{settings:?}");
     }
+}
+
+#[test]
+fn a_library_that_answers_for_the_kernel_weakens_every_engine() {
+    let between = |path: &str| Storage {
+        between: vec![Between::Library(path.into())],
+        ..good()
+    };
+    let settings = crate::kernel::Settings::default();
+    let keeps = |storage: &Storage| kernel::promise(&settings, storage).keeps;
+    assert_eq!(keeps(&good()), EveryCommit);
+    assert_eq!(keeps(&between("/a/libeatmydata.so")), MayBeDamaged);
+    let quick = kernel::promise(&settings, &between("/a/libquick.so"));
+    assert_eq!(quick.keeps, Unknown);
+    assert_eq!(quick.reasons[0].what, "/a/libquick.so");
 }
 
 #[test]

@@ -71,7 +71,7 @@ pub struct ServerRequest {
     pub database: Option<String>,
 }
 
-/// An access path in the words of the experiment, for a server to put into settings of its own, or to refuse.
+/// An access path in the words of the experiment, for a server to put into its own settings, or to refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerIo {
     /// Whether blocks pass through the page cache; `None`: as the server does.
@@ -107,6 +107,8 @@ pub struct Comparison {
     pub word: &'static str,
     /// What it compares, in words.
     pub says: &'static str,
+    /// The question that it answers, before "for ENGINE in PLACE?".
+    pub asks: &'static str,
     /// Keys of the experiment file with their values, as on a command line.
     pub settings: &'static [(&'static str, &'static [&'static str])],
 }
@@ -184,7 +186,7 @@ pub trait Server: Send + Sync {
     /// What is wrong with it, in words.
     fn check_setting(&self, name: &str, value: &str) -> Result<(), EngineError>;
 
-    /// Looks at an access path likewise, for datafiles in a file system or on devices (raw, or in a disk group).
+    /// The same for an access path, for datafiles in a file system or on devices (raw, or in a disk group).
     ///
     /// # Errors
     /// Why no version has it, in words.
@@ -239,7 +241,7 @@ pub trait Server: Send + Sync {
     /// What its files take beside the loaded data, about: a guard against full devices.
     fn room(&self, request: &ServerRequest) -> Room;
 
-    /// Makes an empty database in directories that are there and empty.
+    /// Makes an empty database in existing, empty directories.
     ///
     /// # Errors
     /// [`EngineError`]; so for the others.
@@ -249,8 +251,8 @@ pub trait Server: Send + Sync {
         directories: &TreeDirectories,
     ) -> Result<(), EngineError>;
 
-    /// Makes a database of the files of another server, in directories that are there and empty. Ends early, with an
-    /// error, once `interrupted`.
+    /// Makes a database of the files of another server, in existing, empty directories. Ends early, with an error, once
+    /// `interrupted`.
     fn adopt(
         &self,
         _: &ServerRequest,

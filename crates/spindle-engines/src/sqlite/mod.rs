@@ -1,5 +1,5 @@
-//! SQLite, within this process: a database is one file, or lies on a raw device, and every client is a connection on a
-//! thread of its own.
+//! SQLite, within this process: a database is one file, or lies on a raw device, and every client is a connection on
+//! its own thread.
 
 mod connection;
 mod elsewhere;
@@ -19,6 +19,7 @@ use rusqlite::types::ValueRef;
 use spindle_layout::{KnownDevice, RawDevice, TreeDirectories};
 use spindle_text::file_kind::FileKind;
 use spindle_text::load_file::Dump;
+use spindle_text::vocabulary;
 use spindle_workload::SessionError;
 use spindle_workload::sql::{Dialect, SqlConnection};
 
@@ -81,13 +82,14 @@ impl Server for Sqlite {
     }
 
     fn file_words(&self) -> &'static [(FileKind, &'static str)] {
-        &[(FileKind::Redo, "WAL or journal")]
+        &[(FileKind::Redo, vocabulary::SQLITE.log)]
     }
 
     fn comparisons(&self) -> &'static [Comparison] {
         &[Comparison {
             word: "journal",
             says: "rollback journal or write-ahead log, flushed at each commit or not",
+            asks: "which is faster, a rollback journal or a write-ahead log, flushed at each commit or not",
             settings: &[
                 ("settings.journal_mode", &["wal", "delete"]),
                 ("settings.synchronous", &["full", "normal"]),

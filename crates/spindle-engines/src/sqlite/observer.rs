@@ -1,7 +1,7 @@
 //! What SQLite's connections do, as the system sees it, since SQLite itself does not tell: the threads of clients are
 //! asked many times a second which system call each of them waits in, and on which file (proc_pid_syscall(5)). So the
 //! time of each call is known as a share of samples, as with `v$active_session_history`; what they read and wrote the
-//! system counts for every thread (`io`, proc_pid_io(5)).
+//! system counts forevery thread (`io`, proc_pid_io(5)).
 
 use std::borrow::Cow;
 use std::fs;
@@ -32,7 +32,7 @@ const EVENTS: [&str; 9] = [
     "read of the log (log file sequential read)",
     "write of the log (log file parallel write)",
     "sync of the log (log file sync)",
-    "busy: another writes (enq: TX - contention)",
+    "waiting for another writer (enq: TX - contention)",
     "lock of a file (enq: TX - contention)",
     "other call",
 ];

@@ -31,12 +31,12 @@ fn answers_are_right_from_memory_and_from_temporary_segments_and_a_wrong_one_is_
     let (env, workload): (Arc<dyn Env>, _) = (RealEnv::new(1), workload());
     let shape = files_of(&*workload, 1, BLOCK_BYTES, 2, 3, 8 << 20);
     for (sort_area_bytes, spills) in [(128 << 10, true), (16 << 20, false)] {
-        let settings = Settings {
+        let mut settings = Settings {
             block_bytes: BLOCK_BYTES,
             log_buffer_bytes: 16 * BLOCK_BYTES,
-            sort_area_bytes,
             ..small::settings(WriteSync::Dsync)
         };
+        settings.instance.sort_area_bytes = sort_area_bytes;
         let started = KernelEngine::in_memory(&env, &shape, &settings, &*workload, 1);
         let engine = Arc::new(block_on(started).unwrap());
         let mut session = engine.connector()();

@@ -14,7 +14,8 @@ use spindle_layout::TreeDirectories;
 
 use spindle_workload::sql::RowsInSql;
 use spindle_workload::{
-    Acknowledged, Checker, Client, OltpMix, OltpMixSettings, Table, TableSpec, Txn, Workload,
+    Acknowledged, Checker, Client, Loader, OltpMix, OltpMixSettings, Table, TableSpec, Txn,
+    Workload,
 };
 
 use crate::small;
@@ -58,11 +59,14 @@ impl Workload for Interrupting {
         self.mix.tables()
     }
 
-    fn fill(&self, table: usize, row: u64, bytes: &mut [u8]) {
-        if self.filled.fetch_add(1, Ordering::Relaxed) == self.row {
-            self.interrupted.store(true, Ordering::Relaxed);
-        }
-        self.mix.fill(table, row, bytes);
+    fn loader(&self, table: usize, first: u64) -> Loader<'_> {
+        let mut load = self.mix.loader(table, first);
+        Box::new(move |row, bytes| {
+            if self.filled.fetch_add(1, Ordering::Relaxed) == self.row {
+                self.interrupted.store(true, Ordering::Relaxed);
+            }
+            load(row, bytes);
+        })
     }
 
     fn replaced_bytes(&self, table: usize, row_bytes: usize) -> usize {
@@ -73,7 +77,7 @@ impl Workload for Interrupting {
         self.mix.next(client, tables)
     }
 
-    fn checker(&self, acknowledged: Vec<Acknowledged>) -> Box<dyn Checker> {
+    fn checker(&self, acknowledged: Vec<Acknowledged>) -> Arc<dyn Checker> {
         self.mix.checker(acknowledged)
     }
 }

@@ -157,10 +157,10 @@ fn clients_load_it_together_and_its_check_finds_what_is_wrong() {
     assert_eq!((running.retries(), running.errors()), (0, 0));
     drop(running);
     let said = block_on(engine.check(promised.clone())).unwrap();
-    let wanted = "3000 rows, those of whole commits; index junk_c1_c2: 3000 entries in";
+    let wanted = "3000 rows, those of whole commits; index junk_c1_c2 (c1, c2): 3000 entries in";
     assert!(said.starts_with(wanted), "{said}");
     assert!(
-        said.contains("; index junk_c3_c4: 3000 entries in"),
+        said.contains("; index junk_c3_c4 (c3, c4): 3000 entries in"),
         "{said}"
     );
     let segments = engine.counters().segments();

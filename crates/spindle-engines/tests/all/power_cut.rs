@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use spindle_engines::kernel::{
-    Commit, KernelEngine, Load, Settings, Shutdown, Storage, WriteSync, create_and_load_on,
-    files_of,
+    Commit, InstanceSettings, KernelEngine, Load, Settings, Shutdown, Storage, WriteSync,
+    create_and_load_on, files_of,
 };
 use spindle_engines::power_cut::{
     AcknowledgedCommits, Broken, Promises, Survey, start_noted_clients, survey,
@@ -171,10 +171,13 @@ fn settings(commit: Commit, write_sync: WriteSync) -> Settings {
         block_bytes: 4096,
         buffer_cache_bytes: 512 << 10,
         log_buffer_bytes: 64 << 10,
-        checkpoint_interval_ns: 20_000_000,
         checkpoint_progress_ns: 20_000_000,
-        commit,
-        write_sync,
+        instance: InstanceSettings {
+            checkpoint_interval_ns: 20_000_000,
+            commit,
+            write_sync,
+            ..InstanceSettings::default()
+        },
         ..Settings::default()
     }
 }

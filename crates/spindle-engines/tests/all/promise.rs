@@ -9,6 +9,7 @@ use spindle_system::SystemTree;
 pub fn storage(directory: &std::path::Path) -> Storage {
     Storage {
         places: vec![Beneath::of(&SystemTree::default(), directory)],
+        ..Storage::default()
     }
 }
 

@@ -86,6 +86,9 @@ fn per_session(before: Option<u64>) -> Option<u64> {
 
 #[test]
 fn a_thousand_sessions_start_run_and_stop_in_little_memory() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let ended = spindle_harness::child!(a_thousand_sessions)
         .output()
         .unwrap();

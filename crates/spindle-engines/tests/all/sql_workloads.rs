@@ -198,6 +198,9 @@ pub fn works_and_faults_are_found(
 
 #[test]
 fn tpcb_keeps_its_balances_and_loses_nothing() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for (_, server) in databases() {
         works_and_faults_are_found(
             server,

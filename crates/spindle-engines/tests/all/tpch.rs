@@ -170,6 +170,9 @@ fn answers_on_sqlite_are_right_and_a_changed_row_is_noticed() {
 
 #[test]
 fn answers_on_postgres_are_right_and_a_changed_row_is_noticed() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     answers_are_right_and_a_changed_row_is_noticed(ServerKind::Postgres);
 }
 

@@ -44,13 +44,14 @@ fn workload(scale: f64, parameters: Parameters, refresh: bool, slaves: u32) -> A
     Arc::from(tpch.in_plans(1, slaves))
 }
 
-fn settings(sort_area_bytes: usize) -> Settings {
+fn settings(sort_area_bytes: u64) -> Settings {
+    let mut settings = small::settings(WriteSync::Dsync);
+    settings.instance.sort_area_bytes = sort_area_bytes;
     Settings {
         block_bytes: BLOCK_BYTES,
         buffer_cache_bytes: 16 << 20,
         log_buffer_bytes: 64 * BLOCK_BYTES,
-        sort_area_bytes,
-        ..small::settings(WriteSync::Dsync)
+        ..settings
     }
 }
 
@@ -62,7 +63,7 @@ struct Loaded {
 }
 
 impl Loaded {
-    fn of(workload: Arc<dyn Workload>, sort_area_bytes: usize) -> Loaded {
+    fn of(workload: Arc<dyn Workload>, sort_area_bytes: u64) -> Loaded {
         let env: Arc<dyn Env> = RealEnv::new(1);
         let shape = files_of(&*workload, 1, BLOCK_BYTES, 2, 3, 64 << 20);
         let settings = settings(sort_area_bytes);

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 pub use spindle_io::disk_group::{Redundancy, Striping};
 use spindle_layout::spec::DeviceSpec;
 
-use crate::error::ExperimentError;
 use crate::reader::Reader;
 use spindle_text::quantity::MIB;
 
@@ -37,15 +36,15 @@ impl Default for StripingByKind {
 }
 
 impl StripingByKind {
-    pub(super) fn read_table(table: &mut Reader<'_>) -> Result<StripingByKind, ExperimentError> {
+    pub(super) fn read_table(table: &mut Reader<'_>) -> StripingByKind {
         let default = StripingByKind::default();
-        Ok(StripingByKind {
+        StripingByKind {
             control: table.word("control", default.control),
             redo: table.word("redo", default.redo),
             undo: table.word("undo", default.undo),
             data: table.word("data", default.data),
             temp: table.word("temp", default.temp),
-        })
+        }
     }
 }
 
@@ -76,23 +75,21 @@ impl DiskGroup {
     }
 
     /// Reads the table, if there is one, for a group of these devices.
-    pub(super) fn read(
-        reader: &mut Reader<'_>,
-        devices: &[DeviceSpec],
-    ) -> Result<Option<DiskGroup>, ExperimentError> {
+    pub(super) fn read(reader: &mut Reader<'_>, devices: &[DeviceSpec]) -> Option<DiskGroup> {
         let mut table = reader.section("diskgroup");
-        let group = DiskGroup::read_table(&mut table)?;
+        let group = DiskGroup::read_table(&mut table);
         table.finish();
-        group.check(&table, devices)?;
-        Ok(reader.has("diskgroup").then_some(group))
+        let given = reader.keys(["devices"]);
+        group.check(&table, &given, devices);
+        reader.has("diskgroup").then_some(group)
     }
 
-    pub(super) fn read_table(table: &mut Reader<'_>) -> Result<DiskGroup, ExperimentError> {
+    pub(super) fn read_table(table: &mut Reader<'_>) -> DiskGroup {
         let sizes = [1, 2, 4, 8, 16, 32, 64].map(|mebibytes| mebibytes * MIB);
         let mut striping = table.section("striping");
-        let by_kind = StripingByKind::read_table(&mut striping)?;
+        let by_kind = StripingByKind::read_table(&mut striping);
         striping.finish();
-        Ok(DiskGroup {
+        DiskGroup {
             striping: by_kind,
             preferred_read: table
                 .text(
@@ -106,76 +103,76 @@ impl DiskGroup {
                 "failure_groups",
                 "a list of lists of devices as they are written in devices, such as [[\"disk1.img\"], [\"disk2.img\"]]",
             ),
-        })
+        }
     }
 
-    fn check(&self, table: &Reader<'_>, devices: &[DeviceSpec]) -> Result<(), ExperimentError> {
+    /// Refuses what these devices cannot be. `given` are the keys that say which they are.
+    fn check(&self, table: &Reader<'_>, given: &[String], devices: &[DeviceSpec]) {
+        let refuse = |key: &str, title: String, label: &str, help: &str| {
+            let refused = table.conflict(&[key], title, label, help);
+            table.note(refused.given(given.iter().cloned()));
+        };
+        let is_device = |name: &str| {
+            let mut devices = devices.iter();
+            devices.any(|device| device.path().to_str() == Some(name))
+        };
         let mut seen: Vec<&str> = Vec::new();
+        let mut is_right = true;
         for name in self.failure_groups.iter().flatten() {
-            let is_device = devices
-                .iter()
-                .any(|device| device.path().to_str() == Some(name));
-            if !is_device || seen.contains(&name.as_str()) {
-                let what = if is_device {
-                    "stands in it twice"
-                } else {
-                    "is not one of `devices`"
-                };
-                return Err(table.conflict(
-                    &["failure_groups"],
-                    format!("failure_groups: {name:?} {what}"),
-                    what,
-                    "name each device once, as it is written in devices",
-                ));
-            }
-            seen.push(name);
-        }
-        if let Some(name) = &self.preferred_read {
-            let is_device = devices
-                .iter()
-                .any(|device| device.path().to_str() == Some(name));
-            let (what, help) = match self.redundancy {
-                _ if !is_device => (
-                    "is not one of `devices`",
-                    "name a device as it is written in devices",
-                ),
-                Redundancy::External => (
-                    "has no copies to choose from",
-                    "choose redundancy = \"normal\" or \"high\", or leave preferred_read out",
-                ),
-                Redundancy::Normal | Redundancy::High => {
-                    return self.check_count(table, devices.len() - seen.len().min(devices.len()));
+            let what = match is_device(name) {
+                false => "is not one of `devices`",
+                true if seen.contains(&name.as_str()) => "stands in it twice",
+                true => {
+                    seen.push(name);
+                    continue;
                 }
             };
-            return Err(table.conflict(
-                &["preferred_read"],
-                format!("preferred_read: {name:?} {what}"),
-                what,
-                help,
-            ));
+            is_right = false;
+            let title = format!("failure_groups: {name:?} {what}");
+            let help = "name each device once, as it is written in devices";
+            refuse("failure_groups", title, what, help);
         }
-        self.check_count(table, devices.len() - seen.len().min(devices.len()))
+        if let Some(name) = &self.preferred_read {
+            let wrong = match self.redundancy {
+                _ if !is_device(name) => Some((
+                    "is not one of `devices`",
+                    "name a device as it is written in devices",
+                )),
+                Redundancy::External => Some((
+                    "has no copies to choose from",
+                    "choose redundancy = \"normal\" or \"high\", or leave preferred_read out",
+                )),
+                Redundancy::Normal | Redundancy::High => None,
+            };
+            if let Some((what, help)) = wrong {
+                let title = format!("preferred_read: {name:?} {what}");
+                let refused = table.conflict(&["preferred_read"], title, what, help);
+                let given = given.iter().cloned().chain(table.keys(["redundancy"]));
+                table.note(refused.given(given));
+            }
+        }
+        let groups = self.failure_groups.len() + devices.len() - seen.len();
+        let least = self.failure_groups_min();
+        // Groups of devices that are none cannot be counted.
+        if is_right && least > 1 && groups < least {
+            refuse(
+                "redundancy",
+                format!(
+                    "{} redundancy takes {least} failure groups, and there are {groups}",
+                    self.redundancy
+                ),
+                "too few devices, or failure groups",
+                "add devices, or choose redundancy = \"external\"",
+            );
+        }
     }
 
     /// Each copy of an extent lies in another failure group.
-    fn check_count(&self, table: &Reader<'_>, alone: usize) -> Result<(), ExperimentError> {
-        let least = match self.redundancy {
+    fn failure_groups_min(&self) -> usize {
+        match self.redundancy {
             Redundancy::External => 1,
             Redundancy::Normal => 2,
             Redundancy::High => 3,
-        };
-        let groups = self.failure_groups.len() + alone;
-        if least == 1 || groups >= least {
-            return Ok(());
         }
-        Err(table.conflict(
-            &["redundancy"],
-            format!(
-                "{} redundancy takes {least} failure groups, and there are {groups}",
-                self.redundancy
-            ),
-            "too few devices, or failure groups",
-            "add devices, or choose redundancy = \"external\"",
-        ))
     }
 }

@@ -7,15 +7,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use spindle_layout::LayoutSpec;
-use spindle_layout::spec::{
-    DeviceSpec, FileSystemSpec, LayoutKind, Preparation, Share, VolumeSpec,
-};
-use spindle_text::words;
+use spindle_layout::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Preparation, VolumeSpec};
 
 use super::Layout;
 use super::disk_group::{DiskGroup, StripingByKind};
 use super::placement::Placement;
-use crate::error::ExperimentError;
 use crate::reader::{Item, Reader, keys_asked_by};
 use spindle_text::quantity::{KIB, MIB, TIB};
 
@@ -33,8 +29,20 @@ const OF_DEVICES: [&str; 8] = [
 
 /// Keys that say what devices become: one of them is needed.
 const USES: [&str; 3] = ["raw", "filesystem", "diskgroup"];
+/// What these keys say together, which is in doubt where they say nothing or too much.
+const USE: &str = "what devices become";
+/// The keys that whatever is said of devices and of what they become rests on.
+pub(crate) const SAY_WHAT_IS_MADE: [&str; 7] = [
+    "devices",
+    "raw",
+    "filesystem",
+    "diskgroup",
+    USE,
+    "volume",
+    "share",
+];
 
-/// More than anybody has of one kind on a machine.
+/// More than any machine has of one kind.
 const DEVICES_MAX: usize = 512;
 const DEVICES_ALLOWED: &str = "a list of block devices and files, such as [\"/dev/disk/by-id/...\", { file = \"disk1.img\", size = \"1GiB\" }]";
 
@@ -52,14 +60,6 @@ const STRIPE_SIZES: [u64; 11] = [
     2 * MIB,
     4 * MIB,
 ];
-
-words! {
-    /// How devices are shared with other layouts.
-    pub enum ShareWord {
-        /// Equal parts, outer and inner places in turn.
-        Fair = "fair",
-    }
-}
 
 /// What Spindle makes for a layout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,28 +88,25 @@ impl fmt::Display for Made {
 
 impl Made {
     /// Reads what is to be made for the layout called `name`; `None` when it has no devices.
-    pub(super) fn read(
-        reader: &mut Reader<'_>,
-        name: &str,
-    ) -> Result<Option<Made>, ExperimentError> {
-        let devices = read_devices(reader)?;
+    pub(super) fn read(reader: &mut Reader<'_>, name: &str) -> Option<Made> {
+        let devices = read_devices(reader);
         let raw = reader.flag("raw", false);
-        let file_system = read_file_system(reader)?;
-        let volume = read_volume(reader)?;
-        let disk_group = DiskGroup::read(reader, &devices)?;
-        let share = reader.optional_word::<ShareWord>("share");
+        let file_system = read_file_system(reader);
+        let volume = read_volume(reader);
+        let disk_group = DiskGroup::read(reader, &devices);
+        let share = reader.optional_word("share");
         let erase = reader.texts(
             "erase",
             "a list of devices by name, each a by-id name, a serial number, a world-wide name or a path",
         );
         let preparation = Preparation {
             discard: reader.flag("discard", false),
-            overwrite_passes: read_precondition(reader)?,
+            overwrite_passes: read_precondition(reader),
         };
-        let uses = [raw, file_system.is_some(), disk_group.is_some()];
-        check_together(reader, !devices.is_empty(), uses, volume.as_ref())?;
-        if devices.is_empty() {
-            return Ok(None);
+        let uses = [raw, reader.has("filesystem"), disk_group.is_some()];
+        check_together(reader, uses, volume.as_ref());
+        if !reader.has("devices") {
+            return None;
         }
         let kind = match (file_system, &disk_group) {
             (Some(file_system), _) => LayoutKind::FileSystem(file_system),
@@ -121,12 +118,12 @@ impl Made {
             devices,
             volume,
             kind,
-            share: share.map(|ShareWord::Fair| Share::Fair),
+            share,
             erase,
             preparation,
             delay: None,
         };
-        Ok(Some(Made { spec, disk_group }))
+        Some(Made { spec, disk_group })
     }
 
     /// Whether no file system stands between the database and the devices.
@@ -184,61 +181,69 @@ pub fn specs_of(layouts: &[Layout], wanted: &[usize]) -> io::Result<Vec<(LayoutS
     Ok(specs)
 }
 
-fn read_devices(reader: &mut Reader<'_>) -> Result<Vec<DeviceSpec>, ExperimentError> {
+fn read_devices(reader: &mut Reader<'_>) -> Vec<DeviceSpec> {
     let mut devices = Vec::new();
     let items = reader.items("devices", DEVICES_ALLOWED);
     if items.len() > DEVICES_MAX {
-        return Err(reader.conflict(
-            &["devices"],
+        reader.refuse_meaning(
+            "devices",
             format!("{} devices in one layout", items.len()),
             format!("allowed: up to {DEVICES_MAX}"),
             "leave some out",
-        ));
+        );
+        return devices;
     }
     for item in items {
         let device = match item {
-            Item::Text(path) if path.starts_with('/') => DeviceSpec::Existing(PathBuf::from(path)),
+            Item::Text(path) if path.starts_with('/') => {
+                Some(DeviceSpec::Existing(PathBuf::from(path)))
+            }
             Item::Text(path) => {
-                return Err(reader.conflict(
-                    &["devices"],
+                reader.refuse_meaning(
+                    "devices",
                     format!("{path:?} is not a path of a device"),
                     "paths of devices begin with /",
                     format!("write the device as /dev/..., or, for a file that is made: {{ file = {path:?}, size = \"1GiB\" }}"),
-                ));
+                );
+                None
             }
-            Item::Table(mut table) => read_file(&mut table)?,
+            Item::Table(mut table) => read_file(&mut table),
         };
-        devices.push(device);
+        devices.extend(device);
     }
-    Ok(devices)
+    devices
 }
 
-fn read_file(table: &mut Reader<'_>) -> Result<DeviceSpec, ExperimentError> {
+fn read_file(table: &mut Reader<'_>) -> Option<DeviceSpec> {
     let path = table.text("file", "the path of a file, which is made");
     let size_bytes = table.size("size", 0, 16 * MIB..=64 * TIB);
     table.finish();
     match path {
-        Some(path) if size_bytes > 0 => Ok(DeviceSpec::File {
+        Some(path) if size_bytes > 0 => Some(DeviceSpec::File {
             path: PathBuf::from(path),
             size_bytes,
         }),
-        _ => Err(table.conflict(
-            &["file", "size"],
-            "a file that stands in for a device needs a path and a size",
-            "file or size is missing",
-            "write { file = \"disk1.img\", size = \"1GiB\" }",
-        )),
+        _ => {
+            let refused = table.conflict(
+                &["file", "size"],
+                "a file that stands in for a device needs a path and a size",
+                "file or size is missing",
+                "write { file = \"disk1.img\", size = \"1GiB\" }",
+            );
+            let refused = refused.given(table.keys(["file", "size"]));
+            table.note(refused.doubting(table.keys(["file and size"])));
+            None
+        }
     }
 }
 
-fn read_file_system(reader: &mut Reader<'_>) -> Result<Option<FileSystemSpec>, ExperimentError> {
+fn read_file_system(reader: &mut Reader<'_>) -> Option<FileSystemSpec> {
     let allowed = "the type of a file system such as \"xfs\", or { type = \"ext4\", mkfs = \"-b 4096\", mount = \"noatime\" }";
     let type_allowed = "the type of a file system: \"ext2\", \"ext3\", \"ext4\", \"xfs\", \"btrfs\", or another that has a mkfs.TYPE";
-    let (type_name, mkfs, mount) = match reader.item("filesystem", allowed) {
-        None => return Ok(None),
-        Some(Item::Text(type_name)) => (Some(type_name), None, None),
-        Some(Item::Table(mut table)) => {
-            let keys = read_file_system_table(&mut table, type_allowed)?;
+    let (type_name, mkfs, mount) = match reader.item("filesystem", allowed)? {
+        Item::Text(type_name) => (Some(type_name), None, None),
+        Item::Table(mut table) => {
+            let keys = read_file_system_table(&mut table, type_allowed);
             table.finish();
             keys
         }
@@ -248,12 +253,15 @@ fn read_file_system(reader: &mut Reader<'_>) -> Result<Option<FileSystemSpec>, E
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
     };
     let Some(type_name) = type_name.filter(is_type) else {
-        return Err(reader.conflict(
+        let refused = reader.conflict(
             &["filesystem"],
             "filesystem names no type of file system",
             format!("allowed: {type_allowed}"),
             "write filesystem = \"xfs\"",
-        ));
+        );
+        let refused = refused.given(reader.keys(["filesystem.type"]));
+        reader.note(refused.doubting(reader.keys(["filesystem"])));
+        return None;
     };
     let words = mkfs.unwrap_or_default().split_whitespace();
     let spec = FileSystemSpec {
@@ -261,113 +269,117 @@ fn read_file_system(reader: &mut Reader<'_>) -> Result<Option<FileSystemSpec>, E
         mkfs_options: words.map(str::to_owned).collect(),
         mount_options: mount.unwrap_or_default().to_owned(),
     };
-    match spec.leads_elsewhere() {
-        None => Ok(Some(spec)),
-        Some((key, option)) => Err(reader.conflict(
+    if let Some((key, option)) = spec.leads_elsewhere() {
+        reader.refuse(
             &["filesystem"],
             format!("{key} has {option:?}, which may lead to another device"),
             "Spindle writes to the devices of the layout only",
             "leave it out; to put redo on another device, use placement",
-        )),
+        );
     }
+    Some(spec)
 }
 
 type FileSystemKeys<'a> = (Option<&'a str>, Option<&'a str>, Option<&'a str>);
 
-fn read_file_system_table<'a>(
-    table: &mut Reader<'a>,
-    type_allowed: &str,
-) -> Result<FileSystemKeys<'a>, ExperimentError> {
-    Ok((
+fn read_file_system_table<'a>(table: &mut Reader<'a>, type_allowed: &str) -> FileSystemKeys<'a> {
+    (
         table.text("type", type_allowed),
         table.text("mkfs", "arguments for mkfs, separated by blanks"),
         table.text("mount", "mount options, separated by commas"),
-    ))
+    )
 }
 
-fn read_volume(reader: &mut Reader<'_>) -> Result<Option<VolumeSpec>, ExperimentError> {
+fn read_volume(reader: &mut Reader<'_>) -> Option<VolumeSpec> {
     let mut table = reader.section("volume");
-    let volume = read_volume_table(&mut table)?;
+    let volume = read_volume_table(&mut table);
     table.finish();
     if volume.thin && volume.mirrors > 0 {
-        return Err(table.conflict(
+        let refused = table.conflict(
             &["thin", "mirrors"],
             "a thin volume has no mirrors",
             "thin or mirrors",
             "leave one of them out",
-        ));
+        );
+        table.note(refused.doubting(table.keys(["mirrors"])));
     }
-    Ok(reader.has("volume").then_some(volume))
+    reader.has("volume").then_some(volume)
 }
 
-fn read_volume_table(table: &mut Reader<'_>) -> Result<VolumeSpec, ExperimentError> {
-    Ok(VolumeSpec {
+fn read_volume_table(table: &mut Reader<'_>) -> VolumeSpec {
+    VolumeSpec {
         stripes: table.number("stripes", 1, 1..=128),
         stripe_size_bytes: table.size_among("stripe_size", 64 * KIB, &STRIPE_SIZES),
         mirrors: table.number("mirrors", 0, 0..=9),
         thin: table.flag("thin", false),
-    })
+    }
 }
 
 /// How often devices are overwritten.
-fn read_precondition(reader: &mut Reader<'_>) -> Result<u32, ExperimentError> {
+fn read_precondition(reader: &mut Reader<'_>) -> u32 {
     let mut table = reader.section("precondition");
     let passes = table.number("passes", 1, 1..=10);
     table.finish();
-    Ok(if reader.has("precondition") {
-        passes
-    } else {
-        0
-    })
+    match reader.has("precondition") {
+        true => passes,
+        false => 0,
+    }
 }
 
 /// What only makes sense together, or not together.
-fn check_together(
-    reader: &Reader<'_>,
-    has_devices: bool,
-    uses: [bool; 3],
-    volume: Option<&VolumeSpec>,
-) -> Result<(), ExperimentError> {
+fn check_together(reader: &Reader<'_>, uses: [bool; 3], volume: Option<&VolumeSpec>) {
     let used = uses.iter().filter(|is_used| **is_used).count();
-    if !has_devices {
-        let Some(key) = OF_DEVICES.iter().find(|key| reader.has(key)) else {
-            return Ok(());
-        };
-        return Err(reader.conflict(
-            &[key],
-            format!("{key} needs devices"),
-            "this layout is a directory",
-            format!("add devices = [...], or leave {key} out to use path, an existing directory"),
-        ));
+    if !reader.has("devices") {
+        // The first of them says it for all.
+        if let Some(key) = OF_DEVICES.iter().find(|key| reader.has(key)) {
+            let refused = reader.conflict(
+                &[key],
+                format!("{key} needs devices"),
+                "this layout is a directory",
+                format!(
+                    "add devices = [...], or leave {key} out to use path, an existing directory"
+                ),
+            );
+            let refused = refused.given(reader.keys(["devices"]));
+            reader.note(refused.doubting(reader.keys([USE])));
+        }
+        return;
     }
     if reader.has("path") {
-        return Err(reader.conflict(
+        reader.refuse(
             &["path", "devices"],
             "a layout has both a path and devices",
             "path or devices",
             "with devices Spindle makes the layout itself; with path it uses an existing directory",
-        ));
+        );
     }
     match used {
-        0 => Err(reader.conflict(
-            &["devices"],
-            "the layout does not say what to make of its devices",
-            "raw, filesystem or diskgroup is missing",
-            "add raw = true, filesystem = \"xfs\" or diskgroup = {}",
-        )),
-        1 if volume.is_some() && uses[2] => Err(reader.conflict(
+        0 => {
+            let refused = reader.conflict(
+                &["devices"],
+                "the layout does not say what to make of its devices",
+                "raw, filesystem or diskgroup is missing",
+                "add raw = true, filesystem = \"xfs\" or diskgroup = {}",
+            );
+            let refused = refused.given(reader.keys(USES));
+            reader.note(refused.doubting(reader.keys([USE])));
+        }
+        1 if volume.is_some() && uses[2] => reader.refuse(
             &["volume", "diskgroup"],
             "a disk group does not stand on a volume",
             "volume or diskgroup",
             "give the disk group the devices themselves",
-        )),
-        1 => Ok(()),
-        _ => Err(reader.conflict(
-            &USES,
-            "devices become one thing only",
-            "raw, filesystem or diskgroup",
-            "make a layout of each: they may share the devices with share = \"fair\"",
-        )),
+        ),
+        1 => {}
+        _ => {
+            let refused = reader.conflict(
+                &USES,
+                "devices become one thing only",
+                "raw, filesystem or diskgroup",
+                "make a layout of each: they may share the devices with share = \"fair\"",
+            );
+            reader.note(refused.doubting(reader.keys([USE])));
+        }
     }
 }
 
@@ -380,7 +392,9 @@ pub(crate) fn keys_of_tables() -> Vec<(String, Vec<&'static str>)> {
         ),
         (
             "the filesystem table of a [[layout]]".to_owned(),
-            keys_asked_by(|table| read_file_system_table(table, "").map(|_| ())),
+            keys_asked_by(|table| {
+                read_file_system_table(table, "");
+            }),
         ),
         (
             "the volume table of a [[layout]]".to_owned(),
@@ -388,15 +402,15 @@ pub(crate) fn keys_of_tables() -> Vec<(String, Vec<&'static str>)> {
         ),
         (
             "the placement table of a [[layout]]".to_owned(),
-            keys_asked_by(|table| Placement::read_table(table).map(|_| ())),
+            keys_asked_by(Placement::read_table),
         ),
         (
             "the diskgroup table of a [[layout]]".to_owned(),
-            keys_asked_by(|table| DiskGroup::read_table(table).map(|_| ())),
+            keys_asked_by(DiskGroup::read_table),
         ),
         (
             "the striping table of a diskgroup".to_owned(),
-            keys_asked_by(|table| StripingByKind::read_table(table).map(|_| ())),
+            keys_asked_by(StripingByKind::read_table),
         ),
         (
             "the precondition table of a [[layout]]".to_owned(),

@@ -16,11 +16,14 @@ pub use made::{Made, specs_of};
 pub use placement::{PlacedOn, Placement};
 pub use price::Price;
 
-pub(super) use made::keys_of_tables;
+pub(super) use made::{SAY_WHAT_IS_MADE, keys_of_tables};
 
 use super::access_path::{AccessPath, Caching, Method, read_access_path};
-use super::database::{Database, DatabaseSpec, Engine, SAME_IN_EVERY_CASE, SharedDatabase};
-use super::error::ExperimentError;
+use super::database::{
+    Database, DatabaseSpec, Engine, SAME_IN_EVERY_CASE, SharedDatabase, which_it_is,
+};
+use super::document::Table;
+use super::doubts::anywhere;
 use super::reader::Reader;
 use super::server::server_io;
 use crate::limit::{Delay, Rates, read_delay, read_limit};
@@ -32,7 +35,7 @@ pub struct Layout {
     pub name: String,
     /// An existing directory on the file system to be tested, as written; relative to where the program was started.
     pub path: PathBuf,
-    /// What Spindle makes for it, in the place of `path`; `None` when it is a directory that is there.
+    /// What Spindle makes for it, in place of `path`; `None` when it is an existing directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<Made>,
     /// Which files lie elsewhere.
@@ -72,17 +75,14 @@ impl Layout {
         self.database.address()
     }
 
-    /// Reads a layout. `shared` is what `[database]` says.
-    pub(super) fn read(
-        reader: &mut Reader<'_>,
-        shared: &SharedDatabase<'_>,
-    ) -> Result<Layout, ExperimentError> {
+    /// Reads a layout. `shared` is what `[database]` says. Its name is empty where it has none.
+    pub(super) fn read(reader: &mut Reader<'_>, shared: &SharedDatabase<'_>) -> Layout {
         let name = reader.name("name");
         let path = reader
             .directory("path")
             .unwrap_or_else(|| PathBuf::from("."));
-        let mut made = Made::read(reader, name.unwrap_or_default())?;
-        let placement = Placement::read(reader)?;
+        let mut made = Made::read(reader, name.unwrap_or_default());
+        let placement = Placement::read(reader);
         let candidate = reader.flag("candidate", true);
         let is_raw = made.as_ref().is_some_and(Made::is_raw);
         let default_caching = if is_raw {
@@ -92,40 +92,48 @@ impl Layout {
         };
         let default_io = AccessPath::new(default_caching, Method::Sync);
         let mut io_reader = reader.section("io");
-        let io = read_access_path(&mut io_reader, default_io)?;
+        let io = read_access_path(&mut io_reader, default_io);
         let server_io = match shared.database.engine() {
             Engine::Kernel => None,
-            Engine::Server(kind) => server_io(&io_reader, io, kind, is_raw)?,
+            Engine::Server(kind) => {
+                let of_layout = reader.keys(SAY_WHAT_IS_MADE);
+                let of_server = which_it_is(&reader.section("database"));
+                let given = [&of_layout[..], &of_server].concat();
+                server_io(&io_reader, io, kind, given, is_raw)
+            }
         };
-        let (limit, delay) = (read_limit(reader)?, read_delay(reader)?);
+        let (limit, delay) = (read_limit(reader), read_delay(reader));
         let price = price::read(reader);
         if let Some(made) = &mut made {
             made.spec.delay = delay;
         }
-        let database = read_database(&reader.section("database"), shared)?;
+        let own = reader.section("database");
+        let database = read_database(&own, shared);
         reader.finish();
         if let Some(address) = database.address() {
-            check_remote(reader, address, candidate)?;
+            check_remote(reader, address, candidate);
         }
-        let Some(name) = name else {
-            return Err(reader.conflict(
+        if name.is_none() {
+            let refused = reader.conflict(
                 &["name"],
                 "a layout has no name",
                 "name is missing",
                 "every layout needs its own name: tables and verdicts use it",
-            ));
-        };
+            );
+            reader.note(refused.given(reader.keys(["name"])));
+        }
         if is_raw && io.caching == Caching::Buffered {
-            io_reader.refuse(
+            let refused = io_reader.conflict(
                 &["caching"],
                 "raw devices and disk groups are never buffered",
                 "\"direct\" is what they imply",
                 "leave caching out",
             );
+            io_reader.note(refused.given(reader.keys(SAY_WHAT_IS_MADE)));
         }
-        check_slaves(&io_reader, io, &database.spec);
-        Ok(Layout {
-            name: name.to_owned(),
+        check_slaves(&io_reader, io, &own, &database.spec);
+        Layout {
+            name: name.unwrap_or_default().to_owned(),
             path,
             made,
             placement,
@@ -137,17 +145,17 @@ impl Layout {
             limit,
             delay,
             database,
-        })
+        }
     }
 }
 
 /// Refuses I/O slaves for several writers.
-fn check_slaves(reader: &Reader<'_>, io: AccessPath, spec: &DatabaseSpec) {
+fn check_slaves(reader: &Reader<'_>, io: AccessPath, database: &Reader<'_>, spec: &DatabaseSpec) {
     if let DatabaseSpec::Kernel(kernel) = spec
         && io.method == Method::Slaves
         && kernel.instance.writers > 1
     {
-        reader.refuse(
+        let refused = reader.conflict(
             &["method"],
             format!(
                 "I/O slaves cannot be used with {} writers",
@@ -156,52 +164,51 @@ fn check_slaves(reader: &Reader<'_>, io: AccessPath, spec: &DatabaseSpec) {
             "they serve a single DBWR, as in Oracle",
             "add database = { writers = 1 } to this layout",
         );
+        reader.note(refused.given(which_it_is(database)));
     }
 }
 
 /// Refuses what cannot be used of an existing server: whatever says what it stands on, and how it reads and writes.
-fn check_remote(
-    reader: &Reader<'_>,
-    address: &Address,
-    candidate: bool,
-) -> Result<(), ExperimentError> {
-    if let Some(key) = reader.set_besides(&["name", "candidate", "database", "price"]) {
-        return Err(reader.conflict(
+fn check_remote(reader: &Reader<'_>, address: &Address, candidate: bool) {
+    for key in reader.set_besides(&["name", "candidate", "database", "price"]) {
+        reader.refuse(
             &[key],
             format!("{key} is set for an existing server, {address}"),
             "Spindle controls neither its storage nor how it does I/O",
             format!(
                 "leave {key} out: compare servers that stand on different storage, each by its url"
             ),
-        ));
+        );
     }
-    match candidate {
-        true => Ok(()),
-        false => Err(reader.conflict(
+    if !candidate {
+        reader.refuse(
             &["candidate"],
             "an existing server cannot hold another layout's files",
             "candidate = false does not apply to it",
             "leave candidate out, or the layout",
-        )),
+        );
     }
 }
 
 /// Reads the database of a layout: what its own table says, and for the rest what `[database]` says.
-fn read_database(
-    own: &Reader<'_>,
-    shared: &SharedDatabase<'_>,
-) -> Result<Database, ExperimentError> {
+fn read_database(own: &Reader<'_>, shared: &SharedDatabase<'_>) -> Database {
     for (key, compared) in SAME_IN_EVERY_CASE {
         if own.has(key) {
-            return Err(own.conflict(
+            let refused = own.conflict(
                 &[key],
                 format!("{key} must be equal in every case"),
                 "not allowed in a layout",
                 format!("layouts that differ in it would compare {compared}: set {key} once, in [database]"),
-            ));
+            );
+            // It may have been meant for [database].
+            let is_missing = shared.table.get(key).is_none();
+            own.note(refused.doubting(is_missing.then(|| anywhere(key))));
         }
     }
-    let mut merged = shared.table.overridden_by(own.table());
+    let is_own = |key: &str| SAME_IN_EVERY_CASE.iter().all(|(same, _)| *same != key);
+    let mut entries = own.table().entries.clone();
+    entries.retain(|entry| is_own(&entry.key));
+    let mut merged = shared.table.overridden_by(&Table { entries });
     // A layout's settings of a server are added to the shared ones.
     if let (Some(shared), Some(own)) = (shared.table.get("settings"), own.table().get("settings")) {
         merged = merged.overridden_by(&shared.merged_with(own, "settings"));

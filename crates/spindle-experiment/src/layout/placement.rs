@@ -7,7 +7,7 @@ use spindle_text::file_kind::FileKind;
 use spindle_text::word::Word;
 
 use super::Layout;
-use crate::error::ExperimentError;
+use super::made::SAY_WHAT_IS_MADE;
 use crate::reader::{Item, Reader};
 
 const ALLOWED: &str =
@@ -41,22 +41,22 @@ pub struct Placement {
 }
 
 impl Placement {
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Placement, ExperimentError> {
+    pub(super) fn read(reader: &mut Reader<'_>) -> Placement {
         let mut table = reader.section("placement");
-        let placement = Placement::read_table(&mut table)?;
+        let placement = Placement::read_table(&mut table);
         table.finish();
-        Ok(placement)
+        placement
     }
 
-    pub(super) fn read_table(table: &mut Reader<'_>) -> Result<Placement, ExperimentError> {
-        Ok(Placement {
-            control: placed_on(table, FileKind::Control)?,
-            redo: placed_on(table, FileKind::Redo)?,
-            undo: placed_on(table, FileKind::Undo)?,
-            data: placed_on(table, FileKind::Data)?,
-            index: placed_on(table, FileKind::Index)?,
-            temp: placed_on(table, FileKind::Temp)?,
-        })
+    pub(super) fn read_table(table: &mut Reader<'_>) -> Placement {
+        Placement {
+            control: placed_on(table, FileKind::Control),
+            redo: placed_on(table, FileKind::Redo),
+            undo: placed_on(table, FileKind::Undo),
+            data: placed_on(table, FileKind::Data),
+            index: placed_on(table, FileKind::Index),
+            temp: placed_on(table, FileKind::Temp),
+        }
     }
 
     /// Where files of a kind lie, if that is elsewhere.
@@ -96,43 +96,46 @@ impl Placement {
 }
 
 impl Layout {
-    /// Looks whether files can lie where they are placed, among all `layouts`.
-    pub(crate) fn check_placement(
-        &self,
-        reader: &Reader<'_>,
-        layouts: &[Layout],
-    ) -> Result<(), ExperimentError> {
-        let wrong = |title: String, label: &str, help: &str| {
-            Err(reader.conflict(&["placement"], title, label, help))
-        };
-        for name in self.placement.layouts() {
-            if name == self.name || !layouts.iter().any(|other| other.name == name) {
-                return wrong(
+    /// Looks whether files can lie where they are placed, among all `layouts`, which `readers` have read; this is the
+    /// one at `index`.
+    pub(crate) fn check_placement(index: usize, readers: &[Reader<'_>], layouts: &[Layout]) {
+        let (layout, reader) = (&layouts[index], &readers[index]);
+        let of_all = |key: &'static str| readers.iter().flat_map(move |other| other.keys([key]));
+        for name in layout.placement.layouts() {
+            if name == layout.name || !layouts.iter().any(|other| other.name == name) {
+                let refused = reader.conflict(
+                    &["placement"],
                     format!("files are placed on {name:?}, which is no other layout"),
                     "no other layout has this name",
                     "add a [[layout]] of that name; with candidate = false it holds files and is not measured",
                 );
+                reader.note(refused.given(of_all("name")));
             }
         }
-        self.check_delays(reader, layouts)?;
-        self.check_devices(reader)?;
-        if self.candidate {
-            return Ok(());
+        layout.check_delays(reader, of_all("delay").chain(of_all("name")), layouts);
+        layout.check_devices(reader);
+        let mut placements = layouts.iter().map(|other| &other.placement);
+        let holds_files = placements.any(|other| other.layouts().any(|name| name == layout.name));
+        if !layout.candidate && !holds_files {
+            let refused = reader.conflict(
+                &["candidate"],
+                format!(
+                    "layout {:?} is not measured, and holds no files",
+                    layout.name
+                ),
+                "no placement names it",
+                "name it in the placement of another layout, or leave candidate out",
+            );
+            reader.note(refused.given(of_all("placement").chain(reader.keys(["name"]))));
         }
-        if layouts
-            .iter()
-            .any(|other| other.placement.layouts().any(|name| name == self.name))
-        {
-            return Ok(());
-        }
-        Err(reader.conflict(
-            &["candidate"],
-            format!("layout {:?} is not measured, and holds no files", self.name),
-            "no placement names it",
-            "name it in the placement of another layout, or leave candidate out",
-        ))
     }
-    fn check_delays(&self, reader: &Reader<'_>, layouts: &[Layout]) -> Result<(), ExperimentError> {
+
+    fn check_delays(
+        &self,
+        reader: &Reader<'_>,
+        given: impl Iterator<Item = String>,
+        layouts: &[Layout],
+    ) {
         // The embedded database delays them by the access path of the datafiles; and all disks of disk groups alike.
         let lies_on = |on: &Option<PlacedOn>| match on {
             Some(PlacedOn::Layout(name)) => layouts.iter().find(|other| other.name == *name),
@@ -143,9 +146,11 @@ impl Layout {
             let made = lies_on(on).and_then(|layout| layout.made.as_ref());
             made.is_some_and(|made| made.disk_group.is_some())
         };
+        // Where files lie on no layout, that is what is wrong.
+        let is_known = |on| lies_on(on).is_some();
         let placement = &self.placement;
         let temp = placement.temp.clone().or_else(|| placement.data.clone());
-        for (kind, on, with_data) in [
+        let refused = [
             (FileKind::Undo, &placement.undo, true),
             (FileKind::Control, &placement.control, true),
             (FileKind::Temp, &temp, true),
@@ -154,22 +159,25 @@ impl Layout {
                 &placement.redo,
                 is_in_group(&placement.redo),
             ),
-        ] {
-            if with_data && delay_on(on) != delay_on(&placement.data) {
-                return Err(reader.conflict(
-                    &["placement"],
-                    format!("{kind} lies where the delay is not that of the datafiles"),
-                    "it is delayed as the datafiles are",
-                    "place it with the datafiles, or give both layouts the same delay",
-                ));
-            }
+        ]
+        .into_iter()
+        .filter(|(_, on, with_data)| *with_data && is_known(on) && is_known(&placement.data))
+        .find(|(_, on, _)| delay_on(on) != delay_on(&placement.data));
+        if let Some((kind, _, _)) = refused {
+            let refused = reader.conflict(
+                &["placement"],
+                format!("{kind} lies where the delay is not that of the datafiles"),
+                "it is delayed as the datafiles are",
+                "place it with the datafiles, or give both layouts the same delay",
+            );
+            reader.note(refused.given(given));
         }
-        Ok(())
     }
 
-    fn check_devices(&self, reader: &Reader<'_>) -> Result<(), ExperimentError> {
-        let wrong = |title: String, label: &str, help: &str| {
-            Err(reader.conflict(&["placement"], title, label, help))
+    fn check_devices(&self, reader: &Reader<'_>) {
+        let refuse = |title: String, label: &str, help: &str| {
+            let refused = reader.conflict(&["placement"], title, label, help);
+            reader.note(refused.given(reader.keys(SAY_WHAT_IS_MADE)));
         };
         let made = self.made.as_ref();
         let is_own = |name: &str| {
@@ -182,43 +190,39 @@ impl Layout {
             .is_some_and(|made| made.spec.kind == LayoutKind::Raw && made.spec.volume.is_none());
         for name in self.placement.devices() {
             if !is_plain_raw {
-                return wrong(
+                refuse(
                     format!("files are placed on the device {name:?} of a layout that is not raw"),
                     "only the devices of a raw layout can be told apart",
                     "place them on another layout, by its name",
                 );
-            }
-            if !is_own(name) {
-                return wrong(
+            } else if !is_own(name) {
+                refuse(
                     format!("files are placed on {name:?}, which is not one of `devices`"),
                     "none of this layout's devices",
                     "write the device as it is written in devices",
                 );
             }
         }
-        Ok(())
     }
 }
 
-fn placed_on(table: &mut Reader<'_>, kind: FileKind) -> Result<Option<PlacedOn>, ExperimentError> {
+fn placed_on(table: &mut Reader<'_>, kind: FileKind) -> Option<PlacedOn> {
     let kind = kind.as_str();
     if !table.is_list(kind) {
         let name = table.text(kind, ALLOWED);
-        return Ok(name.map(|name| PlacedOn::Layout(name.to_owned())));
+        return name.map(|name| PlacedOn::Layout(name.to_owned()));
     }
     let mut devices = Vec::new();
     for item in table.items(kind, ALLOWED) {
         match item {
             Item::Text(device) => devices.push(device.to_owned()),
-            Item::Table(_) => {
-                return Err(table.conflict(
-                    &[kind],
-                    format!("placement.{kind} says no place"),
-                    format!("allowed: {ALLOWED}"),
-                    format!("write {kind} = \"NAME OF A LAYOUT\""),
-                ));
-            }
+            Item::Table(_) => table.refuse_meaning(
+                kind,
+                format!("placement.{kind} says no place"),
+                format!("allowed: {ALLOWED}"),
+                format!("write {kind} = \"NAME OF A LAYOUT\""),
+            ),
         }
     }
-    Ok(Some(PlacedOn::Devices(devices)))
+    Some(PlacedOn::Devices(devices))
 }

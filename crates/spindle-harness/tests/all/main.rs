@@ -7,6 +7,7 @@ mod bans;
 mod circles;
 mod dependencies;
 mod errors;
+mod impossible;
 mod lacks;
 mod layers;
 mod links;

@@ -23,7 +23,7 @@
 //! - A failed write leaves its range unknown: old, new, or torn, and, even if it was durable, not on stable storage: a
 //!   power cut may change it once more. Nothing outside the range changes.
 //! - A failed flush takes each write that it covers on its own: it is stable after all; or lost at once, so that reads
-//!   see what was there before; or still read, but lost at the next power cut. All of them are taken for clean: a later
+//!   see the earlier contents; or still read, but lost at the next power cut. All of them are taken for clean: a later
 //!   flush says yes and does nothing for them, as `fsync` of Linux does (Rebello et al., "Can Applications Recover from
 //!   fsync Failures?", USENIX ATC 2020).
 //!
@@ -31,15 +31,16 @@
 //!
 //! Not modelled, and so not proved against: writes acknowledged and never made (a disk that lies about flushes), reads
 //! that return another place's bytes, misdirected writes without a power cut, misdirected writes that are torn as well,
-//! writes that spoil their neighbours, decay that nobody asks for, an I/O that never ends or takes very long while
-//! others go on, a disk that vanishes or comes back smaller, and the cost of seeks and of transfers.
+//! writes that spoil their neighbours, decay that no test asks for, an I/O that never ends or takes very long while
+//! others continue, a disk that vanishes or comes back smaller, and the cost of seeks and of transfers.
 
 use std::sync::Arc;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::device::{
-    BlockDevice, Completer, Completion, Fault, IoError, IoFailure, IoOutcome, Limits, Request,
+    BlockDevice, Completer, Completion, Fault, IoError, IoFailure, IoOutcome, Limits, Operation,
+    Request,
 };
 use crate::env::Env;
 use crate::sim::executor::SimEnv;
@@ -87,7 +88,7 @@ pub enum PowerCut {
     Misdirect(u64),
     /// All of them are lost.
     LoseAll,
-    /// All of them are kept, those in flight as well (what the end of a process does on a machine that goes on).
+    /// All of them are kept, those in flight as well (what the end of a process does on a machine that keeps running).
     KeepAll,
 }
 
@@ -170,7 +171,7 @@ impl SimDisk {
         }
     }
 
-    /// Changes the bits of `mask` in the byte at `at`, on stable storage and for every later read.
+    /// Changes the bits of `mask` in the byte at `at`, on stable storage and forevery later read.
     pub fn decay(&self, at: usize, mask: u8) {
         self.medium.lock().decay(at, mask);
     }
@@ -294,22 +295,22 @@ impl SimDisk {
 impl UnderWay {
     fn succeed(&mut self, medium: &mut Medium) {
         let (offset, operation) = (self.request.offset as usize, &mut self.request.operation);
-        match (self.kind, self.ticket) {
-            (IoKind::Read, _) => medium.finish_read(offset, operation),
-            (IoKind::Flush, _) => medium.finish_flush(&self.covered),
-            (kind, ticket) => {
+        match (operation, self.ticket) {
+            (Operation::Read(into), _) => medium.finish_read(offset, into),
+            (Operation::Flush, _) => medium.finish_flush(&self.covered),
+            (Operation::Write { durable, .. }, ticket) => {
                 let ticket = ticket.expect("a write was noted when it began");
-                medium.finish_write(ticket, kind == IoKind::DurableWrite);
+                medium.finish_write(ticket, *durable);
             }
         }
     }
 
     fn fail(&mut self, medium: &mut Medium, unit_bytes: usize, chance: &mut Xoshiro256PlusPlus) {
         let (offset, operation) = (self.request.offset as usize, &mut self.request.operation);
-        match (self.kind, self.ticket) {
-            (IoKind::Read, _) => medium.fail_read(offset, operation, chance),
-            (IoKind::Flush, _) => medium.fail_flush(&self.covered, chance),
-            (_, ticket) => {
+        match (operation, self.ticket) {
+            (Operation::Read(into), _) => medium.fail_read(offset, into, chance),
+            (Operation::Flush, _) => medium.fail_flush(&self.covered, chance),
+            (Operation::Write { .. }, ticket) => {
                 let ticket = ticket.expect("a write was noted when it began");
                 medium.fail_write(ticket, unit_bytes, chance);
             }

@@ -9,6 +9,7 @@ use rand_xoshiro::rand_core::RngCore;
 
 use super::disk::PowerCut;
 use super::image::DiskImage;
+use crate::arena::WriteHold;
 use crate::device::{Operation, WHOLE_SECTOR_BYTES};
 use crate::env::seeded_rng;
 
@@ -24,7 +25,7 @@ struct Write {
     is_atomic: bool,
 }
 
-/// What the damage of a power cut depends on, besides its seed.
+/// What the damage of a power cut depends on, apart from its seed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Damage {
     /// Stream of chance: disks are damaged independently.
@@ -97,10 +98,7 @@ impl Medium {
     }
 
     /// A read has ended.
-    pub(super) fn finish_read(&self, offset: usize, operation: &mut Operation) {
-        let Operation::Read(into) = operation else {
-            unreachable!("a read was submitted")
-        };
+    pub(super) fn finish_read(&self, offset: usize, into: &mut [WriteHold]) {
         let mut at = offset;
         for hold in into {
             self.current.read(at, hold);
@@ -108,16 +106,13 @@ impl Medium {
         }
     }
 
-    /// A read has failed: it filled its buffers up to some sector, which nobody may use.
+    /// A read has failed: it filled its buffers up to some sector, and they must not be used.
     pub(super) fn fail_read(
         &self,
         offset: usize,
-        operation: &mut Operation,
+        into: &mut [WriteHold],
         chance: &mut Xoshiro256PlusPlus,
     ) {
-        let Operation::Read(into) = operation else {
-            unreachable!("a read was submitted")
-        };
         let total: usize = into.iter().map(|hold| hold.len()).sum();
         let sectors = chance.next_u64() as usize % (total / SECTOR_BYTES + 1);
         let mut rest = sectors * SECTOR_BYTES;

@@ -34,7 +34,7 @@ pub(crate) use shard::LOOKS_THEN_WAITS;
 use shard::{Found, Looked, Shard};
 use writers::Writers;
 
-/// So often a session that needs two blocks tries to get them without waiting for one while it holds the other.
+/// How often a session that needs two blocks tries to get them without waiting for one while it holds the other.
 const UNPINNED_TRIES: u32 = 4;
 const SHARDS_MAX: usize = 64;
 const SHARD_BUFFERS_MIN: usize = 256;
@@ -464,7 +464,7 @@ impl BufferCache {
         let queue = self.queue_of(&pin.buffer);
         let position = queue.enter(&pin.buffer, pin.address, usable, || self.log.end());
         self.now_dirty(&pin.buffer, &mut state, position);
-        if fixed.settings.torn_blocks != TornBlocks::Images {
+        if fixed.settings.instance.torn_blocks != TornBlocks::Images {
             return Begun::Protected;
         }
         if usable == Some(position) || is_old && state.image.is_some() {

@@ -154,7 +154,7 @@ fn log(
         let was_clean = begun.is_some_and(|begun| begun != Begun::AlreadyDirty);
         match outcome {
             Append::Done { start, .. } => {
-                if is_whole && sga.settings.torn_blocks == TornBlocks::Images {
+                if is_whole && sga.settings.instance.torn_blocks == TornBlocks::Images {
                     sga.cache.note_image(pin, start);
                 }
                 if was_clean {

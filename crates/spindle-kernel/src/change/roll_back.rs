@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::block::index::Place;
 use crate::block::space_map::Fill;
-use crate::block::{self, BlockAddress, RowId, heap, transaction_table, undo};
+use crate::block::{self, BlockAddress, RowId, Version, heap, transaction_table, undo};
 use crate::cache::{ExclusiveBlock, Pin};
 use crate::error::{KernelError, Result};
 use crate::free_space::FreeSpace;
@@ -13,7 +13,7 @@ use crate::log::redo::{RecordBuilder, VectorKind, row_head};
 use crate::settings::PlantedFault;
 use crate::sga::Sga;
 use crate::transaction::slot_of;
-use crate::transaction::undo_record::{StoredUndo, UndoRecord};
+use crate::transaction::undo_record::{RowBefore, StoredUndo, UndoRecord};
 use crate::wait_event::ProcessWaits;
 
 use super::blocks::{change, change_and_note};
@@ -46,7 +46,7 @@ pub(crate) async fn roll_back(
     }
 }
 
-/// Undoes what a transaction has in one undo block, and enters in the transaction table where to go on.
+/// Undoes what a transaction has in one undo block, and enters in the transaction table where to continue.
 async fn undo_block(
     sga: &Sga,
     waits: &ProcessWaits,
@@ -87,9 +87,10 @@ async fn undo_block(
                 .await?;
                 continue;
             }
-            _ => {
+            UndoRecord::Row { row, was } => {
                 drop(undo_pin);
-                undo_one(sga, waits, builder, address, used, stored).await?;
+                let put_back = (row, was, stored.previous);
+                undo_one(sga, waits, builder, address, used, put_back).await?;
                 continue;
             }
         };
@@ -115,24 +116,18 @@ async fn undo_one(
     builder: &mut RecordBuilder,
     undo_address: BlockAddress,
     used: usize,
-    stored: StoredUndo<'_>,
+    (row, was, previous): (RowId, RowBefore<'_>, Version),
 ) -> Result<()> {
     // What the slot will hold, where that may be less than it does.
-    let (row, vector, own, holds) = match stored.record {
-        UndoRecord::Patch { row, offset, .. } => {
-            (row, VectorKind::PatchRow, offset.to_le_bytes(), None)
+    let (vector, own, holds) = match was {
+        RowBefore::Patch { offset, .. } => (VectorKind::PatchRow, offset.to_le_bytes(), None),
+        RowBefore::Whole { kind, bytes } => {
+            (VectorKind::SetRow, [kind as u8, 0], Some(Some(bytes.len())))
         }
-        UndoRecord::Row { row, kind, bytes } => {
-            let holds = Some(Some(bytes.len()));
-            (row, VectorKind::SetRow, [kind as u8, 0], holds)
-        }
-        UndoRecord::NoRow { row } => (row, VectorKind::ClearRow, [0, 0], Some(None)),
-        UndoRecord::Link { .. } | UndoRecord::NoEntry { .. } | UndoRecord::Entry { .. } => {
-            unreachable!("neither links nor entries are in slots")
-        }
+        RowBefore::Nothing => (VectorKind::ClearRow, [0, 0], Some(None)),
     };
     let (address, mut tells_map) = (row.address, false);
-    let head = row_head(row.slot, own, stored.previous);
+    let head = row_head(row.slot, own, previous);
     loop {
         let pinned = WithUndo::get(sga, waits, address, undo_address, tells_map).await?;
         let (pins, count) = pinned.pins();
@@ -145,7 +140,7 @@ async fn undo_one(
                 push_fill(sga, builder, address, Fill::Room);
             }
             if !sga.settings.has_planted(PlantedFault::UndoNotApplied) {
-                builder.push(vector, address, &[&head, stored.record.bytes()]);
+                builder.push(vector, address, &[&head, was.bytes()]);
             }
             push_truncate(builder, undo_address, used);
             Ok(Some(freed))
@@ -163,7 +158,7 @@ async fn undo_one(
     }
 }
 
-/// The space of a segment, when its block has room once a slot holds so little, and nobody knows.
+/// The space of a segment, when its block has room once a slot holds this little, and the map does not know.
 fn has_freed(sga: &Sga, block: &[u8], row: RowId, holds: Option<usize>) -> Option<Arc<FreeSpace>> {
     let (_, before) = heap::stored(block, row.slot)?;
     if holds.is_some_and(|holds| holds >= before.len()) {

@@ -5,13 +5,13 @@
 use crate::block::{BlockAddress, Version, transaction_table, undo};
 use crate::buggify::Switch;
 use crate::cache::Pin;
+use crate::control_file::UNDO_SEGMENT;
 use crate::error::Result;
 use crate::log::redo::{RecordBuilder, VectorKind};
 use crate::settings::{Commit, PlantedFault};
 use crate::sga::Sga;
 use crate::space::extend_undo;
 use crate::transaction::undo_record::UndoRecord;
-use crate::transaction::undo_segment::UNDO_SEGMENT;
 use crate::transaction::{Ending, Transaction, id_of, slot_of};
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
@@ -20,7 +20,7 @@ use super::blocks::change;
 /// The SCN of a statement that begins now: it sees the transactions that have ended by then. A commit is seen when it
 /// is on stable storage and nothing can take it back, unless commits do not wait for that.
 pub(crate) fn statement_scn(sga: &Sga) -> u64 {
-    match sga.settings.commit {
+    match sga.settings.instance.commit {
         Commit::Wait => sga.log.flushed(),
         Commit::NoWait => sga.log.appended(),
     }
@@ -92,7 +92,7 @@ pub(crate) async fn begin(
     }
 }
 
-/// Goes on to another undo block, linked to the present one if there is one.
+/// Moves on to another undo block, linked to the present one if there is one.
 async fn enter_block(
     sga: &Sga,
     waits: &ProcessWaits,
@@ -195,7 +195,7 @@ pub(crate) async fn end(
         if !sga.settings.has_planted(PlantedFault::CommitWithoutSlot) {
             push_end(builder, sga, transaction.id);
         }
-        // Others may see the commit as soon as LGWR has written it, which may be before this session goes on.
+        // Others may see the commit as soon as LGWR has written it, which may be before this session continues.
         sga.undo.endings().set_ending(slot, true);
         Ok(())
     })

@@ -6,11 +6,13 @@ mod sorted;
 
 use std::sync::Arc;
 
+use spindle_query::LayoutError;
+
 use crate::block::index::{self as node, Entry, Head, Node, Place};
 use crate::block::{self, BlockAddress, RowId};
-use crate::control_file::{IndexOfTable, KeyPart};
+use crate::control_file::{IndexOfTable, KeyPart, StoredKey};
 use crate::error::{KernelError, Result};
-use crate::index::Index;
+use crate::index::{Index, IndexKey};
 use crate::key::Key;
 use crate::session::Session;
 use crate::sga::Sga;
@@ -20,32 +22,33 @@ use sorted::Sorted;
 
 /// Share of a node that is filled (Oracle's `PCTFREE` of indexes leaves the same).
 const FILLED_PERCENT: usize = 90;
-/// What a node takes besides its entries and the keys of its fences, and an entry besides its key, at most.
+/// What a node takes beyond its entries and the keys of its fences, and an entry beyond its key, at most.
 const NODE_BYTES: usize = 96;
 const ENTRY_BYTES: usize = 20;
 
 type Owned = (Vec<u8>, RowId);
 
-/// Makes an index of the rows that a table has. Nobody may change these meanwhile.
+/// Makes an index of the rows that a table has. These must not change meanwhile.
 pub(crate) async fn create(
     sga: &Sga,
     session: &mut Session,
     table: &Table,
     name: &str,
     is_unique: bool,
-    parts: &[KeyPart],
+    key: IndexKey<'_>,
 ) -> Result<Arc<Index>> {
     let block_bytes = sga.settings.block_bytes;
+    let (stored, parts) = stored_key(table, name, key)?;
     let key_bytes: usize = parts.iter().map(|part| usize::from(part.bytes)).sum();
-    assert!(
-        (1..=node::key_bytes_max(block_bytes)).contains(&key_bytes),
-        "a key of up to {key_bytes} bytes does not fit blocks of {block_bytes}"
-    );
-    let key = Key {
-        index: name.to_string(),
-        table: table.segment,
-        parts: parts.to_vec(),
-    };
+    let key_bytes_max = node::key_bytes_max(block_bytes);
+    if !(1..=key_bytes_max).contains(&key_bytes) {
+        return Err(KernelError::KeysTooLong {
+            index: name.to_string(),
+            key_bytes,
+            key_bytes_max,
+        });
+    }
+    let key = Key::new(name, table.segment, parts);
     let mut sorted = Sorted::new(session, table, &key).await?;
     let mut plan = SpacePlan::begin(sga).await;
     let number = plan.add_segment(name, key_bytes, 0, extent_blocks(block_bytes))?;
@@ -78,12 +81,36 @@ pub(crate) async fn create(
         segment: number as u32,
         table: table.segment,
         is_unique,
-        key: parts.to_vec(),
+        key: stored,
     };
-    let index = Index::new(sga, &plan.contents.segments[number], &entry);
+    let index = Index::new(sga, &plan.contents, &entry);
     plan.contents.indexes.push(entry);
     drop(plan.enter().await?);
     Ok(Arc::new(index))
+}
+
+/// A key as the dictionary keeps it, and the bytes of rows that make it.
+fn stored_key(table: &Table, index: &str, key: IndexKey<'_>) -> Result<(StoredKey, Vec<KeyPart>)> {
+    let part = |(offset, bytes)| KeyPart { offset, bytes };
+    match (key, table.columns()) {
+        (IndexKey::Bytes(parts), None) => Ok((StoredKey::Bytes(parts.to_vec()), parts.to_vec())),
+        (IndexKey::Bytes(_), Some(_)) => Err(KernelError::KeyOfBytes {
+            index: index.to_string(),
+            table: table.name().to_string(),
+        }),
+        (IndexKey::Columns(_), None) => Err(KernelError::NoColumns {
+            table: table.name().to_string(),
+        }),
+        (IndexKey::Columns(names), Some(layout)) => {
+            let columns = names.iter().map(|name| layout.number(name));
+            let columns: std::result::Result<Vec<u16>, LayoutError> = columns.collect();
+            let columns = columns.map_err(|error| table.misfit(error))?;
+            let parts = layout.key_parts(&columns);
+            let parts = parts.map_err(|error| table.misfit(error))?;
+            let parts = parts.into_iter().map(part).collect();
+            Ok((StoredKey::Columns(columns), parts))
+        }
+    }
 }
 
 /// The nodes of one level, as they are filled.

@@ -16,7 +16,8 @@ use crate::sga::Sga;
 use crate::space::{format_unused, write_extent};
 use crate::storage::{Storage, UNDO_FILE};
 
-use crate::transaction::undo_segment::{UNDO_SEGMENT, table_blocks};
+use crate::control_file::UNDO_SEGMENT;
+use crate::transaction::undo_segment::table_blocks;
 
 use super::devices::check_storage;
 
@@ -62,6 +63,7 @@ pub async fn create_database(
         row_bytes: table_blocks,
         loaded_rows: 0,
         extents: vec![undo_extent],
+        columns: None,
     };
     let contents = Contents {
         database,

@@ -36,7 +36,7 @@ pub(super) fn check_storage(storage: &Storage, settings: &Settings) -> Result<()
             });
         }
     }
-    match settings.torn_blocks {
+    match settings.instance.torn_blocks {
         TornBlocks::Images => {}
         TornBlocks::DoubleWrite => double_write::check(storage, settings)?,
         TornBlocks::Atomic => check_atomic(storage, block_bytes)?,

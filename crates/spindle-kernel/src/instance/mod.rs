@@ -11,9 +11,10 @@ use spindle_io::sync::atomic::Ordering;
 use spindle_io::sync::{Latch, has_planted};
 use spindle_io::{Arena, Env, Join};
 
+use crate::control_file::UNDO_SEGMENT;
 use crate::control_file::{ControlFile, Segment};
 use crate::error::{KernelError, Result};
-use crate::index::{Index, KeyPart};
+use crate::index::{Index, IndexKey};
 use crate::index_build;
 use crate::processes::checkpoint::{self, hold_back};
 use crate::processes::{pmon, start_processes};
@@ -23,8 +24,7 @@ use crate::settings::Settings;
 use crate::sga::Sga;
 use crate::statistics::StatisticsSnapshot;
 use crate::storage::Storage;
-use crate::table::{self, Table};
-use crate::transaction::undo_segment::UNDO_SEGMENT;
+use crate::table::{self, RowsOf, Table};
 use crate::wait_event::{ProcessWaits, WaitTotal};
 
 pub use create::create_database;
@@ -119,8 +119,7 @@ impl Instance {
             }
         }
         for of in &contents.indexes {
-            let segment = &contents.segments[contents.segment_index(of.segment)];
-            let index = Arc::new(Index::new(&self.sga, segment, of));
+            let index = Arc::new(Index::new(&self.sga, &contents, of));
             recall_index(&self.sga, &self.waits, &index).await?;
             let tables = self.tables.lock();
             let table = tables.iter().find(|table| table.segment == of.table);
@@ -134,18 +133,21 @@ impl Instance {
         self.recovery
     }
 
-    /// Makes a table of rows of up to `row_bytes` and loads `rows` rows into it past the buffer cache; `fill` is called
-    /// for each in order with `row_bytes` random bytes, to overwrite in part and perhaps to make fewer.
+    /// Makes a table, of rows of a given length or of columns, and loads `rows` rows into it past the buffer cache.
+    /// `fill` is called for each in order with as many random bytes as the longest has, to overwrite in part and
+    /// perhaps to make fewer.
+    ///
+    /// # Errors
+    /// [`KernelError::RowsTooLong`]; [`KernelError::ControlFile`] when the dictionary has no room for its columns.
     pub async fn create_table(
         &self,
         name: &str,
-        row_bytes: usize,
+        of: impl Into<RowsOf>,
         rows: u64,
         fill: impl FnMut(u64, &mut Vec<u8>),
     ) -> Result<Arc<Table>> {
         let never = || false;
-        self.create_table_unless(name, row_bytes, rows, fill, never)
-            .await
+        self.create_table_unless(name, of, rows, fill, never).await
     }
 
     /// The same, until `is_interrupted`, which is asked before each extent.
@@ -155,12 +157,12 @@ impl Instance {
     pub async fn create_table_unless(
         &self,
         name: &str,
-        row_bytes: usize,
+        of: impl Into<RowsOf>,
         rows: u64,
         fill: impl FnMut(u64, &mut Vec<u8>),
         is_interrupted: impl Fn() -> bool,
     ) -> Result<Arc<Table>> {
-        let table = table::create(&self.sga, name, row_bytes, rows, fill, is_interrupted);
+        let table = table::create(&self.sga, name, of.into(), rows, fill, is_interrupted);
         let table = table.await?;
         self.tables.lock().push(Arc::clone(&table));
         Ok(table)
@@ -171,24 +173,31 @@ impl Instance {
         self.sga.keys.add(index.key());
     }
 
-    /// Makes an index of a table and of the rows that it has. Its key is put together from parts of the row, in their
-    /// order; of all rows together it must not be longer than an eighth of a block. Nobody may change rows of the table
-    /// meanwhile.
+    /// Makes an index of a table and of the rows that it has. Its key is put together from columns of the table, or
+    /// from bytes of the row where the table has none, in their order; it must not be longer than an eighth of a block.
+    /// Rows of the table must not change meanwhile.
     ///
     /// # Errors
-    /// [`KernelError::DuplicateKey`] when it shall be unique and two rows have the same key.
+    /// [`KernelError::DuplicateKey`] when it shall be unique and two rows have the same key;
+    /// [`KernelError::KeysTooLong`]; [`KernelError::Columns`], [`KernelError::KeyOfBytes`] and
+    /// [`KernelError::NoColumns`] when the table has no such key.
     pub async fn create_index(
         &self,
         table: &Table,
         name: &str,
         is_unique: bool,
-        key: &[KeyPart],
+        key: IndexKey<'_>,
     ) -> Result<Arc<Index>> {
         let mut session = self.session();
         let index =
             index_build::create(&self.sga, &mut session, table, name, is_unique, key).await?;
         self.adopt(table, &index);
         Ok(index)
+    }
+
+    /// Every table, in the order in which they were made. Columns and indexes are theirs.
+    pub fn tables(&self) -> Vec<Arc<Table>> {
+        self.tables.lock().clone()
     }
 
     /// The table of a name.

@@ -18,6 +18,7 @@ use spindle_io::{Arena, BlockDevice, Env, Join, Request, Submission};
 use crate::block::{self, BlockAddress, Version, heap};
 use crate::cache::{ExclusiveBlock, Pin};
 use crate::change::blocks::change;
+use crate::control_file::UNDO_SEGMENT;
 use crate::control_file::{CheckpointRecord, Contents, ControlFile, Extent, Segment};
 use crate::error::Result;
 use crate::log::buffer::FIRST_POSITION;
@@ -27,7 +28,6 @@ use crate::log::redo::{RecordBuilder, VectorKind};
 use crate::settings::Settings;
 use crate::sga::Sga;
 use crate::storage::{Storage, UNDO_FILE};
-use crate::transaction::undo_segment::UNDO_SEGMENT;
 use crate::wait_event::ProcessWaits;
 
 const BLOCK_BYTES: usize = 2048;
@@ -82,6 +82,7 @@ fn new_sga_in(env: Arc<ExploredEnv>, settings: Settings) -> Arc<Sga> {
         name: "undo".to_string(),
         row_bytes: 1,
         loaded_rows: 0,
+        columns: None,
         extents: vec![Extent {
             file: UNDO_FILE,
             first_block: 1,

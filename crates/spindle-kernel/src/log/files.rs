@@ -115,7 +115,8 @@ impl LogFiles {
             .checkpoint_lag_bytes
             .unwrap_or(u64::MAX)
             .min(lag_bytes_max(&devices, log_buffer_bytes));
-        let marks = RingMarks::new(location, lag_bytes, settings.checkpoint_interval_ns);
+        let interval_ns = settings.instance.checkpoint_interval_ns;
+        let marks = RingMarks::new(location, lag_bytes, interval_ns);
         Ok(LogFiles {
             devices,
             redo_block_bytes,

@@ -39,7 +39,7 @@ use crate::settings::{PlantedFault, WriteSync};
 use crate::sga::Sga;
 use crate::wait_event::ProcessWaits;
 
-/// Planted race: who waited for its turn to make a checkpoint makes it, whatever has happened since.
+/// Planted race: a process that waited for its turn makes its checkpoint, whatever has happened since.
 pub(crate) const CHECKPOINT_AFTER_FAILURE: &str = "a checkpoint is made after recovery failed";
 
 /// The checkpoint process.
@@ -65,7 +65,7 @@ pub(crate) async fn run(sga: Arc<Sga>) {
 async fn progress(sga: &Sga, waits: &ProcessWaits) -> Result<()> {
     let _turn = turn(sga).await?;
     let now_ns = sga.env.now();
-    if let Some(since_ns) = now_ns.checked_sub(sga.settings.checkpoint_interval_ns) {
+    if let Some(since_ns) = now_ns.checked_sub(sga.settings.instance.checkpoint_interval_ns) {
         let target = sga.log_files.changed_by(since_ns);
         sga.cache.raise_target(target);
     }
@@ -108,8 +108,8 @@ pub(crate) async fn perform(sga: &Sga, waits: &ProcessWaits) -> Result<()> {
     or_fail(sga, outcome)
 }
 
-/// A checkpoint that fails fails the instance, whoever asked for it: a system that could not write or flush may forget
-/// what it did not write and say yes the next time.
+/// A checkpoint that fails fails the instance, however it was requested. A system that could not write or flush may
+/// forget what it did not write and say yes the next time.
 fn or_fail(sga: &Sga, outcome: Result<()>) -> Result<()> {
     if let Err(error) = &outcome {
         sga.process_failed("CKPT", error);
@@ -168,7 +168,7 @@ async fn note_position(sga: &Sga, waits: &ProcessWaits, instead: Option<u64>) ->
 /// Makes what DBWR wrote durable, where its writes were not.
 pub(crate) async fn flush_datafiles(sga: &Sga) -> Result<()> {
     let planted = sga.settings.has_planted(PlantedFault::DatafilesNotFlushed);
-    if sga.settings.write_sync == WriteSync::Checkpoint && !planted {
+    if sga.settings.instance.write_sync == WriteSync::Checkpoint && !planted {
         sga.flush_datafiles().await?;
     }
     Ok(())

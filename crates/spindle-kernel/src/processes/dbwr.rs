@@ -1,8 +1,8 @@
 //! DBWR: the database writers. Each serves its own shards of the buffer cache. A writer makes buffers clean when a
 //! quarter of them is dirty or a session finds none free, and from the head of its checkpoint queue when recovery would
-//! have to read too far back for them. How much of a batch is under way together is the access path's business, but for
-//! writes that nobody waits for: those are few at a time. Blocks that follow each other in a datafile go out as one
-//! write. No block goes out before its redo is on stable storage.
+//! have to read too far back for them. How much of a batch is under way together is up to the access path. Writes that
+//! no session waits for are the exception: those are few at a time. Blocks that follow each other in a datafile go out
+//! as one write. No block goes out before its redo is on stable storage.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ const RUN_BLOCKS_MAX: usize = 64;
 /// A writer with nothing to do looks around this often, as Oracle's does.
 const IDLE_NS: u64 = 3_000_000_000;
 
-/// Writes that a writer which nobody waits for has under way, at most. See docs/decisions/0090.
+/// Most writes under way of a writer that no session waits for. See docs/decisions/0090.
 const PACED_WRITES_MAX: usize = 8;
 
 /// How much of a batch is under way together.
@@ -78,7 +78,7 @@ pub(crate) async fn run(sga: Arc<Sga>, number: usize) {
 fn area_of(sga: &Sga, number: usize) -> Result<Option<Area>> {
     let areas = sga.storage.double_write.as_ref();
     areas
-        .filter(|_| sga.settings.torn_blocks == TornBlocks::DoubleWrite)
+        .filter(|_| sga.settings.instance.torn_blocks == TornBlocks::DoubleWrite)
         .map(|areas| Area::new(areas, sga.settings.block_bytes, number))
         .transpose()
 }
@@ -195,7 +195,7 @@ type UnderWay = Vec<(Vec<Candidate>, Completion)>;
 
 /// Blocks that one write takes at most. A write that is never to be torn takes one.
 fn run_blocks_max(sga: &Sga) -> usize {
-    match sga.settings.torn_blocks {
+    match sga.settings.instance.torn_blocks {
         TornBlocks::Atomic => 1,
         TornBlocks::Images | TornBlocks::DoubleWrite => RUN_BLOCKS_MAX,
     }
@@ -297,13 +297,13 @@ fn submit(sga: &Sga, run: Vec<Sealed>, under_way: &mut UnderWay) -> Result<()> {
         candidates.push(block.candidate);
         from.push(block.bytes);
     }
-    let durable = settings.write_sync == WriteSync::Dsync
+    let durable = settings.instance.write_sync == WriteSync::Dsync
         && !settings.has_planted(PlantedFault::DatafileWriteNotDurable);
     let block_bytes = settings.block_bytes;
     sga.statistics.add_physical_write(from.len() * block_bytes);
     let offset = u64::from(address.block) * block_bytes as u64;
     let mut request = Request::write(offset, from, durable, Submission::Batched);
-    if settings.torn_blocks == TornBlocks::Atomic
+    if settings.instance.torn_blocks == TornBlocks::Atomic
         && !settings.has_planted(PlantedFault::AtomicNotAsked)
     {
         request = request.atomic();

@@ -80,7 +80,7 @@ fn read_header(bytes: &[u8], database: u64) -> Option<(u64, Vec<Entry>)> {
 
 /// Refuses a file of areas that is too small for the writers there are.
 pub(crate) fn check(storage: &Storage, settings: &Settings) -> Result<()> {
-    let needed = double_write_bytes(settings.block_bytes, settings.writers);
+    let needed = double_write_bytes(settings.block_bytes, settings.instance.writers as usize);
     let (device, reason) = match &storage.double_write {
         None => (
             "double write file".to_string(),
@@ -91,7 +91,7 @@ pub(crate) fn check(storage: &Storage, settings: &Settings) -> Result<()> {
             format!(
                 "{} are too few for {} writers: at least {}",
                 size_free(device.limits().capacity_bytes),
-                settings.writers,
+                settings.instance.writers,
                 size_needed(needed)
             ),
         ),
@@ -174,7 +174,7 @@ impl Area {
         let bytes = from.iter().map(|hold| hold.len()).sum();
         let request = Request::write(self.offset, from, true, Submission::Batched);
         self.device.submit(request).await.result?;
-        if sga.settings.write_sync == WriteSync::Checkpoint {
+        if sga.settings.instance.write_sync == WriteSync::Checkpoint {
             self.unflushed
                 .extend(batch.iter().map(|block| block.address.file));
             self.unflushed.sort_unstable();

@@ -35,14 +35,14 @@ pub(crate) fn start_processes(sga: &Arc<Sga>) -> Vec<Join> {
         ),
         start("pmon".to_string(), Box::new(|it| Box::pin(pmon::run(it)))),
     ];
-    for number in 0..sga.settings.writers {
+    for number in 0..sga.settings.instance.writers as usize {
         let run = Box::new(move |it| Box::pin(dbwr::run(it, number)) as LocalFuture);
         processes.push(start(format!("dbw{number}"), run));
     }
     processes
 }
 
-/// What a planted fault puts in the place of a process.
+/// What a planted fault runs in place of a process.
 fn planted(settings: &Settings, process: &str) -> Option<LocalFuture> {
     if !cfg!(feature = "planted") {
         return None;
@@ -57,7 +57,7 @@ fn planted(settings: &Settings, process: &str) -> Option<LocalFuture> {
 }
 
 /// Runs a process. One that panics, or ends before the instance stops, fails the instance with the reason: others would
-/// wait for it for ever.
+/// wait for it forever.
 async fn watched(sga: Arc<Sga>, name: String, mut process: LocalFuture) {
     let attempt = poll_fn(|context| {
         let poll = || process.as_mut().poll(context);

@@ -41,7 +41,7 @@ pub(crate) async fn recover(
     held_back: impl Sized,
 ) -> Result<RecoveryReport> {
     let rolled_forward = bring_up(sga, waits).await;
-    // Before checkpoints may begin: of a recovery that failed nobody may say how far it came.
+    // Before checkpoints may begin: a recovery that failed must leave no note of how far it came.
     let mut report = rolled_forward.inspect_err(|error| sga.fail_by("", error))?;
     drop(held_back);
     report.rolled_back = roll_back_unfinished(sga, waits).await?;
@@ -164,7 +164,7 @@ async fn roll_record(
             // It can be read, and yet be lost at the next power cut, if the write or the flush that should have made it
             // stable failed before this start: it is written once more. With images that would be one write too many,
             // which a crash might tear: there the block is stable, or its image has just replaced it.
-            if sga.settings.torn_blocks != settings::TornBlocks::Images {
+            if sga.settings.instance.torn_blocks != settings::TornBlocks::Images {
                 sga.cache.begin_roll_forward(&pin, at.position);
             }
             continue;

@@ -19,7 +19,7 @@ use crate::probe::{self, Probe};
 use crate::settings::PlantedFault;
 use crate::sga::Sga;
 use crate::table::Table;
-use crate::transaction::undo_record::{UNDO_RECORD_OVERHEAD_BYTES, UndoRecord};
+use crate::transaction::undo_record::{RowBefore, UNDO_RECORD_OVERHEAD_BYTES, UndoRecord};
 
 /// A slot as it is before a change.
 #[derive(Clone, Copy)]
@@ -52,9 +52,9 @@ enum Attempt {
 
 impl Session {
     /// Changes the bytes `range` of a row in place: `edit` gets them as they are. Waits for the row's lock up to the
-    /// lock timeout, or fails at once when that would be a deadlock; the transaction goes on either way, and is best
-    /// rolled back. `edit` may be called again, with fresh bytes, when the change had to wait. Error when an index
-    /// goes by some of the bytes.
+    /// lock timeout, or fails at once when that would be a deadlock; the transaction continues either way, and is best
+    /// rolled back. `edit` may be called again, with fresh bytes, when the change had to wait. Error when an index goes
+    /// by some of the bytes.
     pub async fn update_row(
         &mut self,
         row: RowId,
@@ -135,11 +135,11 @@ impl Session {
             edit(&mut edited);
             let head = row_head(place.slot, (start as u16).to_le_bytes(), before.next);
             builder.push(VectorKind::PatchRow, place.address, &[&head, &edited]);
-            let undo = UndoRecord::Patch {
-                row: place,
+            let was = RowBefore::Patch {
                 offset: start as u16,
                 bytes: old,
             };
+            let undo = UndoRecord::Row { row: place, was };
             let holds = Some(before.bytes.len());
             Ok((Attempt::Done, Some(Planned { undo, holds })))
         })
@@ -261,7 +261,7 @@ impl Session {
     }
 
     /// Changes a slot that holds something. `plan` looks at it, adds the vectors of the change and says how to undo it,
-    /// keeping at most `kept_bytes` of what is there; or leaves all as it is. Where the change leaves the block with
+    /// keeping at most `kept_bytes` of its contents; or leaves all as it is. Where the change leaves the block with
     /// room, that is told to `free` and the map.
     async fn change_slot<T>(
         &mut self,
@@ -338,11 +338,11 @@ impl Session {
 impl<'a> Before<'a> {
     /// How to put back all that the slot held.
     fn whole(&self, place: RowId) -> UndoRecord<'a> {
-        UndoRecord::Row {
-            row: place,
+        let was = RowBefore::Whole {
             kind: self.kind,
             bytes: self.bytes,
-        }
+        };
+        UndoRecord::Row { row: place, was }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::probe::{self, Probe};
 use crate::settings::PlantedFault;
 use crate::sga::Sga;
 use crate::table::Table;
-use crate::transaction::undo_record::{UNDO_RECORD_OVERHEAD_BYTES, UndoRecord};
+use crate::transaction::undo_record::{RowBefore, UNDO_RECORD_OVERHEAD_BYTES, UndoRecord};
 use crate::wait_event::ProcessWaits;
 
 /// A block that a session's inserts go to.
@@ -110,7 +110,7 @@ impl Session {
                 Inserted::NoRoom => {
                     let (sga, free) = (&*self.sga, &*table.free);
                     if leave(sga, &self.waits, &mut self.builder, free, address).await? {
-                        // Its room is locked. So that nobody goes round among such blocks, a new one is next.
+                        // Its room is locked. To avoid cycling through such blocks, a new one is next.
                         free.wait_again(address);
                         wants_new = true;
                     }
@@ -251,11 +251,9 @@ impl NewRow<'_> {
             true => Version::LOADED,
             false => heap::version(block, row.slot),
         };
-        builder.push(
-            VectorKind::UndoAppend,
-            self.undo_address,
-            &[&UndoRecord::NoRow { row }.header(id, previous)],
-        );
+        let was = RowBefore::Nothing;
+        let undone = UndoRecord::Row { row, was }.header(id, previous);
+        builder.push(VectorKind::UndoAppend, self.undo_address, &[&undone]);
         let next = next_version(id, self.undo_address, undo);
         push_row(builder, row, self.kind, next, &[self.bytes]);
         Inserted::At { row, is_told }

@@ -10,10 +10,12 @@ mod range;
 mod read;
 mod rows;
 mod temporary;
+mod typed;
 mod whole_row;
 
 pub use check::IndexShape;
 pub use check_table::TableShape;
+pub use typed::TypedTable;
 
 use std::sync::Arc;
 
@@ -109,7 +111,7 @@ impl Session {
 
     /// Ends the transaction; returns when its redo is on stable storage (unless the instance was told not to wait).
     /// Nothing to do when there were no changes. After an error [`Session::in_transaction`] says whether the
-    /// transaction goes on, to be committed again or rolled back; if not, whether it survives is known only after
+    /// transaction continues, to be committed again or rolled back; if not, whether it survives is known only after
     /// recovery.
     pub async fn commit(&mut self) -> Result<()> {
         let Some(transaction) = &self.transaction else {
@@ -119,7 +121,7 @@ impl Session {
         let sga = &*self.sga;
         let end = transaction::end(sga, &self.waits, &mut self.builder, transaction).await?;
         let transaction = self.transaction.take().expect("looked at above");
-        match sga.settings.commit {
+        match sga.settings.instance.commit {
             Commit::Wait => transaction::wait_stable(sga, &self.waits, end).await?,
             Commit::NoWait => sga.log.request(end),
         }
@@ -128,8 +130,8 @@ impl Session {
         Ok(())
     }
 
-    /// Undoes every change of the transaction. Nothing to do when there were none. After an error the transaction goes
-    /// on, with its locks, and can only be rolled back again.
+    /// Undoes every change of the transaction. Nothing to do when there were none. After an error the transaction
+    /// continues, with its locks, and can only be rolled back again.
     pub async fn rollback(&mut self) -> Result<()> {
         let Some(transaction) = &mut self.transaction else {
             return Ok(());

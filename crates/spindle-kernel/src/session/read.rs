@@ -12,7 +12,7 @@ use crate::probe::{self, Probe};
 use crate::settings::PlantedFault;
 use crate::table::Table;
 use crate::transaction::slot_of;
-use crate::transaction::undo_record::{StoredUndo, UndoRecord};
+use crate::transaction::undo_record::{RowBefore, StoredUndo, UndoRecord};
 use crate::transaction::visibility::Visibility;
 
 /// One statement's view.
@@ -107,7 +107,7 @@ impl Session {
             number += self
                 .scan_run(statement.scn, address, run, &mut read, &mut elsewhere)
                 .await?;
-            // With no block pinned: who holds buffers and wants more could be waiting for another who does.
+            // With no block pinned: sessions that hold buffers and want more could wait for each other.
             for row in elsewhere.drain(..) {
                 if let Some(bytes) = self.row_as_of(statement, row).await? {
                     read(row, &bytes);
@@ -319,7 +319,7 @@ impl Session {
     }
 
     /// Undoes the change that made a version in the copy of what its slot held; returns the version before. `None` when
-    /// the undo record is not where it was written. Whether it is, is told by what is there: a whole record, of that
+    /// the undo record is not where it was written. That is told by the contents of that place: a whole record, of that
     /// transaction, for that row. No transaction's name is used twice, and it writes to no place of the undo segment
     /// twice unless it rolls back.
     async fn undo_change(
@@ -335,21 +335,24 @@ impl Session {
         let Some(stored) = stored.and_then(StoredUndo::parse) else {
             return Ok(None);
         };
-        if stored.transaction != version.transaction || stored.record.row() != Some(place) {
+        let was = match stored.record {
+            UndoRecord::Row { row, was } if row == place => was,
+            _ => return Ok(None),
+        };
+        if stored.transaction != version.transaction {
             return Ok(None);
         }
         sga.statistics.add_undo_record_applied();
-        match stored.record {
-            UndoRecord::Row { kind, bytes, .. } => *held = Some((kind, bytes.to_vec())),
-            UndoRecord::Patch { offset, bytes, .. } => {
+        match was {
+            RowBefore::Whole { kind, bytes } => *held = Some((kind, bytes.to_vec())),
+            RowBefore::Patch { offset, bytes } => {
                 let offset = usize::from(offset);
                 let row = held.as_mut().map(|(_, row)| row);
                 let patched = row.and_then(|row| row.get_mut(offset..offset + bytes.len()));
                 let other = || self.damaged(place, "is not what its undo is of");
                 patched.ok_or_else(other)?.copy_from_slice(bytes);
             }
-            UndoRecord::NoRow { .. } => *held = None,
-            _ => unreachable!("it is about the slot"),
+            RowBefore::Nothing => *held = None,
         }
         Ok(Some(stored.previous))
     }

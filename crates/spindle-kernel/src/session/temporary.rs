@@ -29,7 +29,7 @@ impl Session {
             sga: Arc::clone(&self.sga),
             waits: Arc::clone(&self.waits),
             usage: Arc::clone(usage),
-            memory_bytes: self.sga.settings.sort_area_bytes,
+            memory_bytes: self.sga.settings.instance.sort_area_bytes as usize,
             deadline_ns,
         }
     }

@@ -9,7 +9,7 @@ use super::TempWork;
 use super::run::{Run, RunReader, RunWriter, arena};
 use crate::error::Result;
 
-/// What a record takes in memory besides its bytes.
+/// What a record takes in memory beyond its bytes.
 const RECORD_BYTES: usize = size_of::<Slot>();
 /// Runs that are merged at once: their I/Os take half of the memory.
 const FAN_IN: usize = 16;
@@ -78,12 +78,12 @@ pub(crate) struct Sorter {
     runs: Vec<Run>,
 }
 
-/// What a sorter has come to: sorted records in memory or in runs.
-pub(crate) enum Part {
+/// What a sorter has come to: sorted records in memory or in runs, which are written or being read.
+pub(crate) enum Part<R = Run> {
     /// In memory, all of them.
     Memory(InMemory),
     /// In a run.
-    Run(Run),
+    Run(R),
 }
 
 impl Sorter {
@@ -136,16 +136,14 @@ impl Sorter {
     }
 }
 
-enum Source {
-    Memory(InMemory),
-    Run(Box<RunReader>),
-}
+/// A part being read.
+type Source = Part<Box<RunReader>>;
 
 impl Source {
     async fn next(&mut self, record: &mut Vec<u8>) -> Result<bool> {
         match self {
-            Source::Memory(memory) => Ok(memory.next(record)),
-            Source::Run(reader) => reader.next(record).await,
+            Part::Memory(memory) => Ok(memory.next(record)),
+            Part::Run(reader) => reader.next(record).await,
         }
     }
 }
@@ -183,8 +181,8 @@ impl Merge {
         };
         for (number, part) in parts.into_iter().enumerate() {
             let mut source = match part {
-                Part::Memory(memory) => Source::Memory(memory),
-                Part::Run(run) => Source::Run(Box::new(RunReader::new(work, run)?)),
+                Part::Memory(memory) => Part::Memory(memory),
+                Part::Run(run) => Part::Run(Box::new(RunReader::new(work, run)?)),
             };
             let mut record = Vec::new();
             if source.next(&mut record).await? {

@@ -1,8 +1,8 @@
 //! Row locks. A transaction locks a row before it first changes it; readers take none. Locks go when the transaction
-//! ends, each to the transaction that has waited longest: that one is woken, and the others sleep on. Were the row up
-//! for whoever comes first, the victim of a deadlock, which tries again at once, would take it from under those it made
-//! room for. Whoever would wait for itself, by way of others, is told so at once (a deadlock); who waits too long gives
-//! up.
+//! ends, each to the transaction that has waited longest: that one is woken, and the others sleep on. If the row went
+//! to the first comer, the victim of a deadlock, which tries again at once, would take it from those it made room for.
+//! A transaction that would wait for itself, by way of others, is told so at once (a deadlock); one that waits too long
+//! gives up.
 
 use std::collections::VecDeque;
 use std::collections::hash_map;
@@ -22,9 +22,9 @@ use super::wait_graph::{Holder, WaitGraph};
 
 const SHARDS: usize = 64;
 
-/// Planted race: who lets a row go looks whether anybody waits for it, and then lets it go.
+/// Planted race: the transaction that lets a row go looks for waiters first, and then lets it go.
 pub(crate) const LOOKS_THEN_LETS_GO: &str = "who waits for a row is looked up before it is let go";
-/// Planted race: a transaction looks whether the instance goes on, and then joins a row's queue.
+/// Planted race: a transaction checks that the instance has not failed, and only then joins a row's queue.
 pub(crate) const CHECKS_THEN_QUEUES: &str = "a transaction looks at the health before it queues";
 
 struct Entry {
@@ -108,7 +108,7 @@ impl RowLocks {
         locked.map(|()| true)
     }
 
-    /// True when a transaction has the row locked, whoever it is.
+    /// True when any transaction has the row locked.
     pub(crate) fn is_locked(&self, row: RowId) -> bool {
         self.shard(row).lock().contains_key(&row)
     }
@@ -141,7 +141,7 @@ impl RowLocks {
         }
     }
 
-    /// The owner of `rows` has ended: each goes to whoever has waited longest, who is woken, and nobody else.
+    /// The owner of `rows` has ended: each goes to the transaction that has waited longest, and only that one is woken.
     pub(crate) fn release(&self, rows: &[RowId]) {
         for row in rows {
             if let Some(call) = self.hand_over(*row) {
@@ -151,7 +151,7 @@ impl RowLocks {
         }
     }
 
-    /// Gives a row to the transaction that has waited longest; what wakes it. `None` when nobody waits.
+    /// Gives a row to the transaction that has waited longest; what wakes it. `None` when none waits.
     fn hand_over(&self, row: RowId) -> Option<oneshot::Sender<()>> {
         if has_planted(LOOKS_THEN_LETS_GO) {
             let is_awaited = |entry: &Entry| {
@@ -184,7 +184,7 @@ impl RowLocks {
         let Some((mut waiter, called)) = self.queue(fixed, row, owner)? else {
             return Ok(());
         };
-        let limit_ns = fixed.settings.lock_timeout_ns;
+        let limit_ns = fixed.settings.instance.lock_timeout_ns;
         match timeout(&*fixed.env, limit_ns, called).await {
             Ok(Ok(())) => {
                 waiter.waits = false;
@@ -201,8 +201,8 @@ impl RowLocks {
         }
     }
 
-    /// Joins the queue for a row; `None` when the row was free meanwhile and is the owner's. Error: it would wait for
-    /// ever, or the instance has failed or stops.
+    /// Joins the queue for a row; `None` when the row was free meanwhile and is the owner's. Error: it would wait
+    /// forever, or the instance has failed or stops.
     fn queue(
         &self,
         fixed: &FixedSga,
@@ -218,7 +218,7 @@ impl RowLocks {
             }
             hash_map::Entry::Occupied(held) => held.into_mut(),
         };
-        // Under the latch: whoever stops the instance empties the queues afterwards.
+        // Under the latch: a stop of the instance empties the queues afterwards.
         early.unwrap_or_else(|| fixed.health.check())?;
         let (owner_now, waiters) = (entry.owner, &mut entry.waiters);
         let waiters = waiters.get_or_insert_with(|| {

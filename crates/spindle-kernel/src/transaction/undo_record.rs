@@ -8,20 +8,8 @@ use crate::block::{BlockAddress, RowId, Version};
 pub(crate) enum UndoRecord<'a> {
     /// A transaction's first record in this block; the block it wrote to before, if any.
     Link { previous: Option<BlockAddress> },
-    /// Bytes of a row as they were.
-    Patch {
-        row: RowId,
-        offset: u16,
-        bytes: &'a [u8],
-    },
-    /// What a slot held.
-    Row {
-        row: RowId,
-        kind: RowKind,
-        bytes: &'a [u8],
-    },
-    /// The slot was empty.
-    NoRow { row: RowId },
+    /// What is to be put back into a slot.
+    Row { row: RowId, was: RowBefore<'a> },
     /// The index of this segment had no entry of the key and row.
     NoEntry {
         row: RowId,
@@ -36,7 +24,28 @@ pub(crate) enum UndoRecord<'a> {
     },
 }
 
-/// Bytes an undo record takes besides the row's.
+/// What a change did away with in a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RowBefore<'a> {
+    /// Bytes of the row as they were.
+    Patch { offset: u16, bytes: &'a [u8] },
+    /// What the slot held.
+    Whole { kind: RowKind, bytes: &'a [u8] },
+    /// The slot was empty.
+    Nothing,
+}
+
+impl<'a> RowBefore<'a> {
+    /// The row's bytes.
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        match self {
+            RowBefore::Patch { bytes, .. } | RowBefore::Whole { bytes, .. } => bytes,
+            RowBefore::Nothing => &[],
+        }
+    }
+}
+
+/// Bytes an undo record takes beyond the row's.
 pub(crate) const UNDO_RECORD_OVERHEAD_BYTES: usize = 24 + Version::BYTES;
 
 impl<'a> UndoRecord<'a> {
@@ -50,14 +59,17 @@ impl<'a> UndoRecord<'a> {
         let mut header = [0; UNDO_RECORD_OVERHEAD_BYTES];
         let (kind, slot, own, address) = match *self {
             UndoRecord::Link { previous } => (1, 0, 0, previous.map_or(0, BlockAddress::to_u64)),
-            UndoRecord::Patch { row, offset, .. } => {
-                (2, row.slot, u32::from(offset), row.address.to_u64())
+            UndoRecord::Row { row, was } => {
+                let (what, own) = match was {
+                    RowBefore::Patch { offset, .. } => (2, u32::from(offset)),
+                    RowBefore::Whole { kind, .. } => {
+                        header[1] = kind as u8;
+                        (3, 0)
+                    }
+                    RowBefore::Nothing => (4, 0),
+                };
+                (what, row.slot, own, row.address.to_u64())
             }
-            UndoRecord::Row { row, kind, .. } => {
-                header[1] = kind as u8;
-                (3, row.slot, 0, row.address.to_u64())
-            }
-            UndoRecord::NoRow { row } => (4, row.slot, 0, row.address.to_u64()),
             UndoRecord::NoEntry { row, index, .. } => (5, row.slot, index, row.address.to_u64()),
             UndoRecord::Entry { row, index, .. } => (6, row.slot, index, row.address.to_u64()),
         };
@@ -73,19 +85,9 @@ impl<'a> UndoRecord<'a> {
     /// The row's bytes, or the entry's key.
     pub(crate) fn bytes(&self) -> &'a [u8] {
         match self {
-            UndoRecord::Patch { bytes, .. } | UndoRecord::Row { bytes, .. } => bytes,
+            UndoRecord::Row { was, .. } => was.bytes(),
             UndoRecord::NoEntry { key, .. } | UndoRecord::Entry { key, .. } => key,
-            UndoRecord::Link { .. } | UndoRecord::NoRow { .. } => &[],
-        }
-    }
-
-    /// The slot whose content it is about.
-    pub(crate) fn row(&self) -> Option<RowId> {
-        match *self {
-            UndoRecord::Patch { row, .. }
-            | UndoRecord::Row { row, .. }
-            | UndoRecord::NoRow { row } => Some(row),
-            UndoRecord::Link { .. } | UndoRecord::NoEntry { .. } | UndoRecord::Entry { .. } => None,
+            UndoRecord::Link { .. } => &[],
         }
     }
 }
@@ -113,21 +115,20 @@ impl<'a> StoredUndo<'a> {
             address,
             slot: short(2),
         };
+        let of_row = |was| UndoRecord::Row { row, was };
         let record = match header[0] {
             1 => UndoRecord::Link {
                 previous: (long(16) != 0).then_some(address),
             },
-            2 => UndoRecord::Patch {
-                row,
+            2 => of_row(RowBefore::Patch {
                 offset: short(4),
                 bytes,
-            },
-            3 => UndoRecord::Row {
-                row,
+            }),
+            3 => of_row(RowBefore::Whole {
                 kind: RowKind::from_u8(header[1]),
                 bytes,
-            },
-            4 => UndoRecord::NoRow { row },
+            }),
+            4 => of_row(RowBefore::Nothing),
             5 => UndoRecord::NoEntry {
                 row,
                 index: u32::from_le_bytes(*header[4..].first_chunk()?),
@@ -158,22 +159,21 @@ mod tests {
             address: BlockAddress { file: 2, block: 8 },
             slot: 3,
         };
+        let of_row = |was| UndoRecord::Row { row, was };
         for record in [
             UndoRecord::Link { previous: None },
             UndoRecord::Link {
                 previous: Some(row.address),
             },
-            UndoRecord::Patch {
-                row,
+            of_row(RowBefore::Patch {
                 offset: 7,
                 bytes: b"old",
-            },
-            UndoRecord::Row {
-                row,
+            }),
+            of_row(RowBefore::Whole {
                 kind: RowKind::Migrated,
                 bytes: b"whole",
-            },
-            UndoRecord::NoRow { row },
+            }),
+            of_row(RowBefore::Nothing),
             UndoRecord::NoEntry {
                 row,
                 index: 70_000,

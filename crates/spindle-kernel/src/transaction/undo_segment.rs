@@ -16,14 +16,11 @@ use crate::storage::UNDO_FILE;
 
 use super::visibility::Endings;
 
-/// The undo segment's number.
-pub(crate) const UNDO_SEGMENT: u32 = 0;
-
 #[derive(Default)]
 struct Blocks {
     /// Blocks without records of running transactions, longest unused first.
     free: VecDeque<BlockAddress>,
-    /// Blocks nobody writes to that still have room.
+    /// Blocks that no transaction writes to and that still have room.
     partial: Vec<BlockAddress>,
     /// Running transactions with records in a block, for blocks that have any.
     users: FxHashMap<BlockAddress, u32>,
@@ -193,6 +190,7 @@ mod tests {
             row_bytes: 0,
             loaded_rows: 0,
             extents,
+            columns: None,
         };
         UndoSegment::new(&segment, 1, 2048)
     }

@@ -11,8 +11,8 @@ use spindle_io::sim::{DiskImage, DiskTiming, SimDisk, World};
 use spindle_io::sync::Latch;
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{
-    CONTROL_FILE_BYTES, Commit, Instance, KernelError, PlantedFault, RowId, Session, Settings,
-    Shutdown, Storage, Table, create_database,
+    CONTROL_FILE_BYTES, Commit, Instance, InstanceSettings, KernelError, PlantedFault, RowId,
+    Session, Settings, Shutdown, Storage, Table, create_database,
 };
 
 const BLOCK_BYTES: usize = 2048;
@@ -63,9 +63,12 @@ impl Plan {
             buffer_cache_bytes: 60 * BLOCK_BYTES as u64,
             write_batch_blocks: 8,
             log_buffer_bytes: 32 << 10,
-            checkpoint_interval_ns: 50_000_000,
-            lock_timeout_ns: 8_000_000,
-            commit: self.commit,
+            instance: InstanceSettings {
+                checkpoint_interval_ns: 50_000_000,
+                lock_timeout_ns: 8_000_000,
+                commit: self.commit,
+                ..InstanceSettings::default()
+            },
             planted: self.planted,
             ..Settings::default()
         }

@@ -104,6 +104,9 @@ fn passes_torn_blocks_over(write_sync: WriteSync, seed: u64) -> bool {
 
 #[test]
 fn nor_an_entry_of_an_index() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let rare = [
         Probe::NodeSplit,
         Probe::RootGrown,
@@ -125,7 +128,7 @@ fn nor_an_entry_of_an_index() {
     let swept = sweep(scenario, &points, |io| cuts(io, 3));
     println!("{} I/Os, {} recoveries", points.len(), swept.recoveries);
     assert_eq!(swept.loss, None);
-    let again = sweep_recoveries(scenario, &points, 61);
+    let again = sweep_recoveries(scenario, &points, 61.min(points.len().div_ceil(10)));
     assert_eq!(again.loss, None);
     assert!(again.in_roll_back > 0, "no roll-back was crashed");
 }
@@ -141,7 +144,7 @@ fn nor_when_the_undo_segment_grows() {
     let swept = sweep(scenario, &points, |io| cuts(io, 2));
     println!("{} I/Os, {} recoveries", points.len(), swept.recoveries);
     assert_eq!(swept.loss, None);
-    let again = sweep_recoveries(scenario, &points, 61);
+    let again = sweep_recoveries(scenario, &points, 61.min(points.len().div_ceil(10)));
     assert_eq!(again.loss, None);
     assert!(again.in_roll_back > 0, "no roll-back was crashed");
 }
@@ -155,7 +158,7 @@ fn nor_with_a_double_write() {
             writers,
             ..Scenario::plain(10)
         };
-        let points = some_of(crash_points(scenario).unwrap(), 24);
+        let points = some_of(crash_points(scenario).unwrap(), 60);
         let swept = sweep(scenario, &points, |io| cuts(io, 2));
         println!(
             "{write_sync:?}: {} I/Os, {} recoveries, torn blocks restored in {}",
@@ -165,7 +168,7 @@ fn nor_with_a_double_write() {
         );
         assert_eq!(swept.loss, None);
         assert!(swept.restored > 0, "no torn block was restored");
-        let again = sweep_recoveries(scenario, &points, 61);
+        let again = sweep_recoveries(scenario, &points, 61.min(points.len().div_ceil(10)));
         assert_eq!(again.loss, None);
     }
 }
@@ -205,6 +208,9 @@ fn what_is_noted_at_an_io_is_what_a_power_cut_there_leaves() {
 
 #[test]
 fn a_crash_in_recovery_is_recovered_from_three_deep() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     // So often that checkpoints come due while recovery rolls forward.
     let scenario = Scenario {
         checkpoint_interval_ns: 200_000,

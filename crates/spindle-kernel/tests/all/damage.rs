@@ -60,6 +60,9 @@ fn misdirect(scenario: Scenario, seeds: u64) -> Ends {
 
 #[test]
 fn a_misdirected_write_is_reported_or_harmless() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for write_sync in [WriteSync::Dsync, WriteSync::Checkpoint] {
         let scenario = Scenario {
             write_sync,

@@ -87,6 +87,9 @@ fn compare_with_other_build(traces: &[Trace]) {
 
 #[test]
 fn every_rare_path_is_reached_and_nothing_is_lost() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let outcomes = for_seeds(40, |seed| {
         let before = Reached::on_this_thread();
         let scenario = Scenario::drawn(1000 + seed);

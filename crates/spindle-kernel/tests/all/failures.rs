@@ -88,12 +88,18 @@ fn every_io_fails_once_with_flushes_at_checkpoints() {
 
 #[test]
 fn every_io_fails_for_ever_with_flushes_at_checkpoints() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     every_io(WriteSync::Checkpoint, Lasts::ForEver);
 }
 
 /// Without images recovery looks at what the datafiles hold, which after a failed write or flush need not be stable.
 #[test]
 fn every_io_fails_once_without_images() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for (write_sync, torn_blocks) in [
         (WriteSync::Dsync, TornBlocks::Atomic),
         (WriteSync::Checkpoint, TornBlocks::DoubleWrite),
@@ -109,6 +115,9 @@ fn every_io_fails_once_without_images() {
 
 #[test]
 fn every_io_fails_once_with_indexes() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let scenario = Scenario {
         cache_blocks: 24,
         ..Scenario::indexed(13)

@@ -63,7 +63,7 @@ fn rows_that_are_looked_up_come_back_from_temporary_segments_piece_by_piece() {
         };
         let used = ask(&mut scene, &instance, query);
         let rows_bytes = 20 * ORDERS.unsigned_abs();
-        let budget_bytes = 2 * (slaves * sort_area_bytes) as u64;
+        let budget_bytes = 2 * slaves as u64 * sort_area_bytes;
         assert!(used.spilled_bytes > rows_bytes && rows_bytes > budget_bytes);
         assert!(
             used.held_bytes < budget_bytes,
@@ -78,7 +78,7 @@ fn rows_that_are_looked_up_come_back_from_temporary_segments_piece_by_piece() {
 fn the_tables_of_a_join_count_as_memory() {
     let images = made();
     // A key of 8 bytes and its length take less than this, a table over them more.
-    let sort_area_bytes = LINES as usize * 16;
+    let sort_area_bytes = LINES * 16;
     let on = [("o_key", "l_order")];
     for (sort_area_bytes, spills) in [(sort_area_bytes, true), (3 * sort_area_bytes, false)] {
         let mut scene = Scene::on(&images, sort_area_bytes);
@@ -89,7 +89,7 @@ fn the_tables_of_a_join_count_as_memory() {
             total(orders().semi_join(lines(), &on)),
         );
         assert_eq!(used.spilled_bytes > 0, spills, "{sort_area_bytes}");
-        let most = sort_area_bytes as u64 * 9 / 8;
+        let most = sort_area_bytes * 9 / 8;
         assert!(used.held_bytes < most, "{}, not {most}", used.held_bytes);
         scene.stop(instance);
     }
@@ -142,7 +142,7 @@ fn a_key_of_many_rows_is_joined_within_the_memory() {
                 let used = ask(&mut scene, &instance, query);
                 let said = format!("case {number}, {slaves} slaves, {sort_area_bytes}");
                 assert_eq!(used.rows, counted(*right), "{said}");
-                let most = (2 * slaves * sort_area_bytes) as u64;
+                let most = 2 * slaves as u64 * sort_area_bytes;
                 assert!(used.held_bytes < most, "{said}: {}", used.held_bytes);
                 // Some 260 KiB are read; each pass carries fewer on. Partitioned in vain they would be nine times that.
                 assert!(

@@ -1,5 +1,6 @@
 //! The tests of this crate that need more than one of its modules, in one program: it is built and linked once.
 
+mod catalogue;
 mod consistent_reads;
 mod crash;
 mod damage;

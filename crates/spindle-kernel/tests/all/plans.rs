@@ -9,7 +9,7 @@ use spindle_io::Env;
 use spindle_io::env::seeded_rng;
 use spindle_io::sim::{DiskImage, PowerCut};
 use spindle_kernel::{
-    CONTROL_FILE_BYTES, Instance, KernelError, KeyPart, PlantedFault, Shutdown, ask_plan,
+    CONTROL_FILE_BYTES, IndexKey, Instance, KernelError, KeyPart, PlantedFault, Shutdown, ask_plan,
     create_database,
 };
 use spindle_query::{
@@ -113,9 +113,9 @@ pub(crate) fn made() -> Images {
     let temp = [60 * mib; 2];
     let images = sizes.iter().chain(&temp);
     let images = images.map(|bytes| DiskImage::zeroed(*bytes)).collect();
-    let mut scene = Scene::on(&images, MIB);
+    let mut scene = Scene::on(&images, MIB as u64);
     let env: Arc<dyn Env> = scene.world.env();
-    let (storage, settings) = (scene.storage(), settings(MIB));
+    let (storage, settings) = (scene.storage(), settings(MIB as u64));
     let make = async move {
         create_database(&env, &storage, &settings, 5, 8).await?;
         let instance = Instance::startup(&env, &storage, &settings).await?;
@@ -135,7 +135,9 @@ pub(crate) fn made() -> Images {
             KeyPart { offset, bytes }
         };
         let key = [part("l_order"), part("l_number")];
-        instance.create_index(&lines, INDEX, true, &key).await?;
+        instance
+            .create_index(&lines, INDEX, true, IndexKey::Bytes(&key))
+            .await?;
         instance.shutdown(Shutdown::Normal).await
     };
     scene.world.run(make).unwrap().unwrap();

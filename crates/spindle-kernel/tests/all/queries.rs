@@ -10,8 +10,8 @@ use spindle_io::sim::{DiskImage, DiskTiming, IoFault, Lasts, PowerCut, SimDisk, 
 use spindle_io::sync::Latch;
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{
-    AnswerRow, CONTROL_FILE_BYTES, GroupOrder, Instance, KernelError, KeyPart, Query, QueryShape,
-    RowFilter, Settings, Shutdown, Storage, WaitEvent, ask, create_database,
+    AnswerRow, CONTROL_FILE_BYTES, GroupOrder, Instance, InstanceSettings, KernelError, KeyPart,
+    Query, QueryShape, RowFilter, Settings, Shutdown, Storage, WaitEvent, ask, create_database,
 };
 
 const MIB: usize = 1 << 20;
@@ -43,14 +43,17 @@ fn row(number: u64) -> Vec<u8> {
     row
 }
 
-pub(crate) fn settings(sort_area_bytes: usize) -> Settings {
+pub(crate) fn settings(sort_area_bytes: u64) -> Settings {
     Settings {
         block_bytes: 2048,
         buffer_cache_bytes: 256 << 10,
         log_buffer_bytes: 32 << 10,
-        sort_area_bytes,
-        // Nothing else is written meanwhile.
-        checkpoint_interval_ns: u64::MAX / 2,
+        instance: InstanceSettings {
+            sort_area_bytes,
+            // Nothing else is written meanwhile.
+            checkpoint_interval_ns: u64::MAX / 2,
+            ..InstanceSettings::default()
+        },
         ..Settings::default()
     }
 }
@@ -61,11 +64,11 @@ pub(crate) type Images = Vec<DiskImage>;
 pub(crate) struct Scene {
     pub(crate) world: World,
     disks: Vec<Arc<SimDisk>>,
-    sort_area_bytes: usize,
+    sort_area_bytes: u64,
 }
 
 impl Scene {
-    pub(crate) fn on(images: &Images, sort_area_bytes: usize) -> Scene {
+    pub(crate) fn on(images: &Images, sort_area_bytes: u64) -> Scene {
         let world = World::new(3);
         let disk = |(number, image): (usize, &DiskImage)| {
             let timing = DiskTiming::default();
@@ -158,9 +161,9 @@ fn made(temp_mib: usize) -> Images {
         .iter()
         .chain(&temp)
         .map(|bytes| DiskImage::zeroed(*bytes));
-    let mut scene = Scene::on(&images.collect(), MIB);
+    let mut scene = Scene::on(&images.collect(), MIB as u64);
     let env: Arc<dyn Env> = scene.world.env();
-    let (storage, settings) = (scene.storage(), settings(MIB));
+    let (storage, settings) = (scene.storage(), settings(MIB as u64));
     let make = async move {
         create_database(&env, &storage, &settings, 5, 8).await?;
         let instance = Instance::startup(&env, &storage, &settings).await?;

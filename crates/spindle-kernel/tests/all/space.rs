@@ -10,8 +10,8 @@ use spindle_io::{BlockDevice, Env};
 use spindle_kernel::block::heap::{self, RowKind};
 use spindle_kernel::block::{self, BlockAddress, Version};
 use spindle_kernel::{
-    CONTROL_FILE_BYTES, Index, IndexShape, Instance, KernelError, KeyPart, PlantedFault, RowId,
-    Session, Settings, Shutdown, Storage, Table, TableShape, create_database,
+    CONTROL_FILE_BYTES, Index, IndexKey, IndexShape, Instance, KernelError, KeyPart, PlantedFault,
+    RowId, Session, Settings, Shutdown, Storage, Table, TableShape, create_database,
 };
 
 const BLOCK_BYTES: usize = 2048;
@@ -72,7 +72,7 @@ impl Disks {
 }
 
 /// A database with a table of rows whose first number is 1, on files of this many extents.
-fn made(extents: usize) -> Vec<DiskImage> {
+pub fn made(extents: usize) -> Vec<DiskImage> {
     let mut world = World::new(1);
     let (env, disks): (Arc<dyn Env>, _) = (world.env(), Disks::new(&world, &Disks::blank(extents)));
     let storage = disks.storage();
@@ -88,7 +88,7 @@ fn made(extents: usize) -> Vec<DiskImage> {
 }
 
 /// Starts the database on `images` and plays, up to the I/O at which the power is cut if there is one.
-fn play<F: Future<Output = Result<(), KernelError>>>(
+pub fn play<F: Future<Output = Result<(), KernelError>>>(
     images: &[DiskImage],
     cut_at: Option<u64>,
     play: impl FnOnce(Instance) -> F + 'static,
@@ -282,7 +282,7 @@ fn with_queue_on(extents: usize) -> Vec<DiskImage> {
             bytes: 8,
         }];
         instance
-            .create_index(&table, "queue_number", true, &key)
+            .create_index(&table, "queue_number", true, IndexKey::Bytes(&key))
             .await?;
         instance.shutdown(Shutdown::Normal).await
     });

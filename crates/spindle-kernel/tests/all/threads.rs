@@ -16,7 +16,7 @@ use spindle_io::sync::Latch;
 use spindle_io::{
     BlockDevice, Completion, Env, IoError, IoFailure, IoOutcome, Limits, Operation, Request,
 };
-use spindle_kernel::{Instance, KernelError, Settings, Shutdown, Storage, WaitEvent, WriteSync};
+use spindle_kernel::{Instance, KernelError, Shutdown, Storage, WaitEvent, WriteSync};
 
 /// What clients wait for when the log is small.
 const SCARCE: [WaitEvent; 2] = [
@@ -202,6 +202,9 @@ fn stop_in_the_middle(way: Way, how: Shutdown) {
 
 #[test]
 fn every_access_path_under_stress() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let waits: Arc<[AtomicU64; SCARCE.len()]> = Arc::default();
     for method in methods() {
         for way in ways(method) {
@@ -220,6 +223,9 @@ fn every_access_path_under_stress() {
 
 #[test]
 fn an_instance_stopped_under_load_recovers() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     for method in methods() {
         for (way, how) in ways(method).zip([Shutdown::Abort, Shutdown::Normal].into_iter().cycle())
         {
@@ -312,10 +318,8 @@ fn deadlocks_are_broken_and_everybody_goes_on() {
         let (way, files) = (Way::plain("sync"), Files::new());
         let bank = files.create(way).unwrap();
         block_on(bank.instance.shutdown(Shutdown::Normal)).unwrap();
-        let settings = Settings {
-            lock_timeout_ns: 3_600_000_000_000,
-            ..way.settings()
-        };
+        let mut settings = way.settings();
+        settings.instance.lock_timeout_ns = 3_600_000_000_000;
         let env: Arc<dyn Env> = RealEnv::new(9);
         let storage = files.open(way).unwrap();
         let instance = block_on(Instance::startup(&env, &storage, &settings)).unwrap();

@@ -9,7 +9,7 @@ use rand_xoshiro::rand_core::RngCore;
 use spindle_io::env::seeded_rng;
 use spindle_kernel::probe::{self, Probe};
 use spindle_kernel::{
-    Index, IndexShape, Instance, KernelError, KeyPart, RowId, Session, Shutdown, Table,
+    Index, IndexKey, IndexShape, Instance, KernelError, KeyPart, RowId, Session, Shutdown, Table,
 };
 
 use crate::simulated::live::Live;
@@ -39,7 +39,7 @@ async fn table(instance: &Instance, is_unique: bool) -> (Arc<Table>, Arc<Index>)
         bytes: ROW_BYTES as u16,
     }];
     let index = instance
-        .create_index(&table, "things_key", is_unique, &key)
+        .create_index(&table, "things_key", is_unique, IndexKey::Bytes(&key))
         .await;
     (table, index.unwrap())
 }
@@ -320,13 +320,13 @@ fn an_index_of_rows_that_are_there_is_whole_and_goes_on() {
             let made = instance.create_table("loaded", 24, rows, fill).await;
             let table = made.unwrap();
             let parts = [(first_part, 8), (16, 8)].map(|(offset, bytes)| KeyPart { offset, bytes });
-            let made = instance.create_index(&table, "loaded_key", true, &parts);
+            let made = instance.create_index(&table, "loaded_key", true, IndexKey::Bytes(&parts));
             let index = made.await.unwrap();
             let part = [KeyPart {
                 offset: 8,
                 bytes: 8,
             }];
-            let again = instance.create_index(&table, "again", rows > 40, &part);
+            let again = instance.create_index(&table, "again", rows > 40, IndexKey::Bytes(&part));
             match again.await {
                 Ok(_) => assert!(rows <= 40),
                 Err(KernelError::DuplicateKey { .. }) => assert!(rows > 40),

@@ -49,7 +49,7 @@ pub(crate) fn figure(bars: &[Bar], id: &str, heading: &str, note: &str) -> Marku
         let times = bars
             .iter()
             .map(|bar| milliseconds(time_us(bar, part) / 1e3));
-        [vec![part.to_string()], times.collect()].concat()
+        [vec![part.own_name().to_owned()], times.collect()].concat()
     };
     Figure {
         id,
@@ -87,7 +87,7 @@ impl Group {
     }
 
     fn name(&self) -> String {
-        let names: Vec<&str> = self.parts.iter().map(TimeUse::name).collect();
+        let names: Vec<&str> = self.parts.iter().map(TimeUse::own_name).collect();
         names.join(", ")
     }
 }

@@ -9,7 +9,7 @@ use crate::comparison::{self, Column, NO_FIGURE, milliseconds, ratio_title};
 use crate::sentences::{compared_by, load_name, measure_of};
 use spindle_result::{
     Case, CaseId, CaseStatus, Comparison, Keeps, Measure, Ranking, RatioEstimate, RunResult,
-    Verdict, format_interval, percent,
+    Verdict, format_interval, percent, unit,
 };
 use spindle_text::quantity::thousands;
 
@@ -50,7 +50,7 @@ pub(super) fn section(result: &RunResult) -> Markup {
                 }
             }))
             @for weakness in comparison::weaknesses(result) { p.note { (weakness) "." } }
-            p.note { "Means over the trials of each case. Reads, writes and KB are the database's own, redo included." }
+            p.note { "Means over the trials of each case. Reads, writes and KB are the database's own, " (comparison::words(result).log) " included." }
             (verdicts_table(result))
         }
     }
@@ -193,7 +193,7 @@ fn beside_best(speed: RelativeSpeed, measure: Measure) -> String {
     }
 }
 
-/// Shares from here on are told as so many times.
+/// Shares from here on are told as multiples.
 const PERCENT_TO: f64 = 10.0;
 
 fn share(speed: RelativeSpeed) -> String {
@@ -286,7 +286,7 @@ fn verdicts_table(result: &RunResult) -> Markup {
                     } }
                 }
             }))
-            p.note { "The best case (a) against every other (b), paired by round. " (compared_by(result)) }
+            p.note { "The best case (a) against every other (b), paired by " (unit(result)) ". " (compared_by(result)) }
         }
     }
 }

@@ -199,7 +199,7 @@ fn waits(result: &RunResult) -> Markup {
                         } }
                         tbody { @for event in events {
                             tr {
-                                th scope="row" { (event) }
+                                th scope="row" { (event.own_name()) }
                                 @for case in &cases { (wait_cell(case, event)) }
                             }
                         } }

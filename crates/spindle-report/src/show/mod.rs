@@ -19,8 +19,10 @@ pub use sparkline::sparkline;
 
 /// Widest line of bars.
 const SPARKLINE_CELLS_MAX: usize = 60;
-/// What stands beside a line of bars: number, name and figure, about.
-const BESIDE_SPARKLINE: usize = 44;
+/// And the narrowest: then names are broken instead.
+const SPARKLINE_CELLS_MIN: usize = 10;
+/// What stands beside a line of bars and a name: number, figure and blanks.
+const BESIDE_SPARKLINE: usize = 19;
 /// Parts of a transaction's time below this share of it are added up as the rest.
 const PART_SHARE_MIN: f64 = 0.02;
 
@@ -123,14 +125,19 @@ fn throughput(result: &RunResult, record: &RunRecord, group: &[&Case], style: St
     let Some((first, _)) = series.first().filter(|_| full > 0.0) else {
         return String::new();
     };
-    let cells = usize::from(style.width).saturating_sub(BESIDE_SPARKLINE);
+    let names = series
+        .iter()
+        .map(|(case, _)| case.id.layout.chars().count());
+    let beside = BESIDE_SPARKLINE + names.max().unwrap_or(0);
+    let cells = usize::from(style.width).saturating_sub(beside);
+    let cells = cells.clamp(SPARKLINE_CELLS_MIN, SPARKLINE_CELLS_MAX);
     let mut table = plain_table(style.width);
     for (case, tpm) in &series {
         let mean = tpm.iter().sum::<f64>() / tpm.len() as f64;
         table.add_row([
             format!("  {}", number(result, &case.id.layout)),
             case.id.layout.clone(),
-            sparkline(tpm, full, cells.min(SPARKLINE_CELLS_MAX)),
+            sparkline(tpm, full, cells),
             thousands(mean),
         ]);
     }
@@ -189,7 +196,7 @@ fn parts(time: &ResponseTime) -> String {
     let large_us: f64 = large.iter().map(|part| part.us).sum();
     let mut terms: Vec<(f64, &str)> = large
         .iter()
-        .map(|part| (part.us, part.part.name()))
+        .map(|part| (part.us, part.part.own_name()))
         .collect();
     if large.len() < time.parts.len() {
         terms.push((time.mean_us - large_us, "in smaller parts"));

@@ -18,7 +18,9 @@ const FLUSH_MAX: f64 = 0.20;
 /// Where nothing says otherwise.
 const ALIKE: &str = "The processors are the limit, so storage hardly matters here: layouts differ by the processor time \
                      that they cost.";
-const DIFFER: &str = "The processors limit the layouts named here: with more processors they could be further ahead of the others.";
+const AHEAD: &str = "The processors limit the layouts named here: with more processors they could be further ahead of the others.";
+const BEHIND: &str = "The processors limit the layouts named here, which are behind: with more processors they could come closer \
+                      to the others.";
 
 pub(super) const KIND: Kind = Kind {
     name: "CPU-bound",
@@ -32,8 +34,9 @@ fn words(facts: &CaseFacts<'_>, at_load: AtLoad) -> &'static str {
     match at_load {
         // A better log would help all layouts alike.
         AtLoad::Alike if (log_writes::KIND.look)(facts).is_none() => ALIKE,
-        AtLoad::Alike | AtLoad::Open => KIND.text,
-        AtLoad::Differ => DIFFER,
+        AtLoad::Alike | AtLoad::Open | AtLoad::Between => KIND.text,
+        AtLoad::Ahead => AHEAD,
+        AtLoad::Behind => BEHIND,
     }
 }
 
@@ -131,7 +134,9 @@ mod tests {
         let stage = stage(75.0, 1.0, 20.0);
         let says_so = |at_load| stage.said(&KIND, at_load).contains("hardly matters");
         assert!(says_so(AtLoad::Alike));
-        assert!(!says_so(AtLoad::Open) && !says_so(AtLoad::Differ));
+        for others in [AtLoad::Open, AtLoad::Between, AtLoad::Ahead, AtLoad::Behind] {
+            assert!(!says_so(others), "{others:?}");
+        }
         let logging = Stage::new().parts(&[("user CPU", 60.0), ("log file sync", 40.0)]);
         assert_eq!(logging.said(&KIND, AtLoad::Alike), KIND.text);
     }

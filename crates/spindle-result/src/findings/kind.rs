@@ -19,12 +19,16 @@ pub(super) struct Kind {
 /// The words of a kind for a case, given what the verdicts at its load level say.
 pub(super) type Words = fn(&CaseFacts<'_>, AtLoad) -> &'static str;
 
-/// What the verdicts at a load level say together.
+/// What the verdicts at the load level of a case say of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AtLoad {
-    /// At least one says that layouts differ.
-    Differ,
-    /// None does, and at least one is undecided.
+    /// It is faster than another, and slower than none.
+    Ahead,
+    /// It is slower than another, and faster than none.
+    Behind,
+    /// It is faster than one and slower than another; or others differ, and nothing is known of it.
+    Between,
+    /// No two layouts are known to differ, and at least one verdict is undecided.
     Open,
     /// All are draws, or there is nothing to compare.
     Alike,

@@ -5,6 +5,7 @@ use super::super::{
     ClientAudit, ClientProcessors, IoCounts, IoPerTransaction, PageCache, QueryRun, Trial,
 };
 use super::KINDS;
+use super::kind::AtLoad;
 use super::stage::Stage;
 
 /// What an engine's sessions wait for, under the names that it gives.
@@ -125,7 +126,7 @@ fn twice() -> IoPerTransaction {
     }
 }
 
-/// Changes a figure of the system that is there.
+/// Changes an existing figure of the system.
 fn set(mut stage: Stage, column: &str, mean: f64) -> Stage {
     let found = stage
         .case
@@ -237,6 +238,37 @@ fn a_planted_cause_is_named_and_no_other() {
         }
         let plain = facts(engine, &plain(engine));
         assert_eq!(named(&plain), [""; 0], "nothing planted on {}", engine.name);
+    }
+}
+
+/// Words that say on which side of a verdict a case stands.
+const AHEAD: [&str; 3] = ["ahead", "faster than the others", "lead over"];
+const BEHIND: [&str; 4] = ["behind", "closer to the others", "catch up", "slower than"];
+const ALIKE: [&str; 3] = ["hardly matters", "no difference", "do not differ"];
+
+/// Every kind, in words forevery side of a verdict, of every cause on every engine.
+#[test]
+fn no_words_of_a_finding_speak_against_the_side_on_which_its_case_stands() {
+    let against = [
+        (AtLoad::Ahead, [&BEHIND[..], &ALIKE].concat()),
+        (AtLoad::Behind, [&AHEAD[..], &ALIKE].concat()),
+        (AtLoad::Between, [&AHEAD[..], &BEHIND, &ALIKE].concat()),
+        (AtLoad::Open, [&AHEAD[..], &BEHIND, &ALIKE].concat()),
+        (AtLoad::Alike, [&AHEAD[..], &BEHIND].concat()),
+    ];
+    for engine in &ENGINES {
+        for (_, stage) in causes(engine) {
+            for (kind, (at_load, words)) in KINDS
+                .iter()
+                .flat_map(|kind| against.iter().map(move |side| (kind, side)))
+            {
+                for text in [stage.said(kind, *at_load), kind.remedy] {
+                    let lower = text.to_lowercase();
+                    let wrong = words.iter().find(|word| lower.contains(**word));
+                    assert_eq!(wrong, None, "{at_load:?}, {}: {text}", kind.name);
+                }
+            }
+        }
     }
 }
 

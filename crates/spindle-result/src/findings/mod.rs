@@ -97,17 +97,31 @@ pub(super) fn are_alike(result: &RunResult, case: &Case) -> bool {
     at_load(result, case) == AtLoad::Alike
 }
 
-/// What the verdicts at the load level of a case say.
+/// What the verdicts at the load level of a case say of it.
 fn at_load(result: &RunResult, case: &Case) -> AtLoad {
     let verdicts = result.verdicts.iter();
     let of_load = verdicts.filter(|verdict| verdict.cases.load == case.id.load);
-    of_load.fold(AtLoad::Alike, |so_far, verdict| {
-        match (so_far, verdict.verdict) {
-            (AtLoad::Differ, _) | (_, Verdict::Faster | Verdict::Slower) => AtLoad::Differ,
-            (_, Verdict::Undecided) => AtLoad::Open,
-            (so_far, Verdict::Draw) => so_far,
-        }
-    })
+    let (mut is_ahead, mut is_behind, mut do_differ, mut is_open) = (false, false, false, false);
+    for verdict in of_load {
+        let (faster, slower) = match verdict.verdict {
+            Verdict::Faster => (&verdict.cases.a, &verdict.cases.b),
+            Verdict::Slower => (&verdict.cases.b, &verdict.cases.a),
+            Verdict::Undecided | Verdict::Draw => {
+                is_open |= verdict.verdict == Verdict::Undecided;
+                continue;
+            }
+        };
+        do_differ = true;
+        is_ahead |= *faster == case.id.layout;
+        is_behind |= *slower == case.id.layout;
+    }
+    match (is_ahead, is_behind) {
+        (true, false) => AtLoad::Ahead,
+        (false, true) => AtLoad::Behind,
+        _ if do_differ => AtLoad::Between,
+        _ if is_open => AtLoad::Open,
+        _ => AtLoad::Alike,
+    }
 }
 
 /// The words for a kind that go with the case and the verdicts. The only place where they are chosen.
@@ -179,9 +193,11 @@ mod tests {
     fn no_kind_says_that_layouts_cannot_differ_where_a_verdict_says_that_they_do() {
         let stage = stage::Stage::new();
         for kind in KINDS {
-            for text in [stage.said(kind, AtLoad::Differ), kind.remedy] {
-                let text = text.to_lowercase();
-                assert!(ALIKE.iter().all(|words| !text.contains(words)), "{text}");
+            for at_load in [AtLoad::Ahead, AtLoad::Behind, AtLoad::Between] {
+                for text in [stage.said(kind, at_load), kind.remedy] {
+                    let text = text.to_lowercase();
+                    assert!(ALIKE.iter().all(|words| !text.contains(words)), "{text}");
+                }
             }
         }
     }
@@ -227,13 +243,24 @@ mod tests {
             .map(|it| {
                 (
                     it.clients[0],
-                    it.clients.len(),
-                    it.text.contains("hardly matters"),
+                    it.layouts.join(" "),
+                    match it.text.as_str() {
+                        text if text.contains("hardly matters") => "alike",
+                        text if text.contains("further ahead") => "ahead",
+                        text if text.contains("are behind") => "behind",
+                        text => text,
+                    },
                 )
             })
             .collect();
         said.sort_unstable();
-        assert_eq!(said, [(8, 1, false), (64, 1, true)]);
+        let of = |clients, layouts: &str, said| (clients, layouts.to_owned(), said);
+        let expected = [
+            of(8, "a", "ahead"),
+            of(8, "b", "behind"),
+            of(64, "a b", "alike"),
+        ];
+        assert_eq!(said, expected);
     }
 
     fn all_on_a_processor() -> ResponseTime {

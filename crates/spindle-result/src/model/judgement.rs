@@ -127,7 +127,7 @@ pub struct Comparison {
     /// Rounds that both finished.
     #[serde(default)]
     pub rounds: u32,
-    /// 99th percentile of the transaction time of `a` over that of `b`: below 1 when `a` is quicker.
+    /// 99th percentile of the transaction time of `a` over that of `b`: below 1 when `a` is faster.
     #[serde(default)]
     pub p99: Option<RatioEstimate>,
     /// Processor time of a transaction of `a` over that of `b`.
@@ -225,6 +225,9 @@ pub struct Stopping {
     /// The time that the plan gave, where that ended the run before its limit of rounds did, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_by_time_ms: Option<u64>,
+    /// The most runs, where these were repeated until pairs were settled; `None`: rounds were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_max: Option<u32>,
 }
 
 fn one() -> u32 {

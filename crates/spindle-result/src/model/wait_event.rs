@@ -133,6 +133,17 @@ impl WaitEvent {
         &self.name
     }
 
+    /// As the engine calls it: without the nearest of Oracle's events behind it. People read this; programs read the
+    /// whole name.
+    pub fn own_name(&self) -> &str {
+        let inner = self.name.strip_suffix(')');
+        let behind = inner.and_then(|rest| rest.rsplit_once(" ("));
+        match behind {
+            Some((own, nearest)) if nearest == self.nearest.name() => own,
+            _ => &self.name,
+        }
+    }
+
     /// The nearest of Oracle's events: itself, if it is one of them.
     pub fn nearest(&self) -> &OracleEvent {
         &self.nearest
@@ -141,7 +152,7 @@ impl WaitEvent {
 
 impl From<String> for WaitEvent {
     fn from(name: String) -> WaitEvent {
-        // Oracle has names with parentheses of its own, so the whole name goes first.
+        // Some of Oracle's own names have parentheses, so the whole name is tried first.
         let nearest = match OracleEvent::from(name.as_str()) {
             OracleEvent::Other(whole) => {
                 let inner = whole
@@ -204,6 +215,14 @@ impl TimeUse {
             TimeUse::ClientQueue => "wait for a free client",
             TimeUse::Unaccounted => "other",
             TimeUse::Wait(event) => event.name(),
+        }
+    }
+
+    /// As people read it: a wait as its engine calls it.
+    pub fn own_name(&self) -> &str {
+        match self {
+            TimeUse::Wait(event) => event.own_name(),
+            of_processors => of_processors.name(),
         }
     }
 
@@ -271,6 +290,23 @@ mod tests {
         );
         assert!(!nearest("Extend (enq: HW - contention)").is_lock());
         assert!(nearest("tuple (enq: TX - row lock contention)").is_lock());
+    }
+
+    #[test]
+    fn people_read_what_the_engine_calls_it() {
+        for (name, own) in [
+            ("WALSync (log file sync)", "WALSync"),
+            ("sync of the log (log file sync)", "sync of the log"),
+            ("other call", "other call"),
+            ("db file sequential read", "db file sequential read"),
+            (
+                "log file switch (checkpoint incomplete)",
+                "log file switch (checkpoint incomplete)",
+            ),
+        ] {
+            assert_eq!(WaitEvent::from(name).own_name(), own);
+            assert_eq!(TimeUse::from(name).own_name(), own);
+        }
     }
 
     #[test]

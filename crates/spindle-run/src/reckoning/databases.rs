@@ -225,13 +225,19 @@ impl fmt::Display for Databases {
             1 => format!("1 {one}"),
             count => format!("{count} {many}"),
         };
-        write!(
-            text,
-            "Then the database is loaded: {} and {} for {}.",
-            number(self.goldens.len(), "golden copy", "golden copies"),
-            number(self.images.len(), "image", "images"),
-            number(self.layouts, "layout", "layouts"),
-        )
+        let files = number(self.images.len(), "set of files", "sets of files");
+        let layouts = number(self.layouts, "layout", "layouts");
+        match self.goldens.len() {
+            1 => write!(
+                text,
+                "Then the database is loaded once; this golden copy is copied to {files}, for {layouts}."
+            ),
+            goldens => write!(
+                text,
+                "Then the database is loaded {goldens} times, since its settings differ; these golden copies are copied to \
+                 {files}, for {layouts}."
+            ),
+        }
     }
 }
 
@@ -266,18 +272,21 @@ mod tests {
         );
         assert_eq!(
             shared,
-            "Then the database is loaded: 1 golden copy and 1 image for 2 layouts."
+            "Then the database is loaded once; this golden copy is copied to 1 set of files, for 2 layouts."
         );
         let apart = of("[[layout]]\nname = \"a\"\n[[layout]]\nname = \"b\"\npath = \"/tmp\"");
         assert!(
-            apart.contains("1 golden copy and 2 images for 2 layouts"),
+            apart.ends_with(
+                "loaded once; this golden copy is copied to 2 sets of files, for 2 layouts."
+            ),
             "{apart}"
         );
         let shaped = of(
             "[[layout]]\nname = \"a\"\n[[layout]]\nname = \"b\"\ndatabase = { settings = { page_size = 8192 } }",
         );
         assert!(
-            shaped.contains("2 golden copies and 2 images for 2 layouts"),
+            shaped.contains("loaded 2 times")
+                && shaped.ends_with("2 sets of files, for 2 layouts."),
             "{shaped}"
         );
     }
@@ -303,9 +312,6 @@ mod tests {
             candidate = false
             "#,
         );
-        assert!(
-            told.contains("1 golden copy and 3 images for 4 layouts"),
-            "{told}"
-        );
+        assert!(told.ends_with("3 sets of files, for 4 layouts."), "{told}");
     }
 }

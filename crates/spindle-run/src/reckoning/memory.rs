@@ -14,6 +14,7 @@ use spindle_system::SystemTree;
 use spindle_system::cgroup::GroupLimits;
 use spindle_system::sampler::MemoryState;
 use spindle_text::quantity::{size, size_free, size_needed};
+use spindle_text::vocabulary::Vocabulary;
 
 /// What a trial of the embedded database takes beside its caches: its programs and threads, about.
 const WORKER_BYTES: u64 = 48 << 20;
@@ -47,7 +48,8 @@ impl MachineMemory {
 /// What a run takes of it.
 pub struct Memory {
     machine: MachineMemory,
-    parts: Vec<(&'static str, u64)>,
+    words: &'static Vocabulary,
+    parts: Vec<(String, u64)>,
 }
 
 impl Memory {
@@ -81,13 +83,15 @@ impl Memory {
         }
         let in_memory = rooms.iter().filter(|room| room.is_in_memory);
         let files_bytes = in_memory.map(Room::sure_bytes).sum();
+        let words = Vocabulary::of(experiment.database.engine().as_str());
         Memory {
             machine,
+            words,
             parts: vec![
-                ("buffer cache and page cache", caches_bytes),
-                ("sessions and programs", beside_bytes),
-                ("golden copy in memory", golden_bytes),
-                ("files in memory (tmpfs)", files_bytes),
+                (format!("{} and page cache", words.cache), caches_bytes),
+                ("sessions and programs".to_owned(), beside_bytes),
+                ("golden copy in memory".to_owned(), golden_bytes),
+                ("files in memory (tmpfs)".to_owned(), files_bytes),
             ],
         }
     }
@@ -99,7 +103,8 @@ impl Memory {
     /// Why the machine cannot have it, in words.
     pub fn refusal(&self) -> Option<String> {
         (self.bytes() > self.machine.all_bytes).then(|| {
-            format!("{self}. Make database.memory and database.buffer_cache smaller, or use fewer clients")
+            let key = self.words.cache_size;
+            format!("{self}. Make database.memory and database.{key} smaller, or use fewer clients")
         })
     }
 

@@ -1,5 +1,5 @@
-//! Threads and open files that a trial has at once. Users, control groups and the machine have limits of their own;
-//! trying is the one question that all of them answer, so that is done for a moment, before anything is made.
+//! Threads and open files that a trial has at once. Users, control groups and the machine each limit them. Only trying
+//! answers for all of these limits, so that is done for a moment, before anything is made.
 
 use std::fs::File;
 use std::io;
@@ -23,7 +23,7 @@ pub struct ProcessNeeds {
     pub files: u32,
 }
 
-/// Why a trial cannot have its threads or files, a line for each; none: it can. `try_out` takes so many for a moment.
+/// Why a trial cannot have its threads or files, a line for each; none: it can. `try_out` takes them for a moment.
 pub(super) fn shortages(
     experiment: &Experiment,
     try_out: &dyn Fn(ProcessNeeds) -> [io::Result<()>; 2],
@@ -92,7 +92,7 @@ fn of_layout(experiment: &Experiment, layout: usize) -> ProcessNeeds {
                 .query_processes(experiment.workload.clients_max())
                 as u32;
             ProcessNeeds {
-                threads: clients.max(processes) + slaves + kernel.settings().writers as u32,
+                threads: clients.max(processes) + slaves + kernel.instance.writers,
                 files: kernel.files.datafiles + kernel.files.log_files,
             }
         }
@@ -103,7 +103,7 @@ fn of_layout(experiment: &Experiment, layout: usize) -> ProcessNeeds {
     }
 }
 
-/// Starts so many threads and opens so many files, and lets go of them when all are there. Whether each was given.
+/// Starts the threads and opens the files needed, and lets go of them when all exist. Returns whether each was given.
 pub fn try_out(needs: ProcessNeeds) -> [io::Result<()>; 2] {
     let opened: io::Result<Vec<File>> = (0..needs.files).map(|_| File::open("/dev/null")).collect();
     [start_threads(needs.threads), opened.map(drop)]

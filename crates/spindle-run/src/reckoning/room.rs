@@ -16,6 +16,7 @@ use super::destination::Destination;
 use spindle_experiment::{DatabaseSpec, DiskGroup, PutBack};
 use spindle_text::file_kind::FileKind;
 use spindle_text::quantity::size_needed;
+use spindle_text::vocabulary::Vocabulary;
 
 /// A run's journal and reports, and what each trial adds to them, about.
 const RESULTS_BYTES: u64 = 4 << 20;
@@ -39,7 +40,7 @@ struct Part {
     bytes: u64,
     /// How often.
     count: u64,
-    /// It is there for certain; else it may come to be in trials.
+    /// It is needed for certain; otherwise trials may come to need it.
     is_sure: bool,
 }
 
@@ -94,7 +95,7 @@ impl Room {
 /// What a room is of.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
-    /// A file system that is there, by its device.
+    /// An existing file system, by its device.
     FileSystem(String),
     /// A file system or a disk group that is made, by its number.
     Made(usize),
@@ -256,7 +257,8 @@ impl<'a> Rooms<'a> {
         }
         let own_bytes = copies * room.own_bytes;
         self.put_on(layout, &home, "server's own files", own_bytes, true);
-        self.put_on(layout, &redo, "redo", room.redo_bytes, true);
+        let words = Vocabulary::of(destinations.experiment.database.engine().as_str());
+        self.put_on(layout, &redo, words.log, room.redo_bytes, true);
         self.put_on(layout, &home, "growth", room.growth_bytes, false);
         if image.put_back == PutBack::ThinVolumes {
             self.put_on(layout, &data, "snapshot", data_bytes, false);

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use spindle_stats::{ROUNDS_MIN, ROUNDS_TO_JUDGE};
+use spindle_stats::ROUNDS_TO_JUDGE;
 
 use super::Seen;
 use super::databases::{Databases, Image};
@@ -25,31 +25,29 @@ pub struct Time {
     once: Vec<(&'static str, u64)>,
     /// What each trial takes.
     trial: Vec<(&'static str, u64)>,
-    runs: u64,
-    pauses_ms: u64,
+    /// Fewest runs, and most.
+    runs: (u64, u64),
+    pause_ms: u64,
+    cases: u64,
     /// Fewest trials, and most.
     trials: (u64, u64),
     /// The longest wait before each trial for quiet devices.
     quiet_ms: u64,
     /// The plan ends with this.
     limit_ms: Option<u64>,
-    /// Trials last as long as what they ask takes, which nobody knows.
+    /// Trials last as long as what they ask takes, which is unknown.
     is_open: bool,
 }
 
-/// Fewest and most trials of a plan that measures so many cases.
+/// Fewest and most trials of a plan that measures this many cases.
 pub(super) fn trials_of(experiment: &Experiment, cases: usize) -> (u64, u64) {
-    let rounds_max = experiment.plan.all_rounds();
-    let rounds_min = match experiment.plan.auto {
-        Some(_) => ROUNDS_MIN * experiment.plan.runs,
-        None => rounds_max,
-    };
+    let plan = &experiment.plan;
     let trials = |rounds: u32| cases as u64 * u64::from(rounds);
-    (trials(rounds_min), trials(rounds_max))
+    (trials(plan.fewest_rounds()), trials(plan.all_rounds()))
 }
 
 impl Time {
-    /// What it takes to run so many trials.
+    /// The time to run this many trials.
     pub(super) fn of(seen: Seen<'_>, databases: &Databases, trials: (u64, u64)) -> Time {
         let experiment = seen.destinations.experiment;
         let plan = &experiment.plan;
@@ -101,8 +99,9 @@ impl Time {
                 ("turns", turns * TURN_ENDS_MS),
                 ("start, flush, check and stop", ends_ms(experiment)),
             ],
-            runs: u64::from(plan.runs),
-            pauses_ms: plan.pause_ms * u64::from(plan.runs.saturating_sub(1)),
+            runs: (u64::from(plan.fewest_runs()), u64::from(plan.runs)),
+            pause_ms: plan.pause_ms,
+            cases: trials.1 / u64::from(plan.all_rounds()),
             trials,
             quiet_ms: plan.quiet_ms,
             limit_ms: plan.auto.and_then(|auto| auto.time_ms),
@@ -116,28 +115,49 @@ impl Time {
         let Some(limit_ms) = self.limit_ms else {
             return self;
         };
-        let cases = self.trials.0 / u64::from(ROUNDS_MIN);
         let sum = |parts: &[(&str, u64)]| parts.iter().map(|(_, ms)| ms).sum::<u64>();
-        let most = limit_ms.saturating_sub(sum(&self.once)) / sum(&self.trial).max(1);
-        let rounds = (most / cases.max(1)).max(u64::from(ROUNDS_TO_JUDGE));
-        let trials = (rounds * cases).min(self.trials.1);
-        self.trials = (self.trials.0.min(trials), trials);
+        let (once_ms, trial_ms) = (sum(&self.once), sum(&self.trial).max(1));
+        let judged = u64::from(ROUNDS_TO_JUDGE);
+        let (trials, runs) = match self.runs {
+            (least, most) if least == most => {
+                let in_time = limit_ms.saturating_sub(once_ms) / trial_ms;
+                let rounds = (in_time / self.cases.max(1)).max(judged);
+                (rounds * self.cases, most)
+            }
+            (_, most) => {
+                let of_run = self.trials.1 / most;
+                let run_ms = once_ms + self.pause_ms + of_run * trial_ms;
+                let runs = (limit_ms / run_ms.max(1)).clamp(judged, most);
+                (runs * of_run, runs)
+            }
+        };
+        self.trials = (self.trials.0.min(trials), self.trials.1.min(trials));
+        self.runs = (self.runs.0.min(runs), runs);
         self
     }
 
     /// Rounds of this many cases that are expected at most, and milliseconds that they take with all else.
     pub fn most(&self, cases: usize) -> (u32, u64) {
         let rounds = self.trials.1 / (cases as u64).max(1);
-        (rounds as u32, self.ms(self.trials.1))
+        (rounds as u32, self.most_ms())
     }
 
-    fn ms(&self, trials: u64) -> u64 {
+    fn least_ms(&self) -> u64 {
+        self.ms(self.runs.0, self.trials.0)
+    }
+
+    fn most_ms(&self) -> u64 {
+        self.ms(self.runs.1, self.trials.1)
+    }
+
+    fn ms(&self, runs: u64, trials: u64) -> u64 {
         let sum = |parts: &[(&str, u64)]| parts.iter().map(|(_, ms)| ms).sum::<u64>();
-        self.runs * sum(&self.once) + self.pauses_ms + trials * sum(&self.trial)
+        let pauses_ms = self.pause_ms * runs.saturating_sub(1);
+        runs * sum(&self.once) + pauses_ms + trials * sum(&self.trial)
     }
 }
 
-/// What it takes to put an image back, mean of all trials.
+/// Time to put an image back, mean of all trials.
 fn restore_ms(experiment: &Experiment, databases: &Databases, image: &Image) -> u64 {
     let bytes = databases.goldens[image.golden].bytes();
     put_back_ms(experiment, bytes, image.put_back)
@@ -147,11 +167,11 @@ impl fmt::Display for Time {
     fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (least, most) = self.trials;
         let whole = match least == most {
-            true => about_time(self.ms(most)),
+            true => about_time(self.most_ms()),
             false => format!(
                 "{} to {}",
-                about_time(self.ms(least)),
-                about_time(self.ms(most))
+                about_time(self.least_ms()),
+                about_time(self.most_ms())
             ),
         };
         let said = |parts: &[(&str, u64)]| {
@@ -170,14 +190,19 @@ impl fmt::Display for Time {
         }
         write!(text, ": ")?;
         let once = said(&self.once);
-        if !once.is_empty() && self.runs > 1 {
-            write!(text, "{} x ({once}) + ", self.runs)?;
+        let runs = match self.runs {
+            (least, most) if least == most => most.to_string(),
+            (least, most) => format!("{least} to {most}"),
+        };
+        if !once.is_empty() && self.runs.1 > 1 {
+            write!(text, "{runs} x ({once}) + ")?;
         } else if !once.is_empty() {
             write!(text, "{once} + ")?;
         }
         write!(text, "{trials} x ({})", said(&self.trial))?;
-        if self.pauses_ms > 0 {
-            write!(text, " + pauses of {}", about_time(self.pauses_ms))?;
+        let pauses_ms = self.pause_ms * self.runs.1.saturating_sub(1);
+        if pauses_ms > 0 {
+            write!(text, " + pauses of {}", about_time(pauses_ms))?;
         }
         write!(
             text,

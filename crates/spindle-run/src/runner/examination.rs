@@ -8,6 +8,7 @@ use spindle_experiment::Experiment;
 use spindle_system::machine::Machine;
 use spindle_system::memory::MemoryBudget;
 use spindle_system::{SystemTree, own_group};
+use spindle_text::vocabulary::Vocabulary;
 
 use super::{RunError, Runner};
 use crate::calibrations;
@@ -147,10 +148,10 @@ impl Runner {
         let skipped: BTreeSet<usize> = self.state.skipped().into_iter().map(|(of, _)| of).collect();
         match redo_places(&self.state.experiment, &skipped) {
             0 | 1 => Ok(()),
-            places => self.warn(format!(
-                "each layout has its redo log beside its data, in {places} places, so the log is part of the comparison. \
-                 Set database.redo_path to hold it constant"
-            )),
+            places => {
+                let engine = self.state.experiment.database.engine();
+                self.warn(log_is_compared(Vocabulary::of(engine.as_str()), places))
+            }
         }
     }
 
@@ -177,7 +178,7 @@ impl Runner {
         )
     }
 
-    /// Once a run: a run that goes on has it in its journal.
+    /// Once a run: a resumed run has it in its journal.
     pub(super) fn measure_own_cost(&mut self) -> Result<(), RunError> {
         if self.state.own_cost.is_some() {
             return Ok(());
@@ -201,6 +202,18 @@ fn why_left_out(reason: &EngineError) -> Result<String, RunError> {
     match after_look(reason) {
         AfterLayout::LeftOut => Ok(reason.to_string()),
         AfterLayout::RunEnds => Err(RunError::Interrupted),
+    }
+}
+
+/// That the log is compared together with the data, and what holds it constant.
+fn log_is_compared(words: &Vocabulary, places: usize) -> String {
+    let Vocabulary { log, log_path, .. } = words;
+    let said = format!(
+        "each layout has its {log} beside its data, in {places} places, so the log is part of the comparison"
+    );
+    match log_path {
+        Some(key) => format!("{said}. Set database.{key} to hold it constant"),
+        None => said,
     }
 }
 
@@ -230,6 +243,28 @@ fn redo_places(experiment: &Experiment, skipped: &BTreeSet<usize>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_that_is_compared_is_called_as_its_database_calls_it() {
+        let told = |engine: &str| log_is_compared(Vocabulary::of(engine), 2);
+        assert_eq!(
+            told("kernel"),
+            "each layout has its redo log beside its data, in 2 places, so the log is part of the comparison. Set \
+             database.redo_path to hold it constant"
+        );
+        assert!(told("postgres").contains("its WAL beside"));
+        assert!(told("postgres").ends_with("Set database.wal_path to hold it constant"));
+        assert!(told("mariadb").ends_with("Set database.redo_path to hold it constant"));
+        assert!(told("sqlite").ends_with("part of the comparison"));
+        for engine in ["postgres", "mariadb"] {
+            let key = Vocabulary::of(engine).log_path.unwrap();
+            let text = format!(
+                "[database]\nengine = \"{engine}\"\n{key} = \"/log\"\n[[layout]]\nname = \"a\"\n[[layout]]\nname = \"b\"\npath = \"/mnt\"\n"
+            );
+            let experiment = Experiment::parse("x.toml", &text, &[]).unwrap();
+            assert_eq!(redo_places(&experiment, &BTreeSet::new()), 0);
+        }
+    }
 
     #[test]
     fn redo_in_several_places_is_seen_unless_it_is_put_somewhere() {

@@ -396,6 +396,98 @@ fn each_run_takes_the_rounds_that_it_needs_by_itself() {
     assert_eq!((trials_left(&state), layouts_not_done(&state)), (0, vec![]));
 }
 
+/// Runs to the end; each run adds so much to the ratio of the two layouts, in turn. Returns the rounds of each run.
+fn rounds_of_runs(state: &mut RunState, of_runs: &[f64]) -> Vec<usize> {
+    let mut left_before = usize::MAX;
+    let mut last = 0;
+    loop {
+        let round = next_round(state);
+        let Some(first) = round.first() else {
+            break;
+        };
+        assert!(first.round > last, "round {} comes back", first.round);
+        last = first.round;
+        assert_eq!(round.len(), 2, "every case has every round");
+        let left = trials_left(state);
+        assert!(left < left_before, "{left} after {left_before}");
+        left_before = left;
+        let run = next_run(state).unwrap() as usize;
+        if *state.experiment.plan.rounds_of(run as u32).start() == first.round {
+            let phase = Phase {
+                what: "load".to_owned(),
+                ms: 4_000,
+            };
+            state.add(&Event::PhaseDone { phase });
+        }
+        for planned in round {
+            let of_run = [1.0, of_runs[run % of_runs.len()]][planned.case.0];
+            let tpm = 100.0 * of_run * noise(planned.case, planned.round);
+            finish(state, planned, tpm);
+        }
+    }
+    assert_eq!((trials_left(state), layouts_not_done(state)), (0, vec![]));
+    let plan = &state.experiment.plan;
+    let of_run = |run: u32| {
+        let rounds = plan.rounds_of(run);
+        let finished = state.finished((0, 8.into()));
+        finished
+            .filter(|trial| rounds.contains(&trial.round))
+            .count()
+    };
+    let runs = (1..=plan.runs).map(of_run);
+    runs.filter(|rounds| *rounds > 0).collect()
+}
+
+#[test]
+fn runs_are_repeated_until_they_settle_the_pair() {
+    let plan =
+        "[plan]\nruns = \"auto\"\nmax_runs = 12\nrounds = 2\nmargin = \"1%\"\npause = \"0s\"\n";
+    let taken = |of_runs: &[f64]| rounds_of_runs(&mut state(plan, &["a", "b"]), of_runs);
+    // Certain after six runs; runs that differ by more than what they show are made to the last.
+    assert_eq!(taken(&[0.5]), [2; 6]);
+    assert_eq!(taken(&[0.9, 1.1]), [2; 12]);
+}
+
+#[test]
+fn runs_and_rounds_are_repeated_where_the_variance_is() {
+    let plan = "[plan]\nruns = \"auto\"\nmax_runs = 12\nrounds = \"auto\"\nmargin = \"1%\"\npause = \"0s\"\n";
+    let taken = |of_runs: &[f64]| rounds_of_runs(&mut state(plan, &["a", "b"]), of_runs);
+    let lucky = taken(&[0.9, 1.1]);
+    assert_eq!((lucky[..3].to_vec(), lucky.len()), (vec![3; 3], 12));
+    assert!(lucky[3..].iter().all(|rounds| *rounds == 1), "{lucky:?}");
+    // No variance between runs: as many rounds as there may be, and the fewest runs.
+    let steady = taken(&[0.5]);
+    assert!(steady.len() == 6 && steady[5] > 3, "{steady:?}");
+}
+
+#[test]
+fn no_run_begins_that_would_not_end_in_time() {
+    let plan = "[plan]\nruns = \"auto\"\nrounds = 2\ntime = \"60s\"\npause = \"0s\"\n";
+    let mut state = state(plan, &["a", "b"]);
+    let taken = rounds_of_runs(&mut state, &[0.9, 1.1]);
+    assert!((3..20).contains(&taken.len()), "{taken:?}");
+}
+
+/// Six rounds, or runs, were certain long before the time was over: nothing says that it ended them.
+#[test]
+fn a_plan_that_was_certain_in_time_was_not_ended_by_it() {
+    for (repeats, of_runs, is_ended) in [
+        ("rounds = \"auto\"", 0.5, false),
+        ("rounds = 2\nruns = \"auto\"\npause = \"0s\"", 0.5, false),
+        ("rounds = \"auto\"", 1.0, true),
+    ] {
+        let time = if is_ended { "20s" } else { "1h" };
+        let plan = format!(
+            "[plan]\n{repeats}\nprecision = \"0.1%\"\nmargin = \"0%\"\ntime = \"{time}\"\n"
+        );
+        let mut state = state(&plan, &["a", "b"]);
+        rounds_taken(&mut state, &[100.0, 100.0 * of_runs]);
+        state.add(&Event::RunFinished);
+        let ended = state.record().auto.unwrap().ended_by_time_ms;
+        assert_eq!(ended.is_some(), is_ended, "{repeats}: {ended:?}");
+    }
+}
+
 #[test]
 fn no_case_takes_more_than_the_most() {
     let mut state = state(&AUTO.replace("20", "8"), &["a", "b"]);

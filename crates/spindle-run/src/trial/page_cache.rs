@@ -11,9 +11,9 @@ use spindle_result::NOT_DIRECT_HERE;
 
 pub(super) const PAGE_BYTES: u64 = 4096;
 
-/// Pages of a block device in the page cache that are nobody's fault. udev looks at each device that was written to
-/// and closed, through the page cache, and what it read stays there while the next one holds the device open: 261 pages
-/// with systemd 252.
+/// Most pages of a block device in the page cache that need not be the database's. udev looks at each device that was
+/// written to and closed, through the page cache, and what it read stays there while the next one holds the device
+/// open: 261 pages with systemd 252.
 const PAGES_READ_BY_UDEV_MAX: u64 = 512;
 
 /// Pages of files in the page cache, without those that udev read of a block device; `None` when the system does not
@@ -40,7 +40,7 @@ fn of_the_trial(pages: u64, is_device: bool) -> u64 {
 pub(super) fn not_direct(cached_pages: Option<u64>) -> Option<String> {
     let pages = cached_pages.filter(|&pages| pages > 0)?;
     Some(format!(
-        "{NOT_DIRECT_HERE}: {pages} pages of the datafiles were in the page cache after the trial"
+        "{NOT_DIRECT_HERE}: {pages} pages of the data files were in the page cache after the trial"
     ))
 }
 
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(
             not_direct(Some(40)).as_deref(),
             Some(
-                "not direct here: 40 pages of the datafiles were in the page cache after the trial"
+                "not direct here: 40 pages of the data files were in the page cache after the trial"
             )
         );
 

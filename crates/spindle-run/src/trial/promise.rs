@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use spindle_engines::engine::RunningEngine;
 use spindle_engines::promise::Storage;
+use spindle_engines::promise::storage::Between;
 use spindle_layout::place_of;
-use spindle_system::Beneath;
-use spindle_system::SystemTree;
+use spindle_system::flush_functions::libraries_that_flush;
+use spindle_system::{Beneath, SystemTree};
 
 use super::protocol::{TrialDatabase, file_paths};
 use spindle_result::{Promise, PromiseReason};
@@ -17,7 +18,10 @@ use spindle_text::file_kind::FileKind;
 
 /// The promise of the database of a trial, which runs.
 pub(super) fn promise_of(engine: &dyn RunningEngine, database: &TrialDatabase) -> Promise {
-    let promise = engine.promise(&storage_of(database, &SystemTree::default()));
+    let tree = SystemTree::default();
+    let mut storage = storage_of(database, &tree);
+    storage.between = between(&tree, &engine.counters().processes());
+    let promise = engine.promise(&storage);
     let reasons = promise.reasons.into_iter().map(|reason| PromiseReason {
         what: reason.what,
         keeps: reason.keeps,
@@ -41,7 +45,27 @@ fn storage_of(database: &TrialDatabase, tree: &SystemTree) -> Storage {
             places.push(beneath);
         }
     }
-    Storage { places }
+    Storage {
+        places,
+        between: Vec::new(),
+    }
+}
+
+/// Libraries that may answer for the kernel, in the processes of a server or, without one, in this process.
+fn between(tree: &SystemTree, servers: &[u32]) -> Vec<Between> {
+    let own = [std::process::id()];
+    let processes = match servers {
+        [] => &own[..],
+        servers => servers,
+    };
+    let found = processes
+        .iter()
+        .flat_map(|process| match libraries_that_flush(tree, *process) {
+            Ok(libraries) => libraries.into_iter().map(Between::Library).collect(),
+            Err(_) => vec![Between::Hidden(*process)],
+        });
+    let found: BTreeSet<Between> = found.collect();
+    found.into_iter().collect()
 }
 
 /// A server's directories without that of temporary files, and the devices that its datafiles lie on.

@@ -119,7 +119,7 @@ async fn measure(
     if behaviour.arrivals.is_some() || pace == Pace::Recorded {
         open_loop::begin_on_time();
     }
-    let heartbeat = Heartbeat::start().map_err(|error| {
+    let heartbeat = Heartbeat::start(engine.counters().processes()).map_err(|error| {
         EngineError::failed("starting the thread that watches for standstills", error)
     })?;
     let cache_at_start = engine.counters().cache();

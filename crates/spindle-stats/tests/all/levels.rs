@@ -3,7 +3,8 @@
 //! not.
 
 use spindle_stats::{
-    CaseRounds, Comparison, Family, Looks, Standard, Verdict, compare_paired, variance_parts,
+    CaseRounds, Comparison, Family, Looks, Standard, Verdict, compare_paired, rounds_per_run,
+    variance_parts,
 };
 
 use crate::machine::{Chance, Experiment, Machine};
@@ -139,6 +140,118 @@ fn runs_that_stop_by_themselves_hold_the_truth_as_often_as_they_say() {
     }
     // Of all together the luck of the seed is small, and an interval that is never wrong is too wide.
     assert!((0.04..=0.06).contains(&all), "{all}");
+}
+
+/// The most runs of a plan that repeats them until the pair is settled, and what a run costs in rounds.
+const RUNS_MAX: u32 = 40;
+const RUN_COST: f64 = 5.0;
+
+/// What a plan of `runs = "auto"` came to: its comparison, runs and their rounds.
+struct ByRuns {
+    comparison: Comparison,
+    runs: u32,
+    rounds: usize,
+}
+
+/// Two cases in runs that are repeated until the pair is settled by its runs. `rounds` of each run, or as many as the
+/// variances ask for after three runs.
+fn runs_until_settled(
+    machine: Machine,
+    truth: f64,
+    of_runs: f64,
+    rounds: Option<u32>,
+    chance: &mut Chance,
+) -> ByRuns {
+    let standard = Standard {
+        looks: Looks::EveryRound,
+        ..Standard::fixed(0.0)
+    };
+    let mut cases = [CaseRounds::default(), CaseRounds::default()];
+    let mut logs: Vec<Vec<f64>> = Vec::new();
+    for run in 1..=RUNS_MAX {
+        let estimated = || {
+            let parts = variance_parts(&logs, 0.0).filter(|_| run > 3);
+            let best = parts.and_then(|parts| rounds_per_run(&parts, RUN_COST, 1.0));
+            best.map_or(3, |best| best.min(ROUNDS_MAX))
+        };
+        let of_run = rounds.unwrap_or_else(estimated);
+        let speeds = [truth * (of_runs * chance.normal()).exp(), 1.0];
+        let mut experiment = Experiment::new(machine, &speeds, chance);
+        (0..of_run).for_each(|_| experiment.run_round(chance));
+        let [a, b] = &experiment.cases[..] else {
+            unreachable!("two cases")
+        };
+        logs.push(a.iter().zip(b).map(|(a, b)| (a / b).ln()).collect());
+        let first = (run - 1) * ROUNDS_MAX + 1;
+        for (case, values) in cases.iter_mut().zip(experiment.cases) {
+            for (round, value) in (first..).zip(values) {
+                case.values.insert(round, value);
+                case.runs.insert(round, run);
+            }
+        }
+        let family = Family::of(&cases, standard).unwrap();
+        if family.is_settled(0, 1, PRECISION) {
+            break;
+        }
+    }
+    let family = Family::of(&cases, standard).unwrap();
+    ByRuns {
+        comparison: family.compare(0, 1),
+        runs: logs.len() as u32,
+        rounds: logs.iter().map(Vec::len).sum(),
+    }
+}
+
+/// Runs that are repeated until a pair is settled are rounds of another kind: the intervals hold the truth as often.
+#[test]
+fn runs_that_are_repeated_until_settled_hold_the_truth_as_often_as_they_say() {
+    const OF_EACH: u32 = 400;
+    let slack = 3.0 * (0.05 * 0.95 / f64::from(OF_EACH)).sqrt();
+    for (seed, machine) in (50..).zip([Machine::QUIET, Machine::WANDERING, Machine::AWKWARD]) {
+        for rounds in [Some(2), None] {
+            for of_runs in [0.0, 0.05] {
+                let mut chance = Chance::new(seed);
+                let (mut false_winners, mut missed) = (0, 0);
+                for _ in 0..OF_EACH {
+                    let noise = PRECISION / 4.0 * 16_f64.powf(chance.uniform());
+                    let machine = Machine { noise, ..machine };
+                    let equal = runs_until_settled(machine, 1.0, of_runs, rounds, &mut chance);
+                    let verdict = equal.comparison.verdict;
+                    false_winners +=
+                        u32::from(verdict != Verdict::Undecided && verdict != Verdict::Draw);
+                    let unlike = runs_until_settled(machine, 1.1, of_runs, rounds, &mut chance);
+                    let (low, high) = unlike.comparison.ci95.unwrap();
+                    missed += u32::from(!(low..=high).contains(&1.1));
+                }
+                let share = |count: u32| f64::from(count) / f64::from(OF_EACH);
+                assert!(
+                    share(false_winners) <= 0.05 + slack && share(missed) <= 0.05 + slack,
+                    "{machine:?}, {rounds:?}, {of_runs}: {} false, {} missed",
+                    share(false_winners),
+                    share(missed)
+                );
+            }
+        }
+    }
+}
+
+/// The plan repeats at the level where the variance is: luck of runs takes runs of few rounds, noise of rounds runs of
+/// many.
+#[test]
+fn runs_have_the_rounds_that_their_variance_asks_for() {
+    let mut chance = Chance::new(60);
+    let mut mean_of = |of_runs: f64, noise: f64| {
+        let machine = Machine {
+            noise,
+            ..Machine::QUIET
+        };
+        let all = (0..100).map(|_| runs_until_settled(machine, 1.0, of_runs, None, &mut chance));
+        let all: Vec<ByRuns> = all.collect();
+        let rounds = all.iter().map(|it| it.rounds as f64 / f64::from(it.runs));
+        rounds.sum::<f64>() / all.len() as f64
+    };
+    let (lucky, noisy) = (mean_of(0.05, 0.005), mean_of(0.01, 0.05));
+    assert!(lucky < 2.5 && noisy > 5.0, "{lucky} {noisy}");
 }
 
 #[test]

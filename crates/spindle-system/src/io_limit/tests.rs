@@ -59,7 +59,7 @@ fn a_partition_is_limited_by_its_disk_once() {
     let unknown = DeviceNumber { major: 9, minor: 9 };
     assert_eq!(
         IoLimit::available(&fixture.files(), RATES, &[unknown]),
-        Err(Unavailable::NoDevice(unknown))
+        Err(NoLimit::NoDevice(unknown))
     );
 }
 
@@ -122,21 +122,26 @@ fn version_2_limits_the_group_that_holds_the_memory() {
 fn without_a_controller_there_is_no_limit() {
     assert_eq!(
         IoLimit::available(&Fixture::empty().files(), RATES, &[DISK]),
-        Err(Unavailable::NoController)
+        Err(NoLimit::Unavailable(Unavailable::NoController(
+            Controller::BlockIo
+        )))
     );
     let fixture = v2_tree("");
     fixture.write("sys/fs/cgroup/cgroup.type", "domain\n");
     fixture.write("sys/fs/cgroup/cgroup.procs", "1\n");
     assert_eq!(
         IoLimit::available(&fixture.files(), RATES, &[DISK]),
-        Err(Unavailable::NotHandedDown(
+        Err(NoLimit::Unavailable(Unavailable::NotHandedDown(
+            Controller::BlockIo,
             fixture.path("sys/fs/cgroup/scope")
-        ))
+        )))
     );
     fixture.write("sys/fs/cgroup/cgroup.controllers", "memory\n");
     assert_eq!(
         IoLimit::available(&fixture.files(), RATES, &[DISK]),
-        Err(Unavailable::NoController)
+        Err(NoLimit::Unavailable(Unavailable::NoController(
+            Controller::BlockIo
+        )))
     );
 }
 

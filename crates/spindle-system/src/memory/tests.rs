@@ -82,6 +82,7 @@ fn version_2_skips_groups_with_processes_of_their_own() {
     assert_eq!(
         MemoryBudget::available(&fixture.files()),
         Err(Unavailable::NotHandedDown(
+            Controller::Memory,
             fixture.path("sys/fs/cgroup/slice/scope")
         ))
     );
@@ -91,7 +92,7 @@ fn version_2_skips_groups_with_processes_of_their_own() {
 fn without_a_controller_the_budget_says_so() {
     assert_eq!(
         MemoryBudget::available(&Fixture::empty().files()),
-        Err(Unavailable::NoController)
+        Err(Unavailable::NoController(Controller::Memory))
     );
 }
 

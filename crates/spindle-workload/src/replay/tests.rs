@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_io::sync::Latch;
@@ -17,7 +20,8 @@ use crate::session::SessionError;
 use crate::sql::connection::{LoadPart, SqlConnection, Visit};
 use crate::sql::pause::Pauses;
 use crate::sql::timed::StatementTimes;
-use crate::sql::{Dialect, SqlWork, Value};
+use crate::sql::{Dialect, SqlWork, SqlWorkload, Value};
+use crate::workload::Client;
 
 const HEAD: &str = r#"{"format":"spindle recording","version":1,"database":"postgres","texts":1,"sessions":2,"transactions":3,"statements":5,"duration_us":900}"#;
 const LINES: [&str; 6] = [
@@ -225,8 +229,58 @@ impl SqlConnection for Noting {
         Ok(0)
     }
 
+    fn pause(&mut self, time: Duration) {
+        let minutes = (time.as_secs_f64() / 60.0).round();
+        if minutes > 0.0 {
+            self.0.lock().push(format!("{minutes} minutes"));
+        }
+    }
+
     fn is_closed(&self) -> bool {
         false
+    }
+}
+
+/// A recording with one transaction that begins after an hour and takes two.
+fn of_hours() -> Recording {
+    let head = HEAD.replace(
+        "\"texts\":1,\"sessions\":2,\"transactions\":3,\"statements\":5",
+        "\"texts\":0,\"sessions\":1,\"transactions\":1,\"statements\":3",
+    );
+    let head = head.replace("\"duration_us\":900", "\"duration_us\":10800000000");
+    let session = r#"{"session":{"from_us":3600000000,"to_us":10800000000,"transactions":1}}"#;
+    let steps = r#"[3600000000,[[0,"begin"],[3600000000,"select 1"],[7200000000,"commit"]]]"#;
+    read(&format!("{head}\n{session}\n{steps}\n")).unwrap()
+}
+
+#[test]
+fn a_speed_of_two_halves_when_transactions_begin_and_when_their_statements_do() {
+    for (speed, due_us, noted) in [
+        (
+            Some(1.0),
+            Some(3_600_000_000),
+            &["begin", "60 minutes", "select 1", "120 minutes", "commit"][..],
+        ),
+        (
+            Some(2.0),
+            Some(1_800_000_000),
+            &["begin", "30 minutes", "select 1", "60 minutes", "commit"],
+        ),
+        (None, None, &["begin", "select 1", "commit"]),
+    ] {
+        let data = OwnData::read(&[], &[], &BTreeMap::new(), Dialect::Postgres);
+        let data = data.unwrap_or_else(|(_, mistake)| panic!("{}", mistake.message));
+        let workload = ReplayWorkload::new(of_hours(), data, speed);
+        let transaction = workload.next(&mut Client {
+            number: 0,
+            clients: 1,
+            changes: 0,
+            rng: Xoshiro256PlusPlus::seed_from_u64(1),
+        });
+        assert_eq!(transaction.due_us(), due_us);
+        let mut database = Noting::default();
+        transaction.run(&mut database).unwrap();
+        assert_eq!(*database.0.lock(), noted);
     }
 }
 

@@ -122,58 +122,69 @@ impl Kind for ReplaySettings {
         Some((100.0 * per_s).round().max(1.0) / 100.0)
     }
 
-    fn check(&self, made_for: &MadeFor) -> Result<(), Refusal> {
+    fn check(&self, made_for: &MadeFor) -> Vec<Refusal> {
         let Some(dialect) = made_for.dialect else {
-            return Ok(());
+            return Vec::new();
         };
-        if self.recording.is_none() {
-            return Err(refusal(
-                &["recording"],
-                "kind = \"replay\" has no recording",
-                "recording names what is replayed",
-                "make one: spindle import csvlog FILE, and likewise jsonlog, slowlog and generallog",
-            ));
-        }
+        let mut refused = self.refused_recording(made_for, dialect);
         if self.times == Times::Ignored && self.speed != 1.0 {
-            return Err(refusal(
+            refused.push(refusal(
                 &["speed"],
                 "speed is set and times are ignored",
                 "without the recorded times nothing waits",
                 "leave speed out, or write times = \"kept\"",
             ));
         }
-        let recording = self.read().map_err(|error| {
-            refusal(
-                &["recording"],
-                "the recording cannot be replayed",
-                &error.to_string(),
-                "import the log again; docs/how-to/replay-a-log.md says what a recording is",
-            )
-        })?;
+        refused.extend(own_data::refused_dumps(&self.load, dialect));
+        let data = OwnData::read(&self.load, &self.check, &BTreeMap::new(), dialect);
+        if let Err(mistake) = data {
+            refused.push(own_data::refused(mistake, &[(&["check"], &self.check)]));
+        }
+        refused
+    }
+}
+
+impl ReplaySettings {
+    /// What is wrong with the recording for this database.
+    fn refused_recording(&self, made_for: &MadeFor, dialect: Dialect) -> Vec<Refusal> {
+        let recording = match self.read() {
+            Ok(recording) => recording,
+            Err(RecordingError::Missing) => {
+                return vec![refusal(
+                    &["recording"],
+                    "kind = \"replay\" has no recording",
+                    "recording names what is replayed",
+                    "make one: spindle import csvlog FILE, and likewise jsonlog, slowlog and generallog",
+                )];
+            }
+            Err(error) => {
+                return vec![refusal(
+                    &["recording"],
+                    "the recording cannot be replayed",
+                    &error.to_string(),
+                    "import the log again; docs/how-to/replay-a-log.md says what a recording is",
+                )];
+            }
+        };
         let of = &recording.head.database;
-        if *of != word_of(dialect) {
-            return Err(refusal(
+        let other = (*of != word_of(dialect)).then(|| {
+            refusal(
                 &["recording"],
                 "the recording is of another database",
                 &format!("it is of {of}, and the engine is another"),
                 "choose the recording's own engine in [database]",
-            ));
-        }
-        if made_for.clients > recording.sessions.len() as u64 {
-            let sessions = recording.sessions.len();
-            return Err(refusal(
+            )
+        });
+        let sessions = recording.sessions.len();
+        let few = (made_for.clients > sessions as u64).then(|| {
+            refusal(
                 &["clients"],
                 "there are more clients than recorded sessions",
                 &format!("the recording has {sessions} sessions, and each is done by one client"),
                 "leave the number that spindle import wrote, or set a lower one",
-            ));
-        }
-        own_data::check_dumps(&self.load, dialect)?;
-        let data = OwnData::read(&self.load, &self.check, &BTreeMap::new(), dialect);
-        match data {
-            Ok(_) => Ok(()),
-            Err(mistake) => Err(own_data::refused(mistake, &[(&["check"], &self.check)])),
-        }
+            )
+        });
+        other.into_iter().chain(few).collect()
     }
 }
 

@@ -171,7 +171,7 @@ impl Parser<'_> {
         }
         let mut left = self.operand()?;
         let mut was_comparison = false;
-        while let Some((binds, function)) = self.operator() {
+        while let Some((binds, operator)) = self.operator() {
             if binds < least {
                 break;
             }
@@ -186,8 +186,8 @@ impl Parser<'_> {
             let sign = self.take().kind;
             let right = self.expression(binds + 1)?;
             left = match sign {
-                Kind::Sign(">" | ">=") => Expression::call(function, [right, left]),
-                _ => Expression::call(function, [left, right]),
+                Kind::Sign(">" | ">=") => Expression::operation(operator, [right, left]),
+                _ => Expression::operation(operator, [left, right]),
             };
             was_comparison = binds == COMPARISON;
         }
@@ -196,11 +196,11 @@ impl Parser<'_> {
     }
 
     /// The operator that comes next, and how strongly it binds. Of `is` the function is found later.
-    fn operator(&self) -> Option<(u8, Function)> {
-        Some(match self.peek() {
+    fn operator(&self) -> Option<(u8, Operator)> {
+        let (binds, function) = match self.peek() {
             Kind::Word(word) => match word.as_str() {
-                "or" => (OR, Function::Or),
-                "and" => (AND, Function::And),
+                "or" => return Some((OR, Operator::Or)),
+                "and" => return Some((AND, Operator::And)),
                 "is" | "isnull" | "notnull" => (IS, Function::Is),
                 _ => return None,
             },
@@ -222,7 +222,8 @@ impl Parser<'_> {
                 _ => return None,
             },
             _ => return None,
-        })
+        };
+        Some((binds, Operator::Of(function)))
     }
 
     /// What stands behind an expression that is compared with null, true or false.
@@ -381,6 +382,17 @@ fn is_keyword(word: &str) -> bool {
     KEYWORDS.contains(&word) || word == "when"
 }
 
+/// What stands between two sides.
+#[derive(Clone, Copy)]
+pub(super) enum Operator {
+    /// A function of both.
+    Of(Function),
+    /// The right side is evaluated only where the left leaves it open.
+    And,
+    /// The same.
+    Or,
+}
+
 /// What an expression is evaluated with.
 pub(super) struct Scope<'a> {
     pub variables: &'a [Variable],
@@ -401,26 +413,35 @@ impl Expression {
         Expression(vec![Act::Variable(number)])
     }
 
-    /// What a function or an operator gives for arguments.
+    /// What an operator gives for its two sides.
+    pub fn operation(operator: Operator, [left, right]: [Expression; 2]) -> Expression {
+        let goes_on = match operator {
+            Operator::Of(function) => return Expression::call(function, [left, right]),
+            Operator::And => true,
+            Operator::Or => false,
+        };
+        // The first is gone on with: a chain of operators has no end of it to copy.
+        let Expression(mut acts) = left;
+        acts.push(Act::Logical {
+            goes_on,
+            skip: right.0.len() + 1,
+        });
+        acts.extend(right.0);
+        acts.push(Act::Truth);
+        Expression(acts)
+    }
+
+    /// What a function gives for arguments.
     pub fn call(function: Function, arguments: impl IntoIterator<Item = Expression>) -> Expression {
         let mut arguments = arguments.into_iter();
         // The first is gone on with: a chain of operators has no end of it to copy.
         let Expression(mut acts) = arguments.next().unwrap_or(Expression(Vec::new()));
         let mut count = usize::from(!acts.is_empty());
         for argument in arguments {
-            if let Function::And | Function::Or = function {
-                acts.push(Act::Logical {
-                    goes_on: function == Function::And,
-                    skip: argument.0.len() + 1,
-                });
-            }
             acts.extend(argument.0);
             count += 1;
         }
-        acts.push(match function {
-            Function::And | Function::Or => Act::Truth,
-            function => Act::Call(function, count),
-        });
+        acts.push(Act::Call(function, count));
         Expression(acts)
     }
 

@@ -38,9 +38,6 @@ pub(super) enum Function {
     ShiftRight,
     Not,
     Is,
-    /// These two do not evaluate all their arguments.
-    And,
-    Or,
     Abs,
     Debug,
     Double,
@@ -111,7 +108,7 @@ pub(super) fn names() -> String {
     names.join(", ")
 }
 
-/// What a function gives for arguments that are all evaluated; not of [`And`] and [`Or`].
+/// What a function gives for its arguments.
 ///
 /// # Errors
 /// What pgbench says.
@@ -168,7 +165,6 @@ pub(super) fn apply(
         Random | RandomExponential | RandomGaussian | RandomZipfian => {
             draw(function, arguments, chance).map(Scalar::Int)
         }
-        And | Or => unreachable!("evaluated by the expression itself"),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::session::SessionError;
 use crate::sql::{Dialect, Ours, SqlConnection};
 use crate::workload::CheckError;
 
-/// Of statements that are refused for one reason, so many places are told.
+/// Of statements that are refused for one reason, this many places are told.
 const PLACES_MAX: usize = 5;
 
 /// What is loaded, and what is asked before and after.
@@ -159,37 +159,38 @@ pub(crate) fn refusal(
     }
 }
 
-/// Refuses dumps of another database, and a copy that something would be lost by.
-///
-/// # Errors
-/// The first of them.
-pub(crate) fn check_dumps(load: &[LoadFile], dialect: Dialect) -> Result<(), Refusal> {
-    for (number, file) in load.iter().enumerate() {
-        let LoadFile::Dump(dump) = file else {
-            continue;
-        };
-        let (of, database) = dialect_of(dump.form);
-        if of != dialect {
-            return Err(refusal(
-                &["load"],
-                &format!("{} cannot be loaded", dump.name),
-                &format!("it is of {database}, and the engine is another"),
-                "choose the dump's own engine in [database], or load SQL that the engine knows",
-            ));
-        }
-        if (dump.form == DumpForm::Sqlite || dump.form.is_of_files()) && number > 0 {
-            return Err(refusal(
-                &["load"],
-                &format!(
-                    "{} would take the place of what is loaded before it",
-                    dump.name
-                ),
-                "files of a database are copied as a whole",
-                "name it first",
-            ));
-        }
+/// Why dumps are refused: those of another database, and copies by which something would be lost.
+pub(crate) fn refused_dumps(load: &[LoadFile], dialect: Dialect) -> Vec<Refusal> {
+    let dumps = load.iter().enumerate();
+    let refused = dumps.filter_map(|(number, file)| match file {
+        LoadFile::Dump(dump) => refused_dump(number, dump, dialect),
+        _ => None,
+    });
+    refused.collect()
+}
+
+fn refused_dump(number: usize, dump: &Dump, dialect: Dialect) -> Option<Refusal> {
+    let (of, database) = dialect_of(dump.form);
+    if of != dialect {
+        return Some(refusal(
+            &["load"],
+            &format!("{} cannot be loaded", dump.name),
+            &format!("it is of {database}, and the engine is another"),
+            "choose the dump's own engine in [database], or load SQL that the engine knows",
+        ));
     }
-    Ok(())
+    let is_whole = dump.form == DumpForm::Sqlite || dump.form.is_of_files();
+    (is_whole && number > 0).then(|| {
+        refusal(
+            &["load"],
+            &format!(
+                "{} would take the place of what is loaded before it",
+                dump.name
+            ),
+            "files of a database are copied as a whole",
+            "name it first",
+        )
+    })
 }
 
 /// A mistake in a file; `lists` are the keys that name files, with these.

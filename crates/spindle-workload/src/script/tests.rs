@@ -8,7 +8,7 @@ use spindle_io::sync::Latch;
 use spindle_text::section::TextFile;
 
 use super::client::{ClientVariables, ScriptTransaction};
-use super::expression::{Expression, Names, Scope, parse};
+use super::expression::{Expression, Names, Operator, Scope, parse};
 use super::function::Function;
 use super::lexer::tokens;
 use super::program::{Program, read};
@@ -653,17 +653,17 @@ fn places_of_long_files_are_found_in_one_pass() {
 
 /// A random expression, and how it is written with all its brackets.
 fn drawn(random: &mut Random, depth: u32) -> (Expression, String) {
-    const BINARY: [(&str, Function); 10] = [
-        ("+", Function::Add),
-        ("-", Function::Subtract),
-        ("*", Function::Multiply),
-        ("/", Function::Divide),
-        ("%", Function::Modulo),
-        ("<", Function::Below),
-        ("|", Function::BitOr),
-        (">>", Function::ShiftRight),
-        ("and", Function::And),
-        ("or", Function::Or),
+    const BINARY: [(&str, Operator); 10] = [
+        ("+", Operator::Of(Function::Add)),
+        ("-", Operator::Of(Function::Subtract)),
+        ("*", Operator::Of(Function::Multiply)),
+        ("/", Operator::Of(Function::Divide)),
+        ("%", Operator::Of(Function::Modulo)),
+        ("<", Operator::Of(Function::Below)),
+        ("|", Operator::Of(Function::BitOr)),
+        (">>", Operator::Of(Function::ShiftRight)),
+        ("and", Operator::And),
+        ("or", Operator::Or),
     ];
     if depth == 0 || random.uniform(0, 4) == 0 {
         return match random.uniform(0, 3) {
@@ -681,13 +681,13 @@ fn drawn(random: &mut Random, depth: u32) -> (Expression, String) {
     }
     let (left, left_text) = drawn(random, depth - 1);
     let (right, right_text) = drawn(random, depth - 1);
-    let (sign, function) = BINARY[random.uniform(0, BINARY.len() as i64 - 1) as usize];
+    let (sign, operator) = BINARY[random.uniform(0, BINARY.len() as i64 - 1) as usize];
     let text = format!("({left_text} {sign} {right_text})");
     let sides = match sign {
         ">" => [right, left],
         _ => [left, right],
     };
-    (Expression::call(function, sides), text)
+    (Expression::operation(operator, sides), text)
 }
 
 #[test]

@@ -114,37 +114,36 @@ impl Kind for ScriptSettings {
         &self.load
     }
 
-    fn check(&self, made_for: &MadeFor) -> Result<(), Refusal> {
+    fn check(&self, made_for: &MadeFor) -> Vec<Refusal> {
         let Some(dialect) = made_for.dialect else {
-            return Ok(());
+            return Vec::new();
         };
+        let mut refused = Vec::new();
         if self.scripts.is_empty() {
-            return Err(refusal(
+            refused.push(refusal(
                 &["scripts"],
                 "kind = \"script\" has no scripts",
                 "scripts names the files that clients carry out",
                 "write, for example: scripts = [\"load.sql@9\", \"report.sql@1\"]",
             ));
-        }
-        if self.scripts.iter().all(|file| file.weight == 0) {
-            return Err(refusal(
+        } else if self.scripts.iter().all(|file| file.weight == 0) {
+            refused.push(refusal(
                 &["scripts"],
                 "every script has the weight 0",
                 "a script of weight 0 is never carried out",
                 "give one of them a weight of 1 or more",
             ));
         }
-        own_data::check_dumps(&self.load, dialect)?;
-        match self.workload(dialect, 0, 0) {
-            Ok(_) => Ok(()),
-            Err(mistake) => {
-                let lists = [
-                    (&["scripts"][..], &*self.scripts),
-                    (&["check"], &self.check),
-                ];
-                Err(own_data::refused(mistake, &lists))
-            }
+        refused.extend(own_data::refused_dumps(&self.load, dialect));
+        let is_empty = self.scripts.is_empty();
+        if let (false, Err(mistake)) = (is_empty, self.workload(dialect, 0, 0)) {
+            let lists = [
+                (&["scripts"][..], &*self.scripts),
+                (&["check"], &self.check),
+            ];
+            refused.push(own_data::refused(mistake, &lists));
         }
+        refused
     }
 }
 
@@ -247,6 +246,9 @@ fn explained(error: SessionError) -> SessionError {
 
 #[cfg(test)]
 mod tests {
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::SeedableRng;
+
     use super::*;
 
     #[test]
@@ -270,11 +272,66 @@ mod tests {
             seed: 7,
             dialect: Some(Dialect::Postgres),
         };
-        let refused = settings.check(&made_for).unwrap_err();
+        let refused = settings.check(&made_for).remove(0);
         let shown = refused.shown.unwrap();
         assert_eq!(shown.name, "load.sql");
         assert_eq!(Some(shown.span.start), load.find("copy"));
         assert!(refused.label.contains("rows of COPY"), "{}", refused.label);
+    }
+
+    /// Scripts with their weights.
+    fn weighted(scripts: &[(&str, u32)]) -> ScriptSettings {
+        let scripts = scripts.iter().enumerate();
+        ScriptSettings {
+            scripts: scripts
+                .map(|(number, (text, weight))| TextFile {
+                    name: format!("{number}.sql"),
+                    weight: *weight,
+                    text: (*text).to_owned(),
+                })
+                .collect(),
+            load: Vec::new(),
+            check: Vec::new(),
+            define: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn a_script_of_weight_0_is_read_and_never_drawn() {
+        let made_for = MadeFor {
+            data_bytes: 1 << 20,
+            block_bytes: 8 << 10,
+            clients: 1,
+            seed: 7,
+            dialect: Some(Dialect::Postgres),
+        };
+        for (scripts, drawn) in [
+            (&[("select 1;", 0), ("select 2;", 1)][..], &[1][..]),
+            (&[("select 1;", 1), ("select 2;", 0)], &[0]),
+            (
+                &[("select 1;", 2), ("select 2;", 0), ("select 3;", 2)],
+                &[0, 2],
+            ),
+        ] {
+            let settings = weighted(scripts);
+            assert!(settings.check(&made_for).is_empty(), "{scripts:?}");
+            let made = settings.workload(Dialect::Postgres, 1, 7);
+            let made = made.unwrap_or_else(|(_, mistake)| panic!("{mistake:?}"));
+            let mut client = Client {
+                number: 0,
+                clients: 1,
+                changes: 0,
+                rng: Xoshiro256PlusPlus::seed_from_u64(1),
+            };
+            let found: BTreeSet<usize> = (0..200).map(|_| made.next(&mut client).kind()).collect();
+            assert!(found.iter().eq(drawn), "{scripts:?}: {found:?}");
+        }
+        let wrong = weighted(&[("select :x;", 0), ("select 2;", 1)]);
+        let told = wrong.check(&made_for).remove(0);
+        assert_eq!(told.shown.unwrap().name, "0.sql");
+        let none = weighted(&[("select 1;", 0), ("select 2;", 0)]);
+        let told = none.check(&made_for).remove(0);
+        assert_eq!(told.title, "every script has the weight 0");
     }
 
     #[test]

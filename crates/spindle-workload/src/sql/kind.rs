@@ -31,7 +31,7 @@ pub struct MadeFor {
 pub enum Pace {
     /// Transactions follow each other until the time is over.
     Timed,
-    /// It ends when so much has been done.
+    /// It ends when a given amount has been done.
     Counted,
     /// It ends when all that was recorded has been done, and begins each thing when the record says.
     Recorded,
@@ -44,7 +44,7 @@ pub enum Pace {
 pub struct Data {
     /// Bytes, about.
     pub bytes: u64,
-    /// It is there before the clients begin; else they insert it.
+    /// It is loaded before the clients begin; else they insert it.
     pub is_loaded: bool,
 }
 
@@ -105,12 +105,9 @@ pub trait Kind {
         self.data().is_some()
     }
 
-    /// What is wrong with its settings for a database of this size.
-    ///
-    /// # Errors
-    /// The first thing found.
-    fn check(&self, _: &MadeFor) -> Result<(), Refusal> {
-        Ok(())
+    /// All that is wrong with its settings for a database of this size.
+    fn check(&self, _: &MadeFor) -> Vec<Refusal> {
+        Vec::new()
     }
 
     /// Whether its transactions change nothing, and so write no redo.
@@ -123,7 +120,7 @@ pub trait Kind {
         None
     }
 
-    /// Rows that a transaction locks at once, besides the ledger's.
+    /// Rows that a transaction locks at once, apart from the ledger's.
     fn locked_rows(&self) -> u32 {
         0
     }
@@ -172,15 +169,12 @@ pub trait Kind {
 }
 
 /// Refuses `room_for` where the database grows by itself.
-pub(super) fn check_room(made_for: &MadeFor, is_given: bool) -> Result<(), Refusal> {
-    match made_for.dialect {
-        Some(_) if is_given => Err(Refusal {
-            keys: &["room_for"],
-            title: "room_for does not apply to a database that speaks SQL".to_owned(),
-            label: "it grows by itself".to_owned(),
-            help: "leave room_for out: it sizes the datafiles of the embedded database",
-            shown: None,
-        }),
-        _ => Ok(()),
-    }
+pub(super) fn refused_room(made_for: &MadeFor, is_given: bool) -> Option<Refusal> {
+    (is_given && made_for.dialect.is_some()).then(|| Refusal {
+        keys: &["room_for"],
+        title: "room_for does not apply to a database that speaks SQL".to_owned(),
+        label: "it grows by itself".to_owned(),
+        help: "leave room_for out: it sizes the datafiles of the embedded database",
+        shown: None,
+    })
 }

@@ -76,9 +76,10 @@ impl RowsInSql {
                 let of_part = seed ^ (number as u64) << 48 ^ first;
                 let mut random = Xoshiro256PlusPlus::seed_from_u64(of_part);
                 let mut bytes = vec![0; row_bytes];
+                let mut load = workload.loader(number, first);
                 for row in first..end {
                     random.fill_bytes(&mut bytes);
-                    workload.fill(number, row, &mut bytes);
+                    load(row, &mut bytes);
                     let counter = |offset| Value::Int(counter_at(&bytes, offset));
                     let (changed, filler) = bytes[CHECKED_BYTES..].split_at(replaced_bytes);
                     sink.row(&[
@@ -205,7 +206,8 @@ impl SqlWorkload for RowsInSql {
         connection: &mut dyn SqlConnection,
         acknowledged: &[Acknowledged],
     ) -> Result<String, CheckError> {
-        let mut checker = self.workload.checker(acknowledged.to_vec());
+        let checker = self.workload.checker(acknowledged.to_vec());
+        let mut whole = checker.share();
         for (number, spec) in self.specs.iter().enumerate() {
             let mut bytes = [0; CHECKED_BYTES];
             let asked = connection.ask(
@@ -214,12 +216,13 @@ impl SqlWorkload for RowsInSql {
                     for (column, offset) in [0].into_iter().chain(COUNTERS).enumerate() {
                         bytes[offset..offset + 8].copy_from_slice(&row.int(column)?.to_le_bytes());
                     }
-                    checker.row(number, &bytes);
+                    whole.row(number, &bytes);
                     Ok(())
                 },
             );
             asked?;
         }
+        whole.end();
         checker.finish()
     }
 }

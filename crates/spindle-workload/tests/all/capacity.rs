@@ -11,8 +11,8 @@ use spindle_io::sim::World;
 use spindle_workload::capacity::{Capacity, Goal, NoCapacity, find_capacity};
 use spindle_workload::driver::{self, Behaviour};
 use spindle_workload::{
-    Acknowledged, Arrivals, Checker, Client, Operation, Session, SessionError, Share, Spacing,
-    Table, TableSpec, Txn, Workload,
+    Acknowledged, Arrivals, Checker, Client, Loader, Operation, Session, SessionError, Share,
+    Spacing, Table, TableSpec, Txn, Workload,
 };
 
 const SERVERS: u32 = 4;
@@ -30,14 +30,16 @@ impl Workload for Nothing {
     fn tables(&self) -> Vec<TableSpec> {
         Vec::new()
     }
-    fn fill(&self, _table: usize, _row: u64, _bytes: &mut [u8]) {}
+    fn loader(&self, _table: usize, _first: u64) -> Loader<'_> {
+        Box::new(|_, _| {})
+    }
     fn replaced_bytes(&self, _table: usize, _row_bytes: usize) -> usize {
         0
     }
     fn next(&self, _client: &mut Client, _tables: &[Table]) -> Txn {
         Txn::default()
     }
-    fn checker(&self, _acknowledged: Vec<Acknowledged>) -> Box<dyn Checker> {
+    fn checker(&self, _acknowledged: Vec<Acknowledged>) -> Arc<dyn Checker> {
         unreachable!("nothing is checked here")
     }
 }

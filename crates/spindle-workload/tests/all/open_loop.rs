@@ -9,8 +9,8 @@ use spindle_io::sync::Latch;
 use spindle_stats::LatencyHistogram;
 use spindle_workload::driver::{self, Behaviour, Running};
 use spindle_workload::{
-    Acknowledged, Arrivals, Checker, Client, Operation, Schedule, Session, SessionError, Share,
-    Spacing, Table, TableSpec, Txn, Workload,
+    Acknowledged, Arrivals, Checker, Client, Loader, Operation, Schedule, Session, SessionError,
+    Share, Spacing, Table, TableSpec, Txn, Workload,
 };
 
 const MS: u64 = 1_000_000;
@@ -26,14 +26,16 @@ impl Workload for Nothing {
     fn tables(&self) -> Vec<TableSpec> {
         Vec::new()
     }
-    fn fill(&self, _table: usize, _row: u64, _bytes: &mut [u8]) {}
+    fn loader(&self, _table: usize, _first: u64) -> Loader<'_> {
+        Box::new(|_, _| {})
+    }
     fn replaced_bytes(&self, _table: usize, _row_bytes: usize) -> usize {
         0
     }
     fn next(&self, _client: &mut Client, _tables: &[Table]) -> Txn {
         Txn::default()
     }
-    fn checker(&self, _acknowledged: Vec<Acknowledged>) -> Box<dyn Checker> {
+    fn checker(&self, _acknowledged: Vec<Acknowledged>) -> Arc<dyn Checker> {
         unreachable!("nothing is checked here")
     }
 }

@@ -1,5 +1,5 @@
-//! Which argument of the command line each part of a drafted file comes from, so that a mistake is shown there: nobody
-//! can look up a file that was never written. `cli` of `try` and `init` hand it to the reader of experiments.
+//! Which argument of the command line each part of a drafted file comes from, so that a mistake is shown there: a file
+//! that was never written cannot be looked up. `cli` of `try` and `init` hand it to the reader of experiments.
 
 use spindle_experiment::CommandLine;
 
@@ -41,6 +41,7 @@ mod tests {
             workload: ReadyWorkload::by_default(),
             scripts: Vec::new(),
             load: Vec::new(),
+            defines: Vec::new(),
             clients: 8,
             size_bytes: SIZE_BYTES,
             time_ms: 120_000,

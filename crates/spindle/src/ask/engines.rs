@@ -13,6 +13,7 @@ const OF_THE_KERNEL: &[Comparison] = &[
     Comparison {
         word: "access",
         says: "ways of reading and writing: buffered or direct, one by one or all together",
+        asks: "which way of reading and writing is fastest",
         settings: &[(
             "io",
             &[
@@ -25,6 +26,7 @@ const OF_THE_KERNEL: &[Comparison] = &[
     Comparison {
         word: "writers",
         says: "one database writer or four, with synchronous and asynchronous I/O",
+        asks: "which is faster, one database writer or four",
         settings: &[
             ("database.writers", &["1", "4"]),
             ("io.method", &["sync", "async"]),

@@ -51,6 +51,14 @@ pub enum AskError {
         /// The option.
         option: &'static str,
     },
+    /// A variable of scripts without its name or value.
+    #[error(
+        "allowed: NAME=VALUE, such as scale=10, with a value that is not empty and can be shown"
+    )]
+    NotDefined,
+    /// Variables of scripts in two ways.
+    #[error("--set {0}: -D defines variables, too. Give all of them by -D NAME=VALUE")]
+    DefinedTwice(String),
     /// `--vary` without values.
     #[error("--vary {0} names no values: write KEY=A,B, such as io.method=sync,async")]
     NothingVaried(String),

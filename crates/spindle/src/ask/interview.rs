@@ -58,7 +58,7 @@ pub struct Machine {
     pub engines: Vec<(&'static str, String)>,
     /// The current directory first, then other file systems.
     pub places: Vec<CandidatePlace>,
-    /// Devices that nobody uses and nothing is on; none of them is ever a default.
+    /// Unused, empty devices; none of them is ever a default.
     pub devices: Vec<CandidatePlace>,
     /// Whether file systems can be made.
     pub can_make_file_systems: bool,
@@ -122,7 +122,7 @@ pub fn times() -> Vec<Choice> {
         choice("10m", "a first answer"),
         choice("2m", "a look"),
         choice("1h", "an answer to rely on"),
-        choice("8h", "over night: small differences"),
+        choice("8h", "overnight: small differences"),
     ]
 }
 
@@ -171,6 +171,7 @@ impl Answers {
             workload: self.workload,
             scripts: Vec::new(),
             load: Vec::new(),
+            defines: Vec::new(),
             clients: 8,
             size_bytes,
             time_ms: self.time_ms,
@@ -245,16 +246,21 @@ impl Answers {
 
     /// What is asked, in words.
     fn question(&self) -> String {
-        let places = self.places.join(" or ");
+        let places: Vec<String> = self
+            .places
+            .iter()
+            .map(|place| format!("`{place}`"))
+            .collect();
+        let places = places.join(" or ");
         match self.compare.as_str() {
-            DIRECTORIES => format!("which is faster for {}, {places}?", self.engine),
+            DIRECTORIES => format!("where is {} faster, in {places}?", self.engine),
             FILE_SYSTEMS => format!("is {} faster on ext4 or on XFS?", self.engine),
             word => {
                 let mut all = comparisons(self.engine).iter();
-                let text = all
+                let asks = all
                     .find(|comparison| comparison.word == word)
-                    .map_or(word, |comparison| comparison.says);
-                format!("which is faster for {} in {places}: {text}?", self.engine)
+                    .map_or(word, |comparison| comparison.asks);
+                format!("{asks} for {} in {places}?", self.engine)
             }
         }
     }

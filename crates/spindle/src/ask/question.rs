@@ -1,6 +1,7 @@
 //! What `spindle try` asks: directories, settings with several values, and a time; everything else is chosen here, so
 //! that data are larger than the cache and rounds fit the time.
 
+use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
@@ -27,15 +28,15 @@ const DATA_PER_CACHE: u64 = 16;
 const LOADED_PER_S: (u64, u64) = (100 * MIB, 40 * MIB);
 /// Copied in a second, about.
 const COPIED_PER_S: u64 = 200 * MIB;
-/// What a trial takes besides warm-up and measured time, milliseconds, about: in this process, and with a server's.
+/// What a trial takes apart from warm-up and measured time, milliseconds, about: in this process, and with a server's.
 const OVERHEAD_MS: (u64, u64) = (1_000, 7_000);
 /// The shortest warm-up and measured time together that say anything.
 const SLOT_MIN_MS: u64 = 1_300;
 /// And the longest of use to a quick answer: more rounds tell more than longer ones, as long as a trial takes little
-/// besides (docs/decisions/0054-deciding-sooner.md).
+/// else (docs/decisions/0054-deciding-sooner.md).
 const SLOT_MAX_MS: (u64, u64) = (3_000, 26_000);
-/// The warm-up is one of so many parts of warm-up and measured time together. A server's trials are longer, and so are
-/// their warm-ups.
+/// Warm-up and measured time together, divided by this, is the warm-up. A server's trials are longer, and so are their
+/// warm-ups.
 const WARMUP_PART: (u64, u64) = (4, 5);
 /// The most rounds.
 pub const ROUNDS_MAX: u32 = 100;
@@ -65,6 +66,8 @@ pub struct Question {
     pub scripts: Vec<String>,
     /// What makes their tables.
     pub load: Vec<String>,
+    /// Their variables, each with its value.
+    pub defines: Vec<(String, String)>,
     /// Sessions that work at the same time.
     pub clients: u32,
     /// Loaded data.
@@ -120,6 +123,9 @@ impl Question {
                         option,
                     });
                 }
+            }
+            if !self.defines.is_empty() && set.starts_with("workload.define=") {
+                return Err(AskError::DefinedTwice(set.clone()));
             }
             if set.starts_with("plan.rounds=") && !set.contains("auto") {
                 for key in ["max", "time"] {
@@ -198,6 +204,9 @@ impl Question {
                 draft.set(Section::Workload, key, list_of(files), "");
             }
         }
+        if !self.defines.is_empty() {
+            draft.set(Section::Workload, "define", self.defined(), "");
+        }
         if let Some((key, count)) = self.data_of_workload() {
             draft.set(
                 Section::Workload,
@@ -211,6 +220,20 @@ impl Question {
             draft.set(Section::Workload, "room_for", transactions.to_string(), why);
         }
         draft.set(Section::Workload, "clients", self.clients.to_string(), "");
+    }
+
+    /// The variables of the scripts as a table. Of one that is given twice the last value counts, as with `pgbench`.
+    fn defined(&self) -> String {
+        let values: BTreeMap<&String, &String> = self
+            .defines
+            .iter()
+            .map(|(name, value)| (name, value))
+            .collect();
+        let values: Vec<String> = values
+            .into_iter()
+            .map(|(name, value)| format!("{} = {}", quoted(name), quoted(value)))
+            .collect();
+        format!("{{ {} }}", values.join(", "))
     }
 
     /// Transactions for whose rows the embedded database makes room, so that its files go with the data and the time of
@@ -321,6 +344,11 @@ impl Question {
             }
             (Section::Workload, "kind") => Some(format!("--workload {}", self.workload)),
             (Section::Workload, "load") => Some(files("load", &self.load)),
+            (Section::Workload, "define") => {
+                let defines = self.defines.iter();
+                let defines = defines.map(|(name, value)| format!("-D {name}={value}"));
+                Some(defines.collect::<Vec<_>>().join(" "))
+            }
             (Section::Workload, "clients") => Some(format!("--clients {}", self.clients)),
             (Section::Plan, _) | (Section::Workload, "room_for") => {
                 Some(format!("--time {}", duration_text(self.time_ms)))
@@ -472,6 +500,7 @@ mod tests {
     use super::*;
     use spindle_engines::sql::ServerKind;
     use spindle_experiment::{Changes, Experiment};
+    use spindle_workload::Transactions;
 
     fn question(paths: &[&str], engine: Engine) -> Question {
         Question {
@@ -481,6 +510,7 @@ mod tests {
             workload: ReadyWorkload::by_default(),
             scripts: Vec::new(),
             load: Vec::new(),
+            defines: Vec::new(),
             clients: 8,
             size_bytes: SIZE_BYTES,
             time_ms: 120_000,
@@ -509,6 +539,31 @@ mod tests {
         asked.vary = vec!["settings.full_page_writes=on,off".to_owned()];
         insta::assert_snapshot!(asked.draft(4).unwrap().text());
         assert_eq!(read(&asked).layouts.len(), 4);
+    }
+
+    #[test]
+    fn variables_of_scripts_are_defined_and_the_last_value_counts() {
+        let place = tempfile::tempdir().unwrap();
+        let script = place.path().join("x.sql");
+        std::fs::write(&script, "select :scale, :blue;").unwrap();
+        let mut asked = question(&["/mnt/a", "/mnt/b"], Engine::Server(ServerKind::Sqlite));
+        asked.scripts = vec![script.display().to_string()];
+        let defines = [("scale", "7"), ("blue", "the \"sky\""), ("scale", "10")];
+        asked.defines = defines
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec();
+        let Transactions::Script(script) = read(&asked).workload.transactions else {
+            panic!("it has scripts");
+        };
+        let defined: Vec<(&str, &str)> = script
+            .define
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        assert_eq!(defined, [("blue", "the \"sky\""), ("scale", "10")]);
+        asked.sets = vec!["workload.define={ scale = 3 }".to_owned()];
+        let told = asked.draft(2).unwrap_err().to_string();
+        assert!(told.contains("-D NAME=VALUE"), "{told}");
     }
 
     #[test]

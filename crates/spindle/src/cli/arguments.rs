@@ -14,7 +14,7 @@ use super::{ask, calibrate, import, init, results};
 use crate::disk_group::DiskGroupCommand;
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 the run or a command failed; 2 the experiment file or the command line \
-is wrong, and nothing was created; 3 half of the layouts or more could not be measured; 130 interrupted, go on with `spindle resume`. \
+is wrong, and nothing was created; 3 no answer, because layouts could not be measured; 130 interrupted, go on with `spindle resume`. \
 `spindle compare` and `spindle calibrate` have their own.";
 
 /// Runs the same database workload on every storage layout you consider, and says which is faster, by how much, and how

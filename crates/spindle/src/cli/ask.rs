@@ -23,6 +23,7 @@ use spindle_experiment::{Changes, Engine, Experiment};
 use spindle_run::refusals::Refusals;
 use spindle_text::files;
 use spindle_text::paragraph::wrapped;
+use spindle_text::plain::is_harmful;
 
 /// What people read as the name of the file where there is none.
 const NO_FILE: &str = "try.toml";
@@ -37,7 +38,7 @@ pub(super) const TRY_HELP: &str = "Examples:
   spindle try . --engine sqlite --vary settings.journal_mode=wal,delete \\
       --vary settings.synchronous=full,normal        what does each setting do?
   spindle try . --engine postgres --vary settings.full_page_writes=on,off --time 5m
-  spindle try /a /b --engine postgres --load schema.sql --script buy.sql@1 --script look.sql@9
+  spindle try /a /b --engine postgres --load schema.sql --script buy.sql@1 --script look.sql@9 -D scale=10
 
 Files of the databases are made in the directories and removed again; nothing else there is touched.";
 
@@ -65,6 +66,15 @@ pub(super) struct Try {
     /// SQL or a dump that makes the tables of the scripts; may be given several times.
     #[arg(long, value_name = "FILE", requires = "scripts")]
     load: Vec<String>,
+    /// Defines a variable of the scripts, as pgbench's -D; may be given several times.
+    #[arg(
+        short = 'D',
+        long = "define",
+        value_name = "NAME=VALUE",
+        requires = "scripts",
+        value_parser = definition
+    )]
+    defines: Vec<(String, String)>,
     /// About how long it may take.
     #[arg(long, default_value = "2m", value_parser = time)]
     pub(super) time: u64,
@@ -92,6 +102,15 @@ pub(super) struct Try {
     watch: Watch,
 }
 
+/// The name and the value of a variable. Which names there are, the experiment knows.
+fn definition(text: &str) -> Result<(String, String), AskError> {
+    let (name, value) = text.split_once('=').ok_or(AskError::NotDefined)?;
+    match name.is_empty() || value.is_empty() || text.contains(is_harmful) {
+        true => Err(AskError::NotDefined),
+        false => Ok((name.to_owned(), value.to_owned())),
+    }
+}
+
 fn clients() -> impl TypedValueParser<Value = u32> {
     number_or(
         1..=4096,
@@ -112,6 +131,7 @@ pub(super) fn carry_out(asked: Try) -> ExitCode {
         workload: asked.workload,
         scripts: asked.scripts,
         load: asked.load,
+        defines: asked.defines,
         clients: asked.clients,
         size_bytes: asked.size.unwrap_or(SIZE_BYTES),
         time_ms: asked.time,

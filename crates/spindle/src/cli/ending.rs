@@ -55,6 +55,7 @@ impl EndsCommand for PowerCutError {
     fn code(&self) -> Code {
         match self {
             PowerCutError::Interrupted => Code::Interrupted,
+            PowerCutError::ForeignDocument { .. } => Code::Refused,
             _ => Code::Failed,
         }
     }
@@ -110,7 +111,7 @@ pub(super) fn ended_by(error: &impl EndsCommand) -> ExitCode {
     }
 }
 
-/// Says what an interrupt leaves, and how to go on.
+/// Says what an interrupt leaves, and how to continue.
 pub(super) fn interrupted(note: &str) -> ExitCode {
     say::note(note);
     Code::Interrupted.into()

@@ -50,8 +50,8 @@ use spindle_run::trial;
 
 /// What is said to who has only typed the program's name.
 const NEXT_STEP: &str = "\
-Spindle runs one database workload on every storage layout you consider, and says
-which is faster, by how much, and how sure it is. The next step:
+Spindle runs one database workload on every storage layout you consider, and
+says which is faster, by how much, and how sure it is. The next step:
 
   spindle try DIR DIR     compare two directories, in two minutes
   spindle try .           compare ways of reading and writing, here
@@ -98,7 +98,7 @@ fn arguments() -> Result<Arguments, clap::Error> {
 
 fn carry_out(arguments: Arguments) -> ExitCode {
     let Some(command) = arguments.command else {
-        return print(NEXT_STEP);
+        return print_for_people(NEXT_STEP);
     };
     if let Err(code) = standing::check(&command) {
         return code;
@@ -234,6 +234,9 @@ fn work_on_group(command: DiskGroupCommand) -> ExitCode {
 }
 
 fn cut_power(experiment: &Experiment, asked: PowerCuts) -> ExitCode {
+    if let Some(Err(error)) = asked.document.as_deref().map(power_cut::table::check_place) {
+        return ended_by(&error);
+    }
     let default = || Path::new("runs").join(format!("powercut-{}", experiment.name));
     let out = asked.out.unwrap_or_else(default);
     let options = power_cut::Options {
@@ -264,7 +267,7 @@ fn cut_power(experiment: &Experiment, asked: PowerCuts) -> ExitCode {
                 if let Some(path) = &asked.document
                     && let Err(error) = power_cut::table::write(path, &outcome, &options)
                 {
-                    return fail(&format!("cannot write {}: {error}", path.display()));
+                    return ended_by(&error);
                 }
             }
             code

@@ -8,8 +8,8 @@ use spindle_system::DeviceMapper;
 use spindle_system::SystemTree;
 
 use super::finding::Finding;
-use spindle_system::cgroup::Hierarchy;
 use spindle_system::memory::MemoryBudget;
+use spindle_system::own_group::Controller;
 
 /// Tools by which layouts are made, and what for.
 const TOOLS: [(&str, &str); 10] = [
@@ -134,8 +134,7 @@ fn memory_controller(files: &SystemTree) -> Finding {
 }
 
 fn io_controller(files: &SystemTree) -> Finding {
-    let first = Hierarchy::of_self(files, "blkio");
-    match first.or_else(|| Hierarchy::of_self(files, "io")) {
+    match Controller::BlockIo.of_self(files) {
         Some(hierarchy) => Finding::ok(format!(
             "I/O limits: control groups {:?}",
             hierarchy.version

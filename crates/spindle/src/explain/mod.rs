@@ -6,7 +6,7 @@ mod experiment_file;
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
-use spindle_report::comparison::COLUMNS;
+use spindle_report::comparison::all_columns;
 use spindle_report::headings::HEADINGS;
 use spindle_result::kinds_of_findings;
 
@@ -39,7 +39,7 @@ struct Entry {
 }
 
 /// What a word means, or each of two where one stands in brackets behind the other, as waits of servers do: `WALSync
-/// (log file sync)`. `None` for one that nobody knows here.
+/// (log file sync)`. `None` for one that is unknown here.
 pub fn explain(word: &str) -> Option<String> {
     of_one(word)
         .or_else(|| of_two(word))
@@ -100,8 +100,8 @@ fn of_one(word: &str) -> Option<String> {
     Some(paragraphs.join("\n"))
 }
 
-/// What whoever wrote a word that is unknown may have meant: the one that a few slips of the keys make of it. Where
-/// none does, words that hold it or are held by it, and those that begin alike, the longest beginning first.
+/// What an unknown word may have been meant as: the known word that is a few typing errors away. Without one, words
+/// that hold it or are held by it, and those that begin alike, the longest beginning first.
 pub fn near(word: &str) -> Vec<String> {
     let wanted = plain(word);
     let of_entries = entries()
@@ -200,7 +200,7 @@ fn entries() -> Vec<Entry> {
         section: "Findings".to_owned(),
         meaning: format!("{text} What helps: {remedy}"),
     }));
-    entries.extend(COLUMNS.iter().map(|column| {
+    entries.extend(all_columns().iter().map(|column| {
         let [above, below] = column.short.map(str::to_owned);
         let short = format!("{above} {below}").trim().to_owned();
         let mut words: Vec<String> = Vec::new();
@@ -319,7 +319,7 @@ mod tests {
     fn every_word_of_a_report_is_explained() {
         let events = wait_events();
         assert!(events.len() > 10, "{events:?}");
-        let columns = COLUMNS.iter().map(|column| column.title);
+        let columns = all_columns().into_iter().map(|column| column.title);
         let findings = kinds_of_findings().map(|(name, ..)| name);
         let verdicts = ["faster", "slower", "draw", "undecided"];
         let parts = [
@@ -440,7 +440,8 @@ mod tests {
     #[test]
     fn what_a_table_shows_is_explained() {
         let words = "may be damaged,unknown,all commits,all but the last,knee,dominated,tied,clients,us/sy/wa,blk rd,\
-                     log wr,DB/dev,+-,power cut,failed,nothing,p99 ms,own cost,busy: another writes (enq: TX - contention)";
+                     log wr,DB/dev,+-,power cut,failed,nothing,p99 ms,own cost,WAL wr,pg rd,\
+                     waiting for another writer (enq: TX - contention),busy: another writes";
         for word in words.split(',') {
             assert!(explain(word).is_some(), "{word}");
         }

@@ -277,10 +277,10 @@ fn as_script(text: &str, dialect: Dialect) -> Result<Vec<String>, LeftOut> {
         seed: 0,
         dialect: Some(dialect),
     };
-    let checked = settings.check(&made_for);
-    checked.map_err(|refusal| {
-        LeftOut::Statement(format!("no script can hold it: {}", refusal.label).into())
-    })?;
+    if let Some(refusal) = settings.check(&made_for).first() {
+        let why = format!("no script can hold it: {}", refusal.label);
+        return Err(LeftOut::Statement(why.into()));
+    }
     let statements = settings.make(&made_for).in_sql(0).statements(dialect);
     match statements.len() {
         1 => Ok(statements),

@@ -165,11 +165,11 @@ impl Case {
 
     /// The instance's settings.
     pub fn settings(&self) -> Settings {
-        let settings = self.database.settings();
+        let mut settings = self.database.settings();
+        settings.instance.checkpoint_interval_ns = CHECKPOINT_INTERVAL_NS;
         Settings {
             buffer_cache_bytes: BUFFER_CACHE_BYTES.max(64 * settings.block_bytes as u64),
             log_buffer_bytes: 16 * settings.block_bytes,
-            checkpoint_interval_ns: CHECKPOINT_INTERVAL_NS,
             checkpoint_progress_ns: CHECKPOINT_PROGRESS_NS,
             ..settings
         }
@@ -177,7 +177,7 @@ impl Case {
 
     /// Whether commits wait for their redo.
     pub fn waits(&self) -> bool {
-        self.settings().commit == Commit::Wait
+        self.database.instance.commit == Commit::Wait
     }
 
     /// The access path of the datafiles and that of the log files.
@@ -200,7 +200,8 @@ impl Case {
         );
         shape.undo_bytes = UNDO_BYTES;
         if self.database.instance.torn_blocks == TornBlocks::DoubleWrite {
-            shape.double_write_bytes = double_write_bytes(block_bytes, settings.writers);
+            shape.double_write_bytes =
+                double_write_bytes(block_bytes, settings.instance.writers as usize);
         }
         shape
     }

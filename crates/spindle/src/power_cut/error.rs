@@ -39,7 +39,7 @@ pub enum PowerCutError {
         /// The step and its reason.
         reason: String,
     },
-    /// Something that was made is still there.
+    /// Something that was made still exists.
     #[error("could not be removed: {what}. Run `spindle clean`")]
     Left {
         /// What.
@@ -73,6 +73,15 @@ pub enum PowerCutError {
         path: PathBuf,
         /// What is different.
         reason: String,
+    },
+    /// A file that would be replaced is no document of ours.
+    #[error(
+        "{} is not a table of power cuts, and --document would replace it: name a new file, or remove this one",
+        path.display()
+    )]
+    ForeignDocument {
+        /// The file.
+        path: PathBuf,
     },
     /// A device that may not be written to.
     #[error(transparent)]

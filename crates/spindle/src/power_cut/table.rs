@@ -7,8 +7,11 @@ use std::path::Path;
 use jiff::Zoned;
 
 use super::judge::Row;
-use super::{Options, PowerCutReport};
+use super::{Options, PowerCutError, PowerCutReport};
 use spindle_text::files;
+
+/// No document of ours is larger.
+const DOCUMENT_BYTES_MAX: u64 = 4 << 20;
 
 const INTRODUCTION: &str = "\
 # What layouts keep when the power goes
@@ -91,8 +94,34 @@ pub fn render(outcome: &PowerCutReport) -> String {
     text
 }
 
-/// Writes the document.
-pub fn write(path: &Path, outcome: &PowerCutReport, options: &Options) -> io::Result<()> {
+/// Whether the document may be written there: the place is empty, or has a document of ours.
+///
+/// # Errors
+/// [`PowerCutError::ForeignDocument`], when there is another file, or one that cannot be read.
+pub fn check_place(path: &Path) -> Result<(), PowerCutError> {
+    let heading = INTRODUCTION.lines().next();
+    let is_ours = match files::read_text(path, DOCUMENT_BYTES_MAX) {
+        Ok(text) => text.lines().next() == heading,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    match is_ours {
+        true => Ok(()),
+        false => Err(PowerCutError::ForeignDocument {
+            path: path.to_owned(),
+        }),
+    }
+}
+
+/// Writes the document, replacing an older one.
+///
+/// # Errors
+/// Those of [`check_place`]; the file cannot be written.
+pub fn write(
+    path: &Path,
+    outcome: &PowerCutReport,
+    options: &Options,
+) -> Result<(), PowerCutError> {
+    check_place(path)?;
     let date = Zoned::now().strftime("%Y-%m-%d");
     let judging = options.judging.describe();
     let table = render(outcome);
@@ -100,10 +129,13 @@ pub fn write(path: &Path, outcome: &PowerCutReport, options: &Options) -> io::Re
         path,
         &format!("{INTRODUCTION}\n{date}; {judging}.\n\n{table}"),
     )
+    .map_err(|error| PowerCutError::system("write", path, error))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Scratch;
+    use super::super::judge::Judging;
     use super::*;
 
     fn row() -> Row {
@@ -123,6 +155,37 @@ mod tests {
             rows: vec![row],
             left_out: Vec::new(),
         })
+    }
+
+    #[test]
+    fn a_document_replaces_an_older_one_and_no_other_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notes.md");
+        assert!(check_place(&path).is_ok(), "nothing is there");
+        for foreign in ["", "my notes\n", "# What layouts keep\n", "\u{0}"] {
+            std::fs::write(&path, foreign).unwrap();
+            let told = check_place(&path).unwrap_err();
+            assert!(
+                told.to_string().contains("is not a table of power cuts"),
+                "{told}"
+            );
+            let outcome = PowerCutReport {
+                rows: vec![row()],
+                left_out: Vec::new(),
+            };
+            let options = Options {
+                out: directory.path().to_owned(),
+                work: directory.path().to_owned(),
+                judging: Judging { cuts: 1, seed: 1 },
+                scratch: Scratch::Files,
+            };
+            assert!(write(&path, &outcome, &options).is_err());
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), foreign);
+            std::fs::remove_file(&path).unwrap();
+            write(&path, &outcome, &options).unwrap();
+            write(&path, &outcome, &options).unwrap();
+        }
+        assert!(check_place(directory.path()).is_err(), "a directory");
     }
 
     #[test]

@@ -201,7 +201,7 @@ fn wait_row(wait: &Wait, longest_us: f64) -> Row<'_> {
     let share = wait.total_us / longest_us.max(1.0);
     let bar = "█".repeat((share * WAIT_BAR_CELLS as f64).round() as usize);
     Row::new([
-        Cell::from(format!("  {}", wait.event)),
+        Cell::from(format!("  {}", wait.event.own_name())),
         Cell::from(format!("{:>8.1} s", wait.total_us / 1e6)),
         Cell::from(format!("{:>10}", wait.count)),
         Cell::from(format!("{:>7.2} ms", wait.mean_us / 1e3)),

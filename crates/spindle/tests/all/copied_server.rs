@@ -126,6 +126,9 @@ fn state_of(directory: &Path) -> Vec<(PathBuf, u32, u64, i64, i64)> {
 
 #[test]
 fn a_run_on_a_copy_is_interrupted_and_goes_on() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(place) = scene() else { return };
     let original = place.path().join("original");
     let before = state_of(&original);

@@ -524,6 +524,9 @@ fn a_dashboard_without_a_terminal_is_refused_before_anything_is_made() {
 /// happens in its own mount namespace: no mount outlives it, whatever happens.
 #[test]
 fn a_full_disk_is_one_clear_error_and_the_run_goes_on_when_there_is_room() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !rustix::process::geteuid().is_root() {
         spindle_harness::skip("mounting a small file system needs root");
         return;
@@ -596,22 +599,36 @@ fn workloads_run_with_their_own_sizes() {
     }
 }
 
-/// Deliveries that clients queue: processes beside them carry them out, and the clients' time adds up without those.
-#[test]
-fn deferred_deliveries_are_carried_out_beside_the_clients() {
-    let place = Place::new(
+fn run_with_deferred_deliveries(measure: &str) -> (Place, Value) {
+    let place = Place::new(&format!(
         "[database]\nbuffer_cache = \"16MiB\"\nlog_file_size = \"16MiB\"\n[workload]\nkind = \"tpcc\"\nwarehouses = 1\n\
          room_for = 50000\ndeferred_delivery = true\nclients = 4\n[plan]\nquiet = \"0s\"\nwarmup = \"200ms\"\n\
-         measure = \"600ms\"\nrounds = 1\n[[layout]]\nname = \"here\"\n",
-    );
+         measure = \"{measure}\"\nrounds = 1\n[[layout]]\nname = \"here\"\n",
+    ));
     let output = place.output(&["run", "experiment.toml", "--out", "out"]);
     let (_, stderr) = text(&output);
     assert!(output.status.success(), "{stderr}");
     let result = fs::read_to_string(place.path().join("out/result.json")).unwrap();
-    let result: Value = serde_json::from_str(&result).unwrap();
+    (place, serde_json::from_str(&result).unwrap())
+}
+
+/// Deliveries that clients queue: processes beside them carry them out, and the clients' time adds up without those.
+#[test]
+fn deferred_deliveries_are_carried_out_beside_the_clients() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
+    // On a busy machine none may end in the shortest of these.
+    let measured = ["600ms", "5s", "20s"].into_iter();
+    let (place, result) = measured
+        .map(run_with_deferred_deliveries)
+        .find(|(_, result)| {
+            let deferred = &result["cases"][0]["trials"][0]["deferred"];
+            deferred["transactions"].as_u64() > Some(0)
+        })
+        .expect("a delivery ends in 20 s");
     let trial = &result["cases"][0]["trials"][0];
     let (deferred, clients) = (&trial["deferred"], &trial["audit"]["clients"]);
-    assert!(deferred["transactions"].as_u64() > Some(0), "{deferred}");
     assert!(
         deferred["completed_us"]["p50"].as_f64() > Some(0.0),
         "{deferred}"

@@ -149,6 +149,12 @@ wrong! {
     log_file_too_small: message("[database]\nblock_size = \"32KiB\"\nlog_file_size = \"1MiB\"\n");
     too_many_datafiles: message("[database]\nsize = \"128MiB\"\ndatafiles = 1000\n");
     hotspot_past_the_data: message("[workload]\nkind = \"slob\"\nhotspot = { offset = \"1GiB\" }\n");
+    scan_and_hotspot_past_the_data: message(
+        "[workload]\nkind = \"slob\"\nscan_blocks = 1000000\nhotspot = { offset = \"1GiB\" }\n",
+    );
+    room_and_mix_of_a_server: message(
+        "[database]\nengine = \"sqlite\"\n[workload]\nkind = \"tpcc\"\nroom_for = 5000\nmix = { new_order = 50 }\n",
+    );
     queries_in_sql_on_the_embedded_database: message("[workload]\nkind = \"script\"\n");
     reconnect_to_the_embedded_database: message("[workload]\nreconnect = true\n");
     procedures_of_sqlite: message(

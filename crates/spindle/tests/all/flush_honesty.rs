@@ -566,6 +566,9 @@ fn storage_that_flushes_is_never_accused() {
 /// Who has no rights is told the same, by one writer and by many, in less than a minute.
 #[test]
 fn an_ordinary_user_is_answered_within_a_minute() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !spindle_harness::is_root_or_skip("becoming an ordinary user needs root") {
         return;
     }

@@ -1,12 +1,10 @@
 //! What the program says of itself: the help of every command, as a reader of 80 columns has it. A change of a word is
 //! seen in review.
 
-use std::fs::File;
-use std::io::Read;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use crate::terminal::{shown, too_wide};
 
 /// The help that these arguments ask for.
 fn help_of(arguments: &[&str]) -> String {
@@ -33,44 +31,27 @@ fn commands_of(help: &str) -> Vec<String> {
         .collect()
 }
 
-/// The same as a terminal of so many columns shows it.
-fn help_on_terminal(arguments: &[&str], columns: u16) -> String {
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let screen = openpt(flags).unwrap();
-    grantpt(&screen).unwrap();
-    unlockpt(&screen).unwrap();
-    let name = ptsname(&screen, Vec::new()).unwrap().into_string().unwrap();
-    let terminal = File::options().write(true).open(name).unwrap();
-    let size = Winsize {
-        ws_row: 50,
-        ws_col: columns,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
-    tcsetwinsize(&terminal, size).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spindle"));
-    command.args(arguments).arg("--help").stdin(Stdio::null());
-    let mut child = command.stdout(terminal).spawn().unwrap();
-    // Or the terminal would never end.
-    drop(command);
-    let mut shown = Vec::new();
-    // A terminal that nobody writes to any more ends with an error.
-    let _ = File::from(screen).read_to_end(&mut shown);
-    assert!(child.wait().unwrap().success());
-    let shown = String::from_utf8(shown).expect("help is text");
-    let mut parts = shown.split("\x1b[");
-    let first = parts.next().unwrap_or_default().to_owned();
-    let unstyled = parts.map(|part| part.split_once('m').map_or("", |(_, text)| text));
-    first + &unstyled.collect::<String>()
-}
-
 #[test]
 fn help_fits_the_terminal() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let top = help_of(&[]);
+    let mut commands = vec![Vec::new()];
+    for command in commands_of(&top) {
+        let below = commands_of(&help_of(&[&command]));
+        commands.push(vec![command.clone()]);
+        commands.extend(below.into_iter().map(|below| vec![command.clone(), below]));
+    }
+    assert!(commands.len() > 20, "{commands:?}");
     for columns in [80, 120] {
-        let help = help_on_terminal(&["calibrate"], columns);
-        let widest = help.lines().map(|line| line.chars().count()).max();
-        assert!(widest <= Some(columns.into()), "{widest:?}: {help}");
-        assert!(widest > Some(usize::from(columns) - 10), "{help}");
+        for command in &commands {
+            let mut asked: Vec<&str> = command.iter().map(String::as_str).collect();
+            asked.push("--help");
+            let help = shown(&asked, columns, here, false);
+            assert_eq!(too_wide(&help, columns), Vec::<&str>::new(), "{asked:?}");
+            if asked.len() == 1 {
+                insta::assert_snapshot!(format!("help_of_{columns}_columns"), help);
+            }
+        }
     }
     let whole = help_of(&["calibrate"]);
     assert!(whole.lines().any(|line| line.chars().count() > 200));

@@ -358,6 +358,9 @@ limit = { read_iops = 200, write_iops = 200 }
 
 #[test]
 fn a_run_keeps_to_its_limits() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !can_limit() {
         return;
     }
@@ -435,6 +438,9 @@ placement = { redo = "free" }
 
 #[test]
 fn redo_in_a_directory_of_its_own_is_held_to_the_limit_of_its_layout() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !can_limit() {
         return;
     }
@@ -455,7 +461,10 @@ limit = { write_iops = 60 }
     let tpm = case["tpm"]["mean"].as_f64().unwrap();
     assert!(tpm < 1.2 * most, "{tpm}");
     let notes = result["layouts"][0]["notes"].to_string();
-    assert!(notes.contains("redo, in redo_path, is held"), "{notes}");
+    assert!(
+        notes.contains("the redo log, in redo_path, is held"),
+        "{notes}"
+    );
     assert_eq!(groups_left(), Vec::<PathBuf>::new());
 }
 

@@ -70,6 +70,9 @@ fn run(disk: &Disk) -> (Value, String) {
 
 #[test]
 fn a_program_that_only_flushes_on_the_same_device_is_named() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !spindle_harness::is_root_or_skip("loop devices and mounts") {
         return;
     }

@@ -320,6 +320,9 @@ fn interrupted_twice(place: &Place, out: &str, first: Signal) -> (Option<i32>, S
 /// As a shell does whose terminal has gone, and `timeout`.
 #[test]
 fn what_is_sent_twice_takes_away_what_was_made() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let signals = [
         (Signal::TERM, 0),
         (Signal::TERM, 30),

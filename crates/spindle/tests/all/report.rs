@@ -7,6 +7,7 @@ pub(crate) mod fixture;
 mod matrix;
 pub(crate) mod showcase;
 pub(crate) mod stored;
+mod vocabulary;
 
 use serde_json::Value;
 use spindle_report::table::{self, Style};
@@ -465,7 +466,7 @@ fn both_reports_check_every_trial() {
     for cell in [
         ">transactions tried again</th>",
         ">31,337</td>",
-        ">dirty in buffer cache at the end</th>",
+        ">dirty in the database's cache at the end</th>",
         ">26.5 MiB</td>",
     ] {
         assert!(page.contains(cell), "the page lacks {cell}");
@@ -474,7 +475,7 @@ fn both_reports_check_every_trial() {
     for cell in [
         "| transactions tried again |",
         "| 31,337 |",
-        "| dirty in buffer cache at the end |",
+        "| dirty in the database's cache at the end |",
         "| 26.5 MiB |",
     ] {
         assert!(text.contains(cell), "the text lacks {cell}");

@@ -25,6 +25,12 @@ const PHONE: View = View {
     scripts: true,
 };
 
+/// A phone of a person who likes light pages.
+const LIGHT_PHONE: View = View {
+    dark: false,
+    ..PHONE
+};
+
 fn page() -> String {
     let record = showcase::record(USUAL);
     spindle_report::html(&showcase::result(&record), &record.series)
@@ -63,7 +69,12 @@ fn nothing_overlaps_or_leaves_the_page_on_a_screen_and_on_a_phone() {
         return;
     };
     let (page, page_at_a_rate) = (page(), page_at_a_rate());
-    for (page, view) in [(&page, SCREEN), (&page, PHONE), (&page_at_a_rate, PHONE)] {
+    for (page, view) in [
+        (&page, SCREEN),
+        (&page, PHONE),
+        (&page, LIGHT_PHONE),
+        (&page_at_a_rate, PHONE),
+    ] {
         let probe = "(() => { page.querySelectorAll('details').forEach((details) => { details.open = true; }); \
                      return [page.documentElement.scrollWidth, overlaps(), beyond(), nameless()]; })()";
         let found = browser.probe(page, view, probe);
@@ -119,10 +130,15 @@ const PAPER: View = View {
     scripts: true,
 };
 
-/// The page as it is laid out for paper: its width, what overlaps, faint texts, controls that nobody can use there,
-/// folded parts, the colour of the paper, and what leaves it.
+/// The page as it is laid out for paper.
+fn for_paper(page: &str) -> String {
+    page.replacen("@media print", "@media all", 1)
+}
+
+/// What is found on the page as it is laid out for paper: its width, what overlaps, faint texts, controls that nobody
+/// can use there, folded parts, the colour of the paper, and what leaves it.
 fn printed(browser: &Browser, page: &str) -> Value {
-    let page = page.replacen("@media print", "@media all", 1);
+    let page = for_paper(page);
     let probe = r#"[page.documentElement.scrollWidth, overlaps(), faint(),
       [...page.querySelectorAll(".tools, .tip")].filter(shown).map(name),
       [...page.querySelectorAll("details .scroll")].filter((part) => !part.closest("figure, .on-screen") && !part.checkVisibility()).map(name),
@@ -188,17 +204,22 @@ fn texts_can_be_read_in_light_and_in_dark() {
         return;
     };
     let page = page();
-    let mut papers = Vec::new();
-    for dark in [false, true] {
-        let found = browser.probe(
-            &page,
-            View { dark, ..SCREEN },
-            "[faint(), paper(page.body)]",
-        );
-        assert_eq!(texts(&found[0]), Vec::<&str>::new(), "dark: {dark}");
-        papers.push(found[1].clone());
+    for width in [SCREEN.width, PHONE.width] {
+        for (dark, paper) in [(false, "rgb(255, 255, 255)"), (true, "rgb(20, 23, 27)")] {
+            let view = View {
+                width,
+                dark,
+                scripts: true,
+            };
+            let found = browser.probe(&page, view, "[faint(), paper(page.body)]");
+            assert_eq!(
+                texts(&found[0]),
+                Vec::<&str>::new(),
+                "at {width}, dark: {dark}"
+            );
+            assert_eq!(found[1], paper);
+        }
     }
-    assert_eq!(papers, ["rgb(255, 255, 255)", "rgb(20, 23, 27)"]);
 }
 
 #[test]
@@ -352,21 +373,25 @@ fn pictures() {
         let file = directory.join(format!("{name}.html"));
         std::fs::write(file, page).expect("the page is written");
     }
-    for (name, width, dark) in [
-        ("screen", 1_280, false),
-        ("dark", 1_280, true),
-        ("phone", 390, true),
+    let on_paper = for_paper(&page);
+    for (name, page, width, dark) in [
+        ("screen", &page, SCREEN.width, false),
+        ("dark", &page, SCREEN.width, true),
+        ("phone", &page, PHONE.width, true),
+        ("phone-light", &page, PHONE.width, false),
+        ("print", &on_paper, SCREEN.width, false),
+        ("print-a4", &on_paper, PAPER.width, false),
     ] {
         let view = View {
             width,
             dark,
             scripts: true,
         };
-        let height = browser.probe(&page, view, "page.documentElement.scrollHeight");
+        let height = browser.probe(page, view, "page.documentElement.scrollHeight");
         let height = height.as_u64().expect("a height") as u32;
         for (part, top) in (0..height).step_by(1_350).enumerate() {
             let file = directory.join(format!("{name}-{part:02}.png"));
-            browser.picture(&page, view, top, &file);
+            browser.picture(page, view, top, &file);
         }
     }
 }

@@ -58,6 +58,9 @@ fn export(scene: &Scene, url: &str, more: &[&str]) -> Output {
 /// One server for all, because it takes longer to make than to ask.
 #[test]
 fn runs_are_kept_in_a_schema_of_their_own() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some((scene, url)) = scene() else {
         return;
     };

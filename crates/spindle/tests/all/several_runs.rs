@@ -81,6 +81,9 @@ fn watch(
 
 #[test]
 fn runs_are_made_anew_go_on_after_a_kill_and_are_what_is_judged() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let ledger = tempfile::tempdir().unwrap();
     fs::write(place.path().join("experiment.toml"), EXPERIMENT).unwrap();
@@ -120,4 +123,38 @@ fn runs_are_made_anew_go_on_after_a_kill_and_are_what_is_judged() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name());
     assert!(left.all(|name| name == "experiment.toml" || name == "out"));
+}
+
+/// One layout waits for each I/O, so six runs are certain of it, the fewest of the plan.
+#[test]
+fn runs_end_when_they_settle_what_was_asked() {
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let ledger = tempfile::tempdir().unwrap();
+    let slowed = EXPERIMENT
+        .replace("runs = 3", "runs = \"auto\"\nmax_runs = 9")
+        .replace("pause = \"100ms\"", "pause = \"0s\"")
+        .replace(
+            "{ method = \"async\" }",
+            "{ method = \"async\" }\ndelay = { write_us = 20000 }",
+        );
+    fs::write(place.path().join("experiment.toml"), slowed).unwrap();
+    let run = ["run", "experiment.toml", "--out", "out"];
+    let status = spindle(place.path(), ledger.path(), &run).status().unwrap();
+    assert!(status.success());
+    let result = fs::read_to_string(place.path().join("out/result.json")).unwrap();
+    let result: Value = serde_json::from_str(&result).unwrap();
+    let stopping = &result["stopping"];
+    assert_eq!(
+        (&stopping["runs"], &stopping["runs_max"]),
+        (&6.into(), &9.into())
+    );
+    let verdict = &result["verdicts"][0];
+    assert_eq!(
+        (&verdict["verdict"], &verdict["rounds"]),
+        (&"faster".into(), &6.into())
+    );
+    let trials = &result["cases"][0]["trials"];
+    assert_eq!(trials.as_array().unwrap().len(), 6);
+    let report = fs::read_to_string(place.path().join("out/report.md")).unwrap();
+    assert!(report.contains("6 runs of at most 9"), "{report}");
 }

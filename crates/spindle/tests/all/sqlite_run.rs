@@ -212,6 +212,9 @@ fn a_run_that_was_killed_goes_on_and_leaves_nothing() {
 
 #[test]
 fn answers_are_kept_once_and_one_that_differs_is_told() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let place = Place::new(QUERIES);
     let output = place.output(&["run", "experiment.toml", "--keep-answers", "--out", "out"]);
     let told = String::from_utf8_lossy(&output.stdout);

@@ -1,5 +1,5 @@
-//! A trial whose process is stopped for a while (SIGSTOP), at several moments: it is set aside, said and measured
-//! again, unless nothing was measured or warmed up at that moment.
+//! A trial with a process that is stopped for a while (SIGSTOP), at several moments, its server's, or in short slices:
+//! it is set aside, said and measured again, unless nothing was measured or warmed up at that moment.
 
 use std::fs;
 use std::path::Path;
@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use spindle_system::SystemTree;
+use spindle_system::processes::Processes;
 
 const EXPERIMENT: &str = r#"
 name = "stopped"
@@ -27,6 +29,9 @@ quiet = "0s"
 name = "buffered, sync"
 "#;
 const STOPPED: Duration = Duration::from_millis(1200);
+/// Shorter than a gap that counts alone.
+const SLICE: Duration = Duration::from_millis(90);
+const SLICES: u32 = 50;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A moment of the first trial, by the threads that its worker has then.
@@ -63,6 +68,14 @@ fn worker_of(run: u32) -> Option<u32> {
         let parent = after_name.and_then(|rest| rest.split(' ').nth(1)?.parse().ok());
         is_worker && parent == Some(run)
     })
+}
+
+/// All that a process has started, and what those have.
+fn descendants_of(process: u32) -> Vec<u32> {
+    let tree = SystemTree::default();
+    let mut all = Processes::of_servers(vec![process]).members(&tree);
+    all.retain(|member| *member != process);
+    all
 }
 
 fn threads_of(process: u32) -> Vec<String> {
@@ -102,12 +115,61 @@ fn send(process: u32, signal: Signal) {
     let _ = kill_process(Pid::from_raw(process as i32).unwrap(), signal);
 }
 
-/// Runs the experiment, stops the worker at a moment, with the run itself or alone. The journal and the result; nothing
-/// when the moment was too short to be met.
-fn run_stopped(moment: Moment, with_run: bool) -> Option<(Vec<Value>, Value, String)> {
+/// Which processes are stopped.
+#[derive(Clone, Copy, PartialEq)]
+enum Target {
+    /// The worker of the trial.
+    Worker,
+    /// The worker, and the run.
+    WorkerAndRun,
+    /// The worker, half of the time, as `cpulimit` does.
+    WorkerInSlices,
+    /// The server and all that it started.
+    Server,
+}
+
+impl Target {
+    /// Stops them for [`STOPPED`], or less in all.
+    fn stop_a_while(self, run: u32, worker: u32) {
+        let of_server = || descendants_of(worker);
+        let (processes, slice, slices) = match self {
+            Target::Worker => (vec![worker], STOPPED, 1),
+            Target::WorkerAndRun => (vec![worker, run], STOPPED, 1),
+            Target::WorkerInSlices => (vec![worker], SLICE, SLICES),
+            Target::Server => (of_server(), STOPPED, 1),
+        };
+        assert!(!processes.is_empty());
+        for _ in 0..slices {
+            processes
+                .iter()
+                .for_each(|process| send(*process, Signal::STOP));
+            std::thread::sleep(slice);
+            processes
+                .iter()
+                .for_each(|process| send(*process, Signal::CONT));
+            std::thread::sleep(SLICE.min(slice) / 9);
+        }
+    }
+
+    fn experiment(self) -> String {
+        match self {
+            Target::Server => EXPERIMENT
+                .replace("[database]\n", "[database]\nengine = \"postgres\"\n")
+                .replace("memory = \"8MiB\"\nlog_file_size = \"2MiB\"\n", "")
+                .replace("1MiB", "4MiB"),
+            // On a busy machine the moment is met late.
+            Target::WorkerInSlices => EXPERIMENT.replace("1500ms", "6s"),
+            _ => EXPERIMENT.to_owned(),
+        }
+    }
+}
+
+/// Runs the experiment, stops its processes at a moment. The journal and the result; nothing when the moment was too
+/// short to be met.
+fn run_stopped(moment: Moment, target: Target) -> Option<(Vec<Value>, Value, String)> {
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let ledger = tempfile::tempdir().unwrap();
-    fs::write(place.path().join("experiment.toml"), EXPERIMENT).unwrap();
+    fs::write(place.path().join("experiment.toml"), target.experiment()).unwrap();
     let mut run = Command::new(env!("CARGO_BIN_EXE_spindle"))
         .args(["run", "experiment.toml", "--out", "out"])
         .env("SPINDLE_LEDGER_DIRECTORY", ledger.path())
@@ -119,17 +181,7 @@ fn run_stopped(moment: Moment, with_run: bool) -> Option<(Vec<Value>, Value, Str
         .unwrap();
     let met = wait_for(moment, &mut run);
     if let Some(worker) = met {
-        let stopped: Vec<u32> = [Some(worker), with_run.then_some(run.id())]
-            .into_iter()
-            .flatten()
-            .collect();
-        stopped
-            .iter()
-            .for_each(|process| send(*process, Signal::STOP));
-        std::thread::sleep(STOPPED);
-        stopped
-            .iter()
-            .for_each(|process| send(*process, Signal::CONT));
+        target.stop_a_while(run.id(), worker);
     }
     let output = run.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -151,8 +203,8 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// The first trial was set aside for a standstill and the round has another one.
-fn check_set_aside(journal: &[Value], result: &Value, told: &str) {
+/// The first trial was set aside for a standstill of `least_ms` or more, and the round has another one.
+fn check_set_aside(least_ms: u64, journal: &[Value], result: &Value, told: &str) {
     let events = |kind: &str| {
         journal
             .iter()
@@ -165,17 +217,13 @@ fn check_set_aside(journal: &[Value], result: &Value, told: &str) {
     // A busy machine may have stood still before.
     let all = case["set_aside"].as_array().unwrap();
     let is_ours = |set_aside: &&Value| {
-        let reason = set_aside["reason"].as_str().unwrap();
-        reason.contains("stood still for 1.") || reason.contains("stood still for 2.")
+        let still = &set_aside["trial"]["conditions"]["standstill"];
+        still["total_ms"].as_u64() >= Some(least_ms)
     };
-    let set_aside = all
-        .iter()
-        .find(is_ours)
-        .unwrap_or_else(|| panic!("{all:?}"));
-    let lost_ms = set_aside["trial"]["conditions"]["standstill"]["total_ms"]
-        .as_u64()
-        .unwrap();
-    assert!(lost_ms >= 1000, "{lost_ms}");
+    let ours = all.iter().find(is_ours);
+    let ours = ours.unwrap_or_else(|| panic!("{all:?}"));
+    let reason = ours["reason"].as_str().unwrap();
+    assert!(reason.contains("stood still for"), "{reason}");
     assert_eq!(case["trials"].as_array().unwrap().len(), 1);
     assert_eq!(case["trials"][0]["round"], 1);
     assert!(
@@ -191,26 +239,55 @@ fn check_set_aside(journal: &[Value], result: &Value, told: &str) {
 
 #[test]
 fn a_worker_stopped_in_its_measured_time_is_measured_again() {
-    let (journal, result, told) = run_stopped(Moment::Measured, false).expect("it is long enough");
-    check_set_aside(&journal, &result, &told);
+    let (journal, result, told) =
+        run_stopped(Moment::Measured, Target::Worker).expect("it is long enough");
+    check_set_aside(1000, &journal, &result, &told);
 }
 
 #[test]
 fn so_is_one_stopped_with_its_run() {
-    let (journal, result, told) = run_stopped(Moment::Measured, true).expect("it is long enough");
-    check_set_aside(&journal, &result, &told);
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
+    let (journal, result, told) =
+        run_stopped(Moment::Measured, Target::WorkerAndRun).expect("it is long enough");
+    check_set_aside(1000, &journal, &result, &told);
+}
+
+#[test]
+fn so_is_one_stopped_in_slices() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
+    let stopped = run_stopped(Moment::Measured, Target::WorkerInSlices);
+    let (journal, result, told) = stopped.expect("it is long enough");
+    check_set_aside(STOPPED.as_millis() as u64 / 4, &journal, &result, &told);
+}
+
+#[test]
+fn so_is_one_whose_server_was_stopped() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
+    if !crate::postgres_run::is_installed() {
+        return;
+    }
+    let stopped = run_stopped(Moment::Measured, Target::Server);
+    let (journal, result, told) = stopped.expect("it is long enough");
+    check_set_aside(1000, &journal, &result, &told);
 }
 
 #[test]
 fn so_is_one_stopped_while_it_warms_up() {
-    let (journal, result, told) = run_stopped(Moment::WarmUp, false).expect("it is long enough");
-    check_set_aside(&journal, &result, &told);
+    let (journal, result, told) =
+        run_stopped(Moment::WarmUp, Target::Worker).expect("it is long enough");
+    check_set_aside(1000, &journal, &result, &told);
 }
 
 #[test]
 fn a_standstill_after_the_measured_time_does_no_harm() {
     // The moment is short: where it cannot be met in five runs there is nothing to be seen.
-    let seen = (0..5).find_map(|_| run_stopped(Moment::After, false));
+    let seen = (0..5).find_map(|_| run_stopped(Moment::After, Target::Worker));
     let Some((journal, _, told)) = seen else {
         return spindle_harness::skip("the check after a trial was too short to be met");
     };

@@ -415,6 +415,9 @@ fn a_person_is_asked_five_questions() {
 
 #[test]
 fn scripts_of_a_person_are_tried_and_their_mistakes_shown() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let place = Place::empty();
     let write = |name: &str, text: &str| fs::write(place.path().join(name), text).unwrap();
     write(
@@ -438,6 +441,30 @@ fn scripts_of_a_person_are_tried_and_their_mistakes_shown() {
     let (stdout, stderr) = text(&output);
     assert!(output.status.success(), "{stderr}");
     assert!(stdout.contains("script, 2 clients"), "{stdout}");
+    write(
+        "buy.sql",
+        "\\set id random(1, :most)\nbegin;\nupdate items set stock = stock - 1 where id = :id;\nend;\n",
+    );
+    for (defined, told) in [
+        ("most=2", None),
+        ("most", Some("allowed: NAME=VALUE")),
+        ("most=", Some("allowed: NAME=VALUE")),
+        ("=2", Some("allowed: NAME=VALUE")),
+        ("1most=2", Some("no digit first")),
+        ("mots=2", Some("nothing sets :most")),
+    ] {
+        let fixed = "try . --engine sqlite --time 10s --size 16MiB --clients 2 --load schema.sql --script buy.sql@1 \
+                     --script look.sql@0 -D";
+        let asked: Vec<&str> = fixed.split_whitespace().chain([defined]).collect();
+        let output = place.output(&asked);
+        let (_, stderr) = text(&output);
+        assert_eq!(
+            output.status.code(),
+            Some(told.map_or(0, |_| 2)),
+            "{stderr}"
+        );
+        assert!(stderr.contains(told.unwrap_or_default()), "{stderr}");
+    }
     write("bad.sql", "select 1;\n\\setshell id date\n");
     let output = asked("bad.sql");
     let (_, stderr) = text(&output);

@@ -81,6 +81,9 @@ fn copy(path: &Path) -> Dump {
 
 #[test]
 fn a_stopped_server_is_copied_and_stays_as_it_is() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(scene) = Scene::of() else { return };
     let data = scene.made();
     let running = scene.start(&data);
@@ -168,6 +171,9 @@ fn what_is_not_whole_is_refused(data: &Path) {
 
 #[test]
 fn a_prepared_backup_is_copied() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(scene) = Scene::of() else { return };
     if Command::new("mariadb-backup")
         .arg("--version")

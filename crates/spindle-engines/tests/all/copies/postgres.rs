@@ -163,6 +163,9 @@ fn copy(path: &Path) -> Dump {
 
 #[test]
 fn a_stopped_cluster_is_copied_with_its_tablespaces_and_stays_as_it_is() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(scene) = Scene::of() else { return };
     let (data, running) = scene.with_shop(&["--data-checksums", "--wal-segsize=1"]);
     // A role of Spindle's own name, what no server here has, and places that are none of Spindle's.
@@ -269,6 +272,9 @@ fn what_is_not_whole_is_refused(scene: &Scene, data: &Path) {
 
 #[test]
 fn a_base_backup_and_a_stopped_standby_are_recovered() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(scene) = Scene::of() else { return };
     let (data, running) = scene.with_shop(&[]);
     let backup = scene.base_backup("backup", &["--wal-method=stream"]);
@@ -363,6 +369,9 @@ fn a_tablespace_that_came_during_a_backup_is_not_made_again() {
 
 #[test]
 fn of_several_databases_one_is_named() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(scene) = Scene::of() else { return };
     let data = scene.made("original", &[]);
     let running = scene.start(&data);

@@ -5,8 +5,8 @@
 mod careless;
 mod junk;
 mod scenario;
-mod tpcb;
-mod tpcc;
+pub mod tpcb;
+pub mod tpcc;
 
 use std::sync::Arc;
 
@@ -41,13 +41,14 @@ struct Machine {
 
 impl Default for Machine {
     fn default() -> Machine {
+        let mut settings = small::settings(WriteSync::Dsync);
+        settings.instance.checkpoint_interval_ns = 20 * MILLISECOND_NS;
         Machine {
             settings: Settings {
                 block_bytes: 2048,
                 buffer_cache_bytes: 48 * 2048,
                 log_buffer_bytes: 32 << 10,
-                checkpoint_interval_ns: 20 * MILLISECOND_NS,
-                ..small::settings(WriteSync::Dsync)
+                ..settings
             },
             timing: DiskTiming::default(),
             clients: CLIENTS,

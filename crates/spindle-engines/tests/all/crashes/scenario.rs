@@ -66,13 +66,13 @@ impl Scenario {
         let mut small = spec.clone();
         let machine = Machine::default();
         small.files.block_size_bytes = machine.settings.block_bytes as u64;
-        let settings = Settings {
+        let mut settings = Settings {
             block_bytes: machine.settings.block_bytes,
             buffer_cache_bytes: machine.settings.buffer_cache_bytes,
             log_buffer_bytes: machine.settings.log_buffer_bytes,
-            checkpoint_interval_ns: machine.settings.checkpoint_interval_ns,
             ..spec.settings()
         };
+        settings.instance.checkpoint_interval_ns = machine.settings.instance.checkpoint_interval_ns;
         let slower = self.faults.slow_disk.unwrap_or(1);
         let timing = DiskTiming::default();
         let machine = Machine {

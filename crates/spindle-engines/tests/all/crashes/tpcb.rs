@@ -31,7 +31,7 @@ fn no_crash_leaves_half_a_transaction_and_the_check_finds_one() {
     let is_partial = |said: &&String| !said.starts_with("0 trans") && !said.starts_with("60 trans");
     let partial = cuts.said.iter().filter(is_partial).count();
     assert!(partial > 10, "{partial} of {}", cuts.said.len());
-    assert!(cuts.said[0].contains("; index accounts_aid: 50 entries in"));
+    assert!(cuts.said[0].contains("; index accounts_aid (aid): 50 entries in"));
     let failed = story.fail_everywhere(whole.ios, stride(41));
     assert_eq!(failed.wrong, Vec::<String>::new());
     let told = story.with_more_promised(&whole);

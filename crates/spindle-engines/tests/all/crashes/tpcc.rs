@@ -12,7 +12,7 @@ use super::Story;
 const TRANSACTIONS: u64 = 12;
 
 /// Few customers, so that clients meet, and more deliveries than the standard has.
-fn workload(is_delivery_deferred: bool) -> Arc<dyn Workload> {
+pub fn workload(is_delivery_deferred: bool) -> Arc<dyn Workload> {
     let mix = Mix {
         new_order: 40,
         payment: 30,
@@ -34,12 +34,12 @@ fn workload(is_delivery_deferred: bool) -> Arc<dyn Workload> {
 fn no_crash_breaks_a_condition_and_the_check_finds_half_a_transaction() {
     let story = Story::new(workload(false), Some(TRANSACTIONS));
     let whole = story.whole();
-    let cuts = story.cut_everywhere(whole.ios, stride(31));
+    let cuts = story.cut_everywhere(whole.ios, stride(61));
     assert_eq!(cuts.wrong, Vec::<String>::new());
     let is_partial = |said: &&String| !said.starts_with("0 orders");
     assert!(cuts.said.iter().filter(is_partial).count() > 3);
-    assert!(cuts.said[0].contains("; index orders_by_customer: "));
-    let failed = story.fail_everywhere(whole.ios, stride(97));
+    assert!(cuts.said[0].contains("; index orders_by_customer (o_w_id, o_d_id, o_c_id, o_id): "));
+    let failed = story.fail_everywhere(whole.ios, stride(193));
     assert_eq!(failed.wrong, Vec::<String>::new());
     let told = story.with_more_promised(&whole);
     assert!(told.contains("was promised transaction"), "{told}");
@@ -55,9 +55,9 @@ fn no_crash_breaks_a_condition_and_the_check_finds_half_a_transaction() {
 fn no_crash_breaks_a_condition_when_deliveries_are_deferred() {
     let story = Story::new(workload(true), Some(TRANSACTIONS));
     let whole = story.whole();
-    let cuts = story.cut_everywhere(whole.ios, stride(61));
+    let cuts = story.cut_everywhere(whole.ios, stride(127));
     assert_eq!(cuts.wrong, Vec::<String>::new());
-    let failed = story.fail_everywhere(whole.ios, stride(151));
+    let failed = story.fail_everywhere(whole.ios, stride(307));
     assert_eq!(failed.wrong, Vec::<String>::new());
     let told = story.with_more_promised(&whole);
     assert!(told.contains("was promised transaction"), "{told}");

@@ -265,6 +265,9 @@ const WITHOUT: [Case; 4] = [
 
 #[test]
 fn every_mode_against_every_certificate() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(mut lab) = Lab::open() else {
         return;
     };

@@ -204,6 +204,9 @@ fn work(
 
 #[test]
 fn the_workloads_of_rows_run_on_it_and_their_checks_pass() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if is_missing() {
         return;
     }
@@ -243,6 +246,9 @@ fn the_workloads_of_rows_run_on_it_and_their_checks_pass() {
 
 #[test]
 fn every_access_path_that_it_has_starts() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if is_missing() {
         return;
     }
@@ -402,6 +408,9 @@ fn a_directory_that_the_servers_user_may_not_enter_is_named() {
 
 #[test]
 fn no_file_knows_where_it_lies() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if is_missing() {
         return;
     }
@@ -436,6 +445,9 @@ fn files_open_in(process: u32) -> Vec<PathBuf> {
 
 #[test]
 fn a_database_is_put_back_and_starts_again() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if is_missing() {
         return;
     }
@@ -546,6 +558,9 @@ fn survives_a_kill(
 
 #[test]
 fn a_promise_that_is_not_kept_is_found() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if is_missing() {
         return;
     }

@@ -175,6 +175,9 @@ fn a_database_on_a_raw_device_works_is_killed_and_is_put_back() {
 
 #[test]
 fn another_device_under_the_name_of_a_datafile_is_not_handed_to_a_server() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(on) = OnDevice::new() else { return };
     let (mariadb, directories) = (server(ServerKind::MariaDb), on.image.directories());
     let other = LoopDevice::new(&on.ground.path().join("other"));
@@ -195,6 +198,9 @@ fn another_device_under_the_name_of_a_datafile_is_not_handed_to_a_server() {
 
 #[test]
 fn a_damaged_page_on_a_raw_device_is_found_and_put_back() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(on) = OnDevice::new() else { return };
     let mariadb = server(ServerKind::MariaDb);
     mariadb.verify(&on.request, on.image.directories()).unwrap();

@@ -7,6 +7,9 @@ use super::home::{Home, is_installed, place_on, request, workload};
 
 #[test]
 fn a_schema_is_dropped_only_by_its_token() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !is_installed() {
         return;
     }

@@ -38,6 +38,9 @@ fn said_of(schema: &Schema) -> [String; 3] {
 
 #[test]
 fn nobody_comes_to_a_loaded_database_and_who_is_there_is_named() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !is_installed() {
         return;
     }
@@ -136,6 +139,9 @@ fn what_keeps_commits_and_changes_from_their_end_is_told_before_the_load() {
 
 #[test]
 fn statements_that_leave_a_schema_are_told_before_it_is_made() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !is_installed() {
         return;
     }
@@ -176,6 +182,9 @@ fn statements_that_leave_a_schema_are_told_before_it_is_made() {
 
 #[test]
 fn limits_of_time_end_what_clients_do_and_nothing_else() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !is_installed() {
         return;
     }

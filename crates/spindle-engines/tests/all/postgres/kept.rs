@@ -137,6 +137,9 @@ fn what_a_role_has_of_its_own_is_in_force_for_its_clients() {
 /// Neither a function's own setting nor a transaction's is in force for a fresh session.
 #[test]
 fn what_clients_set_is_in_what_is_kept() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !is_installed() {
         return;
     }

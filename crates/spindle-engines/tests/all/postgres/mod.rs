@@ -95,6 +95,9 @@ fn clients_work_on_a_loaded_database_and_nothing_is_lost() {
 
 #[test]
 fn files_lie_where_their_kind_belongs() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !is_installed() {
         return;
     }

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use spindle_engines::kernel::{
-    IoSettings, KernelEngine, Load, Settings, WriteSync, create_and_load, files_of,
+    InstanceSettings, IoSettings, KernelEngine, Load, Settings, WriteSync, create_and_load,
+    files_of,
 };
 use spindle_io::Env;
 use spindle_io::real::{AccessPath, Caching, Method};
@@ -29,8 +30,11 @@ pub fn settings(write_sync: WriteSync) -> Settings {
         block_bytes: 4096,
         buffer_cache_bytes: 1 << 20,
         log_buffer_bytes: 64 << 10,
-        checkpoint_interval_ns: 200_000_000,
-        write_sync,
+        instance: InstanceSettings {
+            checkpoint_interval_ns: 200_000_000,
+            write_sync,
+            ..InstanceSettings::default()
+        },
         ..Settings::default()
     }
 }

@@ -15,8 +15,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use spindle_query::{
-    Aggregate, Bound, Cell, Columns, Direction, Heading, JoinKind, Plan, Query, Relation, Test,
-    cell,
+    Aggregate, Bound, Cell, Columns, Direction, Heading, JoinKind, Layout, Plan, Query, Relation,
+    Test, cell,
 };
 
 use super::slaves::Slaves;
@@ -153,11 +153,18 @@ impl Carrier<'_> {
             .tables
             .iter()
             .find(|table| table.name() == relation.name);
-        found
-            .cloned()
-            .ok_or_else(|| crate::KernelError::NoSuchTable {
-                name: relation.name.to_owned(),
-            })
+        let table = found.ok_or_else(|| crate::KernelError::NoSuchTable {
+            name: relation.name.to_owned(),
+        })?;
+        match table.columns() {
+            Some(columns) if Layout::try_from(&relation.columns).as_ref() != Ok(columns) => {
+                Err(crate::KernelError::OtherColumns {
+                    table: relation.name.to_owned(),
+                    columns: columns.clone(),
+                })
+            }
+            _ => Ok(Arc::clone(table)),
+        }
     }
 
     /// The last step of a plan, once those before it have been carried out.
@@ -404,7 +411,7 @@ impl Carrier<'_> {
     }
 }
 
-/// Error when columns are not as long as the first parts of an index's key: the database knows no more of their types.
+/// Error when columns are not as long as the first parts of an index's key.
 fn check_key(index: &Index, columns: &Columns, on: &[String]) -> Result<()> {
     let mut parts = index.key().parts.iter();
     for (number, name) in on.iter().enumerate() {

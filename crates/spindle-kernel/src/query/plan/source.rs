@@ -25,16 +25,16 @@ const GROUPS_IN_BATCH: usize = 1024;
 /// The shares of slaves.
 type Dealt<T> = Latch<Vec<Vec<T>>>;
 
-/// Rows at the beginning of a step.
-pub(super) enum Source {
+/// Rows at the beginning of a step: of a table `T`, in parts `P`, or in pairs of parts `Q`.
+pub(super) enum Source<T = Arc<Table>, P = Vec<Part>, Q = Vec<Pair>> {
     /// Of a table.
-    Table(Arc<Table>),
+    Table(T),
     /// Groups.
-    Groups(Vec<Part>, Arc<GroupShape>),
+    Groups(P, Arc<GroupShape>),
     /// Pairs of two sides, partition by partition.
-    Pairs(Vec<Pair>, Arc<JoinShape>),
+    Pairs(Q, Arc<JoinShape>),
     /// Rows, each with those that an index has for its key.
-    Lookup(Vec<Part>, Arc<LookupShape>),
+    Lookup(P, Arc<LookupShape>),
 }
 
 /// How rows are looked up.
@@ -47,12 +47,7 @@ pub(super) struct LookupShape {
 }
 
 /// The same, ready for slaves.
-pub(super) enum Shared {
-    Table(Arc<Table>, Arc<Granules>),
-    Groups(Dealt<Part>, Arc<GroupShape>),
-    Pairs(Dealt<Pair>, Arc<JoinShape>),
-    Lookup(Dealt<Part>, Arc<LookupShape>),
-}
+pub(super) type Shared = Source<(Arc<Table>, Arc<Granules>), Dealt<Part>, Dealt<Pair>>;
 
 impl Source {
     /// Makes it ready.
@@ -60,13 +55,13 @@ impl Source {
         match self {
             Source::Table(table) => {
                 let granules = slaves.granules(&table);
-                Shared::Table(table, granules)
+                Source::Table((table, granules))
             }
-            Source::Groups(parts, shape) => Shared::Groups(slaves.deal(parts), shape),
-            Source::Pairs(pairs, shape) => Shared::Pairs(slaves.deal(pairs), shape),
+            Source::Groups(parts, shape) => Source::Groups(slaves.deal(parts), shape),
+            Source::Pairs(pairs, shape) => Source::Pairs(slaves.deal(pairs), shape),
             Source::Lookup(parts, shape) => {
                 let pieces = parts.into_iter().flat_map(Part::pieces).collect();
-                Shared::Lookup(slaves.deal(pieces), shape)
+                Source::Lookup(slaves.deal(pieces), shape)
             }
         }
     }
@@ -82,7 +77,7 @@ impl Shared {
         output: &mut Output<'_>,
     ) -> Result<()> {
         match self {
-            Shared::Table(table, granules) => {
+            Source::Table((table, granules)) => {
                 while let Some((first, blocks)) = granules.next() {
                     let take = |_, row: &[u8]| {
                         output.push(&Row::of(row));
@@ -92,15 +87,15 @@ impl Shared {
                 }
                 Ok(())
             }
-            Shared::Groups(dealt, shape) => {
+            Source::Groups(dealt, shape) => {
                 let mine = dealt.lock().pop().unwrap_or_default();
                 fold_partitions(work, shape, mine, output).await
             }
-            Shared::Pairs(dealt, shape) => {
+            Source::Pairs(dealt, shape) => {
                 let mine = dealt.lock().pop().unwrap_or_default();
                 join_partitions(work, shape, mine, output).await
             }
-            Shared::Lookup(dealt, shape) => {
+            Source::Lookup(dealt, shape) => {
                 let mine = dealt.lock().pop().unwrap_or_default();
                 for part in mine {
                     let mut reader = part.reader(work);
@@ -143,7 +138,7 @@ async fn look_up(
     Ok(())
 }
 
-/// Folds partitions until each key is there once, and hands its groups on.
+/// Folds partitions until each key occurs once, and hands its groups on.
 async fn fold_partitions(
     work: &TempWork,
     shape: &Arc<GroupShape>,

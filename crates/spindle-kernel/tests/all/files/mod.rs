@@ -12,8 +12,8 @@ use spindle_io::env::seeded_rng;
 use spindle_io::real::{Caching, FileDevice, FileError, Method, Queue, RealEnv, block_on};
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{
-    CONTROL_FILE_BYTES, Instance, KernelError, Result, RowId, Session, Settings, Shutdown, Storage,
-    Table, WriteSync, create_database,
+    CONTROL_FILE_BYTES, Instance, InstanceSettings, KernelError, Result, RowId, Session, Settings,
+    Shutdown, Storage, Table, WriteSync, create_database,
 };
 use spindle_text::word::Word;
 
@@ -39,7 +39,7 @@ pub struct Way {
     pub method: &'static str,
     pub caching: Caching,
     pub write_sync: WriteSync,
-    pub writers: usize,
+    pub writers: u32,
 }
 
 impl Way {
@@ -57,13 +57,16 @@ impl Way {
             block_bytes: BLOCK_BYTES,
             // Three shards, and a third of the accounts.
             buffer_cache_bytes: 192 * BLOCK_BYTES as u64,
-            writers: self.writers,
             write_batch_blocks: 16,
-            write_sync: self.write_sync,
             log_buffer_bytes: LOG_BUFFER_BYTES,
             log_write_bytes_max: 8 << 10,
-            checkpoint_interval_ns: 20_000_000,
-            lock_timeout_ns: 30_000_000,
+            instance: InstanceSettings {
+                writers: self.writers,
+                write_sync: self.write_sync,
+                checkpoint_interval_ns: 20_000_000,
+                lock_timeout_ns: 30_000_000,
+                ..InstanceSettings::default()
+            },
             ..Settings::default()
         }
     }

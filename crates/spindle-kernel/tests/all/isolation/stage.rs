@@ -7,7 +7,8 @@ use spindle_io::env::LocalFuture;
 use spindle_io::sim::{DiskImage, DiskTiming, PowerCut, SimDisk, Stop, World};
 use spindle_io::{BlockDevice, Env, Join};
 use spindle_kernel::{
-    CONTROL_FILE_BYTES, Instance, RowId, Settings, Shutdown, Storage, Table, create_database,
+    CONTROL_FILE_BYTES, Instance, InstanceSettings, RowId, Settings, Shutdown, Storage, Table,
+    create_database,
 };
 
 const BLOCK_BYTES: usize = 2048;
@@ -26,8 +27,11 @@ pub fn settings(lock_timeout_ns: u64) -> Settings {
         write_batch_blocks: 8,
         log_buffer_bytes: LOG_BUFFER_BYTES,
         log_write_bytes_max: 8 << 10,
-        checkpoint_interval_ns: 20_000_000,
-        lock_timeout_ns,
+        instance: InstanceSettings {
+            checkpoint_interval_ns: 20_000_000,
+            lock_timeout_ns,
+            ..InstanceSettings::default()
+        },
         ..Settings::default()
     }
 }

@@ -87,7 +87,7 @@ impl Scenario {
                 TornBlocks::DoubleWrite,
                 TornBlocks::Atomic,
             ]),
-            writers: draw.from(1, 4),
+            writers: draw.from(1, 4) as u32,
             checkpoint_progress_ns: draw.of(&[500_000, 3_000_000, 20_000_000]),
             checkpoint_lag_bytes: draw.of(&[None, None, Some(32 << 10), Some(256 << 10)]),
             log_files: draw.from(2, 3),

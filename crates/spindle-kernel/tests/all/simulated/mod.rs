@@ -16,8 +16,9 @@ use spindle_io::env::{LocalFuture, seeded_rng};
 use spindle_io::sim::{DiskImage, DiskMoment, DiskTiming, PowerCut, SimDisk, Stop, World};
 use spindle_io::sync::{Latch, timeout};
 use spindle_kernel::{
-    CONTROL_FILE_BYTES, Instance, KernelError, PlantedFault, Result, RowId, Session, Settings,
-    Shutdown, Storage, Switches, Table, TornBlocks, WriteSync, create_database, double_write_bytes,
+    CONTROL_FILE_BYTES, Instance, InstanceSettings, KernelError, PlantedFault, Result, RowId,
+    Session, Settings, Shutdown, Storage, Switches, Table, TornBlocks, WriteSync, create_database,
+    double_write_bytes,
 };
 
 pub use method::Method;
@@ -49,7 +50,7 @@ pub struct Scenario {
     pub method: Method,
     pub write_sync: WriteSync,
     pub torn_blocks: TornBlocks,
-    pub writers: usize,
+    pub writers: u32,
     pub planted: Option<PlantedFault>,
     pub checkpoint_interval_ns: u64,
     pub checkpoint_progress_ns: u64,
@@ -219,16 +220,19 @@ impl Scenario {
         Settings {
             block_bytes: self.block_bytes,
             buffer_cache_bytes: self.cache_blocks * self.block_bytes as u64,
-            writers: self.writers,
+            instance: InstanceSettings {
+                writers: self.writers,
+                write_sync: self.write_sync,
+                torn_blocks: self.torn_blocks,
+                checkpoint_interval_ns: self.checkpoint_interval_ns,
+                lock_timeout_ns: self.lock_timeout_ns,
+                ..InstanceSettings::default()
+            },
             write_batch_blocks: self.write_batch_blocks,
-            write_sync: self.write_sync,
-            torn_blocks: self.torn_blocks,
             log_buffer_bytes: self.log_buffer_bytes,
             log_write_bytes_max: self.log_write_bytes_max,
-            checkpoint_interval_ns: self.checkpoint_interval_ns,
             checkpoint_progress_ns: self.checkpoint_progress_ns,
             checkpoint_lag_bytes: self.checkpoint_lag_bytes,
-            lock_timeout_ns: self.lock_timeout_ns,
             planted: self.planted,
             switches: self.switches,
             ..Settings::default()
@@ -318,7 +322,7 @@ fn blank(scenario: Scenario) -> Images {
     let data = (scenario.datafile_extents << 20) + 2 * scenario.block_bytes;
     let mut sizes = vec![CONTROL_FILE_BYTES as usize, log, log, log, undo];
     sizes.extend(std::iter::repeat_n(data, scenario.datafiles));
-    sizes.push(double_write_bytes(scenario.block_bytes, scenario.writers) as usize);
+    sizes.push(double_write_bytes(scenario.block_bytes, scenario.writers as usize) as usize);
     sizes.into_iter().map(DiskImage::zeroed).collect()
 }
 

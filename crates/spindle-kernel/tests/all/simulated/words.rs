@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use rand_xoshiro::rand_core::RngCore;
 use spindle_io::env::seeded_rng;
-use spindle_kernel::{Index, Instance, KernelError, KeyPart, Result, Session, Table};
+use spindle_kernel::{Index, IndexKey, Instance, KernelError, KeyPart, Result, Session, Table};
 
 use super::{SESSIONS, Scenario};
 
@@ -25,10 +25,10 @@ pub async fn make(instance: &Instance) {
     let table = made.unwrap();
     let part = |offset, bytes| KeyPart { offset, bytes };
     let id = [part(1, 8), part(0, 1), part(9, 1)];
-    let created = instance.create_index(&table, "words_id", true, &id);
+    let created = instance.create_index(&table, "words_id", true, IndexKey::Bytes(&id));
     created.await.unwrap();
     let word = [part(WORD_AT as u16, (ROW_BYTES_MAX - WORD_AT) as u16)];
-    let created = instance.create_index(&table, "words_word", false, &word);
+    let created = instance.create_index(&table, "words_word", false, IndexKey::Bytes(&word));
     created.await.unwrap();
 }
 

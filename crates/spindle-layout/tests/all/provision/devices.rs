@@ -23,6 +23,9 @@ const TOOLS: [&str; 8] = [
 
 #[test]
 fn an_empty_device_is_taken_and_given_back_empty() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !can_run("an_empty_device_is_taken_and_given_back_empty", &TOOLS) {
         return;
     }

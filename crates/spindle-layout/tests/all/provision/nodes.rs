@@ -46,6 +46,9 @@ fn cases(disk: &Disk) -> Vec<(&'static str, Vec<LayoutSpec>)> {
 
 #[test]
 fn a_run_never_opens_the_nodes_of_others_for_writing() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !can_run("a_run_never_opens_the_nodes_of_others_for_writing", &TOOLS) {
         return;
     }

@@ -369,6 +369,9 @@ fn a_ledger_that_is_no_file_of_ones_own_is_not_obeyed() {
 /// A database that libblkid does not know: nothing tells it from the run's own, but the run's stamp, which is gone.
 #[test]
 fn data_that_a_person_put_on_a_raw_device_after_a_kill_stay() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !can_run(
         "data_that_a_person_put_on_a_raw_device_after_a_kill_stay",
         &TOOLS,

@@ -56,6 +56,9 @@ fn bytes(scene: &Scene) -> Vec<u8> {
 
 #[test]
 fn a_group_that_is_not_the_runs_stays_though_the_stamp_is_there() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !can_run(
         "a_group_that_is_not_the_runs_stays_though_the_stamp_is_there",
         &TOOLS,
@@ -150,6 +153,9 @@ fn sharing(disk: &Disk, kind: &LayoutKind) -> Vec<LayoutSpec> {
 
 #[test]
 fn partitions_that_are_not_the_runs_stay_though_the_table_is() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     if !can_run(
         "partitions_that_are_not_the_runs_stay_though_the_table_is",
         &TOOLS,

@@ -1,16 +1,17 @@
 //! `junk` on the embedded database: the same columns and keys as rows of bytes. A row: `c1` to `c4` (8 bytes each, the
 //! highest first, so that they are in order as bytes), `c5` (4, days), `c6` (100), length of `c7` (2), `c7`.
 
-use std::any::Any;
+use std::sync::Arc;
 
 use rand_xoshiro::rand_core::RngCore;
+use spindle_query::{Column, DataType, Form, Layout};
 
 use super::check::{Found, judge};
 use super::{C6_LENGTH, C7_LENGTH, Junk};
 use crate::session::{Operation, Txn};
 use crate::workload::{
-    Acknowledged, CheckError, Checker, Client, IndexSpec, Inserts, RowLength, Table, TableSize,
-    TableSpec, Workload,
+    Acknowledged, CheckError, Checker, Client, IndexSpec, Inserts, Loader, RowLength, Table,
+    TableSize, TableSpec, Tally, Workload, checker_of,
 };
 
 const JUNK: usize = 0;
@@ -62,6 +63,20 @@ impl Workload for JunkInRows {
         }]
     }
 
+    fn columns(&self, _: usize) -> Option<Layout> {
+        let number = |name| Column::in_form(name, DataType::Integer, Form::Unsigned(8));
+        let columns = Layout::new([
+            number("c1"),
+            number("c2"),
+            number("c3"),
+            number("c4"),
+            Column::in_form("c5", DataType::Date, Form::Signed(4)),
+            Column::new("c6", DataType::Char(C6_LENGTH as u16)),
+            Column::in_form("c7", DataType::Varchar(C7_LENGTH_MAX as u16), Form::Counted),
+        ]);
+        Some(columns.expect("columns of junk"))
+    }
+
     fn indexes(&self, _: usize) -> &'static [IndexSpec] {
         &INDEXES
     }
@@ -70,7 +85,9 @@ impl Workload for JunkInRows {
         Some(self.0.commits(clients))
     }
 
-    fn fill(&self, _: usize, _: u64, _: &mut [u8]) {}
+    fn loader(&self, _: usize, _: u64) -> Loader<'_> {
+        Box::new(|_, _| {})
+    }
 
     fn replaced_bytes(&self, _: usize, _: usize) -> usize {
         0
@@ -94,8 +111,8 @@ impl Workload for JunkInRows {
         }
     }
 
-    fn checker(&self, acknowledged: Vec<Acknowledged>) -> Box<dyn Checker> {
-        Box::new(Rows {
+    fn checker(&self, acknowledged: Vec<Acknowledged>) -> Arc<dyn Checker> {
+        checker_of(Rows {
             commit_every: u64::from(self.0.commit_every),
             clients: vec![Found::default(); acknowledged.len()],
             acknowledged,
@@ -117,13 +134,14 @@ fn row(number: u64, client: u64, letters: &[u8]) -> Vec<u8> {
 }
 
 /// Looks at every row.
+#[derive(Clone)]
 struct Rows {
     commit_every: u64,
     clients: Vec<Found>,
     acknowledged: Vec<Acknowledged>,
 }
 
-impl Checker for Rows {
+impl Tally for Rows {
     fn row(&mut self, _: usize, bytes: &[u8]) {
         let column = |number: usize| {
             let bytes = &bytes[8 * number..8 * number + 8];
@@ -140,10 +158,7 @@ impl Checker for Rows {
         }
     }
 
-    fn add(&mut self, other: Box<dyn Checker>) {
-        let other: Box<dyn Any> = other;
-        let other = other.downcast::<Rows>();
-        let other = other.expect("junk's checkers add theirs to each other");
+    fn add(&mut self, other: Self) {
         for (mine, theirs) in self.clients.iter_mut().zip(&other.clients) {
             mine.add(*theirs);
         }
@@ -203,12 +218,13 @@ mod tests {
     }
 
     fn judged(junk: &JunkInRows, rows: &[Vec<u8>], commits: u64) -> Result<String, CheckError> {
-        let mut checker = junk.checker(vec![Acknowledged::up_to(commits); 2]);
-        let mut other = junk.checker(vec![Acknowledged::up_to(commits); 2]);
+        let checker = junk.checker(vec![Acknowledged::up_to(commits); 2]);
         let (some, others) = rows.split_at(rows.len() / 3);
-        some.iter().for_each(|row| checker.row(JUNK, row));
-        others.iter().for_each(|row| other.row(JUNK, row));
-        checker.add(other);
+        for rows in [some, others] {
+            let mut share = checker.share();
+            rows.iter().for_each(|row| share.row(JUNK, row));
+            share.end();
+        }
         checker.finish()
     }
 

@@ -57,17 +57,17 @@ impl Kind for Junk {
         false
     }
 
-    fn check(&self, made_for: &MadeFor) -> Result<(), Refusal> {
-        if made_for.dialect.is_none() && self.rows > EMBEDDED_ROWS_MAX {
-            return Err(Refusal {
-                keys: &["rows"],
-                title: format!("the embedded database has no room for {} rows", self.rows),
-                label: format!("at most {EMBEDDED_ROWS_MAX} with engine = \"kernel\""),
-                help: "set fewer rows, or choose another engine: its control file lists about 20,000 extents of at most 8 MiB",
-                shown: None,
-            });
+    fn check(&self, made_for: &MadeFor) -> Vec<Refusal> {
+        if made_for.dialect.is_some() || self.rows <= EMBEDDED_ROWS_MAX {
+            return Vec::new();
         }
-        Ok(())
+        vec![Refusal {
+            keys: &["rows"],
+            title: format!("the embedded database has no room for {} rows", self.rows),
+            label: format!("at most {EMBEDDED_ROWS_MAX} with engine = \"kernel\""),
+            help: "set fewer rows, or choose another engine: its control file lists about 20,000 extents of at most 8 MiB",
+            shown: None,
+        }]
     }
 
     fn locked_rows(&self) -> u32 {

@@ -2,7 +2,9 @@
 //! step. Numbers of keys have their highest byte first, so that they are in order as bytes. History, which no key leads
 //! to, has the moment of all its rows in common: the present one would make runs differ.
 
-use std::any::Any;
+use std::sync::Arc;
+
+use spindle_query::{Column, DataType, Form, Layout};
 
 use super::check::{agreed, said};
 use super::transaction::{Select, TpcbTransaction};
@@ -11,8 +13,8 @@ use crate::keyed::{Ended, IndexOf, Keyed, Procedure, Step, is_missing};
 use crate::session::{SessionError, Txn};
 use crate::sql::numbered::Numbers;
 use crate::workload::{
-    Acknowledged, CheckError, Checker, Client, IndexSpec, Inserts, RowLength, Table, TableSize,
-    TableSpec, Workload,
+    Acknowledged, CheckError, Checker, Client, IndexSpec, Inserts, Loader, RowLength, Table,
+    TableSize, TableSpec, Tally, Workload, checker_of,
 };
 
 const BRANCHES: usize = 0;
@@ -43,6 +45,31 @@ const fn primary_key(name: &'static str) -> IndexSpec {
         name,
         is_unique: true,
         key: &[(0, 4)],
+    }
+}
+
+/// The columns of a table, as in SQL but for fillers that are not kept.
+fn columns_of(table: usize) -> Vec<Column> {
+    let number = |name| Column::in_form(name, DataType::Integer, Form::Unsigned(4));
+    let amount = |name| Column::in_form(name, DataType::Integer, Form::Signed(4));
+    match table {
+        BRANCHES => vec![number("bid"), amount("bbalance")],
+        TELLERS_TABLE => vec![number("tid"), number("bid"), amount("tbalance")],
+        ACCOUNTS_TABLE => vec![
+            number("aid"),
+            number("bid"),
+            amount("abalance"),
+            Column::new("filler", DataType::Char(84)),
+        ],
+        _ => vec![
+            number("tid"),
+            number("bid"),
+            number("aid"),
+            amount("delta"),
+            Column::in_form("mtime", DataType::Timestamp, Form::Signed(8)),
+            number("client"),
+            Column::in_form("number", DataType::Integer, Form::Unsigned(8)),
+        ],
     }
 }
 
@@ -108,6 +135,11 @@ impl Workload for TpcbInRows {
         tables.into_iter().enumerate().map(spec).collect()
     }
 
+    fn columns(&self, table: usize) -> Option<Layout> {
+        let columns = Layout::new(columns_of(table));
+        Some(columns.expect("columns of TPC-B's tables"))
+    }
+
     fn indexes(&self, table: usize) -> &'static [IndexSpec] {
         KEYS.get(table).copied().unwrap_or_default()
     }
@@ -128,13 +160,15 @@ impl Workload for TpcbInRows {
         vec![self.tpcb.kind_word().to_owned()]
     }
 
-    fn fill(&self, table: usize, row: u64, bytes: &mut [u8]) {
+    fn loader(&self, table: usize, _: u64) -> Loader<'_> {
         let of_branch = self.rows_of(table) / self.rows_of(BRANCHES);
-        bytes[..4].copy_from_slice(&key(row as i64 + 1));
-        if table != BRANCHES {
-            bytes[4..8].copy_from_slice(&key((row / of_branch) as i64 + 1));
-        }
-        bytes[balance_at(table)..][..4].fill(0);
+        Box::new(move |row, bytes| {
+            bytes[..4].copy_from_slice(&key(row as i64 + 1));
+            if table != BRANCHES {
+                bytes[4..8].copy_from_slice(&key((row / of_branch) as i64 + 1));
+            }
+            bytes[balance_at(table)..][..4].fill(0);
+        })
     }
 
     fn replaced_bytes(&self, _: usize, _: usize) -> usize {
@@ -151,8 +185,8 @@ impl Workload for TpcbInRows {
         }
     }
 
-    fn checker(&self, acknowledged: Vec<Acknowledged>) -> Box<dyn Checker> {
-        Box::new(Sums {
+    fn checker(&self, acknowledged: Vec<Acknowledged>) -> Arc<dyn Checker> {
+        checker_of(Sums {
             acknowledged,
             sums: [0; 4],
             entries: Numbers::default(),
@@ -226,6 +260,7 @@ async fn balance(rows: &mut dyn Keyed, account: i64) -> Result<i64, SessionError
 }
 
 /// Looks at every row.
+#[derive(Clone)]
 struct Sums {
     acknowledged: Vec<Acknowledged>,
     /// Of accounts, tellers, branches, history.
@@ -233,7 +268,7 @@ struct Sums {
     entries: Numbers,
 }
 
-impl Checker for Sums {
+impl Tally for Sums {
     fn row(&mut self, table: usize, bytes: &[u8]) {
         let place = match table {
             ACCOUNTS_TABLE => 0,
@@ -249,10 +284,7 @@ impl Checker for Sums {
         }
     }
 
-    fn add(&mut self, other: Box<dyn Checker>) {
-        let other: Box<dyn Any> = other;
-        let other = other.downcast::<Sums>();
-        let other = other.expect("TPC-B's checkers add theirs to each other");
+    fn add(&mut self, other: Self) {
         for (mine, theirs) in self.sums.iter_mut().zip(other.sums) {
             *mine += theirs;
         }

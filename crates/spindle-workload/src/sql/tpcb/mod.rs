@@ -1,6 +1,6 @@
 //! TPC-B, as PostgreSQL's `pgbench` has it, so that the two can be compared: its tables with its row widths, and its
-//! transaction of seven round trips (`pgbench -M prepared`), or the select alone (`pgbench -S`). History rows carry
-//! their client and number besides, by which a lost transaction shows. Never called an official result.
+//! transaction of seven round trips (`pgbench -M prepared`), or the select alone (`pgbench -S`). History rows also
+//! carry their client and number, by which a lost transaction shows. Never called an official result.
 
 mod check;
 mod in_rows;
@@ -17,18 +17,18 @@ use spindle_text::settings;
 use super::connection::{LoadPart, SqlConnection};
 use super::dialect::Dialect;
 use super::{SqlTransaction, SqlWorkload};
-use crate::sql::kind::{Data, Kind, Made, MadeFor, check_room};
+use crate::sql::kind::{Data, Kind, Made, MadeFor, refused_room};
 use crate::workload::{Acknowledged, CheckError, Client, Workload};
 use transaction::{Select, TpcbTransaction};
 
 /// Rows for each branch, as in TPC-B 1.3 and `pgbench`.
 const TELLERS: u64 = 10;
 const ACCOUNTS: u64 = 100_000;
-/// Amounts lie within so much of 0.
+/// Amounts lie within this distance of 0.
 const DELTA_MAX: u64 = 5000;
 /// Bytes of a branch with its accounts, tellers and keys, about.
 const BRANCH_BYTES: u64 = 15 << 20;
-/// Transactions for which there is room when nobody says.
+/// Transactions for which there is room by default.
 const ROOM_FOR: u64 = 1_000_000;
 
 settings! {
@@ -118,8 +118,9 @@ impl Kind for Tpcb {
         false
     }
 
-    fn check(&self, made_for: &MadeFor) -> Result<(), Refusal> {
-        check_room(made_for, self.room_for != ROOM_FOR)
+    fn check(&self, made_for: &MadeFor) -> Vec<Refusal> {
+        let room = refused_room(made_for, self.room_for != ROOM_FOR);
+        room.into_iter().collect()
     }
 
     fn locked_rows(&self) -> u32 {

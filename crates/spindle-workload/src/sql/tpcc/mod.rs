@@ -27,13 +27,13 @@ use spindle_text::settings;
 use super::connection::{LoadPart, SqlConnection};
 use super::dialect::Dialect;
 use super::{SqlTransaction, SqlWorkload};
-use crate::sql::kind::{Data, Kind, Made, MadeFor, check_room};
+use crate::sql::kind::{Data, Kind, Made, MadeFor, refused_room};
 use crate::workload::{Acknowledged, CheckError, Client, TerminalTimes, Workload};
 use terms::{DELIVERY, DISTRICTS, KINDS, LINES_MAX, NEW_ORDER, ORDER_STATUS, PAYMENT};
 
 pub use terms::{Mix, Sizes, Tpcc};
 
-/// Transactions for which there is room when nobody says.
+/// Transactions for which there is room by default.
 const ROOM_FOR: u64 = 500_000;
 
 settings! {
@@ -109,19 +109,18 @@ impl Kind for TpccSettings {
         })
     }
 
-    fn check(&self, made_for: &MadeFor) -> Result<(), Refusal> {
-        check_room(made_for, self.room_for != ROOM_FOR)?;
-        match self.mix.sum() {
-            100 => Ok(()),
-            sum => Err(Refusal {
-                keys: &["mix"],
-                title: format!("the shares of mix add up to {sum}"),
-                label: "they are percentages: 100 in sum".to_owned(),
-                help: "the standard's mix is { new_order = 45, payment = 43, order_status = 4, delivery = 4, \
-                       stock_level = 4 }; a kind left out does not take place",
-                shown: None,
-            }),
-        }
+    fn check(&self, made_for: &MadeFor) -> Vec<Refusal> {
+        let sum = self.mix.sum();
+        let mix = (sum != 100).then(|| Refusal {
+            keys: &["mix"],
+            title: format!("the shares of mix add up to {sum}"),
+            label: "they are percentages: 100 in sum".to_owned(),
+            help: "the standard's mix is { new_order = 45, payment = 43, order_status = 4, delivery = 4, \
+                   stock_level = 4 }; a kind left out does not take place",
+            shown: None,
+        });
+        let room = refused_room(made_for, self.room_for != ROOM_FOR);
+        room.into_iter().chain(mix).collect()
     }
 
     fn puts_off(&self) -> bool {

@@ -2,6 +2,8 @@
 //! standard's: the client that made them and its transaction's number, empty in rows that were loaded; by them a lost
 //! transaction shows.
 
+use spindle_query::DataType;
+
 use crate::sql::dialect::Dialect;
 
 /// What stands in a table's columns for types that differ between dialects.
@@ -115,6 +117,33 @@ pub fn create_indexes(dialect: Dialect) -> Vec<String> {
     let keyed = TABLES.iter().filter(|(_, _, key)| !key.is_empty());
     let keys = keyed.filter_map(|(name, _, key)| dialect.add_key(name, key));
     keys.chain(INDEXES.map(str::to_owned)).collect()
+}
+
+/// Names and types of the columns of a table, by its place among all, in their order.
+pub fn columns(table: usize) -> impl Iterator<Item = (&'static str, DataType)> {
+    TABLES[table].1.split(", ").map(|column| {
+        let mut words = column.split(' ');
+        let (name, of) = (words.next(), words.next());
+        let of = of
+            .and_then(data_type)
+            .expect("a column has a name and a type");
+        (name.expect("a column has a name"), of)
+    })
+}
+
+fn data_type(word: &str) -> Option<DataType> {
+    let length = |word: &str| word.strip_suffix(')')?.parse().ok();
+    match word {
+        "integer" | "bigint" => Some(DataType::Integer),
+        MONEY | AMOUNT | PRICE => Some(DataType::Decimal(2)),
+        RATE => Some(DataType::Decimal(4)),
+        MOMENT => Some(DataType::Timestamp),
+        text => match text.split_once('(')? {
+            ("char", bytes) => length(bytes).map(DataType::Char),
+            ("varchar", bytes) => length(bytes).map(DataType::Varchar),
+            _ => None,
+        },
+    }
 }
 
 /// Statements that make the procedures; none where there are no procedures.

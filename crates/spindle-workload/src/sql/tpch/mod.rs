@@ -60,7 +60,7 @@ pub struct Queries {
     pub slaves: u32,
 }
 
-/// Query slaves when nobody says how many.
+/// Query slaves by default.
 const SLAVES: u32 = 2;
 
 fn slaves_by_default() -> u32 {
@@ -155,17 +155,17 @@ impl Queries {
         }
     }
 
-    fn check(&self, made_for: &MadeFor) -> Result<(), Refusal> {
-        match made_for.dialect {
-            Some(_) if self.slaves != SLAVES => Err(Refusal {
-                keys: &["slaves"],
-                title: "slaves does not apply to a database that speaks SQL".to_owned(),
-                label: "it has its own processes".to_owned(),
-                help: "leave slaves out, and set what the database has for it in [database.settings]",
-                shown: None,
-            }),
-            _ => Ok(()),
+    fn check(&self, made_for: &MadeFor) -> Vec<Refusal> {
+        if made_for.dialect.is_none() || self.slaves == SLAVES {
+            return Vec::new();
         }
+        vec![Refusal {
+            keys: &["slaves"],
+            title: "slaves does not apply to a database that speaks SQL".to_owned(),
+            label: "it has its own processes".to_owned(),
+            help: "leave slaves out, and set what the database has for it in [database.settings]",
+            shown: None,
+        }]
     }
 }
 
@@ -202,7 +202,7 @@ macro_rules! settings_of {
                 false
             }
 
-            fn check(&self, made_for: &MadeFor) -> Result<(), Refusal> {
+            fn check(&self, made_for: &MadeFor) -> Vec<Refusal> {
                 self.0.check(made_for)
             }
 

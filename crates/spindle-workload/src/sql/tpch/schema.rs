@@ -2,40 +2,26 @@
 //! standard's: `decimal(15,2)` for money, `date`, `char` and `varchar`. SQLite has neither exact numbers nor dates: it
 //! keeps money as `real` and dates as ISO text, which sort and compare as dates do.
 
+use spindle_query::Type::{self, Date, Decimal, Fixed, Integer, Key, Sum, Varying};
+
 use crate::sql::Dialect;
 
-use Type::{Date, Decimal, Fixed, Integer, Key, Varying};
+/// Money: an exact number with two places.
+const MONEY: Type = Decimal(2);
 
-/// What a column holds.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Type {
-    /// A key, or what refers to one.
-    Key,
-    /// A whole number.
-    Integer,
-    /// An exact number with two places.
-    Decimal,
-    /// A text that is filled up to its length.
-    Fixed(u16),
-    /// A text of any length up to this.
-    Varying(u16),
-    /// A day.
-    Date,
-}
-
-impl Type {
-    fn in_dialect(self, dialect: Dialect) -> String {
-        match (self, dialect) {
-            (Key | Integer, Dialect::Sqlite) => "integer".to_owned(),
-            (Key, _) => "bigint".to_owned(),
-            (Integer, _) => "integer".to_owned(),
-            (Decimal, Dialect::Sqlite) => "real".to_owned(),
-            (Decimal, _) => "decimal(15,2)".to_owned(),
-            (Fixed(_) | Varying(_) | Date, Dialect::Sqlite) => "text".to_owned(),
-            (Fixed(length), _) => format!("char({length})"),
-            (Varying(length), _) => format!("varchar({length})"),
-            (Date, _) => "date".to_owned(),
-        }
+/// The name of a type in a dialect.
+fn in_dialect(of: Type, dialect: Dialect) -> String {
+    match (of, dialect) {
+        (Key | Integer, Dialect::Sqlite) => "integer".to_owned(),
+        (Key, _) => "bigint".to_owned(),
+        (Integer, _) => "integer".to_owned(),
+        (Decimal(_) | Sum(_), Dialect::Sqlite) => "real".to_owned(),
+        (Decimal(scale), _) => format!("decimal(15,{scale})"),
+        (Sum(scale), _) => format!("decimal(38,{scale})"),
+        (Fixed(_) | Varying(_) | Date, Dialect::Sqlite) => "text".to_owned(),
+        (Fixed(length), _) => format!("char({length})"),
+        (Varying(length), _) => format!("varchar({length})"),
+        (Date, _) => "date".to_owned(),
     }
 }
 
@@ -90,7 +76,7 @@ pub(super) const PART: Table = Table {
         Varying(25),
         Integer,
         Fixed(10),
-        Decimal,
+        MONEY,
         Varying(23),
     ],
     key: &["p_partkey"],
@@ -114,7 +100,7 @@ pub(super) const SUPPLIER: Table = Table {
         Varying(40),
         Key,
         Fixed(15),
-        Decimal,
+        MONEY,
         Varying(101),
     ],
     key: &["s_suppkey"],
@@ -130,7 +116,7 @@ pub(super) const PARTSUPP: Table = Table {
         "ps_supplycost",
         "ps_comment",
     ],
-    types: &[Key, Key, Integer, Decimal, Varying(199)],
+    types: &[Key, Key, Integer, MONEY, Varying(199)],
     key: &["ps_partkey", "ps_suppkey"],
     indexes: &[&["ps_suppkey"]],
 };
@@ -153,7 +139,7 @@ pub(super) const CUSTOMER: Table = Table {
         Varying(40),
         Key,
         Fixed(15),
-        Decimal,
+        MONEY,
         Fixed(10),
         Varying(117),
     ],
@@ -178,7 +164,7 @@ pub(super) const ORDERS: Table = Table {
         Key,
         Key,
         Fixed(1),
-        Decimal,
+        MONEY,
         Date,
         Fixed(15),
         Fixed(15),
@@ -214,10 +200,10 @@ pub(super) const LINEITEM: Table = Table {
         Key,
         Key,
         Integer,
-        Decimal,
-        Decimal,
-        Decimal,
-        Decimal,
+        MONEY,
+        MONEY,
+        MONEY,
+        MONEY,
         Fixed(1),
         Fixed(1),
         Date,
@@ -238,11 +224,11 @@ pub(super) const TABLES: [&Table; 8] = [
 
 impl Table {
     /// The statement that makes it. InnoDB keeps rows in their primary key, and SQLite in a key of one column: those
-    /// are made with the table, the others when the rows are there.
+    /// are made with the table, the others after the rows are loaded.
     pub fn create(&self, dialect: Dialect) -> String {
         let columns = self.columns.iter().zip(self.types);
         let mut lines: Vec<String> = columns
-            .map(|(name, of)| format!("{name} {} not null", of.in_dialect(dialect)))
+            .map(|(name, of)| format!("{name} {} not null", in_dialect(*of, dialect)))
             .collect();
         if self.key_comes_first(dialect) {
             lines.push(format!("primary key ({})", self.key.join(", ")));

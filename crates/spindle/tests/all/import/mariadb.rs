@@ -194,6 +194,9 @@ fn forget(scene: &Scene) {
 
 #[test]
 fn a_mix_comes_near_to_the_load_that_was_counted() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some((scene, _held)) = counting() else {
         return;
     };

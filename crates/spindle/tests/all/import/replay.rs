@@ -157,6 +157,20 @@ fn check(scene: &Scene, form: &str, log: &Path, dialect: Dialect, left: &[String
     );
     assert_eq!(kept.late, kept.committed);
     let text = fs::read_to_string(&experiment).unwrap();
+    let faster = text.replace("speed = 1.0", "speed = 2.0");
+    assert_ne!(faster, text);
+    fs::write(&experiment, faster).unwrap();
+    let twice = replay(scene, &experiment, dialect);
+    assert_eq!(twice.rows, left);
+    assert!(
+        twice.at_work >= (PAUSE - Duration::from_millis(1_001)) / 2,
+        "{:?}",
+        twice.at_work
+    );
+    assert_eq!(
+        (twice.committed, twice.errors, twice.late),
+        (kept.committed, kept.errors, kept.late)
+    );
     let at_once = text.replace("times = \"kept\"", "times = \"ignored\"");
     fs::write(&experiment, at_once).unwrap();
     let ignored = replay(scene, &experiment, dialect);
@@ -268,6 +282,9 @@ fn wait_for_last(logs: &[(PathBuf, u64)]) {
 
 #[test]
 fn what_mariadb_logged_is_replayed() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let logs = log_directory();
     let path = |name: &str| logs.path().join(name).to_str().unwrap().to_owned();
     let (slow, general) = (path("slow.log"), path("general.log"));

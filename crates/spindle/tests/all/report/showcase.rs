@@ -525,6 +525,7 @@ pub fn result(record: &RunRecord) -> RunResult {
         least_known: None,
         runs: 1,
         ended_by_time_ms: None,
+        runs_max: None,
     });
     result.attributions = clients
         .iter()

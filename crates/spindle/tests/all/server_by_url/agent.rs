@@ -67,6 +67,9 @@ fn figures_over_time(result: &Value, case: usize) -> Vec<&str> {
 
 #[test]
 fn an_agent_tells_of_the_machine_and_leaves_nothing() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(scene) = scene() else { return };
     let Some(sshd) = Sshd::below(scene.place.path()) else {
         return;

@@ -25,6 +25,9 @@ const DATABASES: &str =
 
 #[test]
 fn an_existing_server_is_measured_and_left_as_it_was() {
+    if !spindle_harness::is_long_or_skip() {
+        return;
+    }
     let Some(scene) = Scene::of(ServerKind::MariaDb) else {
         return;
     };

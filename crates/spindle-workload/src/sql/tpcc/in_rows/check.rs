@@ -2,7 +2,6 @@
 //! promised. What several tables say of a thing is collected as it comes, in any order, and compared at the end. The
 //! words of the conditions are those of the SQL form.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 
 use super::columns::{
@@ -11,20 +10,20 @@ use super::columns::{
 };
 use crate::sql::numbered::Numbers;
 use crate::sql::tpcc::check::{broken, said};
-use crate::workload::{Acknowledged, CheckError, Checker};
+use crate::workload::{Acknowledged, CheckError, Tally};
 
 /// A warehouse and a district.
 type DistrictKey = (u32, u32);
 
 /// What is known of a warehouse.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct OfWarehouse {
     taken: i64,
     paid: i64,
 }
 
 /// What is known of a district.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct OfDistrict {
     taken: i64,
     paid: i64,
@@ -40,7 +39,7 @@ struct OfDistrict {
 }
 
 /// What is known of a customer.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct OfCustomer {
     balance: i64,
     ytd_payment: i64,
@@ -48,7 +47,7 @@ struct OfCustomer {
 }
 
 /// What is known of an order.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct OfOrder {
     is_there: bool,
     is_new: bool,
@@ -61,6 +60,7 @@ struct OfOrder {
 }
 
 /// Looks at every row.
+#[derive(Clone)]
 pub struct Rows {
     /// Orders of a district that were delivered when it was loaded.
     loaded_delivered: u64,
@@ -207,7 +207,7 @@ fn place(row: &[u8], warehouse: Column, district: Column) -> DistrictKey {
     (warehouse.number(row), district.number(row))
 }
 
-impl Checker for Rows {
+impl Tally for Rows {
     fn row(&mut self, table: usize, bytes: &[u8]) {
         match table {
             WAREHOUSE => {
@@ -229,11 +229,8 @@ impl Checker for Rows {
         }
     }
 
-    /// A row is in one share: what the other checker has not seen is 0 there.
-    fn add(&mut self, other: Box<dyn Checker>) {
-        let other: Box<dyn Any> = other;
-        let other = other.downcast::<Rows>();
-        let other = *other.expect("TPC-C's checkers add theirs to each other");
+    /// A row is in one share: what the other has not seen is 0 there.
+    fn add(&mut self, other: Self) {
         for (key, of) in other.warehouses {
             let mine = self.warehouses.entry(key).or_default();
             mine.taken += of.taken;
@@ -308,7 +305,7 @@ mod tests {
             let TableSize::Rows(rows) = spec.size else {
                 panic!("tables have numbers of rows")
             };
-            let mut load = workload.loader(table);
+            let mut load = workload.loader(table, 0);
             let row = |number| {
                 let mut bytes = vec![0xEE; TABLES[table].2];
                 load(number, &mut bytes);
@@ -321,15 +318,15 @@ mod tests {
 
     /// What the check finds, by two sessions.
     fn judged(workload: &TpccInRows, rows: &[Vec<Vec<u8>>]) -> Result<String, CheckError> {
-        let mut both = [0, 1].map(|_| workload.checker(Vec::new()));
+        let checker = workload.checker(Vec::new());
+        let mut both = [checker.share(), checker.share()];
         for (table, rows) in rows.iter().enumerate() {
             for (number, row) in rows.iter().enumerate() {
                 both[number % 2].row(table, row);
             }
         }
-        let [mut whole, other] = both;
-        whole.add(other);
-        whole.finish()
+        both.into_iter().for_each(|share| share.end());
+        checker.finish()
     }
 
     /// Breaks one condition alone, or with it some of a higher number.

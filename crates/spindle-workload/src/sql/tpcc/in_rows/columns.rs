@@ -2,8 +2,11 @@
 //! loaded. Numbers have 4 bytes, exact amounts (hundredths) and moments 8, the highest first; texts end with zeros. A
 //! number or a moment that is not there is 0. Each row begins with its primary key.
 
+use spindle_query::{Column as StoredColumn, DataType, Form, Layout};
+
 use crate::session::SessionError;
 use crate::sql::connection::RowSink;
+use crate::sql::tpcc::schema;
 use crate::sql::value::Value;
 
 /// Where a column lies.
@@ -169,6 +172,22 @@ pub const ORDER_LINE: usize = 6;
 pub const ITEM: usize = 7;
 pub const STOCK: usize = 8;
 
+/// The columns of a table for a dictionary: names and types are those of SQL, places those of [`TABLES`].
+pub fn layout(table: usize) -> Layout {
+    let widths = TABLES[table].1.iter();
+    let columns = schema::columns(table)
+        .zip(widths)
+        .map(|((name, of), column)| {
+            let form = match (of, column.bytes) {
+                (DataType::Char(_) | DataType::Varchar(_), _) => Form::Zeros,
+                (_, 4) => Form::Unsigned(4),
+                _ => Form::Signed(8),
+            };
+            StoredColumn::in_form(name, of, form)
+        });
+    Layout::new(columns).expect("columns of TPC-C's tables")
+}
+
 /// A key, or the first numbers of one.
 pub fn key<const N: usize>(numbers: [u64; N]) -> Vec<u8> {
     let numbers = numbers.map(|number| (number as u32).to_be_bytes());
@@ -222,6 +241,33 @@ mod tests {
             }
             assert_eq!(end, bytes, "{name}");
         }
+    }
+
+    #[test]
+    fn a_dictionary_has_them_where_they_are() {
+        for (table, (name, columns, bytes)) in TABLES.into_iter().enumerate() {
+            let layout = layout(table);
+            assert_eq!(layout.columns().len(), columns.len(), "{name}");
+            assert_eq!(layout.row_bytes_max(), bytes, "{name}");
+            let mut texts = 0;
+            for (number, column) in columns.iter().enumerate() {
+                let stored = &layout.columns()[number];
+                match stored.of() {
+                    DataType::Char(length) | DataType::Varchar(length) => {
+                        assert_eq!(usize::from(length), column.bytes, "{}", stored.name());
+                        texts += 1;
+                    }
+                    _ => {}
+                }
+                if let Ok(parts) = layout.key_parts(&[number as u16]) {
+                    assert_eq!(parts, [(column.at as u16, column.bytes as u16)]);
+                }
+            }
+            println!("{name}: {layout}");
+            assert!(texts < columns.len());
+        }
+        let named = |table: usize, column: &str| layout(table).number(column).is_ok();
+        assert!(named(CUSTOMER, "c_last") && named(STOCK, "s_dist_10"));
     }
 
     #[test]

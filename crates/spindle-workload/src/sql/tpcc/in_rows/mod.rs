@@ -5,6 +5,10 @@ mod check;
 mod columns;
 mod transactions;
 
+use std::sync::Arc;
+
+use spindle_query::Layout;
+
 use super::delivery::Delivery;
 use super::load;
 use super::new_order::NewOrder;
@@ -17,12 +21,12 @@ use crate::session::Txn;
 use crate::sql::dialect::Dialect;
 use crate::workload::{
     Acknowledged, Checker, Client, IndexSpec, Inserts, Loader, RowLength, Table, TableSize,
-    TableSpec, TerminalTimes, Workload,
+    TableSpec, TerminalTimes, Workload, checker_of,
 };
 use check::Rows;
 use columns::{
     CUSTOMER, DISTRICT, HISTORY, ITEM, Loaded, NEW_ORDER, ORDER_LINE, ORDERS, STOCK, TABLES,
-    WAREHOUSE, history, new_order, order_line, orders,
+    WAREHOUSE, history, layout, new_order, order_line, orders,
 };
 
 /// Loaded rows are those of a database that knows exact numbers and moments.
@@ -132,6 +136,10 @@ impl Workload for TpccInRows {
         TABLES.into_iter().enumerate().map(spec).collect()
     }
 
+    fn columns(&self, table: usize) -> Option<Layout> {
+        Some(layout(table))
+    }
+
     fn indexes(&self, table: usize) -> &'static [IndexSpec] {
         INDEXES[table]
     }
@@ -162,15 +170,13 @@ impl Workload for TpccInRows {
         terms::KINDS.map(str::to_owned).to_vec()
     }
 
-    fn fill(&self, _: usize, _: u64, _: &mut [u8]) {}
-
-    fn loader(&self, table: usize) -> Loader<'_> {
+    fn loader(&self, table: usize, first: u64) -> Loader<'_> {
         let (name, _, row_bytes) = TABLES[table];
         let parts = load::parts(&self.tpcc, DIALECT);
         let mut parts = parts.into_iter().filter(move |part| part.table == name);
         let mut part = Loaded::new(table);
         let mut next = 0;
-        Box::new(move |_, bytes| {
+        let mut load = move |_, bytes: &mut Vec<u8>| {
             if next == part.rows.len() {
                 let make = parts.next().expect("there are parts for all rows").rows;
                 part.rows.clear();
@@ -180,7 +186,10 @@ impl Workload for TpccInRows {
             bytes.clear();
             bytes.extend_from_slice(&part.rows[next..next + row_bytes]);
             next += row_bytes;
-        })
+        };
+        let mut before = Vec::new();
+        (0..first).for_each(|row| load(row, &mut before));
+        Box::new(load)
     }
 
     fn replaced_bytes(&self, _: usize, _: usize) -> usize {
@@ -214,7 +223,7 @@ impl Workload for TpccInRows {
         self.tpcc.times_of(kind, client)
     }
 
-    fn checker(&self, acknowledged: Vec<Acknowledged>) -> Box<dyn Checker> {
-        Box::new(Rows::new(self.tpcc.sizes.delivered(), acknowledged))
+    fn checker(&self, acknowledged: Vec<Acknowledged>) -> Arc<dyn Checker> {
+        checker_of(Rows::new(self.tpcc.sizes.delivered(), acknowledged))
     }
 }

@@ -9,10 +9,10 @@ mod q18_q22;
 mod refresh;
 mod tables;
 
-use std::any::Any;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use spindle_query::{Cell, Columns, Query};
+use spindle_query::{Cell, Columns, Layout, Query};
 
 use super::answers::KeptAnswer;
 use super::refresh::{loaded_key, loaded_orders, orders_of, set_orders};
@@ -22,14 +22,14 @@ use crate::session::Txn;
 use crate::sql::value::{date_text, decimal_text};
 use crate::workload::{
     Acknowledged, CheckError, Checker, Client, IndexSpec, Inserts, Loader, RowLength, Table,
-    TableSize, TableSpec, Workload,
+    TableSize, TableSpec, Tally, Workload, checker_of,
 };
 use refresh::RefreshInRows;
 use tables::{LINEITEM, LINES_MAX, ORDERS, relations};
 
 /// Temporary space of a stream for a unit of scale: the larger joins keep both sides. Bytes.
 const TEMP_PER_SCALE: f64 = 1.5e9;
-/// Besides that, of each slave: extents of its runs that are not full.
+/// In addition, of each slave: extents of its runs that are not full.
 const SLAVE_TEMP_BYTES: u64 = 64 << 20;
 
 /// A query as the embedded database carries it out.
@@ -99,6 +99,11 @@ impl Workload for TpchInPlans {
         relations().iter().enumerate().map(spec).collect()
     }
 
+    fn columns(&self, table: usize) -> Option<Layout> {
+        let columns = Layout::try_from(&relations()[table].columns);
+        Some(columns.expect("columns of TPC-H's tables"))
+    }
+
     fn indexes(&self, table: usize) -> &'static [IndexSpec] {
         tables::indexes(table)
     }
@@ -131,12 +136,8 @@ impl Workload for TpchInPlans {
         self.streams * (of_data + u64::from(self.slaves) * SLAVE_TEMP_BYTES)
     }
 
-    fn fill(&self, table: usize, row: u64, _: &mut [u8]) {
-        unreachable!("row {row} of table {table}: the loader makes rows of any length")
-    }
-
-    fn loader(&self, table: usize) -> Loader<'_> {
-        tables::loader(table, self.tpch.scale)
+    fn loader(&self, table: usize, first: u64) -> Loader<'_> {
+        tables::loader(table, self.tpch.scale, first)
     }
 
     fn replaced_bytes(&self, _: usize, _: usize) -> usize {
@@ -165,12 +166,12 @@ impl Workload for TpchInPlans {
         self.tpch.all_kept_answers()
     }
 
-    fn checker(&self, acknowledged: Vec<Acknowledged>) -> Box<dyn Checker> {
+    fn checker(&self, acknowledged: Vec<Acknowledged>) -> Arc<dyn Checker> {
         let [added, removed] = self.tpch.refreshed(&acknowledged);
         let scale = self.tpch.scale;
         let of_set = |set| orders_of(set as u32, scale).map(loaded_key);
         let orders = loaded_orders(scale) + (added as i64 - removed as i64) * set_orders(scale);
-        Box::new(Orders {
+        checker_of(Orders {
             wanted: orders.unsigned_abs(),
             removed: (0..removed)
                 .flat_map(of_set)
@@ -223,6 +224,7 @@ pub fn text_of(cell: &Cell<'_>) -> String {
 }
 
 /// Counts the orders, and those that should have been removed.
+#[derive(Clone)]
 struct Orders {
     wanted: u64,
     removed: BTreeSet<Vec<u8>>,
@@ -230,7 +232,7 @@ struct Orders {
     left: u64,
 }
 
-impl Checker for Orders {
+impl Tally for Orders {
     fn row(&mut self, table: usize, bytes: &[u8]) {
         if table == ORDERS {
             self.orders += 1;
@@ -239,10 +241,7 @@ impl Checker for Orders {
         }
     }
 
-    fn add(&mut self, other: Box<dyn Checker>) {
-        let other: Box<dyn Any> = other;
-        let other = other.downcast::<Orders>();
-        let other = other.expect("TPC-H's checkers add theirs to each other");
+    fn add(&mut self, other: Self) {
         self.orders += other.orders;
         self.left += other.left;
     }

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use spindle_query::{Columns, Plan, Relation, Type as ColumnType};
+use spindle_query::{Columns, Plan, Relation, Type};
 use tpchgen::generators::{
     CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator,
     PartSuppGenerator, RegionGenerator, SupplierGenerator,
@@ -11,7 +11,7 @@ use tpchgen::generators::{
 
 use crate::sql::Value;
 use crate::sql::tpch::load;
-use crate::sql::tpch::schema::{TABLES, Table, Type};
+use crate::sql::tpch::schema::{TABLES, Table};
 use crate::workload::{IndexSpec, Loader};
 
 /// Places of tables among all.
@@ -34,7 +34,7 @@ static RELATIONS: LazyLock<Vec<Relation>> = LazyLock::new(|| {
         let columns = table.columns.iter().zip(table.types);
         Relation {
             name: table.name,
-            columns: Columns::new(columns.map(|(name, of)| (*name, column_type(*of)))),
+            columns: Columns::new(columns.map(|(name, of)| (*name, *of))),
         }
     };
     TABLES.iter().map(relation).collect()
@@ -69,17 +69,6 @@ static INDEXES: LazyLock<Vec<Vec<IndexSpec>>> = LazyLock::new(|| {
         .map(|of_table| of_table.iter().map(spec).collect())
         .collect()
 });
-
-fn column_type(of: Type) -> ColumnType {
-    match of {
-        Type::Key => ColumnType::Key,
-        Type::Integer => ColumnType::Integer,
-        Type::Decimal => ColumnType::Decimal(2),
-        Type::Fixed(bytes) => ColumnType::Fixed(bytes),
-        Type::Varying(bytes) => ColumnType::Varying(bytes),
-        Type::Date => ColumnType::Date,
-    }
-}
 
 /// All tables.
 pub(super) fn relations() -> &'static [Relation] {
@@ -129,11 +118,11 @@ fn lines(scale: f64) -> i64 {
     lines.sum()
 }
 
-/// Makes the rows of a table, from the first on.
-pub(super) fn loader(table: usize, scale: f64) -> Loader<'static> {
+/// Makes the rows of a table, from row `first` on.
+pub(super) fn loader(table: usize, scale: f64, first: u64) -> Loader<'static> {
     macro_rules! loader {
         ($generator:ident, $buffers:expr, $values:expr) => {{
-            let mut rows = $generator::new(scale, 1, 1).iter();
+            let mut rows = $generator::new(scale, 1, 1).iter().skip(first as usize);
             let mut buffers = $buffers;
             let columns = &RELATIONS[table].columns;
             Box::new(move |_, bytes| {
@@ -183,7 +172,7 @@ pub(super) fn encode(columns: &Columns, values: &[Value<'_>], bytes: &mut Vec<u8
 /// The key of an order, in orders and in lineitem.
 pub(super) fn order_key(key: i64) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let columns = Columns::new([("key", ColumnType::Key)]);
+    let columns = Columns::new([("key", Type::Key)]);
     columns.encoder(&mut bytes).number(i128::from(key));
     bytes
 }

@@ -1,6 +1,6 @@
 //! `one_row`: each transaction reads one row, always the same, so often as it is told.
 
-use std::any::Any;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use spindle_text::settings;
@@ -8,7 +8,8 @@ use spindle_text::settings;
 use crate::session::{Operation, Txn};
 use crate::sql::kind::{MadeFor, Kind, Made};
 use crate::workload::{
-    Acknowledged, CheckError, Checker, Client, RowLength, Table, TableSize, TableSpec, Workload,
+    Acknowledged, CheckError, Checker, Client, Loader, RowLength, Table, TableSize, TableSpec, Tally, Workload,
+    checker_of,
 };
 
 settings! {
@@ -47,8 +48,8 @@ impl Workload for Reading {
         }]
     }
 
-    fn fill(&self, _: usize, row: u64, bytes: &mut [u8]) {
-        bytes[..8].copy_from_slice(&row.to_le_bytes());
+    fn loader(&self, _: usize, _: u64) -> Loader<'_> {
+        Box::new(|row, bytes| bytes[..8].copy_from_slice(&row.to_le_bytes()))
     }
 
     fn replaced_bytes(&self, _: usize, _: usize) -> usize {
@@ -63,22 +64,22 @@ impl Workload for Reading {
         }
     }
 
-    fn checker(&self, _: Vec<Acknowledged>) -> Box<dyn Checker> {
-        Box::new(Rows(0))
+    fn checker(&self, _: Vec<Acknowledged>) -> Arc<dyn Checker> {
+        checker_of(Rows(0))
     }
 }
 
 /// Counts rows.
+#[derive(Clone)]
 struct Rows(u64);
 
-impl Checker for Rows {
+impl Tally for Rows {
     fn row(&mut self, _: usize, _: &[u8]) {
         self.0 += 1;
     }
 
-    fn add(&mut self, other: Box<dyn Checker>) {
-        let other: Box<dyn Any> = other;
-        self.0 += other.downcast::<Rows>().expect("a checker of rows").0;
+    fn add(&mut self, other: Self) {
+        self.0 += other.0;
     }
 
     fn finish(&self) -> Result<String, CheckError> {

@@ -1,10 +1,15 @@
 //! The control file: which database this is, where recovery starts, and the data dictionary (datafiles, segments,
-//! extents). Two copies are written in turn, each with a checksum and a number: the newer whole one counts.
+//! extents, columns, keys). Two copies are written in turn, each with a checksum and a number: the newer whole one
+//! counts.
+
+mod columns;
+mod encoding;
 
 use std::sync::Arc;
 
 use spindle_io::sync::{Latch, Semaphore};
 use spindle_io::{Arena, BlockDevice, Request, Submission, read_blocks};
+use spindle_query::Layout;
 
 use crate::error::{KernelError, Result};
 use crate::fixed_sga::FixedSga;
@@ -12,13 +17,18 @@ use crate::log::marks::Location;
 use crate::settings::PlantedFault;
 use crate::wait_event::{ProcessWaits, WaitEvent};
 
+pub(crate) use encoding::encode;
+#[cfg(feature = "planted")]
+pub use encoding::seal_copy;
+use encoding::{FORMAT, decode, later_format, stated_length};
+
 /// Size of the control file, bytes.
 pub const CONTROL_FILE_BYTES: u64 = 2 * COPY_BYTES;
 /// Size of one copy.
 pub(crate) const COPY_BYTES: u64 = 512 << 10;
 const PIECE_BYTES: usize = 4096;
-const MAGIC: u32 = 0x5350_4343;
-const HEADER_BYTES: usize = 24;
+/// Number of the undo segment.
+pub(crate) const UNDO_SEGMENT: u32 = 0;
 
 /// A contiguous run of blocks of one datafile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +54,8 @@ pub struct Segment {
     pub loaded_rows: u64,
     /// Its space, in order.
     pub extents: Vec<Extent>,
+    /// Its columns; `None`: its rows are bytes.
+    pub columns: Option<Layout>,
 }
 
 impl Segment {
@@ -72,8 +84,34 @@ pub(crate) struct IndexOfTable {
     pub(crate) table: u32,
     /// No two rows have the same key.
     pub(crate) is_unique: bool,
-    /// The key's parts, in order.
-    pub(crate) key: Vec<KeyPart>,
+    /// What its key is put together from, in order.
+    pub(crate) key: StoredKey,
+}
+
+/// What the key of an index is put together from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StoredKey {
+    /// Bytes of the row.
+    Bytes(Vec<KeyPart>),
+    /// Columns of the table, by their numbers.
+    Columns(Vec<u16>),
+}
+
+impl IndexOfTable {
+    /// The bytes of a row that make its key, given the table's columns; `None` when these make no such key.
+    pub(crate) fn parts(&self, columns: Option<&Layout>) -> Option<Vec<KeyPart>> {
+        match &self.key {
+            StoredKey::Bytes(parts) => Some(parts.clone()),
+            StoredKey::Columns(key) => {
+                let parts = columns?.key_parts(key).ok()?.into_iter();
+                Some(
+                    parts
+                        .map(|(offset, bytes)| KeyPart { offset, bytes })
+                        .collect(),
+                )
+            }
+        }
+    }
 }
 
 /// Where recovery starts.
@@ -103,6 +141,11 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
+    /// The segment of a number.
+    pub(crate) fn segment(&self, number: u32) -> &Segment {
+        &self.segments[self.segment_index(number)]
+    }
+
     /// Where a segment is in the list.
     pub(crate) fn segment_index(&self, number: u32) -> usize {
         self.segments
@@ -140,6 +183,14 @@ impl ControlFile {
                 continue;
             };
             let bytes = read_bytes(&*device, copy * COPY_BYTES, length).await?;
+            if let Some(format) = later_format(&bytes) {
+                return Err(KernelError::ControlFile {
+                    device: device.name().to_string(),
+                    reason: format!(
+                        "a later version of Spindle wrote it, in format {format}; this one knows formats up to {FORMAT}"
+                    ),
+                });
+            }
             if let Some((contents, number)) = decode(&bytes)
                 && newest.as_ref().is_none_or(|(_, newest)| number > *newest)
             {
@@ -281,66 +332,6 @@ fn transfer_arena(frames: usize) -> Result<Arc<Arena>> {
     })
 }
 
-/// A copy as it is written.
-pub(crate) fn encode(contents: &Contents, number: u64) -> Vec<u8> {
-    let mut bytes = vec![0; HEADER_BYTES];
-    let mut put = |value: u64| bytes.extend_from_slice(&value.to_le_bytes());
-    let location = contents.checkpoint.location;
-    put(contents.database);
-    put(u64::from(contents.block_bytes));
-    put(contents.checkpoint.position);
-    put(location.position);
-    put(location.file as u64);
-    put(u64::from(location.sequence));
-    put(location.offset);
-    put(contents.file_blocks.len() as u64);
-    for (blocks, next_free) in contents.file_blocks.iter().zip(&contents.next_free) {
-        put(u64::from(*blocks));
-        put(u64::from(*next_free));
-    }
-    put(contents.segments.len() as u64);
-    for segment in &contents.segments {
-        put(u64::from(segment.number));
-        put(u64::from(segment.row_bytes));
-        put(segment.loaded_rows);
-        put(segment.extents.len() as u64);
-        for extent in &segment.extents {
-            put(u64::from(extent.file));
-            put(u64::from(extent.first_block));
-            put(u64::from(extent.blocks));
-        }
-        put(segment.name.len() as u64);
-        segment.name.bytes().for_each(|byte| put(u64::from(byte)));
-    }
-    put(contents.indexes.len() as u64);
-    for index in &contents.indexes {
-        put(u64::from(index.segment));
-        put(u64::from(index.table));
-        put(u64::from(index.is_unique));
-        put(index.key.len() as u64);
-        for part in &index.key {
-            put(u64::from(part.offset));
-            put(u64::from(part.bytes));
-        }
-    }
-    put(u64::from(contents.has_maps));
-    let length = bytes.len() as u32;
-    bytes[0..4].copy_from_slice(&MAGIC.to_le_bytes());
-    bytes[8..12].copy_from_slice(&length.to_le_bytes());
-    bytes[16..24].copy_from_slice(&number.to_le_bytes());
-    let crc = crc32c::crc32c(&bytes[8..]);
-    bytes[4..8].copy_from_slice(&crc.to_le_bytes());
-    bytes
-}
-
-/// How long a copy says that it is; `None` when it is no copy.
-fn stated_length(start: &[u8]) -> Option<usize> {
-    let field = |at: usize| u32::from_le_bytes(start[at..at + 4].try_into().expect("four bytes"));
-    let length = field(8) as usize;
-    let fits = (HEADER_BYTES..=COPY_BYTES as usize).contains(&length);
-    (field(0) == MAGIC && fits).then_some(length)
-}
-
 /// For tests that look at the disks: for each datafile the first block that no segment has, as the newer copy in all
 /// the bytes of a control file says.
 #[cfg(feature = "planted")]
@@ -353,6 +344,14 @@ pub fn first_free_blocks(bytes: &[u8]) -> Option<Vec<u32>> {
 /// For tests that read hostile control files: a copy of one, whole, of a database with a table and an index.
 #[cfg(feature = "planted")]
 pub fn control_file_copy() -> Vec<u8> {
+    use spindle_query::{Column, DataType, Form};
+    let columns = [
+        Column::in_form("id", DataType::Integer, Form::Unsigned(8)),
+        Column::new("day", DataType::Date),
+        Column::new("name", DataType::Char(16)),
+        Column::new("note", DataType::Varchar(70)),
+    ];
+    let columns = Layout::new(columns).expect("columns of a table");
     let extent = Extent {
         file: 1,
         first_block: 2,
@@ -364,6 +363,7 @@ pub fn control_file_copy() -> Vec<u8> {
         row_bytes: 100,
         loaded_rows: 10,
         extents: vec![extent],
+        columns: (number == 1).then(|| columns.clone()),
     };
     let location = Location {
         position: 0,
@@ -375,10 +375,7 @@ pub fn control_file_copy() -> Vec<u8> {
         segment: 2,
         table: 1,
         is_unique: true,
-        key: vec![KeyPart {
-            offset: 8,
-            bytes: 16,
-        }],
+        key: StoredKey::Columns(vec![2, 0]),
     };
     let contents = Contents {
         database: 1,
@@ -404,162 +401,5 @@ fn no_copy(is_empty: bool) -> &'static str {
              made"
         }
         false => "neither of its copies is whole: this is no Spindle database, or it is damaged",
-    }
-}
-
-/// Reads a whole copy, whatever follows it.
-fn decode(bytes: &[u8]) -> Option<(Contents, u64)> {
-    let length = stated_length(bytes.get(..HEADER_BYTES)?)?;
-    let crc = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
-    if length > bytes.len() || crc32c::crc32c(&bytes[8..length]) != crc {
-        return None;
-    }
-    let number = u64::from_le_bytes(bytes[16..24].try_into().expect("eight bytes"));
-    let mut words = bytes[HEADER_BYTES..length]
-        .chunks_exact(8)
-        .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")));
-    let mut next = || words.next();
-    let (database, block_bytes, position) = (next()?, next()? as u32, next()?);
-    let location = Location {
-        position: next()?,
-        file: next()? as usize,
-        sequence: next()? as u32,
-        offset: next()?,
-    };
-    let (mut file_blocks, mut next_free) = (Vec::new(), Vec::new());
-    for _ in 0..next()? {
-        file_blocks.push(next()? as u32);
-        next_free.push(next()? as u32);
-    }
-    let mut segments = Vec::new();
-    for _ in 0..next()? {
-        segments.push(decode_segment(&mut next)?);
-    }
-    let mut indexes = Vec::new();
-    // A control file from before there were indexes ends here.
-    for _ in 0..next().unwrap_or(0) {
-        indexes.push(decode_index(&mut next)?);
-    }
-    // One from before there were maps ends here.
-    let has_maps = next().is_some_and(|word| word != 0);
-    let checkpoint = CheckpointRecord { position, location };
-    Some((
-        Contents {
-            database,
-            block_bytes,
-            checkpoint,
-            next_free,
-            file_blocks,
-            segments,
-            indexes,
-            has_maps,
-        },
-        number,
-    ))
-}
-
-fn decode_index(next: &mut impl FnMut() -> Option<u64>) -> Option<IndexOfTable> {
-    let (segment, table, is_unique) = (next()? as u32, next()? as u32, next()? != 0);
-    let mut key = Vec::new();
-    for _ in 0..next()? {
-        key.push(KeyPart {
-            offset: next()? as u16,
-            bytes: next()? as u16,
-        });
-    }
-    Some(IndexOfTable {
-        segment,
-        table,
-        is_unique,
-        key,
-    })
-}
-
-fn decode_segment(next: &mut impl FnMut() -> Option<u64>) -> Option<Segment> {
-    let (number, row_bytes, loaded_rows) = (next()? as u32, next()? as u32, next()?);
-    let mut extents = Vec::new();
-    for _ in 0..next()? {
-        extents.push(Extent {
-            file: next()? as u16,
-            first_block: next()? as u32,
-            blocks: next()? as u32,
-        });
-    }
-    let name_bytes: Option<Vec<u8>> = (0..next()?)
-        .map(|_| next().map(|byte| byte as u8))
-        .collect();
-    let name = String::from_utf8(name_bytes?).ok()?;
-    Some(Segment {
-        number,
-        name,
-        row_bytes,
-        loaded_rows,
-        extents,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn contents_survive_writing_down() {
-        let contents = Contents {
-            database: 99,
-            block_bytes: 8192,
-            checkpoint: CheckpointRecord {
-                position: 5,
-                location: Location {
-                    position: 4,
-                    file: 1,
-                    sequence: 7,
-                    offset: 4096,
-                },
-            },
-            next_free: vec![3, 4],
-            file_blocks: vec![100, 200],
-            segments: vec![Segment {
-                number: 1,
-                name: "accounts".to_string(),
-                row_bytes: 128,
-                loaded_rows: 10,
-                extents: vec![Extent {
-                    file: 1,
-                    first_block: 1,
-                    blocks: 128,
-                }],
-            }],
-            indexes: vec![IndexOfTable {
-                segment: 2,
-                table: 1,
-                is_unique: true,
-                key: vec![KeyPart {
-                    offset: 8,
-                    bytes: 16,
-                }],
-            }],
-            has_maps: true,
-        };
-        let mut bytes = encode(&contents, 3);
-        bytes.resize(COPY_BYTES as usize, 0);
-        assert_eq!(decode(&bytes), Some((contents.clone(), 3)));
-        bytes[40] ^= 1;
-        assert_eq!(decode(&bytes), None);
-
-        // As it was written before there were maps, and before there were indexes.
-        let without = Contents {
-            indexes: Vec::new(),
-            has_maps: false,
-            ..contents
-        };
-        for words in [1, 2] {
-            let mut old = encode(&without, 4);
-            old.truncate(old.len() - 8 * words);
-            let length = old.len() as u32;
-            old[8..12].copy_from_slice(&length.to_le_bytes());
-            let crc = crc32c::crc32c(&old[8..]);
-            old[4..8].copy_from_slice(&crc.to_le_bytes());
-            assert_eq!(decode(&old), Some((without.clone(), 4)));
-        }
     }
 }
