@@ -14,6 +14,7 @@ mod postgres;
 pub mod power_cut;
 pub mod promise;
 mod registry;
+pub mod sections;
 pub mod spec;
 pub mod sql;
 mod sqlite;

@@ -2,34 +2,22 @@
 //!
 //! Two words, caching and method; or Oracle's one word for both, `filesystemio_options`.
 
-pub use spindle_io::real::{AccessPath, Caching, Method};
-use spindle_text::words;
+pub use spindle_io::real::{AccessPath, AccessPathSettings, Caching, Method};
+use spindle_text::section::Section;
 
 use super::reader::Reader;
-
-words! {
-    /// Oracle's parameter of the same name.
-    pub enum FilesystemioOptions {
-        /// Buffered, sync.
-        None = "none",
-        /// Direct, sync.
-        Directio = "directio",
-        /// Buffered, async.
-        Asynch = "asynch",
-        /// Direct, async.
-        Setall = "setall",
-    }
-}
 
 /// The keys of an `io` table.
 pub(super) const IO_KEYS: [&str; 4] = ["caching", "method", "filesystemio_options", "slaves"];
 
 /// Reads an `io` table; whatever it leaves out is as in `default`.
 pub(super) fn read_access_path(reader: &mut Reader<'_>, default: AccessPath) -> AccessPath {
-    let caching = reader.optional_word("caching");
-    let method = reader.optional_word("method");
-    let slaves = reader.number("slaves", AccessPath::SLAVES_DEFAULT, 1..=1000);
-    let oracle = reader.optional_word::<FilesystemioOptions>("filesystemio_options");
+    let AccessPathSettings {
+        caching,
+        method,
+        slaves,
+        filesystemio_options: oracle,
+    } = Section::read(reader);
     reader.finish();
 
     if oracle.is_some() && (reader.has("caching") || reader.has("method")) {
@@ -64,7 +52,7 @@ pub(super) fn read_access_path(reader: &mut Reader<'_>, default: AccessPath) -> 
         path.caching = Caching::Direct;
     }
     if path.method.has_slaves() {
-        path.slaves = slaves;
+        path.slaves = slaves.unwrap_or(AccessPath::SLAVES_DEFAULT);
     } else if reader.has("slaves") {
         let refused = reader.conflict(
             &["slaves"],
@@ -76,16 +64,4 @@ pub(super) fn read_access_path(reader: &mut Reader<'_>, default: AccessPath) -> 
         reader.note(refused.given(given));
     }
     path
-}
-
-impl FilesystemioOptions {
-    /// The pair of words that Oracle's word stands for.
-    fn access_path(self) -> AccessPath {
-        match self {
-            FilesystemioOptions::None => AccessPath::new(Caching::Buffered, Method::Sync),
-            FilesystemioOptions::Directio => AccessPath::new(Caching::Direct, Method::Sync),
-            FilesystemioOptions::Asynch => AccessPath::new(Caching::Buffered, Method::Async),
-            FilesystemioOptions::Setall => AccessPath::new(Caching::Direct, Method::Async),
-        }
-    }
 }

@@ -2,11 +2,16 @@
 //! keeps a promise.
 
 use serde::{Deserialize, Serialize};
-use spindle_text::rate::Rate;
+use spindle_text::rate::{AskedRate, Rate};
+use spindle_text::section::Section;
+use spindle_workload::ArrivalSettings;
 use spindle_workload::Pace;
 pub use spindle_workload::{Arrivals, Spacing};
 
-use super::reader::{AskedRate, Reader};
+use super::reader::{Reader, keys_in};
+
+/// What is read in the place of a promise that is missing or wrong, which is refused.
+const P99_MS: u64 = 20;
 
 /// What is promised to those who send load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,13 +42,16 @@ pub(super) struct Asked {
 /// Reads `rate`, `arrivals` and `p99`, which mean nothing where transactions have their own pace.
 pub(super) fn read(reader: &mut Reader<'_>, pace: Pace) -> Asked {
     if matches!(pace, Pace::Streams | Pace::Recorded) {
-        reader.know(&["rate", "arrivals", "p99"]);
+        reader.know(&keys_in::<ArrivalSettings>());
         return Asked::default();
     }
-    let rate = reader.rates("rate", 0.01..=10_000_000.0);
-    let spacing = reader.optional_word("arrivals");
+    let ArrivalSettings {
+        rate,
+        p99_ms,
+        spacing,
+    } = Section::read(reader);
     let has_promise = reader.has("p99");
-    let p99_ms = reader.duration_ms("p99", 20, 1..=3_600_000);
+    let p99_ms = p99_ms.unwrap_or(P99_MS);
     let is_searched = matches!(rate, Some(AskedRate::Auto));
     if is_searched != has_promise {
         let refused = match is_searched {

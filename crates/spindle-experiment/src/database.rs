@@ -9,6 +9,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use spindle_engines::kernel::{Commit, TornBlocks, WriteSync};
+use spindle_engines::sections::{DataSettings, SIZE_BYTES};
 pub use spindle_engines::spec::{DatabaseMemory, DatabaseSpec, KernelSpec, RemoteSpec, ServerSpec};
 use spindle_engines::sql::{Address, ServerKind};
 
@@ -19,7 +20,7 @@ use super::memory::check_memory;
 use super::of_workload::OfWorkload;
 use super::reader::{Reader, keys_asked_by};
 use super::server;
-use spindle_text::quantity::{GIB, MIB, TIB};
+use spindle_text::section::Section;
 use spindle_text::word::Word;
 
 /// The database under test.
@@ -83,9 +84,6 @@ pub(super) const SAME_IN_EVERY_CASE: [(&str, &str); 7] = [
     ("commit", "two promises of durability"),
     ("torn_blocks", "two promises of durability"),
 ];
-
-/// The smallest database.
-pub(super) const SIZE_MIN: u64 = 4 * MIB;
 
 /// The database of an experiment or, with a layout's own values in place, of a case.
 #[derive(Clone, Debug, PartialEq)]
@@ -201,7 +199,7 @@ fn engine_of(spec: &DatabaseSpec) -> Engine {
 impl Database {
     /// Reads a database section.
     pub(super) fn read(reader: &mut Reader<'_>, inherited: Inherited) -> Database {
-        let engine = reader.word("engine", Engine::Kernel);
+        let engine = reader.word("engine").unwrap_or(Engine::Kernel);
         let size_bytes = read_size(reader, &inherited.of_workload);
         let keys = Keys::all();
         for keys in [&keys.kernel, &keys.server, &keys.remote] {
@@ -259,7 +257,10 @@ impl Database {
 }
 
 fn read_size(reader: &mut Reader<'_>, of_workload: &OfWorkload) -> u64 {
-    let given_bytes = reader.size("size", GIB, SIZE_MIN..=64 * TIB);
+    let DataSettings {
+        size_bytes: given_bytes,
+    } = Section::read(reader);
+    let least_bytes = *SIZE_BYTES.start();
     if of_workload.data.is_some() && reader.has("size") {
         let refused = reader.conflict(
             &["size"],
@@ -270,10 +271,10 @@ fn read_size(reader: &mut Reader<'_>, of_workload: &OfWorkload) -> u64 {
         reader.note(refused.given(["workload.kind".to_owned()]));
     }
     match (of_workload.data, of_workload.copied_bytes) {
-        (Some(data), _) => data.bytes.max(SIZE_MIN),
+        (Some(data), _) => data.bytes.max(least_bytes),
         // A copy takes what it takes, whatever else is said.
         (None, copied_bytes) if copied_bytes > 0 && !reader.has("size") => {
-            copied_bytes.max(SIZE_MIN)
+            copied_bytes.max(least_bytes)
         }
         (None, copied_bytes) => given_bytes.max(copied_bytes),
     }

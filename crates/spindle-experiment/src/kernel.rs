@@ -1,9 +1,10 @@
 //! What `[database]` says of the embedded database: blocks, files, redo and its instance.
 
 use super::access_path::{AccessPath, Caching, Method, read_access_path};
-use super::memory::read_memory;
+use super::memory::memory_of;
 use super::of_workload::OfWorkload;
 use super::reader::Reader;
+use spindle_engines::sections::{StartedSettings, note_redo_io};
 use spindle_engines::spec::KernelSpec;
 use spindle_text::quantity::{size, size_free, size_text};
 use spindle_text::section::Section;
@@ -15,11 +16,12 @@ const LOG_BLOCKS_MIN: u64 = 97;
 
 /// Reads the keys of the embedded database. `memory_bytes` is the budget that a layout has from the experiment.
 pub(super) fn read(reader: &mut Reader<'_>, memory_bytes: Option<u64>) -> KernelSpec {
+    let said: StartedSettings = Section::read(reader);
     KernelSpec {
         files: Section::read(reader),
-        memory: read_memory(reader, memory_bytes),
+        memory: memory_of(&said, memory_bytes),
         instance: Section::read(reader),
-        redo_path: reader.directory("redo_path"),
+        redo_path: said.redo_path,
         redo_io: read_redo_io(reader),
     }
 }
@@ -27,6 +29,7 @@ pub(super) fn read(reader: &mut Reader<'_>, memory_bytes: Option<u64>) -> Kernel
 /// Reads `redo_io`; `None` when it is left out. A key left out of it has a fixed default, so that a path given once for
 /// the whole experiment is the same path in every case.
 fn read_redo_io(reader: &mut Reader<'_>) -> Option<AccessPath> {
+    note_redo_io(reader);
     let is_given = reader.has("redo_io");
     let default = AccessPath::new(Caching::Direct, Method::Sync);
     let path = read_access_path(&mut reader.section("redo_io"), default);

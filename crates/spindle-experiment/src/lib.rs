@@ -91,6 +91,8 @@ use left_out::Refused;
 use reader::Reader;
 
 use spindle_text::plain::is_invisible;
+use spindle_text::section::{Key, Keys, Section};
+use spindle_text::settings;
 
 /// More layouts than this are a slip of whatever wrote the file.
 const LAYOUTS_MAX: usize = 1000;
@@ -157,7 +159,8 @@ impl Experiment {
     fn read_sections(document: &Document, path: &Path) -> Experiment {
         let mut root = Reader::root(document);
         let name = read_name(&mut root, path);
-        let seed = root.number("seed", 1, 0..=u64::MAX);
+        note_sections(&mut root);
+        let TopSettings { seed } = Section::read(&mut root);
         let mut database_reader = root.section("database");
         let mut workload_reader = root.section("workload");
         let mut plan_reader = root.section("plan");
@@ -210,6 +213,55 @@ impl Experiment {
             matrix: refused.out_of(document.matrix.as_ref()),
             is_quick: document.is_quick,
         }
+    }
+}
+
+settings! {
+    /// What is said at the top of the file.
+    pub(crate) struct TopSettings {
+        /// Where everything random starts from: data, transactions, the order of trials.
+        seed: u64 = number("seed", 1, 0..=u64::MAX),
+    }
+}
+
+/// The other keys at the top, for the reference: the name, and the sections.
+pub(crate) fn note_sections<K: Keys>(keys: &mut K) {
+    let below = "see below";
+    for (name, default, allowed, says) in [
+        (
+            "name",
+            "the file's name without `.toml`",
+            "1 to 100 visible characters, no `/`, no `.` at its start, no space first or last",
+            "what the experiment is called; part of the run directory's name",
+        ),
+        (
+            "database",
+            below,
+            "a table",
+            "the database, the same for all layouts unless one of them says otherwise",
+        ),
+        ("workload", below, "a table", "what the clients do"),
+        ("plan", below, "a table", "how long, how often"),
+        (
+            "layout",
+            "none: at least one",
+            "`[[layout]]`, once for each",
+            "the candidates",
+        ),
+        (
+            "load",
+            "none",
+            "`[[load]]`, once for each",
+            "machines that the clients run on, see below",
+        ),
+        (
+            "vary",
+            "nothing",
+            "a table of lists",
+            "settings with several values each, see below",
+        ),
+    ] {
+        keys.noted(Key { name, says }, default, allowed);
     }
 }
 

@@ -5,42 +5,16 @@ pub use spindle_io::real::Delay;
 pub use spindle_layout::spec::Rates;
 
 use super::reader::Reader;
-use spindle_text::quantity::{KIB, TIB, size_text};
-
-/// Keys of `limit`.
-const LIMIT_KEYS: [&str; 4] = ["read_iops", "write_iops", "read_bps", "write_bps"];
-/// Keys of `delay`.
-const DELAY_KEYS: [&str; 3] = ["read_us", "write_us", "flush_us"];
-
-/// A slower rate than this would measure little more than itself.
-const IOPS_MIN: u64 = 10;
-/// Version 1 control groups keep requests per second in 32 bits: more than these wrap round, and the last means no
-/// limit.
-const IOPS_MAX: u64 = 1_000_000_000;
-const BPS_MIN: u64 = 64 * KIB;
-const BPS_MAX: u64 = TIB;
-const DELAY_US_MAX: u64 = 10_000_000;
+use spindle_text::quantity::size_text;
+use spindle_text::section::{Listing, Section};
 
 /// Reads the `limit` table of a layout, if there is one: the most that each device of it does for the database, at
 /// least one rate of four.
 pub(super) fn read_limit(layout: &mut Reader<'_>) -> Option<Rates> {
     let mut table = layout.section("limit");
-    let limit = read_limit_table(&mut table);
-    finish(layout, &table, "limit", &LIMIT_KEYS, "{ read_iops = 500 }");
+    let limit = Section::read(&mut table);
+    finish::<Rates>(layout, &table, "limit", "{ read_iops = 500 }");
     layout.has("limit").then_some(limit)
-}
-
-pub(super) fn read_limit_table(table: &mut Reader<'_>) -> Rates {
-    let mut iops = |key| set(table.number(key, 0, IOPS_MIN..=IOPS_MAX));
-    let (read_iops, write_iops) = (iops(LIMIT_KEYS[0]), iops(LIMIT_KEYS[1]));
-    let mut bps = |key| set(table.size(key, 0, BPS_MIN..=BPS_MAX));
-    let (read_bps, write_bps) = (bps(LIMIT_KEYS[2]), bps(LIMIT_KEYS[3]));
-    Rates {
-        read_iops,
-        write_iops,
-        read_bps,
-        write_bps,
-    }
 }
 
 /// `limited by Spindle (500 reads/s, 40MiB/s written)`.
@@ -60,35 +34,16 @@ pub fn limited_by(limit: &Rates) -> String {
 /// Reads the `delay` table of a layout, if there is one.
 pub(super) fn read_delay(layout: &mut Reader<'_>) -> Option<Delay> {
     let mut table = layout.section("delay");
-    let delay = read_delay_table(&mut table);
-    finish(layout, &table, "delay", &DELAY_KEYS, "{ read_us = 5000 }");
+    let delay = Section::read(&mut table);
+    finish::<Delay>(layout, &table, "delay", "{ read_us = 5000 }");
     layout.has("delay").then_some(delay)
 }
 
-pub(super) fn read_delay_table(table: &mut Reader<'_>) -> Delay {
-    let mut time_us = |key| table.number(key, 0, 1..=DELAY_US_MAX);
-    Delay {
-        read_us: time_us(DELAY_KEYS[0]),
-        write_us: time_us(DELAY_KEYS[1]),
-        flush_us: time_us(DELAY_KEYS[2]),
-    }
-}
-
-/// A rate that is set.
-fn set(rate: u64) -> Option<u64> {
-    (rate > 0).then_some(rate)
-}
-
 /// Refuses unknown keys, and a table that sets nothing.
-fn finish(
-    layout: &Reader<'_>,
-    table: &Reader<'_>,
-    name: &'static str,
-    keys: &[&str],
-    example: &str,
-) {
+fn finish<S: Section>(layout: &Reader<'_>, table: &Reader<'_>, name: &'static str, example: &str) {
     table.finish();
     if layout.has(name) && table.table().entries.is_empty() {
+        let keys: Vec<&str> = Listing::of::<S>().iter().map(|row| row.key).collect();
         layout.refuse(
             &[name],
             format!("{name} says nothing"),

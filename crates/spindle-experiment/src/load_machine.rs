@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use spindle_engines::sql::address::{Reach, is_this_machine};
 use spindle_engines::sql::ssh_host::HERE;
 use spindle_engines::sql::{SshHost, Way};
+use spindle_text::section::Section;
+use spindle_text::settings;
 use spindle_workload::Pace;
 
 use super::doubts::anywhere;
@@ -19,6 +21,19 @@ const MACHINES_MAX: usize = 100;
 const ALLOWED: &str =
     "\"ssh://user@host:port\", user and port may be left out; or \"local\", for this machine";
 
+settings! {
+    /// What is said of a load machine.
+    pub(crate) struct LoadSettings {
+        /// The machine; user and port may be left out.
+        host: Option<String> = text("host", "none: required", ALLOWED),
+        /// Its share of the clients beside those of the others; each machine runs one client at least.
+        weight: u32 = number("weight", 1, 1..=1000),
+        /// The private key to log in with, where `ssh` would not find it by itself; a relative path starts where
+        /// `spindle` is started.
+        identity_file: Option<String> = text("identity_file", "none", "the file of a private key"),
+    }
+}
+
 /// A machine on which clients run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadMachine {
@@ -31,9 +46,11 @@ pub struct LoadMachine {
 impl LoadMachine {
     /// Reads one; `None` where its host is not known.
     pub(super) fn read(reader: &mut Reader<'_>) -> Option<LoadMachine> {
-        let host = reader.text("host", ALLOWED);
-        let weight = reader.number("weight", 1, 1..=1000);
-        let identity_file = reader.text("identity_file", "the file of a private key");
+        let LoadSettings {
+            host,
+            weight,
+            identity_file,
+        } = Section::read(reader);
         reader.finish();
         let allowed = || format!("allowed: {ALLOWED}");
         let Some(host) = host else {
@@ -56,7 +73,7 @@ impl LoadMachine {
         let refused = |reason: String| {
             reader.refuse_meaning("host", "host cannot be used", reason, allowed());
         };
-        let host = SshHost::parse(host).map_err(|error| refused(error.to_string()));
+        let host = SshHost::parse(&host).map_err(|error| refused(error.to_string()));
         let way = Way::Ssh {
             host: host.ok()?,
             identity_file: identity_file.map(PathBuf::from),

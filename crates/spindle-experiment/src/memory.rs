@@ -1,29 +1,21 @@
 //! What `[database]` says of the memory of a database that Spindle starts, whichever it is.
 
-use std::ops::RangeInclusive;
-
-use spindle_engines::kernel::BUFFER_CACHE_BYTES_DEFAULT;
+use spindle_engines::sections::StartedSettings;
 use spindle_engines::spec::DatabaseMemory;
-use spindle_text::quantity::{MIB, TIB, size_exact};
+use spindle_text::quantity::size_exact;
 
 use super::doubts::anywhere;
 use super::of_workload::OfWorkload;
 use super::reader::Reader;
 
-/// How large a buffer cache may be.
-pub(super) const BUFFER_CACHE_BYTES: RangeInclusive<u64> = MIB..=16 * TIB;
-
-/// Reads the memory of a database that Spindle starts; what is left out is the experiment's, or twice the buffer cache.
-pub(super) fn read_memory(reader: &mut Reader<'_>, memory_bytes: Option<u64>) -> DatabaseMemory {
-    let buffer_cache_bytes = reader.size(
-        "buffer_cache",
-        BUFFER_CACHE_BYTES_DEFAULT,
-        BUFFER_CACHE_BYTES,
-    );
-    let memory_default_bytes = memory_bytes.unwrap_or(2 * buffer_cache_bytes);
+/// The memory of a database that Spindle starts. What is left out is the experiment's, `memory_bytes`, or twice the
+/// buffer cache.
+pub(super) fn memory_of(said: &StartedSettings, memory_bytes: Option<u64>) -> DatabaseMemory {
+    let buffer_cache_bytes = said.buffer_cache_bytes;
+    let memory_bytes = said.memory_bytes.or(memory_bytes);
     DatabaseMemory {
         buffer_cache_bytes,
-        memory_bytes: reader.size("memory", memory_default_bytes, MIB..=64 * TIB),
+        memory_bytes: memory_bytes.unwrap_or(2 * buffer_cache_bytes),
     }
 }
 

@@ -1,15 +1,16 @@
 //! What no experiment file says: a journal that a stranger changed may say it all the same. A run continues only with
 //! values that a reader would have given.
 
+use spindle_engines::sections::{BUFFER_CACHE_BYTES, SIZE_BYTES};
 use spindle_engines::spec::DatabaseSpec;
 use spindle_text::plain::is_invisible;
 use spindle_text::section::Section;
+use spindle_workload::driver::CLIENTS;
 
-use super::database::{Database, SIZE_MIN};
+use super::database::Database;
 use super::experiment::Experiment;
-use super::memory::BUFFER_CACHE_BYTES;
 use super::plan::{Plan, ROUNDS, RUNS};
-use super::workload::{CLIENTS, Workload};
+use super::workload::Workload;
 
 impl Experiment {
     /// The key of a value that no reader gives; `None` where all may be.
@@ -34,7 +35,7 @@ impl Experiment {
 fn of_database(database: &Database) -> Option<&'static str> {
     // A server that runs already has its own memory and data.
     let memory = database.spec.memory()?;
-    if database.size_bytes < SIZE_MIN {
+    if !SIZE_BYTES.contains(&database.size_bytes) {
         return Some("size");
     }
     if !BUFFER_CACHE_BYTES.contains(&memory.buffer_cache_bytes) {

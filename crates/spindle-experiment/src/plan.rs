@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use spindle_layout::Verify;
 use spindle_stats::{Looks, ROUNDS_MIN, ROUNDS_TO_JUDGE, Standard};
+use spindle_text::section::Section;
+use spindle_text::settings;
 
 use super::error::ExperimentError;
 use super::reader::Reader;
@@ -39,6 +41,62 @@ pub(super) const RUNS: RangeInclusive<u32> = 1..=100;
 
 /// Runs of [`ROUNDS_TO_JUDGE`] rounds, from which a plan that chooses both learns where the variance is.
 pub const RUNS_TO_ESTIMATE: u32 = 3;
+
+/// Most rounds of `"auto"` where nothing is said of them.
+const ROUNDS_OF_AUTO: u32 = 30;
+/// Most runs of `"auto"` where nothing is said of them.
+const RUNS_OF_AUTO: u32 = 20;
+const PRECISION_PERCENT: RangeInclusive<f64> = 0.1..=50.0;
+const GOLDEN_PATH: &str = "beside the first layout with a `path`, else `\".\"`";
+
+settings! {
+    /// What is said of how trials are run and judged.
+    pub(crate) struct PlanSettings {
+        /// Time a trial runs before it is measured. `"auto"`: until the throughput is steady, at least 5s or a quarter
+        /// of `measure`.
+        warmup_ms: Option<u64> = duration_ms_or_auto("warmup", 0..=DAY_MS),
+        /// The longest warm-up of `"auto"`. A trial that is not steady by then is measured all the same, and marked.
+        warmup_max_ms: u64 = duration_ms("warmup_max", MINUTE_MS, 1_000..=DAY_MS),
+        /// Time a trial is measured.
+        measure_ms: u64 = duration_ms("measure", 20_000, 100..=DAY_MS),
+        /// Trials of a round are measured by turns of so long each, all databases being started, see below; at most
+        /// half of `measure`.
+        interleave_ms: Option<u64> = optional_duration_ms("interleave", "none", 200..=MINUTE_MS),
+        /// Rounds: each is one trial of every case, in random order. `"auto"`: until each ratio is known, see below.
+        rounds: Option<u32> = number_or_auto("rounds", 3, ROUNDS),
+        /// With `rounds` or `runs` of `"auto"`: how well a ratio is to be known.
+        precision_percent: Option<f64> = optional_percent("precision", "half of `margin`", PRECISION_PERCENT),
+        /// The most rounds of `"auto"`, in each run.
+        rounds_max: Option<u32> = optional_number("max", "30, with `rounds = \"auto\"`", ROUNDS_MIN..=*ROUNDS.end()),
+        /// With `rounds` or `runs` of `"auto"`: no round (or run) begins that would end later than this after the begin
+        /// of loading; three are run in any case.
+        time_ms: Option<u64> = optional_duration_ms("time", "none", 1_000..=30 * DAY_MS),
+        /// Two cases are a draw when their ratio surely lies within this much of 1.
+        margin_percent: f64 = percent("margin", 3.0, 0.0..=50.0),
+        /// The first layout that is measured is measured once more under another name; by as much as it differs from
+        /// itself, nothing is called faster or slower.
+        noise_check: bool = flag("noise_check", false),
+        /// Where the loaded database is kept, from which every layout is restored; not with `url`.
+        golden_path: Option<PathBuf> = directory("golden_path", GOLDEN_PATH),
+        /// How every database is put back before each trial: changed blocks copied back in place; files that share the
+        /// blocks of an original again; or volumes put back to a snapshot, see below. Of an [existing
+        /// server](#an-existing-server): copied there, cloned there, or loaded again.
+        restore: RestoreBy = word("restore", RestoreBy::Copy),
+        /// How the restore before each trial is proved: by reading back every block, or those the trial before had
+        /// changed; not with `url`.
+        restore_verify: Verify = word("restore_verify", Verify::Full),
+        /// How often all rounds are repeated: after a pause, on new file systems and files, in a new order. With
+        /// several, cases are compared by their runs, see below. `"auto"`: until each ratio is known.
+        runs: Option<u32> = number_or_auto("runs", 1, RUNS),
+        /// The most runs of `"auto"`.
+        runs_max: Option<u32> = optional_number("max_runs", "20, with `runs = \"auto\"`", ROUNDS_MIN..=*RUNS.end()),
+        /// The pause between two runs.
+        pause_ms: u64 = duration_ms("pause", MINUTE_MS, 0..=DAY_MS),
+        /// The longest wait before each trial until its devices are at rest; `"0s"`: none. When it has run out twice in
+        /// a row, later waits take a tenth of it.
+        quiet_ms: u64 = duration_ms("quiet", QUIET_MS, 0..=10 * MINUTE_MS),
+    }
+}
 
 /// How the trials are run and judged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -115,18 +173,10 @@ pub enum Repeats {
 impl Plan {
     /// Reads the plan section.
     pub(super) fn read(reader: &mut Reader<'_>) -> Plan {
-        let warmup = reader.duration_ms_or_auto("warmup", 0..=DAY_MS);
-        let warmup_max_ms = reader.duration_ms("warmup_max", MINUTE_MS, 1_000..=DAY_MS);
-        let measure_ms = reader.duration_ms("measure", 20_000, 100..=DAY_MS);
-        let fixed_rounds = reader.number_or_auto("rounds", 3, ROUNDS);
-        let margin_percent = reader.percent("margin", 3.0, 0.0..=50.0);
-        let precision_percent =
-            reader.percent("precision", (margin_percent / 2.0).max(0.1), 0.1..=50.0);
-        let time_ms = reader.duration_ms("time", 0, 1_000..=30 * DAY_MS);
-        let interleave_ms = reader.duration_ms("interleave", 0, 200..=MINUTE_MS);
-        let rounds_max = reader.number("max", 30, ROUNDS_MIN..=*ROUNDS.end());
-        let fixed_runs = reader.number_or_auto("runs", 1, RUNS);
-        let runs_max = reader.number("max_runs", 20, ROUNDS_MIN..=*RUNS.end());
+        let said = PlanSettings::read(reader);
+        let (fixed_rounds, fixed_runs) = (said.rounds, said.runs);
+        let half = (said.margin_percent / 2.0).max(*PRECISION_PERCENT.start());
+        let warmup_ms = (said.measure_ms / 4).max(WARMUP_MIN_MS);
         let repeats = match (fixed_rounds, fixed_runs) {
             (Some(_), Some(_)) => None,
             (None, Some(_)) => Some(Repeats::Rounds),
@@ -134,24 +184,24 @@ impl Plan {
             (None, None) => Some(Repeats::RunsAndRounds),
         };
         let plan = Plan {
-            warmup_ms: warmup.unwrap_or((measure_ms / 4).max(WARMUP_MIN_MS).min(warmup_max_ms)),
-            warmup_max_ms: warmup.is_none().then_some(warmup_max_ms),
-            measure_ms,
-            interleave_ms: Some(interleave_ms).filter(|interleave_ms| *interleave_ms > 0),
-            rounds: fixed_rounds.unwrap_or(rounds_max),
-            runs: fixed_runs.unwrap_or(runs_max),
-            pause_ms: reader.duration_ms("pause", MINUTE_MS, 0..=DAY_MS),
+            warmup_ms: said.warmup_ms.unwrap_or(warmup_ms.min(said.warmup_max_ms)),
+            warmup_max_ms: said.warmup_ms.is_none().then_some(said.warmup_max_ms),
+            measure_ms: said.measure_ms,
+            interleave_ms: said.interleave_ms,
+            rounds: fixed_rounds.unwrap_or(said.rounds_max.unwrap_or(ROUNDS_OF_AUTO)),
+            runs: fixed_runs.unwrap_or(said.runs_max.unwrap_or(RUNS_OF_AUTO)),
+            pause_ms: said.pause_ms,
             auto: repeats.map(|repeats| Auto {
-                precision_percent,
-                time_ms: Some(time_ms).filter(|time_ms| *time_ms > 0),
+                precision_percent: said.precision_percent.unwrap_or(half),
+                time_ms: said.time_ms,
                 repeats,
             }),
-            margin_percent,
-            restore: reader.word("restore", RestoreBy::Copy),
-            noise_check: reader.flag("noise_check", false),
-            restore_verify: reader.word("restore_verify", Verify::Full),
-            quiet_ms: reader.duration_ms("quiet", QUIET_MS, 0..=10 * MINUTE_MS),
-            golden_path: reader.directory("golden_path"),
+            margin_percent: said.margin_percent,
+            restore: said.restore,
+            noise_check: said.noise_check,
+            restore_verify: said.restore_verify,
+            quiet_ms: said.quiet_ms,
+            golden_path: said.golden_path,
         };
         reader.finish();
         plan.check(reader);

@@ -22,9 +22,9 @@ use spindle_text::plain::{is_harmful, is_invisible};
 use spindle_text::quantity::{
     duration_text, parse_duration_ms, parse_percent, parse_size, size_text,
 };
+use spindle_text::section::Section;
 use spindle_text::word::Word;
 
-pub(super) use rates::AskedRate;
 use stepped::{NUMBERS_MAX, Stepped};
 
 /// Help for mistakes that explain themselves.
@@ -64,6 +64,11 @@ pub(super) fn keys_asked_by<T>(read: impl FnOnce(&mut Reader<'_>) -> T) -> Vec<&
     // Only what was asked matters here: an empty table may well lack something.
     let _ = read(&mut reader);
     reader.known
+}
+
+/// The keys of a section.
+pub(super) fn keys_in<S: Section>() -> Vec<&'static str> {
+    keys_asked_by(|reader| S::read(reader))
 }
 
 impl<'a> Reader<'a> {
@@ -196,12 +201,12 @@ impl<'a> Reader<'a> {
     }
 
     /// A whole number.
-    pub fn number<T>(&mut self, key: &'static str, default: T, range: RangeInclusive<T>) -> T
+    pub fn number<T>(&mut self, key: &'static str, range: RangeInclusive<T>) -> Option<T>
     where
         T: Copy + Display + PartialOrd + TryFrom<i128>,
     {
         let allowed = format!("a whole number from {} to {}", range.start(), range.end());
-        self.within(key, default, &range, &allowed, whole_number)
+        self.within(key, &range, &allowed, whole_number)
     }
 
     /// A whole number, or `None` for the word `"auto"`.
@@ -217,7 +222,8 @@ impl<'a> Reader<'a> {
         }
         let (least, most) = (range.start(), range.end());
         let allowed = format!("a whole number from {least} to {most}, or \"auto\"");
-        Some(self.within(key, default, &range, &allowed, whole_number))
+        let number = self.within(key, &range, &allowed, whole_number);
+        Some(number.unwrap_or(default))
     }
 
     /// A duration in milliseconds, or `None` for the word `"auto"`, which is the default.
@@ -233,12 +239,8 @@ impl<'a> Reader<'a> {
         let (least, most) = (duration_text(*range.start()), duration_text(*range.end()));
         let allowed =
             format!("\"auto\", or a duration from \"{least}\" to \"{most}\", in ms, s, m or h");
-        let least_ms = *range.start();
-        let duration_ms = self.within(key, least_ms, &range, &allowed, |value| match value {
-            Value::Text(text) => parse_duration_ms(text),
-            _ => None,
-        });
-        Some(duration_ms)
+        let duration_ms = self.within(key, &range, &allowed, duration_ms);
+        Some(duration_ms.unwrap_or(*range.start()))
     }
 
     fn is_auto(&self, key: &str) -> bool {
@@ -246,29 +248,22 @@ impl<'a> Reader<'a> {
     }
 
     /// One whole number or a list of different ones.
-    pub fn numbers(
-        &mut self,
-        key: &'static str,
-        default: u32,
-        range: RangeInclusive<u32>,
-    ) -> Vec<u32> {
+    pub fn numbers(&mut self, key: &'static str, range: RangeInclusive<u32>) -> Option<Vec<u32>> {
         let allowed = format!(
             "a whole number from {} to {}, a list of different ones such as [8, 16], or \"20..200 step 20\"",
             range.start(),
             range.end()
         );
-        let Some(node) = self.node(key) else {
-            return vec![default];
-        };
+        let node = self.node(key)?;
         let items = match &node.value {
             Value::List(items) if !items.is_empty() => items,
             Value::Text(text) => {
                 let allowed = match Stepped::of(text, &range) {
                     None => allowed,
                     Some(stepped) if stepped.numbers().count() > NUMBERS_MAX => stepped.allowed(),
-                    Some(stepped) => return stepped.numbers().collect(),
+                    Some(stepped) => return Some(stepped.numbers().collect()),
                 };
-                return self.refuse_value(key, node, allowed, vec![default]);
+                return self.refuse_value(key, node, allowed, None);
             }
             _ => std::slice::from_ref(node),
         };
@@ -278,72 +273,57 @@ impl<'a> Reader<'a> {
                 whole_number(&item.value).filter(|n| range.contains(n) && !numbers.contains(n));
             match number {
                 Some(number) => numbers.push(number),
-                None => return self.refuse_value(key, item, &allowed, vec![default]),
+                None => return self.refuse_value(key, item, &allowed, None),
             }
         }
-        numbers
+        Some(numbers)
     }
 
     /// A size in bytes.
-    pub fn size(
-        &mut self,
-        key: &'static str,
-        default_bytes: u64,
-        range: RangeInclusive<u64>,
-    ) -> u64 {
+    pub fn size(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
         let (least, most) = (size_text(*range.start()), size_text(*range.end()));
         let mut allowed = format!("a size from \"{least}\" to \"{most}\", in KiB, MiB, GiB or TiB");
         if let Some(meant) = self.node(key).and_then(|node| meant_size(&node.value)) {
             allowed = format!("{allowed}: write {meant:?}");
         }
-        self.within(key, default_bytes, &range, &allowed, size_bytes)
+        self.within(key, &range, &allowed, size_bytes)
     }
 
     /// A size in bytes out of a few.
-    pub fn size_among(&mut self, key: &'static str, default_bytes: u64, sizes: &[u64]) -> u64 {
-        let Some(node) = self.node(key) else {
-            return default_bytes;
-        };
+    pub fn size_among(&mut self, key: &'static str, sizes: &[u64]) -> Option<u64> {
+        let node = self.node(key)?;
         let size = size_bytes(&node.value).filter(|bytes| sizes.contains(bytes));
-        size.unwrap_or_else(|| {
+        size.or_else(|| {
             let text = |bytes: &u64| format!("{:?}", size_text(*bytes));
             let texts: Vec<String> = sizes.iter().map(text).collect();
-            self.refuse_value(key, node, alternatives(&texts), default_bytes)
+            self.refuse_value(key, node, alternatives(&texts), None)
         })
     }
 
     /// A duration in milliseconds.
-    pub fn duration_ms(
-        &mut self,
-        key: &'static str,
-        default_ms: u64,
-        range: RangeInclusive<u64>,
-    ) -> u64 {
+    pub fn duration_ms(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
         let (least, most) = (duration_text(*range.start()), duration_text(*range.end()));
         let allowed = format!("a duration from \"{least}\" to \"{most}\", in ms, s, m or h");
-        self.within(key, default_ms, &range, &allowed, |value| match value {
-            Value::Text(text) => parse_duration_ms(text),
-            _ => None,
-        })
+        self.within(key, &range, &allowed, duration_ms)
     }
 
     /// A percentage that needs its sign, as `"3%"`: a bare 0.03 might mean either.
-    pub fn percent(&mut self, key: &'static str, default: f64, range: RangeInclusive<f64>) -> f64 {
+    pub fn percent(&mut self, key: &'static str, range: RangeInclusive<f64>) -> Option<f64> {
         let allowed = format!(
             "a percentage with its sign, from \"{}%\" to \"{}%\"",
             range.start(),
             range.end()
         );
-        self.within(key, default, &range, &allowed, |value| match value {
+        self.within(key, &range, &allowed, |value| match value {
             Value::Text(text) => parse_percent(text),
             _ => None,
         })
     }
 
     /// A number that need not be whole.
-    pub fn scale(&mut self, key: &'static str, default: f64, range: RangeInclusive<f64>) -> f64 {
+    pub fn scale(&mut self, key: &'static str, range: RangeInclusive<f64>) -> Option<f64> {
         let allowed = format!("a number from {} to {}", range.start(), range.end());
-        self.within(key, default, &range, &allowed, |value| match value {
+        self.within(key, &range, &allowed, |value| match value {
             Value::Float(number) => Some(*number),
             Value::Integer(number) => Some(*number as f64),
             _ => None,
@@ -351,24 +331,18 @@ impl<'a> Reader<'a> {
     }
 
     /// `true` or `false`.
-    pub fn flag(&mut self, key: &'static str, default: bool) -> bool {
-        match self.node(key) {
-            None => default,
-            Some(Node {
+    pub fn flag(&mut self, key: &'static str) -> Option<bool> {
+        match self.node(key)? {
+            Node {
                 value: Value::Bool(flag),
                 ..
-            }) => *flag,
-            Some(node) => self.refuse_value(key, node, "true or false", default),
+            } => Some(*flag),
+            node => self.refuse_value(key, node, "true or false", None),
         }
     }
 
     /// One word out of those of `T`.
-    pub fn word<T: Word>(&mut self, key: &'static str, default: T) -> T {
-        self.optional_word(key).unwrap_or(default)
-    }
-
-    /// One word out of those of `T`, if the key is set.
-    pub fn optional_word<T: Word>(&mut self, key: &'static str) -> Option<T> {
+    pub fn word<T: Word>(&mut self, key: &'static str) -> Option<T> {
         let node = self.node(key)?;
         let words: Vec<String> = T::ALLOWED
             .iter()
@@ -663,17 +637,14 @@ impl<'a> Reader<'a> {
     fn within<T: Copy + PartialOrd>(
         &mut self,
         key: &'static str,
-        default: T,
         range: &RangeInclusive<T>,
         allowed: &str,
         convert: impl Fn(&Value) -> Option<T>,
-    ) -> T {
-        let Some(node) = self.node(key) else {
-            return default;
-        };
+    ) -> Option<T> {
+        let node = self.node(key)?;
         convert(&node.value)
             .filter(|value| range.contains(value))
-            .unwrap_or_else(|| self.refuse_value(key, node, allowed, default))
+            .or_else(|| self.refuse_value(key, node, allowed, None))
     }
 
     /// Notes a value that is not `allowed`, and gives what is read in its place.
@@ -720,6 +691,13 @@ impl<'a> Reader<'a> {
         let help = format!("allowed {here}: {}", self.known.join(", "));
         let error = self.error(&entry.key_place, key, message, label);
         error.help(help).doubting(meant)
+    }
+}
+
+fn duration_ms(value: &Value) -> Option<u64> {
+    match value {
+        Value::Text(text) => parse_duration_ms(text),
+        _ => None,
     }
 }
 

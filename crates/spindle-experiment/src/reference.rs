@@ -5,14 +5,28 @@
 use std::path::Path;
 
 use spindle_engines::kernel::InstanceSettings;
+use spindle_engines::sections::{
+    DataSettings, RemoteSettings, ServerSettings, StartedSettings, note_redo_io,
+    note_server_settings,
+};
 use spindle_engines::spec::FileSettings;
-use spindle_text::section::{Key, Keys, Listing, Row};
+use spindle_layout::spec::{
+    DeviceSettings, FileDeviceSettings, FileSystemSettings, Precondition, VolumeSpec,
+};
+use spindle_text::section::{Listing, Row};
 use spindle_text::word::Word;
-use spindle_workload::{Hotspot, Transactions, WorkloadKind};
+use spindle_workload::driver::ClientSettings;
+use spindle_workload::{ArrivalSettings, Hotspot, Transactions, WorkloadKind};
 
-use crate::access_path::Method;
+use crate::access_path::{AccessPathSettings, Method};
 use crate::database::Engine;
+use crate::layout::{self, DiskGroup, LayoutSettings, StripingByKind};
+use crate::limit::{Delay, Rates};
+use crate::load_machine::LoadSettings;
+use crate::plan::PlanSettings;
+use crate::sections::keys_by_section;
 use crate::workload::kinds_that;
+use crate::{TopSettings, note_sections};
 
 const PAGE: &str = "../../docs/experiment-file.md";
 const SCHEMA: &str = "../../docs/result.schema.json";
@@ -89,37 +103,103 @@ fn tables() -> Vec<ReferenceTable> {
                [below](#database-with-an-engine-that-speaks-sql). `\"oracle\"` is reserved"
             .to_owned(),
     };
-    let methods = Listing::asked_by(|listing| {
-        let says = "how a process with several blocks hands them over, see below";
-        listing.word(
-            Key {
-                name: "method",
-                says,
-            },
-            Method::Sync,
-        );
-    });
     let way = |((word, _), says): (&(&str, Method), &&str)| {
         let begin = format!("| `{word:?}` |");
         let line = format!("{begin} {} |", spindle_text::section::as_in_a_cell(says));
         (begin, line)
     };
-    let io = "### The `io` table of a `[[layout]]`";
-    vec![
-        ReferenceTable::of("## `[database]`", vec![engine]),
-        ReferenceTable::of("## `[database]`", Listing::of::<FileSettings>()),
-        ReferenceTable::of("## `[database]`", Listing::of::<InstanceSettings>()),
-        ReferenceTable::of("## `[workload]`", vec![kind]),
-        ReferenceTable::of(
-            "### The `hotspot` table of `slob`",
-            Listing::of::<Hotspot>(),
-        ),
-        ReferenceTable::of(io, methods),
+    let rows_of = |(heading, rows): (&str, Vec<Row>)| ReferenceTable::of(heading, rows);
+    let words = vec![
+        ReferenceTable::of(DATABASE, vec![engine]),
+        ReferenceTable::of(WORKLOAD, vec![kind]),
         ReferenceTable {
-            heading: io.to_owned(),
+            heading: IO.to_owned(),
             first: "| method |",
             rows: Method::ALLOWED.iter().zip(Method::SAYS).map(way).collect(),
         },
+    ];
+    words
+        .into_iter()
+        .chain(sections().into_iter().map(rows_of))
+        .collect()
+}
+
+const DATABASE: &str = "## `[database]`";
+const SERVER: &str = "### `[database]` with an engine that speaks SQL";
+const WORKLOAD: &str = "## `[workload]`";
+const LAYOUT: &str = "## `[[layout]]`";
+const DEVICES: &str = "### `[[layout]]` made by Spindle";
+const IO: &str = "### The `io` table of a `[[layout]]`";
+
+/// The keys of a layout that says what Spindle makes.
+const OF_DEVICES: [&str; 4] = ["devices", "filesystem", "diskgroup", "volume"];
+
+/// Every section but the kinds of workload, with the heading above its table.
+fn sections() -> Vec<(&'static str, Vec<Row>)> {
+    let noted = Listing::asked_by(layout::note_tables);
+    let (of_devices, of_layout): (Vec<Row>, Vec<Row>) = noted
+        .into_iter()
+        .partition(|row| OF_DEVICES.contains(&row.key));
+    vec![
+        ("## At the top", Listing::asked_by(note_sections)),
+        ("## At the top", Listing::of::<TopSettings>()),
+        (DATABASE, Listing::of::<DataSettings>()),
+        (DATABASE, Listing::of::<StartedSettings>()),
+        (DATABASE, Listing::of::<FileSettings>()),
+        (DATABASE, Listing::of::<InstanceSettings>()),
+        (DATABASE, Listing::asked_by(note_redo_io)),
+        (SERVER, Listing::asked_by(note_server_settings)),
+        (SERVER, Listing::of::<ServerSettings>()),
+        (SERVER, Listing::of::<RemoteSettings>()),
+        (WORKLOAD, Listing::of::<ClientSettings>()),
+        (WORKLOAD, Listing::of::<ArrivalSettings>()),
+        (
+            "### The `hotspot` table of `slob`",
+            Listing::of::<Hotspot>(),
+        ),
+        ("## `[plan]`", Listing::of::<PlanSettings>()),
+        (LAYOUT, of_layout),
+        (LAYOUT, Listing::of::<LayoutSettings>()),
+        (DEVICES, of_devices),
+        (DEVICES, Listing::of::<DeviceSettings>()),
+        (
+            "#### The `placement` table of a `[[layout]]`",
+            Listing::asked_by(layout::note_kinds),
+        ),
+        (
+            "#### An entry of the `devices` of a `[[layout]]`",
+            Listing::of::<FileDeviceSettings>(),
+        ),
+        (
+            "#### The `filesystem` table of a `[[layout]]`",
+            Listing::of::<FileSystemSettings>(),
+        ),
+        (
+            "#### The `volume` table of a `[[layout]]`",
+            Listing::of::<VolumeSpec>(),
+        ),
+        (
+            "#### The `diskgroup` table of a `[[layout]]`",
+            Listing::of::<DiskGroup>(),
+        ),
+        (
+            "#### The `striping` table of a `diskgroup`",
+            Listing::of::<StripingByKind>(),
+        ),
+        (
+            "#### The `precondition` table of a `[[layout]]`",
+            Listing::of::<Precondition>(),
+        ),
+        (IO, Listing::of::<AccessPathSettings>()),
+        (
+            "### The `limit` table of a `[[layout]]`",
+            Listing::of::<Rates>(),
+        ),
+        (
+            "### The `delay` table of a `[[layout]]`",
+            Listing::of::<Delay>(),
+        ),
+        ("## `[[load]]`", Listing::of::<LoadSettings>()),
     ]
 }
 
@@ -203,6 +283,27 @@ fn the_documents_say_what_is_declared() {
         all.fold(page, |page, table| with_rows(&page, &table))
     });
     is_as_declared(SCHEMA, with_methods);
+}
+
+/// A key that is read in passing, and declared nowhere, would be missing in the reference.
+#[test]
+fn every_key_that_is_read_is_declared() {
+    let mut declared: Vec<&str> = sections()
+        .iter()
+        .flat_map(|(_, rows)| rows.iter().map(|row| row.key))
+        .collect();
+    declared.extend(["engine", "kind"]);
+    for (_, kind) in WorkloadKind::ALLOWED {
+        let rows = Listing::asked_by(|listing| {
+            Transactions::read(*kind, listing);
+        });
+        declared.extend(rows.iter().map(|row| row.key));
+    }
+    for (section, keys) in keys_by_section() {
+        for key in keys {
+            assert!(declared.contains(&key), "{key} of {section}");
+        }
+    }
 }
 
 #[test]

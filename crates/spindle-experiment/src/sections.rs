@@ -6,10 +6,10 @@ use crate::changes::Known;
 use crate::database::{Database, Inherited, SharedDatabase};
 use crate::document::Table;
 use crate::layout::{self, Layout};
-use crate::limit;
+use crate::limit::{Delay, Rates};
 use crate::load_machine::LoadMachine;
 use crate::plan::Plan;
-use crate::reader::keys_asked_by;
+use crate::reader::{keys_asked_by, keys_in};
 use crate::workload::{self, Transactions, Workload};
 
 /// How people know the section of the database.
@@ -69,11 +69,11 @@ pub(crate) fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
     sections.push(("[[load]]".to_owned(), keys_asked_by(LoadMachine::read)));
     sections.push((
         "the limit table of a [[layout]]".to_owned(),
-        keys_asked_by(limit::read_limit_table),
+        keys_in::<Rates>(),
     ));
     sections.push((
         "the delay table of a [[layout]]".to_owned(),
-        keys_asked_by(limit::read_delay_table),
+        keys_in::<Delay>(),
     ));
     sections
 }

@@ -2,13 +2,17 @@
 //! already and is reached by its address.
 
 use spindle_engines::EngineError;
+use spindle_engines::sections::{
+    RemoteSettings, ServerSettings, StartedSettings, URL_ALLOWED, note_server_settings,
+};
 use spindle_engines::spec::{RemoteSpec, ServerSpec};
 use spindle_engines::sql::address::Reach;
 use spindle_engines::sql::{Address, ServerIo, ServerKind, SshHost, server, ssh_host};
 
 use super::access_path::{AccessPath, IO_KEYS};
-use super::memory::read_memory;
+use super::memory::memory_of;
 use super::reader::Reader;
+use spindle_text::section::Section;
 
 /// Reads the keys of a database that Spindle makes and starts. `memory_bytes` is the budget that a layout has from the
 /// experiment.
@@ -17,26 +21,32 @@ pub(super) fn read(
     kind: ServerKind,
     memory_bytes: Option<u64>,
 ) -> ServerSpec {
+    let said: StartedSettings = Section::read(reader);
+    note_server_settings(reader);
+    let ServerSettings { bin_dir, name } = Section::read(reader);
     ServerSpec {
         kind,
-        memory: read_memory(reader, memory_bytes),
-        redo_path: reader.directory("redo_path"),
+        memory: memory_of(&said, memory_bytes),
+        redo_path: said.redo_path,
         settings: reader.settings("settings", |name, value| {
             server(kind).check_setting(name, value)
         }),
-        bin_dir: reader.directory("bin_dir"),
-        name: reader
-            .text("name", "the name of a database")
-            .map(str::to_owned),
+        bin_dir,
+        name,
     }
 }
 
 /// Reads the keys of a server that runs already; `None` when there is no `url`.
 pub(super) fn read_remote(reader: &mut Reader<'_>, kind: ServerKind) -> Option<RemoteSpec> {
-    let address = read_url(reader, kind);
-    let password_env = reader.text("password_env", "the name of an environment variable");
-    let password_env = password_env.map(str::to_owned);
-    let agent = read_agent(reader, address.as_ref());
+    let RemoteSettings {
+        url,
+        password_env,
+        agent,
+    } = Section::read(reader);
+    let address = url.and_then(|url| address_of(reader, &url, kind));
+    let agent = agent
+        .zip(address.as_ref())
+        .and_then(|(agent, address)| agent_of(reader, &agent, address));
     address.map(|address| RemoteSpec {
         address,
         password_env,
@@ -44,9 +54,8 @@ pub(super) fn read_remote(reader: &mut Reader<'_>, kind: ServerKind) -> Option<R
     })
 }
 
-/// Reads `agent`.
-fn read_agent(reader: &mut Reader<'_>, address: Option<&Address>) -> Option<SshHost> {
-    let (text, address) = (reader.text("agent", ssh_host::ALLOWED)?, address?);
+/// What `agent` means for a server of this address.
+fn agent_of(reader: &Reader<'_>, text: &str, address: &Address) -> Option<SshHost> {
     let host = match (text, &address.reach) {
         ("ssh", Reach::Host { host, .. }) => SshHost::of(None, host, None),
         ("ssh", Reach::Socket(_)) => Err(EngineError::refused(
@@ -61,12 +70,9 @@ fn read_agent(reader: &mut Reader<'_>, address: Option<&Address>) -> Option<SshH
     host.map_err(refused).ok()
 }
 
-/// Reads `url`.
-fn read_url(reader: &mut Reader<'_>, kind: ServerKind) -> Option<Address> {
-    const ALLOWED: &str = "the address of a server that is running: \"postgres://user:password@host:port/database\", or \
-                           \"mysql://user:password@host:port\"";
-    let text = reader.text("url", ALLOWED)?;
-    let help = format!("allowed: {ALLOWED}");
+/// What `url` means.
+fn address_of(reader: &Reader<'_>, text: &str, kind: ServerKind) -> Option<Address> {
+    let help = format!("allowed: {URL_ALLOWED}");
     let address = match Address::complete(text) {
         Ok(address) => address,
         Err(error) => {

@@ -3,31 +3,27 @@
 //! Each kind of workload has its own keys, which its crate declares; a key of one kind used with another is told
 //! where it belongs.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use spindle_engines::sections::SIZE_BYTES;
 use spindle_engines::spec::{KernelSpec, SQL_BLOCK_BYTES};
 use spindle_engines::sql::{ServerKind, server};
 use spindle_text::load_file::{Dump, LoadFile};
-use spindle_text::quantity::TIB;
 use spindle_text::rate::Rate;
-use spindle_text::section::Refusal;
+use spindle_text::section::{Refusal, Section};
 use spindle_text::word::Word;
-use spindle_workload::driver::{Behaviour, deferring};
+use spindle_workload::driver::{Behaviour, ClientSettings, deferring};
 use spindle_workload::sql::SqlWorkload;
 use spindle_workload::{MadeFor, Pace, Workload as RowWorkload};
 pub use spindle_workload::{Transactions, WorkloadKind};
 
 use super::arrivals::{self, Arrivals, Promised, RateLevels};
-use super::database::{Database, DatabaseSpec, Engine, SIZE_MIN};
+use super::database::{Database, DatabaseSpec, Engine};
 use super::doubts::anywhere;
 use super::error::ExperimentError;
 use super::of_workload::{OfWorkload, keys_of};
 use super::reader::Reader;
-
-/// How many clients there may be.
-pub(super) const CLIENTS: RangeInclusive<u32> = 1..=4096;
 
 /// What the clients do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,7 +73,7 @@ pub(super) fn kinds_that(is_so: impl Fn(&Transactions) -> bool) -> Vec<&'static 
 pub(super) fn data_of(reader: &Reader<'_>) -> OfWorkload {
     // Read in a copy: the keys are looked at when the whole section is.
     let mut reader = reader.over(reader.table());
-    let kind = reader.word("kind", WorkloadKind::OltpMix);
+    let kind = reader.word("kind").unwrap_or(WorkloadKind::OltpMix);
     let transactions = Transactions::read(kind, &mut reader);
     let settings = transactions.settings();
     OfWorkload {
@@ -236,7 +232,7 @@ impl Workload {
 
     /// Reads the workload section.
     pub(super) fn read(reader: &mut Reader<'_>, database: &Database) -> Workload {
-        let kind = reader.word("kind", WorkloadKind::OltpMix);
+        let kind = reader.word("kind").unwrap_or(WorkloadKind::OltpMix);
         let (clients, error_limit) = match kind.defaults().settings().pace() {
             Pace::Streams => {
                 let reason = "a stream sends its next query when the last is answered";
@@ -252,14 +248,15 @@ impl Workload {
             Pace::Timed | Pace::Counted => (8, ERROR_LIMIT_PERCENT),
         };
         let asked = arrivals::read(reader, kind.defaults().settings().pace());
+        let of_clients: ClientSettings = Section::read(reader);
         let workload = Workload {
-            clients: reader.numbers("clients", clients, CLIENTS),
-            think_time_ms: reader.duration_ms("think_time", 0, 0..=3_600_000),
+            clients: of_clients.clients.unwrap_or_else(|| vec![clients]),
+            think_time_ms: of_clients.think_time_ms,
             arrivals: asked.arrivals,
             levels: asked.levels,
             promised: asked.promised,
-            reconnect: reader.flag("reconnect", false),
-            error_limit_percent: reader.percent("error_limit", error_limit, 0.0..=100.0),
+            reconnect: of_clients.reconnect,
+            error_limit_percent: of_clients.error_limit_percent.unwrap_or(error_limit),
             transactions: Transactions::read(kind, reader),
         };
         let of_kinds = keys_by_kind().into_iter().flat_map(|(_, keys)| keys);
@@ -313,7 +310,7 @@ impl Workload {
                 ..made_for
             })
         };
-        let others = [SIZE_MIN, SIZE_MAX].map(with_data);
+        let others = [*SIZE_BYTES.start(), *SIZE_BYTES.end()].map(with_data);
         let kinds = ServerKind::ALLOWED.iter();
         let dialects = kinds.map(|(_, kind)| Some(server(*kind).dialect()));
         let in_dialect = |dialect| {
@@ -336,9 +333,6 @@ impl Workload {
         }
     }
 }
-
-/// The most data there can be.
-const SIZE_MAX: u64 = 64 * TIB;
 
 /// The keys that say which engine it is, in full.
 fn engine_keys() -> [String; 3] {

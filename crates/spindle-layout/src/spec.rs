@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 pub use spindle_io::real::Delay;
 pub use spindle_system::io_limit::Rates;
-use spindle_text::quantity::size;
+use spindle_text::quantity::{KIB, MIB, TIB, size};
+use spindle_text::settings;
 use spindle_text::word::Word;
 
 /// One candidate that Spindle makes itself.
@@ -72,6 +73,21 @@ impl LayoutSpec {
     }
 }
 
+const FILE_ALLOWED: &str = "the path of a file, which is made";
+const ERASE_ALLOWED: &str =
+    "a list of devices by name, each a by-id name, a serial number, a world-wide name or a path";
+
+settings! {
+    /// What is said of a file that stands in for a device.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct FileDeviceSettings {
+        /// It must not exist; a relative path starts where `spindle` is started.
+        file: Option<String> = text("file", "none: required", FILE_ALLOWED),
+        /// Its size, allocated whole.
+        size_bytes: Option<u64> = optional_size("size", "none: required", 16 * MIB..=64 * TIB),
+    }
+}
+
 /// What devices, or a volume, become.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LayoutKind {
@@ -81,6 +97,24 @@ pub enum LayoutKind {
     FileSystem(FileSystemSpec),
     /// They are handed over, empty, to a disk group, which is not made here.
     DiskGroup,
+}
+
+/// Types of file systems, as messages say what is allowed.
+pub const TYPES_ALLOWED: &str = "the type of a file system: \"ext2\", \"ext3\", \"ext4\", \"xfs\", \"btrfs\", or another that has a mkfs.TYPE";
+const MKFS_ALLOWED: &str = "arguments for mkfs, separated by blanks";
+const MOUNT_ALLOWED: &str = "mount options, separated by commas";
+
+settings! {
+    /// What is said of a file system.
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    pub struct FileSystemSettings {
+        /// The type; `filesystem = "xfs"` is short for it.
+        type_name: Option<String> = text("type", "none: required", TYPES_ALLOWED),
+        /// More arguments for `mkfs.TYPE`.
+        mkfs: Option<String> = text("mkfs", "none", MKFS_ALLOWED),
+        /// As for `mount -o`: `"noatime"`, `"data=journal"`, `"nodatacow"`.
+        mount: Option<String> = text("mount", "none", MOUNT_ALLOWED),
+    }
 }
 
 /// A file system to be made.
@@ -129,17 +163,34 @@ impl FileSystemSpec {
     }
 }
 
-/// A logical volume of LVM, over all devices of the layout.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VolumeSpec {
-    /// Number of devices that data are striped over; 1 for none.
-    pub stripes: u32,
-    /// Size of a stripe on one device.
-    pub stripe_size_bytes: u64,
-    /// Copies beside the first: 0 for none.
-    pub mirrors: u32,
-    /// Whether the volume lies in a thin pool, from which snapshots can be taken.
-    pub thin: bool,
+/// Stripe sizes of LVM: powers of two, up to an extent.
+const STRIPE_SIZES_BYTES: [u64; 11] = [
+    4 * KIB,
+    8 * KIB,
+    16 * KIB,
+    32 * KIB,
+    64 * KIB,
+    128 * KIB,
+    256 * KIB,
+    512 * KIB,
+    MIB,
+    2 * MIB,
+    4 * MIB,
+];
+
+settings! {
+    /// A logical volume of LVM, over all devices of the layout.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct VolumeSpec {
+        /// Devices that data are striped over; 1 is a linear volume.
+        stripes: u32 = number("stripes", 1, 1..=128),
+        /// Size of a stripe on one device, a power of two.
+        stripe_size_bytes: u64 = size_among("stripe_size", 64 * KIB, &STRIPE_SIZES_BYTES),
+        /// Copies beside the first: raid1, with stripes raid10.
+        mirrors: u32 = number("mirrors", 0, 0..=9),
+        /// A thin volume, as `restore = "snapshot"` takes it; not with `mirrors`.
+        thin: bool = flag("thin", false),
+    }
 }
 
 impl fmt::Display for VolumeSpec {
@@ -175,6 +226,33 @@ impl Word for Share {
     const SAYS: &'static [&'static str] =
         &["Equal parts for each, of which as many lie in outer as in inner places."];
     const LATER: &'static [&'static str] = &[];
+}
+
+settings! {
+    /// How devices are overwritten.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Precondition {
+        /// How often every block is written, with data that do not compress.
+        passes: u32 = number("passes", 1, 1..=10),
+    }
+}
+
+settings! {
+    /// What is said of how devices are cut up and treated.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct DeviceSettings {
+        /// The database lies on the devices, or the volume, themselves.
+        raw: bool = flag("raw", false),
+        /// Layouts that name the same devices get equal parts of them, outer and inner places in turn, so that none is
+        /// favoured.
+        share: Option<Share> = optional_word("share", "none"),
+        /// Devices that may be erased though there is something on them.
+        erase: Vec<String> = texts("erase", ERASE_ALLOWED),
+        /// Tell devices first that all their blocks are free.
+        discard: bool = flag("discard", false),
+        /// Overwrite all devices first, so that a solid-state device is measured as it is in use and not as it is new.
+        precondition: Option<Precondition> = table("precondition"),
+    }
 }
 
 /// What is done to devices before they are used.

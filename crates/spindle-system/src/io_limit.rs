@@ -9,10 +9,13 @@
 //! and cgroup-v2.rst, "IO".
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use spindle_text::quantity::{KIB, TIB};
+use spindle_text::settings;
 
 use super::DeviceNumber;
 use super::cgroup::{Hierarchy, Version};
@@ -26,17 +29,25 @@ const TOLERANCE: f64 = 0.05;
 /// (`DFL_THROTL_SLICE` in block/blk-throttle.c, a tenth of a second).
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Rates per second that are not to be exceeded on a device; `None` where there is no limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rates {
-    /// Reads.
-    pub read_iops: Option<u64>,
-    /// Writes; a flush counts as one.
-    pub write_iops: Option<u64>,
-    /// Bytes read.
-    pub read_bps: Option<u64>,
-    /// Bytes written.
-    pub write_bps: Option<u64>,
+/// A slower rate than the least would measure little more than itself. Version 1 control groups keep requests per
+/// second in 32 bits: more than these wrap round, and the last means no limit.
+const IOPS: RangeInclusive<u64> = 10..=1_000_000_000;
+const BYTES_PER_S: RangeInclusive<u64> = 64 * KIB..=TIB;
+
+settings! {
+    /// Rates per second that are not to be exceeded on a device; `None` where there is no limit.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Rates {
+        /// Reads per second.
+        read_iops: Option<u64> = optional_number("read_iops", "none", IOPS),
+        /// Writes per second. A flush is one, too, so that a durable write on a device without FUA counts as two; but
+        /// not with asynchronous direct I/O, see below.
+        write_iops: Option<u64> = optional_number("write_iops", "none", IOPS),
+        /// Bytes read per second, a size such as `"40MiB"`.
+        read_bps: Option<u64> = optional_size("read_bps", "none", BYTES_PER_S),
+        /// Bytes written per second.
+        write_bps: Option<u64> = optional_size("write_bps", "none", BYTES_PER_S),
+    }
 }
 
 impl Rates {

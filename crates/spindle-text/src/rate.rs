@@ -2,6 +2,7 @@
 //! so that it can name a load level.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -10,6 +11,20 @@ use super::quantity::{parse_percent, parse_rate_per_s};
 
 /// Parts of a unit that a rate is kept in.
 const THOUSAND: f64 = 1000.0;
+
+/// Parts of the maximum of the slowest layout that may be asked for, per cent.
+pub const PERCENT_OF_SLOWEST: RangeInclusive<f64> = 1.0..=200.0;
+
+/// What is said of the rate of a load.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AskedRate {
+    /// It is searched for.
+    Auto,
+    /// This one, per second.
+    One(f64),
+    /// Each of these, one kind of them.
+    Each(Vec<Rate>),
+}
 
 /// How often transactions come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

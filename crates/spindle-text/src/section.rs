@@ -2,15 +2,22 @@
 //! with its key, its range, its default and what it means. An implementation of [`Keys`] reads them: the experiment
 //! file with its places, or a [`Listing`] for the reference.
 
+pub mod allows;
+mod declaration;
+mod listing;
+
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
+use std::path::PathBuf;
 
 pub use crate::load_file::TextFile;
 use crate::load_file::{LargeFile, LoadFile};
 use crate::milliseconds::MILLISECOND_NS;
-use crate::quantity::{duration_text, size_text};
+use crate::rate::AskedRate;
 use crate::word::Word;
+
+pub use listing::{Listing, Row, as_in_a_cell};
 
 /// A setting's name in the experiment file, and what it means.
 #[derive(Clone, Copy, Debug)]
@@ -45,17 +52,69 @@ pub trait Keys {
     /// A number that need not be whole.
     fn scale(&mut self, key: Key, default: f64, range: RangeInclusive<f64>) -> f64;
 
+    /// A whole number that may be left out; `unless` says in the reference what holds then, as for all that follow.
+    fn optional_number<T>(
+        &mut self,
+        key: Key,
+        unless: &'static str,
+        range: RangeInclusive<T>,
+    ) -> Option<T>
+    where
+        T: Copy + Display + PartialOrd + TryFrom<i128>;
+
+    /// A whole number that is 0 when it is left out.
+    fn number_or_zero<T>(&mut self, key: Key, unless: &'static str, range: RangeInclusive<T>) -> T
+    where
+        T: Copy + Default + Display + PartialOrd + TryFrom<i128>,
+    {
+        self.optional_number(key, unless, range).unwrap_or_default()
+    }
+
+    /// A whole number, or `None` for the word `"auto"`.
+    fn number_or_auto(&mut self, key: Key, default: u32, range: RangeInclusive<u32>)
+    -> Option<u32>;
+
+    /// A percentage, with its sign.
+    fn percent(&mut self, key: Key, default: f64, range: RangeInclusive<f64>) -> f64;
+
+    /// A percentage that may be left out.
+    fn optional_percent(
+        &mut self,
+        key: Key,
+        unless: &'static str,
+        range: RangeInclusive<f64>,
+    ) -> Option<f64>;
+
     /// `true` or `false`.
     fn flag(&mut self, key: Key, default: bool) -> bool;
 
     /// A size in bytes.
     fn size(&mut self, key: Key, default_bytes: u64, range: RangeInclusive<u64>) -> u64;
 
+    /// A size in bytes that may be left out.
+    fn optional_size(
+        &mut self,
+        key: Key,
+        unless: &'static str,
+        range: RangeInclusive<u64>,
+    ) -> Option<u64>;
+
     /// A size in bytes out of a few.
     fn size_among(&mut self, key: Key, default_bytes: u64, sizes: &[u64]) -> u64;
 
     /// A duration in milliseconds.
     fn duration_ms(&mut self, key: Key, default_ms: u64, range: RangeInclusive<u64>) -> u64;
+
+    /// A duration in milliseconds that may be left out.
+    fn optional_duration_ms(
+        &mut self,
+        key: Key,
+        unless: &'static str,
+        range: RangeInclusive<u64>,
+    ) -> Option<u64>;
+
+    /// A duration in milliseconds, or `None` for the word `"auto"`, which is the default.
+    fn duration_ms_or_auto(&mut self, key: Key, range: RangeInclusive<u64>) -> Option<u64>;
 
     /// A duration in nanoseconds; all three are whole milliseconds.
     fn duration_ns(&mut self, key: Key, default_ns: u64, range: RangeInclusive<u64>) -> u64 {
@@ -65,6 +124,32 @@ pub trait Keys {
 
     /// One word out of those of `W`.
     fn word<W: Word>(&mut self, key: Key, default: W) -> W;
+
+    /// One word out of those of `W`, if there is one.
+    fn optional_word<W: Word>(&mut self, key: Key, unless: &'static str) -> Option<W>;
+
+    /// A text on one line; `allowed` says what it is.
+    fn text(&mut self, key: Key, unless: &'static str, allowed: &'static str) -> Option<String>;
+
+    /// Texts, none when the key is left out; `allowed` says what they are.
+    fn texts(&mut self, key: Key, allowed: &'static str) -> Vec<String>;
+
+    /// Lists of texts, none when the key is left out.
+    fn lists_of_texts(&mut self, key: Key, allowed: &'static str) -> Vec<Vec<String>>;
+
+    /// An existing directory.
+    fn directory(&mut self, key: Key, unless: &'static str) -> Option<PathBuf>;
+
+    /// Rates, parts of a rate, or the word `"auto"`. The range is that of a rate, in transactions per second.
+    fn rates(&mut self, key: Key, range: RangeInclusive<f64>) -> Option<AskedRate>;
+
+    /// Different whole numbers, each in the range, if there are some.
+    fn optional_numbers(
+        &mut self,
+        key: Key,
+        unless: &'static str,
+        range: RangeInclusive<u32>,
+    ) -> Option<Vec<u32>>;
 
     /// Different whole numbers out of these; all of them when the key is left out.
     fn numbers(&mut self, key: Key, all: RangeInclusive<u32>) -> Vec<u32>;
@@ -83,6 +168,9 @@ pub trait Keys {
 
     /// A table of variables with texts, numbers or flags; none when the key is left out.
     fn values(&mut self, key: Key) -> BTreeMap<String, String>;
+
+    /// A setting that is read in a way of its own: the reference has it, with what is said here.
+    fn noted(&mut self, key: Key, default: &'static str, allowed: &'static str);
 
     /// A nested section; `None` when it is left out.
     fn table<S: Section>(&mut self, key: Key) -> Option<S>;
@@ -115,335 +203,4 @@ pub struct Shown {
     pub text: String,
     /// The bytes of the place.
     pub span: Range<usize>,
-}
-
-/// Declares a section: a struct whose fields name how they are read, `field: type = how("key", default, range)`, `how`
-/// being a method of [`Keys`]. The comment beside a field is what the reference says of it.
-#[macro_export]
-macro_rules! settings {
-    (
-        $(#[$meta:meta])*
-        pub struct $name:ident {
-            $($(#[doc = $says:literal])+
-            $(#[serde($($serde:tt)+)])?
-            $field:ident: $type:ty = $how:ident($key:literal $(, $argument:expr)*),)+
-        }
-    ) => {
-        $(#[$meta])*
-        pub struct $name {
-            $($(#[doc = $says])+ $(#[serde($($serde)+)])? pub $field: $type,)+
-        }
-
-        impl $crate::section::Section for $name {
-            fn read<K: $crate::section::Keys>(keys: &mut K) -> Self {
-                $name {
-                    $($field: keys.$how(
-                        $crate::section::Key {
-                            name: $key,
-                            says: concat!($($says),+),
-                        }
-                        $(, $argument)*
-                    ),)+
-                }
-            }
-
-            fn outside(&self) -> Option<&'static str> {
-                let settings = [
-                    $(($key, $crate::section::allows::$how(&self.$field $(, $argument)*)),)+
-                ];
-                settings.into_iter().find(|(_, is_allowed)| !is_allowed).map(|(key, _)| key)
-            }
-        }
-    };
-}
-
-/// A setting, as the reference lists it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// Its key.
-    pub key: &'static str,
-    /// Its default, as it is written.
-    pub default: String,
-    /// What it may be.
-    pub allowed: String,
-    /// What it means.
-    pub says: String,
-}
-
-/// All settings of a section, each at its default.
-#[derive(Clone, Debug, Default)]
-pub struct Listing {
-    rows: Vec<Row>,
-}
-
-impl Listing {
-    /// The rows of a section.
-    pub fn of<S: Section>() -> Vec<Row> {
-        Listing::asked_by(|listing| {
-            S::read(listing);
-        })
-    }
-
-    /// The rows that `read` asks for.
-    pub fn asked_by(read: impl FnOnce(&mut Listing)) -> Vec<Row> {
-        let mut listing = Listing::default();
-        read(&mut listing);
-        listing.rows
-    }
-
-    /// A section of which nothing is set.
-    pub fn defaults<S: Section>() -> S {
-        S::read(&mut Listing::default())
-    }
-
-    fn row(&mut self, key: Key, default: impl Into<String>, allowed: impl Into<String>) {
-        self.rows.push(Row {
-            key: key.name,
-            default: default.into(),
-            allowed: allowed.into(),
-            says: as_in_a_cell(key.says),
-        });
-    }
-}
-
-/// A comment as a cell of a table: without its capital and its last stop.
-pub fn as_in_a_cell(says: &str) -> String {
-    let says = says.trim().trim_end_matches('.');
-    let mut letters = says.chars();
-    let (first, second) = (letters.next(), letters.next());
-    match (first, second) {
-        (Some(first), Some(second)) if first.is_uppercase() && !second.is_uppercase() => {
-            first.to_lowercase().chain(says.chars().skip(1)).collect()
-        }
-        _ => says.to_owned(),
-    }
-}
-
-fn code(value: impl Display) -> String {
-    format!("`{value}`")
-}
-
-impl Keys for Listing {
-    fn is_given(&self) -> bool {
-        false
-    }
-
-    fn number<T>(&mut self, key: Key, default: T, range: RangeInclusive<T>) -> T
-    where
-        T: Copy + Display + PartialOrd + TryFrom<i128>,
-    {
-        let allowed = format!("{} to {}", range.start(), range.end());
-        self.row(key, code(default), allowed);
-        default
-    }
-
-    fn scale(&mut self, key: Key, default: f64, range: RangeInclusive<f64>) -> f64 {
-        let allowed = format!("{} to {}", range.start(), range.end());
-        self.row(key, code(default), allowed);
-        default
-    }
-
-    fn flag(&mut self, key: Key, default: bool) -> bool {
-        self.row(key, code(default), "`true`, `false`");
-        default
-    }
-
-    fn size(&mut self, key: Key, default_bytes: u64, range: RangeInclusive<u64>) -> u64 {
-        let (least, most) = (size_text(*range.start()), size_text(*range.end()));
-        let default = code(format_args!("{:?}", size_text(default_bytes)));
-        self.row(key, default, format!("{least} to {most}"));
-        default_bytes
-    }
-
-    fn size_among(&mut self, key: Key, default_bytes: u64, sizes: &[u64]) -> u64 {
-        let sizes: Vec<String> = sizes.iter().map(|bytes| size_text(*bytes)).collect();
-        let default = code(format_args!("{:?}", size_text(default_bytes)));
-        self.row(key, default, sizes.join(", "));
-        default_bytes
-    }
-
-    fn duration_ms(&mut self, key: Key, default_ms: u64, range: RangeInclusive<u64>) -> u64 {
-        let (least, most) = (duration_text(*range.start()), duration_text(*range.end()));
-        let default = code(format_args!("{:?}", duration_text(default_ms)));
-        self.row(key, default, format!("{least} to {most}"));
-        default_ms
-    }
-
-    fn word<W: Word>(&mut self, key: Key, default: W) -> W {
-        let quoted = |word: &str| code(format_args!("{word:?}"));
-        let words: Vec<String> = W::ALLOWED.iter().map(|(word, _)| quoted(word)).collect();
-        self.row(key, quoted(default.as_word()), words.join(", "));
-        default
-    }
-
-    fn numbers(&mut self, key: Key, all: RangeInclusive<u32>) -> Vec<u32> {
-        self.row(key, "all", "a number or a list of different ones");
-        all.collect()
-    }
-
-    fn files(&mut self, key: Key) -> Vec<TextFile> {
-        self.row(key, "none", "a list of files");
-        Vec::new()
-    }
-
-    fn load_files(&mut self, key: Key) -> Vec<LoadFile> {
-        self.row(key, "none", "a list of SQL files and dumps");
-        Vec::new()
-    }
-
-    fn large_file(&mut self, key: Key) -> Option<LargeFile> {
-        self.row(key, "none", "the name of a file");
-        None
-    }
-
-    fn weighted_files(&mut self, key: Key) -> Vec<TextFile> {
-        self.row(key, "none", "a list of files, each with a weight");
-        Vec::new()
-    }
-
-    fn values(&mut self, key: Key) -> BTreeMap<String, String> {
-        self.row(
-            key,
-            "none",
-            "a table of names, each with a number, a text, `true` or `false`",
-        );
-        BTreeMap::new()
-    }
-
-    fn table<S: Section>(&mut self, key: Key) -> Option<S> {
-        self.row(key, "none", "a table");
-        None
-    }
-
-    fn table_or<S: Section>(&mut self, key: Key, whose: &'static str) -> S {
-        self.row(key, whose, "a table");
-        S::read(&mut Listing::default())
-    }
-}
-
-/// Whether a setting may have a value, one function for each method of [`Keys`] and with its arguments.
-/// [`settings!`](crate::settings!) calls them of values that came by another way than an experiment file.
-pub mod allows {
-    use std::ops::RangeInclusive;
-
-    use super::Section;
-
-    /// A whole number.
-    pub fn number<T: PartialOrd>(value: &T, _default: T, range: RangeInclusive<T>) -> bool {
-        range.contains(value)
-    }
-
-    /// A number that need not be whole.
-    pub fn scale(value: &f64, _default: f64, range: RangeInclusive<f64>) -> bool {
-        range.contains(value)
-    }
-
-    /// Either is allowed.
-    pub fn flag(_value: &bool, _default: bool) -> bool {
-        true
-    }
-
-    /// A size, bytes.
-    pub fn size(value: &u64, _default: u64, range: RangeInclusive<u64>) -> bool {
-        range.contains(value)
-    }
-
-    /// A size out of a few, bytes.
-    pub fn size_among(value: &u64, _default: u64, sizes: &[u64]) -> bool {
-        sizes.contains(value)
-    }
-
-    /// A duration, milliseconds.
-    pub fn duration_ms(value: &u64, _default: u64, range: RangeInclusive<u64>) -> bool {
-        range.contains(value)
-    }
-
-    /// A duration, nanoseconds.
-    pub fn duration_ns(value: &u64, _default: u64, range: RangeInclusive<u64>) -> bool {
-        range.contains(value)
-    }
-
-    /// A type holds no other words.
-    pub fn word<W>(_value: &W, _default: W) -> bool {
-        true
-    }
-
-    /// Whole numbers.
-    pub fn numbers(values: &[u32], range: RangeInclusive<u32>) -> bool {
-        !values.is_empty() && values.iter().all(|value| range.contains(value))
-    }
-
-    /// Their texts are judged where they are read.
-    pub fn files<T>(_value: &T) -> bool {
-        true
-    }
-
-    /// As [`files`].
-    pub fn load_files<T>(_value: &T) -> bool {
-        true
-    }
-
-    /// As [`files`].
-    pub fn large_file<T>(_value: &T) -> bool {
-        true
-    }
-
-    /// As [`files`].
-    pub fn weighted_files<T>(_value: &T) -> bool {
-        true
-    }
-
-    /// As [`files`].
-    pub fn values<T>(_value: &T) -> bool {
-        true
-    }
-
-    /// A nested section.
-    pub fn table<S: Section>(value: &Option<S>) -> bool {
-        value
-            .as_ref()
-            .is_none_or(|section| section.outside().is_none())
-    }
-
-    /// A nested section that is always there.
-    pub fn table_or<S: Section>(value: &S, _whose: &str) -> bool {
-        value.outside().is_none()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    settings! {
-        /// How a kettle boils.
-        #[derive(Debug, PartialEq)]
-        pub struct Kettle {
-            /// DC is possible.
-            watts: u32 = number("watts", 2000, 100..=3000),
-            /// Water in it, at most
-            /// what it holds.
-            water_bytes: u64 = size("water", 1 << 20, 1..=1 << 30),
-            /// `true` where it whistles.
-            whistles: bool = flag("whistles", true),
-            /// How long it may take.
-            limit_ms: u64 = duration_ms("limit", 60_000, 1_000..=3_600_000),
-        }
-    }
-
-    #[test]
-    fn a_section_is_declared_read_and_listed_from_one_place() {
-        let rows = Listing::of::<Kettle>();
-        let cells = |row: &Row| [row.key.to_owned(), row.default.clone(), row.allowed.clone()];
-        assert_eq!(cells(&rows[0]), ["watts", "`2000`", "100 to 3000"]);
-        assert_eq!(rows[1].says, "water in it, at most what it holds");
-        assert_eq!(cells(&rows[1])[1], "`\"1MiB\"`");
-        assert_eq!(
-            (rows[0].says.as_str(), rows[2].says.as_str()),
-            ("DC is possible", "`true` where it whistles")
-        );
-        assert_eq!(cells(&rows[3]), ["limit", "`\"1m\"`", "1s to 1h"]);
-        let kettle = Kettle::read(&mut Listing::default());
-        assert_eq!((kettle.watts, kettle.whistles), (2000, true));
-    }
 }

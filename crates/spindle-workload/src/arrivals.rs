@@ -4,10 +4,13 @@
 //! stalls is charged with all that arrived meanwhile, not just with what it happened to be working on (G. Tene calls
 //! the mistake of leaving that out coordinated omission).
 
+use std::ops::RangeInclusive;
+
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::RngCore;
 use serde::{Deserialize, Serialize};
-use spindle_text::words;
+use spindle_text::rate::AskedRate;
+use spindle_text::{settings, words};
 
 words! {
     /// The times between transactions that arrive at a rate.
@@ -16,6 +19,25 @@ words! {
         Poisson = "poisson",
         /// All alike.
         Even = "even",
+    }
+}
+
+/// Rates that may be asked for, transactions per second.
+const RATE_PER_S: RangeInclusive<f64> = 0.01..=10_000_000.0;
+
+settings! {
+    /// What is said of how transactions come in time.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct ArrivalSettings {
+        /// Transactions begin at this rate, whatever the database makes of them (an open loop), see below. Each rate of
+        /// a list is a load level; per cents are of what the slowest layout can do. `"auto"`: the highest rate that
+        /// keeps `p99` is searched.
+        rate: Option<AskedRate> = rates("rate", RATE_PER_S),
+        /// With `rate = "auto"`: the promise; 99 of 100 transactions take no longer from their intended begin.
+        p99_ms: Option<u64> = optional_duration_ms("p99", "none", 1..=3_600_000),
+        /// With `rate`: times between transactions as of independent users, or all alike. They follow from `seed`, and
+        /// are the same for every layout of a round.
+        spacing: Option<Spacing> = optional_word("arrivals", "Poisson, where `rate` is set"),
     }
 }
 

@@ -22,7 +22,7 @@ mod slob;
 pub mod sql;
 mod workload;
 
-pub use arrivals::{Arrivals, Schedule, Spacing};
+pub use arrivals::{ArrivalSettings, Arrivals, Schedule, Spacing};
 pub use dss::DssSettings;
 pub use keyed::{Call, Ended, IndexOf, Keyed, Procedure, Step, TakeRow};
 pub use kinds::{Transactions, WorkloadKind};

@@ -1,68 +1,36 @@
 //! The `diskgroup` table of a layout: a disk group as Oracle's ASM makes it, of the layout's devices.
 
 use serde::{Deserialize, Serialize};
-pub use spindle_io::disk_group::{Redundancy, Striping};
+pub use spindle_io::disk_group::{Redundancy, Striping, StripingByKind};
 use spindle_layout::spec::DeviceSpec;
+use spindle_text::section::Section;
+use spindle_text::settings;
 
 use crate::reader::Reader;
 use spindle_text::quantity::MIB;
 
-/// How each kind of file lies in a disk group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StripingByKind {
-    /// The control file.
-    pub control: Striping,
-    /// Redo log files.
-    pub redo: Striping,
-    /// The undo datafile.
-    pub undo: Striping,
-    /// Datafiles.
-    pub data: Striping,
-    /// Temporary files.
-    pub temp: Striping,
-}
+const UNIT_SIZES: [u64; 7] = [MIB, 2 * MIB, 4 * MIB, 8 * MIB, 16 * MIB, 32 * MIB, 64 * MIB];
+const PREFERRED_READ: &str = "a device as it is written in devices, such as \"disk1.img\"";
+const FAILURE_GROUPS: &str = "a list of lists of devices as they are written in devices, such as [[\"disk1.img\"], [\"disk2.img\"]]";
 
-impl Default for StripingByKind {
-    /// As Oracle's templates have it since 11g.
-    fn default() -> StripingByKind {
-        StripingByKind {
-            control: Striping::Fine,
-            redo: Striping::Coarse,
-            undo: Striping::Coarse,
-            data: Striping::Coarse,
-            temp: Striping::Coarse,
-        }
+settings! {
+    /// What a disk group is made of, and how its files are read.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct DiskGroup {
+        /// What space is given out in.
+        allocation_unit_bytes: u64 = size_among("allocation_unit", MIB, &UNIT_SIZES),
+        /// One, two or three copies of each extent.
+        redundancy: Redundancy = word("redundancy", Redundancy::External),
+        /// Devices that fail together: copies lie in different groups. A device in none of them is its own.
+        failure_groups: Vec<Vec<String>> = lists_of_texts("failure_groups", FAILURE_GROUPS),
+        /// How files lie on the disks.
+        #[serde(default)]
+        striping: StripingByKind = table_or("striping", "`{}`"),
+        /// Copies in its failure group are read, where there are some, instead of the first ones: ASM's preferred read
+        /// failure group. Needs `redundancy`.
+        #[serde(default)]
+        preferred_read: Option<String> = text("preferred_read", "none", PREFERRED_READ),
     }
-}
-
-impl StripingByKind {
-    pub(super) fn read_table(table: &mut Reader<'_>) -> StripingByKind {
-        let default = StripingByKind::default();
-        StripingByKind {
-            control: table.word("control", default.control),
-            redo: table.word("redo", default.redo),
-            undo: table.word("undo", default.undo),
-            data: table.word("data", default.data),
-            temp: table.word("temp", default.temp),
-        }
-    }
-}
-
-/// A disk group to be made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DiskGroup {
-    /// Size of an allocation unit: 1 to 64 MiB, a power of two.
-    pub allocation_unit_bytes: u64,
-    /// Copies.
-    pub redundancy: Redundancy,
-    /// Devices that fail together, as written in `devices`; a device in none of them is its own.
-    pub failure_groups: Vec<Vec<String>>,
-    /// How files lie in it.
-    #[serde(default)]
-    pub striping: StripingByKind,
-    /// A device, as written in `devices`, whose failure group's copies are read where there are some.
-    #[serde(default)]
-    pub preferred_read: Option<String>,
 }
 
 impl DiskGroup {
@@ -75,35 +43,13 @@ impl DiskGroup {
     }
 
     /// Reads the table, if there is one, for a group of these devices.
-    pub(super) fn read(reader: &mut Reader<'_>, devices: &[DeviceSpec]) -> Option<DiskGroup> {
+    pub(super) fn of(reader: &mut Reader<'_>, devices: &[DeviceSpec]) -> Option<DiskGroup> {
         let mut table = reader.section("diskgroup");
-        let group = DiskGroup::read_table(&mut table);
+        let group: DiskGroup = Section::read(&mut table);
         table.finish();
         let given = reader.keys(["devices"]);
         group.check(&table, &given, devices);
         reader.has("diskgroup").then_some(group)
-    }
-
-    pub(super) fn read_table(table: &mut Reader<'_>) -> DiskGroup {
-        let sizes = [1, 2, 4, 8, 16, 32, 64].map(|mebibytes| mebibytes * MIB);
-        let mut striping = table.section("striping");
-        let by_kind = StripingByKind::read_table(&mut striping);
-        striping.finish();
-        DiskGroup {
-            striping: by_kind,
-            preferred_read: table
-                .text(
-                "preferred_read",
-                "a device as it is written in devices, such as \"disk1.img\"",
-            )
-            .map(str::to_owned),
-            allocation_unit_bytes: table.size_among("allocation_unit", MIB, &sizes),
-            redundancy: table.word("redundancy", Redundancy::External),
-            failure_groups: table.lists_of_texts(
-                "failure_groups",
-                "a list of lists of devices as they are written in devices, such as [[\"disk1.img\"], [\"disk2.img\"]]",
-            ),
-        }
     }
 
     /// Refuses what these devices cannot be. `given` are the keys that say which they are.

@@ -7,13 +7,16 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use spindle_layout::LayoutSpec;
-use spindle_layout::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Preparation, VolumeSpec};
+use spindle_layout::spec::{
+    DeviceSettings, DeviceSpec, FileDeviceSettings, FileSystemSettings, FileSystemSpec, LayoutKind,
+    Precondition, Preparation, TYPES_ALLOWED, VolumeSpec,
+};
+use spindle_text::section::Section;
 
 use super::Layout;
 use super::disk_group::{DiskGroup, StripingByKind};
 use super::placement::Placement;
-use crate::reader::{Item, Reader, keys_asked_by};
-use spindle_text::quantity::{KIB, MIB, TIB};
+use crate::reader::{Item, Reader, keys_asked_by, keys_in};
 
 /// Keys that mean nothing without `devices`.
 const OF_DEVICES: [&str; 8] = [
@@ -46,21 +49,6 @@ pub(crate) const SAY_WHAT_IS_MADE: [&str; 7] = [
 const DEVICES_MAX: usize = 512;
 const DEVICES_ALLOWED: &str = "a list of block devices and files, such as [\"/dev/disk/by-id/...\", { file = \"disk1.img\", size = \"1GiB\" }]";
 
-/// Stripe sizes of LVM: powers of two, up to an extent.
-const STRIPE_SIZES: [u64; 11] = [
-    4 * KIB,
-    8 * KIB,
-    16 * KIB,
-    32 * KIB,
-    64 * KIB,
-    128 * KIB,
-    256 * KIB,
-    512 * KIB,
-    MIB,
-    2 * MIB,
-    4 * MIB,
-];
-
 /// What Spindle makes for a layout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
@@ -90,18 +78,19 @@ impl Made {
     /// Reads what is to be made for the layout called `name`; `None` when it has no devices.
     pub(super) fn read(reader: &mut Reader<'_>, name: &str) -> Option<Made> {
         let devices = read_devices(reader);
-        let raw = reader.flag("raw", false);
         let file_system = read_file_system(reader);
         let volume = read_volume(reader);
-        let disk_group = DiskGroup::read(reader, &devices);
-        let share = reader.optional_word("share");
-        let erase = reader.texts(
-            "erase",
-            "a list of devices by name, each a by-id name, a serial number, a world-wide name or a path",
-        );
+        let disk_group = DiskGroup::of(reader, &devices);
+        let DeviceSettings {
+            raw,
+            share,
+            erase,
+            discard,
+            precondition,
+        } = Section::read(reader);
         let preparation = Preparation {
-            discard: reader.flag("discard", false),
-            overwrite_passes: read_precondition(reader),
+            discard,
+            overwrite_passes: precondition.map_or(0, |it| it.passes),
         };
         let uses = [raw, reader.has("filesystem"), disk_group.is_some()];
         check_together(reader, uses, volume.as_ref());
@@ -215,11 +204,10 @@ fn read_devices(reader: &mut Reader<'_>) -> Vec<DeviceSpec> {
 }
 
 fn read_file(table: &mut Reader<'_>) -> Option<DeviceSpec> {
-    let path = table.text("file", "the path of a file, which is made");
-    let size_bytes = table.size("size", 0, 16 * MIB..=64 * TIB);
+    let said: FileDeviceSettings = Section::read(table);
     table.finish();
-    match path {
-        Some(path) if size_bytes > 0 => Some(DeviceSpec::File {
+    match (said.file, said.size_bytes) {
+        (Some(path), Some(size_bytes)) => Some(DeviceSpec::File {
             path: PathBuf::from(path),
             size_bytes,
         }),
@@ -239,16 +227,22 @@ fn read_file(table: &mut Reader<'_>) -> Option<DeviceSpec> {
 
 fn read_file_system(reader: &mut Reader<'_>) -> Option<FileSystemSpec> {
     let allowed = "the type of a file system such as \"xfs\", or { type = \"ext4\", mkfs = \"-b 4096\", mount = \"noatime\" }";
-    let type_allowed = "the type of a file system: \"ext2\", \"ext3\", \"ext4\", \"xfs\", \"btrfs\", or another that has a mkfs.TYPE";
-    let (type_name, mkfs, mount) = match reader.item("filesystem", allowed)? {
-        Item::Text(type_name) => (Some(type_name), None, None),
+    let FileSystemSettings {
+        type_name,
+        mkfs,
+        mount,
+    } = match reader.item("filesystem", allowed)? {
+        Item::Text(type_name) => FileSystemSettings {
+            type_name: Some(type_name.to_owned()),
+            ..FileSystemSettings::default()
+        },
         Item::Table(mut table) => {
-            let keys = read_file_system_table(&mut table, type_allowed);
+            let said = Section::read(&mut table);
             table.finish();
-            keys
+            said
         }
     };
-    let is_type = |text: &&str| {
+    let is_type = |text: &String| {
         text.bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
     };
@@ -256,18 +250,18 @@ fn read_file_system(reader: &mut Reader<'_>) -> Option<FileSystemSpec> {
         let refused = reader.conflict(
             &["filesystem"],
             "filesystem names no type of file system",
-            format!("allowed: {type_allowed}"),
+            format!("allowed: {TYPES_ALLOWED}"),
             "write filesystem = \"xfs\"",
         );
         let refused = refused.given(reader.keys(["filesystem.type"]));
         reader.note(refused.doubting(reader.keys(["filesystem"])));
         return None;
     };
-    let words = mkfs.unwrap_or_default().split_whitespace();
+    let mkfs = mkfs.unwrap_or_default();
     let spec = FileSystemSpec {
-        type_name: type_name.to_owned(),
-        mkfs_options: words.map(str::to_owned).collect(),
-        mount_options: mount.unwrap_or_default().to_owned(),
+        type_name,
+        mkfs_options: mkfs.split_whitespace().map(str::to_owned).collect(),
+        mount_options: mount.unwrap_or_default(),
     };
     if let Some((key, option)) = spec.leads_elsewhere() {
         reader.refuse(
@@ -280,19 +274,9 @@ fn read_file_system(reader: &mut Reader<'_>) -> Option<FileSystemSpec> {
     Some(spec)
 }
 
-type FileSystemKeys<'a> = (Option<&'a str>, Option<&'a str>, Option<&'a str>);
-
-fn read_file_system_table<'a>(table: &mut Reader<'a>, type_allowed: &str) -> FileSystemKeys<'a> {
-    (
-        table.text("type", type_allowed),
-        table.text("mkfs", "arguments for mkfs, separated by blanks"),
-        table.text("mount", "mount options, separated by commas"),
-    )
-}
-
 fn read_volume(reader: &mut Reader<'_>) -> Option<VolumeSpec> {
     let mut table = reader.section("volume");
-    let volume = read_volume_table(&mut table);
+    let volume: VolumeSpec = Section::read(&mut table);
     table.finish();
     if volume.thin && volume.mirrors > 0 {
         let refused = table.conflict(
@@ -304,26 +288,6 @@ fn read_volume(reader: &mut Reader<'_>) -> Option<VolumeSpec> {
         table.note(refused.doubting(table.keys(["mirrors"])));
     }
     reader.has("volume").then_some(volume)
-}
-
-fn read_volume_table(table: &mut Reader<'_>) -> VolumeSpec {
-    VolumeSpec {
-        stripes: table.number("stripes", 1, 1..=128),
-        stripe_size_bytes: table.size_among("stripe_size", 64 * KIB, &STRIPE_SIZES),
-        mirrors: table.number("mirrors", 0, 0..=9),
-        thin: table.flag("thin", false),
-    }
-}
-
-/// How often devices are overwritten.
-fn read_precondition(reader: &mut Reader<'_>) -> u32 {
-    let mut table = reader.section("precondition");
-    let passes = table.number("passes", 1, 1..=10);
-    table.finish();
-    match reader.has("precondition") {
-        true => passes,
-        false => 0,
-    }
 }
 
 /// What only makes sense together, or not together.
@@ -383,38 +347,35 @@ fn check_together(reader: &Reader<'_>, uses: [bool; 3], volume: Option<&VolumeSp
     }
 }
 
-/// The tables of a layout and the keys they understand.
+/// The tables of a layout, each with how it is read.
 pub(crate) fn keys_of_tables() -> Vec<(String, Vec<&'static str>)> {
-    vec![
+    let tables = [
         (
-            "an entry of the devices of a [[layout]]".to_owned(),
-            keys_asked_by(read_file),
+            "an entry of the devices of a [[layout]]",
+            keys_in::<FileDeviceSettings>(),
         ),
         (
-            "the filesystem table of a [[layout]]".to_owned(),
-            keys_asked_by(|table| {
-                read_file_system_table(table, "");
-            }),
+            "the filesystem table of a [[layout]]",
+            keys_in::<FileSystemSettings>(),
         ),
+        ("the volume table of a [[layout]]", keys_in::<VolumeSpec>()),
         (
-            "the volume table of a [[layout]]".to_owned(),
-            keys_asked_by(read_volume_table),
-        ),
-        (
-            "the placement table of a [[layout]]".to_owned(),
+            "the placement table of a [[layout]]",
             keys_asked_by(Placement::read_table),
         ),
         (
-            "the diskgroup table of a [[layout]]".to_owned(),
-            keys_asked_by(DiskGroup::read_table),
+            "the diskgroup table of a [[layout]]",
+            keys_in::<DiskGroup>(),
         ),
         (
-            "the striping table of a diskgroup".to_owned(),
-            keys_asked_by(StripingByKind::read_table),
+            "the striping table of a diskgroup",
+            keys_in::<StripingByKind>(),
         ),
         (
-            "the precondition table of a [[layout]]".to_owned(),
-            vec!["passes"],
+            "the precondition table of a [[layout]]",
+            keys_in::<Precondition>(),
         ),
-    ]
+    ];
+    let named = tables.into_iter();
+    named.map(|(name, keys)| (name.to_owned(), keys)).collect()
 }

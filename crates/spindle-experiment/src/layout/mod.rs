@@ -13,10 +13,15 @@ mod price;
 
 pub use disk_group::{DiskGroup, Redundancy, Striping, StripingByKind};
 pub use made::{Made, specs_of};
+#[cfg(test)]
+pub(crate) use placement::note_kinds;
 pub use placement::{PlacedOn, Placement};
 pub use price::Price;
 
 pub(super) use made::{SAY_WHAT_IS_MADE, keys_of_tables};
+
+use spindle_text::section::{Key, Keys, Section};
+use spindle_text::settings;
 
 use super::access_path::{AccessPath, Caching, Method, read_access_path};
 use super::database::{
@@ -69,6 +74,88 @@ fn yes() -> bool {
     true
 }
 
+settings! {
+    /// What is said of a layout in one word each.
+    pub(crate) struct LayoutSettings {
+        /// A directory on the file system to be tested; or Spindle makes the layout, see below.
+        path: Option<PathBuf> = directory("path", "`\".\"`"),
+        /// Whether it is measured; one that is not holds files of others.
+        candidate: bool = flag("candidate", true),
+    }
+}
+
+/// The other keys of a layout, for the reference: a name, a price, and tables.
+pub(crate) fn note_tables<K: Keys>(keys: &mut K) {
+    const TABLE: &str = "a table, see below";
+    for (name, default, allowed, says) in [
+        (
+            "name",
+            "none: required",
+            "1 to 100 characters on one line, all of them visible, no space first or last, unique",
+            "what tables and verdicts call it",
+        ),
+        (
+            "price",
+            "none",
+            "such as `\"551 USD/month\"`; per `hour`, `month` or `year`",
+            "what the layout costs. With a price for each, reports tell what a million transactions cost, and which \
+             layouts another dominates",
+        ),
+        (
+            "io",
+            "`{ caching = \"buffered\", method = \"sync\" }`",
+            TABLE,
+            "how datafiles are read and written",
+        ),
+        ("placement", "`{}`", TABLE, "files that lie elsewhere"),
+        (
+            "limit",
+            "none",
+            TABLE,
+            "what each device of the layout is held to: emulates an array's limit",
+        ),
+        (
+            "delay",
+            "none",
+            TABLE,
+            "how much longer each I/O of the layout takes: emulates a slower disk; beneath it (dm-delay) where that can \
+             be",
+        ),
+        (
+            "database",
+            "`{}`",
+            "a table",
+            "settings of `[database]` that are different in this layout",
+        ),
+        (
+            "devices",
+            "none",
+            "a list of paths and tables, see below",
+            "block devices, best by `/dev/disk/by-id/...`, and files that stand in for devices",
+        ),
+        (
+            "filesystem",
+            "none",
+            "a type, or a table, see below",
+            "a file system is made on the device or the volume, and mounted",
+        ),
+        (
+            "diskgroup",
+            "none",
+            TABLE,
+            "the devices become a disk group, as ASM makes it",
+        ),
+        (
+            "volume",
+            "none",
+            TABLE,
+            "a logical volume (LVM) over all devices, below `raw` or `filesystem`",
+        ),
+    ] {
+        keys.noted(Key { name, says }, default, allowed);
+    }
+}
+
 impl Layout {
     /// The existing server, if it is one.
     pub fn address(&self) -> Option<&Address> {
@@ -78,12 +165,11 @@ impl Layout {
     /// Reads a layout. `shared` is what `[database]` says. Its name is empty where it has none.
     pub(super) fn read(reader: &mut Reader<'_>, shared: &SharedDatabase<'_>) -> Layout {
         let name = reader.name("name");
-        let path = reader
-            .directory("path")
-            .unwrap_or_else(|| PathBuf::from("."));
+        note_tables(reader);
+        let LayoutSettings { path, candidate } = Section::read(reader);
+        let path = path.unwrap_or_else(|| PathBuf::from("."));
         let mut made = Made::read(reader, name.unwrap_or_default());
         let placement = Placement::read(reader);
-        let candidate = reader.flag("candidate", true);
         let is_raw = made.as_ref().is_some_and(Made::is_raw);
         let default_caching = if is_raw {
             Caching::Direct

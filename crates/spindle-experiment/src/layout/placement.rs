@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use spindle_layout::spec::LayoutKind;
 use spindle_text::file_kind::FileKind;
+use spindle_text::section::{Key, Keys};
 use spindle_text::word::Word;
 
 use super::Layout;
@@ -40,6 +41,47 @@ pub struct Placement {
     pub temp: Option<PlacedOn>,
 }
 
+/// The kinds of files that may lie elsewhere, for the reference.
+pub(crate) fn note_kinds<K: Keys>(keys: &mut K) {
+    const ELSEWHERE: &str = "the name of another layout, or a list of this layout's devices, as they are written in `devices`";
+    for (kind, default, says) in [
+        (
+            FileKind::Control,
+            "the layout itself",
+            "where the control file lies; with MariaDB on raw devices, all but datafiles and redo; with SQLite there or in \
+             a disk group, all but the database file",
+        ),
+        (
+            FileKind::Redo,
+            "the layout itself, or `redo_path`",
+            "where the redo log files lie",
+        ),
+        (
+            FileKind::Undo,
+            "the layout itself",
+            "where the undo datafile lies",
+        ),
+        (
+            FileKind::Data,
+            "the layout itself",
+            "where the datafiles of tables lie",
+        ),
+        (
+            FileKind::Index,
+            "none",
+            "where the indexes of other databases lie; those of the embedded one lie with its tables",
+        ),
+        (
+            FileKind::Temp,
+            "where `data` lies",
+            "where temporary files lie; the embedded database has some for `dss`, `tpch` and `tpcd`",
+        ),
+    ] {
+        let name = kind.as_str();
+        keys.noted(Key { name, says }, default, ELSEWHERE);
+    }
+}
+
 impl Placement {
     pub(super) fn read(reader: &mut Reader<'_>) -> Placement {
         let mut table = reader.section("placement");
@@ -49,6 +91,7 @@ impl Placement {
     }
 
     pub(super) fn read_table(table: &mut Reader<'_>) -> Placement {
+        note_kinds(table);
         Placement {
             control: placed_on(table, FileKind::Control),
             redo: placed_on(table, FileKind::Redo),

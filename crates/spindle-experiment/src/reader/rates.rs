@@ -3,23 +3,10 @@
 use std::ops::RangeInclusive;
 
 use spindle_text::quantity::parse_rate_per_s;
-use spindle_text::rate::Rate;
+use spindle_text::rate::{AskedRate, PERCENT_OF_SLOWEST, Rate};
 
 use super::super::document::{Node, Value};
 use super::Reader;
-
-/// Parts of a maximum that may be asked for, per cent.
-const PERCENT: RangeInclusive<f64> = 1.0..=200.0;
-
-/// What a key says of a rate.
-pub(in super::super) enum AskedRate {
-    /// It is searched for.
-    Auto,
-    /// This one, per second.
-    One(f64),
-    /// Each of these, one kind of them.
-    Each(Vec<Rate>),
-}
 
 impl Reader<'_> {
     /// Rates, if the key is set.
@@ -33,8 +20,8 @@ impl Reader<'_> {
              \"{}%\"; a list of different ones, all rates or all parts, such as [\"30%\", \"60%\", \"90%\"]; or \"auto\"",
             range.start(),
             range.end(),
-            PERCENT.start(),
-            PERCENT.end()
+            PERCENT_OF_SLOWEST.start(),
+            PERCENT_OF_SLOWEST.end()
         );
         let node = self.node(key)?;
         if let Value::Text(text) = &node.value
@@ -69,7 +56,7 @@ fn rate(item: &Node, range: &RangeInclusive<f64>) -> Option<Rate> {
     Rate::parse(text).filter(|rate| match rate.is_of_slowest() {
         true => rate
             .per_s(Some(100.0))
-            .is_some_and(|percent| PERCENT.contains(&percent)),
+            .is_some_and(|percent| PERCENT_OF_SLOWEST.contains(&percent)),
         false => rate.per_s(None).is_some_and(|per_s| range.contains(&per_s)),
     })
 }

@@ -10,7 +10,7 @@ const CRATES: [(&str, &[&str]); 16] = [
     ("spindle-stats", &[]),
     ("spindle-query", &[]),
     ("spindle-io", &["spindle-stats", "spindle-text"]),
-    ("spindle-system", &["spindle-io"]),
+    ("spindle-system", &["spindle-io", "spindle-text"]),
     (
         "spindle-layout",
         &["spindle-io", "spindle-system", "spindle-text"],

@@ -36,7 +36,7 @@ pub use disk::format::{
     room_bytes,
 };
 pub use error::DiskGroupError;
-pub use extents::striping::{STRIPE_BYTES, STRIPE_WIDTH, Striping};
+pub use extents::striping::{STRIPE_BYTES, STRIPE_WIDTH, Striping, StripingByKind};
 pub use file::creation::{FileCreation, Template};
 pub use group::{Disk, DiskGroup, MountOptions, Options};
 pub use maintenance::check::{CheckReport, Finding};

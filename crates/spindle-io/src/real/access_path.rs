@@ -4,9 +4,53 @@ use std::fmt;
 use std::io;
 
 use serde::{Deserialize, Serialize};
+use spindle_text::{settings, words};
 
 use super::file::identify::Caching;
 use super::queue::method::{Method, Queue};
+
+words! {
+    /// Oracle's parameter of the same name: an access path in one word.
+    pub enum FilesystemioOptions {
+        /// Buffered, sync.
+        None = "none",
+        /// Direct, sync.
+        Directio = "directio",
+        /// Buffered, async.
+        Asynch = "asynch",
+        /// Direct, async.
+        Setall = "setall",
+    }
+}
+
+impl FilesystemioOptions {
+    /// The pair of words that Oracle's word stands for.
+    pub fn access_path(self) -> AccessPath {
+        match self {
+            FilesystemioOptions::None => AccessPath::new(Caching::Buffered, Method::Sync),
+            FilesystemioOptions::Directio => AccessPath::new(Caching::Direct, Method::Sync),
+            FilesystemioOptions::Asynch => AccessPath::new(Caching::Buffered, Method::Async),
+            FilesystemioOptions::Setall => AccessPath::new(Caching::Direct, Method::Async),
+        }
+    }
+}
+
+settings! {
+    /// What is said of an access path: two words, or Oracle's one word for both.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct AccessPathSettings {
+        /// Whether blocks pass through the page cache. With `method = "odm"` the default is `"direct"`, and only that
+        /// is allowed.
+        caching: Option<Caching> = optional_word("caching", "`\"buffered\"`"),
+        /// How a process with several blocks hands them over, see below.
+        method: Option<Method> = optional_word("method", "`\"sync\"`"),
+        /// Number of I/O slaves; allowed only with that method. Slaves for datafiles serve a single DBWR (`writers =
+        /// 1`), as in Oracle.
+        slaves: Option<u32> = optional_number("slaves", "4 with `method = \"slaves\"`", 1..=1000),
+        /// Instead of `caching` and `method`: Oracle's word for both.
+        filesystemio_options: Option<FilesystemioOptions> = optional_word("filesystemio_options", "none"),
+    }
+}
 
 /// How blocks are read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,12 +4,14 @@
 //! waits beside the others, from its own submission on, like in a disk with a deep queue.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use spindle_text::settings;
 
 use super::queue::method::Queue;
 use super::slaves::SlavePool;
@@ -19,15 +21,19 @@ use crate::device::{
 };
 use crate::sync::{self, Latch};
 
-/// How much longer each I/O takes, at least, in microseconds; 0 leaves a kind as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Delay {
-    /// A read, however long.
-    pub read_us: u64,
-    /// A write, however long.
-    pub write_us: u64,
-    /// A flush, and on top of `write_us` a durable write, which ends with one.
-    pub flush_us: u64,
+const DELAY_US: RangeInclusive<u64> = 1..=10_000_000;
+
+settings! {
+    /// How much longer each I/O takes, at least; 0 leaves a kind as it is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+    pub struct Delay {
+        /// Microseconds that each read takes more.
+        read_us: u64 = number_or_zero("read_us", "none", DELAY_US),
+        /// Microseconds that each write takes more.
+        write_us: u64 = number_or_zero("write_us", "none", DELAY_US),
+        /// Microseconds that each flush takes more; also each durable write, besides `write_us`.
+        flush_us: u64 = number_or_zero("flush_us", "none", DELAY_US),
+    }
 }
 
 impl Delay {

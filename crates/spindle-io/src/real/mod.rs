@@ -26,7 +26,7 @@ mod slaves;
 mod storage_identity;
 mod timers;
 
-pub use access_path::AccessPath;
+pub use access_path::{AccessPath, AccessPathSettings, FilesystemioOptions};
 pub use bare_ring::{Asked, BareRing};
 pub use block_on::{block_on, outcome_of};
 pub use counted::CountedDevice;

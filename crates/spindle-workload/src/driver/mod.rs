@@ -10,6 +10,7 @@ mod deferral;
 mod open_loop;
 mod parts;
 mod rest;
+mod settings;
 mod time_spent;
 mod work;
 
@@ -29,6 +30,7 @@ use deferral::Queue;
 pub use deferral::{DeferredRecord, deferring};
 use open_loop::OpenLoop;
 pub use parts::{KindRecord, LeftOpen, Part};
+pub use settings::{CLIENTS, ClientSettings};
 pub use time_spent::TimeSpent;
 pub use work::{ClientError, RowWork, StatementTotal, Work};
 

@@ -3,7 +3,9 @@
 //! extent 40,000 on if allocation units are smaller than 4 MB; coarse striping by extents, fine striping by 128 KB over
 //! a width of 8.
 
-use spindle_text::words;
+use serde::{Deserialize, Serialize};
+use spindle_text::section::Listing;
+use spindle_text::{settings, words};
 
 words! {
     /// How a file's bytes are spread over its extents.
@@ -13,6 +15,29 @@ words! {
         /// By 128 KiB over several extents in turn, for files whose latency matters: Oracle's control files, and its
         /// online redo until 10g.
         Fine = "fine",
+    }
+}
+
+settings! {
+    /// How each kind of file lies in a disk group. The defaults are those of Oracle's templates since 11g.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct StripingByKind {
+        /// The control file: allocation unit by allocation unit, or in stripes of 128 KiB.
+        control: Striping = word("control", Striping::Fine),
+        /// Redo log files.
+        redo: Striping = word("redo", Striping::Coarse),
+        /// The undo datafile.
+        undo: Striping = word("undo", Striping::Coarse),
+        /// Datafiles.
+        data: Striping = word("data", Striping::Coarse),
+        /// Temporary files.
+        temp: Striping = word("temp", Striping::Coarse),
+    }
+}
+
+impl Default for StripingByKind {
+    fn default() -> StripingByKind {
+        Listing::defaults()
     }
 }
 
