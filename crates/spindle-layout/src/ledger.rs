@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use spindle_text::file_lock::is_locked_within;
 use spindle_text::remedy::with_remedy;
 
 use crate::record::Record;
@@ -441,7 +442,7 @@ fn open_of_dead(path: &Path) -> Result<Option<(File, Replayed)>, LedgerError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(wrong("open")(error)),
     };
-    if !is_locked_soon(&file).map_err(wrong("lock"))? {
+    if !is_locked_within(&file, LOCK_PATIENCE).map_err(wrong("lock"))? {
         return Ok(None);
     }
     // Another that cleans may have removed it between opening and locking.
@@ -452,22 +453,8 @@ fn open_of_dead(path: &Path) -> Result<Option<(File, Replayed)>, LedgerError> {
     Ok(Some((file, replayed)))
 }
 
-/// Whether the file is locked within a tenth of a second. A program that a process was starting as it ended holds all
-/// that the process had open, until it runs.
-fn is_locked_soon(file: &File) -> io::Result<bool> {
-    const LOOKS: u32 = 5;
-    for look in 1..=LOOKS {
-        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(true),
-            Err(Errno::WOULDBLOCK) if look < LOOKS => {
-                std::thread::sleep(Duration::from_millis(25));
-            }
-            Err(Errno::WOULDBLOCK) => break,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(false)
-}
+/// What cleans looks at the ledgers of runs that go on, too, and does not wait long for each.
+const LOCK_PATIENCE: Duration = Duration::from_millis(100);
 
 /// More than any run notes: each step takes some hundred bytes.
 const BYTES_MAX: u64 = 64 << 20;

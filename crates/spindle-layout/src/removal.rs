@@ -6,19 +6,15 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, FileType, FlockOperation, OFlags, flock, statat, unlinkat};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, FileType, OFlags, statat, unlinkat};
 use spindle_io::real::FileError;
+use spindle_text::file_lock::{self, is_locked_within};
 
 use crate::error::LayoutError;
 use crate::open_directory::{entries, is_on_mount_of, open_within};
 use crate::shape::is_known_file_name;
 use crate::tree::{remove_tree, wait_until_left};
-
-/// How long a process that is being killed may take to let its files go.
-const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What became of a data directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -124,17 +120,8 @@ fn remove_files(directory: &File, path: &Path, removal: &mut Removal) -> Result<
 
 /// Takes the lock of an open file; false when another holds it for longer than dying takes.
 pub(crate) fn try_lock(file: &File, path: &Path) -> Result<bool, LayoutError> {
-    let began = Instant::now();
-    loop {
-        match flock(file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(true),
-            Err(Errno::WOULDBLOCK) if began.elapsed() < LOCK_PATIENCE => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            Err(Errno::WOULDBLOCK) => return Ok(false),
-            Err(error) => return Err(LayoutError::system("lock", path, error)),
-        }
-    }
+    is_locked_within(file, file_lock::DYING)
+        .map_err(|error| LayoutError::system("lock", path, error))
 }
 
 fn join(path: &Path, name: &CStr) -> PathBuf {

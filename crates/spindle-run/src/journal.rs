@@ -2,13 +2,13 @@
 //! program or the machine, what the journal says has happened; a last line cut short is taken for never written. Each
 //! line ends with a checksum. A result and a report are pure functions of it.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crc32c::crc32c_append;
-use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -19,6 +19,8 @@ use spindle_result::{
     impossible_trial, is_rate,
 };
 use spindle_system::machine::Machine;
+use spindle_system::{OpenFiles, Storage, SystemTree};
+use spindle_text::file_lock::{self, is_locked_within};
 use spindle_text::files::{self, Directory};
 use spindle_text::plain::make_plain;
 
@@ -155,10 +157,14 @@ pub enum JournalError {
         error: io::Error,
     },
     /// Another process writes it.
-    #[error("{path}: another spindle is working on this run")]
+    #[error(
+        "{path}: {by} is working on this run: wait until it ends, or interrupt it (kill -INT, with its number)"
+    )]
     InUse {
         /// The journal.
         path: PathBuf,
+        /// Who has it open.
+        by: String,
     },
     /// A line in the middle cannot be understood.
     #[error(
@@ -247,8 +253,11 @@ impl Journal {
         let path = directory.path().join(FILE_NAME);
         let file = directory.open_to_add(FILE_NAME, makes);
         let file = file.map_err(|error| wrong(directory.path(), error))?;
-        let lock = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
-        lock.map_err(|_| JournalError::InUse { path: path.clone() })?;
+        let is_locked = is_locked_within(&file, file_lock::DYING);
+        if !is_locked.map_err(|error| wrong(directory.path(), error))? {
+            let by = users_of(&file);
+            return Err(JournalError::InUse { path, by });
+        }
         let text = files::read_all(&file);
         let text = text.map_err(|error| wrong(directory.path(), error))?;
         let whole = Whole::default();
@@ -328,6 +337,21 @@ pub fn is_in_use(directory: &Path, locks: &str) -> bool {
         let mut words = lock.split_whitespace();
         words.any(|word| word == "FLOCK") && words.any(|word| word == place)
     })
+}
+
+/// The processes that have an open file open, too, in words.
+fn users_of(file: &File) -> String {
+    let storage = file.metadata().ok().and_then(|found| Storage::of(&found));
+    let users: BTreeSet<String> = storage
+        .map(|storage| (storage, OpenFiles::read(&SystemTree::default())))
+        .iter()
+        .flat_map(|(storage, open)| open.holders(*storage))
+        .filter_map(|user| Some(format!("{} (process {})", user.program, user.pid?)))
+        .collect();
+    match users.is_empty() {
+        true => "another spindle".to_owned(),
+        false => Vec::from_iter(users).join(" and "),
+    }
 }
 
 /// The line of an event, and how far the journal is whole with it.
@@ -458,7 +482,6 @@ fn impossible(event: &Event) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use spindle_result::sample;
-    use spindle_system::SystemTree;
 
     use super::*;
 
@@ -543,6 +566,32 @@ mod tests {
         let opened = Directory::open(directory.path()).unwrap();
         let error = Journal::reopen(&opened).err().unwrap();
         assert!(matches!(error, JournalError::InUse { .. }));
+    }
+
+    #[test]
+    fn who_holds_a_journal_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut journal = Journal::create(directory.path()).unwrap();
+        journal.append(&started()).unwrap();
+        let opened = Directory::open(directory.path()).unwrap();
+        let shared = journal.file.try_clone().unwrap();
+        let sleeping = std::process::Command::new("sleep")
+            .arg("600")
+            .stdin(shared)
+            .spawn();
+        let mut holder = sleeping.unwrap();
+        drop(journal);
+        let error = Journal::reopen(&opened)
+            .err()
+            .map(|error| error.to_string());
+        holder.kill().unwrap();
+        holder.wait().unwrap();
+        let by = format!("sleep (process {}) is working on this run", holder.id());
+        assert!(
+            error.as_ref().is_some_and(|error| error.contains(&by)),
+            "{error:?}"
+        );
+        Journal::reopen(&opened).unwrap();
     }
 
     fn written(directory: &Path, events: &[Event]) -> Vec<u8> {

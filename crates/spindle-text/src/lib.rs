@@ -2,10 +2,10 @@
 //! how sizes, durations and percentages ([`quantity`], [`milliseconds`]) and rates ([`rate`]) are spelled, how
 //! paragraphs are broken into lines ([`paragraph`]), how settings are declared ([`mod@section`], [`mod@word`]), what
 //! files they name ([`mod@load_file`]), what makes a text a harmless cell of a CSV file ([`cell`]), how files of run
-//! directories are opened and made ([`mod@files`]), what a person can do when the system refuses one ([`remedy`]), the
-//! word that was meant by another one ([`mod@nearest`]), days as numbers ([`calendar`]), and the words for what a
-//! database keeps when the power goes ([`keeps`]), for kinds of its files ([`file_kind`]), for its log and its cache
-//! ([`vocabulary`]). Any crate may call them.
+//! directories are opened and made ([`mod@files`]), how files are locked ([`file_lock`]), what a person can do when the
+//! system refuses one ([`remedy`]), the word that was meant by another one ([`mod@nearest`]), days as numbers
+//! ([`calendar`]), and the words for what a database keeps when the power goes ([`keeps`]), for kinds of its files
+//! ([`file_kind`]), for its log and its cache ([`vocabulary`]). Any crate may call them.
 
 // Tests make files as they like.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
@@ -15,6 +15,7 @@
 pub mod calendar;
 pub mod cell;
 pub mod file_kind;
+pub mod file_lock;
 pub mod files;
 pub mod keeps;
 pub mod load_file;

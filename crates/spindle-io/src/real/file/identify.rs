@@ -13,9 +13,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use spindle_text::file_lock::{self, is_locked_within};
 use spindle_text::words;
 
 use crate::real::error::FileError;
@@ -74,26 +74,14 @@ fn identified(mut opened: OpenFile) -> Identified {
     Identified(Arc::new(opened))
 }
 
-/// How long the requests of a killed process may take to end.
-const LOCK_PATIENCE: Duration = Duration::from_secs(1);
-
-/// Takes the lock of an open file, which goes with the open file. It polls, because the system's call that waits has no
-/// limit, and the holder of the lock wakes no waiter; files are opened before anything is measured.
+/// Takes the lock of an open file, which goes with the open file.
 pub(crate) fn lock(file: &File, path: &Path) -> Result<(), FileError> {
-    let began = Instant::now();
-    loop {
-        match flock(file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(()),
-            Err(rustix::io::Errno::WOULDBLOCK) if began.elapsed() < LOCK_PATIENCE => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(FileError::InUse {
-                    path: path.to_owned(),
-                });
-            }
-            Err(error) => return Err(FileError::system("lock", path, error)),
-        }
+    match is_locked_within(file, file_lock::DYING) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(FileError::InUse {
+            path: path.to_owned(),
+        }),
+        Err(error) => Err(FileError::system("lock", path, error)),
     }
 }
 
