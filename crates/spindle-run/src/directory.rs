@@ -92,7 +92,7 @@ pub enum DirectoryError {
     },
     /// The journal was cut after results were made from it.
     #[error(
-        "{path}: result.json has {kept} trials, and the journal only {found}: it was cut. Nothing was written. Put the journal back, or move result.json away to make reports of what is left"
+        "{path}: result.json has {kept} trials, and the journal only {found}: it was cut. Nothing was written. Put the journal back, or move result.json away to go on with what is left"
     )]
     Cut {
         /// The directory.

@@ -15,14 +15,31 @@ use spindle_text::files::Directory;
 pub fn write_reports(path: &Path) -> Result<RunResult, DirectoryError> {
     let directory = open_run(path)?;
     let stored = read_in(&directory)?;
-    let kept = kept_trials(&directory);
+    must_be_whole(&directory, &stored)?;
+    write_all(&directory, stored)
+}
+
+/// The directory of a run that is to go on.
+///
+/// # Errors
+/// As for [`write_reports`]: going on would measure again what the journal lost, and replace the results.
+pub fn that_was_not_cut(directory: Directory) -> Result<Directory, DirectoryError> {
+    if kept_trials(&directory) > 0 {
+        must_be_whole(&directory, &read_in(&directory)?)?;
+    }
+    Ok(directory)
+}
+
+/// Results are of no more trials than the journal has.
+fn must_be_whole(directory: &Directory, stored: &StoredRun) -> Result<(), DirectoryError> {
+    let kept = kept_trials(directory);
     let found = stored.record.cases.iter().map(|case| case.trials.len());
     let found = found.sum();
     if kept > found {
-        let path = path.to_owned();
+        let path = directory.path().to_owned();
         return Err(DirectoryError::Cut { path, kept, found });
     }
-    write_all(&directory, stored)
+    Ok(())
 }
 
 /// As [`write_reports`], of a run that this process has just ended.

@@ -15,7 +15,7 @@ pub(super) const KIND: Kind = Kind {
     spans_devices: true,
     shares_blocks: true,
     has_snapshots: true,
-    is_for_large_devices: true,
+    least_mib: 109,
     check: None,
 };
 

@@ -16,7 +16,7 @@ pub(super) const EXT2: Kind = Kind {
     spans_devices: false,
     shares_blocks: false,
     has_snapshots: false,
-    is_for_large_devices: false,
+    least_mib: 0,
     check: Some(("e2fsck", "-fn")),
 };
 

@@ -22,8 +22,8 @@ pub struct Kind {
     pub shares_blocks: bool,
     /// It has snapshots.
     pub has_snapshots: bool,
-    /// It wants devices of some hundred MiB.
-    pub is_for_large_devices: bool,
+    /// Its `mkfs` makes none on a smaller device, MiB; 0 where that is not known or little.
+    pub least_mib: u64,
     /// The program, with its options, that looks for damage and changes nothing; the device follows.
     pub check: Option<(&'static str, &'static str)>,
 }

@@ -15,6 +15,6 @@ pub(super) const KIND: Kind = Kind {
     spans_devices: false,
     shares_blocks: true,
     has_snapshots: false,
-    is_for_large_devices: true,
+    least_mib: 300,
     check: Some(("xfs_repair", "-nf")),
 };

@@ -180,15 +180,16 @@ fn taken_twice(specs: &[LayoutSpec]) -> BTreeMap<usize, Vec<Obstacle>> {
                     && names_it(spec)
                     && (spec.share.is_none() || specs[index].share.is_none())
             });
-            let by = match (again, other) {
-                (true, _) => spec.name.clone(),
-                (false, Some((_, other))) => other.name.clone(),
+            let path = path.to_owned();
+            let obstacle = match (again, other) {
+                (true, _) => Obstacle::NamedAgain { path },
+                (false, Some((_, other))) => Obstacle::TakenTwice {
+                    path,
+                    by: other.name.clone(),
+                },
                 (false, None) => continue,
             };
-            found.entry(index).or_default().push(Obstacle::TakenTwice {
-                path: path.to_owned(),
-                by,
-            });
+            found.entry(index).or_default().push(obstacle);
         }
     }
     found
@@ -331,7 +332,8 @@ impl LayoutPlan {
                 (Vec::new(), Vec::new())
             }
         };
-        obstacles.extend(obstacle::of_pieces(spec, pieces.len()));
+        let mut sizes_bytes: Vec<u64> = pieces.iter().map(|piece| piece.size_bytes).collect();
+        obstacles.extend(obstacle::of_pieces(spec, &sizes_bytes));
         if !obstacles.is_empty() {
             return LayoutPlan {
                 name,
@@ -349,7 +351,6 @@ impl LayoutPlan {
             steps.extend(delays(&pieces, delay, unique));
         }
         let mut devices: Vec<DeviceName> = pieces.iter().map(|piece| piece.name.clone()).collect();
-        let mut sizes_bytes: Vec<u64> = pieces.iter().map(|piece| piece.size_bytes).collect();
         let size_bytes = sizes_bytes.iter().sum();
         if let Some(volume) = &spec.volume {
             steps.push(Step::from(MakeVolumeGroup {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::facts::tools_of;
-use super::{Facts, share, taken_twice};
+use super::{Facts, room, share, taken_twice};
 use crate::file_system;
 use crate::guard::Refusal;
 use crate::spec::{DeviceSpec, LayoutKind, LayoutSpec};
@@ -34,7 +34,13 @@ pub enum Obstacle {
          (CONFIG_BLK_DEV_DM; those of distributions do), or leave volume out"
     )]
     NoDeviceMapper,
-    /// Two layouts, or one twice, want the same device.
+    /// A layout names a device twice.
+    #[error("{} is named twice by this layout: name it once", path.display())]
+    NamedAgain {
+        /// The device.
+        path: PathBuf,
+    },
+    /// Two layouts want the same device.
     #[error("{} is named by {by:?}, too: name it once, or write share = \"fair\" in both layouts", path.display())]
     TakenTwice {
         /// The device.
@@ -99,6 +105,18 @@ pub enum Obstacle {
         parts: usize,
         /// What each must have.
         least_mib: u64,
+    },
+    /// A file system would be too small.
+    #[error(
+        "{type_name} takes a device of {least_mib} MiB at least, and this one has {found_mib} MiB: name a larger one"
+    )]
+    DeviceTooSmall {
+        /// The type of the file system.
+        type_name: String,
+        /// What its `mkfs` takes.
+        least_mib: u64,
+        /// What the smallest device has.
+        found_mib: u64,
     },
     /// A name that is no text cannot be handed to tools.
     #[error("some tools do not take the name {}: use letters, digits and -_.+:@/ only", path.display())]
@@ -169,7 +187,7 @@ fn spans_devices(type_name: &str) -> bool {
 
 /// Whether the layout can stand on this many devices, or parts of shared ones. A file system takes one, unless its kind
 /// spans several or it stands on a volume; a volume as many as it has stripes and copies.
-pub(super) fn of_pieces(spec: &LayoutSpec, found: usize) -> Option<Obstacle> {
+fn of_count(spec: &LayoutSpec, found: usize) -> Option<Obstacle> {
     let wrong = |what: String, wanted: String| {
         Some(Obstacle::DeviceCount {
             what,
@@ -200,6 +218,32 @@ pub(super) fn of_pieces(spec: &LayoutSpec, found: usize) -> Option<Obstacle> {
     }
 }
 
+/// Too few devices, or too many, or too small ones.
+pub(super) fn of_pieces(spec: &LayoutSpec, sizes_bytes: &[u64]) -> Option<Obstacle> {
+    of_count(spec, sizes_bytes.len()).or_else(|| of_sizes(spec, sizes_bytes))
+}
+
+/// A file system of devices, or a volume, that are smaller than its `mkfs` takes without options that say otherwise.
+fn of_sizes(spec: &LayoutSpec, sizes_bytes: &[u64]) -> Option<Obstacle> {
+    let LayoutKind::FileSystem(file_system) = &spec.kind else {
+        return None;
+    };
+    if !file_system.mkfs_options.is_empty() {
+        return None;
+    }
+    let least_mib = file_system::kind(&file_system.type_name)?.least_mib;
+    let least_bytes = *sizes_bytes.iter().min()?;
+    let found_mib = match &spec.volume {
+        Some(volume) => room::of_volume(volume, sizes_bytes) >> 20,
+        None => least_bytes >> 20,
+    };
+    (found_mib < least_mib).then(|| Obstacle::DeviceTooSmall {
+        type_name: file_system.type_name.clone(),
+        least_mib,
+        found_mib,
+    })
+}
+
 /// What stands in the way of layouts on any machine and with any devices of these names: each obstacle with the number
 /// of its layout, in order.
 pub fn mistakes_of(specs: &[LayoutSpec]) -> Vec<(usize, Obstacle)> {
@@ -208,8 +252,8 @@ pub fn mistakes_of(specs: &[LayoutSpec]) -> Vec<(usize, Obstacle)> {
     let of_layout = |(index, spec): (usize, &LayoutSpec)| {
         let mut obstacles = taken.remove(&index).unwrap_or_default();
         match pieces.get(&index) {
-            None => obstacles.extend(of_pieces(spec, spec.devices.len())),
-            Some(Ok(pieces)) => obstacles.extend(of_pieces(spec, *pieces)),
+            None => obstacles.extend(of_count(spec, spec.devices.len())),
+            Some(Ok(pieces)) => obstacles.extend(of_count(spec, *pieces)),
             Some(Err(obstacle)) => obstacles.push(obstacle.clone()),
         }
         obstacles.extend(odd_names(spec));
@@ -265,7 +309,7 @@ mod tests {
 
     #[test]
     fn each_part_of_a_shared_device_counts() {
-        let of = |kind, stripes, parts| of_pieces(&shared(kind, stripes), parts).is_none();
+        let of = |kind, stripes, parts| of_count(&shared(kind, stripes), parts).is_none();
         assert!(!of(file_system("ext4"), None, 2));
         assert!(of(file_system("ext4"), None, 1));
         assert!(of(file_system("ext4"), Some(1), 2));
@@ -273,6 +317,28 @@ mod tests {
         assert!(of(LayoutKind::DiskGroup, None, 2));
         assert!(of(LayoutKind::Raw, Some(2), 2));
         assert!(!of(LayoutKind::Raw, Some(3), 2));
+    }
+
+    #[test]
+    fn no_file_system_is_planned_on_less_than_its_mkfs_takes() {
+        const MIB: u64 = 1 << 20;
+        let least = |name, volume, sizes: &[u64]| {
+            let spec = shared(file_system(name), volume);
+            match of_sizes(
+                &spec,
+                &sizes.iter().map(|mib| mib * MIB).collect::<Vec<_>>(),
+            ) {
+                Some(Obstacle::DeviceTooSmall { least_mib, .. }) => Some(least_mib),
+                Some(other) => panic!("{other}"),
+                None => None,
+            }
+        };
+        assert_eq!(least("xfs", None, &[299]), Some(300));
+        assert_eq!(least("xfs", None, &[300]), None);
+        assert_eq!(least("xfs", Some(2), &[256, 256]), None);
+        assert_eq!(least("xfs", Some(2), &[128, 128]), Some(300));
+        assert_eq!(least("btrfs", None, &[512, 64]), Some(109));
+        assert_eq!(least("ext4", None, &[8]), None);
     }
 
     #[test]

@@ -84,7 +84,8 @@ pub(super) fn resume(directory: &Path, show: &Show, watch: bool) -> ExitCode {
     let Some(shown) = shown(show, watch) else {
         return no_terminal();
     };
-    carry_out(directory::open_run(directory), show, |directory, path| {
+    let whole = directory::open_run(directory).and_then(reports::that_was_not_cut);
+    carry_out(whole, show, |directory, path| {
         let interrupted = interrupts(&directory, path)?;
         let listen = listener(shown, &interrupted, None);
         Runner::go_on(directory, interrupted, listen)

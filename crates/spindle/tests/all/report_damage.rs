@@ -55,15 +55,19 @@ fn a_journal_that_was_cut_replaces_no_result() {
     let made = fs::read_to_string(at("result.json")).expect("a result");
     let head: Vec<&str> = journal.split_inclusive('\n').take(10).collect();
     fs::write(at("journal.jsonl"), head.concat()).expect("a journal");
-    let again = spindle(&["report"], directory.path());
-    let said = String::from_utf8_lossy(&again.stderr);
-    assert_eq!(again.status.code(), Some(1), "{said}");
-    assert!(
-        said.contains("result.json has 4 trials, and the journal only 0"),
-        "{said}"
-    );
-    let kept = fs::read_to_string(at("result.json")).expect("a result");
-    assert_eq!(kept, made);
+    for command in ["report", "resume"] {
+        let again = spindle(&[command], directory.path());
+        let said = String::from_utf8_lossy(&again.stderr);
+        assert_eq!(again.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("result.json has 4 trials, and the journal only 0"),
+            "{said}"
+        );
+        let kept = fs::read_to_string(at("result.json")).expect("a result");
+        assert_eq!(kept, made);
+        let left = fs::read_to_string(at("journal.jsonl")).expect("a journal");
+        assert_eq!(left, head.concat());
+    }
 }
 
 #[test]

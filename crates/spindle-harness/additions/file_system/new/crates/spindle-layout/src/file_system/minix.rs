@@ -12,6 +12,6 @@ pub(super) const KIND: Kind = Kind {
     spans_devices: false,
     shares_blocks: false,
     has_snapshots: false,
-    is_for_large_devices: false,
+    least_mib: 0,
     check: Some(("fsck.minix", "-f")),
 };
