@@ -16,7 +16,7 @@ pub(super) const EXT2: Kind = Kind {
     spans_devices: false,
     shares_blocks: false,
     has_snapshots: false,
-    least_mib: 0,
+    least_mib: |_| 0,
     check: Some(("e2fsck", "-fn")),
 };
 

@@ -22,8 +22,8 @@ pub struct Kind {
     pub shares_blocks: bool,
     /// It has snapshots.
     pub has_snapshots: bool,
-    /// Its `mkfs` makes none on a smaller device, MiB; 0 where that is not known or little.
-    pub least_mib: u64,
+    /// How large each of so many devices must be, MiB, or its `mkfs` refuses; 0 where that is not known or little.
+    pub least_mib: fn(usize) -> u64,
     /// The program, with its options, that looks for damage and changes nothing; the device follows.
     pub check: Option<(&'static str, &'static str)>,
 }

@@ -15,6 +15,6 @@ pub(super) const KIND: Kind = Kind {
     spans_devices: false,
     shares_blocks: true,
     has_snapshots: false,
-    least_mib: 300,
+    least_mib: |_| 300,
     check: Some(("xfs_repair", "-nf")),
 };

@@ -108,7 +108,7 @@ pub enum Obstacle {
     },
     /// A file system would be too small.
     #[error(
-        "{type_name} takes a device of {least_mib} MiB at least, and this one has {found_mib} MiB: name a larger one"
+        "{type_name} takes devices of {least_mib} MiB at least, and here is one of {found_mib} MiB: name a larger one"
     )]
     DeviceTooSmall {
         /// The type of the file system.
@@ -231,12 +231,18 @@ fn of_sizes(spec: &LayoutSpec, sizes_bytes: &[u64]) -> Option<Obstacle> {
     if !file_system.mkfs_options.is_empty() {
         return None;
     }
-    let least_mib = file_system::kind(&file_system.type_name)?.least_mib;
+    let kind = file_system::kind(&file_system.type_name)?;
     let least_bytes = *sizes_bytes.iter().min()?;
     let found_mib = match &spec.volume {
         Some(volume) => room::of_volume(volume, sizes_bytes) >> 20,
         None => least_bytes >> 20,
     };
+    let devices = if spec.volume.is_some() {
+        1
+    } else {
+        sizes_bytes.len()
+    };
+    let least_mib = (kind.least_mib)(devices);
     (found_mib < least_mib).then(|| Obstacle::DeviceTooSmall {
         type_name: file_system.type_name.clone(),
         least_mib,
@@ -337,7 +343,9 @@ mod tests {
         assert_eq!(least("xfs", None, &[300]), None);
         assert_eq!(least("xfs", Some(2), &[256, 256]), None);
         assert_eq!(least("xfs", Some(2), &[128, 128]), Some(300));
-        assert_eq!(least("btrfs", None, &[512, 64]), Some(109));
+        assert_eq!(least("btrfs", None, &[100]), Some(109));
+        assert_eq!(least("btrfs", None, &[512, 68]), Some(69));
+        assert_eq!(least("btrfs", None, &[69, 69, 80]), None);
         assert_eq!(least("ext4", None, &[8]), None);
     }
 

@@ -232,7 +232,7 @@ impl Case {
 }
 
 fn is_for_large_devices(type_name: &str) -> bool {
-    file_system::kind(type_name).is_some_and(|kind| kind.least_mib > 0)
+    file_system::kind(type_name).is_some_and(|kind| (kind.least_mib)(1) > 0)
 }
 
 /// Why there is no new file system like that of a directory.

@@ -12,6 +12,6 @@ pub(super) const KIND: Kind = Kind {
     spans_devices: false,
     shares_blocks: false,
     has_snapshots: false,
-    least_mib: 0,
+    least_mib: |_| 0,
     check: Some(("fsck.minix", "-f")),
 };
