@@ -260,7 +260,7 @@ fn what_the_file_alone_shows_is_a_mistake_of_the_file() {
                 "devices = [{ file = \"a.img\", size = \"1GiB\" }, { file = \"./a.img\", size = \"1GiB\" }]\nraw = true",
             ),
             "devices",
-            "named by",
+            "named twice",
         ),
         (
             layout(&format!("{one}\nraw = true"))
