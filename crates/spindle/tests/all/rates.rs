@@ -177,6 +177,7 @@ fn a_run_that_goes_on_keeps_its_rates() {
         .unwrap();
     let kept: Vec<&str> = text.lines().take(known + 1).collect();
     std::fs::write(&path, kept.join("\n") + "\n").unwrap();
+    std::fs::remove_file(place.path().join("out/result.json")).unwrap();
     let before = kept[known].to_owned();
     let output = place.output(&["resume", "out"]);
     assert!(

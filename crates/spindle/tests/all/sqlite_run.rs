@@ -255,6 +255,7 @@ fn drop_last_trial(place: &Place) {
     let last = journal.rfind("\"trial_finished\"").unwrap();
     let begins = journal[..last].rfind('\n').unwrap() + 1;
     fs::write(&path, &journal[..begins]).unwrap();
+    fs::remove_file(place.path().join("out/result.json")).unwrap();
 }
 
 /// Detaches what a test that failed has left.
