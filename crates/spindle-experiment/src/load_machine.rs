@@ -24,7 +24,7 @@ const ALLOWED: &str =
 settings! {
     /// What is said of a load machine.
     pub(crate) struct LoadSettings {
-        /// The machine; user and port may be left out.
+        /// The machine.
         host: Option<String> = text("host", "none: required", ALLOWED),
         /// Its share of the clients beside those of the others; each machine runs one client at least.
         weight: u32 = number("weight", 1, 1..=1000),

@@ -453,7 +453,7 @@ fn open_of_dead(path: &Path) -> Result<Option<(File, Replayed)>, LedgerError> {
     Ok(Some((file, replayed)))
 }
 
-/// What cleans looks at the ledgers of runs that go on, too, and does not wait long for each.
+/// Cleaning looks at the ledgers of runs that go on, too, so it does not wait long for each.
 const LOCK_PATIENCE: Duration = Duration::from_millis(100);
 
 /// More than any run notes: each step takes some hundred bytes.

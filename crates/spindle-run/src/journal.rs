@@ -157,9 +157,7 @@ pub enum JournalError {
         error: io::Error,
     },
     /// Another process writes it.
-    #[error(
-        "{path}: {by} is working on this run: wait until it ends, or interrupt it (kill -INT, with its number)"
-    )]
+    #[error("{path}: {by} is working on this run: wait until it ends, or stop it with kill -INT")]
     InUse {
         /// The journal.
         path: PathBuf,

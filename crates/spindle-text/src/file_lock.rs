@@ -1,5 +1,5 @@
 //! Locks of open files (`flock`). A killed process may hold one for a moment longer: its requests are under way, or a
-//! program that it was starting has all that it had open until that runs. So whoever takes a lock waits that long.
+//! program that it was starting still shares its open files. So taking a lock waits that long.
 
 use std::fs::File;
 use std::io;

@@ -169,7 +169,7 @@ pub trait Keys {
     /// A table of variables with texts, numbers or flags; none when the key is left out.
     fn values(&mut self, key: Key) -> BTreeMap<String, String>;
 
-    /// A setting that is read in a way of its own: the reference has it, with what is said here.
+    /// A setting without a plain value, which other code reads: the reference has it, with what is said here.
     fn noted(&mut self, key: Key, default: &'static str, allowed: &'static str);
 
     /// A nested section; `None` when it is left out.

@@ -15,7 +15,7 @@ use spindle_text::files::Directory;
 pub fn write_reports(path: &Path) -> Result<RunResult, DirectoryError> {
     let directory = open_run(path)?;
     let stored = read_in(&directory)?;
-    must_be_whole(&directory, &stored)?;
+    must_have(kept_trials(&directory), &directory, &stored)?;
     write_all(&directory, stored)
 }
 
@@ -24,15 +24,15 @@ pub fn write_reports(path: &Path) -> Result<RunResult, DirectoryError> {
 /// # Errors
 /// As for [`write_reports`]: going on would measure again what the journal lost, and replace the results.
 pub fn that_was_not_cut(directory: Directory) -> Result<Directory, DirectoryError> {
-    if kept_trials(&directory) > 0 {
-        must_be_whole(&directory, &read_in(&directory)?)?;
+    match kept_trials(&directory) {
+        0 => {}
+        kept => must_have(kept, &directory, &read_in(&directory)?)?,
     }
     Ok(directory)
 }
 
-/// Results are of no more trials than the journal has.
-fn must_be_whole(directory: &Directory, stored: &StoredRun) -> Result<(), DirectoryError> {
-    let kept = kept_trials(directory);
+/// The journal has at least the trials that the results are of.
+fn must_have(kept: usize, directory: &Directory, stored: &StoredRun) -> Result<(), DirectoryError> {
     let found = stored.record.cases.iter().map(|case| case.trials.len());
     let found = found.sum();
     if kept > found {

@@ -23,7 +23,7 @@ settings! {
         redundancy: Redundancy = word("redundancy", Redundancy::External),
         /// Devices that fail together: copies lie in different groups. A device in none of them is its own.
         failure_groups: Vec<Vec<String>> = lists_of_texts("failure_groups", FAILURE_GROUPS),
-        /// How files lie on the disks.
+        /// How files lie on the disks, see below.
         #[serde(default)]
         striping: StripingByKind = table_or("striping", "`{}`"),
         /// Copies in its failure group are read, where there are some, instead of the first ones: ASM's preferred read

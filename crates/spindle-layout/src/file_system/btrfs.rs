@@ -1,4 +1,5 @@
-//! btrfs. Figures were read off `df` after mkfs.btrfs 6.2 on devices of 300 MiB to 100 GiB.
+//! btrfs. Figures were read off `df` after mkfs.btrfs 6.2 on devices of 300 MiB to 100 GiB; the least sizes are those
+//! that it demands.
 
 use super::kind::{Kind, upper_u};
 
@@ -15,7 +16,7 @@ pub(super) const KIND: Kind = Kind {
     spans_devices: true,
     shares_blocks: true,
     has_snapshots: true,
-    // Of one device all metadata is kept twice there.
+    // On one device all metadata is kept twice.
     least_mib: |devices| if devices == 1 { 109 } else { 69 },
     check: None,
 };

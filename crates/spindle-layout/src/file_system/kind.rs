@@ -22,7 +22,8 @@ pub struct Kind {
     pub shares_blocks: bool,
     /// It has snapshots.
     pub has_snapshots: bool,
-    /// How large each of so many devices must be, MiB, or its `mkfs` refuses; 0 where that is not known or little.
+    /// The least size of each device, MiB, when there are this many; a smaller one its `mkfs` refuses. 0 where that is
+    /// small or not known.
     pub least_mib: fn(usize) -> u64,
     /// The program, with its options, that looks for damage and changes nothing; the device follows.
     pub check: Option<(&'static str, &'static str)>,

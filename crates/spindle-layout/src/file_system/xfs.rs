@@ -1,4 +1,5 @@
-//! XFS. Figures were read off `df` after mkfs.xfs 6.1 on devices of 300 MiB to 100 GiB.
+//! XFS. Figures were read off `df` after mkfs.xfs 6.1 on devices of 300 MiB to 100 GiB; the least size is what it
+//! demands.
 
 use super::kind::Kind;
 

@@ -318,7 +318,7 @@ impl Keys for Listing {
     }
 
     fn table<S: Section>(&mut self, key: Key) -> Option<S> {
-        self.row(key, "none", "a table");
+        self.row(key, "none", "a table, see below");
         None
     }
 
