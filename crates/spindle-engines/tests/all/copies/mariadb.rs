@@ -38,9 +38,16 @@ impl Scene {
         self.place.path().join(name)
     }
 
+    /// A program of MariaDB's. A server that starts removes what other servers have in the same temporary directory.
+    fn program(&self, name: &str) -> Command {
+        let mut command = as_user(USER, name);
+        command.env("TMPDIR", self.place.path());
+        command
+    }
+
     fn made(&self) -> PathBuf {
         let data = self.path("original");
-        let mut install = as_user(USER, "mariadb-install-db");
+        let mut install = self.program("mariadb-install-db");
         install.args([
             "--no-defaults",
             "--skip-test-db",
@@ -51,7 +58,7 @@ impl Scene {
     }
 
     fn start(&self, data: &Path) -> Original {
-        let mut command = as_user(USER, "mariadbd");
+        let mut command = self.program("mariadbd");
         command.args([
             "--no-defaults",
             "--skip-networking",
@@ -64,7 +71,7 @@ impl Scene {
     }
 
     fn client(&self, sql: &str) -> Command {
-        let mut client = as_user(USER, "mariadb");
+        let mut client = self.program("mariadb");
         client.args(["--no-defaults", "-uroot", "-e", sql]);
         client.arg(format!("--socket={}", self.path("socket").display()));
         client
@@ -188,7 +195,7 @@ fn a_prepared_backup_is_copied() {
     run(&mut scene.client(TABLES));
     let backup = scene.path("backup");
     let tool = |how: &str| {
-        let mut tool = as_user(USER, "mariadb-backup");
+        let mut tool = scene.program("mariadb-backup");
         tool.args(["--no-defaults", how, "--user=root"]);
         tool.arg(format!("--target-dir={}", backup.display()));
         tool
