@@ -254,7 +254,7 @@ impl From<CheckError> for EngineError {
 impl From<ClientError> for EngineError {
     fn from(error: ClientError) -> EngineError {
         let kind = match &error {
-            ClientError::Failed { error, .. } => Cause::kind(error),
+            ClientError::Failed(error) => Cause::kind(error),
             ClientError::Panicked => ErrorKind::Failed,
         };
         EngineError::new(kind, error.to_string())
@@ -302,10 +302,7 @@ mod tests {
         let lost = SessionError::Lost("reset by peer".to_owned());
         assert_eq!(EngineError::from(lost).kind(), ErrorKind::ServerGone);
         let lost = SessionError::Lost("reset by peer".to_owned());
-        let client = ClientError::Failed {
-            number: 3,
-            error: lost.clone(),
-        };
+        let client = ClientError::Failed(lost.clone());
         assert_eq!(EngineError::from(client).kind(), ErrorKind::ServerGone);
         let unread = CheckError::Unread(lost);
         assert_eq!(EngineError::from(unread).kind(), ErrorKind::ServerGone);

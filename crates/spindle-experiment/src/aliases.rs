@@ -144,6 +144,22 @@ mod tests {
     }
 
     #[test]
+    fn an_engine_may_have_another_name() {
+        for (word, engine) in [
+            ("mysql", "mariadb"),
+            ("postgresql", "postgres"),
+            ("embedded", "kernel"),
+        ] {
+            let of = |word: &str| {
+                let text = format!("[database]\nengine = \"{word}\"\n[[layout]]\nname = \"a\"\n");
+                read(&text, &[], &[])
+            };
+            let (found, expected) = (of(word).unwrap(), of(engine).unwrap());
+            assert_eq!(found.database, expected.database, "{word}");
+        }
+    }
+
+    #[test]
     fn keys_may_be_in_the_words_of_the_engine() {
         let text =
             format!("[database]\nengine = \"postgres\"\nshared_buffers = \"16MiB\"\n{LAYOUTS}");

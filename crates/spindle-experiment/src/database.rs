@@ -1,6 +1,6 @@
 //! The `[database]` section: which database is under test, how much data it holds, and what it is told.
 //!
-//! Read once for the whole experiment and once more forevery layout with that layout's own values in place, so that
+//! Read once for the whole experiment and once more for every layout with that layout's own values in place, so that
 //! each case has complete settings; those that would make the comparison void can only be set here
 //! (`SAME_IN_EVERY_CASE`). `kernel` and `server` read the settings that only one kind of database has.
 
@@ -48,6 +48,16 @@ impl Word for Engine {
     const ALLOWED: &'static [(&'static str, Engine)] = &ENGINES;
     const SAYS: &'static [&'static str] = &[];
     const LATER: &'static [&'static str] = &["oracle"];
+
+    fn of_other_word(word: &str) -> Option<Engine> {
+        let mut engines = ENGINES.iter().map(|(_, engine)| *engine);
+        engines.find(|engine| match engine {
+            Engine::Kernel => word == "embedded",
+            Engine::Server(kind) => spindle_engines::sql::server(*kind)
+                .aliases()
+                .contains(&word),
+        })
+    }
 }
 
 impl fmt::Display for Engine {

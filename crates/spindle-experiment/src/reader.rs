@@ -354,6 +354,9 @@ impl<'a> Reader<'a> {
         if let Some((_, value)) = T::ALLOWED.iter().find(|(word, _)| word == text) {
             return Some(*value);
         }
+        if let Some(value) = T::of_other_word(text) {
+            return Some(value);
+        }
         if T::LATER.contains(&text.as_str()) {
             let message = format!("{} = {text:?} is not built yet", self.full(key));
             let label = format!("allowed today: {}", alternatives(&words));

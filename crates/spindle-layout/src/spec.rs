@@ -11,6 +11,8 @@ use spindle_text::quantity::{KIB, MIB, TIB, size};
 use spindle_text::settings;
 use spindle_text::word::Word;
 
+use super::file_system;
+
 /// One candidate that Spindle makes itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayoutSpec {
@@ -161,6 +163,19 @@ impl FileSystemSpec {
         });
         leads.map(|(key, part)| (key, part.to_owned()))
     }
+
+    /// The key, and the part of its value, with which no database could be there: nothing is made, or nothing may be
+    /// written. `None` where there is none.
+    pub fn takes_no_database(&self) -> Option<(&'static str, String)> {
+        let makes_nothing =
+            file_system::kind(&self.type_name).map_or(&[][..], |it| it.makes_nothing);
+        let mut mkfs = self.mkfs_options.iter();
+        let mkfs = mkfs.find(|word| makes_nothing.contains(&word.as_str()));
+        let mkfs = mkfs.map(|word| ("mkfs", word.clone()));
+        let mut mount = self.mount_options.split(',').map(str::trim);
+        let mount = mount.find(|option| *option == "ro");
+        mkfs.or(mount.map(|option| ("mount", option.to_owned())))
+    }
 }
 
 /// Stripe sizes of LVM: powers of two, up to an extent.
@@ -308,5 +323,31 @@ mod tests {
         let mount =
             "noatime,data=writeback,commit=30,compress=zstd:3,barrier=0,logbufs=8,nodiscard";
         assert_eq!(leads_elsewhere(usual, mount), None);
+    }
+
+    #[test]
+    fn options_leave_a_file_system_that_takes_a_database() {
+        for (type_name, mkfs, mount, found) in [
+            ("ext4", "-n", "", Some(("mkfs", "-n"))),
+            ("xfs", "-n ftype=1", "", None),
+            ("xfs", "-N", "", Some(("mkfs", "-N"))),
+            ("btrfs", "--help", "", Some(("mkfs", "--help"))),
+            ("f2fs", "-n", "noatime", None),
+            ("ext4", "", "noatime, ro", Some(("mount", "ro"))),
+            ("ext4", "", "noload", None),
+            ("ext4", "-N 4096", "errors=remount-ro,data=journal", None),
+        ] {
+            let spec = FileSystemSpec {
+                type_name: type_name.to_owned(),
+                mkfs_options: mkfs.split_whitespace().map(str::to_owned).collect(),
+                mount_options: mount.to_owned(),
+            };
+            let found = found.map(|(key, option)| (key, option.to_owned()));
+            assert_eq!(
+                spec.takes_no_database(),
+                found,
+                "{type_name} {mkfs} {mount}"
+            );
+        }
     }
 }

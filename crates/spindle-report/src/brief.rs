@@ -12,7 +12,7 @@ use spindle_text::paragraph;
 use spindle_text::quantity::{size, thousands};
 
 use super::comparison::{common_rounds, keeps, milliseconds, ratio, weakness_of_all};
-use super::sentences::{data, engines, kind_of_device, load_name, rounds};
+use super::sentences::{self, data, engines, kind_of_device, load_name, rounds};
 use super::table::{BOLD, Style, YELLOW, paint};
 
 /// What stands before the gravest warning.
@@ -46,6 +46,10 @@ pub fn render(result: &RunResult, report: &str, style: Style) -> String {
     }
     text += &missing(result);
     text.push('\n');
+    let noise = result.noise.iter();
+    if let Some(noise) = noise.max_by(|a, b| a.floor.total_cmp(&b.floor)) {
+        text += &wrapped(&numbers.instead(&sentences::noise(noise)), "");
+    }
     // Where candidates keep unlike promises, the answer says so.
     if let Some(weakness) = weakness_of_all(result) {
         text += &wrapped(&weakness, "");

@@ -114,9 +114,9 @@ fn title(layout: &Layout, kind: StackKind) -> String {
 pub(super) fn sentence(result: &RunResult) -> Option<String> {
     let layouts = Layouts::of(result);
     let (_, case) = layouts.missing.first()?;
-    let reason = shortened(case.outcome.reason().unwrap_or_default());
     let status = case.outcome.status();
     let asked = layouts.asked();
+    let reason = shortened(case.outcome.reason().unwrap_or_default());
     let is_same = |(_, other): &(&str, &Case)| {
         matches!((&case.outcome, &other.outcome),
             (CaseStatus::Skipped { reason: a }, CaseStatus::Skipped { reason: b })
@@ -135,7 +135,11 @@ pub(super) fn sentence(result: &RunResult) -> Option<String> {
     };
     let told = match layouts.measured.len() {
         0 if all_alike && asked > 1 => {
-            format!("Nothing was measured: all {asked} layouts {status} ({reason}).")
+            let all = match asked {
+                2 => "both".to_owned(),
+                more => format!("all {more}"),
+            };
+            format!("Nothing was measured: {all} layouts {status} ({reason}).")
         }
         0 => format!("Nothing was measured: {why}."),
         1 => format!("Only 1 of {asked} layouts was measured: {why}."),
@@ -233,7 +237,7 @@ mod tests {
         let (text, is_answered) = headline(&[0, 1], "not enough space");
         assert_eq!(
             text,
-            "Nothing was measured: all 2 layouts skipped (not enough space)."
+            "Nothing was measured: both layouts skipped (not enough space)."
         );
         assert!(!is_answered);
         let (text, is_answered) = headline(&[], "");

@@ -15,8 +15,8 @@ pub enum DatabaseError {
     /// Its files.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// Making or loading it.
-    #[error("loading the database: {0}")]
+    /// Making it, loading it, or preparing the statements of its clients.
+    #[error("preparing the database: {0}")]
     Engine(#[from] EngineError),
     /// What the layout stands on.
     #[error("{0}")]

@@ -434,12 +434,18 @@ fn cannot_direct(directory: &Path, block_bytes: Option<u64>) -> Option<Refusal> 
         }
         Ok(DirectProbe::Direct) => {}
     }
-    let device = DataPath::capture(&SystemTree::default(), directory).device?;
-    let sector_bytes = device.logical_sector_bytes?;
-    let block_bytes = block_bytes.filter(|bytes| *bytes < u64::from(sector_bytes))?;
-    Some(Refusal::Other(format!(
-        "blocks of {} are smaller than the device's sectors of {}: choose a larger block_size",
-        size(block_bytes),
-        size(sector_bytes.into())
-    )))
+    smaller_than_sectors(directory, block_bytes?).map(Refusal::Other)
+}
+
+/// Why blocks of this size cannot be written alone to the device at a path, or beneath it.
+pub(super) fn smaller_than_sectors(path: &Path, block_bytes: u64) -> Option<String> {
+    let device = DataPath::capture(&SystemTree::default(), path).device?;
+    let sector_bytes = u64::from(device.logical_sector_bytes?);
+    (block_bytes < sector_bytes).then(|| {
+        format!(
+            "blocks of {} are smaller than the device's sectors of {}: choose a larger block_size",
+            size(block_bytes),
+            size(sector_bytes)
+        )
+    })
 }

@@ -8,9 +8,11 @@ use std::collections::BTreeMap;
 use spindle_engines::engine::Engine;
 use spindle_engines::sql::{ServerRequest, server};
 use spindle_engines::{EngineError, ErrorKind};
-use spindle_experiment::{DatabaseSpec, Experiment, Made};
+use spindle_experiment::{Caching, DatabaseSpec, Experiment, KernelSpec, Made};
+use spindle_layout::spec::DeviceSpec;
 
 use super::databases::blocks;
+use super::examine::smaller_than_sectors;
 use super::server_files::request_of;
 
 /// Candidates that are refused here, by the numbers of their layouts.
@@ -113,7 +115,10 @@ fn refusal(
     request: Option<&ServerRequest>,
 ) -> Option<EngineError> {
     match &experiment.database_of(index).spec {
-        DatabaseSpec::Kernel(kernel) => blocks::engine(experiment, index, kernel).examine().err(),
+        DatabaseSpec::Kernel(kernel) => {
+            let refused = blocks::engine(experiment, index, kernel).examine().err();
+            refused.or_else(|| smaller_than_sectors_of_devices(experiment, index, kernel))
+        }
         DatabaseSpec::Server(spec) => {
             let (server, request) = (server(spec.kind), request?);
             let dumps = experiment.workload.dumps();
@@ -125,6 +130,26 @@ fn refusal(
         // It is not started from here.
         DatabaseSpec::Remote(_) => None,
     }
+}
+
+/// Why direct I/O cannot be done on a device that is there before the layout is made.
+fn smaller_than_sectors_of_devices(
+    experiment: &Experiment,
+    index: usize,
+    kernel: &KernelSpec,
+) -> Option<EngineError> {
+    let layout = &experiment.layouts[index];
+    let made = layout
+        .made
+        .as_ref()
+        .filter(|_| layout.io.caching == Caching::Direct)?;
+    let mut devices = made.spec.devices.iter().filter_map(|device| match device {
+        DeviceSpec::Existing(path) => Some(path),
+        DeviceSpec::File { .. } => None,
+    });
+    let block_bytes = kernel.files.block_size_bytes;
+    let why = devices.find_map(|path| smaller_than_sectors(path, block_bytes))?;
+    Some(EngineError::refused(why))
 }
 
 #[cfg(test)]

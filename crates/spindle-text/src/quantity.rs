@@ -181,7 +181,8 @@ pub fn about_time(duration_ms: u64) -> String {
     match seconds {
         0..=119 => format!("{seconds} s"),
         120..=7199 => format!("{} min", seconds.div_ceil(60)),
-        _ => format!("{:.1} h", seconds as f64 / 3600.0),
+        7200..=172_799 => format!("{:.1} h", seconds as f64 / 3600.0),
+        _ => format!("{} days", thousands(seconds.div_ceil(86_400) as f64)),
     }
 }
 

@@ -16,6 +16,11 @@ pub trait Word: Copy + PartialEq + 'static {
     /// Words that a later version will understand: they deserve "not built yet", not "unknown".
     const LATER: &'static [&'static str];
 
+    /// The value of another word that people have for one of them.
+    fn of_other_word(_: &str) -> Option<Self> {
+        None
+    }
+
     /// The word as people spell it.
     fn as_word(self) -> &'static str {
         let mut words = Self::ALLOWED.iter();

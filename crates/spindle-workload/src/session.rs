@@ -209,12 +209,27 @@ impl SessionError {
     /// The same, of a statement that stands at a place; not of what only delays a transaction.
     #[must_use]
     pub fn at(self, place: &str) -> SessionError {
+        self.reworded(|text| format!("{place}: {text}"))
+    }
+
+    /// The same, with the line of the statement that is meant, where `position` is a character of it, from 1 on. The
+    /// first line is where the statement begins, and goes without saying.
+    #[must_use]
+    pub fn at_position(self, sql: &str, position: usize) -> SessionError {
+        let before = sql.chars().take(position.saturating_sub(1));
+        match 1 + before.filter(|letter| *letter == '\n').count() {
+            1 => self,
+            line => self.reworded(|text| format!("{text}, in line {line} of the statement")),
+        }
+    }
+
+    fn reworded(self, words: impl Fn(String) -> String) -> SessionError {
         match self {
-            SessionError::Refused(text) => SessionError::Refused(format!("{place}: {text}")),
-            SessionError::NoRoom(text) => SessionError::NoRoom(format!("{place}: {text}")),
-            SessionError::Failed(text) => SessionError::Failed(format!("{place}: {text}")),
+            SessionError::Refused(text) => SessionError::Refused(words(text)),
+            SessionError::NoRoom(text) => SessionError::NoRoom(words(text)),
+            SessionError::Failed(text) => SessionError::Failed(words(text)),
             SessionError::Rejected { complaint, text } => {
-                SessionError::rejected(complaint, format!("{place}: {text}"))
+                SessionError::rejected(complaint, words(text))
             }
             other => other,
         }
@@ -278,6 +293,23 @@ pub trait Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mistake_in_a_long_statement_has_its_line() {
+        let error = || SessionError::rejected(Complaint::Syntax, "no");
+        let sql = "select ä\n  from t\n  whre id = 1";
+        let told = |position| {
+            error()
+                .at_position(sql, position)
+                .at("s.sql:7:1")
+                .to_string()
+        };
+        assert_eq!(told(0), "s.sql:7:1: no");
+        assert_eq!(told(8), "s.sql:7:1: no");
+        assert_eq!(told(12), "s.sql:7:1: no, in line 2 of the statement");
+        assert_eq!(told(25), "s.sql:7:1: no, in line 3 of the statement");
+        assert_eq!(told(900), "s.sql:7:1: no, in line 3 of the statement");
+    }
 
     #[test]
     fn shares_are_the_whole_and_do_not_overlap() {

@@ -174,7 +174,9 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
     let restore = || experiment.plan.restore.to_string();
     let by = way.map_or_else(restore, |way| way.to_string());
     let _ = writeln!(text, "{}", trials(experiment, &reckoning, &by));
-    let _ = write!(text, "{reckoning}");
+    if reckoning.cases > 0 {
+        let _ = write!(text, "{reckoning}");
+    }
     if let Some(price) = experiment.plan.restore.price() {
         let _ = writeln!(text, "Warning: {price}.");
     }
@@ -284,7 +286,13 @@ fn cannot_be_put_back(experiment: &Experiment, layout: &Layout) -> Option<String
 /// What is loaded, here or into existing servers.
 fn loaded(experiment: &Experiment, reckoning: &Reckoning, way: Option<&Way>) -> String {
     let databases = reckoning.databases.as_ref();
-    databases.map_or_else(|| loaded_there(experiment, way), ToString::to_string)
+    let loaded = databases.map_or_else(|| loaded_there(experiment, way), ToString::to_string);
+    match experiment.plan.runs {
+        runs if runs > 1 && !experiment.plan.repeats_runs() => {
+            format!("{loaded} Each of {runs} runs does so again.")
+        }
+        _ => loaded,
+    }
 }
 
 /// What is loaded into existing servers.
@@ -372,18 +380,20 @@ fn trials_planned(experiment: &Experiment, reckoning: &Reckoning, restore: &str)
     let cases = counted(reckoning.cases, "case");
     let rounds_max = plan.all_rounds();
     let (least, most) = reckoning.trials;
+    let rounds = match plan.runs {
+        1 => counted(rounds_max as usize, "round"),
+        runs => format!("{runs} runs of {}", counted(plan.rounds as usize, "round")),
+    };
     if experiment.workload.transactions.ask_queries() {
         return format!(
-            "Then up to {} ({cases}, {}), each as long as its queries take, and a restore before each (by {restore}).",
+            "Then up to {} ({cases}, {rounds}), each as long as its queries take, and a restore before each (by {restore}).",
             counted(most as usize, "trial"),
-            counted(rounds_max as usize, "round"),
         );
     }
     let Some(auto) = plan.auto else {
         return format!(
-            "Then {} ({cases}, {}), and a restore before each (by {restore}).",
+            "Then {} ({cases}, {rounds}), and a restore before each (by {restore}).",
             counted(most as usize, "trial"),
-            counted(rounds_max as usize, "round"),
         );
     };
     let rounds_min = plan.fewest_rounds();

@@ -161,8 +161,8 @@ impl Server for MariaDb {
         Ok(Vec::new())
     }
 
-    fn check_setting(&self, name: &str, _: &str) -> Result<(), EngineError> {
-        settings::check_name(name)
+    fn check_setting(&self, name: &str, value: &str) -> Result<(), EngineError> {
+        settings::check_setting(name, value)
     }
 
     fn check_io(&self, io: ServerIo, _: bool) -> Result<(), EngineError> {

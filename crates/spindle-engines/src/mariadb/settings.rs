@@ -10,7 +10,7 @@ use super::programs::{Make, Programs};
 use super::raw;
 use crate::EngineError;
 use crate::promise;
-use crate::sql::{Purpose, ServerIo, ServerRequest, no_method};
+use crate::sql::{Purpose, ServerIo, ServerRequest, check_connections, no_method};
 
 /// The smallest buffer pool that is asked for: MariaDB 10.11.12 and newer refuse less than 6 MiB, MySQL less than 5.
 const BUFFER_POOL_MIN_BYTES: u64 = 8 << 20;
@@ -20,6 +20,8 @@ const LOAD_BUFFER_POOL_BYTES: u64 = 256 << 20;
 const OTHER_CONNECTIONS: u32 = 16;
 /// Tables that a client may have open at once.
 const TABLES_PER_CLIENT: u32 = 16;
+/// Sizes that InnoDB's pages may have. Only a start would find another.
+const PAGE_SIZES_BYTES: [u64; 5] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
 /// InnoDB's own limits of its I/O threads.
 const IO_THREADS_MAX: u32 = 64;
 
@@ -173,6 +175,10 @@ impl Settings {
         for (name, value) in &request.settings {
             check_name(name)?;
             let plain = plain(name);
+            if plain == "max_connections" {
+                // It admits one more, of an administrator: Spindle's own.
+                check_connections(value, request.clients)?;
+            }
             let of_io = settings.options[..chosen].iter();
             if request.io.is_some()
                 && ACCESS_PATH.contains(&plain.as_str())
@@ -366,8 +372,20 @@ pub(super) fn check_io(io: ServerIo) -> Result<(), EngineError> {
     }
 }
 
+/// What is wrong with a setting in every version.
+pub(super) fn check_setting(name: &str, value: &str) -> Result<(), EngineError> {
+    check_name(name)?;
+    let sizes = PAGE_SIZES_BYTES;
+    if plain(name) != "innodb_page_size" || bytes_of(value).is_some_and(|it| sizes.contains(&it)) {
+        return Ok(());
+    }
+    Err(EngineError::misspelt(format!(
+        "InnoDB has no pages of {value}; allowed: 4k, 8k, 16k, 32k, 64k"
+    )))
+}
+
 /// What is wrong with the name of a setting in every version.
-pub(super) fn check_name(name: &str) -> Result<(), EngineError> {
+fn check_name(name: &str) -> Result<(), EngineError> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if name.is_empty() || !name.bytes().all(is_word) || name.starts_with('-') {
         return Err(EngineError::refused(format!(
@@ -403,6 +421,21 @@ mod tests {
             assert!(check_name(name).is_err(), "{name}");
         }
         assert!(check_name("loose_innodb_read_io_threads").is_ok());
+    }
+
+    #[test]
+    fn pages_have_one_of_five_sizes() {
+        for size in ["4096", "8k", "16K", "32k", "65536"] {
+            assert_eq!(
+                check_setting("innodb-page-size", size).err(),
+                None,
+                "{size}"
+            );
+        }
+        for size in ["5000", "2k", "128k", "16MB", "-1", ""] {
+            let why = check_setting("innodb_page_size", size).unwrap_err();
+            assert!(why.to_string().contains("no pages of"), "{size}: {why}");
+        }
     }
 
     fn programs(make: Make, version: (u32, u32)) -> Programs {

@@ -154,6 +154,12 @@ impl PostgresConnection {
             .map(|()| frontend::sync(out));
         written.map_err(|error| unexpected(&error.to_string()))?;
         self.wire.send()?;
+        let described = self.described(name);
+        described.map_err(|error| error.at_position(sql, self.wire.error_position))
+    }
+
+    /// What the server tells of the statement that was prepared last, under `name`.
+    fn described(&mut self, name: &str) -> Result<Statement, SessionError> {
         let mut statement = Statement {
             name: name.to_owned(),
             waiting: String::new(),
@@ -441,7 +447,7 @@ impl SqlConnection for PostgresConnection {
     fn run(&mut self, sql: &str) -> Result<(), SessionError> {
         frontend::query(sql, &mut self.wire.out).map_err(|error| unexpected(&error.to_string()))?;
         self.wire.send()?;
-        self.wire.ready(|wire, message| match message.tag {
+        let done = self.wire.ready(|wire, message| match message.tag {
             // The server waits for rows, and there are none.
             COPY_IN_RESPONSE_TAG => {
                 frontend::copy_fail(NO_ROWS, &mut wire.out)
@@ -449,7 +455,8 @@ impl SqlConnection for PostgresConnection {
                 wire.send()
             }
             _ => Ok(()),
-        })
+        });
+        done.map_err(|error| error.at_position(sql, self.wire.error_position))
     }
 
     fn ask(&mut self, sql: &str, visit: Visit<'_>) -> Result<(), SessionError> {

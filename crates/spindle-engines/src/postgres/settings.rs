@@ -11,7 +11,7 @@ use spindle_workload::sql::SqlConnection;
 use super::connection::PostgresConnection;
 use super::programs::{Programs, last_words};
 use crate::promise;
-use crate::sql::{Purpose, ServerIo, ServerRequest, no_method};
+use crate::sql::{Purpose, ServerIo, ServerRequest, check_connections, no_method};
 use crate::{EngineError, ErrorKind};
 
 /// Settings that the cluster is made with, for `initdb`.
@@ -71,6 +71,8 @@ const DEFAULTS: [(&str, &str, u32); 5] = [
 ];
 /// Connections beside the clients': those of Spindle itself, of checks, and what the server keeps for its superuser.
 const MORE_CONNECTIONS: u32 = 16;
+/// Those that are there while clients are: of Spindle's counts, and of what it samples.
+const OWN_CONNECTIONS: u32 = 2;
 /// Processes that io_method = worker may have (postgresql.org, "io_workers").
 const IO_WORKERS_MAX: u32 = 32;
 const NO_LIBAIO: &str = "PostgreSQL knows no libaio: choose method \"sync\", or with version 18 \"slaves\" or \"async\"";
@@ -130,7 +132,11 @@ impl Settings {
             settings.lines.push((name.to_owned(), value));
         }
         for (name, value) in &request.settings {
-            settings.take(&name.to_lowercase(), value, programs)?;
+            let name = name.to_lowercase();
+            if name == "max_connections" {
+                check_connections(value, request.clients + OWN_CONNECTIONS)?;
+            }
+            settings.take(&name, value, programs)?;
         }
         Ok(settings)
     }
@@ -337,6 +343,12 @@ pub(super) fn wal_bytes(request: &ServerRequest) -> u64 {
 
 /// What is wrong with a setting in every version.
 pub(super) fn check_setting(name: &str, value: &str) -> Result<(), EngineError> {
+    if name == "shared_buffers" {
+        return Err(EngineError::refused(
+            "buffer_cache in [database], or in database of a layout, says how large it is; shared_buffers is another word \
+             for it there",
+        ));
+    }
     if OWN.contains(&name) {
         return Err(EngineError::refused(format!(
             "{name} is not the experiment's to set: Spindle runs the server and says where its files, its log and its socket are"

@@ -70,6 +70,8 @@ pub(super) struct Wire {
     pub was_told: bool,
     in_transaction: bool,
     is_closed: bool,
+    /// The character of the statement that the last error is about, from 1 on; 0: it says none.
+    pub error_position: usize,
 }
 
 /// A message of the server: its kind, and where its body lies.
@@ -99,6 +101,7 @@ impl Wire {
             was_told: false,
             in_transaction: false,
             is_closed: false,
+            error_position: 0,
         };
         let parameters = [
             ("user", login.user.as_str()),
@@ -255,6 +258,8 @@ impl Wire {
                 NOTIFICATION_RESPONSE_TAG | PARAMETER_STATUS_TAG => {}
                 ERROR_RESPONSE_TAG => {
                     let error = error_of(self.body(&message));
+                    let position = field_of(self.body(&message), b'P');
+                    self.error_position = position.and_then(|text| text.parse().ok()).unwrap_or(0);
                     self.is_closed |= error.is_lost();
                     return Err(error);
                 }
@@ -531,6 +536,7 @@ mod tests {
             was_told: false,
             in_transaction: false,
             is_closed: false,
+            error_position: 0,
         };
         let mut sent = Vec::new();
         for length in [0usize, 1, 7, 100, 3] {

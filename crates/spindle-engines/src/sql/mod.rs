@@ -82,6 +82,17 @@ pub struct ServerIo {
     pub slaves: u32,
 }
 
+/// That a server admits as many connections as there will be at once, where the experiment says how many it does.
+pub(crate) fn check_connections(value: &str, needed: u32) -> Result<(), EngineError> {
+    match value.trim().parse::<u32>() {
+        Ok(admitted) if admitted < needed => Err(EngineError::misspelt(format!(
+            "max_connections = {admitted} is too small: the clients of this experiment need {needed}"
+        ))),
+        // The server judges what else is written there.
+        _ => Ok(()),
+    }
+}
+
 /// Why a server has no such method, in words.
 pub(crate) fn no_method(method: Method) -> String {
     format!("it has nothing like method = \"{method}\"")

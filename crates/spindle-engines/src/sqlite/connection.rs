@@ -99,13 +99,24 @@ fn session_error(error: rusqlite::Error) -> SessionError {
         ),
         Some(ErrorCode::ConstraintViolation) => SessionError::Refused(error.to_string()),
         Some(ErrorCode::DiskFull) => SessionError::NoRoom(error.to_string()),
-        _ => {
-            let text = error.to_string();
-            match WRITTEN_WRONGLY.iter().any(|words| text.contains(words)) {
-                true => SessionError::rejected(Complaint::Syntax, text),
-                false => SessionError::Failed(text),
+        _ => match error {
+            // Its own text repeats the whole statement.
+            rusqlite::Error::SqlInputError {
+                msg, sql, offset, ..
+            } => {
+                let before = usize::try_from(offset).ok().and_then(|end| sql.get(..end));
+                let position = before.map_or(0, |before| 1 + before.chars().count());
+                failed(msg).at_position(&sql, position)
             }
-        }
+            other => failed(other.to_string()),
+        },
+    }
+}
+
+fn failed(text: String) -> SessionError {
+    match WRITTEN_WRONGLY.iter().any(|words| text.contains(words)) {
+        true => SessionError::rejected(Complaint::Syntax, text),
+        false => SessionError::Failed(text),
     }
 }
 

@@ -152,6 +152,11 @@ pub(super) fn check(name: &str, value: &str) -> Result<(), EngineError> {
     let allowed = match (found, name) {
         (Some((_, values)), _) => *values,
         (None, WAL_AUTOCHECKPOINT) => NUMBER,
+        (None, "cache_size") => {
+            return Err(EngineError::refused(
+                "buffer_cache in [database], or in database of a layout, says it: its connections share that much",
+            ));
+        }
         (None, _) => {
             let instead = match nearest(name, names()) {
                 Some(near) => format!("did you mean {near:?}?"),

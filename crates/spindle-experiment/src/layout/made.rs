@@ -271,6 +271,14 @@ fn read_file_system(reader: &mut Reader<'_>) -> Option<FileSystemSpec> {
             "leave it out; to put redo on another device, use placement",
         );
     }
+    if let Some((key, option)) = spec.takes_no_database() {
+        reader.refuse(
+            &["filesystem"],
+            format!("{key} has {option:?}, and so no database could be put there"),
+            "the file system must be made, and written to",
+            "leave it out",
+        );
+    }
     Some(spec)
 }
 

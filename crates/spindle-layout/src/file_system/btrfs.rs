@@ -10,6 +10,7 @@ pub(super) const KIND: Kind = Kind {
     name: "btrfs",
     package: "btrfs-progs",
     mkfs: &["-q", "--nodiscard"],
+    makes_nothing: &["-V", "--version", "--help"],
     identity: Some(upper_u),
     taken_bytes,
     written_share: 200,

@@ -9,6 +9,8 @@ pub(super) const EXT2: Kind = Kind {
     package: "e2fsprogs",
     // -E once: the person's own replaces ours only where they name the same.
     mkfs: &["-q", "-E", "nodiscard,lazy_itable_init=0"],
+    // To look only, to write superblocks only, and to tell the version (mke2fs(8)).
+    makes_nothing: &["-n", "-S", "-V"],
     identity: Some(upper_u),
     taken_bytes,
     // Tables of inodes: 256 bytes for each 16 KiB.

@@ -10,6 +10,8 @@ pub struct Kind {
     /// Arguments of its `mkfs`, before the person's own: what would continue in the background during trials is done at
     /// once, and nothing is discarded.
     pub(crate) mkfs: &'static [&'static str],
+    /// Arguments with which its `mkfs` makes nothing.
+    pub(crate) makes_nothing: &'static [&'static str],
     /// The arguments that give it an identity of our choice; `None` where it takes none.
     pub(crate) identity: Option<fn(&str) -> [String; 2]>,
     /// How much of a device of this many bytes is not for files, by the figures of `df`; leans to the small side.

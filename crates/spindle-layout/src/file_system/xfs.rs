@@ -10,6 +10,7 @@ pub(super) const KIND: Kind = Kind {
     name: "xfs",
     package: "xfsprogs",
     mkfs: &["-q", "-K"],
+    makes_nothing: &["-N", "-V"],
     identity: Some(|uuid| ["-m".to_owned(), format!("uuid={uuid}")]),
     taken_bytes: |bytes| 64 * MIB + bytes.min(GIB) / 33 + bytes / 140,
     written_share: 200,

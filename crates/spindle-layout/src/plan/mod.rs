@@ -500,6 +500,9 @@ impl fmt::Display for ProvisionPlan {
         if let Some(unseen) = &self.unseen {
             writeln!(f, "Could not be looked at: {unseen}.")?;
         }
+        if self.layouts.iter().all(|layout| layout.steps.is_empty()) {
+            return Ok(());
+        }
         let seconds = self.estimated_time().as_secs().max(1);
         let written = match self.written_bytes() {
             0 => "Nothing is".to_owned(),

@@ -124,7 +124,11 @@ fn between_runs(comparison: &RunComparison, options: &Options) -> String {
 
 /// A fraction in per cent, without figures that say nothing.
 fn in_percent(fraction: f64) -> f64 {
-    (fraction * 1e4).round() / 100.0
+    let rounded = |places: f64| (fraction * places).round() / (places / 100.0);
+    match rounded(1e4) {
+        0.0 => rounded(1e9),
+        percent => percent,
+    }
 }
 
 fn differences_of(what: &str, differences: &[Difference], is_wanted: bool, style: Style) -> String {

@@ -36,6 +36,7 @@ use crate::listener::{Listener, Nobody, Said};
 use crate::panics::{self, Panicked};
 use crate::quiet::Quiet;
 use crate::reckoning::{self, Reckoning};
+use crate::refusals::Refusals;
 use crate::replay::RunState;
 use crate::same_place;
 use crate::schedule;
@@ -60,13 +61,19 @@ pub enum RunError {
     #[error(transparent)]
     Image(DatabaseError),
     /// The place where the run was started is gone.
-    #[error("{path}, where the run was started: {error}")]
+    #[error(
+        "{path}, where the run was started: {error}. Its relative paths start there. Make that directory again, with what the \
+         experiment names in it, or begin a new run"
+    )]
     WorkingDirectory {
         /// The place.
         path: PathBuf,
         /// The system's own words.
         error: io::Error,
     },
+    /// There is no current directory to start in.
+    #[error("the current directory: {0}. Change to an existing one")]
+    NoWorkingDirectory(io::Error),
     /// The dashboard that was asked for cannot be shown.
     #[error("the terminal on standard output cannot be taken for --watch: {0}")]
     Terminal(io::Error),
@@ -121,11 +128,7 @@ impl Runner {
         interrupted: Arc<AtomicBool>,
         listen: impl FnOnce(&RunState) -> io::Result<Box<dyn Listener>>,
     ) -> Result<Runner, RunError> {
-        let working_directory =
-            std::env::current_dir().map_err(|error| RunError::WorkingDirectory {
-                path: PathBuf::from("."),
-                error,
-            })?;
+        let working_directory = std::env::current_dir().map_err(RunError::NoWorkingDirectory)?;
         let started = Event::RunStarted {
             run: run_name(),
             version: env!("CARGO_PKG_VERSION").to_string(),
@@ -347,6 +350,7 @@ impl Runner {
         wanted: &[usize],
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
+        let wanted = &self.those_worth_making(wanted)?[..];
         let listener = &mut self.listener;
         let mut note = |text: &str| listener.hear(Said::Note(text));
         let began = Instant::now();
@@ -358,6 +362,22 @@ impl Runner {
             self.warn(leftover)?;
         }
         run
+    }
+
+    /// Skips the layouts whose database refuses them: nothing is made for those, and no device is erased.
+    fn those_worth_making(&mut self, wanted: &[usize]) -> Result<Vec<usize>, RunError> {
+        let is_made = |index: &usize| self.state.experiment.layouts[*index].made.is_some();
+        if !wanted.iter().any(is_made) {
+            return Ok(wanted.to_vec());
+        }
+        let mut refused = Refusals::of(&self.state.experiment).reasons();
+        refused.retain(|index, _| wanted.contains(index) && is_made(index));
+        let mut worth = wanted.to_vec();
+        worth.retain(|index| !refused.contains_key(index));
+        for (index, reason) in refused {
+            self.skip(index, reason)?;
+        }
+        Ok(worth)
     }
 
     /// Lets some time pass before the next run, so that it meets another machine.

@@ -214,14 +214,13 @@ mod tests {
             }))
         };
         let lost = |address| {
-            let error =
-                EngineError::new(ErrorKind::ServerGone, "client 3: Connection reset by peer");
+            let error = EngineError::new(ErrorKind::ServerGone, "Connection reset by peer");
             with_its_place(&database(address), error).to_string()
         };
         let told = lost("postgres://ann:secret@db.example.com:5433/shop");
         assert!(
             told.starts_with(
-                "client 3: Connection reset by peer; the server is postgres://ann@db.example.com:5433/shop"
+                "Connection reset by peer; the server is postgres://ann@db.example.com:5433/shop"
             ) && told.ends_with("the network to it?"),
             "{told}"
         );

@@ -60,21 +60,20 @@ pub(super) struct Shared<W: Work> {
 
 /// Connects a client, at its place on the board, and has it work to its end.
 pub(super) async fn run_client<W: Work>(shared: Arc<Shared<W>>, place: usize, client: Client) {
-    let number = client.number;
     let worked = ClientPlace::new(&shared, place).work(client).await;
-    note_failure(&shared.board, number, worked);
+    note_failure(&shared.board, worked);
 }
 
 /// Connects a process that carries out what clients put off, and has it do so until they have ended.
-pub(super) async fn run_deferred<W: Work>(shared: Arc<Shared<W>>, place: usize, number: usize) {
+pub(super) async fn run_deferred<W: Work>(shared: Arc<Shared<W>>, place: usize) {
     let worked = ClientPlace::new(&shared, place).work_deferred().await;
-    note_failure(&shared.board, number, worked);
+    note_failure(&shared.board, worked);
 }
 
-fn note_failure(board: &Board, number: usize, worked: Result<(), SessionError>) {
+fn note_failure(board: &Board, worked: Result<(), SessionError>) {
     if let Err(error) = worked {
         let mut failure = board.failure.lock();
-        failure.get_or_insert(ClientError::Failed { number, error });
+        failure.get_or_insert(ClientError::Failed(error));
         drop(failure);
         board.at_work.fetch_sub(1, Ordering::Release);
     }

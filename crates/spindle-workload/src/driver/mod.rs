@@ -114,7 +114,7 @@ pub fn start_work<W: Work>(env: &Arc<dyn Env>, work: Arc<W>, behaviour: Behaviou
                     };
                     Box::pin(run_client(shared, place, client)) as LocalFuture
                 }
-                false => Box::pin(run_deferred(shared, place, number)) as LocalFuture,
+                false => Box::pin(run_deferred(shared, place)) as LocalFuture,
             });
             env.spawn(&format!("client{number}"), start)
         })

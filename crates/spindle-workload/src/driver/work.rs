@@ -11,14 +11,9 @@ use serde::{Deserialize, Serialize};
 /// What ended a client, and with it the load.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClientError {
-    /// It could not continue.
-    #[error("client {number}: {error}")]
-    Failed {
-        /// Which one, from 0 on.
-        number: usize,
-        /// What happened.
-        error: SessionError,
-    },
+    /// It could not continue. Which of them meets the same trouble first is chance, so none is named.
+    #[error("{0}")]
+    Failed(SessionError),
     /// A defect of this program.
     #[error("a client panicked")]
     Panicked,

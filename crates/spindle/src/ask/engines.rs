@@ -59,17 +59,11 @@ pub fn listed(values: &[&str]) -> String {
 /// The words that there are.
 pub fn engine_of(word: &str) -> Result<Engine, UnknownEngine> {
     let word = word.to_lowercase();
-    if matches!(word.as_str(), "kernel" | "embedded") {
-        return Ok(Engine::Kernel);
-    }
-    let servers = ServerKind::ALLOWED.iter();
-    let mut known = servers
-        .filter(|(own, kind)| *own == word || server(*kind).aliases().contains(&word.as_str()));
-    if let Some((_, kind)) = known.next() {
-        return Ok(Engine::Server(*kind));
-    }
-    let servers = ServerKind::ALLOWED.iter().map(|(own, _)| *own);
-    Err(UnknownEngine {
-        servers: servers.collect(),
+    let known = Engine::of_word(&word).or_else(|| Engine::of_other_word(&word));
+    known.ok_or_else(|| {
+        let servers = ServerKind::ALLOWED.iter().map(|(own, _)| *own);
+        UnknownEngine {
+            servers: servers.collect(),
+        }
     })
 }

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use spindle_experiment::Engine;
 use spindle_text::quantity::size_free;
 use spindle_text::remedy::with_remedy;
 
@@ -64,14 +63,9 @@ pub enum AskError {
     NothingVaried(String),
     /// One directory, and nothing that varies.
     #[error(
-        "one directory has nothing to be compared with. Add another directory, or vary a setting:\n  spindle try {path} \
-         --engine {engine} --vary {vary}"
+        "one directory has nothing to be compared with. Add another directory, or vary a setting, such as:\n  --vary {vary}"
     )]
     NothingToCompare {
-        /// The directory.
-        path: String,
-        /// The database.
-        engine: Engine,
         /// What could be varied.
         vary: String,
     },
@@ -92,7 +86,10 @@ pub enum AskError {
         path: String,
     },
     /// A place is not there, or may not be looked at.
-    #[error("{path}: {source}. Name an existing directory, or ask its owner to let you in")]
+    #[error(
+        "{}: {source}. Name an existing directory, or ask its owner to let you in",
+        match path.as_str() { "" => "\"\"", path => path }
+    )]
     NotThere {
         /// The place.
         path: String,

@@ -361,11 +361,8 @@ impl Question {
     fn write_what_matters(&self, draft: &mut Draft) -> Result<(), AskError> {
         let (key, values) = comparisons(self.engine)[0].settings[0];
         if has_processes(self.engine) {
-            return Err(AskError::NothingToCompare {
-                path: self.paths[0].clone(),
-                engine: self.engine,
-                vary: format!("{key}={}", values.join(",")),
-            });
+            let vary = format!("{key}={}", values.join(","));
+            return Err(AskError::NothingToCompare { vary });
         }
         draft.set(Section::Vary, key, listed(values), "");
         Ok(())

@@ -40,7 +40,7 @@ use crate::disk_group::{self, DiskGroupCommand};
 use crate::power_cut::judge::Judging;
 use crate::power_cut::{self, Scratch};
 use crate::{clean, doctor, plan, reports, say};
-use spindle_experiment::{Changes, Experiment};
+use spindle_experiment::{Changes, Experiment, Layout};
 use spindle_run::agent::far_side;
 use spindle_run::directory::open_run;
 use spindle_run::journal;
@@ -175,7 +175,25 @@ fn experiment_to_run(file: &Path, changes: Changes<'_>) -> Result<Experiment, Ex
     }
     let events = journal::replay_in(&directory).map_err(|error| fail(&error.to_string()))?;
     let state = RunState::of(&events).expect("a replayed journal begins with a run's start");
+    tell_of_other_start(&state);
     Ok(state.experiment)
+}
+
+/// Says that what has relative paths is now elsewhere than it was in the earlier run.
+fn tell_of_other_start(earlier: &RunState) {
+    let starts_here = |layout: &Layout| match &layout.made {
+        Some(made) => made.spec.devices.iter().any(|of| of.path().is_relative()),
+        None => layout.address().is_none() && layout.path.is_relative(),
+    };
+    let has_relative = earlier.experiment.layouts.iter().any(starts_here);
+    match std::env::current_dir() {
+        Ok(here) if has_relative && here != earlier.working_directory => say::note(&format!(
+            "relative paths of this experiment start in {}; in the earlier run they started in {}",
+            here.display(),
+            earlier.working_directory.display()
+        )),
+        _ => {}
+    }
 }
 
 fn show_plan(mut experiment: Experiment) -> ExitCode {

@@ -52,7 +52,13 @@ pub(super) struct Compare {
     #[arg(last = true, value_name = "NOW")]
     now: Vec<PathBuf>,
     /// Slower by more than this is a regression.
-    #[arg(long, value_name = "PERCENT", default_value = THRESHOLD_DEFAULT, value_parser = threshold)]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = THRESHOLD_DEFAULT,
+        value_parser = threshold,
+        allow_hyphen_values = true
+    )]
     threshold: f64,
     /// Judge even if machines, their versions or their settings differ.
     #[arg(long)]

@@ -46,7 +46,21 @@ fn settings_are_judged_by_the_server_before_anything_runs() {
     for part in ["fsnyc", "wal_sync_metod", "replica", "completion_target"] {
         assert_eq!(reason.lines().filter(|line| line.contains(part)).count(), 1);
     }
-    mistake(&[("shared_buffers", "much")]);
+    let reason = refusal(&[("shared_buffers", "64MB")]);
+    assert!(reason.contains("buffer_cache in [database]"), "{reason}");
+    mistake(&[("work_mem", "much")]);
+    let clients = request(&[]).clients;
+    let reason = mistake(&[("max_connections", &(clients + 1).to_string())]);
+    assert!(
+        reason.contains("need ") && reason.contains("is too small"),
+        "{reason}"
+    );
+    let enough = (clients + 2).to_string();
+    assert!(
+        postgres()
+            .examine(&request(&[("max_connections", &enough)]))
+            .is_ok()
+    );
     mistake(&[("checkpoint_completion_target", "7")]);
     let reason = mistake(&[("wal_sync_method", "never")]);
     assert!(reason.contains("Available values: fsync"), "{reason}");

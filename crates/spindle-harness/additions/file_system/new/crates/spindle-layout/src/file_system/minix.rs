@@ -6,6 +6,7 @@ pub(super) const KIND: Kind = Kind {
     name: "minix",
     package: "util-linux",
     mkfs: &["-3"],
+    makes_nothing: &["-V", "--version", "-h", "--help"],
     identity: None,
     taken_bytes: |bytes| bytes / 10,
     written_share: 20,
