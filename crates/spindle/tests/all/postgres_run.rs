@@ -219,6 +219,27 @@ fn a_session_that_the_kernel_killed_for_its_memory_is_told() {
     assert_eq!(processes_in(&place.path().canonicalize().unwrap()), 0);
 }
 
+/// What the server refuses is known before its devices are touched.
+#[test]
+fn nothing_is_made_for_a_layout_that_the_server_refuses() {
+    if !is_installed() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let refused = "[[layout]]\nname = \"refused\"\nraw = false\nfilesystem = \"ext4\"\n\
+                   devices = [{ file = \"disk.img\", size = \"64MiB\" }]\n\
+                   database = { settings = { wal_sync_method = \"fsync_writethrough\" } }\n";
+    let text = format!("{EXPERIMENT}{refused}");
+    fs::write(place.path().join("experiment.toml"), text).unwrap();
+    let run = run_spindle(
+        place.path(),
+        "run experiment.toml --only fdatasync,refused --quick --out out",
+    );
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(said.contains("skipped: refused: "), "{said}");
+    assert!(!said.contains("disk.img"), "{said}");
+}
+
 /// SQL runs programs as the server's user, who may put a link in the place of any of the server's files.
 #[test]
 fn sql_leads_root_to_no_other_file() {
