@@ -284,6 +284,18 @@ fn p_value(p: f64) -> String {
 /// What stopping early saved.
 pub(crate) fn stopping(stopping: &Stopping) -> String {
     let precision = percent(stopping.precision);
+    let ended = match stopping.runs_max {
+        Some(_) => format!("{} runs", stopping.runs),
+        None => format!("{} rounds", stopping.rounds_max),
+    };
+    let is_whole = stopping.is_finished && stopping.trials >= stopping.trials_of_fixed_plan;
+    if let (Some(time_ms), None, true) = (stopping.ended_by_time_ms, stopping.reached, is_whole) {
+        return format!(
+            "Ended after {ended}, when its time was over (`plan.time = \"{}\"`); by then each ratio was known to within \
+             {precision} % or a difference was certain.",
+            duration_text(time_ms)
+        );
+    }
     if let Some(reached) = stopping.reached {
         let known = match reached {
             reached if reached >= 10.0 => "known only roughly".to_owned(),
@@ -301,10 +313,6 @@ pub(crate) fn stopping(stopping: &Stopping) -> String {
                     stopping.rounds_max / stopping.runs.max(1)
                 ),
             },
-        };
-        let ended = match stopping.runs_max {
-            Some(_) => format!("{} runs", stopping.runs),
-            None => format!("{} rounds", stopping.rounds_max),
         };
         return format!(
             "Ended after {ended}, {why}; {} is {known}, not within {precision} %.",
@@ -420,6 +428,16 @@ mod tests {
             stopping(&early),
             "Ended after 30 rounds, when its time was over (`plan.time = \"30s\"`); the ratio of a and b at 8 clients is known to \
              within 54 %, not within 3 %."
+        );
+        let at_once = Stopping {
+            reached: None,
+            trials: early.trials_of_fixed_plan,
+            ..early.clone()
+        };
+        assert_eq!(
+            stopping(&at_once),
+            "Ended after 30 rounds, when its time was over (`plan.time = \"30s\"`); by then each ratio was known to within \
+             3 % or a difference was certain."
         );
         (early.reached, early.runs) = (None, 3);
         assert!(stopping(&early).starts_with("In each of 3 runs cases were measured until"));

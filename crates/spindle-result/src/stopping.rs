@@ -1,7 +1,9 @@
 //! What a plan that stops by itself came to: whether every ratio was known well enough before the limit of rounds, and
 //! what it saved to measure no more of what was settled, in trials and time.
 
-use super::{AutoPlan, CaseRecord, CaseStatus, Comparison, RunRecord, Stopping, Trial, named};
+use super::{
+    AutoPlan, CaseRecord, CaseStatus, Comparison, RunRecord, Stopping, Trial, Verdict, named,
+};
 
 /// `None` for a plan with a fixed number of rounds, and where nothing was measured.
 pub(super) fn stopping(record: &RunRecord, verdicts: &[Comparison]) -> Option<Stopping> {
@@ -63,10 +65,12 @@ fn runs(measured: &[&CaseRecord]) -> u32 {
     runs.max().unwrap_or(1)
 }
 
-/// Of the pairs that were measured up to the limit of rounds or runs and are less precise than asked for: the one with
-/// the widest interval, and how far its ends lie from the ratio.
+/// Of the pairs that were measured up to the limit of rounds or runs, are not decided, and are less precise than asked
+/// for: the one with the widest interval, and how far its ends lie from the ratio.
 fn least_known(verdicts: &[Comparison], plan: AutoPlan, limit: u32) -> Option<(&Comparison, f64)> {
-    let at_limit = verdicts.iter().filter(|pair| pair.rounds >= limit);
+    let at_limit = verdicts
+        .iter()
+        .filter(|pair| pair.rounds >= limit && pair.verdict == Verdict::Undecided);
     let half_widths = at_limit.filter_map(|pair| Some((pair, pair.ci95?.1 / pair.ratio - 1.0)));
     half_widths
         .filter(|(_, half_width)| *half_width > plan.precision)
@@ -136,6 +140,23 @@ mod tests {
         let nothing = sample::record(&[("a", &[]), ("b", &[])]);
         record.cases = nothing.cases;
         assert_eq!(build(&record).unwrap().stopping, None);
+    }
+
+    /// Six rounds, of times that are far from each other, though not known to 0.1 %.
+    #[test]
+    fn a_difference_that_was_certain_at_the_limit_was_not_ended_by_it() {
+        let of_a = [100.0, 104.0, 97.0, 102.0, 99.0, 101.0];
+        let mut record = sample::record(&[("a", &of_a), ("b", &[10.0; 6])]);
+        record.planned_rounds = 6;
+        record.auto = Some(AutoPlan {
+            precision: 0.001,
+            is_finished: true,
+            warmup_s: 1.0,
+            ended_by_time_ms: Some(60_000),
+            runs_max: None,
+        });
+        let stopping = build(&record).unwrap().stopping.unwrap();
+        assert_eq!((stopping.reached, stopping.least_known), (None, None));
     }
 
     #[test]
