@@ -283,42 +283,10 @@ fn p_value(p: f64) -> String {
 
 /// What stopping early saved.
 pub(crate) fn stopping(stopping: &Stopping) -> String {
+    if let Some(limit) = limit_reached(stopping) {
+        return limit;
+    }
     let precision = percent(stopping.precision);
-    let ended = match stopping.runs_max {
-        Some(_) => format!("{} runs", stopping.runs),
-        None => format!("{} rounds", stopping.rounds_max),
-    };
-    let is_whole = stopping.is_finished && stopping.trials >= stopping.trials_of_fixed_plan;
-    if let (Some(time_ms), None, true) = (stopping.ended_by_time_ms, stopping.reached, is_whole) {
-        return format!(
-            "Ended after {ended}, when its time was over (`plan.time = \"{}\"`); by then each ratio was known to within \
-             {precision} % or a difference was certain.",
-            duration_text(time_ms)
-        );
-    }
-    if let Some(reached) = stopping.reached {
-        let known = match reached {
-            reached if reached >= 10.0 => "known only roughly".to_owned(),
-            reached => format!("known to within {:.0} %", 100.0 * reached),
-        };
-        let why = match stopping.ended_by_time_ms {
-            Some(time_ms) => format!(
-                "when its time was over (`plan.time = \"{}\"`)",
-                duration_text(time_ms)
-            ),
-            None => match stopping.runs_max {
-                Some(runs) => format!("as many as the plan allows (`plan.max_runs = {runs}`)"),
-                None => format!(
-                    "as many as the plan allows (`plan.max = {}`)",
-                    stopping.rounds_max / stopping.runs.max(1)
-                ),
-            },
-        };
-        return format!(
-            "Ended after {ended}, {why}; {} is {known}, not within {precision} %.",
-            stopping.least_known.as_deref().unwrap_or("the ratio"),
-        );
-    }
     if let (Some(runs_max), true) = (stopping.runs_max, stopping.is_finished) {
         return format!(
             "Stopped when each ratio was known to within {precision} % or a difference was certain: {} runs of at most {runs_max}, {} trials. \
@@ -354,6 +322,41 @@ pub(crate) fn stopping(stopping: &Stopping) -> String {
         stopping.trials_of_fixed_plan,
         time(stopping.saved_s)
     )
+}
+
+/// What a plan came to that had all its rounds or runs, or all its time; `None` where it stopped by itself.
+fn limit_reached(stopping: &Stopping) -> Option<String> {
+    let precision = percent(stopping.precision);
+    let ended = match stopping.runs_max {
+        Some(_) => format!("{} runs", stopping.runs),
+        None => format!("{} rounds", stopping.rounds_max),
+    };
+    let in_time = stopping.ended_by_time_ms.map(|time_ms| {
+        let time = duration_text(time_ms);
+        format!("when its time was over (`plan.time = \"{time}\"`)")
+    });
+    let Some(reached) = stopping.reached else {
+        let is_whole = stopping.is_finished && stopping.trials >= stopping.trials_of_fixed_plan;
+        let why = in_time.filter(|_| is_whole)?;
+        return Some(format!(
+            "Ended after {ended}, {why}; by then each ratio was known to within {precision} % or a difference was certain."
+        ));
+    };
+    let known = match reached {
+        reached if reached >= 10.0 => "known only roughly".to_owned(),
+        reached => format!("known to within {:.0} %", 100.0 * reached),
+    };
+    let why = in_time.unwrap_or_else(|| match stopping.runs_max {
+        Some(runs) => format!("as many as the plan allows (`plan.max_runs = {runs}`)"),
+        None => format!(
+            "as many as the plan allows (`plan.max = {}`)",
+            stopping.rounds_max / stopping.runs.max(1)
+        ),
+    });
+    Some(format!(
+        "Ended after {ended}, {why}; {} is {known}, not within {precision} %.",
+        stopping.least_known.as_deref().unwrap_or("the ratio"),
+    ))
 }
 
 /// Seconds in the unit that suits them.
