@@ -1,5 +1,6 @@
-//! What the tests of every crate share: the one way to skip a test, the one way to start a test as a process, a
-//! [`Watch`] over what is never written to, and the words that nothing says of a server ([`foreign_words()`]).
+//! What the tests of every crate share: the one way to skip a test, the one way to start a test as a process, and the
+//! one to write a program ([`write_program()`]). Also a [`Watch`] over what is never written to, and the words that
+//! nothing says of a server ([`foreign_words()`]).
 //! A development dependency only; the program never sees it.
 //!
 //! Long proofs try a part of their cases in `make test`, more of them in CI, and all in `make test-all` ([`stride`]).
@@ -15,6 +16,7 @@ mod watch;
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 
@@ -120,8 +122,24 @@ pub fn child_named(module: &str, test: &str) -> Command {
     command
 }
 
+/// Writes a program that anyone may run, a script for one. A process of its own writes it. Were the file open in this
+/// process, a program that another thread starts would inherit it for a moment, and running it fails: "Text file busy".
+///
+/// # Panics
+/// When it cannot be written.
+pub fn write_program(path: &Path, text: &str) {
+    let write = "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\"";
+    let mut shell = Command::new("sh");
+    let written = shell.args(["-c", write]).arg(path).arg(text).status();
+    let is_written = written.expect("a shell").success();
+    assert!(is_written, "{} cannot be written", path.display());
+}
+
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     /// Runs the test below in a process with its own environment.
     fn skipping(variable: &str, value: &str) -> std::process::Output {
         crate::child!(skips)
@@ -158,5 +176,35 @@ mod tests {
         );
         let text = std::fs::read_to_string(noted).unwrap();
         assert_eq!(text, "tests::skips\tnothing is here\n");
+    }
+
+    #[test]
+    fn a_program_runs_at_once_though_other_threads_start_programs() {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("program");
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !is_done.load(Ordering::Relaxed) {
+                        Command::new("true").status().unwrap();
+                    }
+                });
+            }
+            let said = scope.spawn(|| {
+                let said = (0..50).map(|number| {
+                    let text = format!("#!/bin/sh\necho \"it's %s {number}\"\n");
+                    super::write_program(&program, &text);
+                    Command::new(&program).output()
+                });
+                said.collect::<Vec<_>>()
+            });
+            let said = said.join();
+            is_done.store(true, Ordering::Relaxed);
+            for (number, output) in said.unwrap().into_iter().enumerate() {
+                let said = String::from_utf8(output.unwrap().stdout).unwrap();
+                assert_eq!(said, format!("it's %s {number}\n"));
+            }
+        });
     }
 }

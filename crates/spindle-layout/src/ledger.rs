@@ -453,8 +453,9 @@ fn open_of_dead(path: &Path) -> Result<Option<(File, Replayed)>, LedgerError> {
     Ok(Some((file, replayed)))
 }
 
-/// Cleaning looks at the ledgers of runs that go on, too, so it does not wait long for each.
-const LOCK_PATIENCE: Duration = Duration::from_millis(100);
+/// A child of ours has it from its fork to its exec. Cleaning looks at the ledgers of runs that go on, too, so it does
+/// not wait long for each.
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
 
 /// More than any run notes: each step takes some hundred bytes.
 const BYTES_MAX: u64 = 64 << 20;

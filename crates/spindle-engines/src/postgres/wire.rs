@@ -223,6 +223,7 @@ impl Wire {
 
     /// Sends what is in `out`.
     pub fn send(&mut self) -> Result<(), SessionError> {
+        self.error_position = 0;
         let sent = self.stream.write_all(&self.out);
         let sent = sent.and_then(|()| self.stream.flush());
         self.out.clear();

@@ -238,7 +238,7 @@ impl ChildServer {
             // It has just ended, then.
             let _ = kill_process(process, Signal::KILL);
         }
-        match wait_until(self.habits.at_once_limit, || family().is_empty()) {
+        match wait_until(KILLED_LIMIT, || family().is_empty()) {
             true => None,
             false => Some(family()),
         }
@@ -299,6 +299,8 @@ pub(crate) fn last_lines(log: &str, error_mark: Option<&str>) -> String {
 mod tests {
     use super::*;
 
+    const PATIENCE: Duration = Duration::from_secs(60);
+
     const HABITS: Habits = Habits {
         name: "the server",
         in_order: Signal::TERM,
@@ -335,7 +337,7 @@ mod tests {
         let log = directory.path().join("log");
         std::fs::write(&log, "a\n[ERROR] no room\nb\n").unwrap();
         let server = started(&["false"], directory.path(), log);
-        assert!(server.wait(Duration::from_secs(10)).is_some());
+        assert!(server.wait(PATIENCE).is_some());
         let ended = server.ended().unwrap();
         assert_eq!(ended.kind(), ErrorKind::ServerGone);
         let said = ended.to_string();
@@ -369,7 +371,7 @@ mod tests {
         };
         let server = ChildServer::start(&HABITS, command, "sleep".as_ref(), home, log).unwrap();
         let family = || family(&home.canonicalize().unwrap(), &"sleep".into());
-        assert!(wait_until(Duration::from_secs(10), || family().len() == 2));
+        assert!(wait_until(PATIENCE, || family().len() == 2));
         // The child does not end by itself.
         server.stop(Stop::Kill).unwrap();
         assert!(family().is_empty());

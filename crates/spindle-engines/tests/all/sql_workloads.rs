@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::{
@@ -16,7 +16,7 @@ use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_layout::TreeDirectories;
 use spindle_workload::Acknowledged;
-use spindle_workload::driver::Behaviour;
+use spindle_workload::driver::{Behaviour, KindRecord};
 use spindle_workload::sql::{Dialect, Junk, Mix, Sizes, SqlWorkload, Tpcb, Tpcc};
 
 use crate::progress::wait_for;
@@ -137,6 +137,7 @@ struct Worked {
     check: Result<String, EngineError>,
 }
 
+/// Lets clients work until each kind of transaction was carried out, or a minute has passed.
 fn work(loaded: &Loaded, workload: &Arc<dyn SqlWorkload>) -> Worked {
     let env: Arc<dyn Env> = RealEnv::new(SEED);
     let (server, directories) = (Arc::clone(&loaded.server), loaded.directories.clone());
@@ -149,6 +150,11 @@ fn work(loaded: &Loaded, workload: &Arc<dyn SqlWorkload>) -> Worked {
     running.measure(true);
     std::thread::sleep(Duration::from_millis(1500));
     wait_for(&running, ENOUGH);
+    let until = Instant::now() + Duration::from_secs(60);
+    let is_missing = |kind: &KindRecord| kind.latencies.count() == 0;
+    while running.by_kind().iter().any(is_missing) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     block_on(running.stop()).unwrap();
     let by_kind = running.by_kind();
     let promised = running.acknowledged();

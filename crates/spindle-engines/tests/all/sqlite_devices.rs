@@ -3,10 +3,12 @@
 #![cfg(feature = "sqlite-devices")]
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -27,6 +29,8 @@ use crate::progress::wait_for;
 
 const CLIENTS: u32 = 3;
 const DEVICE_BYTES: u64 = 16 << 20;
+/// The longest time until a victim has committed something.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Set in the process that is to be killed, to the directories of its database.
 const VICTIM: &str = "SPINDLE_TEST_SQLITE_DEVICES_VICTIM";
 /// How its journal is kept, there.
@@ -375,7 +379,8 @@ fn victim() {
     }
 }
 
-/// What a victim that was started and killed had acknowledged to each client.
+/// What a victim that was started and killed had acknowledged to each client. The time until then begins with its first
+/// acknowledged commit: a busy machine takes long to come that far.
 fn killed(on: &OnDevice, journal_mode: &str, after: Duration) -> Vec<u64> {
     let made = serde_json::to_string(on.image.directories()).unwrap();
     let mut victim = spindle_harness::child!(victim)
@@ -384,13 +389,37 @@ fn killed(on: &OnDevice, journal_mode: &str, after: Duration) -> Vec<u64> {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(after);
-    victim.kill().unwrap();
-    let output = String::from_utf8(victim.wait_with_output().unwrap().stdout).unwrap();
-    let mut told = output.lines().rev();
-    let told = told.find_map(|line| line.strip_prefix("acknowledged [")?.strip_suffix(']'));
-    let numbers = told.unwrap_or("0, 0, 0").split(", ");
-    numbers.map(|number| number.parse().unwrap()).collect()
+    let output = BufReader::new(victim.stdout.take().unwrap()).lines();
+    let mut acknowledged = vec![0; CLIENTS as usize];
+    let (begin, begun) = channel();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // One that commits nothing, or has ended, is killed as well.
+            let _ = begun.recv_timeout(PATIENCE);
+            std::thread::sleep(after);
+            victim.kill().unwrap();
+            victim.wait().unwrap();
+        });
+        for line in output.map_while(Result::ok) {
+            let Some(numbers) = told(&line) else {
+                continue;
+            };
+            if numbers.iter().any(|number| *number > 0) {
+                // It is heard once.
+                let _ = begin.send(());
+            }
+            acknowledged = numbers;
+        }
+        drop(begin);
+    });
+    acknowledged
+}
+
+/// What a whole line of a victim tells; the first one stands behind the name of its test.
+fn told(line: &str) -> Option<Vec<u64>> {
+    let (_, list) = line.strip_suffix(']')?.split_once("acknowledged [")?;
+    let numbers = list.split(", ").map(|number| number.parse().ok());
+    numbers.collect()
 }
 
 /// Each client's transactions that the database has.

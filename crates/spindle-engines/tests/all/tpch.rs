@@ -450,17 +450,23 @@ fn temporary_space_of_postgres_is_what_it_counts_itself(connection: &mut dyn Sql
 }
 
 fn what_takes_too_long_is_cancelled_and_the_next_is_not(connection: &mut dyn SqlConnection) {
-    connection
-        .limit_statement(Some(Duration::from_millis(50)))
-        .unwrap();
+    let limit = Duration::from_millis(500);
+    connection.limit_statement(Some(limit)).unwrap();
     // MySQL multiplies where rows are only counted.
     let endless = "select sum(a.l_quantity + b.l_quantity + c.l_quantity) from lineitem a, lineitem b, lineitem c";
-    let cancelled = connection.ask(endless, &mut |_| Ok(()));
-    assert!(
-        matches!(cancelled, Err(SessionError::Refused(_))),
-        "{cancelled:?}"
-    );
-    connection
-        .ask("select count(*) from nation", &mut |_| Ok(()))
-        .unwrap();
+    // On a busy machine the short one may take too long as well, and not each time.
+    let is_carried_out = (0..10).any(|_| {
+        let cancelled = connection.ask(endless, &mut |_| Ok(()));
+        assert!(
+            matches!(cancelled, Err(SessionError::Refused(_))),
+            "{cancelled:?}"
+        );
+        let next = connection.ask("select count(*) from nation", &mut |_| Ok(()));
+        assert!(
+            matches!(next, Ok(()) | Err(SessionError::Refused(_))),
+            "{next:?}"
+        );
+        next.is_ok()
+    });
+    assert!(is_carried_out, "the limit is still that of the one before");
 }

@@ -200,22 +200,10 @@ impl Layout {
             check_remote(reader, address, candidate);
         }
         if name.is_none() {
-            let refused = reader.conflict(
-                &["name"],
-                "a layout has no name",
-                "name is missing",
-                "every layout needs its own name: tables and verdicts use it",
-            );
-            reader.note(refused.given(reader.keys(["name"])));
+            refuse_nameless(reader);
         }
         if is_raw && io.caching == Caching::Buffered {
-            let refused = io_reader.conflict(
-                &["caching"],
-                "raw devices and disk groups are never buffered",
-                "\"direct\" is what they imply",
-                "leave caching out",
-            );
-            io_reader.note(refused.given(reader.keys(SAY_WHAT_IS_MADE)));
+            refuse_buffered(&io_reader, reader.keys(SAY_WHAT_IS_MADE));
         }
         check_slaves(&io_reader, io, &own, &database.spec);
         Layout {
@@ -233,6 +221,27 @@ impl Layout {
             database,
         }
     }
+}
+
+fn refuse_nameless(reader: &Reader<'_>) {
+    let refused = reader.conflict(
+        &["name"],
+        "a layout has no name",
+        "name is missing",
+        "every layout needs its own name: tables and verdicts use it",
+    );
+    reader.note(refused.given(reader.keys(["name"])));
+}
+
+/// Refuses buffered I/O of raw devices; `which_it_is` are the keys that say what the layout is.
+fn refuse_buffered<const COUNT: usize>(reader: &Reader<'_>, which_it_is: [String; COUNT]) {
+    let refused = reader.conflict(
+        &["caching"],
+        "raw devices and disk groups are never buffered",
+        "\"direct\" is what they imply",
+        "leave caching out",
+    );
+    reader.note(refused.given(which_it_is));
 }
 
 /// Refuses I/O slaves for several writers.

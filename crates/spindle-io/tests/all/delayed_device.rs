@@ -178,9 +178,13 @@ fn who_waits_is_the_methods() {
     assert!(two.time_together(READS as usize) >= READS / 2 * DELAY);
     for method in together() {
         let scene = Scene::new(method, ALL);
-        let time = scene.time_together(READS as usize);
-        assert!(time >= DELAY, "{:?}: {time:?}", scene.delayed);
-        assert!(time < READS * DELAY, "{:?}: {time:?}", scene.delayed);
+        // A busy machine may add to a time; it never removes.
+        let is_overlapped = (0..10).any(|_| {
+            let time = scene.time_together(READS as usize);
+            assert!(time >= DELAY, "{:?}: {time:?}", scene.delayed);
+            time < READS * DELAY
+        });
+        assert!(is_overlapped, "{:?}", scene.delayed);
     }
 }
 

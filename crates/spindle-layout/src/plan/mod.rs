@@ -11,7 +11,7 @@ use spindle_text::quantity::size;
 
 use crate::file_system;
 use crate::guard::{Appearance, Permit, Refusal};
-use crate::spec::{Delay, DeviceSpec, FileSystemSpec, LayoutKind, LayoutSpec, Share};
+use crate::spec::{Delay, DeviceSpec, FileSystemSpec, LayoutKind, LayoutSpec, Share, VolumeSpec};
 use crate::steps::{
     AttachLoop, ClaimDevice, DelayDevice, DeviceName, MakeDirectory, MakeFile, MakeFileSystem,
     MakeVolume, MakeVolumeGroup, MountFileSystem, OverwriteDevice, Step,
@@ -353,17 +353,8 @@ impl LayoutPlan {
         let mut devices: Vec<DeviceName> = pieces.iter().map(|piece| piece.name.clone()).collect();
         let size_bytes = sizes_bytes.iter().sum();
         if let Some(volume) = &spec.volume {
-            steps.push(Step::from(MakeVolumeGroup {
-                devices: devices.clone(),
-                group: unique.to_owned(),
-            }));
             let device = format!("the volume of {unique}");
-            steps.push(Step::from(MakeVolume {
-                group: unique.to_owned(),
-                devices,
-                volume: volume.clone(),
-                device: device.clone(),
-            }));
+            steps.extend(volume_steps(volume, devices, unique, &device));
             devices = vec![device];
             sizes_bytes = vec![room::of_volume(volume, &sizes_bytes)];
         }
@@ -386,6 +377,27 @@ impl LayoutPlan {
             delayed_by,
         }
     }
+}
+
+/// What makes a volume over devices, under a name among the devices.
+fn volume_steps(
+    volume: &VolumeSpec,
+    devices: Vec<DeviceName>,
+    group: &str,
+    device: &str,
+) -> [Step; 2] {
+    [
+        Step::from(MakeVolumeGroup {
+            devices: devices.clone(),
+            group: group.to_owned(),
+        }),
+        Step::from(MakeVolume {
+            group: group.to_owned(),
+            devices,
+            volume: volume.clone(),
+            device: device.to_owned(),
+        }),
+    ]
 }
 
 fn delays(pieces: &[Piece], delay: Delay, unique: &str) -> Vec<Step> {

@@ -119,7 +119,7 @@ pub enum Obstacle {
         found_mib: u64,
     },
     /// A name that is no text cannot be handed to tools.
-    #[error("some tools do not take the name {}: use letters, digits and -_.+:@/ only", path.display())]
+    #[error("tools cannot be given the name {}: it must be UTF-8 without control characters", path.display())]
     OddName {
         /// The device or file.
         path: PathBuf,
@@ -268,15 +268,11 @@ pub fn mistakes_of(specs: &[LayoutSpec]) -> Vec<(usize, Obstacle)> {
     specs.iter().enumerate().flat_map(of_layout).collect()
 }
 
-/// Names that no tool takes.
+/// Names that no tool can be given, or that would be read as an option, and those that the kernel tells in another
+/// spelling.
 fn odd_names(spec: &LayoutSpec) -> impl Iterator<Item = Obstacle> {
-    let is_odd = |path: &PathBuf| {
-        let plain =
-            |character: char| character.is_ascii_alphanumeric() || "-_.+:@/".contains(character);
-        !path
-            .to_str()
-            .is_some_and(|text| text.starts_with('/') && text.chars().all(plain))
-    };
+    let is_plain = |text: &str| text.starts_with('/') && !text.chars().any(char::is_control);
+    let is_odd = move |path: &PathBuf| !path.to_str().is_some_and(is_plain);
     let paths = spec.devices.iter().map(|device| device.path().to_owned());
     paths.filter(is_odd).map(|path| Obstacle::OddName { path })
 }
@@ -323,6 +319,24 @@ mod tests {
         assert!(of(LayoutKind::DiskGroup, None, 2));
         assert!(of(LayoutKind::Raw, Some(2), 2));
         assert!(!of(LayoutKind::Raw, Some(3), 2));
+    }
+
+    #[test]
+    fn names_are_of_any_language_but_have_no_control_characters() {
+        let is_refused = |name: &str| {
+            let mut spec = shared(LayoutKind::Raw, None);
+            spec.devices = vec![DeviceSpec::File {
+                path: PathBuf::from(name),
+                size_bytes: 1,
+            }];
+            odd_names(&spec).count() == 1
+        };
+        for name in ["/srv/my disks/größe 'a'.img", "/dev/disk/by-label/a\\x20b"] {
+            assert!(!is_refused(name), "{name:?}");
+        }
+        for name in ["--find", "/srv/a\nb.img", "/srv/\u{1b}[2J"] {
+            assert!(is_refused(name), "{name:?}");
+        }
     }
 
     #[test]

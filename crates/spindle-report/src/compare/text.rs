@@ -19,6 +19,10 @@ use spindle_text::quantity::thousands;
 const BETWEEN_RUNS: &str = "Intervals cover noise within a run only, not changes between runs. To see how large those are, run the \
 same settings twice, and name several runs a side: spindle compare DIR DIR -- DIR DIR.";
 
+/// What is said where the newer runs are named first.
+const TURNED_ROUND: &str =
+    "what you named first began later; a gain below is a loss over time, and a loss a gain.";
+
 /// A side beside the first, in words. Each has one run or more.
 pub fn render(
     before: &[Side<'_>],
@@ -39,6 +43,10 @@ pub fn render(
         }
     }
     text.push('\n');
+    if is_turned_round(before, after) {
+        let label = paint("note:", YELLOW, style);
+        let _ = writeln!(text, "{label} {TURNED_ROUND}");
+    }
     let machines = (
         "The machines",
         &comparison.machines,
@@ -72,6 +80,15 @@ pub fn render(
     let _ = writeln!(text, "{}", conclusion(comparison, options, style));
     let _ = writeln!(text, "{}", between_runs(comparison, options));
     text
+}
+
+/// Whether each run named first began after all others; times are in UTC, in one form, so text orders them.
+fn is_turned_round(before: &[Side<'_>], after: &[Side<'_>]) -> bool {
+    let first_before = before.iter().map(|run| run.started_at).min();
+    let last_after = after.iter().map(|run| run.started_at).max();
+    first_before
+        .zip(last_after)
+        .is_some_and(|(before, after)| after < before)
 }
 
 fn runs(count: usize) -> String {
@@ -388,6 +405,30 @@ fn what_to_do(comparison: &RunComparison, options: &Options) -> &'static str {
 mod tests {
     use super::*;
     use spindle_result::CaseId;
+
+    #[test]
+    fn sides_are_turned_round_where_all_of_the_first_began_later() {
+        let record = spindle_result::sample::record(&[("a", &[1.0])]);
+        let result = spindle_result::build(&record).unwrap();
+        let began = |days: &[&'static str]| -> Vec<Side<'_>> {
+            let side = |day: &&'static str| Side {
+                name: "run",
+                started_at: day,
+                result: &result,
+            };
+            days.iter().map(side).collect()
+        };
+        let is_turned = |before: &[&'static str], after: &[&'static str]| {
+            is_turned_round(&began(before), &began(after))
+        };
+        assert!(is_turned(
+            &["2026-11-02T10:00:00Z"],
+            &["2026-11-02T09:59:00Z"]
+        ));
+        assert!(!is_turned(&["2026-11-01"], &["2026-11-02"]));
+        assert!(!is_turned(&["2026-11-02"], &["2026-11-02"]));
+        assert!(!is_turned(&["2026-11-03", "2026-11-01"], &["2026-11-02"]));
+    }
 
     #[test]
     fn what_is_said_of_a_case_stands_on_its_line_however_long_its_name_is() {

@@ -17,8 +17,9 @@ pub(super) const KIND: Kind = Kind {
     text: "Transactions wait for each other's locks more than for anything else: they change the same rows, or the \
            database lets only one of them write at a time.",
     words: Some(words),
-    remedy: "Spread the changes over more rows (a larger scale), or use fewer clients. What a transaction does while \
-             it holds a lock delays all that wait for it.",
+    remedy: "What a transaction does while it holds a lock delays all that wait for it: make it shorter, or use fewer \
+             clients. Where the same rows are changed, spread the changes over more rows (a larger scale). Where one \
+             transaction writes at a time, as in SQLite, only shorter ones help.",
     look,
 };
 

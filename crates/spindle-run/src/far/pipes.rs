@@ -192,7 +192,7 @@ fn write(pipe: &mut impl Write, piece: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    const MOMENT: Duration = Duration::from_secs(20);
+    const MOMENT: Duration = Duration::from_secs(60);
 
     /// All lines, and why there are no more.
     fn all(said: impl Read + Send + 'static) -> (Vec<String>, Option<Excess>) {
@@ -261,10 +261,13 @@ mod tests {
     fn one_that_takes_nothing_holds_nobody_up() {
         let (let_go, stuck) = mpsc::channel();
         let input = Input::to(Stuck(stuck));
-        let (much, patience) = (vec![0; 2 * PIECES_MAX * PIECE_BYTES], AGAIN * 4);
-        let sent = |interrupted| input.send(&much, patience, &AtomicBool::new(interrupted));
-        assert_eq!(sent(false), Err(Unsent::Stuck));
-        assert_eq!(sent(true), Err(Unsent::Interrupted));
+        let much = vec![0; 2 * PIECES_MAX * PIECE_BYTES];
+        let sent = |patience, interrupted| {
+            let interrupted = AtomicBool::new(interrupted);
+            input.send(&much, patience, &interrupted)
+        };
+        assert_eq!(sent(AGAIN * 4, false), Err(Unsent::Stuck));
+        assert_eq!(sent(MOMENT, true), Err(Unsent::Interrupted));
         assert_eq!(input.try_send(b"sign"), Err(Unsent::Stuck));
         drop(let_go);
         while input.try_send(b"sign") != Err(Unsent::Gone) {

@@ -148,7 +148,7 @@ fn credit_that_runs_out_is_told_with_both_levels() {
     let mut shell = Command::new("sh")
         .args(["-c", "read go; exec \"$@\"", "sh", program, "calibrate"])
         .arg(&disk.device)
-        .args(["--time", "10s", "--hold", "12s", "--json", "--no-metadata"])
+        .args(["--time", "10s", "--hold", "20s", "--json", "--no-metadata"])
         .env(NOWHERE.0, NOWHERE.1)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -159,7 +159,7 @@ fn credit_that_runs_out_is_told_with_both_levels() {
     let rich = rich.hold(shell.id(), None).unwrap();
     writeln!(shell.stdin.take().unwrap(), "go").unwrap();
     let mut told = BufReader::new(shell.stderr.take().unwrap()).lines();
-    assert!(told.any(|line| line.unwrap().contains("is held for 12")));
+    assert!(told.any(|line| line.unwrap().contains("is held for 20")));
     std::thread::sleep(Duration::from_secs(3));
     let early_kib = memory_kib(shell.id());
     std::thread::sleep(Duration::from_secs(2));
@@ -181,7 +181,7 @@ fn credit_that_runs_out_is_told_with_both_levels() {
     // How fast each level is on a busy machine is not the question.
     assert!(level("before") > 2.0 * level("after"), "{fell}");
     assert!(level("after") < 1.2 * CREDIT_IOPS.1 as f64, "{fell}");
-    assert!((1.0..11.0).contains(&level("after_s")), "{fell}");
+    assert!((1.0..19.0).contains(&level("after_s")), "{fell}");
 }
 
 /// What a process has in memory.
@@ -413,10 +413,15 @@ fn what_flushes_sooner_than_the_disk_is_suspect_and_needs_decide_the_code() {
         let found: Value = serde_json::from_slice(&ended.stdout).unwrap();
         (ended.status.code(), found)
     };
-    let (code, honest) = measure(at, &["--flushes"], "fdatasync p50 < 1us");
-    assert_eq!(code, Some(3), "{}", honest["needs"]);
-    let honesty = &honest["honesty"][0];
-    assert_eq!(honesty["control"]["is_suspect"], false, "{honesty}");
+    // Others that flush may make one look at it far slower than the next.
+    let is_honest = (0..LOOKS_MAX).any(|_| {
+        let (code, honest) = measure(at, &["--flushes"], "fdatasync p50 < 1us");
+        assert_eq!(code, Some(3), "{}", honest["needs"]);
+        let control = &honest["honesty"][0]["control"];
+        println!("the disk beside itself: {control}");
+        control["is_suspect"] == false
+    });
+    assert!(is_honest, "an honest disk is always suspect");
     let memory = tempfile::tempdir_in("/dev/shm");
     let Ok(memory) = memory else {
         spindle_harness::skip("/dev/shm");

@@ -36,11 +36,11 @@ buffer_cache = "2MiB"
 memory = "16MiB"
 [workload]
 clients = 6
-think_time = "5ms"
+think_time = "100ms"
 [plan]
 quiet = "0s"
 warmup = "200ms"
-measure = "1s"
+measure = "3s"
 rounds = 1
 [[layout]]
 name = "a"
@@ -123,7 +123,7 @@ fn think_time_and_load_at_a_rate_are_accounted_for() {
     let trial = trials(&result).next().unwrap();
     assert_accounts_for_all(trial, 6.0);
     assert!(trial.audit.clients.unwrap().thinking > 0.5);
-    let at_a_rate = THINKING.replace("think_time = \"5ms\"", "rate = \"40/s\"");
+    let at_a_rate = THINKING.replace("think_time = \"100ms\"", "rate = \"10/s\"");
     let result = run(&at_a_rate);
     let trial = trials(&result).next().unwrap();
     assert_accounts_for_all(trial, 6.0);

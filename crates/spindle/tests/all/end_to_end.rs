@@ -418,7 +418,7 @@ fn the_process_of_a_trial_dies_with_its_run() {
     let began = Instant::now();
     while test_kill_process(worker).is_ok() && !is_zombie(worker) {
         assert!(
-            began.elapsed() < Duration::from_secs(10),
+            began.elapsed() < Duration::from_secs(60),
             "the worker outlives its run"
         );
         std::thread::sleep(Duration::from_millis(50));

@@ -1,16 +1,28 @@
 //! Too few threads or open files, or too small a stack: an error for people, and nothing is left behind.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 const EXPERIMENT: &str = "[database]\nsize = \"8MiB\"\nbuffer_cache = \"1MiB\"\nlog_file_size = \"1MiB\"\n[workload]\n\
                           clients = 30\n[plan]\nrounds = 1\nwarmup = \"100ms\"\nmeasure = \"200ms\"\nquiet = \"0s\"\n[[layout]]\n\
                           name = \"here\"\n";
-/// Who is bound by a number of processes: root is not.
-const NOBODY: u32 = 65534;
+/// Who is bound by a number of processes: root is not. No other test has processes of this user, which would count.
+const NOBODY: u32 = 65533;
 
 /// What the program says within limits that a shell sets.
+/// The program in a directory where another user may start it. A child copies it. As long as this process had it open
+/// for writing, a process that another test starts at that moment would have it open, too, and nobody could run it.
+pub(crate) fn copy_of_program(place: &Path) -> PathBuf {
+    let program = place.join("spindle");
+    let copied = Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_spindle"))
+        .arg(&program)
+        .status();
+    assert!(copied.unwrap().success());
+    program
+}
+
 fn limited(place: &Path, limit: &str, arguments: &str) -> Output {
     let program = place.join("spindle");
     let program = if program.exists() {
@@ -71,7 +83,7 @@ fn too_few_threads_are_told_before_anything_is_made() {
     // Where that user may look.
     let place = tempfile::tempdir_in("/tmp").unwrap();
     fs::write(place.path().join("e.toml"), EXPERIMENT).unwrap();
-    fs::copy(env!("CARGO_BIN_EXE_spindle"), place.path().join("spindle")).unwrap();
+    copy_of_program(place.path());
     std::os::unix::fs::chown(place.path(), Some(NOBODY), None).unwrap();
     for threads in [5, 20, 40] {
         let output = limited(place.path(), &format!("ulimit -u {threads}"), "run e.toml");

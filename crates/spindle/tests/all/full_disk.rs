@@ -184,9 +184,14 @@ fn a_full_disk_fails_the_trial_and_no_more(kind: ServerKind, experiment: &str, i
     assert_eq!(case["status"], "failed", "{case:#}");
     let reason = case["reason"].as_str().unwrap();
     println!("{reason}");
-    let is_clear = ["No space left on device", "is full", "disk full"]
-        .iter()
-        .any(|words| reason.contains(words));
+    let is_clear = [
+        "No space left on device",
+        "is full",
+        "disk full",
+        "out of disk space",
+    ]
+    .iter()
+    .any(|words| reason.contains(words));
     assert!(is_clear, "{reason}");
     assert_eq!(workers(&mount), 0);
     assert_eq!(scene.device(), None, "{told}");

@@ -91,7 +91,11 @@ struct Scene {
 impl Scene {
     fn new() -> Scene {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        // As people name theirs: tools, the kernel and the ledger take blanks, quotes and letters of any language.
+        let directory = tempfile::Builder::new()
+            .prefix("Größe \"und\" 'mehr' ")
+            .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
+            .unwrap();
         fs::write(directory.path().join("layouts.toml"), EXPERIMENT).unwrap();
         Scene {
             directory,
@@ -182,6 +186,9 @@ fn layouts_are_made_measured_and_taken_away() {
         return;
     }
     let scene = Scene::new();
+    // Long enough that what the file system writes by itself is a small part.
+    let longer = EXPERIMENT.replace("800ms", "2s");
+    fs::write(scene.directory.path().join("layouts.toml"), longer).unwrap();
     let plan = words(&scene.output(&["plan", "layouts.toml"]));
     assert!(plan.contains("raw, async; raw, libaio: "), "{plan}");
     assert!(plan.contains("there-is-none"), "{plan}");

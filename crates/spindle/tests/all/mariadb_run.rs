@@ -20,7 +20,7 @@ clients = 2
 [plan]
 quiet = "0s"
 warmup = "100ms"
-measure = "500ms"
+measure = "2s"
 rounds = 1
 [[layout]]
 name = "buffered"

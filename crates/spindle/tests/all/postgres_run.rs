@@ -201,11 +201,11 @@ fn a_session_that_the_kernel_killed_for_its_memory_is_told() {
     write("schema.sql", "create table t (id integer primary key);\n");
     write(
         "grow.sql",
-        "select length(string_agg(md5(i::text), '')) from generate_series(1, 20000000) i;\n",
+        "select length(string_agg(repeat(md5(i::text), 100), '')) from generate_series(1, 200000) i;\n",
     );
     let run = run_spindle(
         place.path(),
-        "try . --engine postgres --load schema.sql --script grow.sql --clients 1 --time 10s \
+        "try . --engine postgres --load schema.sql --script grow.sql --clients 1 --time 30s \
          --vary settings.jit=on,off",
     );
     let told = String::from_utf8_lossy(&run.stdout).replace('\n', " ");

@@ -6,6 +6,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::few_resources::copy_of_program;
+
 fn spindle(arguments: &[&str], directory: &Path) -> Output {
     Command::new(env!("CARGO_BIN_EXE_spindle"))
         .args(arguments)
@@ -101,8 +103,7 @@ fn who_may_not_read_a_run_is_told_what_to_do() {
     // Where any user may go, which the directory of the tests need not be.
     let place = tempfile::tempdir().expect("a directory");
     fs::set_permissions(place.path(), Permissions::from_mode(0o755)).expect("mode");
-    let program = place.path().join("spindle");
-    fs::copy(env!("CARGO_BIN_EXE_spindle"), &program).expect("a copy of the program");
+    let program = copy_of_program(place.path());
     let closed = place.path().join("closed");
     fs::create_dir(&closed).expect("a directory");
     fs::write(closed.join("journal.jsonl"), "").expect("a journal");

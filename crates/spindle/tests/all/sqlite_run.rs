@@ -198,7 +198,7 @@ fn a_run_that_was_killed_goes_on_and_leaves_nothing() {
         .unwrap();
     let began = Instant::now();
     while place.finished_trials() < 2 {
-        assert!(began.elapsed() < Duration::from_secs(60), "no trial ended");
+        assert!(began.elapsed() < Duration::from_secs(240), "no trial ended");
         std::thread::sleep(Duration::from_millis(20));
     }
     run.kill().unwrap();

@@ -21,8 +21,8 @@ log_file_size = "2MiB"
 [workload]
 clients = 2
 [plan]
-warmup = "1s"
-measure = "1500ms"
+warmup = "2s"
+measure = "3s"
 rounds = 1
 quiet = "0s"
 [[layout]]
@@ -158,7 +158,7 @@ impl Target {
                 .replace("memory = \"8MiB\"\nlog_file_size = \"2MiB\"\n", "")
                 .replace("1MiB", "4MiB"),
             // On a busy machine the moment is met late.
-            Target::WorkerInSlices => EXPERIMENT.replace("1500ms", "6s"),
+            Target::WorkerInSlices => EXPERIMENT.replace("\"3s\"", "\"6s\""),
             _ => EXPERIMENT.to_owned(),
         }
     }

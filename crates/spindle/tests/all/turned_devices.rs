@@ -52,7 +52,7 @@ fn experiment(engine: &str, layout: &str) -> String {
     };
     format!(
         "name = \"turned\"\n[database]\nengine = \"{engine}\"\nsize = \"8MiB\"\nbuffer_cache = \"6MiB\"\n{log}{settings}\
-         [workload]\nclients = 2\n[plan]\nquiet = \"0s\"\nwarmup = \"50ms\"\nmeasure = \"100ms\"\nrounds = 2\n\
+         [workload]\nclients = 2\n[plan]\nquiet = \"0s\"\nwarmup = \"50ms\"\nmeasure = \"200ms\"\nrounds = 2\n\
          {files}[[layout]]\nname = \"it\"\n{layout}"
     )
 }

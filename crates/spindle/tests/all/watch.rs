@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
@@ -146,7 +146,7 @@ fn dashboard() -> Dashboard {
         interrupted: Arc::new(AtomicBool::new(false)),
     };
     let dashboard = Dashboard::open(scene).unwrap();
-    std::thread::sleep(Duration::from_millis(600));
+    std::thread::sleep(Duration::from_secs(1));
     dashboard
 }
 
@@ -172,6 +172,12 @@ fn panics_in_another_thread() {
 #[ignore = "a program for the tests below"]
 fn panics_in_drawing() {
     let dashboard = dashboard();
+    let has_panicked = Arc::new(AtomicBool::new(false));
+    let (told, before) = (has_panicked.clone(), std::panic::take_hook());
+    std::panic::set_hook(Box::new(move |panic| {
+        before(panic);
+        told.store(true, Ordering::SeqCst);
+    }));
     // There is no such case.
     dashboard.update(|scene| {
         scene.under_way = UnderWay::Trial {
@@ -181,7 +187,11 @@ fn panics_in_drawing() {
             heard: None,
         };
     });
-    std::thread::sleep(Duration::from_millis(600));
+    let began = Instant::now();
+    while !has_panicked.load(Ordering::SeqCst) && began.elapsed() < LONG {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(300));
     std::mem::forget(dashboard);
     std::process::exit(1);
 }

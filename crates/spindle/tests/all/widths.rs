@@ -8,6 +8,7 @@ use spindle_report::{brief, show};
 use spindle_text::paragraph::fitted;
 use tempfile::TempDir;
 
+use crate::calibrate::beside_others;
 use crate::report::{fixture, showcase};
 use crate::results::journals::Run;
 use crate::terminal::{shown, too_wide};
@@ -99,6 +100,7 @@ fn what_is_measured_of_a_directory_fits_the_terminal() {
     if !spindle_harness::is_long_or_skip() {
         return;
     }
+    let _shared = beside_others();
     let place = tempfile::tempdir().unwrap();
     for columns in WIDTHS {
         let told = shown(

@@ -87,8 +87,7 @@ fn programs_of(home: &Home, version: &str) -> std::path::PathBuf {
     for program in ["postgres", "initdb"] {
         let path = bin_dir.join(program);
         let script = format!("#!/bin/sh\necho \"{program} (PostgreSQL) {version}\"\n");
-        std::fs::write(&path, script).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        spindle_harness::write_program(&path, &script);
     }
     bin_dir
 }

@@ -162,6 +162,8 @@ pub fn is_open_to_write(file: &File) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
@@ -170,6 +172,11 @@ mod tests {
         let read = File::open(file.path()).unwrap();
         assert_eq!(is_open_to_write(&read), Some(true));
         let path = file.into_temp_path();
+        // A process that another test starts then has it open, too, until it runs its own program.
+        let until = Instant::now() + Duration::from_secs(60);
+        while is_open_to_write(&read) == Some(true) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         assert_eq!(is_open_to_write(&read), Some(false));
         let _other_reader = File::open(&path).unwrap();
         assert_eq!(is_open_to_write(&read), Some(false));

@@ -435,6 +435,9 @@ impl Client {
     }
 }
 
+/// The longest that anything here takes. Durable writes of many tests may share a slow disk, and a hang does not end.
+const LIMIT: Duration = Duration::from_secs(600);
+
 /// Runs `body` on a thread and panics when it has not ended in time: a hang is a failure, not a hung test.
 pub fn watched(name: String, body: impl FnOnce() + Send + 'static) {
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -442,7 +445,7 @@ pub fn watched(name: String, body: impl FnOnce() + Send + 'static) {
         body();
         let _ = sender.send(());
     });
-    match receiver.recv_timeout(Duration::from_secs(60)) {
+    match receiver.recv_timeout(LIMIT) {
         Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("{name} hangs"),
         _ => {
             if let Err(panic) = thread.join() {

@@ -141,17 +141,22 @@ fn look_at(file: &Path) -> Result<(), Refusal> {
     Guard::new(&tree, &tools).look_at_file(file, true).map(drop)
 }
 
-/// Whether nothing speaks against a file, within a minute. What this program has open, a tool that another test starts
-/// has open for a moment as well; the mount namespace of another test keeps a copy of a mount until that test ends.
-fn is_free(file: &Path) -> bool {
+/// Whether something is so within a minute.
+fn soon(is_so: impl Fn() -> bool) -> bool {
     let until = Instant::now() + Duration::from_secs(60);
     loop {
-        let is_free = look_at(file).is_ok();
-        if is_free || Instant::now() > until {
-            return is_free;
+        let is_now = is_so();
+        if is_now || Instant::now() > until {
+            return is_now;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Whether nothing speaks against a file, soon. What this program has open, a tool that another test starts has open
+/// for a moment as well; the mount namespace of another test keeps a copy of a mount until that test ends.
+fn is_free(file: &Path) -> bool {
+    soon(|| look_at(file).is_ok())
 }
 
 fn new_file(scene: &Scene, name: &str) -> PathBuf {
@@ -335,18 +340,12 @@ fn a_device_on_a_file_of_a_layer_is_refused() {
     assert!(said.contains("a layer of the overlay"), "{said}");
     mounts.end_last();
     // Tools of other tests may have the device open for a moment.
-    let soon = |is_so: &dyn Fn() -> bool| {
-        (0..100).any(|_| {
-            std::thread::sleep(Duration::from_millis(20));
-            is_so()
-        })
-    };
     let said = || through.look(&[]).map_err(|refusal| refusal.to_string());
     let is_part = || matches!(said(), Err(said) if said.contains("the file is part of loop"));
-    assert!(soon(&is_part), "{:?}", said());
+    assert!(soon(is_part), "{:?}", said());
     drop(direct);
     assert!(
-        soon(&|| matches!(through.look(&[]), Err(Refusal::NotEmpty { .. }))),
+        soon(|| matches!(through.look(&[]), Err(Refusal::NotEmpty { .. }))),
         "a device on a file of an overlay is judged as any: {:?}",
         said()
     );

@@ -240,7 +240,7 @@ impl Drop for Disk {
 
 /// Runs a tool that must succeed. Others look at every loop device now and then, and have it open for a moment.
 pub fn tool(program: &str, arguments: &[&str]) -> String {
-    let mut patience = 20;
+    let mut patience = 600;
     loop {
         let output = Command::new(find(program).unwrap())
             .args(arguments)

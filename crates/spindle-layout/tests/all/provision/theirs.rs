@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use spindle_io::disk_group::{Disk as GroupDisk, DiskGroup, Options};
 use spindle_io::real::{Caching, Queue, RealEnv, block_on};
@@ -107,12 +108,18 @@ fn a_file_that_was_given_the_inode_of_the_runs_stays() {
         abandoned(&scene, &[layout("it", vec![file], LayoutKind::Raw)]);
         let inode = fs::metadata(&path).unwrap().ino();
         detach_from(&path);
-        fs::remove_file(&path).unwrap();
-        fs::File::create(&path)
-            .unwrap()
-            .set_len(size_bytes)
-            .unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().ino(), inode, "given again");
+        let make_again = || {
+            fs::remove_file(&path).unwrap();
+            let file = fs::File::create(&path).unwrap();
+            file.set_len(size_bytes).unwrap();
+            file.metadata().unwrap().ino()
+        };
+        // The inode is free when the last one has closed the file: a tool of another test, for one.
+        let until = Instant::now() + Duration::from_secs(60);
+        while make_again() != inode {
+            assert!(Instant::now() < until, "it is not given again");
+            std::thread::sleep(Duration::from_millis(20));
+        }
         let cleaned = cleaned(&scene);
         assert!(is_left(&cleaned), "{cleaned:?}");
         assert_eq!(fs::metadata(&path).unwrap().len(), size_bytes);

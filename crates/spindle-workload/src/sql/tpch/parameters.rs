@@ -94,13 +94,8 @@ impl Draw<'_> {
             }
             7 => self.distinct(2, words.nations()),
             8 => {
-                let nation = self.number(0, words.nations().size() as u64 - 1) as usize;
-                let region = words.nations().get_weight(nation) as usize;
-                vec![
-                    words.nations().get_value(nation).to_owned(),
-                    words.regions().get_value(region).to_owned(),
-                    self.syllables(0..3),
-                ]
+                let [nation, region] = self.nation_in_its_region();
+                vec![nation, region, self.syllables(0..3)]
             }
             9 => vec![self.one_of(words.part_colors())],
             // From February 1993 to January 1995.
@@ -142,6 +137,17 @@ impl Draw<'_> {
             22 => self.distinct_numbers(7, 10, 34),
             _ => Vec::new(),
         }
+    }
+
+    fn nation_in_its_region(&mut self) -> [String; 2] {
+        let words = Distributions::static_default();
+        let nation = self.number(0, words.nations().size() as u64 - 1) as usize;
+        let region = words.nations().get_weight(nation) as usize;
+        let names = [
+            words.nations().get_value(nation),
+            words.regions().get_value(region),
+        ];
+        names.map(str::to_owned)
     }
 
     /// The clerk of query 13 of TPC-D.

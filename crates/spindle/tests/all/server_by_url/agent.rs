@@ -7,7 +7,7 @@ use serde_json::Value;
 use spindle_engines::sql::ServerKind;
 
 use super::scene::{PASSWORD, Scene, told};
-use super::sshd::{Sshd, write_program};
+use super::sshd::Sshd;
 
 /// All but the layouts of an experiment whose trials take so long.
 fn plan(measure: &str, rounds: u32) -> String {
@@ -87,8 +87,9 @@ fn an_agent_tells_of_the_machine_and_leaves_nothing() {
     let result = scene.result("seen");
     let (seen, not_seen) = (&trials(&result, 0)[0], &trials(&result, 1)[0]);
     let share = |of: &str| seen["cpu"][of].as_f64().unwrap();
+    // Interrupts and other guests of the host have the rest.
     let all = share("user") + share("system") + share("iowait") + share("idle");
-    assert!((80.0..=100.1).contains(&all), "{seen}");
+    assert!((50.0..=100.1).contains(&all), "{seen}");
     let used = seen["cpu_us_per_transaction"]["user"].as_f64().unwrap();
     assert!(used > 0.0, "{seen}");
     for unknown in ["cpu", "cpu_us_per_transaction", "memory", "response_time"] {
@@ -200,7 +201,8 @@ fn what_is_wrong_is_told_and_its_layout_skipped() {
     }
     let Some(scene) = scene() else { return };
     let client = scene.place.path().join("bin/ssh");
-    write_program(&client, CLIENT);
+    fs::create_dir_all(client.parent().unwrap()).unwrap();
+    spindle_harness::write_program(&client, CLIENT);
     let hosts = [
         ("unknown", "there is no host of that name"),
         ("ann@locked", "ssh -oBatchMode=yes ann@locked true"),

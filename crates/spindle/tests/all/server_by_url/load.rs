@@ -266,10 +266,11 @@ fn a_rate_is_dealt_out() {
     assert!(done.status.success(), "{}", told(&done));
     let trial = trial(&stage.scene.result("rate"));
     assert_eq!(trial["arrivals"]["rate_per_s"], 60.0, "{trial}");
-    // Those that were due in three seconds, but for what is under way at either end. On a busy machine some wait.
+    // Those that were due meanwhile, but for what is under way at either end. On a busy machine some wait.
     let done = trial["transactions"].as_u64().unwrap();
     let due = done + trial["arrivals"]["backlog"].as_u64().unwrap();
-    assert!(done > 0 && (150..=200).contains(&due), "{trial}");
+    let expected = 60.0 * trial["measured_s"].as_f64().unwrap();
+    assert!(done > 0 && (due as f64 - expected).abs() <= 30.0, "{trial}");
 }
 
 /// The clients of the second machine, five of six, wait for processors; the server has as many as it asks for.

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 const DAEMON: &str = "/usr/sbin/sshd";
 /// Where the daemon's first process lets others of it live (Debian's /run/sshd).
 const SEPARATED: &str = "/run/sshd";
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Sshd {
     daemon: Child,
@@ -44,7 +43,13 @@ impl Sshd {
                 .status();
             assert!(made.unwrap().success(), "{key}");
         }
-        let port = free_port();
+        // Another program may take the port before the daemon does.
+        let daemon = (0..5).find_map(|_| Sshd::begun(&top, more, free_port()));
+        Some(daemon.expect("a daemon that listens"))
+    }
+
+    /// A daemon at this port; `None` when it ended before it listened.
+    fn begun(top: &Path, more: &str, port: u16) -> Option<Sshd> {
         let of_host = fs::read_to_string(top.join("host-key.pub")).unwrap();
         let at = |name: &str| top.join(name).display().to_string();
         let files = [
@@ -72,29 +77,33 @@ impl Sshd {
             fs::write(top.join(name), text).unwrap();
         }
         let client = format!("#!/bin/sh\nexec /usr/bin/ssh -F {} \"$@\"\n", at("config"));
-        write_program(&top.join("bin/ssh"), &client);
+        spindle_harness::write_program(&top.join("bin/ssh"), &client);
         let daemon = Command::new(DAEMON)
             .args(["-D", "-e", "-f"])
             .arg(top.join("sshd_config"))
             .stdin(Stdio::null())
             .stderr(fs::File::create(top.join("log")).unwrap())
             .spawn();
-        let sshd = Sshd {
+        let mut sshd = Sshd {
             daemon: daemon.unwrap(),
             port,
-            top,
+            top: top.to_owned(),
         };
-        sshd.wait_until_it_listens();
-        Some(sshd)
+        sshd.listens().then_some(sshd)
     }
 
-    fn wait_until_it_listens(&self) {
+    fn listens(&mut self) -> bool {
         let log = || fs::read_to_string(self.top.join("log")).unwrap_or_default();
         let began = Instant::now();
         while !log().contains("Server listening") {
+            if self.daemon.try_wait().unwrap().is_some() {
+                println!("{}", log());
+                return false;
+            }
             assert!(began.elapsed() < PATIENCE, "{}", log());
             std::thread::sleep(Duration::from_millis(10));
         }
+        true
     }
 
     /// As an experiment file names it.
@@ -180,13 +189,6 @@ impl Drop for Sshd {
         let _ = self.daemon.kill();
         let _ = self.daemon.wait();
     }
-}
-
-/// Writes a script that can be started.
-pub fn write_program(path: &Path, text: &str) {
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// A port that nothing listens on; the daemon takes it again at once.
