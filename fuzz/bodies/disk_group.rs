@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use spindle_io::disk_group::{Disk, DiskGroup, Options, Redundancy, Striping, Template};
+use spindle_io::disk_group::{Disk, DiskGroup, DiskGroupOptions, Redundancy, Striping, Template};
 use spindle_io::real::{RealEnv, block_on};
 use spindle_io::{
     Arena, BlockDevice, Completion, Env, Fault, IoError, IoFailure, IoOutcome, Limits, Operation,
@@ -109,7 +109,7 @@ fn group() -> &'static [Arc<[u8]>] {
             failure_group: None,
             device: disk.clone(),
         });
-        let options = Options {
+        let options = DiskGroupOptions {
             allocation_unit_bytes: AU as u64,
             redundancy: Redundancy::Normal,
             identity: Some([7; 16]),

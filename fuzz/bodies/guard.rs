@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use spindle_layout::guard::{
-    Content, DeviceState, EDGE_BYTES, Footprint, Permit, Want, probe, verdict,
+    DeviceContent, DeviceState, EDGE_BYTES, Footprint, Permit, Want, probe, verdict,
 };
 use spindle_layout::tool::Tools;
 use spindle_system::SystemTree;
@@ -39,7 +39,7 @@ pub fn run(bytes: &[u8]) {
         return; // What cannot be looked at is refused.
     };
     let has_something = held.iter().any(|byte| *byte != 0);
-    if content == Content::Empty {
+    if content == DeviceContent::Empty {
         assert!(!has_something, "it is not empty");
     } else {
         assert!(has_something, "{content}: there is nothing on it");
@@ -67,7 +67,7 @@ fn fill(device: &File, bytes: &[u8]) {
 }
 
 /// A device that nobody uses, with that content.
-fn judge(content: &Content, has_something: bool) {
+fn judge(content: &DeviceContent, has_something: bool) {
     let state = DeviceState {
         number: "8:16".parse().expect("a number"),
         name: "sdb".to_owned(),

@@ -2,9 +2,9 @@
 //! checks let pass is read in every way there is, and redo that passes is carried out on it; nothing of that may panic,
 //! go on for ever, or leave a block that would not be written.
 
-use spindle_kernel::block::heap::{self, Fit, RowKind};
-use spindle_kernel::block::index::{self, Entry, Head, Node, Place};
-use spindle_kernel::block::{self, BlockAddress, BlockKind, RowId, Version};
+use spindle_kernel::block::heap::{self, RowFit, RowKind};
+use spindle_kernel::block::index::{self, EntryPlace, IndexEntry, IndexHead, Node};
+use spindle_kernel::block::{self, BlockAddress, BlockKind, RowId, RowVersion};
 use spindle_kernel::block::{space_map, transaction_table, undo};
 use spindle_kernel::redo::{self, RecordBuilder, VectorKind, Vectors, row_head};
 use spindle_kernel::{control_file_copy, first_free_blocks, seal_copy};
@@ -74,7 +74,7 @@ fn look_at(block: &[u8]) {
         Err(damage) => assert!(!damage.to_string().is_empty()),
         Ok(()) if heap::is_heap(block) => look_at_heap(block),
         Ok(()) if index::is_node(block) => look_at_node(block),
-        Ok(()) if index::is_head(block) => drop(Head::of(block)),
+        Ok(()) if index::is_head(block) => drop(IndexHead::of(block)),
         Ok(()) if block[4] == BlockKind::Undo as u8 => look_at_undo(block),
         Ok(()) if space_map::is_map(block) => {
             for place in 0..space_map::places_per_block(BLOCK) {
@@ -103,15 +103,15 @@ fn look_at_heap(block: &[u8]) {
         for length in [0, 8, 100, 700] {
             let mut changed = block.to_vec();
             match heap::fit(block, slot, length, 0, |other| other % 3 == 0) {
-                Fit::No => continue,
-                Fit::Now => {}
-                Fit::Compacted(cut) => heap::compact(&mut changed, slot, cut.into_iter()),
+                RowFit::No => continue,
+                RowFit::Now => {}
+                RowFit::Compacted(cut) => heap::compact(&mut changed, slot, cut.into_iter()),
             }
             heap::put_row(
                 &mut changed,
                 slot,
                 RowKind::Row,
-                Version::LOADED,
+                RowVersion::LOADED,
                 &vec![1; length],
             );
             block::check(&changed, ADDRESS).expect("it takes a row where one fits");
@@ -123,8 +123,10 @@ fn look_at_node(block: &[u8]) {
     let places: Vec<(Vec<u8>, RowId)> = index::entries(block)
         .map(|entry| (index::key_of(block, &entry), entry.row))
         .collect();
-    let looked_for = places.iter().map(|(key, row)| Place { key, row: *row });
-    for place in looked_for.chain([Place::FIRST]) {
+    let looked_for = places
+        .iter()
+        .map(|(key, row)| EntryPlace { key, row: *row });
+    for place in looked_for.chain([EntryPlace::FIRST]) {
         index::covers(block, SEGMENT, place);
         let found = index::find(block, place);
         assert!(found.is_err() || !places.is_empty());
@@ -179,20 +181,20 @@ fn blocks() -> Vec<Vec<u8>> {
             &mut rows,
             slot as u16,
             kind,
-            Version::LOADED,
+            RowVersion::LOADED,
             &bytes[..length],
         );
     }
-    heap::clear_row(&mut rows, 3, Version::LOADED);
+    heap::clear_row(&mut rows, 3, RowVersion::LOADED);
 
     let nodes = [0, 1].map(|level| {
         let node = Node {
             level,
-            low: Place {
+            low: EntryPlace {
                 key: b"aab",
                 row: row(0),
             },
-            high: Some(Place {
+            high: Some(EntryPlace {
                 key: b"aaz",
                 row: row(0),
             }),
@@ -201,7 +203,7 @@ fn blocks() -> Vec<Vec<u8>> {
         let number = |place: u16| (level == 1 || place == 2).then_some(u64::from(place) + 20);
         let keys = [&b"aab"[..], b"aac", b"aacd", b"aaf"];
         let entries = (0u16..).zip(keys).map(|(place, key)| {
-            let entry = Entry {
+            let entry = IndexEntry {
                 suffix: key,
                 row: row(place),
                 number: number(place),
@@ -216,7 +218,7 @@ fn blocks() -> Vec<Vec<u8>> {
     });
 
     let mut head = blank();
-    let of = Head {
+    let of = IndexHead {
         free: Some(BlockAddress { file: 1, block: 15 }),
         fresh: 8,
     };
@@ -243,7 +245,7 @@ fn read_control_file(bytes: &[u8]) {
 /// Redo that most of the blocks take, the blocks, and a control file.
 pub fn beginnings() -> Vec<Vec<u8>> {
     let mut builder = RecordBuilder::default();
-    let head = row_head(0, [0, 0], Version::LOADED);
+    let head = row_head(0, [0, 0], RowVersion::LOADED);
     builder.push(VectorKind::SetRow, ADDRESS, &[&head, &[5; 120]]);
     builder.push(VectorKind::CompactHeap, ADDRESS, &[&[3, 0], &[0, 0]]);
     builder.push(VectorKind::UndoAppend, ADDRESS, &[&[9; 50]]);

@@ -13,10 +13,10 @@ use spindle_system::SystemTree;
 
 use crate::coverage::Coverage;
 use crate::error::CalibrateError;
-use crate::figures::{Cached, DeviceShare, Kind};
+use crate::figures::{Cached, DeviceShare, TargetKind};
 use crate::point::Bench;
 use crate::result::CacheFinding;
-use crate::target::{Made, Written};
+use crate::target::{ReadyTarget, Written};
 use crate::unit::Unit;
 
 /// Blocks that are read twice.
@@ -85,7 +85,7 @@ pub(crate) fn read_twice(bench: &Bench<'_>) -> Result<ReadTwice, CalibrateError>
         .collect();
     let zeros = zeros.max(read(&unit, &beginning, &mut Vec::new())?);
     let tree = SystemTree::default();
-    let is_told = |made: &Made| is_written(made, &tree);
+    let is_told = |made: &ReadyTarget| is_written(made, &tree);
     Ok(ReadTwice {
         ratio: middle(first_ns) / middle(again_ns).max(1.0),
         zero_share: (!bench.targets.iter().all(is_told)).then_some(zeros as f64 / BLOCKS as f64),
@@ -93,9 +93,11 @@ pub(crate) fn read_twice(bench: &Bench<'_>) -> Result<ReadTwice, CalibrateError>
 }
 
 /// Whether all of a target is known to have been written: a file system tells of files, and devices may be filled.
-fn is_written(made: &Made, tree: &SystemTree) -> bool {
+fn is_written(made: &ReadyTarget, tree: &SystemTree) -> bool {
     let target = made.target();
-    target.kind() != Kind::Device || made.is_writable() || target.written(tree) == Written::Whole
+    target.kind() != TargetKind::Device
+        || made.is_writable()
+        || target.written(tree) == Written::Whole
 }
 
 /// Reads blocks one by one and adds the time that each took. Returns how many hold only zeros.

@@ -12,12 +12,12 @@ use spindle_text::quantity::size;
 use crate::below::Below;
 use crate::claims::{ClaimedDevices, DeviceClaims};
 use crate::error::CalibrateError;
-use crate::figures::Kind;
+use crate::figures::TargetKind;
 use crate::need::ToBeMeasured;
 use crate::orion::Orion;
 use crate::result::Calibration;
-use crate::settings::{AskedCaching, FILLED_AT, FLUSHED_BYTES, Settings};
-use crate::target::{Filling, Made, Target, Written};
+use crate::settings::{AskedCaching, CalibrationSettings, FILLED_AT, FLUSHED_BYTES};
+use crate::target::{Filling, ReadyTarget, Target, Written};
 use crate::unit::Simulate;
 use crate::work::Work;
 
@@ -34,7 +34,7 @@ pub(crate) struct LookedTargets {
 /// # Errors
 /// See [`CalibrateError`]; when [`CalibrateError::is_about_target`], nothing was made or measured.
 pub fn calibrate(
-    settings: &Settings,
+    settings: &CalibrationSettings,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Calibration, CalibrateError> {
     let (began, tree) = (Instant::now(), SystemTree::default());
@@ -53,8 +53,8 @@ pub fn calibrate(
     let control = control.transpose()?;
     // Taking a device erases it, so whatever may fail in a directory comes before.
     let targets = looked.targets.into_iter().enumerate();
-    let (harmless, devices): (Vec<_>, Vec<_>) =
-        targets.partition(|(_, target)| looked.claims.is_none() || target.kind() != Kind::Device);
+    let (harmless, devices): (Vec<_>, Vec<_>) = targets
+        .partition(|(_, target)| looked.claims.is_none() || target.kind() != TargetKind::Device);
     let mut made = BTreeMap::new();
     for (place, target) in harmless {
         tell_filling(&target, false, looked.size_bytes, tell);
@@ -68,7 +68,7 @@ pub fn calibrate(
         tell_filling(&target, device.is_some(), looked.size_bytes, tell);
         made.insert(place, target.make(device, filling)?);
     }
-    let made: Vec<Made> = made.into_values().collect();
+    let made: Vec<ReadyTarget> = made.into_values().collect();
     has_stripes(settings, &made)?;
     let mut found = Work::new(settings, &made, began, tell).all(control.as_ref())?;
     // What is open cannot be given back.
@@ -84,7 +84,7 @@ pub fn calibrate(
 /// # Errors
 /// See [`CalibrateError`].
 pub fn calibrate_devices(
-    settings: &Settings,
+    settings: &CalibrationSettings,
     devices: &[RawDevice],
     tell: &mut dyn FnMut(&str),
 ) -> Result<Calibration, CalibrateError> {
@@ -109,9 +109,9 @@ pub fn calibrate_devices(
 }
 
 /// Refuses stripes of which a target has not even one.
-fn has_stripes(settings: &Settings, made: &[Made]) -> Result<(), CalibrateError> {
+fn has_stripes(settings: &CalibrationSettings, made: &[ReadyTarget]) -> Result<(), CalibrateError> {
     let (stripe_bytes, is_striped) = (settings.stripe_bytes, settings.simulate == Simulate::Raid0);
-    let is_short = |made: &&Made| made.bytes() < stripe_bytes;
+    let is_short = |made: &&ReadyTarget| made.bytes() < stripe_bytes;
     match made.iter().find(is_short) {
         Some(short) if is_striped && !settings.only_flushes => {
             let (bytes, stripe) = (size(short.bytes()), size(stripe_bytes));
@@ -125,7 +125,7 @@ fn has_stripes(settings: &Settings, made: &[Made]) -> Result<(), CalibrateError>
 fn tell_filling(target: &Target, is_claimed: bool, size_bytes: u64, tell: &mut dyn FnMut(&str)) {
     let (size, path) = (size(size_bytes), target.path().display());
     match (target.kind(), is_claimed) {
-        (Kind::Directory, _) => tell(&format!(
+        (TargetKind::Directory, _) => tell(&format!(
             "filling a file of up to {size} in {path} with data that do not compress; it has no name and goes with this command"
         )),
         (_, true) => tell(&format!(
@@ -137,7 +137,7 @@ fn tell_filling(target: &Target, is_claimed: bool, size_bytes: u64, tell: &mut d
 
 /// Looks at everything that is asked for. Changes nothing.
 pub(crate) fn look(
-    settings: &Settings,
+    settings: &CalibrationSettings,
     tree: &SystemTree,
 ) -> Result<LookedTargets, CalibrateError> {
     let targets = settings.targets.iter().map(|path| Target::look(path));
@@ -149,13 +149,14 @@ pub(crate) fn look(
         ));
     }
     let loads = settings.orion.as_ref().map(Orion::loads).transpose()?;
-    let made = |target: &Target| target.kind() == Kind::Directory || settings.write_percent > 0;
+    let made =
+        |target: &Target| target.kind() == TargetKind::Directory || settings.write_percent > 0;
     can_be_judged(settings, loads.as_deref(), targets.iter().any(made))?;
     let size_bytes = match settings.only_flushes {
         true => FLUSHED_BYTES,
         false => settings.size_bytes,
     };
-    for target in of_kind(&targets, Kind::Directory) {
+    for target in of_kind(&targets, TargetKind::Directory) {
         target.room(size_bytes)?;
     }
     if settings.only_flushes {
@@ -173,14 +174,15 @@ pub(crate) fn look(
             "it is its own control, and would be compared with itself: name another directory";
         return Err(CalibrateError::target(same.path(), reason));
     }
-    if control.is_some() && of_kind(&targets, Kind::Directory).next().is_none() {
+    if control.is_some() && of_kind(&targets, TargetKind::Directory).next().is_none() {
         let reason =
             "flushes are compared in files that are made: name a directory beside --control";
         return Err(CalibrateError::target(targets[0].path(), reason));
     }
     let claims = claims(settings, &targets, tree)?;
     if claims.is_none() {
-        of_kind(&targets, Kind::Device).try_for_each(|target| must_be_written(target, tree))?;
+        of_kind(&targets, TargetKind::Device)
+            .try_for_each(|target| must_be_written(target, tree))?;
     }
     Ok(LookedTargets {
         claims,
@@ -192,7 +194,7 @@ pub(crate) fn look(
 
 /// Refuses a need that nothing to be measured can answer.
 fn can_be_judged(
-    settings: &Settings,
+    settings: &CalibrationSettings,
     loads: Option<&[(u32, u32)]>,
     has_flushes: bool,
 ) -> Result<(), CalibrateError> {
@@ -211,13 +213,13 @@ fn can_be_judged(
     }
 }
 
-fn of_kind(targets: &[Target], kind: Kind) -> impl Iterator<Item = &Target> {
+fn of_kind(targets: &[Target], kind: TargetKind) -> impl Iterator<Item = &Target> {
     targets.iter().filter(move |target| target.kind() == kind)
 }
 
 /// What must be claimed, as it is to be written; `None` where nothing is, but files that are made.
 fn claims(
-    settings: &Settings,
+    settings: &CalibrationSettings,
     targets: &[Target],
     tree: &SystemTree,
 ) -> Result<Option<DeviceClaims>, CalibrateError> {
@@ -235,12 +237,12 @@ fn claims(
                 .to_owned(),
         ));
     }
-    if let Some(file) = of_kind(targets, Kind::File).next() {
+    if let Some(file) = of_kind(targets, TargetKind::File).next() {
         let reason =
             "an existing file is never written: name its directory, and a file is made there";
         return Err(CalibrateError::target(file.path(), reason));
     }
-    let devices: Vec<PathBuf> = of_kind(targets, Kind::Device)
+    let devices: Vec<PathBuf> = of_kind(targets, TargetKind::Device)
         .map(|target| target.path().to_owned())
         .collect();
     match (devices.is_empty(), settings.erase.is_empty()) {
@@ -268,7 +270,7 @@ fn must_be_written(target: &Target, tree: &SystemTree) -> Result<(), CalibrateEr
 /// A control must be a directory with room, on a disk.
 fn control_at(path: &Path, tree: &SystemTree) -> Result<Target, CalibrateError> {
     let target = Target::look(path)?;
-    if target.kind() != Kind::Directory {
+    if target.kind() != TargetKind::Directory {
         let reason = "a control is a directory on the disk beneath, in which a file is made";
         return Err(CalibrateError::target(path, reason));
     }
@@ -286,7 +288,7 @@ fn control_at(path: &Path, tree: &SystemTree) -> Result<Target, CalibrateError> 
 fn all_written(targets: &[Target]) -> Result<(), CalibrateError> {
     let read = targets
         .iter()
-        .find(|target| target.kind() != Kind::Directory);
+        .find(|target| target.kind() != TargetKind::Directory);
     read.map_or(Ok(()), |target| {
         let reason =
             "it is only read, and flushes need a file that is made: name a directory on it";

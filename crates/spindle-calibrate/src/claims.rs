@@ -9,7 +9,8 @@ use spindle_layout::guard::Refusal;
 use spindle_layout::plan::Obstacle;
 use spindle_layout::spec::{DeviceSpec, LayoutKind, Preparation};
 use spindle_layout::{
-    Facts, KnownDevice, LayoutSpec, Ledger, Provision, ProvisionPlan, RawDevice, Target, ledger,
+    Facts, KnownDevice, LayoutSpec, Ledger, PlacementTarget, Provision, ProvisionPlan, RawDevice,
+    ledger,
 };
 use spindle_system::SystemTree;
 
@@ -101,7 +102,7 @@ impl DeviceClaims {
             Err(error) => return Err(CalibrateError::Take(error.to_string())),
         };
         let devices = match target {
-            Target::Devices(devices) => devices,
+            PlacementTarget::Devices(devices) => devices,
             _ => Vec::new(),
         };
         Ok(ClaimedDevices {

@@ -13,18 +13,18 @@ use serde::Serialize;
 use spindle_io::real::Method;
 use spindle_stats::fall;
 use spindle_stats::median;
-use spindle_system::block_device::BlockDevice;
+use spindle_system::block_device::DiskFacts;
 use spindle_system::{Beneath, SystemTree};
 
 use crate::below::Below;
 use crate::coverage::CoverageCounts;
 use crate::error::CalibrateError;
-use crate::figures::{DurableBy, FellTo, Flushed, Kind, What};
+use crate::figures::{DurableBy, FellTo, Flushed, TargetKind, What};
 use crate::flush::{self, WRITE_BYTES, WRITERS, Writers};
 use crate::observe::Timing;
-use crate::point::{Bench, Load};
-use crate::target::{Made, nameless};
-use crate::unit::Shape;
+use crate::point::{Bench, PointLoad};
+use crate::target::{ReadyTarget, nameless};
+use crate::unit::UnitShape;
 
 /// Commits that one flush serves. A commit is taken for 1 KiB of log: a few changed rows.
 const COMMITS_PER_FLUSH: [u32; 4] = [8, 32, 128, 512];
@@ -136,7 +136,7 @@ pub(crate) struct Watch<'a> {
 /// # Errors
 /// The target cannot be opened, a request failed, or the system refuses memory or threads.
 pub(crate) fn measure(
-    target: &Made,
+    target: &ReadyTarget,
     watch: Watch<'_>,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Option<(Vec<Flushed>, Commits)>, CalibrateError> {
@@ -157,8 +157,8 @@ pub(crate) fn measure(
         group.extend(gathered(target, commits, watch)?);
     }
     let first_write_ratio = match target.target().kind() {
-        Kind::Directory => first_write_ratio(path, file)?,
-        Kind::File | Kind::Device => None,
+        TargetKind::Directory => first_write_ratio(path, file)?,
+        TargetKind::File | TargetKind::Device => None,
     };
     let burst = match watch.burst {
         None => None,
@@ -183,7 +183,7 @@ pub(crate) fn measure(
 /// # Errors
 /// See [`measure`].
 pub(crate) fn of_control(
-    control: &Made,
+    control: &ReadyTarget,
     watch: Watch<'_>,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Vec<Flushed>, CalibrateError> {
@@ -196,7 +196,7 @@ pub(crate) fn of_control(
 
 /// In these ways, each for its time, by one writer and by many.
 fn flushes(
-    target: &Made,
+    target: &ReadyTarget,
     ways: &[(DurableBy, Timing)],
     interrupted: &AtomicBool,
     tell: &mut dyn FnMut(&str),
@@ -225,7 +225,7 @@ fn buffered_gain(flushes: &[Flushed]) -> Option<f64> {
 }
 
 fn gathered(
-    target: &Made,
+    target: &ReadyTarget,
     commits: u32,
     watch: Watch<'_>,
 ) -> Result<Option<GroupCommits>, CalibrateError> {
@@ -280,20 +280,20 @@ fn flush_each(file: &File, blocks: std::ops::Range<u64>) -> std::io::Result<Vec<
 }
 
 fn burst(
-    target: &Made,
+    target: &ReadyTarget,
     file: &File,
     time: Duration,
     interrupted: &AtomicBool,
 ) -> Result<Burst, CalibrateError> {
     let bench = Bench {
         targets: std::slice::from_ref(target),
-        shape: Shape::one_after_the_other(std::iter::once(target.bytes())),
+        shape: UnitShape::one_after_the_other(std::iter::once(target.bytes())),
         caching: spindle_io::real::Caching::Direct,
         coverage: CoverageCounts::new(target.bytes()),
         write_percent: 100,
         interrupted,
     };
-    let load = Load {
+    let load = PointLoad {
         what: What::LargeSequential,
         method: Method::Sync,
         depth: BURST_DEPTH,
@@ -317,7 +317,7 @@ fn burst(
 fn fua(tree: &SystemTree, path: &Path) -> Vec<(String, Option<bool>)> {
     let disks = Below::of(&Beneath::of(tree, path)).disks;
     let of = |(name, number)| {
-        let device = BlockDevice::describe(tree, number);
+        let device = DiskFacts::describe(tree, number);
         (name, device.and_then(|device| device.fua))
     };
     let mut all: Vec<_> = disks.into_iter().flatten().map(of).collect();

@@ -11,7 +11,7 @@ use spindle_text::words;
 /// What a target is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum TargetKind {
     /// A file without a name is made in it, and goes again.
     Directory,
     /// An existing file, which is only read.

@@ -14,7 +14,7 @@ use spindle_layout::LayoutError;
 use crate::error::CalibrateError;
 use crate::figures::{DurableBy, Flushed};
 use crate::observe::{Observed, Tally, Timing, observe};
-use crate::target::Made;
+use crate::target::ReadyTarget;
 
 /// Writers at once: one, and many.
 pub(crate) const WRITERS: [u32; 2] = [1, 16];
@@ -62,7 +62,7 @@ impl Writers {
 /// # Errors
 /// The file cannot be opened, a request failed, or the system refuses memory or threads.
 pub(crate) fn measure(
-    target: &Made,
+    target: &ReadyTarget,
     writers: Writers,
     timing: Timing,
     interrupted: &AtomicBool,

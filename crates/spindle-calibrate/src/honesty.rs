@@ -12,7 +12,7 @@ use crate::below::Below;
 use crate::error::CalibrateError;
 use crate::figures::Trust;
 use crate::result::{Control, Honesty};
-use crate::turns::{Caller, IGNORED_SHARE, SUSPECT_TIMES, Turns, Way, times_sooner};
+use crate::turns::{Caller, IGNORED_SHARE, SUSPECT_TIMES, SyncBy, Turns, times_sooner};
 use crate::witness::Witness;
 
 /// Turns of each.
@@ -32,11 +32,11 @@ pub(crate) struct Beside<'a> {
 #[derive(Debug, Default)]
 struct Measured {
     /// In each way, by calls of the kernel.
-    kernel: Vec<(Way, Turns)>,
+    kernel: Vec<(SyncBy, Turns)>,
     /// The same through the C library.
-    library: Vec<(Way, Turns)>,
+    library: Vec<(SyncBy, Turns)>,
     /// What the library was seen to ignore.
-    ignored_by_library: Option<Way>,
+    ignored_by_library: Option<SyncBy>,
     control: Option<(Control, bool)>,
     /// Whose counters; `None` for all disks of the machine.
     disks: Option<String>,
@@ -59,7 +59,7 @@ pub(crate) fn examine(
         counted: count().map(|_| 0),
         ..Turns::default()
     };
-    let all = || Way::ALL.map(|way| (way, none())).to_vec();
+    let all = || SyncBy::ALL.map(|way| (way, none())).to_vec();
     let mut measured = Measured {
         kernel: all(),
         library: all(),
@@ -75,7 +75,7 @@ pub(crate) fn examine(
         }
         if let Some(beside) = beside {
             let mut other = Turns::default();
-            other.take(beside.file, Way::Fdatasync, Caller::Kernel, &|| None)?;
+            other.take(beside.file, SyncBy::Fdatasync, Caller::Kernel, &|| None)?;
             others_us.extend(other.medians_us);
         }
     }
@@ -177,7 +177,7 @@ impl Measured {
     /// The way that databases use most, by calls of the kernel.
     fn fdatasync(&self) -> &Turns {
         let mut kernel = self.kernel.iter();
-        let found = kernel.find(|(way, _)| *way == Way::Fdatasync);
+        let found = kernel.find(|(way, _)| *way == SyncBy::Fdatasync);
         &found.expect("each way is tried").1
     }
 
@@ -343,8 +343,8 @@ mod tests {
         }
     }
 
-    fn by_kernel(turns: Turns) -> Vec<(Way, Turns)> {
-        Way::ALL.map(|way| (way, turns.clone())).to_vec()
+    fn by_kernel(turns: Turns) -> Vec<(SyncBy, Turns)> {
+        SyncBy::ALL.map(|way| (way, turns.clone())).to_vec()
     }
 
     /// What disks counted of them, beside a control.
@@ -391,7 +391,7 @@ mod tests {
     #[test]
     fn one_way_that_the_kernel_ignores_is_named() {
         let below = Below::default();
-        for (index, ignored) in Way::ALL.into_iter().enumerate() {
+        for (index, ignored) in SyncBy::ALL.into_iter().enumerate() {
             let mut found = measured(Some(100), None);
             found.kernel[index].1 = turns(Some(4));
             let (trust, says) = judge(&below, &found);
@@ -440,9 +440,9 @@ mod tests {
         found.kernel = by_kernel(beside_others(300, 200, 1.0));
         assert_eq!(judge(&below, &found).0, Trust::Arrives);
         // A library that ignores them hides behind others as well.
-        found.library = vec![(Way::Fsync, beside_others(300, 310, 0.0))];
+        found.library = vec![(SyncBy::Fsync, beside_others(300, 310, 0.0))];
         assert_eq!(judge(&below, &found).0, Trust::Unknown);
-        found.library = vec![(Way::Fsync, beside_others(300, 200, 1.0))];
+        found.library = vec![(SyncBy::Fsync, beside_others(300, 200, 1.0))];
         assert_eq!(judge(&below, &found).0, Trust::Arrives);
         // Most are counted, but one that is ignored now and then would be hidden.
         for (met_others, trust) in [(90, Trust::Unknown), (10, Trust::Arrives)] {
@@ -461,7 +461,7 @@ mod tests {
     fn a_library_in_between_is_named() {
         let below = Below::default();
         let mut found = measured(Some(100), None);
-        found.ignored_by_library = Some(Way::Fsync);
+        found.ignored_by_library = Some(SyncBy::Fsync);
         let (trust, says) = judge(&below, &found);
         assert_eq!(trust, Trust::Ignored);
         assert!(

@@ -50,16 +50,16 @@ pub use commits::{Burst, Commits, GroupCommits};
 pub use coverage::Coverage;
 pub use error::CalibrateError;
 pub use figures::{
-    Cached, CutShort, DeviceShare, DurableBy, Extreme, FellTo, Flushed, Kind, Point, Trust, What,
-    WriteFigures,
+    Cached, CutShort, DeviceShare, DurableBy, Extreme, FellTo, Flushed, Point, TargetKind, Trust,
+    What, WriteFigures,
 };
 pub use files::files;
 pub use need::{Need, NoNeed, latency_us};
-pub use orion::{LargeType, Matrix, Orion, Run};
+pub use orion::{LargeType, Orion, OrionMatrix, Run};
 pub use result::{
-    Answer, CacheFinding, Calibration, Control, FioComparison, FioComparisonRow, FioLeftOut, Held,
-    Honesty, Judged, MatrixPoint, MatrixResult, NotJudged, PathCurve, RatePoint, TargetFacts,
+    CacheFinding, Calibration, Control, DemandAnswer, FioComparison, FioComparisonRow, FioLeftOut,
+    Held, Honesty, Judged, MatrixPoint, MatrixResult, NotJudged, PathCurve, RatePoint, TargetFacts,
 };
-pub use settings::{AskedCaching, MAX_LATENCY_US, Settings};
-pub use target::{Made, Target};
+pub use settings::{AskedCaching, CalibrationSettings, MAX_LATENCY_US};
+pub use target::{ReadyTarget, Target};
 pub use unit::{STRIPE_BYTES, Simulate};

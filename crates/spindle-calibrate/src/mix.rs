@@ -14,9 +14,9 @@ use crate::error::CalibrateError;
 use crate::figures::{DeviceShare, Extreme, Point, What, WriteFigures};
 use crate::observe::{Observed, Tally, Timing, observe};
 use crate::orion::{LargeType, Orion};
-use crate::point::{Bench, Load, Opened, histogram, writes};
+use crate::point::{Bench, Opened, PointLoad, histogram, writes};
 use crate::result::MatrixPoint;
-use crate::slots::Way;
+use crate::slots::RequestPath;
 use crate::unit::Unit;
 
 /// Samples of a point; between two at least and at most.
@@ -107,7 +107,7 @@ impl Bench<'_> {
         threads: Vec<(u32, Draw<'static>)>,
         opened: &Opened,
     ) -> Result<Group, CalibrateError> {
-        let load = Load {
+        let load = PointLoad {
             what: What::SmallRandom,
             method,
             depth,
@@ -132,7 +132,7 @@ impl Bench<'_> {
         opened: &Opened,
     ) -> Result<Group, CalibrateError> {
         let places = self.shape.capacity_bytes() / length_bytes;
-        let load = Load {
+        let load = PointLoad {
             what: What::SmallRandom,
             method,
             depth,
@@ -212,7 +212,7 @@ fn run<T>(
                 stop,
                 ..
             } = group;
-            let (way, arena, tally, stop) = (Way::to(unit), &*arena, &*tally, &*stop);
+            let (way, arena, tally, stop) = (RequestPath::to(unit), &*arena, &*tally, &*stop);
             for (lane, (depth, draw)) in std::mem::take(threads).into_iter().enumerate() {
                 let body = move || way.keep((arena, depth), draw, (tally, lane), stop);
                 spawned.push(std::thread::Builder::new().spawn_scoped(scope, body));

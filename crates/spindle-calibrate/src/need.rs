@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::figures::{Cached, CutShort, DurableBy, Extreme, Trust, What};
-use crate::result::{Answer, Calibration, Honesty, Judged, NotJudged};
+use crate::result::{Calibration, DemandAnswer, Honesty, Judged, NotJudged};
 
 /// What is allowed, for messages about anything else.
 const ALLOWED: &str = "allowed: FIGURE < VALUE or FIGURE > VALUE, where FIGURE is iops, mbps, or fdatasync, dsync or read with \
@@ -148,14 +148,15 @@ impl Need {
     pub fn judge(&self, found: &Calibration) -> Judged {
         let figure = self.figure_of(found);
         let answer = match figure {
-            Err(_) => Answer::Unknown,
-            Ok(figure) if (figure < self.value) == self.is_less => Answer::Met,
-            Ok(_) => Answer::Missed,
+            Err(_) => DemandAnswer::Unknown,
+            Ok(figure) if (figure < self.value) == self.is_less => DemandAnswer::Met,
+            Ok(_) => DemandAnswer::Missed,
         };
         // A longer search finds more, and never less.
-        let may_be_met = answer == Answer::Missed && !self.is_less && self.is_out_of_time(found);
+        let may_be_met =
+            answer == DemandAnswer::Missed && !self.is_less && self.is_out_of_time(found);
         let (answer, figure) = match may_be_met {
-            true => (Answer::Unknown, Err(NotJudged::OutOfTime)),
+            true => (DemandAnswer::Unknown, Err(NotJudged::OutOfTime)),
             false => (answer, figure),
         };
         Judged {
@@ -279,8 +280,8 @@ pub(crate) mod tests {
     #[test]
     fn a_need_is_met_missed_or_not_known() {
         let need: Need = "fdatasync p99 < 10ms".parse().unwrap();
-        assert_eq!(need.judge(&found(9_999.0)).answer, Answer::Met);
-        assert_eq!(need.judge(&found(10_001.0)).answer, Answer::Missed);
+        assert_eq!(need.judge(&found(9_999.0)).answer, DemandAnswer::Met);
+        assert_eq!(need.judge(&found(10_001.0)).answer, DemandAnswer::Missed);
         let mut ignored = found(9_999.0);
         ignored.honesty.push(Honesty {
             target: String::new(),
@@ -293,11 +294,11 @@ pub(crate) mod tests {
             control_because: String::new(),
         });
         let judged = need.judge(&ignored);
-        assert_eq!(judged.answer, Answer::Unknown);
+        assert_eq!(judged.answer, DemandAnswer::Unknown);
         assert_eq!(judged.unknown_because, Some(NotJudged::FlushesIgnored));
         let iops: Need = "iops > 5000".parse().unwrap();
         let judged = iops.judge(&found(1.0));
-        assert_eq!(judged.answer, Answer::Unknown);
+        assert_eq!(judged.answer, DemandAnswer::Unknown);
         assert_eq!(judged.unknown_because, Some(NotJudged::NotMeasured));
     }
 
@@ -334,13 +335,22 @@ pub(crate) mod tests {
         };
         let need = |text: &str| text.parse::<Need>().unwrap();
         of_search.curves = vec![curve(None)];
-        assert_eq!(need("iops > 5000").judge(&of_search).answer, Answer::Missed);
+        assert_eq!(
+            need("iops > 5000").judge(&of_search).answer,
+            DemandAnswer::Missed
+        );
         of_search.curves = vec![curve(Some(CutShort::Time))];
         let judged = need("iops > 5000").judge(&of_search);
-        assert_eq!(judged.answer, Answer::Unknown);
+        assert_eq!(judged.answer, DemandAnswer::Unknown);
         assert_eq!(judged.unknown_because, Some(NotJudged::OutOfTime));
-        assert_eq!(need("iops > 3000").judge(&of_search).answer, Answer::Met);
-        assert_eq!(need("iops < 3000").judge(&of_search).answer, Answer::Missed);
+        assert_eq!(
+            need("iops > 3000").judge(&of_search).answer,
+            DemandAnswer::Met
+        );
+        assert_eq!(
+            need("iops < 3000").judge(&of_search).answer,
+            DemandAnswer::Missed
+        );
     }
 
     #[test]

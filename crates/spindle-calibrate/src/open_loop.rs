@@ -15,7 +15,7 @@ use crate::draw::fresh_seed;
 use crate::error::CalibrateError;
 use crate::figures::{DeviceShare, What};
 use crate::observe::{Observed, Tally, Timing, observe};
-use crate::point::{Bench, Load};
+use crate::point::{Bench, PointLoad};
 use crate::result::RatePoint;
 use crate::unit::Unit;
 
@@ -106,7 +106,7 @@ impl Bench<'_> {
     ) -> Result<(RatePoint, Option<DeviceShare>), CalibrateError> {
         let timing = timing.for_rate(rate_per_s);
         let what = What::SmallRandom;
-        let load = Load {
+        let load = PointLoad {
             what,
             method: Method::Sync,
             depth: READERS,

@@ -32,7 +32,7 @@ words! {
 
 words! {
     /// Which combinations of small and large load are measured.
-    pub enum Matrix {
+    pub enum OrionMatrix {
         /// Each alone.
         Basic = "basic",
         /// Every combination.
@@ -88,7 +88,7 @@ pub struct Orion {
     /// How long each point lasts.
     pub duration: Duration,
     /// Which combinations.
-    pub matrix: Matrix,
+    pub matrix: OrionMatrix,
     /// Small requests, where the matrix has one number of them.
     pub num_small: Option<u32>,
     /// Large requests or streams, where the matrix has one number of them.
@@ -102,10 +102,10 @@ impl Orion {
     /// [`CalibrateError::Settings`]: the matrix needs a number that is missing, or takes none.
     pub fn loads(&self) -> Result<Vec<(u32, u32)>, CalibrateError> {
         let matrix = match self.run {
-            Run::Simple => Matrix::Basic,
-            Run::Normal => Matrix::Detailed,
-            Run::Oltp => Matrix::Row,
-            Run::Dss => Matrix::Col,
+            Run::Simple => OrionMatrix::Basic,
+            Run::Normal => OrionMatrix::Detailed,
+            Run::Oltp => OrionMatrix::Row,
+            Run::Dss => OrionMatrix::Col,
             Run::Advanced => self.matrix,
         };
         let small = levels(self.num_disks * SMALL_PER_DISK);
@@ -118,16 +118,16 @@ impl Orion {
         };
         let from_zero = |levels: &[u32]| [&[0], levels].concat();
         let (needs_small, needs_large) = match (self.run, matrix) {
-            (Run::Advanced, Matrix::Point | Matrix::Max) => (true, true),
-            (Run::Advanced, Matrix::Col) => (true, false),
-            (Run::Advanced, Matrix::Row) => (false, true),
+            (Run::Advanced, OrionMatrix::Point | OrionMatrix::Max) => (true, true),
+            (Run::Advanced, OrionMatrix::Col) => (true, false),
+            (Run::Advanced, OrionMatrix::Row) => (false, true),
             _ => (false, false),
         };
         let num_small = number("--num-small", matrix, self.num_small, needs_small)?;
         let num_large = number("--num-large", matrix, self.num_large, needs_large)?;
         let loads = match matrix {
-            Matrix::Basic => alone(&small, &large),
-            Matrix::Detailed => {
+            OrionMatrix::Basic => alone(&small, &large),
+            OrionMatrix::Detailed => {
                 let rows = from_zero(&large).into_iter();
                 let row = |large| {
                     from_zero(&small)
@@ -136,16 +136,16 @@ impl Orion {
                 };
                 rows.flat_map(row).collect()
             }
-            Matrix::Point => vec![(num_small, num_large)],
-            Matrix::Col => from_zero(&large)
+            OrionMatrix::Point => vec![(num_small, num_large)],
+            OrionMatrix::Col => from_zero(&large)
                 .into_iter()
                 .map(|large| (num_small, large))
                 .collect(),
-            Matrix::Row => from_zero(&small)
+            OrionMatrix::Row => from_zero(&small)
                 .into_iter()
                 .map(|small| (small, num_large))
                 .collect(),
-            Matrix::Max => vec![(num_small, 0), (0, num_large), (num_small, num_large)],
+            OrionMatrix::Max => vec![(num_small, 0), (0, num_large), (num_small, num_large)],
         };
         let loads: Vec<_> = loads.into_iter().filter(|load| *load != (0, 0)).collect();
         if loads.is_empty() {
@@ -160,7 +160,7 @@ impl Orion {
 /// A number that the matrix needs, and only then.
 fn number(
     name: &str,
-    matrix: Matrix,
+    matrix: OrionMatrix,
     given: Option<u32>,
     is_needed: bool,
 ) -> Result<u32, CalibrateError> {
@@ -198,7 +198,7 @@ pub(crate) mod tests {
             num_stream_io: 4,
             cache_size_bytes: 0,
             duration: Duration::from_secs(60),
-            matrix: Matrix::Basic,
+            matrix: OrionMatrix::Basic,
             num_small: None,
             num_large: None,
         }
@@ -234,18 +234,21 @@ pub(crate) mod tests {
             };
             orion.loads().ok()
         };
-        assert_eq!(asked(Matrix::Point, Some(3), Some(2)), Some(vec![(3, 2)]));
-        assert_eq!(asked(Matrix::Point, Some(3), None), None);
-        assert_eq!(asked(Matrix::Point, Some(0), Some(0)), None);
         assert_eq!(
-            asked(Matrix::Col, Some(3), None),
+            asked(OrionMatrix::Point, Some(3), Some(2)),
+            Some(vec![(3, 2)])
+        );
+        assert_eq!(asked(OrionMatrix::Point, Some(3), None), None);
+        assert_eq!(asked(OrionMatrix::Point, Some(0), Some(0)), None);
+        assert_eq!(
+            asked(OrionMatrix::Col, Some(3), None),
             Some(vec![(3, 0), (3, 1), (3, 2)])
         );
-        assert_eq!(asked(Matrix::Col, Some(3), Some(1)), None);
+        assert_eq!(asked(OrionMatrix::Col, Some(3), Some(1)), None);
         assert_eq!(
-            asked(Matrix::Max, Some(4), Some(2)),
+            asked(OrionMatrix::Max, Some(4), Some(2)),
             Some(vec![(4, 0), (0, 2), (4, 2)])
         );
-        assert_eq!(asked(Matrix::Basic, Some(3), None), None);
+        assert_eq!(asked(OrionMatrix::Basic, Some(3), None), None);
     }
 }

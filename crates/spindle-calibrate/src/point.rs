@@ -18,9 +18,9 @@ use crate::error::CalibrateError;
 use crate::figures::{DeviceShare, Point, What, WriteFigures};
 use crate::observe::{Observed, Tally, Timing, observe};
 use crate::read_so_far::ReadSoFar;
-use crate::slots::Way;
-use crate::target::Made;
-use crate::unit::{Shape, Unit};
+use crate::slots::RequestPath;
+use crate::target::ReadyTarget;
+use crate::unit::{Unit, UnitShape};
 
 /// Requests of an asynchronous method that one thread keeps under way before there is a second.
 const DEPTH_PER_THREAD: u32 = 16;
@@ -29,8 +29,8 @@ const BUCKETS_PER_DECADE: f64 = 20.0;
 
 /// What is measured, and how.
 pub(crate) struct Bench<'a> {
-    pub(crate) targets: &'a [Made],
-    pub(crate) shape: Shape,
+    pub(crate) targets: &'a [ReadyTarget],
+    pub(crate) shape: UnitShape,
     /// Of requests, unless [`Bench::through`] says another.
     pub(crate) caching: Caching,
     /// Where small requests lay.
@@ -46,7 +46,7 @@ pub(crate) type Opened = Vec<Option<Identified>>;
 
 /// A load on a [`Bench`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Load {
+pub(crate) struct PointLoad {
     pub(crate) what: What,
     pub(crate) method: Method,
     pub(crate) depth: u32,
@@ -62,7 +62,7 @@ impl What {
     }
 }
 
-impl Load {
+impl PointLoad {
     /// Requests under way for each thread.
     pub(crate) fn threads(self) -> Vec<u32> {
         let count = if self.method.is_asynchronous() {
@@ -89,7 +89,7 @@ impl Bench<'_> {
     /// A device cannot be opened, a request failed, or the system refuses memory or threads.
     pub(crate) fn measure(
         &self,
-        load: Load,
+        load: PointLoad,
         timing: Timing,
     ) -> Result<(Point, Option<DeviceShare>), CalibrateError> {
         let (observed, device) = self.hold(load, timing)?;
@@ -102,7 +102,7 @@ impl Bench<'_> {
     /// See there.
     pub(crate) fn hold(
         &self,
-        load: Load,
+        load: PointLoad,
         timing: Timing,
     ) -> Result<(Observed, Option<DeviceShare>), CalibrateError> {
         let length_bytes = load.what.length_bytes();
@@ -117,7 +117,7 @@ impl Bench<'_> {
             coverage: &self.coverage,
             interrupted: self.interrupted,
         };
-        let observed = how.hold(Way::to(&unit), &arena, &tally)?;
+        let observed = how.hold(RequestPath::to(&unit), &arena, &tally)?;
         let device = self.share_since(before, tally.done_reads() * length_bytes);
         self.go_on()?;
         Ok((observed, device))
@@ -133,16 +133,16 @@ impl Bench<'_> {
 
     /// Opens what may be written, when there is anything to write.
     pub(crate) fn open_to_write(&self) -> Result<Opened, CalibrateError> {
-        let open = |target: &Made| match self.write_percent {
+        let open = |target: &ReadyTarget| match self.write_percent {
             0 => Ok(None),
             _ => target.to_mix().map(Some),
         };
         self.targets.iter().map(open).collect()
     }
 
-    pub(crate) fn open(&self, load: Load, opened: &Opened) -> Result<Unit, CalibrateError> {
+    pub(crate) fn open(&self, load: PointLoad, opened: &Opened) -> Result<Unit, CalibrateError> {
         let queue = load.method.open(load.depth as usize)?;
-        let open = |(target, opened): (&Made, &Option<Identified>)| match opened {
+        let open = |(target, opened): (&ReadyTarget, &Option<Identified>)| match opened {
             Some(opened) => Ok(FileDevice::on_identified(opened, queue.clone())?),
             None => target.to_read(self.caching, queue.clone()),
         };
@@ -168,7 +168,7 @@ impl Bench<'_> {
 
 /// How a load is held.
 pub(crate) struct Holding<'a> {
-    pub(crate) load: Load,
+    pub(crate) load: PointLoad,
     pub(crate) timing: Timing,
     pub(crate) write_percent: u32,
     pub(crate) coverage: &'a Arc<CoverageCounts>,
@@ -179,7 +179,7 @@ impl Holding<'_> {
     /// Holds it this way, with buffers of `arena`.
     pub(crate) fn hold(
         &self,
-        way: Way<'_>,
+        way: RequestPath<'_>,
         arena: &Arc<Arena>,
         tally: &Tally,
     ) -> Result<Observed, CalibrateError> {
@@ -233,7 +233,7 @@ pub(crate) fn writes(rng: &mut impl RngCore, percent: u32) -> bool {
     percent > 0 && rng.next_u64() % 100 < u64::from(percent)
 }
 
-fn point_of(load: Load, observed: &Observed) -> Point {
+fn point_of(load: PointLoad, observed: &Observed) -> Point {
     let latencies = &observed.latencies;
     Point {
         depth: load.depth,
@@ -318,7 +318,7 @@ mod tests {
     const LOOKS_MAX: usize = 10;
 
     /// By how much IOPS and mean time of a load are off, as parts of what they must be.
-    fn off(file: &std::path::Path, load: Load) -> f64 {
+    fn off(file: &std::path::Path, load: PointLoad) -> f64 {
         let arena = Arena::new(8 << 10, load.depth as usize).unwrap();
         let queue = load.method.open(load.depth as usize).unwrap();
         let inner = FileDevice::open(file, Caching::Buffered, queue.clone()).unwrap();
@@ -335,7 +335,7 @@ mod tests {
             interrupted: &AtomicBool::new(false),
         };
         let observed = how
-            .hold(Way::Device(&device), &arena, &Tally::new())
+            .hold(RequestPath::Device(&device), &arena, &Tally::new())
             .unwrap();
         let point = point_of(load, &observed);
         let iops = f64::from(load.depth) / LATENCY.as_secs_f64();
@@ -349,7 +349,7 @@ mod tests {
         let look = |method, depth| {
             let file = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(file.path(), vec![1; 1 << 20]).unwrap();
-            let load = Load {
+            let load = PointLoad {
                 what: What::SmallRandom,
                 method,
                 depth,
@@ -376,7 +376,7 @@ mod tests {
     fn the_threads_of_a_load_keep_its_depth() {
         for method in [Method::Sync, Method::Slaves, Method::Async, Method::Libaio] {
             for depth in [1, 2, 16, 33, 256] {
-                let load = Load {
+                let load = PointLoad {
                     what: What::SmallRandom,
                     method,
                     depth,

@@ -7,7 +7,7 @@ use spindle_system::{Beneath, DeviceNumber, SystemTree};
 
 use crate::below::Below;
 use crate::figures::DeviceShare;
-use crate::target::Made;
+use crate::target::ReadyTarget;
 
 /// Bytes that devices have read since the system began, for whomever.
 pub(crate) struct ReadSoFar {
@@ -20,18 +20,19 @@ pub(crate) struct ReadSoFar {
 impl ReadSoFar {
     /// `None` unless each device of the targets tells. A file system that hides its device, as btrfs does, is known by
     /// the disks at the bottom.
-    pub(crate) fn of(targets: &[Made]) -> Option<ReadSoFar> {
+    pub(crate) fn of(targets: &[ReadyTarget]) -> Option<ReadSoFar> {
         let tree = SystemTree::default();
         let read_bytes = |devices: &BTreeSet<DeviceNumber>| {
             let read = |number: &DeviceNumber| DiskCounters::read(&tree, *number);
             let counters: Option<Vec<DiskCounters>> = devices.iter().map(read).collect();
             Some(DiskCounters::total(&counters?).read_bytes)
         };
-        let disks_of = |target: &Made| Below::of(&Beneath::of(&tree, target.target().path())).disks;
+        let disks_of =
+            |target: &ReadyTarget| Below::of(&Beneath::of(&tree, target.target().path())).disks;
         let disks: Option<Vec<_>> = targets.iter().map(disks_of).collect();
         let disks: Option<BTreeSet<DeviceNumber>> =
             disks.map(|of| of.into_iter().flatten().map(|(_, number)| number).collect());
-        let own: Option<BTreeSet<DeviceNumber>> = targets.iter().map(Made::device).collect();
+        let own: Option<BTreeSet<DeviceNumber>> = targets.iter().map(ReadyTarget::device).collect();
         let devices = own.or_else(|| disks.clone())?;
         Some(ReadSoFar {
             devices_bytes: read_bytes(&devices)?,

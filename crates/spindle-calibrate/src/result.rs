@@ -7,7 +7,8 @@ use crate::cloud::{Bought, CloudFacts};
 use crate::commits::Commits;
 use crate::coverage::Coverage;
 use crate::figures::{
-    Cached, CutShort, DeviceShare, Extreme, FellTo, Flushed, Kind, Point, Trust, What, WriteFigures,
+    Cached, CutShort, DeviceShare, Extreme, FellTo, Flushed, Point, TargetKind, Trust, What,
+    WriteFigures,
 };
 use crate::orion::{LargeType, Run};
 
@@ -17,7 +18,7 @@ pub struct TargetFacts {
     /// As written.
     pub path: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: TargetKind,
     /// Bytes that were measured: of the file that was made, of the file, of the device.
     pub bytes: u64,
     /// Type of the file system; `None` for a device.
@@ -208,7 +209,7 @@ pub struct CacheFinding {
 /// What came of a demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum DemandAnswer {
     /// The figure is as demanded.
     Met,
     /// It is not.
@@ -254,7 +255,7 @@ pub struct Judged {
     /// As written.
     pub need: String,
     /// The answer.
-    pub answer: Answer,
+    pub answer: DemandAnswer,
     /// The figure: per second, millions of bytes per second, or microseconds; `None` when it is not known.
     pub found: Option<f64>,
     /// Whether that is a time.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use spindle_io::Arena;
 use spindle_io::env::seeded_rng;
-use spindle_io::real::{Asked, BareRing, FileDevice};
+use spindle_io::real::{BareRing, FileDevice, RingRequest};
 
 use rand_core::RngCore;
 
@@ -52,7 +52,7 @@ pub(crate) fn keep(
                     stamp(ring.bytes(place), [lane as u64, written]);
                 }
                 let (file, offset) = unit.locate(next.offset);
-                let asked = Asked {
+                let asked = RingRequest {
                     file,
                     offset,
                     is_write: next.is_write,

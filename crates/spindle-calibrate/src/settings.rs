@@ -45,7 +45,7 @@ impl AskedCaching {
 
 /// What is asked for.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct CalibrationSettings {
     /// What is measured, as one unit.
     pub targets: Vec<PathBuf>,
     /// How several targets make one unit.
@@ -83,7 +83,7 @@ pub struct Settings {
     pub interrupted: Arc<AtomicBool>,
 }
 
-impl Settings {
+impl CalibrationSettings {
     /// The longest mean time that counts, where a search ends by it.
     pub(crate) fn latency_limit_us(&self) -> f64 {
         self.max_latency_us.unwrap_or(MAX_LATENCY_US)

@@ -24,27 +24,27 @@ use crate::unit::Unit;
 
 /// How requests get to what they are held on.
 #[derive(Clone, Copy)]
-pub(crate) enum Way<'a> {
+pub(crate) enum RequestPath<'a> {
     /// A device takes them as it does the database's.
     Device(&'a dyn BlockDevice),
     /// Each thread has its own ring on the files of a unit; and whether its buffers are registered.
     Rings(&'a Unit, bool),
 }
 
-impl<'a> Way<'a> {
+impl<'a> RequestPath<'a> {
     /// How requests under way together get to a unit: with `async`, in rings that nothing else uses.
-    pub(crate) fn to(unit: &'a Unit) -> Way<'a> {
+    pub(crate) fn to(unit: &'a Unit) -> RequestPath<'a> {
         match unit.files()[0].method() {
-            Method::Async => Way::Rings(unit, true),
-            _ => Way::Device(unit),
+            Method::Async => RequestPath::Rings(unit, true),
+            _ => RequestPath::Device(unit),
         }
     }
 
     /// All that can be asked for.
     pub(crate) fn capacity_bytes(self) -> u64 {
         match self {
-            Way::Device(device) => device.limits().capacity_bytes,
-            Way::Rings(unit, _) => unit.limits().capacity_bytes,
+            RequestPath::Device(device) => device.limits().capacity_bytes,
+            RequestPath::Rings(unit, _) => unit.limits().capacity_bytes,
         }
     }
 
@@ -61,11 +61,11 @@ impl<'a> Way<'a> {
         stop: &AtomicBool,
     ) -> Result<(), CalibrateError> {
         let kept = match self {
-            Way::Device(device) => {
+            RequestPath::Device(device) => {
                 let slots = Slots::new(device, arena, depth as usize, draw, counted, stop);
                 block_on(slots)
             }
-            Way::Rings(unit, has_fixed) => {
+            RequestPath::Rings(unit, has_fixed) => {
                 ring_slots::keep(unit, has_fixed, (arena, depth), draw, counted, stop)
             }
         };

@@ -14,9 +14,9 @@ use crate::coverage::CoverageCounts;
 use crate::error::CalibrateError;
 use crate::figures::What;
 use crate::observe::{Tally, Timing};
-use crate::point::{Holding, Load};
-use crate::slots::Way;
-use crate::unit::{Shape, Unit};
+use crate::point::{Holding, PointLoad};
+use crate::slots::RequestPath;
+use crate::unit::{Unit, UnitShape};
 
 /// Reads to hold.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +46,7 @@ impl Reads {
     /// # Errors
     /// The file cannot be opened, a read failed, or the system refuses memory or threads.
     pub fn hold(&self, path: &Path, time: Duration) -> Result<Reached, CalibrateError> {
-        let load = Load {
+        let load = PointLoad {
             what: self.what,
             method: self.method,
             depth: self.depth,
@@ -55,10 +55,10 @@ impl Reads {
         let queue = self.method.open(self.depth as usize)?;
         let file = KnownDevice::look(path)?.open_to_read(Caching::Direct, queue)?;
         let bytes = file.limits().capacity_bytes;
-        let shape = Shape::one_after_the_other([bytes].into_iter());
+        let shape = UnitShape::one_after_the_other([bytes].into_iter());
         let unit = Unit::new(vec![file], shape);
-        let way = match Way::to(&unit) {
-            Way::Rings(unit, _) => Way::Rings(unit, self.has_fixed_buffers),
+        let way = match RequestPath::to(&unit) {
+            RequestPath::Rings(unit, _) => RequestPath::Rings(unit, self.has_fixed_buffers),
             way => way,
         };
         let how = Holding {

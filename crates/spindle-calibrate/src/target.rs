@@ -23,7 +23,7 @@ use spindle_text::quantity::{size, size_free};
 use spindle_text::remedy::with_remedy;
 
 use crate::error::CalibrateError;
-use crate::figures::Kind;
+use crate::figures::TargetKind;
 
 /// Less than this tells more of caches than of storage.
 const BYTES_MIN: u64 = 8 << 20;
@@ -62,7 +62,7 @@ pub(crate) enum Written {
 #[derive(Debug)]
 pub struct Target {
     path: PathBuf,
-    kind: Kind,
+    kind: TargetKind,
     identity: Option<StorageIdentity>,
     place: DataPath,
 }
@@ -82,11 +82,11 @@ impl Target {
             ))
         })?;
         let kind = if metadata.is_dir() {
-            Kind::Directory
+            TargetKind::Directory
         } else if metadata.is_file() {
-            Kind::File
+            TargetKind::File
         } else if metadata.file_type().is_block_device() {
-            Kind::Device
+            TargetKind::Device
         } else {
             return Err(wrong(
                 "it is neither a block device nor a file nor a directory; name one of these"
@@ -94,13 +94,13 @@ impl Target {
             ));
         };
         let identity = match kind {
-            Kind::Directory => {
+            TargetKind::Directory => {
                 let refused = |why| {
                     CalibrateError::Refused(format!("{why}; name a directory that takes files"))
                 };
                 why_no_file(path).map_or(Ok(None), |why| Err(refused(why)))?
             }
-            Kind::File | Kind::Device => Some(readable(path, kind)?),
+            TargetKind::File | TargetKind::Device => Some(readable(path, kind)?),
         };
         Ok(Target::at(path, kind, identity))
     }
@@ -112,14 +112,14 @@ impl Target {
     pub(crate) fn of_layout(known: &KnownDevice) -> Result<Target, CalibrateError> {
         let file = known.open_file(OpenOptions::new().read(true))?;
         let kind = match file.metadata()?.is_file() {
-            true => Kind::File,
-            false => Kind::Device,
+            true => TargetKind::File,
+            false => TargetKind::Device,
         };
         let identity = StorageIdentity::of(&file)?;
         Ok(Target::at(known.path(), kind, Some(identity)))
     }
 
-    fn at(path: &Path, kind: Kind, identity: Option<StorageIdentity>) -> Target {
+    fn at(path: &Path, kind: TargetKind, identity: Option<StorageIdentity>) -> Target {
         Target {
             path: path.to_owned(),
             kind,
@@ -134,7 +134,7 @@ impl Target {
     }
 
     /// What it is.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> TargetKind {
         self.kind
     }
 
@@ -163,12 +163,12 @@ impl Target {
         let beneath = Beneath::of(tree, &self.path);
         let mut devices = beneath.devices();
         match other.kind {
-            Kind::Directory => false,
-            Kind::Device => {
+            TargetKind::Directory => false,
+            TargetKind::Device => {
                 let number = Some(DeviceNumber::of_stat(others.rdev()));
                 devices.any(|device| device.number == number || device.partition == number)
             }
-            Kind::File => devices.any(|device| {
+            TargetKind::File => devices.any(|device| {
                 let backing = device.backing_file.as_ref();
                 let found = backing.and_then(|path| std::fs::metadata(path).ok());
                 found
@@ -189,7 +189,7 @@ impl Target {
     /// What of which file it stands for, when it is a loop device or a partition of one.
     fn loop_range(&self, tree: &SystemTree) -> Option<LoopRange> {
         let device = std::fs::metadata(&self.path).ok()?;
-        let is_device = self.kind == Kind::Device;
+        let is_device = self.kind == TargetKind::Device;
         let number = is_device.then(|| DeviceNumber::of_stat(device.rdev()))?;
         let bytes = BlockDeviceNode::of(tree, number)?.size_bytes()?;
         loop_range(tree, number, 0..bytes)
@@ -223,13 +223,13 @@ impl Target {
         self,
         claimed: Option<&KnownDevice>,
         filling: Filling<'_>,
-    ) -> Result<Made, CalibrateError> {
+    ) -> Result<ReadyTarget, CalibrateError> {
         let wrong = |source| CalibrateError::Make {
             path: self.path.clone(),
             source,
         };
         let (known, file, bytes) = match (self.kind, claimed) {
-            (Kind::Directory, _) => {
+            (TargetKind::Directory, _) => {
                 let bytes = self.room(filling.bytes)?;
                 let file = nameless(&self.path).map_err(wrong)?;
                 let path = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -237,13 +237,13 @@ impl Target {
                 let bytes = fill(&file, &Filling { bytes, ..filling }).map_err(wrong)?;
                 (known, Some(file), bytes)
             }
-            (Kind::Device | Kind::File, Some(known)) => {
+            (TargetKind::Device | TargetKind::File, Some(known)) => {
                 let file = known.open_file(OpenOptions::new().read(true).write(true))?;
                 let bytes = self.must_be(&file)?.min(filling.bytes);
                 let bytes = fill(&file, &Filling { bytes, ..filling }).map_err(wrong)?;
                 (known.clone(), Some(file), bytes)
             }
-            (Kind::File | Kind::Device, _) => {
+            (TargetKind::File | TargetKind::Device, _) => {
                 let known = KnownDevice::look(&self.path)?;
                 let file = known.open_file(OpenOptions::new().read(true))?;
                 let bytes = self.must_be(&file)?;
@@ -251,7 +251,7 @@ impl Target {
             }
         };
         CalibrateError::if_asked(filling.interrupted)?;
-        Ok(Made {
+        Ok(ReadyTarget {
             target: self,
             known,
             file,
@@ -314,7 +314,7 @@ pub(crate) struct Filling<'a> {
 
 /// A target that is ready to be measured. A file that was made goes with it.
 #[derive(Debug)]
-pub struct Made {
+pub struct ReadyTarget {
     target: Target,
     known: KnownDevice,
     /// What may be written: the file that was made, or a device that was claimed.
@@ -322,7 +322,7 @@ pub struct Made {
     bytes: u64,
 }
 
-impl Made {
+impl ReadyTarget {
     /// What it was made of.
     pub fn target(&self) -> &Target {
         &self.target
@@ -403,7 +403,7 @@ impl Made {
 
     /// Drops a file that was made from the page cache. What is only read keeps its pages: others may count on them.
     pub(crate) fn forget(&self) {
-        if let (Kind::Directory, Some(file)) = (self.target.kind, &self.file) {
+        if let (TargetKind::Directory, Some(file)) = (self.target.kind, &self.file) {
             // A file system that cannot do it reads from a warm cache, which is told.
             let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
         }
@@ -441,7 +441,7 @@ fn loop_range(tree: &SystemTree, number: DeviceNumber, bytes: Range<u64>) -> Opt
 }
 
 /// Whether a file or device can be read and is worth it.
-fn readable(path: &Path, kind: Kind) -> Result<StorageIdentity, CalibrateError> {
+fn readable(path: &Path, kind: TargetKind) -> Result<StorageIdentity, CalibrateError> {
     let wrong = |reason: String| CalibrateError::target(path, reason);
     let file = File::open(path)
         .map_err(|error| wrong(format!("it cannot be read: {}", with_remedy(&error))))?;
@@ -450,7 +450,7 @@ fn readable(path: &Path, kind: Kind) -> Result<StorageIdentity, CalibrateError> 
         rustix::fs::seek(&file, SeekFrom::End(0)).map_err(|error| wrong(error.to_string()))?;
     if bytes < BYTES_MIN {
         let instead = match kind {
-            Kind::Device => "name a larger device, or a directory, in which a file is made",
+            TargetKind::Device => "name a larger device, or a directory, in which a file is made",
             _ => "name its directory, and a file is made there",
         };
         return Err(wrong(format!(
@@ -459,11 +459,11 @@ fn readable(path: &Path, kind: Kind) -> Result<StorageIdentity, CalibrateError> 
             size(BYTES_MIN)
         )));
     }
-    if kind == Kind::File {
+    if kind == TargetKind::File {
         // What was written a moment ago has no place on the device yet.
         let _ = file.sync_all();
     }
-    if kind == Kind::File
+    if kind == TargetKind::File
         && let Some(unwritten) = unwritten(&file, 0..bytes)
     {
         return Err(wrong(format!(

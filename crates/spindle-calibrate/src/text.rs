@@ -7,10 +7,12 @@ use spindle_text::plain;
 use spindle_text::quantity::{size, thousands, thousands_or_tenths, time};
 
 use crate::cloud::Reached;
-use crate::figures::{Cached, CutShort, Extreme, Kind, Point, TELLING_HOLD_S, What, WriteFigures};
+use crate::figures::{
+    Cached, CutShort, Extreme, Point, TELLING_HOLD_S, TargetKind, What, WriteFigures,
+};
 use crate::fio::{FioResults, aligned};
 use crate::result::{
-    Answer, Calibration, FioComparison, FioLeftOut, Held, Judged, MatrixResult, NotJudged,
+    Calibration, DemandAnswer, FioComparison, FioLeftOut, Held, Judged, MatrixResult, NotJudged,
     PathCurve, TargetFacts,
 };
 
@@ -112,9 +114,11 @@ pub fn write_line(found: &Calibration) -> Option<String> {
 /// What came of a need, without a point.
 pub fn need_word(judged: &Judged) -> String {
     match (judged.answer, judged.unknown_because) {
-        (Answer::Met, _) => "met".to_owned(),
-        (Answer::Missed, _) => format!("MISSED{}", found_instead(judged)),
-        (Answer::Unknown, why) => format!("not known: {}", why.unwrap_or(NotJudged::NotMeasured)),
+        (DemandAnswer::Met, _) => "met".to_owned(),
+        (DemandAnswer::Missed, _) => format!("MISSED{}", found_instead(judged)),
+        (DemandAnswer::Unknown, why) => {
+            format!("not known: {}", why.unwrap_or(NotJudged::NotMeasured))
+        }
     }
 }
 
@@ -142,11 +146,11 @@ fn cached(text: &mut String, found: &Calibration) {
 /// A target, in a line.
 pub fn target_line(target: &TargetFacts) -> String {
     let what = match (target.kind, target.is_written) {
-        (Kind::Directory, _) => "a file made here, and removed",
-        (Kind::File, false) => "an existing file, only read",
-        (Kind::File, true) => "a file in the place of a device, written from its beginning",
-        (Kind::Device, false) => "a block device, only read",
-        (Kind::Device, true) => "a block device, written from its beginning, and erased",
+        (TargetKind::Directory, _) => "a file made here, and removed",
+        (TargetKind::File, false) => "an existing file, only read",
+        (TargetKind::File, true) => "a file in the place of a device, written from its beginning",
+        (TargetKind::Device, false) => "a block device, only read",
+        (TargetKind::Device, true) => "a block device, written from its beginning, and erased",
     };
     let on = match (&target.file_system, &target.device) {
         (Some(kind), Some(device)) => format!(", {kind} on {device}"),
@@ -543,7 +547,7 @@ mod tests {
         let mut found = crate::need::tests::found(1.0);
         found.targets.push(TargetFacts {
             path: forged.to_owned(),
-            kind: Kind::Directory,
+            kind: TargetKind::Directory,
             bytes: 1,
             file_system: None,
             device: None,

@@ -53,29 +53,29 @@ pub(crate) struct Turns {
 
 /// How a write is made durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum SyncBy {
     Fdatasync,
     Fsync,
     /// The file is open so that each write is.
     Dsync,
 }
 
-impl Way {
-    pub(crate) const ALL: [Way; 3] = [Way::Fdatasync, Way::Fsync, Way::Dsync];
+impl SyncBy {
+    pub(crate) const ALL: [SyncBy; 3] = [SyncBy::Fdatasync, SyncBy::Fsync, SyncBy::Dsync];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Way::Fdatasync => "fdatasync",
-            Way::Fsync => "fsync",
-            Way::Dsync => "O_DSYNC",
+            SyncBy::Fdatasync => "fdatasync",
+            SyncBy::Fsync => "fsync",
+            SyncBy::Dsync => "O_DSYNC",
         }
     }
 
     /// What a file is to be opened with.
     fn flags(self) -> OFlags {
         match self {
-            Way::Fdatasync | Way::Fsync => OFlags::empty(),
-            Way::Dsync => OFlags::DSYNC,
+            SyncBy::Fdatasync | SyncBy::Fsync => OFlags::empty(),
+            SyncBy::Dsync => OFlags::DSYNC,
         }
     }
 }
@@ -89,7 +89,7 @@ pub(crate) enum Caller {
 }
 
 impl Caller {
-    fn open(self, file: &File, way: Way) -> std::io::Result<File> {
+    fn open(self, file: &File, way: SyncBy) -> std::io::Result<File> {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         match self {
             Caller::Library => OpenOptions::new()
@@ -104,13 +104,13 @@ impl Caller {
     }
 
     /// Makes what was written to `file` durable.
-    fn flush(self, file: &File, way: Way) -> std::io::Result<()> {
+    fn flush(self, file: &File, way: SyncBy) -> std::io::Result<()> {
         match (self, way) {
-            (_, Way::Dsync) => Ok(()),
-            (Caller::Library, Way::Fdatasync) => file.sync_data(),
-            (Caller::Library, Way::Fsync) => file.sync_all(),
-            (Caller::Kernel, Way::Fdatasync) => Ok(rustix::fs::fdatasync(file)?),
-            (Caller::Kernel, Way::Fsync) => Ok(rustix::fs::fsync(file)?),
+            (_, SyncBy::Dsync) => Ok(()),
+            (Caller::Library, SyncBy::Fdatasync) => file.sync_data(),
+            (Caller::Library, SyncBy::Fsync) => file.sync_all(),
+            (Caller::Kernel, SyncBy::Fdatasync) => Ok(rustix::fs::fdatasync(file)?),
+            (Caller::Kernel, SyncBy::Fsync) => Ok(rustix::fs::fsync(file)?),
         }
     }
 }
@@ -124,7 +124,7 @@ impl Turns {
     pub(crate) fn take(
         &mut self,
         file: &File,
-        way: Way,
+        way: SyncBy,
         caller: Caller,
         count: Count<'_>,
     ) -> std::io::Result<()> {
@@ -142,7 +142,11 @@ impl Turns {
                 file.write_all_at(&block, done * WRITE_BYTES % PART_BYTES)?;
                 let flushing = Instant::now();
                 caller.flush(&file, way)?;
-                let asked = if way == Way::Dsync { writing } else { flushing };
+                let asked = if way == SyncBy::Dsync {
+                    writing
+                } else {
+                    flushing
+                };
                 times_ns.push(asked.elapsed().as_nanos() as u64);
                 done += 1;
                 let now = count_after(so_far, count);

@@ -21,25 +21,25 @@ words! {
 
 /// Where the bytes of several targets lie.
 #[derive(Debug, Clone)]
-pub(crate) struct Shape {
+pub(crate) struct UnitShape {
     /// Whole stripes of each target, in bytes.
     bytes: Vec<u64>,
     simulate: Simulate,
     stripe_bytes: u64,
 }
 
-impl Shape {
+impl UnitShape {
     pub(crate) fn new(
         bytes: impl Iterator<Item = u64>,
         (simulate, stripe_bytes): (Simulate, u64),
-    ) -> Shape {
+    ) -> UnitShape {
         // A concatenation has no stripes, and targets of whole large requests.
         let piece_bytes = match simulate {
             Simulate::Concat => STRIPE_BYTES,
             Simulate::Raid0 => stripe_bytes,
         };
         let whole = bytes.map(|bytes| bytes / piece_bytes * piece_bytes);
-        Shape {
+        UnitShape {
             bytes: whole.collect(),
             simulate,
             stripe_bytes,
@@ -47,8 +47,8 @@ impl Shape {
     }
 
     /// Targets one after the other, or one alone.
-    pub(crate) fn one_after_the_other(bytes: impl Iterator<Item = u64>) -> Shape {
-        Shape::new(bytes, (Simulate::Concat, STRIPE_BYTES))
+    pub(crate) fn one_after_the_other(bytes: impl Iterator<Item = u64>) -> UnitShape {
+        UnitShape::new(bytes, (Simulate::Concat, STRIPE_BYTES))
     }
 
     /// All that can be asked for.
@@ -96,11 +96,11 @@ impl Shape {
 /// Opened targets as one device.
 pub(crate) struct Unit {
     devices: Vec<FileDevice>,
-    shape: Shape,
+    shape: UnitShape,
 }
 
 impl Unit {
-    pub(crate) fn new(devices: Vec<FileDevice>, shape: Shape) -> Unit {
+    pub(crate) fn new(devices: Vec<FileDevice>, shape: UnitShape) -> Unit {
         Unit { devices, shape }
     }
 
@@ -144,7 +144,7 @@ mod tests {
         for (simulate, capacity_mib) in [(Simulate::Concat, 5), (Simulate::Raid0, 4)] {
             // The half at the end of the second is no whole stripe.
             let bytes = [2 * MIB, 3 * MIB + MIB / 2];
-            let shape = Shape::new(bytes.into_iter(), (simulate, MIB));
+            let shape = UnitShape::new(bytes.into_iter(), (simulate, MIB));
             assert_eq!(shape.capacity_bytes(), capacity_mib * MIB);
             let mut places: Vec<(usize, u64)> =
                 (0..capacity_mib).map(|at| shape.locate(at * MIB)).collect();
@@ -156,12 +156,12 @@ mod tests {
 
     #[test]
     fn stripes_go_round_and_a_concatenation_fills_up() {
-        let shape = |simulate| Shape::new([2 * MIB, 2 * MIB].into_iter(), (simulate, MIB));
+        let shape = |simulate| UnitShape::new([2 * MIB, 2 * MIB].into_iter(), (simulate, MIB));
         let raid = shape(Simulate::Raid0);
         assert_eq!(raid.locate(MIB + 8192), (1, 8192));
         assert_eq!(raid.locate(2 * MIB + 8192), (0, MIB + 8192));
         assert_eq!(shape(Simulate::Concat).locate(2 * MIB + 8192), (1, 8192));
-        let wide = Shape::new([5 * MIB; 2].into_iter(), (Simulate::Raid0, 2 * MIB));
+        let wide = UnitShape::new([5 * MIB; 2].into_iter(), (Simulate::Raid0, 2 * MIB));
         assert_eq!(
             wide.capacity_bytes(),
             8 * MIB,

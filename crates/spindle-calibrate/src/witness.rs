@@ -2,7 +2,7 @@
 //! volatile cache complete at least as many, and a disk without one at least as many writes. Flushes of others are
 //! counted, too: the witness may speak for storage that ignores flushes, and never against storage that does not.
 
-use spindle_system::block_device::BlockDevice;
+use spindle_system::block_device::DiskFacts;
 use spindle_system::disk::{DiskCounters, whole_disks};
 use spindle_system::{DeviceNumber, SystemTree};
 
@@ -59,7 +59,7 @@ impl Witness {
 impl Disk {
     /// Counts flushes where the disk has a cache and the kernel counts its flushes at all.
     fn of(tree: &SystemTree, number: DeviceNumber) -> Disk {
-        let device = BlockDevice::describe(tree, number);
+        let device = DiskFacts::describe(tree, number);
         let has_none =
             device.is_some_and(|device| device.write_cache.as_deref() == Some("write through"));
         let flushes = DiskCounters::read(tree, number).and_then(|counters| counters.flushes);

@@ -23,15 +23,15 @@ use crate::mix::extreme_of;
 use crate::observe::Timing;
 use crate::open_loop::SHARES;
 use crate::orion::Orion;
-use crate::point::{Bench, Load};
+use crate::point::{Bench, PointLoad};
 use crate::result::{
     CacheFinding, Calibration, Held, Honesty, MatrixPoint, MatrixResult, PathCurve, RatePoint,
     TargetFacts,
 };
 use crate::search::{End, best, depths, knee, matrix_method, paths};
-use crate::settings::{AskedCaching, FILLED_AT, FLUSHED_BYTES, Settings};
-use crate::target::{Filling, Made, Target};
-use crate::unit::Shape;
+use crate::settings::{AskedCaching, CalibrationSettings, FILLED_AT, FLUSHED_BYTES};
+use crate::target::{Filling, ReadyTarget, Target};
+use crate::unit::UnitShape;
 use crate::{cache, cloud, commits, honesty};
 
 /// Of [`Calibration::format`].
@@ -88,7 +88,7 @@ const NOTHING_READ: DeviceShare = DeviceShare {
 /// A calibration under way.
 pub(crate) struct Work<'a> {
     bench: Bench<'a>,
-    settings: &'a Settings,
+    settings: &'a CalibrationSettings,
     began: Instant,
     /// When targets were ready.
     filled: Instant,
@@ -133,8 +133,8 @@ impl MeasuredRequests {
 
 impl<'a> Work<'a> {
     pub(crate) fn new(
-        settings: &'a Settings,
-        made: &'a [Made],
+        settings: &'a CalibrationSettings,
+        made: &'a [ReadyTarget],
         began: Instant,
         tell: &'a mut dyn FnMut(&str),
     ) -> Work<'a> {
@@ -146,7 +146,7 @@ impl<'a> Work<'a> {
             tell(&longer);
         }
         let how = (settings.simulate, settings.stripe_bytes);
-        let shape = Shape::new(made.iter().map(Made::bytes), how);
+        let shape = UnitShape::new(made.iter().map(ReadyTarget::bytes), how);
         Work {
             bench: Bench {
                 coverage: CoverageCounts::new(shape.capacity_bytes()),
@@ -175,7 +175,10 @@ impl<'a> Work<'a> {
     ///
     /// # Errors
     /// See [`CalibrateError`].
-    pub(crate) fn all(&mut self, control: Option<&Made>) -> Result<Calibration, CalibrateError> {
+    pub(crate) fn all(
+        &mut self,
+        control: Option<&ReadyTarget>,
+    ) -> Result<Calibration, CalibrateError> {
         let cloud = self.cloud();
         let measured = match (&self.settings.orion, self.settings.only_flushes) {
             (_, true) => MeasuredRequests::none(),
@@ -376,14 +379,14 @@ impl<'a> Work<'a> {
     }
 
     fn cache_finding(&self, read_twice: cache::ReadTwice) -> CacheFinding {
-        let mut shares = self.bench.targets.iter().map(Made::resident_share);
+        let mut shares = self.bench.targets.iter().map(ReadyTarget::resident_share);
         let resident_share = shares.try_fold(0.0, |most: f64, share| Some(most.max(share?)));
         let how = (self.bench.caching, self.bench.coverage.coverage());
         cache::judge(self.device, read_twice, resident_share, how)
     }
 
     /// Whether the flushes of each target arrive.
-    fn honesty(&mut self, given: Option<&Made>) -> Result<Vec<Honesty>, CalibrateError> {
+    fn honesty(&mut self, given: Option<&ReadyTarget>) -> Result<Vec<Honesty>, CalibrateError> {
         let targets = self.bench.targets;
         targets
             .iter()
@@ -393,8 +396,8 @@ impl<'a> Work<'a> {
 
     fn honesty_of(
         &mut self,
-        target: &Made,
-        given: Option<&Made>,
+        target: &ReadyTarget,
+        given: Option<&ReadyTarget>,
     ) -> Result<Honesty, CalibrateError> {
         let tree = SystemTree::default();
         let path = target.target().path();
@@ -434,7 +437,7 @@ impl<'a> Work<'a> {
         tree: &SystemTree,
         directory: &Path,
         beneath: &Beneath,
-    ) -> Result<(Made, String), NoControl> {
+    ) -> Result<(ReadyTarget, String), NoControl> {
         let place = place_beneath(tree, directory, beneath)?;
         (self.tell)(&format!(
             "a file without a name in {}, {}, is the control",
@@ -473,7 +476,7 @@ impl<'a> Work<'a> {
         }
         let is_beside = curve.caching != self.settings.caching.of_limits();
         if is_beside {
-            self.bench.targets.iter().for_each(Made::forget);
+            self.bench.targets.iter().for_each(ReadyTarget::forget);
             self.device = Some(NOTHING_READ);
         }
         self.tell_curve(&curve);
@@ -489,7 +492,7 @@ impl<'a> Work<'a> {
             if depth > 1 && self.is_past(until) {
                 return Ok(None);
             }
-            let load = Load {
+            let load = PointLoad {
                 what,
                 method,
                 depth,
@@ -545,7 +548,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn measure(&mut self, load: Load, timing: Timing) -> Result<Point, CalibrateError> {
+    fn measure(&mut self, load: PointLoad, timing: Timing) -> Result<Point, CalibrateError> {
         let timing = Timing {
             requests: match load.what {
                 What::SmallRandom => REQUESTS_WANTED.0,
@@ -638,7 +641,7 @@ impl<'a> Work<'a> {
     ) -> Result<Point, CalibrateError> {
         let depth = point.depth;
         (self.tell)(&format!("the best point again: {method}, depth {depth}"));
-        let load = Load {
+        let load = PointLoad {
             what,
             method,
             depth,
@@ -694,7 +697,7 @@ impl<'a> Work<'a> {
         let Some(most) = most else {
             return Ok(None);
         };
-        let load = Load {
+        let load = PointLoad {
             what: What::SmallRandom,
             method: most.method,
             depth: most.point.depth,
@@ -752,7 +755,7 @@ impl<'a> Work<'a> {
         notes
     }
 
-    fn facts(&self, target: &Made) -> TargetFacts {
+    fn facts(&self, target: &ReadyTarget) -> TargetFacts {
         TargetFacts {
             path: target.target().path().display().to_string(),
             kind: target.target().kind(),

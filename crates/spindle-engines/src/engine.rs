@@ -19,10 +19,10 @@ use spindle_workload::driver::{Behaviour, Running};
 use spindle_workload::sql::KeptAnswer;
 
 use crate::EngineError;
-use crate::promise::{Promise, Storage};
+use crate::promise::{CommitStorage, Promise};
 
 /// An answer that takes a while.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+pub type EngineFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// For each file, the numbers of the blocks written since the start.
 pub type Written = Vec<(Place, Vec<u64>)>;
@@ -187,7 +187,7 @@ pub trait Counters: Send + Sync {
 
     /// What it keeps when the power goes, by its settings in force for a client's session, on what lies beneath its
     /// files. `sent` is what clients send that may set others for themselves ([`crate::promise::scripts::words`]).
-    fn promise(&self, storage: &Storage, sent: &[String]) -> Promise;
+    fn promise(&self, storage: &CommitStorage, sent: &[String]) -> Promise;
 
     /// What was noticed, in words.
     fn warnings(&self) -> Vec<String> {
@@ -331,7 +331,7 @@ pub trait Engine {
         &'a self,
         home: &'a Self::Home,
         env: &'a Arc<dyn Env>,
-    ) -> Answer<'a, Result<Arc<dyn RunningEngine>, EngineError>>;
+    ) -> EngineFuture<'a, Result<Arc<dyn RunningEngine>, EngineError>>;
 }
 
 /// A database under test, running, with the workload that it was loaded for.
@@ -340,7 +340,7 @@ pub trait RunningEngine: Send + Sync {
     fn counters(&self) -> &dyn Counters;
 
     /// What it keeps when the power goes, on what lies beneath its files.
-    fn promise(&self, storage: &Storage) -> Promise {
+    fn promise(&self, storage: &CommitStorage) -> Promise {
         self.counters().promise(storage, &[])
     }
 
@@ -352,7 +352,10 @@ pub trait RunningEngine: Send + Sync {
     ///
     /// # Errors
     /// Of the kind `LostRows`, or it cannot be looked at.
-    fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, EngineError>>;
+    fn check(
+        &self,
+        acknowledged: Vec<Acknowledged>,
+    ) -> EngineFuture<'_, Result<String, EngineError>>;
 
     /// Answers that clients were given, where the workload keeps them.
     fn kept_answers(&self) -> Vec<KeptAnswer> {
@@ -363,11 +366,11 @@ pub trait RunningEngine: Send + Sync {
     ///
     /// # Errors
     /// A device refuses it.
-    fn flush(&self) -> Answer<'_, Result<(), EngineError>>;
+    fn flush(&self) -> EngineFuture<'_, Result<(), EngineError>>;
 
     /// Stops the database where it is, with nothing to save: its files are put back before they are used again.
     ///
     /// # Errors
     /// It did not end.
-    fn stop(self: Arc<Self>) -> Answer<'static, Result<Written, EngineError>>;
+    fn stop(self: Arc<Self>) -> EngineFuture<'static, Result<Written, EngineError>>;
 }

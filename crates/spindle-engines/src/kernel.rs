@@ -15,19 +15,19 @@ pub use spindle_io::real::Delay;
 use spindle_io::real::{AccessPath, Caching, DelayedDevice, MemoryDevice, Queue, RingConfig};
 use spindle_io::{BlockDevice, Env};
 pub use spindle_kernel::{
-    BLOCK_BYTES_DEFAULT, BUFFER_CACHE_BYTES_DEFAULT, Commit, InstanceSettings, SampledWaits,
-    Settings, Shutdown, Storage, TornBlocks, WriteSync, double_write_bytes,
+    BLOCK_BYTES_DEFAULT, BUFFER_CACHE_BYTES_DEFAULT, Commit, InstanceSettings, KernelSettings,
+    SampledWaits, Shutdown, Storage, TornBlocks, WriteSync, double_write_bytes,
 };
 use spindle_kernel::{
     IndexKey, Instance, KernelError, KeyPart, RecoveryReport, RowsOf, StatisticsSnapshot,
     create_database,
 };
-use spindle_layout::{DatabaseFiles, OpenedFile, Opening, Place, Shape};
+use spindle_layout::{DatabaseFiles, DatabaseShape, OpenedFile, Opening, Place};
 use spindle_workload::driver::{self, Behaviour, Running};
-use spindle_workload::{IndexSpec, Table, Workload};
+use spindle_workload::{IndexSpec, LoadedTable, Workload};
 
 use crate::EngineError;
-use crate::engine::{Answer, Written};
+use crate::engine::{EngineFuture, Written};
 pub use files::files_of;
 use files::row_shape;
 pub(crate) use on_devices::datafiles;
@@ -133,7 +133,7 @@ pub struct KernelEngine {
     files: OpenFiles,
     redo_files: usize,
     rings: Vec<Arc<RingConfig>>,
-    settings: Settings,
+    settings: KernelSettings,
     /// Sessions that check the database together.
     checkers: u64,
 }
@@ -197,7 +197,7 @@ struct Opened {
 
 /// What a new database is loaded with.
 #[derive(Clone, Copy)]
-pub struct Load<'a> {
+pub struct InitialLoad<'a> {
     /// Its tables and rows.
     pub workload: &'a dyn Workload,
     /// The number by which the database's files know each other.
@@ -214,9 +214,9 @@ pub fn create_and_load<'a>(
     env: &'a Arc<dyn Env>,
     places: &'a DatabaseFiles,
     path: IoSettings,
-    settings: &'a Settings,
-    load: Load<'a>,
-) -> Answer<'a, Result<(), EngineError>> {
+    settings: &'a KernelSettings,
+    load: InitialLoad<'a>,
+) -> EngineFuture<'a, Result<(), EngineError>> {
     Box::pin(async move {
         let opened = open(places, path, path, settings.block_bytes).await?;
         create_and_load_on(env, &opened.storage, settings, load).await
@@ -227,8 +227,8 @@ pub fn create_and_load<'a>(
 pub(crate) async fn create(
     env: &Arc<dyn Env>,
     storage: &Storage,
-    settings: &Settings,
-    load: Load<'_>,
+    settings: &KernelSettings,
+    load: InitialLoad<'_>,
 ) -> Result<(), EngineError> {
     let transactions = load.clients + SPARE_TRANSACTIONS;
     Ok(create_database(env, storage, settings, load.database, transactions).await?)
@@ -238,8 +238,8 @@ pub(crate) async fn create(
 pub(crate) async fn load(
     env: &Arc<dyn Env>,
     storage: &Storage,
-    settings: &Settings,
-    load: Load<'_>,
+    settings: &KernelSettings,
+    load: InitialLoad<'_>,
 ) -> Result<Instance, EngineError> {
     let instance = Instance::startup(env, storage, settings).await?;
     for (number, spec) in load.workload.tables().iter().enumerate() {
@@ -290,7 +290,7 @@ async fn create_index(
 }
 
 /// Devices of memory for the files of a database.
-fn memory_storage(shape: &Shape) -> Storage {
+fn memory_storage(shape: &DatabaseShape) -> Storage {
     let device = |name: &str, bytes: u64| MemoryDevice::new(name, bytes) as Arc<dyn BlockDevice>;
     let devices =
         |name: &str, sizes: &[u64]| sizes.iter().map(|bytes| device(name, *bytes)).collect();
@@ -312,9 +312,9 @@ impl KernelEngine {
         places: &'a DatabaseFiles,
         data: IoSettings,
         redo: IoSettings,
-        settings: &'a Settings,
+        settings: &'a KernelSettings,
         workload: &'a dyn Workload,
-    ) -> Answer<'a, Result<KernelEngine, EngineError>> {
+    ) -> EngineFuture<'a, Result<KernelEngine, EngineError>> {
         Box::pin(async move {
             let Opened {
                 storage,
@@ -347,14 +347,14 @@ impl KernelEngine {
     /// are no I/O counts, and nothing is listed as written. Its end is its shutdown.
     pub fn in_memory<'a>(
         env: &'a Arc<dyn Env>,
-        shape: &'a Shape,
-        settings: &'a Settings,
+        shape: &'a DatabaseShape,
+        settings: &'a KernelSettings,
         workload: &'a dyn Workload,
         clients: usize,
-    ) -> Answer<'a, Result<KernelEngine, EngineError>> {
+    ) -> EngineFuture<'a, Result<KernelEngine, EngineError>> {
         Box::pin(async move {
             let storage = memory_storage(shape);
-            let of = Load {
+            let of = InitialLoad {
                 workload,
                 database: 1,
                 clients,
@@ -367,8 +367,8 @@ impl KernelEngine {
     }
 
     /// The tables as the workload wants to know them.
-    pub fn tables(&self) -> Vec<Table> {
-        let describe = |table: &Arc<spindle_kernel::Table>| Table {
+    pub fn tables(&self) -> Vec<LoadedTable> {
+        let describe = |table: &Arc<spindle_kernel::Table>| LoadedTable {
             rows: table.loaded_rows(),
             blocks: table.loaded_blocks(),
             row_bytes: table.row_bytes(),
@@ -377,7 +377,7 @@ impl KernelEngine {
     }
 
     /// The settings that it runs with.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &KernelSettings {
         &self.settings
     }
 
@@ -408,7 +408,7 @@ impl KernelEngine {
     }
 
     /// Flushes every datafile: what `write_sync = "checkpoint"` leaves for later.
-    pub fn flush(&self) -> Answer<'_, Result<(), EngineError>> {
+    pub fn flush(&self) -> EngineFuture<'_, Result<(), EngineError>> {
         Box::pin(async {
             for file in &self.files.list {
                 let flushed = file.device.submit(spindle_io::Request::flush()).await;
@@ -419,7 +419,7 @@ impl KernelEngine {
     }
 
     /// Stops the database. Returns, for each file, the numbers of the blocks written since the start.
-    pub fn stop(self, how: Shutdown) -> Answer<'static, Result<Written, EngineError>> {
+    pub fn stop(self, how: Shutdown) -> EngineFuture<'static, Result<Written, EngineError>> {
         Box::pin(async move {
             self.instance.shutdown(how).await?;
             let OpenFiles { list, opening, .. } = self.files;

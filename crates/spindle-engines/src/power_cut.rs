@@ -8,11 +8,11 @@ use spindle_io::{Arena, BlockDevice, Env, Submission, read_blocks};
 use spindle_kernel::{BlockAddress, block};
 use spindle_workload::driver::{Behaviour, Running};
 use spindle_workload::{
-    Acknowledged, Operation as Step, Session, SessionError, Share, Workload, driver,
+    Acknowledged, ClientSession, RowOperation, SessionError, TableShare, Workload, driver,
 };
 
-use crate::engine::Answer;
-use crate::kernel::{KernelEngine, Settings, Shutdown, Storage, datafiles};
+use crate::engine::EngineFuture;
+use crate::kernel::{KernelEngine, KernelSettings, Shutdown, Storage, datafiles};
 use crate::{EngineError, ErrorKind};
 
 /// Where in a ledger's row the number of the client's last transaction is.
@@ -97,9 +97,9 @@ fn ledger_table(workload: &dyn Workload) -> usize {
     ledger.expect("every workload has a ledger")
 }
 
-impl<S: Session> Session for Noted<S> {
-    async fn execute(&mut self, step: &Step) -> Result<(), SessionError> {
-        if let Step::Update { table, row, .. } = step
+impl<S: ClientSession> ClientSession for Noted<S> {
+    async fn execute(&mut self, step: &RowOperation) -> Result<(), SessionError> {
+        if let RowOperation::Update { table, row, .. } = step
             && *table == self.ledger_table
         {
             self.client = Some(*row as usize);
@@ -126,7 +126,7 @@ impl<S: Session> Session for Noted<S> {
     async fn visit(
         &mut self,
         table: usize,
-        share: Share,
+        share: TableShare,
         visit: &mut dyn FnMut(&[u8]),
     ) -> Result<(), SessionError> {
         self.session.visit(table, share, visit).await
@@ -145,7 +145,7 @@ pub struct Promises<'a> {
 
 /// What was found after a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Survey {
+pub struct PowerCutSurvey {
     /// Transactions that had been acknowledged and are gone.
     pub lost: u64,
     /// Blocks of datafiles that the cut left torn.
@@ -203,10 +203,10 @@ fn of_database(reason: EngineError) -> Result<String, EngineError> {
 pub fn survey<'a>(
     env: &'a Arc<dyn Env>,
     storage: &'a Storage,
-    settings: &'a Settings,
+    settings: &'a KernelSettings,
     workload: &'a dyn Workload,
     promises: Promises<'a>,
-) -> Answer<'a, Result<Result<Survey, Broken>, EngineError>> {
+) -> EngineFuture<'a, Result<Result<PowerCutSurvey, Broken>, EngineError>> {
     Box::pin(async move {
         let torn_blocks = match torn_blocks(storage, settings.block_bytes).await {
             Ok(torn_blocks) => torn_blocks,
@@ -225,7 +225,7 @@ pub fn survey<'a>(
         let engine = Arc::into_inner(engine).expect("its only session has ended");
         let stopped = engine.stop(how).await;
         match compared.and_then(|lost| stopped.map(|_| lost)) {
-            Ok(lost) => Ok(Ok(Survey {
+            Ok(lost) => Ok(Ok(PowerCutSurvey {
                 lost,
                 torn_blocks,
                 redo_bytes: recovery.redo_bytes,
@@ -253,7 +253,7 @@ async fn compare(
         }
     };
     let visited = session
-        .visit(ledger_table(workload), Share::WHOLE, entry)
+        .visit(ledger_table(workload), TableShare::WHOLE, entry)
         .await;
     visited?;
     for (client, (found, last)) in found.iter().zip(promises.in_the_end).enumerate() {

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use spindle_io::real::{AccessPath, Caching};
-use spindle_layout::Shape;
+use spindle_layout::DatabaseShape;
 use spindle_text::quantity::{KIB, MIB, TIB};
 use spindle_text::settings;
 use spindle_workload::Workload;
 
 use crate::kernel::{
-    BLOCK_BYTES_DEFAULT, Delay, InstanceSettings, IoSettings, Settings, TornBlocks,
+    BLOCK_BYTES_DEFAULT, Delay, InstanceSettings, IoSettings, KernelSettings, TornBlocks,
     double_write_bytes, files_of,
 };
 use crate::sql::{Address, ServerIo, ServerKind, ServerRequest, SshHost};
@@ -169,25 +169,25 @@ impl KernelSpec {
     }
 
     /// The settings of its instance.
-    pub fn settings(&self) -> Settings {
+    pub fn settings(&self) -> KernelSettings {
         let block_bytes = self.files.block_size_bytes as usize;
         // An eighth of a log file, so that the ring always has room for what is in memory.
         let log_buffer_bytes =
             self.files.log_file_size_bytes as usize / 8 / SECTOR_BYTES * SECTOR_BYTES;
-        Settings {
+        KernelSettings {
             instance: self.instance,
             block_bytes,
             buffer_cache_bytes: self.memory.buffer_cache_bytes,
             log_buffer_bytes: log_buffer_bytes
                 .min(LOG_BUFFER_BYTES_MAX)
                 .max(16 * block_bytes),
-            ..Settings::default()
+            ..KernelSettings::default()
         }
     }
 
     /// The files of a workload's database for this many clients, with double write areas for this many writers.
-    pub fn shape(&self, workload: &dyn Workload, clients: usize, writers: u32) -> Shape {
-        Shape {
+    pub fn shape(&self, workload: &dyn Workload, clients: usize, writers: u32) -> DatabaseShape {
+        DatabaseShape {
             double_write_bytes: match self.instance.torn_blocks {
                 TornBlocks::DoubleWrite => {
                     double_write_bytes(self.files.block_size_bytes as usize, writers as usize)

@@ -1,7 +1,7 @@
 //! Other words for keys, as engines themselves have them: `shared_buffers` is `buffer_cache`, `wal` is `redo`. They are
 //! put right in the tree of the file before it is read, so that nothing else knows of them.
 
-use super::document::{Document, Entry, Node, Table, Value};
+use super::document::{Document, DocumentTable, KeyValue, Node, Value};
 use super::doubts::anywhere;
 use super::error::ExperimentError;
 
@@ -61,7 +61,7 @@ pub(super) fn path_put_right(path: Vec<String>) -> Vec<String> {
     }
 }
 
-fn of_layout(document: &Document, layout: &mut Table) {
+fn of_layout(document: &Document, layout: &mut DocumentTable) {
     for entry in &mut layout.entries {
         let words: &[(&str, &str)] = match entry.key.as_str() {
             "database" => &OF_DATABASE,
@@ -76,7 +76,7 @@ fn of_layout(document: &Document, layout: &mut Table) {
     if let Some(settings) = layout.take("settings") {
         let mut database = match layout.take("database").map(|entry| entry.node.value) {
             Some(Value::Table(database)) => database,
-            _ => Table::EMPTY,
+            _ => DocumentTable::EMPTY,
         };
         if let Some(twice) = database.get("settings") {
             let error = ExperimentError::new("the settings of a layout are given twice")
@@ -90,7 +90,7 @@ fn of_layout(document: &Document, layout: &mut Table) {
     }
 }
 
-fn rename(document: &Document, table: &mut Table, words: &[(&str, &str)]) {
+fn rename(document: &Document, table: &mut DocumentTable, words: &[(&str, &str)]) {
     for (word, right) in words {
         let Some(entry) = table.take(word) else {
             continue;
@@ -112,7 +112,7 @@ fn rename(document: &Document, table: &mut Table, words: &[(&str, &str)]) {
             }
             table.take(right);
         }
-        table.entries.push(Entry {
+        table.entries.push(KeyValue {
             key: (*right).to_owned(),
             ..entry
         });

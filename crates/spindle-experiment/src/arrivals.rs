@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use spindle_text::rate::{AskedRate, Rate};
 use spindle_text::section::Section;
 use spindle_workload::ArrivalSettings;
-use spindle_workload::Pace;
+use spindle_workload::TrialPace;
 pub use spindle_workload::{Arrivals, Spacing};
 
 use super::reader::{Reader, keys_in};
@@ -33,17 +33,17 @@ pub struct RateLevels {
 
 /// At most one of them is set; without any, a client begins a transaction when it has ended the last.
 #[derive(Default)]
-pub(super) struct Asked {
+pub(super) struct AskedArrivals {
     pub arrivals: Option<Arrivals>,
     pub levels: Option<RateLevels>,
     pub promised: Option<Promised>,
 }
 
 /// Reads `rate`, `arrivals` and `p99`, which mean nothing where transactions have their own pace.
-pub(super) fn read(reader: &mut Reader<'_>, pace: Pace) -> Asked {
-    if matches!(pace, Pace::Streams | Pace::Recorded) {
+pub(super) fn read(reader: &mut Reader<'_>, pace: TrialPace) -> AskedArrivals {
+    if matches!(pace, TrialPace::Streams | TrialPace::Recorded) {
         reader.know(&keys_in::<ArrivalSettings>());
-        return Asked::default();
+        return AskedArrivals::default();
     }
     let ArrivalSettings {
         rate,
@@ -88,10 +88,10 @@ pub(super) fn read(reader: &mut Reader<'_>, pace: Pace) -> Asked {
             );
             reader.note(refused.given(reader.keys(["rate"])));
         }
-        return Asked::default();
+        return AskedArrivals::default();
     };
     let spacing = spacing.unwrap_or(Spacing::Poisson);
-    let mut asked = Asked::default();
+    let mut asked = AskedArrivals::default();
     match rate {
         AskedRate::Auto => asked.promised = Some(Promised { p99_ms, spacing }),
         AskedRate::One(rate_per_s) => {
@@ -107,9 +107,9 @@ pub(super) fn read(reader: &mut Reader<'_>, pace: Pace) -> Asked {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Experiment, ExperimentError, Workload};
+    use crate::{Experiment, ExperimentError, WorkloadChoice};
 
-    fn read(lines: &str) -> Result<Workload, ExperimentError> {
+    fn read(lines: &str) -> Result<WorkloadChoice, ExperimentError> {
         let text = format!("[workload]\n{lines}\n[[layout]]\nname = \"a\"\n");
         Experiment::parse("e.toml", &text, &[]).map(|experiment| experiment.workload)
     }
@@ -163,7 +163,10 @@ mod tests {
         let workload = read("rate = [\"200/s\", \"400/s\"]\narrivals = \"even\"").unwrap();
         assert!(workload.is_open() && !workload.has_rates_of_slowest());
         let kept = serde_json::to_string(&workload).unwrap();
-        assert_eq!(serde_json::from_str::<Workload>(&kept).unwrap(), workload);
+        assert_eq!(
+            serde_json::from_str::<WorkloadChoice>(&kept).unwrap(),
+            workload
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::aliases;
 use super::command_line::CommandLine;
-use super::document::{Document, Entry, Node, Table, Value, name_of};
+use super::document::{Document, DocumentTable, KeyValue, Node, Value, name_of};
 use super::error::ExperimentError;
 use super::vary;
 
@@ -189,7 +189,7 @@ fn placed_on(layout: &Node) -> Vec<String> {
     else {
         return Vec::new();
     };
-    let on = |entry: &Entry| match &entry.node.value {
+    let on = |entry: &KeyValue| match &entry.node.value {
         Value::Text(name) => Some(name.clone()),
         _ => None,
     };
@@ -199,10 +199,10 @@ fn placed_on(layout: &Node) -> Vec<String> {
 /// Puts the plan of a first look in place of the file's. Trials that end with their work keep their length.
 fn hurry(document: &mut Document, counted: &[&str]) {
     let place = document.argument("--quick", "");
-    let mut plan = document.table("plan").unwrap_or(Table::EMPTY);
+    let mut plan = document.table("plan").unwrap_or(DocumentTable::EMPTY);
     plan.entries
         .retain(|entry| !NOT_QUICK.contains(&entry.key.as_str()));
-    let workload = document.table("workload").unwrap_or(Table::EMPTY);
+    let workload = document.table("workload").unwrap_or(DocumentTable::EMPTY);
     let kind = workload.get("kind").map(|node| &node.value);
     let is_counted = matches!(kind, Some(Value::Text(kind)) if counted.contains(&kind.as_str()));
     for (key, value) in QUICK {

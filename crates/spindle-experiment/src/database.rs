@@ -13,7 +13,7 @@ use spindle_engines::sections::{DataSettings, SIZE_BYTES};
 pub use spindle_engines::spec::{DatabaseMemory, DatabaseSpec, KernelSpec, RemoteSpec, ServerSpec};
 use spindle_engines::sql::{Address, ServerKind};
 
-use super::document::Table;
+use super::document::DocumentTable;
 use super::doubts::anywhere;
 use super::kernel::{self, check_blocks};
 use super::memory::check_memory;
@@ -25,7 +25,7 @@ use spindle_text::word::Word;
 
 /// The database under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Engine {
+pub enum DatabaseEngine {
     /// The embedded database of this project.
     Kernel,
     /// One that speaks SQL.
@@ -33,52 +33,52 @@ pub enum Engine {
 }
 
 /// Their words: the embedded one's, and those of the servers.
-const ENGINES: [(&str, Engine); 1 + ServerKind::ALLOWED.len()] = {
-    let mut all = [("kernel", Engine::Kernel); 1 + ServerKind::ALLOWED.len()];
+const ENGINES: [(&str, DatabaseEngine); 1 + ServerKind::ALLOWED.len()] = {
+    let mut all = [("kernel", DatabaseEngine::Kernel); 1 + ServerKind::ALLOWED.len()];
     let mut number = 1;
     while number < all.len() {
         let (word, kind) = ServerKind::ALLOWED[number - 1];
-        all[number] = (word, Engine::Server(kind));
+        all[number] = (word, DatabaseEngine::Server(kind));
         number += 1;
     }
     all
 };
 
-impl Word for Engine {
-    const ALLOWED: &'static [(&'static str, Engine)] = &ENGINES;
+impl Word for DatabaseEngine {
+    const ALLOWED: &'static [(&'static str, DatabaseEngine)] = &ENGINES;
     const SAYS: &'static [&'static str] = &[];
     const LATER: &'static [&'static str] = &["oracle"];
 
-    fn of_other_word(word: &str) -> Option<Engine> {
+    fn of_other_word(word: &str) -> Option<DatabaseEngine> {
         let mut engines = ENGINES.iter().map(|(_, engine)| *engine);
         engines.find(|engine| match engine {
-            Engine::Kernel => word == "embedded",
-            Engine::Server(kind) => spindle_engines::sql::server(*kind)
+            DatabaseEngine::Kernel => word == "embedded",
+            DatabaseEngine::Server(kind) => spindle_engines::sql::server(*kind)
                 .aliases()
                 .contains(&word),
         })
     }
 }
 
-impl fmt::Display for Engine {
+impl fmt::Display for DatabaseEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_word())
     }
 }
 
-impl Serialize for Engine {
+impl Serialize for DatabaseEngine {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(self.as_word())
     }
 }
 
-impl<'de> Deserialize<'de> for Engine {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Engine, D::Error> {
+impl<'de> Deserialize<'de> for DatabaseEngine {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<DatabaseEngine, D::Error> {
         spindle_text::word::deserialize(from)
     }
 }
 
-impl Engine {
+impl DatabaseEngine {
     /// The word as the experiment file spells it.
     pub fn as_str(self) -> &'static str {
         self.as_word()
@@ -120,7 +120,7 @@ pub(super) struct SharedDatabase<'a> {
     /// As it was read.
     pub database: &'a Database,
     /// As it is written.
-    pub table: &'a Table,
+    pub table: &'a DocumentTable,
     /// What a layout's own does not say itself.
     pub inherited: Inherited,
 }
@@ -198,18 +198,18 @@ pub(super) fn which_it_is(reader: &Reader<'_>) -> Vec<String> {
     [own.to_vec(), vec![anywhere("engine")]].concat()
 }
 
-fn engine_of(spec: &DatabaseSpec) -> Engine {
+fn engine_of(spec: &DatabaseSpec) -> DatabaseEngine {
     match spec {
-        DatabaseSpec::Kernel(_) => Engine::Kernel,
-        DatabaseSpec::Server(server) => Engine::Server(server.kind),
-        DatabaseSpec::Remote(remote) => Engine::Server(remote.address.kind()),
+        DatabaseSpec::Kernel(_) => DatabaseEngine::Kernel,
+        DatabaseSpec::Server(server) => DatabaseEngine::Server(server.kind),
+        DatabaseSpec::Remote(remote) => DatabaseEngine::Server(remote.address.kind()),
     }
 }
 
 impl Database {
     /// Reads a database section.
     pub(super) fn read(reader: &mut Reader<'_>, inherited: Inherited) -> Database {
-        let engine = reader.word("engine").unwrap_or(Engine::Kernel);
+        let engine = reader.word("engine").unwrap_or(DatabaseEngine::Kernel);
         let size_bytes = read_size(reader, &inherited.of_workload);
         let keys = Keys::all();
         for keys in [&keys.kernel, &keys.server, &keys.remote] {
@@ -217,8 +217,8 @@ impl Database {
         }
         let memory_bytes = inherited.memory_bytes;
         let spec = match engine {
-            Engine::Kernel => DatabaseSpec::Kernel(kernel::read(reader, memory_bytes)),
-            Engine::Server(kind) => match server::read_remote(reader, kind) {
+            DatabaseEngine::Kernel => DatabaseSpec::Kernel(kernel::read(reader, memory_bytes)),
+            DatabaseEngine::Server(kind) => match server::read_remote(reader, kind) {
                 Some(remote) => DatabaseSpec::Remote(remote),
                 None => DatabaseSpec::Server(server::read(reader, kind, memory_bytes)),
             },
@@ -253,7 +253,7 @@ impl Database {
     }
 
     /// Which it is, as the experiment file says it.
-    pub fn engine(&self) -> Engine {
+    pub fn engine(&self) -> DatabaseEngine {
         engine_of(&self.spec)
     }
 

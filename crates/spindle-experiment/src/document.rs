@@ -13,7 +13,7 @@ use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
 use super::command_line::CommandLine;
 use super::doubts::Doubts;
 use super::error::ExperimentError;
-use super::matrix::Matrix;
+use super::matrix::FactorMatrix;
 
 /// What people read as the file name of a mistake in a `--set` argument.
 const COMMAND_LINE: &str = "command line";
@@ -48,26 +48,26 @@ pub(super) enum Value {
     Bool(bool),
     Date,
     List(Vec<Node>),
-    Table(Table),
+    Table(DocumentTable),
 }
 
 /// The entries of a table in the order of the file; those added by `--set` follow.
 #[derive(Clone, Debug)]
-pub(super) struct Table {
-    pub entries: Vec<Entry>,
+pub(super) struct DocumentTable {
+    pub entries: Vec<KeyValue>,
 }
 
 /// One `key = value`.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct KeyValue {
     pub key: String,
     pub key_place: SourcePlace,
     pub node: Node,
 }
 
-impl Table {
+impl DocumentTable {
     /// A table without entries, which is what a section left out is read as.
-    pub const EMPTY: Table = Table {
+    pub const EMPTY: DocumentTable = DocumentTable {
         entries: Vec::new(),
     };
 
@@ -80,20 +80,20 @@ impl Table {
     }
 
     /// This table with the entries of `over` replacing its own.
-    pub fn overridden_by(&self, over: &Table) -> Table {
+    pub fn overridden_by(&self, over: &DocumentTable) -> DocumentTable {
         let kept = self
             .entries
             .iter()
             .filter(|entry| over.get(&entry.key).is_none());
-        Table {
+        DocumentTable {
             entries: kept.chain(&over.entries).cloned().collect(),
         }
     }
 }
 
-impl Table {
+impl DocumentTable {
     /// Takes the entry of `key` out.
-    pub fn take(&mut self, key: &str) -> Option<Entry> {
+    pub fn take(&mut self, key: &str) -> Option<KeyValue> {
         let index = self.entries.iter().position(|entry| entry.key == key)?;
         Some(self.entries.remove(index))
     }
@@ -101,7 +101,7 @@ impl Table {
     /// Sets `key` to a value that is said to stand at `place`.
     pub fn put(&mut self, key: &str, value: Value, place: &SourcePlace) {
         self.take(key);
-        self.entries.push(Entry {
+        self.entries.push(KeyValue {
             key: key.to_owned(),
             key_place: place.clone(),
             node: Node {
@@ -114,17 +114,17 @@ impl Table {
 
 impl Node {
     /// A table in which `key` holds the entries of both, those of `over` where both have one.
-    pub fn merged_with(&self, over: &Node, key: &str) -> Table {
+    pub fn merged_with(&self, over: &Node, key: &str) -> DocumentTable {
         let mut merged = over.clone();
         if let (Value::Table(shared), Value::Table(own)) = (&self.value, &over.value) {
             merged.value = Value::Table(shared.overridden_by(own));
         }
-        let entry = Entry {
+        let entry = KeyValue {
             key: key.to_owned(),
             key_place: over.place.clone(),
             node: merged,
         };
-        Table {
+        DocumentTable {
             entries: vec![entry],
         }
     }
@@ -167,7 +167,7 @@ pub(super) struct Document {
     /// Tells the section that a key belongs to, for a person who wrote it in another.
     pub home_of: fn(&str) -> Option<String>,
     /// What was varied, if the layouts are those of a matrix.
-    pub matrix: Option<Matrix>,
+    pub matrix: Option<FactorMatrix>,
     /// Whether the plan was cut down to a first look.
     pub is_quick: bool,
     /// What was found wrong while it was read.
@@ -210,7 +210,7 @@ impl Document {
             texts: std::iter::once(file).chain(arguments).collect(),
             written_for: written_for.cloned(),
             root: Node {
-                value: Value::Table(Table::EMPTY),
+                value: Value::Table(DocumentTable::EMPTY),
                 place: end,
             },
             directories_must_exist: false,
@@ -251,7 +251,7 @@ impl Document {
     }
 
     /// A table at the top of the file.
-    pub fn table(&self, key: &str) -> Option<Table> {
+    pub fn table(&self, key: &str) -> Option<DocumentTable> {
         match &self.at_root(key)?.value {
             Value::Table(table) => Some(table.clone()),
             _ => None,
@@ -272,7 +272,7 @@ impl Document {
     }
 
     /// Replaces the table of this key at the top of the file.
-    pub fn put_table(&mut self, key: &str, table: Table) {
+    pub fn put_table(&mut self, key: &str, table: DocumentTable) {
         self.put_at_root(key, Value::Table(table));
     }
 
@@ -457,10 +457,10 @@ pub(super) fn set(
                     .position(|entry| entry.key == *key)
                     .unwrap_or_else(|| {
                         let node = Node {
-                            value: Value::Table(Table::EMPTY),
+                            value: Value::Table(DocumentTable::EMPTY),
                             place: key_place.clone(),
                         };
-                        table.entries.push(Entry {
+                        table.entries.push(KeyValue {
                             key: key.clone(),
                             key_place: key_place.clone(),
                             node,
@@ -590,10 +590,10 @@ fn put_everything_at(node: &mut Node, place: &SourcePlace) {
     }
 }
 
-fn table_of(parsed: &DeTable<'_>) -> Table {
-    let mut entries: Vec<Entry> = parsed
+fn table_of(parsed: &DeTable<'_>) -> DocumentTable {
+    let mut entries: Vec<KeyValue> = parsed
         .iter()
-        .map(|(key, value)| Entry {
+        .map(|(key, value)| KeyValue {
             key: key.get_ref().to_string(),
             key_place: SourcePlace {
                 text: 0,
@@ -604,7 +604,7 @@ fn table_of(parsed: &DeTable<'_>) -> Table {
         .collect();
     // The parser sorts by name; people read from the top.
     entries.sort_by_key(|entry| entry.key_place.span.start);
-    Table { entries }
+    DocumentTable { entries }
 }
 
 fn node_of(parsed: &Spanned<DeValue<'_>>) -> Node {

@@ -9,10 +9,10 @@ use crate::database::{Database, DatabaseSpec};
 use crate::layout::{Layout, PlacedOn};
 use crate::limit::Delay;
 use crate::load_machine::LoadMachine;
-use crate::matrix::Matrix;
+use crate::matrix::FactorMatrix;
 use crate::plan::Plan;
 use crate::restore::PutBack;
-use crate::workload::Workload;
+use crate::workload::WorkloadChoice;
 
 /// A whole experiment, complete and checked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct Experiment {
     /// server that runs already.
     pub database: Database,
     /// What the clients do.
-    pub workload: Workload,
+    pub workload: WorkloadChoice,
     /// How the trials are run and judged.
     pub plan: Plan,
     /// The candidates, at least one, each with its own name.
@@ -35,7 +35,7 @@ pub struct Experiment {
     pub load: Vec<LoadMachine>,
     /// What was varied, if the candidates are combinations of settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub matrix: Option<Matrix>,
+    pub matrix: Option<FactorMatrix>,
     /// Whether the plan was cut down to a first look.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_quick: bool,

@@ -11,12 +11,12 @@ use serde_json::Value;
 use spindle_engines::spec::{DatabaseMemory, DatabaseSpec, KernelSpec, RemoteSpec, ServerSpec};
 use spindle_engines::sql::{Address, SshHost};
 
-use super::database::{Database, Engine};
+use super::database::{Database, DatabaseEngine};
 
 /// As it is written.
 #[derive(Serialize)]
 struct Written<'a> {
-    engine: Engine,
+    engine: DatabaseEngine,
     size_bytes: u64,
     #[serde(flatten)]
     kernel: Option<&'a KernelSpec>,
@@ -45,7 +45,7 @@ struct OfServer<'a> {
 /// What every database says.
 #[derive(Deserialize)]
 struct Head {
-    engine: Engine,
+    engine: DatabaseEngine,
     size_bytes: u64,
     #[serde(default)]
     server: OfServer<'static>,
@@ -106,13 +106,13 @@ fn read(kept: &Value) -> Result<Database, serde_json::Error> {
     let head = Head::deserialize(kept)?;
     let server = head.server;
     let spec = match (head.engine, server.url) {
-        (Engine::Kernel, _) => DatabaseSpec::Kernel(KernelSpec::deserialize(kept)?),
-        (Engine::Server(_), Some(address)) => DatabaseSpec::Remote(RemoteSpec {
+        (DatabaseEngine::Kernel, _) => DatabaseSpec::Kernel(KernelSpec::deserialize(kept)?),
+        (DatabaseEngine::Server(_), Some(address)) => DatabaseSpec::Remote(RemoteSpec {
             address: address.into_owned(),
             password_env: server.password_env.map(Cow::into_owned),
             agent: server.agent.map(Cow::into_owned),
         }),
-        (Engine::Server(kind), None) => {
+        (DatabaseEngine::Server(kind), None) => {
             let own = OfOwn::deserialize(kept)?;
             DatabaseSpec::Server(ServerSpec {
                 kind,

@@ -6,7 +6,7 @@ use super::document::Document;
 use super::error::ExperimentError;
 use super::experiment::Experiment;
 use super::layout::Layout;
-use super::matrix::{LeftOut, Matrix, listed};
+use super::matrix::{FactorMatrix, LeftOut, listed};
 
 /// Fewer combinations than this compare nothing.
 const CASES_MIN: usize = 2;
@@ -70,7 +70,7 @@ impl Refused {
     }
 
     /// The matrix without them.
-    pub(super) fn out_of(self, matrix: Option<&Matrix>) -> Option<Matrix> {
+    pub(super) fn out_of(self, matrix: Option<&FactorMatrix>) -> Option<FactorMatrix> {
         let mut matrix = matrix.cloned()?;
         matrix.leave_out(self.layouts);
         Some(matrix)
@@ -122,7 +122,7 @@ impl Experiment {
             .filter(|layout| layout.candidate && !is_out(layout));
         let remain = remain.count();
         if remain < CASES_MIN {
-            let mut alone = Matrix {
+            let mut alone = FactorMatrix {
                 left_out: Vec::new(),
                 ..matrix.clone()
             };
@@ -161,7 +161,7 @@ pub enum TooFewLeft {
 
 impl TooFewLeft {
     /// How many of a matrix remain, in which those left out stand.
-    fn of(matrix: &Matrix, remain: usize) -> TooFewLeft {
+    fn of(matrix: &FactorMatrix, remain: usize) -> TooFewLeft {
         let reasons = matrix.left_out_by_reason().into_iter();
         let reasons = reasons.map(|(reason, layouts)| format!("{}: {reason}", listed(&layouts)));
         let reasons = reasons.collect::<Vec<String>>().join(". ");

@@ -62,26 +62,27 @@ pub use arrivals::{Arrivals, Promised, RateLevels, Spacing};
 pub use changes::Changes;
 pub use command_line::CommandLine;
 pub use database::{
-    Commit, Database, DatabaseMemory, DatabaseSpec, Engine, KernelSpec, RemoteSpec, ServerSpec,
-    TornBlocks, WriteSync,
+    Commit, Database, DatabaseEngine, DatabaseMemory, DatabaseSpec, KernelSpec, RemoteSpec,
+    ServerSpec, TornBlocks, WriteSync,
 };
 pub use document::{NAME_LENGTH_MAX, is_value};
 pub use error::ExperimentError;
 pub use experiment::Experiment;
 pub use layout::specs_of;
 pub use layout::{
-    DiskGroup, Layout, Made, PlacedOn, Placement, Price, Redundancy, Striping, StripingByKind,
+    DiskGroupSpec, Layout, MadeLayout, PlacedOn, PlacementSpec, Price, Redundancy, Striping,
+    StripingByKind,
 };
 pub use left_out::TooFewLeft;
 pub use limit::{Delay, Rates, limited_by};
 pub use load_machine::{LoadMachine, deal};
-pub use matrix::{Cell, Factor, LeftOut, Matrix, listed};
+pub use matrix::{Factor, FactorMatrix, LeftOut, MatrixCell, listed};
 pub use plan::{Auto, Plan, RUNS_TO_ESTIMATE, Repeats};
 pub use restore::{PutBack, RestoreBy};
 pub use shown::without_passwords;
 pub use spindle_layout::Verify;
 pub use vary::parts;
-pub use workload::{Transactions, Workload, WorkloadKind};
+pub use workload::{Transactions, WorkloadChoice, WorkloadKind};
 
 use database::{Inherited, SharedDatabase};
 use document::Document;
@@ -177,7 +178,7 @@ impl Experiment {
             ..Inherited::default()
         };
         let database = Database::read(&mut database_reader, inherited);
-        let workload = Workload::read(&mut workload_reader, &database);
+        let workload = WorkloadChoice::read(&mut workload_reader, &database);
         if workload.transactions.are_counted() {
             Plan::check_counted(&plan_reader, workload.kind());
         }

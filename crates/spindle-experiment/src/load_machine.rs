@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use spindle_engines::sql::address::{Reach, is_this_machine};
 use spindle_engines::sql::ssh_host::HERE;
-use spindle_engines::sql::{SshHost, Way};
+use spindle_engines::sql::{MachineAccess, SshHost};
 use spindle_text::section::Section;
 use spindle_text::settings;
-use spindle_workload::Pace;
+use spindle_workload::TrialPace;
 
 use super::doubts::anywhere;
 use super::layout::Layout;
 use super::plan::Plan;
 use super::reader::Reader;
-use super::workload::Workload;
+use super::workload::WorkloadChoice;
 
 /// More machines than this are a slip of whatever wrote the file.
 const MACHINES_MAX: usize = 100;
@@ -38,7 +38,7 @@ settings! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadMachine {
     /// The way to it.
-    pub way: Way,
+    pub way: MachineAccess,
     /// Its share of the clients, beside those of the others: 1 to 1000.
     pub weight: u32,
 }
@@ -67,14 +67,14 @@ impl LoadMachine {
                     "leave it out",
                 );
             }
-            let way = Way::Here;
+            let way = MachineAccess::Here;
             return Some(LoadMachine { way, weight });
         }
         let refused = |reason: String| {
             reader.refuse_meaning("host", "host cannot be used", reason, allowed());
         };
         let host = SshHost::parse(&host).map_err(|error| refused(error.to_string()));
-        let way = Way::Ssh {
+        let way = MachineAccess::Ssh {
             host: host.ok()?,
             identity_file: identity_file.map(PathBuf::from),
         };
@@ -113,7 +113,7 @@ pub fn deal(clients: u32, machines: &[LoadMachine]) -> Vec<u32> {
 }
 
 /// What a load over several machines is checked against.
-pub(super) type Beside<'a> = (&'a Workload, &'a Plan, &'a [Layout]);
+pub(super) type Beside<'a> = (&'a WorkloadChoice, &'a Plan, &'a [Layout]);
 
 /// Reads the machines, and refuses what they cannot have.
 pub(super) fn read(
@@ -186,7 +186,7 @@ fn unfit(
         );
     }
     let kind = workload.kind();
-    if workload.transactions.settings().pace() != Pace::Timed {
+    if workload.transactions.settings().pace() != TrialPace::Timed {
         unfit(
             format!("kind = \"{kind}\" cannot be spread over load machines"),
             "its clients share what there is to do",
@@ -227,7 +227,7 @@ fn unfit(
 
 /// A server that is named as this machine names it, and another machine would not find.
 fn unreached(machine: &LoadMachine, layouts: &[Layout]) -> Option<Unfit> {
-    let Way::Ssh { host, .. } = &machine.way else {
+    let MachineAccess::Ssh { host, .. } = &machine.way else {
         return None;
     };
     layouts.iter().find_map(|layout| {
@@ -257,7 +257,7 @@ mod tests {
 
     fn machines(weights: &[u32]) -> Vec<LoadMachine> {
         let machine = |weight: &u32| LoadMachine {
-            way: Way::Here,
+            way: MachineAccess::Here,
             weight: *weight,
         };
         weights.iter().map(machine).collect()

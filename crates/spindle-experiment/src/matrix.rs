@@ -10,11 +10,11 @@ const NAMES_MAX: usize = 3;
 
 /// The factors of an experiment whose layouts are combinations of their levels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Matrix {
+pub struct FactorMatrix {
     /// The factors in the order of the file; the layouts as they are written come first, where there are several.
     pub factors: Vec<Factor>,
     /// The combinations that became layouts.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<MatrixCell>,
     /// Whether they are half of all combinations, chosen so that every effect can still be told.
     #[serde(default)]
     pub is_half: bool,
@@ -43,14 +43,14 @@ pub struct Factor {
 
 /// A layout and its levels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cell {
+pub struct MatrixCell {
     /// Name of the layout.
     pub layout: String,
     /// Its level of each factor, counted from 0.
     pub levels: Vec<usize>,
 }
 
-impl fmt::Display for Matrix {
+impl fmt::Display for FactorMatrix {
     fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
         let factors: Vec<String> = self
             .factors
@@ -86,7 +86,7 @@ impl fmt::Display for Matrix {
     }
 }
 
-impl Matrix {
+impl FactorMatrix {
     /// Whether a layout is one of the combinations.
     pub fn has(&self, layout: &str) -> bool {
         self.cells.iter().any(|cell| cell.layout == layout)
@@ -94,7 +94,7 @@ impl Matrix {
 
     /// Takes combinations out.
     pub(super) fn leave_out(&mut self, left_out: Vec<LeftOut>) {
-        let is_out = |cell: &Cell| left_out.iter().any(|out| out.layout == cell.layout);
+        let is_out = |cell: &MatrixCell| left_out.iter().any(|out| out.layout == cell.layout);
         self.cells.retain(|cell| !is_out(cell));
         self.left_out.extend(left_out);
     }

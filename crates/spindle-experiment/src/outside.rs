@@ -10,7 +10,7 @@ use spindle_workload::driver::CLIENTS;
 use super::database::Database;
 use super::experiment::Experiment;
 use super::plan::{Plan, ROUNDS, RUNS};
-use super::workload::Workload;
+use super::workload::WorkloadChoice;
 
 impl Experiment {
     /// The key of a value that no reader gives; `None` where all may be.
@@ -66,7 +66,7 @@ fn of_plan(plan: &Plan) -> Option<&'static str> {
     }
 }
 
-fn of_workload(workload: &Workload) -> Option<&'static str> {
+fn of_workload(workload: &WorkloadChoice) -> Option<&'static str> {
     let clients = &workload.clients;
     if clients.is_empty() || clients.iter().any(|count| !CLIENTS.contains(count)) {
         return Some("clients");

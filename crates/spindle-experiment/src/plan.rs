@@ -12,7 +12,7 @@ use spindle_text::settings;
 use super::error::ExperimentError;
 use super::reader::Reader;
 use super::restore::RestoreBy;
-use super::workload::{Workload, WorkloadKind};
+use super::workload::{WorkloadChoice, WorkloadKind};
 use super::{DatabaseSpec, Layout, WriteSync};
 
 /// How long a trial waits for quiet where nothing is said of it.
@@ -256,7 +256,7 @@ impl Plan {
     pub(super) fn check_interleaved(
         &self,
         reader: &Reader<'_>,
-        workload: &Workload,
+        workload: &WorkloadChoice,
         layouts: &[Layout],
     ) {
         let Some(interleave_ms) = self.interleave_ms else {

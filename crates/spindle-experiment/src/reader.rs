@@ -14,7 +14,9 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use super::document::{Document, Entry, NAME_LENGTH_MAX, Node, SourcePlace, Table, Value, shown};
+use super::document::{
+    Document, DocumentTable, KeyValue, NAME_LENGTH_MAX, Node, SourcePlace, Value, shown,
+};
 use super::doubts::anywhere;
 use super::error::ExperimentError;
 use super::nearest::nearest;
@@ -39,7 +41,7 @@ pub(super) struct Reader<'a> {
     path: String,
     /// Where to point when a key is missing.
     place: &'a SourcePlace,
-    table: &'a Table,
+    table: &'a DocumentTable,
     known: Vec<&'static str>,
 }
 
@@ -58,7 +60,7 @@ pub(super) fn keys_asked_by<T>(read: impl FnOnce(&mut Reader<'_>) -> T) -> Vec<&
         document: &nothing,
         path: String::new(),
         place: &nothing.root.place,
-        table: &Table::EMPTY,
+        table: &DocumentTable::EMPTY,
         known: Vec::new(),
     };
     // Only what was asked matters here: an empty table may well lack something.
@@ -87,7 +89,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The same place in the file, reading `table` in the stead of what is written there.
-    pub fn over<'b>(&'b self, table: &'b Table) -> Reader<'b> {
+    pub fn over<'b>(&'b self, table: &'b DocumentTable) -> Reader<'b> {
         Reader {
             document: self.document,
             path: self.path.clone(),
@@ -98,7 +100,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The table being read.
-    pub fn table(&self) -> &'a Table {
+    pub fn table(&self) -> &'a DocumentTable {
         self.table
     }
 
@@ -135,7 +137,7 @@ impl<'a> Reader<'a> {
     /// The table under `key`; read as empty when it is left out.
     pub fn section(&mut self, key: &'static str) -> Reader<'a> {
         let path = self.full(key);
-        let empty = (const { &Table::EMPTY }, self.place);
+        let empty = (const { &DocumentTable::EMPTY }, self.place);
         let (table, place) = match self.node(key) {
             None => empty,
             Some(Node {
@@ -436,7 +438,7 @@ impl<'a> Reader<'a> {
         let Value::Table(table) = &node.value else {
             return self.refuse_value(key, node, allowed, BTreeMap::new());
         };
-        let setting = |entry: &Entry| {
+        let setting = |entry: &KeyValue| {
             let value = match &entry.node.value {
                 _ if !is_plain(&entry.key) => {
                     return self.refuse_value(key, &entry.node, allowed, None);
@@ -612,7 +614,7 @@ impl<'a> Reader<'a> {
 
     /// Refuses any key that nothing asked for, where `key` says whether there are `others`.
     pub fn finish_given(&self, others: &[&str], key: &str) {
-        let is_unknown = |entry: &&Entry| !self.known.contains(&entry.key.as_str());
+        let is_unknown = |entry: &&KeyValue| !self.known.contains(&entry.key.as_str());
         for entry in self.table.entries.iter().filter(is_unknown) {
             let unknown = self.unknown(entry);
             self.note(match others.contains(&entry.key.as_str()) {
@@ -676,7 +678,7 @@ impl<'a> Reader<'a> {
             .help(SEE_REFERENCE)
     }
 
-    fn unknown(&self, entry: &Entry) -> ExperimentError {
+    fn unknown(&self, entry: &KeyValue) -> ExperimentError {
         let key = entry.key.as_str();
         let (label, meant) = if let Some(home) = (self.document.home_of)(key) {
             (format!("it belongs to {home}"), Some(anywhere(key)))

@@ -13,14 +13,14 @@ use spindle_engines::spec::FileSettings;
 use spindle_layout::spec::{
     DeviceSettings, FileDeviceSettings, FileSystemSettings, Precondition, VolumeSpec,
 };
-use spindle_text::section::{Listing, Row};
+use spindle_text::section::{Listing, SettingRow};
 use spindle_text::word::Word;
 use spindle_workload::driver::ClientSettings;
 use spindle_workload::{ArrivalSettings, Hotspot, Transactions, WorkloadKind};
 
 use crate::access_path::{AccessPathSettings, Method};
-use crate::database::Engine;
-use crate::layout::{self, DiskGroup, LayoutSettings, StripingByKind};
+use crate::database::DatabaseEngine;
+use crate::layout::{self, DiskGroupSpec, LayoutSettings, StripingByKind};
 use crate::limit::{Delay, Rates};
 use crate::load_machine::LoadSettings;
 use crate::plan::PlanSettings;
@@ -45,8 +45,8 @@ struct ReferenceTable {
 
 impl ReferenceTable {
     /// Of settings.
-    fn of(heading: impl Into<String>, rows: Vec<Row>) -> ReferenceTable {
-        let line = |row: Row| {
+    fn of(heading: impl Into<String>, rows: Vec<SettingRow>) -> ReferenceTable {
+        let line = |row: SettingRow| {
             let begin = format!("| `{}` |", row.key);
             let line = format!("{begin} {} | {} | {} |", row.default, row.allowed, row.says);
             (begin, line)
@@ -69,7 +69,7 @@ fn quoted(words: impl IntoIterator<Item = &'static str>) -> String {
 
 /// Those of one kind of workload each, and what its comment says of it.
 fn of_workloads() -> Vec<(ReferenceTable, &'static str)> {
-    let mut all: Vec<(Vec<Row>, ReferenceTable, &str)> = Vec::new();
+    let mut all: Vec<(Vec<SettingRow>, ReferenceTable, &str)> = Vec::new();
     for ((word, kind), says) in WorkloadKind::ALLOWED.iter().zip(WorkloadKind::SAYS) {
         let rows = Listing::asked_by(|listing| {
             Transactions::read(*kind, listing);
@@ -88,17 +88,17 @@ fn of_workloads() -> Vec<(ReferenceTable, &'static str)> {
 /// All others that follow from declarations.
 fn tables() -> Vec<ReferenceTable> {
     let kinds = |in_sql: bool| quoted(kinds_that(|kind| kind.settings().is_in_sql() == in_sql));
-    let kind = Row {
+    let kind = SettingRow {
         key: "kind",
         default: "`\"oltp_mix\"`".to_owned(),
         allowed: format!("{}; in SQL also {}", kinds(false), kinds(true)),
         says: "the kind of workload. Those in SQL need another engine than the embedded database"
             .to_owned(),
     };
-    let engine = Row {
+    let engine = SettingRow {
         key: "engine",
         default: "`\"kernel\"`".to_owned(),
-        allowed: quoted(Engine::ALLOWED.iter().map(|(word, _)| *word)),
+        allowed: quoted(DatabaseEngine::ALLOWED.iter().map(|(word, _)| *word)),
         says: "the database under test: the embedded one, or one that speaks SQL, \
                [below](#database-with-an-engine-that-speaks-sql). `\"oracle\"` is reserved"
             .to_owned(),
@@ -108,7 +108,7 @@ fn tables() -> Vec<ReferenceTable> {
         let line = format!("{begin} {} |", spindle_text::section::as_in_a_cell(says));
         (begin, line)
     };
-    let rows_of = |(heading, rows): (&str, Vec<Row>)| ReferenceTable::of(heading, rows);
+    let rows_of = |(heading, rows): (&str, Vec<SettingRow>)| ReferenceTable::of(heading, rows);
     let words = vec![
         ReferenceTable::of(DATABASE, vec![engine]),
         ReferenceTable::of(WORKLOAD, vec![kind]),
@@ -135,9 +135,9 @@ const IO: &str = "### The `io` table of a `[[layout]]`";
 const OF_DEVICES: [&str; 4] = ["devices", "filesystem", "diskgroup", "volume"];
 
 /// Every section but the kinds of workload, with the heading above its table.
-fn sections() -> Vec<(&'static str, Vec<Row>)> {
+fn sections() -> Vec<(&'static str, Vec<SettingRow>)> {
     let noted = Listing::asked_by(layout::note_tables);
-    let (of_devices, of_layout): (Vec<Row>, Vec<Row>) = noted
+    let (of_devices, of_layout): (Vec<SettingRow>, Vec<SettingRow>) = noted
         .into_iter()
         .partition(|row| OF_DEVICES.contains(&row.key));
     vec![
@@ -180,7 +180,7 @@ fn sections() -> Vec<(&'static str, Vec<Row>)> {
         ),
         (
             "#### The `diskgroup` table of a `[[layout]]`",
-            Listing::of::<DiskGroup>(),
+            Listing::of::<DiskGroupSpec>(),
         ),
         (
             "#### The `striping` table of a `diskgroup`",
@@ -308,7 +308,7 @@ fn every_key_that_is_read_is_declared() {
 
 #[test]
 fn rows_are_put_right_and_new_ones_are_added() {
-    let row = |key, default: &str| Row {
+    let row = |key, default: &str| SettingRow {
         key,
         default: default.to_owned(),
         allowed: "1 to 2".to_owned(),

@@ -4,13 +4,13 @@
 use crate::access_path::{AccessPath, Caching, Method, read_access_path};
 use crate::changes::Known;
 use crate::database::{Database, Inherited, SharedDatabase};
-use crate::document::Table;
+use crate::document::DocumentTable;
 use crate::layout::{self, Layout};
 use crate::limit::{Delay, Rates};
 use crate::load_machine::LoadMachine;
 use crate::plan::Plan;
 use crate::reader::{keys_asked_by, keys_in};
-use crate::workload::{self, Transactions, Workload};
+use crate::workload::{self, Transactions, WorkloadChoice};
 
 /// How people know the section of the database.
 const DATABASE_SECTION: &str = "[database]";
@@ -49,11 +49,11 @@ pub(crate) fn keys_by_section() -> Vec<(String, Vec<&'static str>)> {
     }
     sections.push((
         "[workload]".to_owned(),
-        keys_asked_by(|reader| Workload::read(reader, &database)),
+        keys_asked_by(|reader| WorkloadChoice::read(reader, &database)),
     ));
     let shared = SharedDatabase {
         database: &database,
-        table: &Table::EMPTY,
+        table: &DocumentTable::EMPTY,
         inherited: Inherited::default(),
     };
     sections.push((

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use spindle_engines::kernel::InstanceSettings;
 use spindle_engines::spec::FileSettings;
-use spindle_layout::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Share, VolumeSpec};
+use spindle_layout::spec::{DeviceSharing, DeviceSpec, FileSystemSpec, LayoutKind, VolumeSpec};
 use spindle_text::section::{Listing, Section};
 
 use std::fs;
@@ -76,7 +76,7 @@ fn everything_left_out_has_its_default() {
         name: "test".to_owned(),
         seed: 1,
         database: database.clone(),
-        workload: Workload {
+        workload: WorkloadChoice {
             clients: vec![8],
             think_time_ms: 0,
             arrivals: None,
@@ -110,7 +110,7 @@ fn everything_left_out_has_its_default() {
             name: "only".to_owned(),
             path: ".".into(),
             made: None,
-            placement: Placement::default(),
+            placement: PlacementSpec::default(),
             candidate: true,
             price: None,
             repeats: None,
@@ -227,9 +227,9 @@ fn layouts_to_be_made_are_read_key_by_key() {
 
     assert_eq!(
         (made(1).spec.kind, made(1).spec.share),
-        (LayoutKind::DiskGroup, Some(Share::Fair))
+        (LayoutKind::DiskGroup, Some(DeviceSharing::Fair))
     );
-    let group = DiskGroup {
+    let group = DiskGroupSpec {
         allocation_unit_bytes: MIB,
         redundancy: Redundancy::Normal,
         failure_groups: vec![vec!["c".to_owned(), "d".to_owned()]],

@@ -9,12 +9,12 @@ use super::access_path::IO_KEYS;
 use super::aliases;
 use super::database::SAME_IN_EVERY_CASE;
 use super::document::{
-    Document, Entry, NAME_LENGTH_MAX, Node, SourcePlace, Table, Value, keys_of, name_of, set,
-    value_of,
+    Document, DocumentTable, KeyValue, NAME_LENGTH_MAX, Node, SourcePlace, Value, keys_of, name_of,
+    set, value_of,
 };
 use super::doubts::anywhere;
 use super::error::ExperimentError;
-use super::matrix::{Cell, Factor, Matrix};
+use super::matrix::{Factor, FactorMatrix, MatrixCell};
 use spindle_text::nearest::nearest;
 use spindle_text::quantity::{parse_duration_ms, parse_size};
 
@@ -52,7 +52,7 @@ pub(super) fn expand(
     keys: (&[&str], &[&str]),
 ) -> bool {
     let known = document.count_of_mistakes();
-    let mut section = document.table("vary").unwrap_or(Table::EMPTY);
+    let mut section = document.table("vary").unwrap_or(DocumentTable::EMPTY);
     let fraction = section.take("fraction");
     let mut varied = Vec::new();
     gather(document, &section, &[], &mut varied);
@@ -109,7 +109,7 @@ fn doubt(document: &Document, varied: &[Varied], layout_keys: &[&str]) {
 fn multiply(
     document: &mut Document,
     varied: &mut [Varied],
-    fraction: Option<&Entry>,
+    fraction: Option<&KeyValue>,
 ) -> Result<(), ExperimentError> {
     label(varied);
     let Some(layouts) = document.list("layout").filter(|_| !varied.is_empty()) else {
@@ -127,7 +127,7 @@ fn multiply(
         return Err(too_many(document, varied, bases.len(), is_half));
     }
     let (layouts, matrix) = multiplied(document, layouts, varied, &combinations)?;
-    document.matrix = Some(Matrix { is_half, ..matrix });
+    document.matrix = Some(FactorMatrix { is_half, ..matrix });
     document.put_list("layout", layouts);
     Ok(())
 }
@@ -172,7 +172,7 @@ fn check_alone(
 }
 
 /// The lists of a table and of those within it, with the keys that lead to them.
-fn gather(document: &Document, table: &Table, above: &[String], varied: &mut Vec<Varied>) {
+fn gather(document: &Document, table: &DocumentTable, above: &[String], varied: &mut Vec<Varied>) {
     for entry in &table.entries {
         let keys = keys_of(&entry.key).filter(|_| !is_of_server(above));
         let path = [above, &keys.unwrap_or_else(|| vec![entry.key.clone()])].concat();
@@ -483,7 +483,7 @@ fn is_half(
     document: &Document,
     varied: &[Varied],
     bases: usize,
-    fraction: Option<&Entry>,
+    fraction: Option<&KeyValue>,
 ) -> Result<bool, ExperimentError> {
     let can_be_half =
         varied.len() >= FACTORS_OF_HALF_MIN && varied.iter().all(|each| each.levels.len() == 2);
@@ -566,7 +566,7 @@ fn multiplied(
     layouts: &[Node],
     varied: &[Varied],
     combinations: &[Vec<usize>],
-) -> Result<(Vec<Node>, Matrix), ExperimentError> {
+) -> Result<(Vec<Node>, FactorMatrix), ExperimentError> {
     let bases: Vec<&str> = layouts
         .iter()
         .filter(|layout| is_measured(layout))
@@ -610,13 +610,13 @@ fn multiplied(
             let node = cell(document, layout, varied, levels, &name_of_cell, renamed)?;
             nodes.push(node);
             let of_base = has_several.then_some(base);
-            cells.push(Cell {
+            cells.push(MatrixCell {
                 layout: name_of_cell,
                 levels: of_base.into_iter().chain(levels.iter().copied()).collect(),
             });
         }
     }
-    let matrix = Matrix {
+    let matrix = FactorMatrix {
         factors: factors_of(varied, if has_several { &bases } else { &[] }),
         cells,
         is_half: false,

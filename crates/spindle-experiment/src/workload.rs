@@ -11,15 +11,15 @@ use spindle_engines::spec::{KernelSpec, SQL_BLOCK_BYTES};
 use spindle_engines::sql::{ServerKind, server};
 use spindle_text::load_file::{Dump, LoadFile};
 use spindle_text::rate::Rate;
-use spindle_text::section::{Refusal, Section};
+use spindle_text::section::{Section, SettingsRefusal};
 use spindle_text::word::Word;
 use spindle_workload::driver::{Behaviour, ClientSettings, deferring};
 use spindle_workload::sql::SqlWorkload;
-use spindle_workload::{MadeFor, Pace, Workload as RowWorkload};
+use spindle_workload::{MadeFor, TrialPace, Workload as RowWorkload};
 pub use spindle_workload::{Transactions, WorkloadKind};
 
 use super::arrivals::{self, Arrivals, Promised, RateLevels};
-use super::database::{Database, DatabaseSpec, Engine};
+use super::database::{Database, DatabaseEngine, DatabaseSpec};
 use super::doubts::anywhere;
 use super::error::ExperimentError;
 use super::of_workload::{OfWorkload, keys_of};
@@ -27,7 +27,7 @@ use super::reader::Reader;
 
 /// What the clients do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Workload {
+pub struct WorkloadChoice {
     /// Load levels: numbers of clients, each 1 to 4096 and each a separate case.
     pub clients: Vec<u32>,
     /// Pause of a client after each transaction, up to 1 h.
@@ -83,7 +83,7 @@ pub(super) fn data_of(reader: &Reader<'_>) -> OfWorkload {
     }
 }
 
-impl Workload {
+impl WorkloadChoice {
     /// The kind of workload.
     pub fn kind(&self) -> WorkloadKind {
         self.transactions.kind()
@@ -126,7 +126,7 @@ impl Workload {
     /// It at a load level, where the slowest layout does `slowest_per_s` in a closed loop: with the level's own
     /// arrivals. They are missing while that is needed and not known.
     #[must_use]
-    pub fn at(&self, rate: Option<Rate>, slowest_per_s: Option<f64>) -> Workload {
+    pub fn at(&self, rate: Option<Rate>, slowest_per_s: Option<f64>) -> WorkloadChoice {
         let mut at = self.clone();
         if let Some(levels) = at.levels.take() {
             let rate_per_s = rate.and_then(|rate| rate.per_s(slowest_per_s));
@@ -231,25 +231,25 @@ impl Workload {
     }
 
     /// Reads the workload section.
-    pub(super) fn read(reader: &mut Reader<'_>, database: &Database) -> Workload {
+    pub(super) fn read(reader: &mut Reader<'_>, database: &Database) -> WorkloadChoice {
         let kind = reader.word("kind").unwrap_or(WorkloadKind::OltpMix);
         let (clients, error_limit) = match kind.defaults().settings().pace() {
-            Pace::Streams => {
+            TrialPace::Streams => {
                 let reason = "a stream sends its next query when the last is answered";
                 check_pace(reader, kind, reason);
                 (1, ERROR_LIMIT_OF_QUERIES_PERCENT)
             }
-            Pace::Recorded => {
+            TrialPace::Recorded => {
                 let reason =
                     "the recording says when transactions begin; speed and times change that";
                 check_pace(reader, kind, reason);
                 (8, ERROR_LIMIT_PERCENT)
             }
-            Pace::Timed | Pace::Counted => (8, ERROR_LIMIT_PERCENT),
+            TrialPace::Timed | TrialPace::Counted => (8, ERROR_LIMIT_PERCENT),
         };
         let asked = arrivals::read(reader, kind.defaults().settings().pace());
         let of_clients: ClientSettings = Section::read(reader);
-        let workload = Workload {
+        let workload = WorkloadChoice {
             clients: of_clients.clients.unwrap_or_else(|| vec![clients]),
             think_time_ms: of_clients.think_time_ms,
             arrivals: asked.arrivals,
@@ -344,7 +344,7 @@ fn engine_keys() -> [String; 3] {
 }
 
 /// Why settings do not go together, with the place of the key, or that in a file which it names.
-fn refused(reader: &Reader<'_>, refusal: Refusal) -> ExperimentError {
+fn refused(reader: &Reader<'_>, refusal: SettingsRefusal) -> ExperimentError {
     let (title, label) = (refusal.title, refusal.label);
     let Some(shown) = refusal.shown else {
         return reader.conflict(refusal.keys, title, label, refusal.help);
@@ -374,7 +374,7 @@ fn quoted(words: impl IntoIterator<Item = &'static str>, between: &str) -> Strin
 }
 
 /// Refuses a workload that the engine cannot do, and keys that do not apply to it.
-fn check_engine(reader: &Reader<'_>, workload: &Workload, engine: Engine) {
+fn check_engine(reader: &Reader<'_>, workload: &WorkloadChoice, engine: DatabaseEngine) {
     let refuse = |key: &str, title: String, label: &str, help: String| {
         let refused = reader.conflict(&[key], title, label, help);
         reader.note(refused.given(engine_keys()));
@@ -382,7 +382,7 @@ fn check_engine(reader: &Reader<'_>, workload: &Workload, engine: Engine) {
     let kind = workload.kind();
     let settings = workload.transactions.settings();
     let servers = quoted(ServerKind::ALLOWED.iter().map(|(word, _)| *word), ", ");
-    if engine == Engine::Kernel && settings.is_in_sql() {
+    if engine == DatabaseEngine::Kernel && settings.is_in_sql() {
         let of_rows = quoted(kinds_that(|kind| !kind.settings().is_in_sql()), ", ");
         refuse(
             "kind",
@@ -393,7 +393,7 @@ fn check_engine(reader: &Reader<'_>, workload: &Workload, engine: Engine) {
             ),
         );
     }
-    if engine == Engine::Kernel && workload.reconnect {
+    if engine == DatabaseEngine::Kernel && workload.reconnect {
         refuse(
             "reconnect",
             "reconnect does not apply to engine = \"kernel\"".to_owned(),
@@ -403,8 +403,8 @@ fn check_engine(reader: &Reader<'_>, workload: &Workload, engine: Engine) {
     }
     let procedure_key = settings.procedure_key();
     let has_procedures = match engine {
-        Engine::Kernel => false,
-        Engine::Server(kind) => server(kind).dialect().has_procedures(),
+        DatabaseEngine::Kernel => false,
+        DatabaseEngine::Server(kind) => server(kind).dialect().has_procedures(),
     };
     if let (false, Some(key)) = (has_procedures, procedure_key) {
         refuse(
@@ -417,7 +417,7 @@ fn check_engine(reader: &Reader<'_>, workload: &Workload, engine: Engine) {
 }
 
 /// Refuses what would be made on an existing server outside the schema of Spindle's own.
-fn check_remote(reader: &Reader<'_>, workload: &Workload, database: &Database) {
+fn check_remote(reader: &Reader<'_>, workload: &WorkloadChoice, database: &Database) {
     let dumps = workload.dumps();
     if let (DatabaseSpec::Remote(_), Some(dump)) = (&database.spec, dumps.first()) {
         reader.refuse(

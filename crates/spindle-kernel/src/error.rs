@@ -1,7 +1,7 @@
 //! What can go wrong in the database, in words.
 
 use spindle_io::{Fault, IoError};
-use spindle_query::{Layout, LayoutError};
+use spindle_query::{RowLayout, RowLayoutError};
 
 use crate::block::{BlockAddress, RowId};
 
@@ -216,7 +216,7 @@ pub enum KernelError {
         /// The table.
         table: String,
         /// What does not fit.
-        error: LayoutError,
+        error: RowLayoutError,
     },
     /// The dictionary has no columns of the table: only its bytes can be read and written.
     #[error("table {table} has no columns in the dictionary: its rows are bytes")]
@@ -230,7 +230,7 @@ pub enum KernelError {
         /// The table.
         table: String,
         /// Its columns.
-        columns: Layout,
+        columns: RowLayout,
     },
     /// A key that is given as bytes of the row, for a table that has columns.
     #[error("index {index}: table {table} has columns, so the key must be given as some of them")]

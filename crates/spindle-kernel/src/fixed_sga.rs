@@ -11,7 +11,7 @@ use spindle_io::{BlockDevice, Env, Fault, Request};
 use crate::buggify::{Buggify, Switch};
 use crate::error::{KernelError, Result};
 use crate::invariant::are_checked;
-use crate::settings::{PlantedFault, Settings};
+use crate::settings::{KernelSettings, PlantedFault};
 use crate::statistics::Statistics;
 use crate::storage::Storage;
 use crate::wait_event::WaitEvents;
@@ -96,7 +96,7 @@ impl Health {
 /// What every part of an instance stands on.
 pub(crate) struct FixedSga {
     pub(crate) env: Arc<dyn Env>,
-    pub(crate) settings: Settings,
+    pub(crate) settings: KernelSettings,
     pub(crate) storage: Storage,
     pub(crate) waits: WaitEvents,
     pub(crate) statistics: Statistics,
@@ -111,7 +111,7 @@ impl FixedSga {
     pub(crate) fn new(
         env: &Arc<dyn Env>,
         storage: &Storage,
-        settings: &Settings,
+        settings: &KernelSettings,
         waiters: Weak<dyn Waiters>,
     ) -> FixedSga {
         FixedSga {

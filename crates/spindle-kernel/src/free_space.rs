@@ -166,7 +166,7 @@ impl FreeSpaces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Version;
+    use crate::block::RowVersion;
     use crate::block::heap::{RowKind, clear_row, format_heap, put_row};
 
     fn at(block: u32) -> BlockAddress {
@@ -221,19 +221,19 @@ mod tests {
         let mut block = vec![0; 2048];
         format_heap(&mut block, at(1), 1);
         for slot in 0..18 {
-            put_row(&mut block, slot, RowKind::Row, Version::LOADED, &[7; 80]);
+            put_row(&mut block, slot, RowKind::Row, RowVersion::LOADED, &[7; 80]);
         }
         let (short, long) = (FreeSpace::new(80, true), FreeSpace::new(1900, true));
         assert!(!short.has_room(&block, 0, None));
         for slot in 0..5 {
-            clear_row(&mut block, slot, Version::LOADED);
+            clear_row(&mut block, slot, RowVersion::LOADED);
         }
         assert!(!short.has_room(&block, 17, Some(80)));
         assert!(short.has_room(&block, 17, None), "the sixth makes it 30 %");
         assert!(!long.has_room(&block, 17, None));
         let mut block = vec![0; 2048];
         format_heap(&mut block, at(1), 1);
-        put_row(&mut block, 0, RowKind::Row, Version::LOADED, &[7; 1900]);
+        put_row(&mut block, 0, RowKind::Row, RowVersion::LOADED, &[7; 1900]);
         assert!(!long.has_room(&block, 0, Some(8)));
         assert!(long.has_room(&block, 0, None), "without a row any fits");
     }

@@ -58,12 +58,12 @@ pub use instance::{Instance, SegmentSpace, Shutdown, create_database};
 #[cfg(feature = "planted")]
 pub use log::redo;
 pub use processes::double_write::double_write_bytes;
-pub use query::{AnswerRow, GroupOrder, Query, QueryShape, RowFilter, ask, ask_plan};
+pub use query::{AnswerRow, GroupOrder, KernelQuery, QueryShape, RowFilter, ask, ask_plan};
 pub use recovery::RecoveryReport;
 pub use session::{IndexShape, Session, TableShape, TypedTable};
 pub use settings::{
-    BLOCK_BYTES_DEFAULT, BUFFER_CACHE_BYTES_DEFAULT, Commit, InstanceSettings, PlantedFault,
-    Settings, TornBlocks, WriteSync,
+    BLOCK_BYTES_DEFAULT, BUFFER_CACHE_BYTES_DEFAULT, Commit, InstanceSettings, KernelSettings,
+    PlantedFault, TornBlocks, WriteSync,
 };
 pub use space::datafile_blocks;
 pub use statistics::StatisticsSnapshot;

@@ -88,7 +88,7 @@ pub const BUFFER_CACHE_BYTES_DEFAULT: u64 = 64 << 20;
 
 /// All settings of an instance: those of an experiment, and those that follow from them or are none of its business.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct KernelSettings {
     /// What an experiment sets.
     pub instance: InstanceSettings,
     /// Database block size, bytes: a power of two from 2048 to 32768.
@@ -115,9 +115,9 @@ pub struct Settings {
     pub switches: Switches,
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
+impl Default for KernelSettings {
+    fn default() -> KernelSettings {
+        KernelSettings {
             instance: InstanceSettings::default(),
             block_bytes: BLOCK_BYTES_DEFAULT as usize,
             buffer_cache_bytes: BUFFER_CACHE_BYTES_DEFAULT,
@@ -289,7 +289,7 @@ impl PlantedFault {
     ];
 }
 
-impl Settings {
+impl KernelSettings {
     /// True when `fault` is planted. Compiled to `false` unless the crate is built for tests (feature `planted`).
     pub(crate) fn has_planted(&self, fault: PlantedFault) -> bool {
         cfg!(feature = "planted") && self.planted == Some(fault)

@@ -18,7 +18,7 @@ use crate::free_space::FreeSpaces;
 use crate::key::Keys;
 use crate::log::buffer::{FIRST_POSITION, Log};
 use crate::log::files::LogFiles;
-use crate::settings::Settings;
+use crate::settings::KernelSettings;
 use crate::storage::Storage;
 use crate::temp_space::TempSpace;
 use crate::transaction::abandoned::Abandoned;
@@ -97,7 +97,7 @@ impl Sga {
     pub(crate) fn new(
         env: &Arc<dyn Env>,
         storage: &Storage,
-        settings: &Settings,
+        settings: &KernelSettings,
         control: ControlFile,
     ) -> Result<Arc<Sga>> {
         let log = Arc::new(Log::new(settings.log_buffer_bytes, FIRST_POSITION)?);

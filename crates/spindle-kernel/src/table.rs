@@ -6,10 +6,10 @@ use std::sync::Arc;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::RngCore;
 use spindle_io::sync::Latch;
-use spindle_query::{Layout, LayoutError};
+use spindle_query::{RowLayout, RowLayoutError};
 
 use crate::block::heap::{self, RowKind};
-use crate::block::{self, BlockAddress, RowId, Version};
+use crate::block::{self, BlockAddress, RowId, RowVersion};
 use crate::control_file::Segment;
 use crate::error::{KernelError, Result};
 use crate::free_space::FreeSpace;
@@ -23,7 +23,7 @@ pub struct Table {
     pub(crate) segment: u32,
     name: String,
     row_bytes: usize,
-    columns: Option<Layout>,
+    columns: Option<RowLayout>,
     slots_per_block: usize,
     loaded_rows: u64,
     pub(crate) space: Space,
@@ -63,12 +63,12 @@ impl Table {
     }
 
     /// Its columns, as the dictionary has them; `None`: its rows are bytes.
-    pub fn columns(&self) -> Option<&Layout> {
+    pub fn columns(&self) -> Option<&RowLayout> {
         self.columns.as_ref()
     }
 
     /// What does not fit its columns, as an error that names it.
-    pub(crate) fn misfit(&self, error: LayoutError) -> KernelError {
+    pub(crate) fn misfit(&self, error: RowLayoutError) -> KernelError {
         KernelError::Columns {
             table: self.name.clone(),
             error,
@@ -178,7 +178,7 @@ pub enum RowsOf {
     /// Up to this many bytes, of which the database knows no more.
     Bytes(usize),
     /// Columns; code that makes a row keeps to them.
-    Columns(Layout),
+    Columns(RowLayout),
 }
 
 impl From<usize> for RowsOf {
@@ -187,8 +187,8 @@ impl From<usize> for RowsOf {
     }
 }
 
-impl From<Layout> for RowsOf {
-    fn from(columns: Layout) -> RowsOf {
+impl From<RowLayout> for RowsOf {
+    fn from(columns: RowLayout) -> RowsOf {
         RowsOf::Columns(columns)
     }
 }
@@ -267,7 +267,7 @@ fn fill_block(
                 row.len() <= table.row_bytes,
                 "a row shall not be longer than declared"
             );
-            heap::put_row(bytes, slot as u16, RowKind::Row, Version::LOADED, &row);
+            heap::put_row(bytes, slot as u16, RowKind::Row, RowVersion::LOADED, &row);
         }
     }
     block::seal(bytes);

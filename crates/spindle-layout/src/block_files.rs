@@ -16,7 +16,7 @@ use spindle_io::{Arena, BlockDevice, Frame, IoError, Request, Submission};
 use crate::changed::{ChangedBlocks, merge};
 use crate::error::LayoutError;
 use crate::place::{Opening, Place};
-use crate::shape::{DatabaseFiles, Shape};
+use crate::shape::{DatabaseFiles, DatabaseShape};
 
 /// Longest run: large enough for a device's full sequential speed, small enough to share work between threads.
 const RUN_BYTES: u64 = 1 << 20;
@@ -30,7 +30,7 @@ const THREADS_MAX: usize = 64;
 const UNDER_WAY_BYTES: u64 = 4 << 20;
 
 /// One file and how to open it.
-struct Entry {
+struct BlockFileEntry {
     name: String,
     place: Place,
     bytes: u64,
@@ -39,7 +39,7 @@ struct Entry {
 
 /// The files of a database, closed.
 pub(crate) struct FileSet {
-    entries: Vec<Entry>,
+    entries: Vec<BlockFileEntry>,
     block_bytes: u64,
     /// Ends all work.
     interrupted: Arc<AtomicBool>,
@@ -76,13 +76,13 @@ impl FileSet {
     /// Existing files of a shape. Finds out for each whether direct I/O is direct there. Errors: the system's.
     /// `interrupted` ends all work on them.
     pub(crate) fn new(
-        shape: &Shape,
+        shape: &DatabaseShape,
         files: &DatabaseFiles,
         interrupted: &Arc<AtomicBool>,
     ) -> Result<FileSet, LayoutError> {
         let entries = shape.files().into_iter().zip(files.named());
         let entries = entries.map(|(file, (name, place))| {
-            Ok(Entry {
+            Ok(BlockFileEntry {
                 name,
                 caching: match place {
                     Place::File(path) => best_caching(path, shape.block_bytes)?,
@@ -103,7 +103,7 @@ impl FileSet {
     /// [`LayoutError::SizeChanged`], or the system's.
     pub(crate) fn open(&self) -> Result<OpenFiles<'_>, LayoutError> {
         let mut opening = Opening::new();
-        let open = |entry: &Entry| {
+        let open = |entry: &BlockFileEntry| {
             let file = opening.open(&entry.place, entry.caching, Queue::sync(), None);
             let device = block_on(file)?.device;
             let found_bytes = device.limits().capacity_bytes;
@@ -357,7 +357,7 @@ impl OpenFiles<'_> {
     pub(crate) fn settle_files_of(&self, runs: &[Run]) -> Result<(), LayoutError> {
         let files: BTreeSet<usize> = runs.iter().map(|run| run.file).collect();
         let entries = files.into_iter().map(|file| &self.set.entries[file]);
-        let paths: BTreeSet<&Path> = entries.flat_map(Entry::paths).collect();
+        let paths: BTreeSet<&Path> = entries.flat_map(BlockFileEntry::paths).collect();
         self.settle_these(paths)?;
         Ok(())
     }
@@ -388,7 +388,7 @@ impl OpenFiles<'_> {
 
     /// How each file lies on its file system; `None` for those that lie on none. Errors: the system's.
     pub(crate) fn extents(&self) -> Result<Vec<Option<Extents>>, LayoutError> {
-        let extents = |entry: &Entry| match &entry.place {
+        let extents = |entry: &BlockFileEntry| match &entry.place {
             Place::Region { .. } | Place::GroupFile { .. } => Ok(None),
             Place::File(path) => facts::extents(&self.facts[path])
                 .map(Some)
@@ -406,7 +406,7 @@ impl Drop for OpenFiles<'_> {
     }
 }
 
-impl Entry {
+impl BlockFileEntry {
     fn paths(&self) -> impl Iterator<Item = &Path> {
         self.place.paths().into_iter()
     }

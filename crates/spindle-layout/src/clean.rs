@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::ledger::{self, ENDING, Entry, Ledger, LedgerError};
+use crate::ledger::{self, ENDING, Ledger, LedgerEntry, LedgerError};
 use crate::record::Record;
 use crate::steps::{DropSchema, Site, Undone};
 use spindle_system::SystemTree;
@@ -146,9 +146,10 @@ pub fn undo_everything(ledger: &Ledger, tree: &SystemTree) -> Vec<String> {
 
 /// The order in which entries are undone: what was made last goes first. Only the nodes by which a run writes to its
 /// devices, also while it gives them back, go after all else.
-fn in_order(entries: Vec<Entry>) -> impl Iterator<Item = Entry> {
-    let is_nodes = |entry: &Entry| matches!(entry.record, Record::MadeNodes(_));
-    let (nodes, others): (Vec<Entry>, Vec<Entry>) = entries.into_iter().rev().partition(is_nodes);
+fn in_order(entries: Vec<LedgerEntry>) -> impl Iterator<Item = LedgerEntry> {
+    let is_nodes = |entry: &LedgerEntry| matches!(entry.record, Record::MadeNodes(_));
+    let (nodes, others): (Vec<LedgerEntry>, Vec<LedgerEntry>) =
+        entries.into_iter().rev().partition(is_nodes);
     others.into_iter().chain(nodes)
 }
 
@@ -159,7 +160,7 @@ pub(crate) fn undo_all(
     tree: &SystemTree,
     drop_schema: Option<DropSchema>,
     not_ours: NotOurs,
-    chosen: impl Fn(&Entry) -> bool,
+    chosen: impl Fn(&LedgerEntry) -> bool,
 ) -> UndoneAll {
     let mut undone = UndoneAll::default();
     let site = match ledger.tools() {

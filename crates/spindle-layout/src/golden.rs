@@ -15,7 +15,7 @@ use spindle_io::Frame;
 use crate::block_files::{FileSet, OpenFiles, Run, go_on_unless};
 use crate::creation::{Unfinished, create_file};
 use crate::error::LayoutError;
-use crate::shape::{DatabaseFiles, FileKind, FileManager, Shape};
+use crate::shape::{DatabaseFiles, DatabaseShape, FileKind, FileManager};
 
 /// What must be left of a data or undo file when LZ4 has packed it, in percent of its size. Short rows have counters
 /// and empty fields, a fifth of their bytes; what compresses storage in units of 4 KiB or larger gains nothing in most
@@ -24,14 +24,14 @@ const LEAST_PACKED_PERCENT: u64 = 66;
 
 /// The files of a golden copy while the engine loads the database into them.
 pub struct LoadingGolden {
-    shape: Shape,
+    shape: DatabaseShape,
     files: DatabaseFiles,
     interrupted: Arc<AtomicBool>,
 }
 
 /// Where a golden copy's blocks are taken from once it is sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum GoldenSource {
     /// From its files: putting a block back is a read and a write.
     OnDisk,
     /// From memory, of which it takes as much as its files have bytes: putting a block back is a write.
@@ -40,7 +40,7 @@ pub enum Kept {
 
 /// A loaded database, sealed: what every image is made from and put back to.
 pub struct Golden {
-    shape: Shape,
+    shape: DatabaseShape,
     files: FileSet,
     /// CRC32C of each block of each file.
     sums: Vec<Vec<u32>>,
@@ -67,7 +67,7 @@ impl Golden {
     /// a file exists, no space; nothing is left then.
     pub fn create(
         directory: &Path,
-        shape: &Shape,
+        shape: &DatabaseShape,
         seed: u64,
         interrupted: &Arc<AtomicBool>,
     ) -> Result<LoadingGolden, LayoutError> {
@@ -102,14 +102,14 @@ impl LoadingGolden {
     /// Control and redo files are mostly what they were filled with, or mostly empty in engines that clear them, and
     /// are written before they are read: they must be written, but may compress. Errors: [`LayoutError::Unwritten`],
     /// [`LayoutError::Compressible`], [`LayoutError::Memory`], [`spindle_io::real::FileError::InUse`], or the device's.
-    pub fn seal(self, kept: Kept) -> Result<Arc<Golden>, LayoutError> {
+    pub fn seal(self, kept: GoldenSource) -> Result<Arc<Golden>, LayoutError> {
         let files = FileSet::new(&self.shape, &self.files, &self.interrupted)?;
         let open = files.open()?;
         open.settle()?;
         check_written(&self.shape, &open)?;
         let blocks = match kept {
-            Kept::OnDisk => None,
-            Kept::InMemory => Some(files.frames_of_all()?),
+            GoldenSource::OnDisk => None,
+            GoldenSource::InMemory => Some(files.frames_of_all()?),
         };
         let sums = examine(&self.shape, &files, &open, blocks.as_deref())?;
         open.settle()?;
@@ -125,7 +125,10 @@ impl LoadingGolden {
 }
 
 /// Errors: [`LayoutError::Unwritten`] for the first file with holes or unwritten extents.
-pub(crate) fn check_written(shape: &Shape, open: &OpenFiles<'_>) -> Result<(), LayoutError> {
+pub(crate) fn check_written(
+    shape: &DatabaseShape,
+    open: &OpenFiles<'_>,
+) -> Result<(), LayoutError> {
     for (file, extents) in shape.files().iter().zip(open.extents()?) {
         if let Some(extents) = extents
             && extents.unwritten_bytes > 0
@@ -150,7 +153,7 @@ struct Examined {
 /// Reads everything, into `blocks` if they are given; returns the checksums of all blocks. Errors:
 /// [`LayoutError::Compressible`] for a file that holds data, or the device's.
 fn examine(
-    shape: &Shape,
+    shape: &DatabaseShape,
     files: &FileSet,
     open: &OpenFiles<'_>,
     blocks: Option<&[Vec<Frame>]>,
@@ -214,7 +217,7 @@ fn pack(frames: &[Frame]) -> u64 {
 
 impl Golden {
     /// The sizes it was made with.
-    pub fn shape(&self) -> &Shape {
+    pub fn shape(&self) -> &DatabaseShape {
         &self.shape
     }
 
@@ -290,7 +293,7 @@ mod tests {
     #[test]
     fn a_block_that_changed_in_memory_is_not_handed_out() {
         let place = tempfile::tempdir().unwrap();
-        let shape = Shape {
+        let shape = DatabaseShape {
             block_bytes: 8192,
             control_bytes: 1 << 20,
             redo_bytes: vec![1 << 20; 2],
@@ -300,7 +303,7 @@ mod tests {
             temp_bytes: Vec::new(),
         };
         let loading = Golden::create(place.path(), &shape, 1, &Arc::default()).unwrap();
-        let golden = loading.seal(Kept::InMemory).unwrap();
+        let golden = loading.seal(GoldenSource::InMemory).unwrap();
         let run = Run {
             file: 4,
             first_block: 6,

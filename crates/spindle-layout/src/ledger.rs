@@ -90,7 +90,7 @@ pub struct EntryNumber(u32);
 
 /// Something that a run has made, or was about to make when it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct LedgerEntry {
     /// In the order of making.
     pub number: EntryNumber,
     /// The layout it belongs to; `None` for what several share.
@@ -103,7 +103,7 @@ pub struct Entry {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    Run(Heading),
+    Run(LedgerHeading),
     Making {
         number: EntryNumber,
         layout: Option<String>,
@@ -116,7 +116,7 @@ enum Line {
 
 /// Whose ledger it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Heading {
+pub struct LedgerHeading {
     format: u32,
     /// The run.
     pub run: String,
@@ -131,7 +131,7 @@ pub struct Heading {
 #[derive(Debug)]
 pub struct Ledger {
     path: PathBuf,
-    heading: Heading,
+    heading: LedgerHeading,
     /// A ledger that was taken over is of a dead one.
     is_of_living_run: bool,
     /// Of a dead run: when it wrote its ledger last, or touched it. Stays the time of the file while others clean up.
@@ -143,7 +143,7 @@ pub struct Ledger {
 struct State {
     file: File,
     next: u32,
-    entries: Vec<Entry>,
+    entries: Vec<LedgerEntry>,
 }
 
 /// Where ledgers are: for root `/var/lib/spindle/ledger`, else `$XDG_STATE_HOME/spindle/ledger` (XDG Base Directory
@@ -203,7 +203,7 @@ impl Ledger {
         };
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|error| wrong("lock")(error.into()))?;
-        let heading = Heading {
+        let heading = LedgerHeading {
             format: FORMAT,
             run: run.to_owned(),
             pid: std::process::id(),
@@ -259,12 +259,12 @@ impl Ledger {
     }
 
     /// What a dead run's ledger names, nothing changed; `None` as for [`Self::take_over`].
-    pub(crate) fn peek(path: &Path) -> Result<Option<Vec<Entry>>, LedgerError> {
+    pub(crate) fn peek(path: &Path) -> Result<Option<Vec<LedgerEntry>>, LedgerError> {
         Ok(open_of_dead(path)?.map(|(_, replayed)| replayed.entries))
     }
 
     /// Whose it is.
-    pub fn heading(&self) -> &Heading {
+    pub fn heading(&self) -> &LedgerHeading {
         &self.heading
     }
 
@@ -316,7 +316,7 @@ impl Ledger {
             record,
         } = line
         {
-            state.entries.push(Entry {
+            state.entries.push(LedgerEntry {
                 number,
                 layout,
                 record,
@@ -334,7 +334,7 @@ impl Ledger {
     }
 
     /// What still exists, in the order of making.
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<LedgerEntry> {
         self.state().entries.clone()
     }
 
@@ -393,9 +393,9 @@ pub(crate) fn path_of(directory: &Path, run: &str) -> Result<PathBuf, LedgerErro
 
 /// What a ledger says.
 pub(crate) struct Replayed {
-    pub(crate) heading: Heading,
+    pub(crate) heading: LedgerHeading,
     /// What still exists.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<LedgerEntry>,
     pub(crate) next: u32,
     /// Length of the whole lines.
     pub(crate) whole_bytes: u64,
@@ -498,13 +498,13 @@ pub(crate) fn replay(path: &Path, file: &File) -> Result<Replayed, LedgerError> 
                 record,
             } if heading.is_some() => {
                 next = number.0 + 1;
-                entries.push(Entry {
+                entries.push(LedgerEntry {
                     number,
                     layout,
                     record,
                 });
             }
-            Line::Gone { number } => entries.retain(|entry: &Entry| entry.number != number),
+            Line::Gone { number } => entries.retain(|entry: &LedgerEntry| entry.number != number),
             Line::Making { .. } => {
                 return Err(not_understood("it stands before the heading".to_owned()));
             }
@@ -512,7 +512,7 @@ pub(crate) fn replay(path: &Path, file: &File) -> Result<Replayed, LedgerError> 
         whole_bytes += length as u64;
     }
     // A run that died before its heading was written has made nothing.
-    let nobody = || Heading {
+    let nobody = || LedgerHeading {
         format: FORMAT,
         run: run_of(path),
         pid: 0,

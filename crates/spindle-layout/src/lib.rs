@@ -46,17 +46,19 @@ pub use creation::create_file;
 pub use data_directory::{DataDirectory, check_space};
 pub use directory_rights::why_no_file;
 pub use error::LayoutError;
-pub use golden::{Golden, Kept, LoadingGolden};
+pub use golden::{Golden, GoldenSource, LoadingGolden};
 pub use image::{Image, ImageSpec, RestoreMethod, RestoreReport, Verify};
 pub use known_device::KnownDevice;
 pub use ledger::{Ledger, LedgerError};
 pub use place::{OpenedFile, Opening, Place};
-pub use placement::{DiskGroupTarget, GroupStripes, Placement, RawDevice, RawSpace, Target};
+pub use placement::{
+    DiskGroupTarget, GroupStripes, Placement, PlacementTarget, RawDevice, RawSpace,
+};
 pub use plan::{Facts, ProvisionPlan};
 pub use provision::{Provision, ProvisionError, Provisioned};
 pub use recorded_device::RecordedDevice;
 pub use reflink::reflink_refusal;
 pub use removal::Removal;
-pub use shape::{DatabaseFiles, FileManager, Shape};
+pub use shape::{DatabaseFiles, DatabaseShape, FileManager};
 pub use spec::LayoutSpec;
 pub use tree::{GoldenTree, GroupedFile, RawFile, TreeDirectories, TreeImage, TreeSite, place_of};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::LayoutError;
 use crate::known_device::KnownDevice;
 use crate::place::Place;
-use crate::shape::{DatabaseFiles, FileKind, Shape, ShapeFile};
+use crate::shape::{DatabaseFiles, DatabaseShape, FileKind, ShapeFile};
 
 /// Regions begin at multiples of this. The first and the last unit of a device stay untouched: labels, partition tables
 /// and the signatures of file systems lie there, and a device that had none has none afterwards.
@@ -55,7 +55,7 @@ impl RawDevice {
 /// Where files of one kind go.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Target {
+pub enum PlacementTarget {
     /// Into a directory, which must exist.
     Directory(PathBuf),
     /// Onto raw devices: file by file onto the one that has most room.
@@ -118,13 +118,15 @@ impl GroupStripes {
     }
 }
 
-impl Target {
+impl PlacementTarget {
     /// The directory, or the devices.
     pub fn paths(&self) -> Vec<&Path> {
         match self {
-            Target::Directory(path) => vec![path],
-            Target::Devices(devices) => devices.iter().map(RawDevice::path).collect(),
-            Target::DiskGroup(group) => group.disks.iter().map(KnownDevice::path).collect(),
+            PlacementTarget::Directory(path) => vec![path],
+            PlacementTarget::Devices(devices) => devices.iter().map(RawDevice::path).collect(),
+            PlacementTarget::DiskGroup(group) => {
+                group.disks.iter().map(KnownDevice::path).collect()
+            }
         }
     }
 
@@ -134,9 +136,9 @@ impl Target {
     /// [`FileError::Other`](spindle_io::real::FileError::Other): one is not. Or the system's.
     pub fn check_devices(&self) -> Result<(), LayoutError> {
         let devices: Vec<&KnownDevice> = match self {
-            Target::Directory(_) => Vec::new(),
-            Target::Devices(devices) => devices.iter().map(|of| &of.device).collect(),
-            Target::DiskGroup(group) => group.disks.iter().collect(),
+            PlacementTarget::Directory(_) => Vec::new(),
+            PlacementTarget::Devices(devices) => devices.iter().map(|of| &of.device).collect(),
+            PlacementTarget::DiskGroup(group) => group.disks.iter().collect(),
         };
         for device in devices {
             device.open_file(OpenOptions::new().read(true))?;
@@ -149,20 +151,20 @@ impl Target {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Placement {
     /// The control file.
-    pub control: Target,
+    pub control: PlacementTarget,
     /// The redo log files.
-    pub redo: Target,
+    pub redo: PlacementTarget,
     /// The undo datafile.
-    pub undo: Target,
+    pub undo: PlacementTarget,
     /// The datafiles, and the double write areas.
-    pub data: Target,
+    pub data: PlacementTarget,
     /// The tempfiles.
-    pub temp: Target,
+    pub temp: PlacementTarget,
 }
 
 impl Placement {
     /// All files to one target.
-    pub fn one(target: &Target) -> Placement {
+    pub fn one(target: &PlacementTarget) -> Placement {
         Placement {
             control: target.clone(),
             redo: target.clone(),
@@ -174,14 +176,14 @@ impl Placement {
 
     /// All files into one directory.
     pub fn in_directory(directory: &Path) -> Placement {
-        Placement::one(&Target::Directory(directory.to_owned()))
+        Placement::one(&PlacementTarget::Directory(directory.to_owned()))
     }
 
     /// Bytes that the files of a shape take in each directory.
-    pub fn directories(&self, shape: &Shape) -> BTreeMap<PathBuf, u64> {
+    pub fn directories(&self, shape: &DatabaseShape) -> BTreeMap<PathBuf, u64> {
         let mut bytes = BTreeMap::new();
         for file in shape.files() {
-            if let Target::Directory(directory) = self.target(file.kind) {
+            if let PlacementTarget::Directory(directory) = self.target(file.kind) {
                 *bytes.entry(directory.clone()).or_default() += file.bytes;
             }
         }
@@ -191,10 +193,10 @@ impl Placement {
     /// The same for one database of several: `map` gives its own directory in each directory, and in disk groups its
     /// files' names begin with `prefix`.
     pub fn within(&self, prefix: &str, mut map: impl FnMut(&Path) -> PathBuf) -> Placement {
-        let mut of = |target: &Target| match target {
-            Target::Directory(directory) => Target::Directory(map(directory)),
-            Target::Devices(_) => target.clone(),
-            Target::DiskGroup(group) => Target::DiskGroup(DiskGroupTarget {
+        let mut of = |target: &PlacementTarget| match target {
+            PlacementTarget::Directory(directory) => PlacementTarget::Directory(map(directory)),
+            PlacementTarget::Devices(_) => target.clone(),
+            PlacementTarget::DiskGroup(group) => PlacementTarget::DiskGroup(DiskGroupTarget {
                 prefix: prefix.to_owned(),
                 ..group.clone()
             }),
@@ -208,7 +210,7 @@ impl Placement {
         }
     }
 
-    fn target(&self, kind: FileKind) -> &Target {
+    fn target(&self, kind: FileKind) -> &PlacementTarget {
         match kind {
             FileKind::Control => &self.control,
             FileKind::Redo => &self.redo,
@@ -269,14 +271,16 @@ impl RawSpace {
 impl DatabaseFiles {
     /// A place forevery file of a shape; regions come out of `space`. Errors: [`LayoutError::NoRoomOnDevices`].
     pub fn place(
-        shape: &Shape,
+        shape: &DatabaseShape,
         placement: &Placement,
         space: &mut RawSpace,
     ) -> Result<DatabaseFiles, LayoutError> {
         DatabaseFiles::of(shape, |file| match placement.target(file.kind) {
-            Target::Directory(directory) => Ok(Place::File(directory.join(file.file_name()))),
-            Target::Devices(devices) => space.take(devices, file),
-            Target::DiskGroup(group) => Ok(Place::GroupFile {
+            PlacementTarget::Directory(directory) => {
+                Ok(Place::File(directory.join(file.file_name())))
+            }
+            PlacementTarget::Devices(devices) => space.take(devices, file),
+            PlacementTarget::DiskGroup(group) => Ok(Place::GroupFile {
                 disks: group.disks.clone(),
                 file: format!("{}{}", group.prefix, file.name()),
                 bytes: file.bytes,
@@ -287,7 +291,7 @@ impl DatabaseFiles {
     }
 
     /// All files in one directory.
-    pub fn in_directory(shape: &Shape, directory: &Path) -> DatabaseFiles {
+    pub fn in_directory(shape: &DatabaseShape, directory: &Path) -> DatabaseFiles {
         let placement = Placement::in_directory(directory);
         DatabaseFiles::place(shape, &placement, &mut RawSpace::default())
             .expect("only regions can be short of room")
@@ -300,8 +304,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn shape() -> Shape {
-        Shape {
+    fn shape() -> DatabaseShape {
+        DatabaseShape {
             block_bytes: 8192,
             control_bytes: MIB / 2,
             redo_bytes: vec![MIB; 2],
@@ -324,7 +328,7 @@ mod tests {
     #[test]
     fn regions_never_overlap_and_leave_the_ends_of_a_device_alone() {
         let devices = devices(&[14 * MIB + 512, 12 * MIB]);
-        let placement = Placement::one(&Target::Devices(devices.clone()));
+        let placement = Placement::one(&PlacementTarget::Devices(devices.clone()));
         let mut space = RawSpace::default();
         let files = DatabaseFiles::place(&shape(), &placement, &mut space).unwrap();
         let mut regions: Vec<_> = files
@@ -363,8 +367,8 @@ mod tests {
     fn redo_can_have_a_device_of_its_own() {
         let all = devices(&[40 * MIB, 40 * MIB, 8 * MIB]);
         let placement = Placement {
-            redo: Target::Devices(all[2..].to_vec()),
-            ..Placement::one(&Target::Devices(all[..2].to_vec()))
+            redo: PlacementTarget::Devices(all[2..].to_vec()),
+            ..Placement::one(&PlacementTarget::Devices(all[..2].to_vec()))
         };
         let files = DatabaseFiles::place(&shape(), &placement, &mut RawSpace::default()).unwrap();
         assert!(files.redo.iter().all(|place| place.path() == all[2].path()));
@@ -378,13 +382,13 @@ mod tests {
     #[test]
     fn tempfiles_can_have_devices_of_their_own() {
         let all = devices(&[40 * MIB, 8 * MIB, 8 * MIB]);
-        let shape = Shape {
+        let shape = DatabaseShape {
             temp_bytes: vec![2 * MIB; 2],
             ..shape()
         };
         let placement = Placement {
-            temp: Target::Devices(all[1..].to_vec()),
-            ..Placement::one(&Target::Devices(all[..1].to_vec()))
+            temp: PlacementTarget::Devices(all[1..].to_vec()),
+            ..Placement::one(&PlacementTarget::Devices(all[..1].to_vec()))
         };
         let files = DatabaseFiles::place(&shape, &placement, &mut RawSpace::default()).unwrap();
         let on: Vec<&Path> = files.temp.iter().map(Place::path).collect();
@@ -394,7 +398,7 @@ mod tests {
 
     #[test]
     fn files_of_a_group_are_striped_by_their_kind() {
-        let target = Target::DiskGroup(DiskGroupTarget {
+        let target = PlacementTarget::DiskGroup(DiskGroupTarget {
             disks: vec![KnownDevice::never_looked_at("/dev/sdx".into())],
             prefix: String::new(),
             stripes: GroupStripes {
@@ -405,7 +409,7 @@ mod tests {
             preferred_failure_group: None,
         });
         let placement = Placement::one(&target);
-        let shape = Shape {
+        let shape = DatabaseShape {
             temp_bytes: vec![MIB],
             ..shape()
         };

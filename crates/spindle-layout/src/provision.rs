@@ -12,7 +12,7 @@ use crate::clean::{NotOurs, undo_all};
 use crate::guard::{Refusal, TakenDevice};
 use crate::known_device::KnownDevice;
 use crate::ledger::{Ledger, LedgerError};
-use crate::placement::{RawDevice, Target};
+use crate::placement::{PlacementTarget, RawDevice};
 use crate::plan::{DelayedBy, LayoutPlan, Obstacle, PlannedTarget, ProvisionPlan};
 use crate::record::Record;
 use crate::steps::{DeviceName, ReadyDevice, Site, Step, StepError, ThinVolume, Workshop};
@@ -65,7 +65,7 @@ pub struct Provisioned {
     /// Its name in the experiment.
     pub name: String,
     /// Where its database may be: a directory, or devices (files that stand in for them, without root).
-    pub target: Target,
+    pub target: PlacementTarget,
     /// From the devices up, in words.
     pub description: String,
     /// What delays its I/O, if that was asked for.
@@ -178,11 +178,11 @@ impl Provision {
             return Err(error);
         }
         let target = match &plan.target {
-            PlannedTarget::Directory(path) => Target::Directory(path.clone()),
+            PlannedTarget::Directory(path) => PlacementTarget::Directory(path.clone()),
             PlannedTarget::Devices(names) => {
                 let device = |name| raw_device(workshop, name);
                 let devices: Result<Vec<RawDevice>, StepError> = names.iter().map(device).collect();
-                Target::Devices(devices.map_err(|source| ProvisionError::Step {
+                PlacementTarget::Devices(devices.map_err(|source| ProvisionError::Step {
                     step: "hand over the devices".to_owned(),
                     source,
                 })?)

@@ -1,6 +1,6 @@
-//! Which files a database has: their sizes ([`Shape`]), the names they bear, and where they are ([`DatabaseFiles`]). A
-//! file is known by its name (`control`, `redo1`, `undo`, `data1`, `double_write`), which stays the same in the golden
-//! copy and in every image.
+//! Which files a database has: their sizes ([`DatabaseShape`]), the names they bear, and where they are
+//! ([`DatabaseFiles`]). A file is known by its name (`control`, `redo1`, `undo`, `data1`, `double_write`), which stays
+//! the same in the golden copy and in every image.
 
 use serde::{Deserialize, Serialize};
 use spindle_text::quantity::{size, size_exact};
@@ -10,7 +10,7 @@ use crate::place::Place;
 
 /// Sizes of a database's files. Databases of one shape, loaded alike, share one golden copy.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Shape {
+pub struct DatabaseShape {
     /// Size of a database block: 2, 4, 8, 16 or 32 KiB. Every file is a whole number of blocks.
     pub block_bytes: u64,
     /// Size of the control file.
@@ -29,7 +29,7 @@ pub struct Shape {
     pub temp_bytes: Vec<u64>,
 }
 
-impl Shape {
+impl DatabaseShape {
     /// Size of all files together.
     pub fn total_bytes(&self) -> u64 {
         self.files().iter().map(|file| file.bytes).sum()
@@ -95,7 +95,7 @@ pub(crate) enum FileKind {
     Temp,
 }
 
-/// One file of a [`Shape`].
+/// One file of a [`DatabaseShape`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ShapeFile {
     pub(crate) kind: FileKind,
@@ -139,8 +139,8 @@ fn name(kind: FileKind, number: u32) -> String {
     }
 }
 
-/// Whether Spindle makes files of this name: those of a [`Shape`], their hidden names while an ODM creation is under
-/// way on a file system without nameless files, and what a probe of direct I/O may leave there when it is killed.
+/// Whether Spindle makes files of this name: those of a [`DatabaseShape`], their hidden names while an ODM creation is
+/// under way on a file system without nameless files, and what a probe of direct I/O may leave there when it is killed.
 pub(crate) fn is_known_file_name(name: &str) -> bool {
     let is_number = |text: &str| {
         !text.is_empty() && !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -200,7 +200,7 @@ pub struct DatabaseFiles {
 impl DatabaseFiles {
     /// The files of a shape, each where `place` says. Errors: the first of `place`.
     pub(crate) fn of<E>(
-        shape: &Shape,
+        shape: &DatabaseShape,
         mut place: impl FnMut(&ShapeFile) -> Result<Place, E>,
     ) -> Result<DatabaseFiles, E> {
         let mut of_kind: [Vec<Place>; 6] = Default::default();
@@ -248,10 +248,10 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use super::*;
-    use crate::placement::{Placement, RawSpace, Target};
+    use crate::placement::{Placement, PlacementTarget, RawSpace};
 
-    fn shape() -> Shape {
-        Shape {
+    fn shape() -> DatabaseShape {
+        DatabaseShape {
             block_bytes: 8192,
             control_bytes: 1 << 20,
             redo_bytes: vec![1 << 20; 2],
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn every_file_has_one_name_everywhere() {
         let placement = Placement {
-            redo: Target::Directory(PathBuf::from("/redo")),
+            redo: PlacementTarget::Directory(PathBuf::from("/redo")),
             ..Placement::in_directory(Path::new("/u01"))
         };
         let mut space = RawSpace::default();
@@ -318,7 +318,7 @@ mod tests {
         let told = odd.check().unwrap_err().to_string();
         let wanted = "redo2 has 1,049,088 bytes, which is not a whole number of blocks of 8 KiB";
         assert!(told.contains(wanted), "{told}");
-        let block = Shape {
+        let block = DatabaseShape {
             block_bytes: 512,
             ..shape()
         };

@@ -25,7 +25,7 @@ pub struct LayoutSpec {
     /// What the devices, or the volume, become.
     pub kind: LayoutKind,
     /// Whether the devices are cut into parts, one share for each candidate that names them.
-    pub share: Option<Share>,
+    pub share: Option<DeviceSharing>,
     /// Identities of devices whose content may be erased: by-id names, serial numbers, world-wide names, or paths.
     pub erase: Vec<String>,
     /// How the devices are brought into a known state first.
@@ -230,14 +230,14 @@ impl fmt::Display for VolumeSpec {
 
 /// How devices are shared with other layouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Share {
+pub enum DeviceSharing {
     /// Equal parts for each, of which as many lie in outer as in inner places.
     Fair,
 }
 
 // Not by `words!`: journals have it as a variant, not as a word.
-impl Word for Share {
-    const ALLOWED: &'static [(&'static str, Share)] = &[("fair", Share::Fair)];
+impl Word for DeviceSharing {
+    const ALLOWED: &'static [(&'static str, DeviceSharing)] = &[("fair", DeviceSharing::Fair)];
     const SAYS: &'static [&'static str] =
         &["Equal parts for each, of which as many lie in outer as in inner places."];
     const LATER: &'static [&'static str] = &[];
@@ -260,7 +260,7 @@ settings! {
         raw: bool = flag("raw", false),
         /// Layouts that name the same devices get equal parts of them, outer and inner places in turn, so that none is
         /// favoured.
-        share: Option<Share> = optional_word("share", "none"),
+        share: Option<DeviceSharing> = optional_word("share", "none"),
         /// Devices that may be erased though there is something on them.
         erase: Vec<String> = texts("erase", ERASE_ALLOWED),
         /// Tell devices first that all their blocks are free.

@@ -100,7 +100,7 @@ pub fn find(program: &str) -> Option<PathBuf> {
 
 /// What a tool answered.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ToolAnswer {
     /// Its exit code; -1 when it was killed.
     pub code: i32,
     /// Its standard output.
@@ -171,7 +171,7 @@ impl Tools {
         program: &str,
         arguments: &[&str],
         device: &File,
-    ) -> Result<Answer, ToolError> {
+    ) -> Result<ToolAnswer, ToolError> {
         let device = device
             .try_clone()
             .map_err(|error| not_run(program, error))?;
@@ -184,12 +184,12 @@ impl Tools {
         arguments: &[&str],
         stdin: Stdio,
         input: &[u8],
-    ) -> Result<Answer, ToolError> {
+    ) -> Result<ToolAnswer, ToolError> {
         let file = find(program).ok_or_else(|| ToolError::Missing {
             program: program.to_owned(),
         })?;
         moment::reached(program);
-        let run = || -> io::Result<Answer> {
+        let run = || -> io::Result<ToolAnswer> {
             // A descriptor that is not closed when the tool starts, so that it holds the lock.
             let inherited = self.lock.as_ref().map(rustix::io::dup).transpose()?;
             let mut command = Command::new(file);
@@ -213,7 +213,7 @@ impl Tools {
                 let _ = pipe.write_all(input);
             }
             let output = child.wait_with_output()?;
-            Ok(Answer {
+            Ok(ToolAnswer {
                 code: output.status.code().unwrap_or(-1),
                 printed: output.stdout,
                 said: output.stderr,
@@ -230,7 +230,7 @@ fn not_run(program: &str, source: io::Error) -> ToolError {
     }
 }
 
-fn succeeded(program: &str, answer: Answer) -> Result<String, ToolError> {
+fn succeeded(program: &str, answer: ToolAnswer) -> Result<String, ToolError> {
     if answer.code == 0 {
         return Ok(String::from_utf8_lossy(&answer.printed).trim().to_owned());
     }

@@ -10,9 +10,9 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::moment::with_hook;
-use crate::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Preparation, Share, VolumeSpec};
+use crate::spec::{DeviceSharing, DeviceSpec, FileSystemSpec, LayoutKind, Preparation, VolumeSpec};
 use crate::tool::{Tools, argument, find};
-use crate::{Facts, LayoutSpec, Ledger, Provision, ProvisionPlan, Target};
+use crate::{Facts, LayoutSpec, Ledger, PlacementTarget, Provision, ProvisionPlan};
 use spindle_system::SystemTree;
 
 const MIB: u64 = 1 << 20;
@@ -242,16 +242,16 @@ impl Scene {
     }
 
     /// Writes to what was made, which must be the first device or a part of it.
-    fn use_target(&self, target: &Target) {
+    fn use_target(&self, target: &PlacementTarget) {
         match target {
-            Target::Directory(directory) => {
+            PlacementTarget::Directory(directory) => {
                 fs::write(directory.join("data1"), vec![7; MIB as usize]).unwrap();
                 let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
                 let at = directory.to_str().unwrap();
                 let line = mounts.lines().find(|line| line.contains(at)).unwrap();
                 self.must_be_first(Path::new(line.split(' ').next().unwrap()));
             }
-            Target::Devices(devices) => {
+            PlacementTarget::Devices(devices) => {
                 for device in devices {
                     self.must_be_first(device.path());
                     let opened = device.device.open_file(OpenOptions::new().write(true));
@@ -260,7 +260,7 @@ impl Scene {
                     file.sync_all().unwrap();
                 }
             }
-            Target::DiskGroup(group) => panic!("{group:?} is made by the program"),
+            PlacementTarget::DiskGroup(group) => panic!("{group:?} is made by the program"),
         }
     }
 
@@ -438,7 +438,7 @@ fn a_device_that_is_cut_stays_the_same() {
     in_every_moment(72 * MIB, &tools, |scene| {
         let shared = ["one", "two"].map(|name| LayoutSpec {
             name: name.to_owned(),
-            share: Some(Share::Fair),
+            share: Some(DeviceSharing::Fair),
             ..scene.layout(LayoutKind::Raw)
         });
         shared.to_vec()

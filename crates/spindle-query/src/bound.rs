@@ -5,7 +5,7 @@ use crate::columns::{Encoder, Type, number_4, number_8, number_16};
 use crate::error::{QueryError, Result};
 use crate::expression::{Condition, Expr};
 use crate::pattern::Pattern;
-use crate::row::{Found, Heading, Row};
+use crate::row::{FoundColumn, Row, RowHeading};
 
 /// Days from 0000-03-01 to 1970-01-01, and days in 400 years.
 const DAYS_BEFORE_1970: i128 = 719_468;
@@ -48,7 +48,7 @@ struct Spot {
 
 #[derive(Debug, Clone)]
 enum Text {
-    Column(Found),
+    Column(FoundColumn),
     Constant(Vec<u8>),
     First(usize, Box<Text>),
     If(Box<Test>, Box<Text>, Box<Text>),
@@ -56,10 +56,10 @@ enum Text {
 
 /// A condition that knows where its columns are.
 #[derive(Debug, Clone)]
-pub struct Test(Asked);
+pub struct Test(ComparedValue);
 
 #[derive(Debug, Clone)]
-enum Asked {
+enum ComparedValue {
     Equal(Number, Number),
     Less(Number, Number),
     AtMost(Number, Number),
@@ -67,9 +67,9 @@ enum Asked {
     Like(Text, Pattern),
     In(Number, Vec<i128>),
     TextIn(Text, Vec<Vec<u8>>),
-    All(Vec<Asked>),
-    Any(Vec<Asked>),
-    Not(Box<Asked>),
+    All(Vec<ComparedValue>),
+    Any(Vec<ComparedValue>),
+    Not(Box<ComparedValue>),
 }
 
 impl Number {
@@ -145,22 +145,22 @@ impl Text {
     }
 }
 
-impl Asked {
+impl ComparedValue {
     fn holds(&self, row: &Row<'_>) -> bool {
         match self {
-            Asked::Equal(left, right) => left.of(row) == right.of(row),
-            Asked::Less(left, right) => left.of(row) < right.of(row),
-            Asked::AtMost(left, right) => left.of(row) <= right.of(row),
-            Asked::TextEqual(left, right) => left.of(row) == right.of(row),
-            Asked::Like(text, pattern) => pattern.fits(text.of(row)),
-            Asked::In(number, these) => these.contains(&number.of(row)),
-            Asked::TextIn(text, these) => {
+            ComparedValue::Equal(left, right) => left.of(row) == right.of(row),
+            ComparedValue::Less(left, right) => left.of(row) < right.of(row),
+            ComparedValue::AtMost(left, right) => left.of(row) <= right.of(row),
+            ComparedValue::TextEqual(left, right) => left.of(row) == right.of(row),
+            ComparedValue::Like(text, pattern) => pattern.fits(text.of(row)),
+            ComparedValue::In(number, these) => these.contains(&number.of(row)),
+            ComparedValue::TextIn(text, these) => {
                 let text = text.of(row);
                 these.iter().any(|one| one == text)
             }
-            Asked::All(list) => list.iter().all(|one| one.holds(row)),
-            Asked::Any(list) => list.iter().any(|one| one.holds(row)),
-            Asked::Not(of) => !of.holds(row),
+            ComparedValue::All(list) => list.iter().all(|one| one.holds(row)),
+            ComparedValue::Any(list) => list.iter().any(|one| one.holds(row)),
+            ComparedValue::Not(of) => !of.holds(row),
         }
     }
 }
@@ -170,7 +170,7 @@ impl Test {
     ///
     /// # Errors
     /// See [`QueryError`].
-    pub fn of(condition: &Condition, heading: &Heading) -> Result<Test> {
+    pub fn of(condition: &Condition, heading: &RowHeading) -> Result<Test> {
         asked(condition, heading).map(Test)
     }
 
@@ -180,8 +180,8 @@ impl Test {
     }
 }
 
-fn asked(condition: &Condition, heading: &Heading) -> Result<Asked> {
-    let list = |list: &[Condition]| -> Result<Vec<Asked>> {
+fn asked(condition: &Condition, heading: &RowHeading) -> Result<ComparedValue> {
+    let list = |list: &[Condition]| -> Result<Vec<ComparedValue>> {
         let all = list.iter().map(|one| asked(one, heading));
         all.collect()
     };
@@ -194,32 +194,32 @@ fn asked(condition: &Condition, heading: &Heading) -> Result<Asked> {
                         ..
                     },
                     right,
-                ) => Asked::TextEqual(left, right.into_text()?),
+                ) => ComparedValue::TextEqual(left, right.into_text()?),
                 (left, right) => {
                     let (left, right, _) = same_scale(left, right)?;
-                    Asked::Equal(left, right)
+                    ComparedValue::Equal(left, right)
                 }
             }
         }
         Condition::Less(left, right) => {
             let (left, right, _) = numbers(left, right, heading)?;
-            Asked::Less(left, right)
+            ComparedValue::Less(left, right)
         }
         Condition::AtMost(left, right) => {
             let (left, right, _) = numbers(left, right, heading)?;
-            Asked::AtMost(left, right)
+            ComparedValue::AtMost(left, right)
         }
         Condition::Like(text, pattern) => {
-            Asked::Like(Bound::of(text, heading)?.into_text()?, pattern.clone())
+            ComparedValue::Like(Bound::of(text, heading)?.into_text()?, pattern.clone())
         }
         Condition::In(of, these) => one_of(Bound::of(of, heading)?, these, heading)?,
-        Condition::All(of) => Asked::All(list(of)?),
-        Condition::Any(of) => Asked::Any(list(of)?),
-        Condition::Not(of) => Asked::Not(Box::new(asked(of, heading)?)),
+        Condition::All(of) => ComparedValue::All(list(of)?),
+        Condition::Any(of) => ComparedValue::Any(list(of)?),
+        Condition::Not(of) => ComparedValue::Not(Box::new(asked(of, heading)?)),
     })
 }
 
-fn one_of(of: Bound, these: &[Expr], heading: &Heading) -> Result<Asked> {
+fn one_of(of: Bound, these: &[Expr], heading: &RowHeading) -> Result<ComparedValue> {
     let wrong = |found: &Expr| QueryError::WrongType {
         what: "a constant of the same type and places",
         found: format!("{found:?}"),
@@ -231,7 +231,7 @@ fn one_of(of: Bound, these: &[Expr], heading: &Heading) -> Result<Asked> {
                 other => Err(wrong(other)),
             };
             let these: Result<_> = these.iter().map(constant).collect();
-            Ok(Asked::TextIn(text, these?))
+            Ok(ComparedValue::TextIn(text, these?))
         }
         Value::Exact(number) => {
             let constant = |expr: &Expr| {
@@ -244,7 +244,7 @@ fn one_of(of: Bound, these: &[Expr], heading: &Heading) -> Result<Asked> {
                 }
             };
             let these: Result<_> = these.iter().map(constant).collect();
-            Ok(Asked::In(number, these?))
+            Ok(ComparedValue::In(number, these?))
         }
     }
 }
@@ -264,12 +264,17 @@ fn same_scale(left: Bound, right: Bound) -> Result<(Number, Number, u8)> {
     ))
 }
 
-fn numbers(left: &Expr, right: &Expr, heading: &Heading) -> Result<(Number, Number, u8)> {
+fn numbers(left: &Expr, right: &Expr, heading: &RowHeading) -> Result<(Number, Number, u8)> {
     same_scale(Bound::of(left, heading)?, Bound::of(right, heading)?)
 }
 
 /// A calculation with two numbers, and the places of its result.
-fn calculated(expr: &Expr, left: &Expr, right: &Expr, heading: &Heading) -> Result<(Number, u8)> {
+fn calculated(
+    expr: &Expr,
+    left: &Expr,
+    right: &Expr,
+    heading: &RowHeading,
+) -> Result<(Number, u8)> {
     if let Expr::Multiply(..) = expr {
         let (left, left_scale) = Bound::of(left, heading)?.into_number()?;
         let (right, right_scale) = Bound::of(right, heading)?.into_number()?;
@@ -292,7 +297,7 @@ impl Bound {
     ///
     /// # Errors
     /// See [`QueryError`].
-    pub fn of(expr: &Expr, heading: &Heading) -> Result<Bound> {
+    pub fn of(expr: &Expr, heading: &RowHeading) -> Result<Bound> {
         let number = |value, of| Bound {
             value: Value::Exact(value),
             of,

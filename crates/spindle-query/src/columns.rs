@@ -71,7 +71,7 @@ impl Type {
 
 /// Where a row has a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ColumnPlace {
     /// Its type.
     pub(crate) of: Type,
     /// Its place among the columns of a fixed length; that of its end if it is of varying length.
@@ -82,7 +82,7 @@ pub(crate) struct Place {
     pub(crate) fixed_bytes: usize,
 }
 
-impl Place {
+impl ColumnPlace {
     /// The bytes of a text.
     pub(crate) fn text(self, row: &[u8]) -> &[u8] {
         match self.of {
@@ -102,7 +102,7 @@ fn end_at(row: &[u8], at: usize) -> usize {
 /// The columns of a row.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Columns {
-    list: Arc<[(String, Place)]>,
+    list: Arc<[(String, ColumnPlace)]>,
     fixed_bytes: usize,
 }
 
@@ -116,7 +116,7 @@ impl Columns {
         let fixed_bytes = named.iter().map(|(_, of)| of.fixed_bytes()).sum();
         let (mut offset, mut last_end) = (0, None);
         let list = named.into_iter().map(|(name, of)| {
-            let place = Place {
+            let place = ColumnPlace {
                 of,
                 offset,
                 begin_at: last_end,
@@ -168,14 +168,14 @@ impl Columns {
     }
 
     /// With those of another list whose names it lacks. Which of two columns of one name is meant is asked where both
-    /// are needed: see [`crate::Heading::and`].
+    /// are needed: see [`crate::RowHeading::and`].
     #[must_use]
     pub(crate) fn and(&self, others: &Columns) -> Columns {
         let new = others.iter().filter(|(name, _)| !self.has(name));
         Columns::new(self.iter().chain(new))
     }
 
-    pub(crate) fn place(&self, name: &str) -> Result<Place> {
+    pub(crate) fn place(&self, name: &str) -> Result<ColumnPlace> {
         let found = self.list.iter().find(|(known, _)| known == name);
         found
             .map(|(_, place)| *place)
@@ -185,7 +185,7 @@ impl Columns {
             })
     }
 
-    pub(crate) fn nth(&self, number: usize) -> Place {
+    pub(crate) fn nth(&self, number: usize) -> ColumnPlace {
         self.list[number].1
     }
 
@@ -234,7 +234,7 @@ impl Encoder<'_> {
         self.columns.list.get(self.next).map(|(_, place)| place.of)
     }
 
-    fn place(&mut self) -> Place {
+    fn place(&mut self) -> ColumnPlace {
         let place = self.columns.list[self.next].1;
         self.next += 1;
         place

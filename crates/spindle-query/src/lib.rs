@@ -1,6 +1,6 @@
 //! Queries as plans: rows with typed columns, expressions over them, and scans, joins, groups and orders put together
 //! from them. A plan is data. Workloads write plans, and the embedded database carries them out; neither knows the
-//! other. Start at [`Plan`] and [`Query`]. And the columns of tables, as a dictionary stores them: [`Layout`].
+//! other. Start at [`QueryPlan`] and [`Query`]. And the columns of tables, as a dictionary stores them: [`RowLayout`].
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 #![forbid(unsafe_code)]
@@ -18,9 +18,9 @@ pub use bound::{Bound, Test};
 pub use columns::{Columns, Encoder, Type};
 pub use error::{QueryError, Result};
 pub use expression::{Condition, Expr, col, date, decimal, number, text, when};
-pub use layout::{COLUMNS_MAX, Column, DataType, Form, Layout, LayoutError, NAME_BYTES_MAX};
+pub use layout::{COLUMNS_MAX, Column, DataType, Form, NAME_BYTES_MAX, RowLayout, RowLayoutError};
 pub use pattern::Pattern;
 pub use plan::{
-    Aggregate, Direction, JoinKind, Plan, Query, Relation, count, greatest, least, sum,
+    Aggregate, Direction, JoinKind, Query, QueryPlan, Relation, count, greatest, least, sum,
 };
-pub use row::{Cell, Heading, Projection, Row, SLOTS_MAX, cell};
+pub use row::{Cell, Projection, Row, RowHeading, SLOTS_MAX, cell};

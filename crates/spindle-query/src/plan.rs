@@ -7,7 +7,7 @@ use crate::bound::{Bound, Test};
 use crate::columns::{Columns, Type};
 use crate::error::{QueryError, Result};
 use crate::expression::{Condition, Expr, col};
-use crate::row::Heading;
+use crate::row::RowHeading;
 
 /// A table and its columns.
 #[derive(Debug, Clone)]
@@ -78,7 +78,7 @@ impl Aggregate {
     ///
     /// # Errors
     /// See [`crate::QueryError`].
-    pub fn type_of(&self, heading: &Heading) -> Result<Type> {
+    pub fn type_of(&self, heading: &RowHeading) -> Result<Type> {
         let of = self.expr().map(|of| Bound::of(of, heading)).transpose()?;
         Ok(match (self, of.map(|of| of.type_of())) {
             (Aggregate::Least(_) | Aggregate::Greatest(_), Some(of)) => of,
@@ -99,19 +99,19 @@ pub enum Direction {
 
 /// Rows, and how they come about.
 #[derive(Debug, Clone)]
-pub enum Plan {
+pub enum QueryPlan {
     /// All rows of a table.
     Scan(Relation),
     /// Those for which a condition holds.
-    Filter(Box<Plan>, Condition),
+    Filter(Box<QueryPlan>, Condition),
     /// Other columns made of them.
-    Select(Box<Plan>, Vec<(String, Expr)>),
+    Select(Box<QueryPlan>, Vec<(String, Expr)>),
     /// Pairs with the rows of another plan, which are kept in memory by their keys, or in temporary segments.
     Join {
         /// The side that is read once.
-        rows: Box<Plan>,
+        rows: Box<QueryPlan>,
         /// The side that is kept: the smaller one.
-        with: Box<Plan>,
+        with: Box<QueryPlan>,
         /// Columns of both that must be equal; none: every row with every other.
         on: Vec<(String, String)>,
         /// What is kept.
@@ -120,7 +120,7 @@ pub enum Plan {
     /// Pairs with the rows that an index of a table has for columns of theirs.
     Lookup {
         /// The rows.
-        rows: Box<Plan>,
+        rows: Box<QueryPlan>,
         /// The table.
         table: Relation,
         /// Its index.
@@ -131,7 +131,7 @@ pub enum Plan {
     /// Groups of rows with equal columns.
     Group {
         /// The rows.
-        rows: Box<Plan>,
+        rows: Box<QueryPlan>,
         /// The columns.
         by: Vec<String>,
         /// What a group has apart from its key.
@@ -143,7 +143,7 @@ pub enum Plan {
 #[derive(Debug, Clone)]
 pub struct Query {
     /// The rows.
-    pub rows: Plan,
+    pub rows: QueryPlan,
     /// The order of the answer, by its columns.
     pub order: Vec<(String, Direction)>,
     /// How many rows of it at most.
@@ -158,36 +158,36 @@ fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-impl Plan {
+impl QueryPlan {
     /// All rows of a table.
-    pub fn scan(table: &Relation) -> Plan {
-        Plan::Scan(table.clone())
+    pub fn scan(table: &Relation) -> QueryPlan {
+        QueryPlan::Scan(table.clone())
     }
 
     /// Those for which a condition holds.
     #[must_use]
-    pub fn filter(self, condition: Condition) -> Plan {
-        Plan::Filter(Box::new(self), condition)
+    pub fn filter(self, condition: Condition) -> QueryPlan {
+        QueryPlan::Filter(Box::new(self), condition)
     }
 
     /// Other columns made of them.
     #[must_use]
-    pub fn select(self, columns: Vec<(&str, Expr)>) -> Plan {
+    pub fn select(self, columns: Vec<(&str, Expr)>) -> QueryPlan {
         let columns = columns.into_iter();
         let columns = columns.map(|(name, of)| (name.to_owned(), of)).collect();
-        Plan::Select(Box::new(self), columns)
+        QueryPlan::Select(Box::new(self), columns)
     }
 
     /// Some columns under other names.
     #[must_use]
-    pub fn renamed(self, columns: &[(&str, &str)]) -> Plan {
+    pub fn renamed(self, columns: &[(&str, &str)]) -> QueryPlan {
         let columns = columns.iter().map(|(old, new)| (*new, col(old)));
         self.select(columns.collect())
     }
 
-    fn joined(self, with: Plan, on: &[(&str, &str)], kind: JoinKind) -> Plan {
+    fn joined(self, with: QueryPlan, on: &[(&str, &str)], kind: JoinKind) -> QueryPlan {
         let pair = |(left, right): &(&str, &str)| ((*left).to_owned(), (*right).to_owned());
-        Plan::Join {
+        QueryPlan::Join {
             rows: Box::new(self),
             with: Box::new(with),
             on: on.iter().map(pair).collect(),
@@ -197,32 +197,32 @@ impl Plan {
 
     /// Each pair with the rows of another plan whose columns are equal.
     #[must_use]
-    pub fn join(self, with: Plan, on: &[(&str, &str)]) -> Plan {
+    pub fn join(self, with: QueryPlan, on: &[(&str, &str)]) -> QueryPlan {
         self.joined(with, on, JoinKind::Inner)
     }
 
     /// Those that have a row of another plan.
     #[must_use]
-    pub fn semi_join(self, with: Plan, on: &[(&str, &str)]) -> Plan {
+    pub fn semi_join(self, with: QueryPlan, on: &[(&str, &str)]) -> QueryPlan {
         self.joined(with, on, JoinKind::Semi)
     }
 
     /// Those that have no row of another plan.
     #[must_use]
-    pub fn anti_join(self, with: Plan, on: &[(&str, &str)]) -> Plan {
+    pub fn anti_join(self, with: QueryPlan, on: &[(&str, &str)]) -> QueryPlan {
         self.joined(with, on, JoinKind::Anti)
     }
 
     /// Each pair, and those that have no row of the other plan; the column `found` tells them apart.
     #[must_use]
-    pub fn outer_join(self, with: Plan, on: &[(&str, &str)], found: &str) -> Plan {
+    pub fn outer_join(self, with: QueryPlan, on: &[(&str, &str)], found: &str) -> QueryPlan {
         self.joined(with, on, JoinKind::Outer(found.to_owned()))
     }
 
     /// Each pair with the rows that an index has for these columns.
     #[must_use]
-    pub fn lookup(self, table: &Relation, index: &'static str, on: &[&str]) -> Plan {
-        Plan::Lookup {
+    pub fn lookup(self, table: &Relation, index: &'static str, on: &[&str]) -> QueryPlan {
+        QueryPlan::Lookup {
             rows: Box::new(self),
             table: table.clone(),
             index,
@@ -232,9 +232,9 @@ impl Plan {
 
     /// Groups of rows with equal columns; without columns all rows are one.
     #[must_use]
-    pub fn group(self, by: &[&str], of: Vec<(&str, Aggregate)>) -> Plan {
+    pub fn group(self, by: &[&str], of: Vec<(&str, Aggregate)>) -> QueryPlan {
         let of = of.into_iter().map(|(name, of)| (name.to_owned(), of));
-        Plan::Group {
+        QueryPlan::Group {
             rows: Box::new(self),
             by: owned(by),
             of: of.collect(),
@@ -260,15 +260,15 @@ impl Plan {
     /// # Errors
     /// See [`crate::QueryError`].
     pub fn columns(&self) -> Result<Columns> {
-        let heading = |rows: &Plan| rows.columns().map(Heading::of);
+        let heading = |rows: &QueryPlan| rows.columns().map(RowHeading::of);
         match self {
-            Plan::Scan(relation) => Ok(relation.columns.clone()),
-            Plan::Filter(rows, condition) => {
+            QueryPlan::Scan(relation) => Ok(relation.columns.clone()),
+            QueryPlan::Filter(rows, condition) => {
                 let columns = rows.columns()?;
-                Test::of(condition, &Heading::of(columns.clone()))?;
+                Test::of(condition, &RowHeading::of(columns.clone()))?;
                 Ok(columns)
             }
-            Plan::Select(rows, columns) => {
+            QueryPlan::Select(rows, columns) => {
                 let heading = heading(rows)?;
                 let typed = columns.iter().map(|(name, of)| {
                     let of = Bound::of(of, &heading)?;
@@ -276,13 +276,13 @@ impl Plan {
                 });
                 Ok(Columns::new(typed.collect::<Result<Vec<_>>>()?))
             }
-            Plan::Join {
+            QueryPlan::Join {
                 rows,
                 with,
                 on,
                 kind,
             } => joined_columns(&rows.columns()?, &with.columns()?, on, kind),
-            Plan::Lookup {
+            QueryPlan::Lookup {
                 rows, table, on, ..
             } => {
                 let columns = rows.columns()?;
@@ -291,7 +291,7 @@ impl Plan {
                 }
                 Ok(columns.and(&table.columns))
             }
-            Plan::Group { rows, by, of } => {
+            QueryPlan::Group { rows, by, of } => {
                 let heading = heading(rows)?;
                 let numbers = of.iter().map(|(name, of)| {
                     let of = of.type_of(&heading)?;
@@ -309,15 +309,17 @@ impl Plan {
             needed.insert(name.to_owned());
         };
         match self {
-            Plan::Scan(_) => {}
-            Plan::Filter(_, condition) => condition.columns(&mut hear),
-            Plan::Select(_, columns) => columns.iter().for_each(|(_, of)| of.columns(&mut hear)),
-            Plan::Join { on, .. } => on.iter().for_each(|(left, right)| {
+            QueryPlan::Scan(_) => {}
+            QueryPlan::Filter(_, condition) => condition.columns(&mut hear),
+            QueryPlan::Select(_, columns) => {
+                columns.iter().for_each(|(_, of)| of.columns(&mut hear))
+            }
+            QueryPlan::Join { on, .. } => on.iter().for_each(|(left, right)| {
                 hear(left);
                 hear(right);
             }),
-            Plan::Lookup { on, .. } => on.iter().for_each(|name| hear(name)),
-            Plan::Group { by, of, .. } => {
+            QueryPlan::Lookup { on, .. } => on.iter().for_each(|name| hear(name)),
+            QueryPlan::Group { by, of, .. } => {
                 by.iter().for_each(|name| hear(name));
                 let exprs = of.iter().filter_map(|(_, of)| of.expr());
                 exprs.for_each(|of| of.columns(&mut hear));
@@ -328,8 +330,8 @@ impl Plan {
     /// True when it has one row whatever there is: all rows are one group.
     pub fn is_one_row(&self) -> bool {
         match self {
-            Plan::Group { by, .. } => by.is_empty(),
-            Plan::Select(rows, _) => rows.is_one_row(),
+            QueryPlan::Group { by, .. } => by.is_empty(),
+            QueryPlan::Select(rows, _) => rows.is_one_row(),
             _ => false,
         }
     }
@@ -367,7 +369,7 @@ impl Query {
     /// # Errors
     /// See [`crate::QueryError`].
     pub fn check(&self) -> Result<()> {
-        let heading = Heading::of(self.rows.columns()?);
+        let heading = RowHeading::of(self.rows.columns()?);
         for (name, _) in &self.order {
             heading.find(name)?;
         }

@@ -1,6 +1,7 @@
-//! A row on its way: the rows it was put together from, none of them copied. [`Heading`] knows which columns they have.
+//! A row on its way: the rows it was put together from, none of them copied. [`RowHeading`] knows which columns they
+//! have.
 
-use crate::columns::{Columns, Place, Type, number_4, number_8, number_16};
+use crate::columns::{ColumnPlace, Columns, Type, number_4, number_8, number_16};
 use crate::error::{QueryError, Result};
 
 /// Rows from which one is put together, at most.
@@ -24,7 +25,7 @@ impl<'r> Row<'r> {
     /// With another row behind it.
     ///
     /// # Panics
-    /// If it has [`SLOTS_MAX`] already, which [`Heading::and`] refuses.
+    /// If it has [`SLOTS_MAX`] already, which [`RowHeading::and`] refuses.
     #[must_use]
     pub fn and(&self, bytes: &'r [u8]) -> Row<'r> {
         let mut longer = *self;
@@ -40,12 +41,12 @@ impl<'r> Row<'r> {
 
 /// Where a row that is put together has a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundColumn {
     pub(crate) slot: usize,
-    pub(crate) place: Place,
+    pub(crate) place: ColumnPlace,
 }
 
-impl Found {
+impl FoundColumn {
     pub(crate) fn number(&self, row: &Row<'_>) -> i128 {
         let (bytes, at) = (row.slot(self.slot), self.place.offset);
         match self.place.of.fixed_bytes() {
@@ -66,14 +67,14 @@ impl Found {
 
 /// The columns of a row that is put together.
 #[derive(Debug, Clone, Default)]
-pub struct Heading {
+pub struct RowHeading {
     slots: Vec<Columns>,
 }
 
-impl Heading {
+impl RowHeading {
     /// Of one row alone.
-    pub fn of(columns: Columns) -> Heading {
-        Heading {
+    pub fn of(columns: Columns) -> RowHeading {
+        RowHeading {
             slots: vec![columns],
         }
     }
@@ -82,7 +83,7 @@ impl Heading {
     ///
     /// # Errors
     /// [`QueryError::TooManyJoins`], [`QueryError::SameName`].
-    pub fn and(&self, columns: Columns) -> Result<Heading> {
+    pub fn and(&self, columns: Columns) -> Result<RowHeading> {
         if self.slots.len() == SLOTS_MAX {
             return Err(QueryError::TooManyJoins { most: SLOTS_MAX });
         }
@@ -105,11 +106,11 @@ impl Heading {
         self.slots.iter().flat_map(Columns::iter)
     }
 
-    pub(crate) fn find(&self, name: &str) -> Result<Found> {
+    pub(crate) fn find(&self, name: &str) -> Result<FoundColumn> {
         for (slot, columns) in self.slots.iter().enumerate() {
             if columns.has(name) {
                 let place = columns.place(name)?;
-                return Ok(Found { slot, place });
+                return Ok(FoundColumn { slot, place });
             }
         }
         let known: Vec<String> = self.slots.iter().map(ToString::to_string).collect();
@@ -127,7 +128,7 @@ impl Heading {
             for (name, type_) in of.iter().filter(|(name, _)| is_wanted(name)) {
                 let place = of.place(name).expect("it has this column");
                 columns.push((name.to_owned(), type_));
-                taken.push(Found { slot, place });
+                taken.push(FoundColumn { slot, place });
             }
         }
         Projection::new(taken, Columns::new(columns))
@@ -164,11 +165,11 @@ pub struct Projection {
     /// The fixed lengths, in order. Of a text of varying length it has the end in the old row, which is put right.
     pieces: Vec<Piece>,
     /// Texts of varying length, and where the new row has their ends.
-    texts: Vec<(Found, usize)>,
+    texts: Vec<(FoundColumn, usize)>,
 }
 
 impl Projection {
-    fn new(taken: Vec<Found>, columns: Columns) -> Projection {
+    fn new(taken: Vec<FoundColumn>, columns: Columns) -> Projection {
         let mut pieces: Vec<Piece> = Vec::new();
         let (mut texts, mut offset) = (Vec::new(), 0);
         for found in taken {
@@ -248,7 +249,7 @@ pub enum Cell<'a> {
 /// The values of a row, in the order of its columns.
 pub fn cell<'a>(columns: &Columns, row: &'a [u8], number: usize) -> Cell<'a> {
     let place = columns.nth(number);
-    let found = Found { slot: 0, place };
+    let found = FoundColumn { slot: 0, place };
     let of = Row::of(row);
     match place.of {
         Type::Fixed(_) | Type::Varying(_) => Cell::Text(found.text(&of)),

@@ -4,11 +4,11 @@
 use spindle_stats::ROUNDS_TO_JUDGE;
 
 use spindle_result::{
-    Case, ClientAudit, CommonRounds, Comparison, IoCounts, Keeps, Measure, RunResult, Summary,
+    Case, ClientAudit, CommonRounds, IoCounts, Keeps, Measure, PairComparison, RunResult, Summary,
     Trial, Verdict, format_interval, rounds_that_tell, unit,
 };
 use spindle_text::quantity::{size, thousands};
-use spindle_text::vocabulary::{self, EMBEDDED, Head, Vocabulary};
+use spindle_text::vocabulary::{self, ColumnHead, EMBEDDED, Vocabulary};
 
 use super::sentences::counted;
 
@@ -20,7 +20,7 @@ pub const NO_FIGURE: &str = "-";
 
 /// One column of figures.
 #[derive(Debug, Clone, Copy)]
-pub struct Column {
+pub struct FigureColumn {
     /// What the figure is, in full.
     pub title: &'static str,
     /// The title cut to two short lines, for terminals.
@@ -28,7 +28,7 @@ pub struct Column {
     /// What the short title stands for, where it does not say so itself.
     pub legend: Option<&'static str>,
     /// Its head in the words of a database, where each has its own.
-    head: Option<fn(&'static Vocabulary) -> &'static Head>,
+    head: Option<fn(&'static Vocabulary) -> &'static ColumnHead>,
     /// Where it stands.
     shown: Shown,
     /// What stands there when a figure is missing.
@@ -48,7 +48,7 @@ enum Shown {
     WithFigure,
 }
 
-impl Column {
+impl FigureColumn {
     /// What stands in it for one case.
     pub fn cell(&self, summary: &Summary) -> String {
         (self.figure)(summary).unwrap_or_else(|| self.missing.to_owned())
@@ -66,8 +66,8 @@ impl Column {
 
 /// The columns of figures, from left to right; number, layout and clients stand before them. They are those of the
 /// published comparisons of raw devices and file systems, and the program's audit of itself.
-const COLUMNS: [Column; 11] = [
-    Column {
+const COLUMNS: [FigureColumn; 11] = [
+    FigureColumn {
         title: "transactions per minute",
         short: ["", "tpm"],
         legend: None,
@@ -76,7 +76,7 @@ const COLUMNS: [Column; 11] = [
         missing: NO_FIGURE,
         figure: |summary| Some(thousands(summary.tpm)),
     },
-    Column {
+    FigureColumn {
         title: "95 % interval of tpm, ±%",
         short: ["+-", "%"],
         legend: Some("+-: 95 % interval of tpm"),
@@ -85,7 +85,7 @@ const COLUMNS: [Column; 11] = [
         missing: NO_FIGURE,
         figure: |summary| summary.tpm_half_width_percent.map(half_width),
     },
-    Column {
+    FigureColumn {
         title: "new orders per minute (NOPM)",
         short: ["", "NOPM"],
         legend: Some("NOPM: new orders per minute"),
@@ -94,7 +94,7 @@ const COLUMNS: [Column; 11] = [
         missing: NO_FIGURE,
         figure: |summary| summary.nopm.map(thousands),
     },
-    Column {
+    FigureColumn {
         title: "reads per second",
         short: ["reads", "/s"],
         legend: None,
@@ -103,7 +103,7 @@ const COLUMNS: [Column; 11] = [
         missing: UNKNOWN,
         figure: |summary| summary.read_iops.map(thousands),
     },
-    Column {
+    FigureColumn {
         title: "writes per second",
         short: ["writes", "/s"],
         legend: None,
@@ -112,7 +112,7 @@ const COLUMNS: [Column; 11] = [
         missing: UNKNOWN,
         figure: |summary| summary.write_iops.map(thousands),
     },
-    Column {
+    FigureColumn {
         title: "KB per second",
         short: ["KB", "/s"],
         legend: None,
@@ -121,7 +121,7 @@ const COLUMNS: [Column; 11] = [
         missing: UNKNOWN,
         figure: |summary| summary.kib_per_s.map(thousands),
     },
-    Column {
+    FigureColumn {
         title: EMBEDDED.log_write.title,
         short: [EMBEDDED.log_write.short, "ms"],
         legend: Some(EMBEDDED.log_write.legend),
@@ -130,7 +130,7 @@ const COLUMNS: [Column; 11] = [
         missing: NO_FIGURE,
         figure: |summary| summary.log_file_parallel_write_ms.map(milliseconds),
     },
-    Column {
+    FigureColumn {
         title: EMBEDDED.block_read.title,
         short: [EMBEDDED.block_read.short, "ms"],
         legend: Some(EMBEDDED.block_read.legend),
@@ -139,7 +139,7 @@ const COLUMNS: [Column; 11] = [
         missing: NO_FIGURE,
         figure: |summary| summary.db_file_sequential_read_ms.map(milliseconds),
     },
-    Column {
+    FigureColumn {
         title: "CPU %, user / system / iowait",
         short: ["CPU %", "us/sy/wa"],
         legend: Some("CPU: user/system/iowait"),
@@ -152,7 +152,7 @@ const COLUMNS: [Column; 11] = [
             Some(format!("{user:.0}/{system:.0}/{iowait:.0}"))
         },
     },
-    Column {
+    FigureColumn {
         title: "transaction ms, p50 / p95 / p99",
         short: ["transaction ms", "p50/p95/p99"],
         legend: None,
@@ -164,7 +164,7 @@ const COLUMNS: [Column; 11] = [
             Some(percentiles.map(milliseconds).join("/"))
         },
     },
-    Column {
+    FigureColumn {
         title: "database / device bytes, read / written",
         short: ["DB/dev", "rd/wr"],
         legend: Some("DB/dev: bytes that the database counted over bytes that the device counted"),
@@ -180,9 +180,9 @@ const COLUMNS: [Column; 11] = [
 ];
 
 /// The same in the words of a database.
-fn all_in(words: &'static Vocabulary) -> [Column; 11] {
+fn all_in(words: &'static Vocabulary) -> [FigureColumn; 11] {
     COLUMNS.map(|column| match column.head {
-        Some(head) => Column {
+        Some(head) => FigureColumn {
             title: head(words).title,
             short: [head(words).short, column.short[1]],
             legend: Some(head(words).legend),
@@ -193,8 +193,8 @@ fn all_in(words: &'static Vocabulary) -> [Column; 11] {
 }
 
 /// The columns of all databases: those that have another head in the words of a server come once for each.
-pub fn all_columns() -> Vec<Column> {
-    let mut all: Vec<Column> = Vec::new();
+pub fn all_columns() -> Vec<FigureColumn> {
+    let mut all: Vec<FigureColumn> = Vec::new();
     for column in vocabulary::ALL.into_iter().flat_map(all_in) {
         if all.iter().all(|other| other.title != column.title) {
             all.push(column);
@@ -209,7 +209,7 @@ pub(super) fn words(result: &RunResult) -> &'static Vocabulary {
 }
 
 /// The columns that a figure of a case stands in, the first ones always.
-pub fn columns(result: &RunResult) -> Vec<Column> {
+pub fn columns(result: &RunResult) -> Vec<FigureColumn> {
     let summaries: Vec<Summary> = result.cases.iter().filter_map(Case::summary).collect();
     let shown = all_in(words(result)).into_iter();
     shown
@@ -217,8 +217,8 @@ pub fn columns(result: &RunResult) -> Vec<Column> {
         .collect()
 }
 
-/// What the abbreviations of [`Column::short`] stand for, for below a terminal's table.
-pub fn legend(columns: &[Column]) -> String {
+/// What the abbreviations of [`FigureColumn::short`] stand for, for below a terminal's table.
+pub fn legend(columns: &[FigureColumn]) -> String {
     let explained: Vec<&str> = columns.iter().filter_map(|column| column.legend).collect();
     explained.join("; ")
 }
@@ -479,12 +479,12 @@ pub fn ratio_title(measure: Option<Measure>) -> &'static str {
 }
 
 /// The interval of a ratio: `1.85-1.99`, or nothing known.
-pub fn interval(comparison: &Comparison) -> String {
+pub fn interval(comparison: &PairComparison) -> String {
     optional(comparison.ci95, format_interval)
 }
 
 /// The verdict in words, with what it lacks to be certain.
-pub fn verdict(result: &RunResult, comparison: &Comparison) -> String {
+pub fn verdict(result: &RunResult, comparison: &PairComparison) -> String {
     let (word, unit) = (comparison.verdict.to_string(), unit(result));
     match (comparison.verdict, comparison.rounds_needed) {
         (Verdict::Undecided, _) if comparison.rounds < ROUNDS_TO_JUDGE => {
@@ -540,8 +540,8 @@ mod tests {
     use super::*;
     use spindle_result::{CaseId, CasePair, build, sample};
 
-    fn comparison(verdict: Verdict, rounds_needed: Option<u32>) -> Comparison {
-        Comparison {
+    fn comparison(verdict: Verdict, rounds_needed: Option<u32>) -> PairComparison {
+        PairComparison {
             cases: CasePair::of(&CaseId::new("a", 8), &CaseId::new("b", 8)),
             ratio: 1.1,
             ci95: Some((1.02, 1.19)),
@@ -641,7 +641,7 @@ mod tests {
             words(Verdict::Undecided, None),
             "undecided, within the machine's own noise"
         );
-        let two_rounds = Comparison {
+        let two_rounds = PairComparison {
             rounds: 2,
             ..comparison(Verdict::Undecided, Some(3))
         };

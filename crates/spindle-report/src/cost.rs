@@ -1,7 +1,7 @@
 //! What the instrument itself takes, in words: processor time of a transaction without storage, and memory. Printed
 //! with every run, because a benchmark that is dear measures itself.
 
-use spindle_result::{Case, CaseId, Load, Measure, Memory, RunResult, SystemFigure};
+use spindle_result::{Case, CaseId, LoadLevel, Measure, Memory, RunResult, SystemFigure};
 use spindle_stats::Verdict;
 use spindle_text::quantity::size;
 
@@ -85,7 +85,7 @@ pub fn memory(result: &RunResult) -> Option<String> {
     Some(format!(
         "Its memory with {} at most: {} of buffer cache as configured, {} for the rest of the instance, \
          {} a session",
-        Load::of(clients),
+        LoadLevel::of(clients),
         size(most(|memory| memory.buffer_cache_bytes)?),
         size(most(|memory| memory.instance_bytes)?),
         size(most(|memory| memory.session_bytes)?),

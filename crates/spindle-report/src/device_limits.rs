@@ -118,7 +118,7 @@ fn place_of<'a>(result: &'a RunResult, path: &str) -> Option<&'a DataPath> {
 
 #[cfg(test)]
 mod tests {
-    use spindle_result::machine::{BlockDevice, Machine};
+    use spindle_result::machine::{DiskFacts, Machine};
     use spindle_result::{SystemMean, build, sample};
 
     use super::*;
@@ -135,10 +135,10 @@ mod tests {
     fn place(path: &str, number: &str, calibrated: Option<CalibratedLimits>) -> DataPath {
         DataPath {
             path: path.to_owned(),
-            device: Some(BlockDevice {
+            device: Some(DiskFacts {
                 number: number.to_owned(),
                 name: "sda".to_owned(),
-                ..BlockDevice::default()
+                ..DiskFacts::default()
             }),
             calibrated,
             ..DataPath::default()

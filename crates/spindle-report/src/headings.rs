@@ -2,10 +2,10 @@
 //! kinds of transactions. `spindle explain` tells it; a test holds every table's heads to this list.
 
 /// A head as it stands in a table, and what it means.
-pub type Heading = (&'static str, &'static str);
+pub type TableHeading = (&'static str, &'static str);
 
 /// All of them.
-pub const HEADINGS: &[Heading] = &[
+pub const HEADINGS: &[TableHeading] = &[
     // Checks.
     (
         "clients / in tpm x mean time",

@@ -10,7 +10,7 @@ pub(super) const COLUMNS: [&str; 6] =
     ["kind", "layout", "per minute", "p50 ms", "p95 ms", "p99 ms"];
 
 /// One kind of transaction.
-pub(super) struct Kind {
+pub(super) struct TransactionKind {
     /// Its name.
     pub(super) kind: String,
     /// The layouts that had it, each with its figures.
@@ -18,14 +18,14 @@ pub(super) struct Kind {
 }
 
 /// The kinds of the cases of one workload and load level, in the workload's order; none where there is one kind only.
-pub(super) fn kinds_of(cases: &[&Case]) -> Vec<Kind> {
-    let mut kinds: Vec<Kind> = Vec::new();
+pub(super) fn kinds_of(cases: &[&Case]) -> Vec<TransactionKind> {
+    let mut kinds: Vec<TransactionKind> = Vec::new();
     for case in cases {
         for means in case.kinds() {
             let figures = (case.id.layout.clone(), figures(&means));
             match kinds.iter_mut().find(|kind| kind.kind == means.kind) {
                 Some(kind) => kind.layouts.push(figures),
-                None => kinds.push(Kind {
+                None => kinds.push(TransactionKind {
                     kind: means.kind,
                     layouts: vec![figures],
                 }),

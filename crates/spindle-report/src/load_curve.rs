@@ -1,7 +1,7 @@
 //! Latency over load, where the plan has several rates of arrivals: p99 of every layout at every rate. For the
 //! terminal, both reports, and the chart on the page.
 
-use spindle_result::{Case, Load, RunResult};
+use spindle_result::{Case, LoadLevel, RunResult};
 
 use super::comparison::{NO_FIGURE, milliseconds};
 use super::sentences::load_name;
@@ -58,7 +58,7 @@ impl<'a> LoadCurve<'a> {
 
     /// What it is of.
     pub fn title(&self, result: &RunResult) -> String {
-        let load = load_name(result, Load::of(self.clients));
+        let load = load_name(result, LoadLevel::of(self.clients));
         format!("Latency over load: {load}")
     }
 

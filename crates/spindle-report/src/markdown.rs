@@ -16,7 +16,7 @@ use super::io_calls;
 use super::kinds::{self, kinds_of};
 use super::load_curve;
 use super::page::{events_of, trials_in_order};
-use super::pairs::{Matrix, left_out};
+use super::pairs::{PairTable, left_out};
 use super::queries;
 use super::sentences::{
     ALL_PAIRS, EFFECTS, NEXT, REPEAT, REPEAT_COMMAND, compared_by, context, costs, drift,
@@ -154,7 +154,7 @@ fn comparison_table(result: &RunResult) -> String {
             comparison::keeps(case),
             case.id.load.in_column(),
         ];
-        let cell = |column: &comparison::Column| {
+        let cell = |column: &comparison::FigureColumn| {
             summary
                 .as_ref()
                 .map_or_else(|| NO_FIGURE.to_owned(), |summary| column.cell(summary))
@@ -209,7 +209,7 @@ fn verdicts(result: &RunResult) -> String {
 fn pairs(result: &RunResult) -> String {
     let mut body = String::new();
     for ranking in &result.rankings {
-        let Some(matrix) = Matrix::of(result, ranking) else {
+        let Some(matrix) = PairTable::of(result, ranking) else {
             continue;
         };
         let number = |layout: &&str| result.layout_number(layout).unwrap_or(1).to_string();

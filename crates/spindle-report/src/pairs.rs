@@ -12,7 +12,7 @@ const LAYOUTS_MIN: usize = 3;
 const LAYOUTS_MAX: usize = 64;
 
 /// The table of one workload and load level.
-pub(super) struct Matrix<'a> {
+pub(super) struct PairTable<'a> {
     /// The layouts, in the order of the experiment.
     pub(super) layouts: Vec<&'a str>,
     /// By the names of their layouts.
@@ -39,9 +39,9 @@ pub(super) struct Cell {
     pub(super) verdict: String,
 }
 
-impl Matrix<'_> {
+impl PairTable<'_> {
     /// `None` where there are too few layouts for it, or too many.
-    pub(super) fn of<'a>(result: &'a RunResult, ranking: &Ranking) -> Option<Matrix<'a>> {
+    pub(super) fn of<'a>(result: &'a RunResult, ranking: &Ranking) -> Option<PairTable<'a>> {
         if result.layouts.len() > LAYOUTS_MAX {
             return None;
         }
@@ -50,7 +50,7 @@ impl Matrix<'_> {
         let compared: BTreeSet<&str> = pairs.keys().flat_map(|(a, b)| [*a, *b]).collect();
         let names = result.layouts.iter().map(|layout| layout.name.as_str());
         let layouts: Vec<&str> = names.filter(|name| compared.contains(name)).collect();
-        (layouts.len() >= LAYOUTS_MIN).then_some(Matrix { layouts, pairs })
+        (layouts.len() >= LAYOUTS_MIN).then_some(PairTable { layouts, pairs })
     }
 
     /// `None` where a layout meets itself.
@@ -100,7 +100,7 @@ mod tests {
             ("c", &[100.0, 108.0, 104.0]),
         ]);
         let result = build(&record).unwrap();
-        let matrix = Matrix::of(&result, &result.rankings[0]).unwrap();
+        let matrix = PairTable::of(&result, &result.rankings[0]).unwrap();
         assert_eq!(matrix.layouts, ["a", "b", "c"]);
         let cell = |row, column| {
             let cell: Cell = matrix.cell(row, column).unwrap();
@@ -111,6 +111,6 @@ mod tests {
         assert_eq!(cell("c", "a").1, "undecided");
         assert!(matrix.cell("a", "a").is_none());
         let of_two = build(&sample::record(&[("a", &[1.0]), ("b", &[1.0])])).unwrap();
-        assert!(Matrix::of(&of_two, &of_two.rankings[0]).is_none());
+        assert!(PairTable::of(&of_two, &of_two.rankings[0]).is_none());
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::comparison::{self, ratio};
 use super::{cost, device_limits};
 use spindle_result::{
-    CaseStatus, Drift, Layout, Load, Measure, NoiseFloor, RunResult, Stopping, Trial,
+    CaseStatus, Drift, Layout, LoadLevel, Measure, NoiseFloor, RunResult, Stopping, Trial,
     format_interval, named, percent,
 };
 use spindle_text::quantity::{duration_text, size, thousands};
@@ -124,7 +124,7 @@ pub fn counted(number: usize, what: &str) -> String {
 }
 
 /// The workload and a load level, as headings name them: `oltp_mix, 8 clients`.
-pub(crate) fn load_name(result: &RunResult, load: Load) -> String {
+pub(crate) fn load_name(result: &RunResult, load: LoadLevel) -> String {
     format!("{}, {load}", result.workload)
 }
 

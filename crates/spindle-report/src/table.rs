@@ -9,10 +9,10 @@ use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, Table, TableComponent, Width, presets,
 };
 
-use crate::comparison::{self, Column, NO_FIGURE};
+use crate::comparison::{self, FigureColumn, NO_FIGURE};
 use crate::{bulk_load, cost, device_limits, load_curve, queries, sentences, times};
 use spindle_result::{
-    Case, CaseStatus, Comparison, FactorAnswer, Ranking, RunResult, Verdict, next_steps,
+    Case, CaseStatus, FactorAnswer, PairComparison, Ranking, RunResult, Verdict, next_steps,
 };
 
 /// Narrower than this, the columns of figures go into two tables, half of them each.
@@ -87,7 +87,7 @@ pub fn render(result: &RunResult, style: Style) -> String {
 pub(crate) fn figures(result: &RunResult, style: Style) -> String {
     let mut text = String::new();
     let all = comparison::columns(result);
-    let tables: Vec<&[Column]> = match style.width >= ONE_TABLE_WIDTH {
+    let tables: Vec<&[FigureColumn]> = match style.width >= ONE_TABLE_WIDTH {
         true => vec![&all],
         false => {
             let (first, second) = all.split_at(all.len().div_ceil(2));
@@ -211,7 +211,7 @@ fn paragraph(lines: impl Iterator<Item = String>) -> String {
     text
 }
 
-fn cases(result: &RunResult, columns: &[Column], width: u16) -> String {
+fn cases(result: &RunResult, columns: &[FigureColumn], width: u16) -> String {
     let mut table = plain_table(width);
     let mut header = vec![
         "#".to_owned(),
@@ -248,7 +248,7 @@ fn cases(result: &RunResult, columns: &[Column], width: u16) -> String {
 }
 
 /// A case without figures says so in their first column; the reason stands below the table, where there is room for it.
-fn row(result: &RunResult, case: &Case, columns: &[Column]) -> Vec<String> {
+fn row(result: &RunResult, case: &Case, columns: &[FigureColumn]) -> Vec<String> {
     let mut row = vec![
         number(result, &case.id.layout),
         case.id.layout.clone(),
@@ -296,7 +296,7 @@ pub(crate) fn number(result: &RunResult, layout: &str) -> String {
 
 /// The best case of one workload and load level against every other.
 fn verdicts(result: &RunResult, ranking: &Ranking, style: Style) -> String {
-    let comparisons: Vec<&Comparison> = result.verdicts_of(ranking).collect();
+    let comparisons: Vec<&PairComparison> = result.verdicts_of(ranking).collect();
     if comparisons.is_empty() {
         return String::new();
     }

@@ -26,7 +26,7 @@ const OF_TRIALS: [PartOfTrial; 9] = [
 const MEASURED: usize = 5;
 
 /// One thing that was done.
-pub(crate) struct Part {
+pub(crate) struct TimedPart {
     /// What, in words.
     pub what: String,
     /// How long it took, milliseconds.
@@ -37,7 +37,7 @@ pub(crate) struct Part {
 }
 
 /// What was done, before the trials and in all of them; nothing of runs of versions that did not keep these times.
-pub(crate) fn parts(result: &RunResult) -> Vec<Part> {
+pub(crate) fn parts(result: &RunResult) -> Vec<TimedPart> {
     let set_aside = result.cases.iter().flat_map(|case| &case.set_aside);
     let aside = set_aside.map(|of| &of.trial);
     let counted = result.cases.iter().flat_map(|case| &case.trials);
@@ -62,7 +62,7 @@ pub(crate) fn parts(result: &RunResult) -> Vec<Part> {
     let parts = parts.into_iter().filter(|(_, ms, _)| *ms > 0);
     let percent = |ms: u64| 100.0 * ms as f64 / all as f64;
     parts
-        .map(|(what, ms, is_measured)| Part {
+        .map(|(what, ms, is_measured)| TimedPart {
             percent: percent(ms),
             what,
             ms,
@@ -77,7 +77,7 @@ pub(crate) fn line(result: &RunResult) -> Option<String> {
     let mut parts = parts(result);
     let all_ms: u64 = parts.iter().map(|part| part.ms).sum();
     parts.sort_by_key(|part| std::cmp::Reverse(part.ms));
-    let (large, small): (Vec<Part>, Vec<Part>) = parts
+    let (large, small): (Vec<TimedPart>, Vec<TimedPart>) = parts
         .into_iter()
         .partition(|part| part.percent >= SMALL_PERCENT || part.is_measured);
     let mut told: Vec<String> = large

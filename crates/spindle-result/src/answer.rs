@@ -35,18 +35,18 @@ impl Opening {
 
 /// An answer, without a full stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct AnswerSentence {
     opening: Opening,
     rest: String,
 }
 
-impl Answer {
-    pub(super) fn new(opening: Opening, rest: String) -> Answer {
-        Answer { opening, rest }
+impl AnswerSentence {
+    pub(super) fn new(opening: Opening, rest: String) -> AnswerSentence {
+        AnswerSentence { opening, rest }
     }
 
     /// The same with more behind it.
-    pub(super) fn with(mut self, more: &str) -> Answer {
+    pub(super) fn with(mut self, more: &str) -> AnswerSentence {
         self.rest += more;
         self
     }

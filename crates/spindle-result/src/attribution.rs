@@ -5,7 +5,7 @@ use spindle_stats::estimate_mean;
 
 use super::fixed_rate::measure_of;
 use super::{
-    Attribution, Case, Comparison, IoCalls, Layout, Measure, PageCache, PartDifference,
+    Attribution, Case, IoCalls, Layout, Measure, PageCache, PairComparison, PartDifference,
     ResponseTime, RunResult, TimeUse, Trial, Verdict, format_ratio, named,
 };
 
@@ -31,7 +31,7 @@ pub(super) fn attributions(result: &RunResult) -> Vec<Attribution> {
         .collect()
 }
 
-fn attribution(result: &RunResult, verdict: &Comparison) -> Option<Attribution> {
+fn attribution(result: &RunResult, verdict: &PairComparison) -> Option<Attribution> {
     let cases = &verdict.cases;
     let (a, b) = (result.case(&cases.first())?, result.case(&cases.second())?);
     let pairs = pairs(a, b);
@@ -79,7 +79,7 @@ fn attribution(result: &RunResult, verdict: &Comparison) -> Option<Attribution> 
 }
 
 /// The sentence that goes with the verdict. That may be of the p99, while all that is known here is of mean times.
-fn said(it: &Attribution, rounds: usize, verdict: &Comparison, measure: Measure) -> String {
+fn said(it: &Attribution, rounds: usize, verdict: &PairComparison, measure: Measure) -> String {
     let Some((called, other)) = called_slower(verdict) else {
         return sentence(it, rounds, verdict.verdict, measure);
     };
@@ -93,7 +93,7 @@ fn said(it: &Attribution, rounds: usize, verdict: &Comparison, measure: Measure)
 }
 
 /// The layout that the verdict calls slower, and the other; `None` where it calls neither so.
-fn called_slower(verdict: &Comparison) -> Option<(&str, &str)> {
+fn called_slower(verdict: &PairComparison) -> Option<(&str, &str)> {
     let (a, b) = (verdict.cases.a.as_str(), verdict.cases.b.as_str());
     match verdict.verdict {
         Verdict::Faster => Some((b, a)),
@@ -195,7 +195,7 @@ fn only_slower(it: &Attribution) -> String {
 fn unexplained(
     it: &Attribution,
     (called, other): (&str, &str),
-    verdict: &Comparison,
+    verdict: &PairComparison,
     measure: Measure,
 ) -> String {
     let is_longer = called == it.slower;
@@ -322,7 +322,7 @@ impl Unit {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Arrivals, Load, RunRecord, TimePart, build, sample};
+    use super::super::{Arrivals, LoadLevel, RunRecord, TimePart, build, sample};
     use super::*;
 
     fn time(parts: &[(&str, f64)]) -> ResponseTime {
@@ -474,7 +474,7 @@ mod tests {
         ))
         .unwrap();
         let said = |verdict| {
-            let called = Comparison {
+            let called = PairComparison {
                 verdict,
                 ..result.verdicts[0].clone()
             };
@@ -510,7 +510,7 @@ mod tests {
                 ("b", &[50.0, 50.0, 51.0, 50.0][..rounds]),
             ]);
             for (case, us) in [(0, 10.0), (1, 20.0)] {
-                record.cases[case].load = Load::of(1);
+                record.cases[case].load = LoadLevel::of(1);
                 for trial in &mut record.cases[case].trials {
                     trial.response_time = Some(time(&[(READ, us)]));
                 }
@@ -530,7 +530,7 @@ mod tests {
             let mut record = sample::record(&[("a", &[100.0, 101.0, 99.0, 100.0]), ("b", &b)]);
             record.margin = margin;
             for (case, us) in [(0, 10.0), (1, 12.0)] {
-                record.cases[case].load = Load::of(1);
+                record.cases[case].load = LoadLevel::of(1);
                 for trial in &mut record.cases[case].trials {
                     trial.response_time = Some(time(&[(READ, us)]));
                 }

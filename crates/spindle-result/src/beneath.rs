@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::machine::BlockDevice;
+use super::machine::DiskFacts;
 use super::wording::listed;
 use super::{Case, RunResult};
 
@@ -43,7 +43,7 @@ pub(super) fn one_disk(result: &RunResult) -> Option<String> {
 }
 
 /// Every case that is compared, with the loop device that its files lie on.
-fn loops(result: &RunResult) -> impl Iterator<Item = (&Case, &BlockDevice)> {
+fn loops(result: &RunResult) -> impl Iterator<Item = (&Case, &DiskFacts)> {
     let compared = result.cases.iter().filter(|case| case.is_compared());
     compared.filter_map(|case| {
         let place = result.place_of(result.layout_of(case)?)?;
@@ -77,12 +77,12 @@ mod tests {
         record.layouts[1].path = "/srv/mnt/b".to_owned();
         let place = |(index, disk): (usize, &str)| DataPath {
             path: ["/srv/mnt/a", "/srv/mnt/b"][index].to_owned(),
-            device: Some(BlockDevice {
+            device: Some(DiskFacts {
                 name: format!("loop{index}"),
                 loop_backing_file: Some("/image".to_owned()),
                 loop_direct_io: Some(direct_io),
                 loop_file_device: Some(disk.to_owned()),
-                ..BlockDevice::default()
+                ..DiskFacts::default()
             }),
             ..DataPath::default()
         };

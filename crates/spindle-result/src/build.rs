@@ -4,7 +4,7 @@ use spindle_stats::{StatsError, estimate_mean};
 use thiserror::Error;
 
 use super::{
-    Case, CaseRecord, CaseStatus, FORMAT_VERSION, Load, Promise, RunRecord, RunResult,
+    Case, CaseRecord, CaseStatus, FORMAT_VERSION, LoadLevel, Promise, RunRecord, RunResult,
     SampledTrial, Throughput, Trial, attribution, bulk_load, case_means, drift, effects, findings,
     headline, judge, levels, stopping, warnings,
 };
@@ -98,7 +98,7 @@ fn cases(record: &RunRecord) -> Result<Vec<Case>, RecordError> {
         .map(|(index, case)| one_case(record, index, case))
         .collect::<Result<Vec<Case>, RecordError>>()?;
     // Cases that compete stand together; within a group the order of the record stays.
-    let loads: Vec<Load> = cases.iter().map(|case| case.id.load).collect();
+    let loads: Vec<LoadLevel> = cases.iter().map(|case| case.id.load).collect();
     cases.sort_by_key(|case| loads.iter().position(|load| *load == case.id.load));
     Ok(cases)
 }
@@ -203,7 +203,7 @@ mod tests {
         let mut record = sample::record(&[("a", &[100.0, 101.0]), ("b", &[50.0, 50.2])]);
         let mut heavy = sample::record(&[("a", &[60.0, 61.0]), ("b", &[120.0, 123.0])]).cases;
         for case in &mut heavy {
-            case.load = Load::of(64);
+            case.load = LoadLevel::of(64);
         }
         record.cases = vec![
             record.cases[0].clone(),

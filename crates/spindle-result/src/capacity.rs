@@ -4,9 +4,9 @@
 use spindle_stats::median;
 use spindle_stats::{Verdict, estimate_mean};
 
-use super::answer::{Answer, Opening};
+use super::answer::{AnswerSentence, Opening};
 use super::wording::{case_label, format_interval, format_ratio, named};
-use super::{Capacity, Case, CaseId, Comparison, Ranking, RateStep, RunResult, Trial};
+use super::{Capacity, Case, CaseId, PairComparison, Ranking, RateStep, RunResult, Trial};
 
 /// Rates that differ by less than this factor are one place of the curve.
 const SAME_RATE: f64 = 1.05;
@@ -74,15 +74,15 @@ fn knee<'a>(steps: impl Iterator<Item = &'a RateStep>, most_per_s: f64) -> Optio
 pub(super) fn answer(
     result: &RunResult,
     ranking: &Ranking,
-    comparisons: &[&Comparison],
-) -> Option<Answer> {
+    comparisons: &[&PairComparison],
+) -> Option<AnswerSentence> {
     let best = result.case(&CaseId::new(&ranking.best, ranking.load))?;
     let capacity = best.capacity()?;
     let next = comparisons.first().filter(|_| ranking.winner.is_some())?;
     let interval = next.ci95.map_or_else(String::new, |interval| {
         format!(" ({})", format_interval(interval))
     });
-    Some(Answer::new(
+    Some(AnswerSentence::new(
         Opening::Name,
         format!(
             "{} holds the most load at p99 <= {} ms: {}, {} x {}{interval}, by up to {}",
@@ -107,7 +107,7 @@ fn rate_text(capacity: &CaseCapacity) -> String {
 /// What is to be said once of a run that searched.
 pub(super) fn note(result: &RunResult) -> Option<String> {
     let capacity = result.cases.iter().find_map(Case::capacity)?;
-    let is_draw = |verdict: &Comparison| verdict.verdict == Verdict::Draw;
+    let is_draw = |verdict: &PairComparison| verdict.verdict == Verdict::Draw;
     let draws = match result.verdicts.iter().any(is_draw) {
         true => " A draw is one of these rates.",
         false => "",

@@ -17,8 +17,8 @@ const DRIFT_MIN: f64 = 0.10;
 const FALSE_DRIFT_CHANCE: f64 = 0.05;
 
 /// One kind of request.
-type Kind = (&'static str, fn(&DeviceProbe) -> Option<ProbedTimes>);
-const KINDS: [Kind; 2] = [
+type RequestKind = (&'static str, fn(&DeviceProbe) -> Option<ProbedTimes>);
+const KINDS: [RequestKind; 2] = [
     ("direct read", |probe| probe.read),
     ("durable write", |probe| probe.write),
 ];

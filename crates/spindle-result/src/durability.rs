@@ -3,16 +3,17 @@
 
 use spindle_stats::Verdict;
 
-use super::answer::{Answer, Opening};
+use super::answer::{AnswerSentence, Opening};
 use super::{
-    Comparison, Keeps, Measure, Promise, Ranking, RunResult, format_interval, format_ratio, named,
+    Keeps, Measure, PairComparison, Promise, Ranking, RunResult, format_interval, format_ratio,
+    named,
 };
 
 /// Cases that keep less are told one by one up to here.
 const TOLD_MAX: usize = 3;
 
 /// The answer, with the cases named that it is of.
-pub(super) fn group(ranking: &Ranking, answer: &Answer) -> String {
+pub(super) fn group(ranking: &Ranking, answer: &AnswerSentence) -> String {
     match ranking.has_weaker() {
         true => {
             let group = format!("Among layouts that {}", ranking.keeps.of_group());
@@ -23,9 +24,13 @@ pub(super) fn group(ranking: &Ranking, answer: &Answer) -> String {
 }
 
 /// The answer where one case keeps more than all others, and is faster than each of them.
-pub(super) fn fastest_of_all(result: &RunResult, ranking: &Ranking, load: &str) -> Option<Answer> {
-    let mut others: Vec<&Comparison> = result.verdicts_of(ranking).collect();
-    let is_beaten = |other: &&Comparison| other.verdict == Verdict::Faster;
+pub(super) fn fastest_of_all(
+    result: &RunResult,
+    ranking: &Ranking,
+    load: &str,
+) -> Option<AnswerSentence> {
+    let mut others: Vec<&PairComparison> = result.verdicts_of(ranking).collect();
+    let is_beaten = |other: &&PairComparison| other.verdict == Verdict::Faster;
     if others.is_empty() || !others.iter().all(is_beaten) {
         return None;
     }
@@ -41,14 +46,14 @@ pub(super) fn fastest_of_all(result: &RunResult, ranking: &Ranking, load: &str) 
         Keeps::Unknown => "is not known to lose commits",
         _ => "keeps most",
     };
-    Some(Answer::new(
+    Some(AnswerSentence::new(
         Opening::KeepsMost,
         format!("{best} is fastest and {keeps}, {load}: {told}"),
     ))
 }
 
 /// `5.62 x delete (5.10-6.20), which may lose the last 35 s of commits`.
-fn beaten(result: &RunResult, other: &Comparison) -> String {
+fn beaten(result: &RunResult, other: &PairComparison) -> String {
     let mut told = format!("{} x {}", format_ratio(other.ratio), named(&other.cases.b));
     if let Some(interval) = other.ci95 {
         told += &format!(" ({})", format_interval(interval));
@@ -60,22 +65,23 @@ fn beaten(result: &RunResult, other: &Comparison) -> String {
 
 /// Cases that keep less and may be worth it, each in a sentence; the others are counted. With a blank before it.
 pub(super) fn weaker(result: &RunResult, ranking: &Ranking) -> String {
-    let keeps_less = |verdict: &&Comparison| ranking.keeps_of(&verdict.cases.b) != ranking.keeps;
-    let mut weaker: Vec<&Comparison> = result.verdicts_of(ranking).filter(keeps_less).collect();
+    let keeps_less =
+        |verdict: &&PairComparison| ranking.keeps_of(&verdict.cases.b) != ranking.keeps;
+    let mut weaker: Vec<&PairComparison> = result.verdicts_of(ranking).filter(keeps_less).collect();
     // Those come first that are faster for sure.
     weaker.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     weaker.sort_by_key(|verdict| verdict.verdict != Verdict::Slower);
-    let may_be_faster = |verdict: &&&Comparison| match verdict.verdict {
+    let may_be_faster = |verdict: &&&PairComparison| match verdict.verdict {
         Verdict::Slower | Verdict::Undecided => true,
         Verdict::Draw | Verdict::Faster => false,
     };
-    let told: Vec<&Comparison> = weaker
+    let told: Vec<&PairComparison> = weaker
         .iter()
         .filter(may_be_faster)
         .copied()
         .take(TOLD_MAX)
         .collect();
-    let is_told = |verdict: &&Comparison| told.iter().any(|told| told.cases == verdict.cases);
+    let is_told = |verdict: &&PairComparison| told.iter().any(|told| told.cases == verdict.cases);
     let rest = weaker.iter().copied().filter(|verdict| !is_told(verdict));
     let sentences = told.iter().map(|verdict| {
         let case = result.case(&verdict.cases.second());
@@ -86,7 +92,7 @@ pub(super) fn weaker(result: &RunResult, ranking: &Ranking) -> String {
 }
 
 /// ` Of others that keep less, 1 is not known to be faster and 14 are no faster.`; `None` without any.
-fn counted<'a>(rest: impl Iterator<Item = &'a Comparison>) -> Option<String> {
+fn counted<'a>(rest: impl Iterator<Item = &'a PairComparison>) -> Option<String> {
     let (mut faster, mut open, mut no_faster) = (0, 0, 0);
     for verdict in rest {
         match verdict.verdict {
@@ -114,7 +120,7 @@ fn counted<'a>(rest: impl Iterator<Item = &'a Comparison>) -> Option<String> {
 }
 
 /// `WAL normal is faster still, 10.2 x WAL (9.10-11.4), but may lose the last 40 s of commits`.
-fn sentence(verdict: &Comparison, ranking: &Ranking, promise: &Promise) -> String {
+fn sentence(verdict: &PairComparison, ranking: &Ranking, promise: &Promise) -> String {
     let [a, b] = [&verdict.cases.a, &verdict.cases.b].map(|name| named(name));
     let clause = promise.clause();
     let mut ratio = format!("{} x {a}", format_ratio(1.0 / verdict.ratio));

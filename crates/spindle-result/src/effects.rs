@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use spindle_stats::{CaseRounds, Comparison as Judged, Matrix, Standard, StatsError, Verdict};
+use spindle_stats::{CaseRounds, Comparison as Judged, LevelMatrix, Standard, StatsError, Verdict};
 
 use super::judge::rounds_of;
 use super::record::MatrixRecord;
@@ -44,7 +44,7 @@ pub(super) fn of_load(
     if cases.is_empty() {
         return Ok(Told::default());
     }
-    let cells = Matrix {
+    let cells = LevelMatrix {
         cells: cells.into_iter().map(<[usize]>::to_vec).collect(),
         is_fraction: matrix.is_half,
     };

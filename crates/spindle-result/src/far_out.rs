@@ -5,7 +5,7 @@ use spindle_stats::median;
 use spindle_text::quantity::thousands;
 
 use super::wording::{case_label, format_ratio, named};
-use super::{Case, CaseId, Comparison, RunResult, Trial};
+use super::{Case, CaseId, PairComparison, RunResult, Trial};
 
 /// This many times the median of the rounds, or the median divided by it.
 const FAR: f64 = 5.0;
@@ -34,12 +34,12 @@ pub(super) fn warning(result: &RunResult, case: &Case) -> Option<String> {
 
 /// That the mean throughputs of two layouts stand in the other order than their ratio, with the widest gap.
 pub(super) fn order(result: &RunResult) -> Option<String> {
-    let mean = |layout: &str, comparison: &Comparison| {
+    let mean = |layout: &str, comparison: &PairComparison| {
         let case = result.case(&CaseId::new(layout, comparison.cases.load))?;
         let is_throughput = case.rate_per_s().is_none() && case.capacity().is_none();
         case.tpm.filter(|_| is_throughput).map(|tpm| tpm.mean)
     };
-    let against = |comparison: &Comparison| {
+    let against = |comparison: &PairComparison| {
         let (a, b) = (&comparison.cases.a, &comparison.cases.b);
         let means = mean(a, comparison)? / mean(b, comparison)?;
         let gap = (means.ln() - comparison.ratio.ln()).abs();

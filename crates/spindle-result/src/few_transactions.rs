@@ -4,7 +4,7 @@
 use spindle_stats::{COUNTED_MIN, Standard, median};
 
 use super::wording::{case_label, format_ratio, named};
-use super::{Case, Comparison, RunResult, Trial};
+use super::{Case, PairComparison, RunResult, Trial};
 
 /// Transactions of a trial in the median of the case's trials; `None` where trials end with their work, whose time is
 /// measured.
@@ -24,7 +24,7 @@ pub(super) fn worst_floor(cases: &[&Case]) -> f64 {
 }
 
 /// The counts of two cases that are too few for a verdict on the ratio between them.
-fn too_few(result: &RunResult, comparison: &Comparison) -> Option<[f64; 2]> {
+fn too_few(result: &RunResult, comparison: &PairComparison) -> Option<[f64; 2]> {
     let of = |id| counted(result.case(&id)?);
     let counts = [
         of(comparison.cases.first())?,
@@ -35,7 +35,7 @@ fn too_few(result: &RunResult, comparison: &Comparison) -> Option<[f64; 2]> {
 }
 
 /// What the headline says of cases that are not told apart for that reason.
-pub(super) fn in_short(result: &RunResult, tied: &[&Comparison]) -> Option<String> {
+pub(super) fn in_short(result: &RunResult, tied: &[&PairComparison]) -> Option<String> {
     let counts = tied
         .iter()
         .filter_map(|comparison| too_few(result, comparison));
@@ -48,7 +48,7 @@ pub(super) fn in_short(result: &RunResult, tied: &[&Comparison]) -> Option<Strin
 }
 
 /// The same of one pair, which its rounds seemed to decide.
-pub(super) fn warning(result: &RunResult, comparison: &Comparison) -> Option<String> {
+pub(super) fn warning(result: &RunResult, comparison: &PairComparison) -> Option<String> {
     let counts = too_few(result, comparison)?;
     let case = result.case(&comparison.cases.first())?;
     let fewest = counts[0].min(counts[1]);

@@ -5,9 +5,9 @@
 
 use spindle_stats::Verdict;
 
-use super::answer::{Answer, Opening};
+use super::answer::{AnswerSentence, Opening};
 use super::wording::{case_label, format_interval, format_ratio, listed, named};
-use super::{Case, CaseId, Comparison, Load, Measure, Ranking, RunResult, Trial};
+use super::{Case, CaseId, LoadLevel, Measure, PairComparison, Ranking, RunResult, Trial};
 
 /// What cases are compared by, the greater the better: throughput; the highest rate that keeps a promise, per minute,
 /// where that was searched for; at a fixed rate the inverse of the 99th percentile of the transaction time, per second.
@@ -64,8 +64,8 @@ impl Case {
 pub(super) fn answer(
     result: &RunResult,
     ranking: &Ranking,
-    comparisons: &[&Comparison],
-) -> Option<Answer> {
+    comparisons: &[&PairComparison],
+) -> Option<AnswerSentence> {
     let cases = || {
         let cases = result.cases_at(ranking.load);
         cases.filter(|case| case.is_compared())
@@ -77,7 +77,7 @@ pub(super) fn answer(
         .collect();
     let load = load_text(ranking, rate_per_s, cases().any(Case::is_recorded));
     if behind.len() == cases().count() {
-        return Some(Answer::new(
+        return Some(AnswerSentence::new(
             Opening::NoLayout,
             format!("keeps up with {load}: there is no winner at this rate"),
         ));
@@ -96,27 +96,27 @@ pub(super) fn answer(
 fn among_those_that_keep_up(
     result: &RunResult,
     ranking: &Ranking,
-    comparisons: &[&Comparison],
+    comparisons: &[&PairComparison],
     behind: &[&str],
     load: &str,
-) -> Answer {
+) -> AnswerSentence {
     let best = named(&ranking.best);
     let p99_ms = p99_ms(result, ranking, &ranking.best);
-    let rivals: Vec<&Comparison> = comparisons
+    let rivals: Vec<&PairComparison> = comparisons
         .iter()
         .copied()
         .filter(|comparison| !behind.contains(&comparison.cases.b.as_str()))
         .collect();
     if behind.contains(&ranking.best.as_str()) {
         let why = format!("at {load}: the rounds differ in who keeps up");
-        return Answer::new(Opening::Undecided, why);
+        return AnswerSentence::new(Opening::Undecided, why);
     }
     match rivals.as_slice() {
-        [] => Answer::new(
+        [] => AnswerSentence::new(
             Opening::Only,
             format!("{best} keeps up with {load} (p99 {p99_ms})"),
         ),
-        [next, ..] if ranking.winner.is_some() => Answer::new(
+        [next, ..] if ranking.winner.is_some() => AnswerSentence::new(
             Opening::Name,
             format!(
                 "{best} responds fastest at {load}: p99 {p99_ms}; {} (p99)",
@@ -129,7 +129,7 @@ fn among_those_that_keep_up(
                 .filter(|rival| rival.verdict != Verdict::Faster);
             let mut names: Vec<&str> = close.map(|rival| rival.cases.b.as_str()).collect();
             if names.is_empty() {
-                return Answer::new(
+                return AnswerSentence::new(
                     Opening::Name,
                     format!(
                         "{best} had the shortest p99 at {load}: p99 {p99_ms}; {} (p99), but that is not certain \
@@ -141,7 +141,7 @@ fn among_those_that_keep_up(
                 );
             }
             names.insert(0, &ranking.best);
-            Answer::new(
+            AnswerSentence::new(
                 Opening::TooClose,
                 format!(
                     "between {} at {load}: the best p99 is {p99_ms}",
@@ -153,7 +153,7 @@ fn among_those_that_keep_up(
 }
 
 /// `slow, the next, takes 2.01 x as long (1.97-2.05)`.
-fn takes_longer(next: &Comparison) -> String {
+fn takes_longer(next: &PairComparison) -> String {
     let interval = next.ci95.map_or_else(String::new, |interval| {
         format!(", {}", format_interval(interval))
     });
@@ -173,7 +173,7 @@ fn p99_ms(result: &RunResult, ranking: &Ranking, layout: &str) -> String {
 
 /// `500 transactions a second by up to 8 clients`, with what the rate is a part of.
 fn load_text(ranking: &Ranking, rate_per_s: f64, is_recorded: bool) -> String {
-    let clients = Load::of(ranking.load.clients);
+    let clients = LoadLevel::of(ranking.load.clients);
     let part = match ranking.load.rate {
         Some(rate) if rate.is_of_slowest() => format!(" ({rate} of the slowest layout's maximum)"),
         _ => String::new(),

@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 
 use spindle_stats::{ROUNDS_TO_JUDGE, Verdict};
 
-use super::answer::{Answer, Opening};
+use super::answer::{AnswerSentence, Opening};
 use super::judge::is_within_noise;
 use super::time_needed::rounds_that_tell;
 use super::wording::{
     EACH_SETTING, MOSTLY_CACHED_SHARE, format_interval, format_ratio, listed, named, percent,
 };
 use super::{
-    Comparison, FactorAnswer, Measure, RankedCase, Ranking, RunResult, capacity, costs,
+    FactorAnswer, Measure, PairComparison, RankedCase, Ranking, RunResult, capacity, costs,
     disturbance, durability, few_transactions, fixed_rate, left_out, levels,
 };
 
@@ -110,7 +110,7 @@ fn is_one_answer(result: &RunResult, levels: &[&Ranking]) -> bool {
         return false;
     }
     let is_same_winner = |other: &&Ranking| other.winner.is_some() && other.winner == first.winner;
-    let overlaps = |rival: &Vec<&Comparison>| {
+    let overlaps = |rival: &Vec<&PairComparison>| {
         let is_same = rival
             .iter()
             .all(|comparison| comparison.cases.b == rival[0].cases.b);
@@ -123,12 +123,12 @@ fn is_one_answer(result: &RunResult, levels: &[&Ranking]) -> bool {
 }
 
 /// The next best and the slowest of all others, each as it stands at every level.
-fn rivals_of<'a>(result: &'a RunResult, levels: &[&Ranking]) -> Vec<Vec<&'a Comparison>> {
-    let of_levels: Vec<Vec<&Comparison>> = levels
+fn rivals_of<'a>(result: &'a RunResult, levels: &[&Ranking]) -> Vec<Vec<&'a PairComparison>> {
+    let of_levels: Vec<Vec<&PairComparison>> = levels
         .iter()
         .map(|ranking| comparisons_of(result, ranking))
         .collect();
-    let at_levels = |pick: fn(&[&'a Comparison]) -> Option<&'a Comparison>| {
+    let at_levels = |pick: fn(&[&'a PairComparison]) -> Option<&'a PairComparison>| {
         of_levels.iter().filter_map(|level| pick(level)).collect()
     };
     let nearest = at_levels(|level| level.first().copied());
@@ -139,7 +139,7 @@ fn rivals_of<'a>(result: &'a RunResult, levels: &[&Ranking]) -> Vec<Vec<&'a Comp
 }
 
 /// From the lowest end of their intervals to the highest; `None` when one of them has none.
-fn envelope(comparisons: &[&Comparison]) -> Option<(f64, f64)> {
+fn envelope(comparisons: &[&PairComparison]) -> Option<(f64, f64)> {
     let intervals: Option<Vec<(f64, f64)>> = comparisons
         .iter()
         .map(|comparison| comparison.ci95)
@@ -162,7 +162,7 @@ fn at_clients(answer: &[&Ranking]) -> String {
 }
 
 /// `1.92 x buffered (1.85-1.99)`, or `6.76 to 15.5 x WAL (6.10-17.2)` over several load levels.
-fn times(levels: &[&Comparison]) -> String {
+fn times(levels: &[&PairComparison]) -> String {
     let ratios = levels.iter().map(|comparison| comparison.ratio);
     let (least, most) = ratios.fold((f64::INFINITY, 0.0_f64), |(least, most), ratio| {
         (least.min(ratio), most.max(ratio))
@@ -181,7 +181,7 @@ fn times(levels: &[&Comparison]) -> String {
 }
 
 /// `1.70 x as fast as xfs (1.10-2.63)`.
-fn as_fast_as(comparison: &Comparison) -> String {
+fn as_fast_as(comparison: &PairComparison) -> String {
     let mut text = format!(
         "{} x as fast as {}",
         format_ratio(comparison.ratio),
@@ -203,8 +203,8 @@ fn is_mostly_cached(result: &RunResult, ranking: &Ranking) -> bool {
 }
 
 /// The best against every other that keeps as much, the closest first.
-fn comparisons_of<'a>(result: &'a RunResult, ranking: &Ranking) -> Vec<&'a Comparison> {
-    let mut comparisons: Vec<&Comparison> = result
+fn comparisons_of<'a>(result: &'a RunResult, ranking: &Ranking) -> Vec<&'a PairComparison> {
+    let mut comparisons: Vec<&PairComparison> = result
         .verdicts_of(ranking)
         .filter(|verdict| ranking.keeps_of(&verdict.cases.b) == ranking.keeps)
         .collect();
@@ -222,8 +222,8 @@ fn has_small_lead(result: &RunResult, ranking: &Ranking) -> bool {
 }
 
 /// Whether another layout that is no faster or slower than this rival shares its place, at one level or more.
-fn is_tied(levels: &[&Ranking], rival: &[&Comparison]) -> bool {
-    let is_shared = |(ranking, rival): (&&Ranking, &&Comparison)| {
+fn is_tied(levels: &[&Ranking], rival: &[&PairComparison]) -> bool {
+    let is_shared = |(ranking, rival): (&&Ranking, &&PairComparison)| {
         let mut places = ranking.places.iter();
         let own = places.find(|place| place.layout == rival.cases.b);
         let is_beside = |own: &RankedCase| {
@@ -250,7 +250,7 @@ fn are_tied_for_second(levels: &[&Ranking]) -> bool {
 }
 
 /// The sentence for a winner at one load level, or at several with one answer.
-fn fastest(result: &RunResult, levels: &[&Ranking], load: &str) -> Answer {
+fn fastest(result: &RunResult, levels: &[&Ranking], load: &str) -> AnswerSentence {
     let best = named(&levels[0].best);
     let told = match rivals_of(result, levels).as_slice() {
         [next, slowest] => {
@@ -276,10 +276,10 @@ fn fastest(result: &RunResult, levels: &[&Ranking], load: &str) -> Answer {
             format!("{best} is fastest: {}, {load}", told.concat())
         }
     };
-    Answer::new(Opening::Name, told)
+    AnswerSentence::new(Opening::Name, told)
 }
 
-fn answer_at(result: &RunResult, ranking: &Ranking, load: &str) -> Answer {
+fn answer_at(result: &RunResult, ranking: &Ranking, load: &str) -> AnswerSentence {
     let comparisons = comparisons_of(result, ranking);
     let of_rate = fixed_rate::answer(result, ranking, &comparisons)
         .or_else(|| capacity::answer(result, ranking, &comparisons));
@@ -292,12 +292,12 @@ fn answer_at(result: &RunResult, ranking: &Ranking, load: &str) -> Answer {
         [] if ranking.has_weaker() => durability::fastest_of_all(result, ranking, load)
             .unwrap_or_else(|| {
                 let keeps = ranking.keeps.of_one();
-                Answer::new(
+                AnswerSentence::new(
                     Opening::OnlyOfGroup,
                     format!("{best} is the only layout that {keeps}, {load}"),
                 )
             }),
-        [] => Answer::new(
+        [] => AnswerSentence::new(
             Opening::Only,
             format!("{best} was measured {load}: there is nothing to compare it with"),
         ),
@@ -306,7 +306,7 @@ fn answer_at(result: &RunResult, ranking: &Ranking, load: &str) -> Answer {
                 .iter()
                 .all(|comparison| comparison.rounds < ROUNDS_TO_JUDGE) =>
         {
-            Answer::new(
+            AnswerSentence::new(
                 Opening::Undecided,
                 format!(
                     "{load}: {best} was best ({}), but a verdict needs {ROUNDS_TO_JUDGE} finished {} or more",
@@ -324,10 +324,10 @@ fn answer_at(result: &RunResult, ranking: &Ranking, load: &str) -> Answer {
 fn too_close(
     result: &RunResult,
     ranking: &Ranking,
-    comparisons: &[&Comparison],
+    comparisons: &[&PairComparison],
     load: &str,
-) -> Answer {
-    let (beaten, close): (Vec<&Comparison>, Vec<&Comparison>) = comparisons
+) -> AnswerSentence {
+    let (beaten, close): (Vec<&PairComparison>, Vec<&PairComparison>) = comparisons
         .iter()
         .copied()
         .partition(|comparison| comparison.verdict == Verdict::Faster);
@@ -349,11 +349,11 @@ fn too_close(
             let _ = write!(sentence, "; {best} is {nearest}, and up to {slowest}");
         }
     }
-    Answer::new(Opening::TooClose, sentence)
+    AnswerSentence::new(Opening::TooClose, sentence)
 }
 
 /// How close the tied ones are and what would tell them apart.
-fn closeness(result: &RunResult, tied: &[&Comparison]) -> String {
+fn closeness(result: &RunResult, tied: &[&PairComparison]) -> String {
     let mut text = match tied {
         [only] => format!("{} x", format_ratio(only.ratio)),
         [first, .., last] if format_ratio(first.ratio) != format_ratio(last.ratio) => {
@@ -367,7 +367,7 @@ fn closeness(result: &RunResult, tied: &[&Comparison]) -> String {
         [] => String::new(),
     };
     if let [
-        Comparison {
+        PairComparison {
             ci95: Some(interval),
             ..
         },
@@ -398,8 +398,8 @@ fn closeness(result: &RunResult, tied: &[&Comparison]) -> String {
 }
 
 /// A measured time by which all of these would be decided sooner, shorter than what was measured; seconds.
-fn shorter_trials_s(result: &RunResult, tied: &[&Comparison]) -> Option<f64> {
-    let better = |comparison: &&Comparison| {
+fn shorter_trials_s(result: &RunResult, tied: &[&PairComparison]) -> Option<f64> {
+    let better = |comparison: &&PairComparison| {
         let mut variances = result.variances.iter();
         let variance = variances.find(|variance| variance.cases == comparison.cases)?;
         variance.better_measure_s
@@ -416,7 +416,7 @@ fn shorter_trials_s(result: &RunResult, tied: &[&Comparison]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CaseStatus, Load, RunRecord, build, sample};
+    use super::super::{CaseStatus, LoadLevel, RunRecord, build, sample};
 
     fn headline_of(record: &RunRecord) -> String {
         build(record).unwrap().headline
@@ -573,8 +573,10 @@ mod tests {
         record
             .cases
             .iter_mut()
-            .for_each(|case| case.load = Load::of(50));
-        heavy.iter_mut().for_each(|case| case.load = Load::of(150));
+            .for_each(|case| case.load = LoadLevel::of(50));
+        heavy
+            .iter_mut()
+            .for_each(|case| case.load = LoadLevel::of(150));
         record.cases.extend(heavy);
         headline_of(&record)
     }

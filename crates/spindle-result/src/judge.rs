@@ -9,14 +9,14 @@ use spindle_stats::{
 
 use super::levels;
 use super::{
-    Case, CasePair, Comparison, NoiseFloor, Pair, RankedCase, Ranking, RatioEstimate, RunRecord,
-    RunResult, Trial, few_transactions, fixed_rate,
+    Case, CasePair, NoiseFloor, Pair, PairComparison, RankedCase, Ranking, RatioEstimate,
+    RunRecord, RunResult, Trial, few_transactions, fixed_rate,
 };
 
 /// What is said of the cases of one load level.
 pub(super) struct Judgement {
     pub ranking: Ranking,
-    pub verdicts: Vec<Comparison>,
+    pub verdicts: Vec<PairComparison>,
     pub pairs: Vec<Pair>,
     /// What effects of settings have to meet, of which all cases are a part.
     pub standard: Standard,
@@ -89,7 +89,7 @@ pub(super) fn standard_of(record: &RunRecord) -> Standard {
 fn compare(
     cases: &[&Case],
     standard: Standard,
-) -> Result<Option<(Ranking, Vec<Comparison>)>, StatsError> {
+) -> Result<Option<(Ranking, Vec<PairComparison>)>, StatsError> {
     let Some(first) = cases.first() else {
         return Ok(None);
     };
@@ -129,7 +129,7 @@ fn compare(
     });
     let of_p99 = p99.family(&order.verdicts, standard)?;
     let of_cpu = cpu.family(&order.verdicts, standard)?;
-    let verdicts = order.verdicts.iter().map(|pair| Comparison {
+    let verdicts = order.verdicts.iter().map(|pair| PairComparison {
         p99: p99.ratio(of_p99.as_ref(), pair),
         cpu: cpu.ratio(of_cpu.as_ref(), pair),
         ..comparison(cases[pair.a], cases[pair.b], pair, standard)
@@ -139,8 +139,8 @@ fn compare(
 }
 
 /// What the throughput of two cases says.
-fn comparison(a: &Case, b: &Case, pair: &PairVerdict, standard: Standard) -> Comparison {
-    Comparison {
+fn comparison(a: &Case, b: &Case, pair: &PairVerdict, standard: Standard) -> PairComparison {
+    PairComparison {
         cases: CasePair::of(&a.id, &b.id),
         ratio: pair.comparison.ratio,
         ci95: pair.comparison.ci95,
@@ -262,14 +262,14 @@ pub(super) fn rounds_of(case: &Case) -> CaseRounds {
 /// What the machine's own noise was found to be at the load of a comparison, if the ratio lies within it.
 pub(super) fn own_noise<'a>(
     result: &'a RunResult,
-    comparison: &Comparison,
+    comparison: &PairComparison,
 ) -> Option<&'a NoiseFloor> {
     let noise = result.noise_at(comparison.cases.load)?;
     (comparison.ratio.ln().abs() < noise.floor.ln_1p()).then_some(noise)
 }
 
 /// Whether a comparison is left undecided only because noise is as large.
-pub(super) fn is_within_noise(comparison: &Comparison) -> bool {
+pub(super) fn is_within_noise(comparison: &PairComparison) -> bool {
     let is_apart = |(low, high): (f64, f64)| low > 1.0 || high < 1.0;
     comparison.verdict == Verdict::Undecided && comparison.ci95.is_some_and(is_apart)
 }

@@ -6,10 +6,13 @@
 use std::collections::BTreeMap;
 
 use spindle_stats::{
-    CaseRounds, Pace, TrialLength, VarianceParts, best_trial_length, rounds_per_run, variance_parts,
+    CaseRounds, PlanPace, TrialLength, VarianceParts, best_trial_length, rounds_per_run,
+    variance_parts,
 };
 
-use super::{Case, CaseId, Comparison, RunRecord, RunResult, Trial, Variance, fixed_rate, named};
+use super::{
+    Case, CaseId, PairComparison, RunRecord, RunResult, Trial, Variance, fixed_rate, named,
+};
 
 /// A trial's samples are taken together in this many stretches, long enough not to depend on each other (batch means).
 const STRETCHES: usize = 10;
@@ -55,7 +58,7 @@ pub(super) fn variances(result: &RunResult, record: &RunRecord) -> Vec<Variance>
         .collect()
 }
 
-fn variance(result: &RunResult, record: &RunRecord, verdict: &Comparison) -> Option<Variance> {
+fn variance(result: &RunResult, record: &RunRecord, verdict: &PairComparison) -> Option<Variance> {
     let find = |id: CaseId| result.case(&id).filter(|case| case.is_compared());
     let (a, b) = (find(verdict.cases.first())?, find(verdict.cases.second())?);
     let of_b: BTreeMap<u32, &Trial> = b.trials.iter().map(|trial| (trial.round, trial)).collect();
@@ -100,7 +103,7 @@ fn variance(result: &RunResult, record: &RunRecord, verdict: &Comparison) -> Opt
     let rounds = mean(&pair_s).and_then(|pair_s| rounds_per_run(&parts, between_s, pair_s));
     let pace = mean(&pair_s)
         .zip(mean(&measured_s))
-        .map(|(round_s, measured_s)| Pace {
+        .map(|(round_s, measured_s)| PlanPace {
             measured_s,
             round_s,
             rounds: pair_s.len() as u32,
@@ -141,7 +144,7 @@ fn within_trial(record: &RunRecord, case: &CaseId, round: u32) -> Option<f64> {
 }
 
 fn sentence(
-    verdict: &Comparison,
+    verdict: &PairComparison,
     parts: &VarianceParts,
     rounds: Option<u32>,
     length: Option<TrialLength>,

@@ -65,12 +65,12 @@ pub use left_out::is_answer;
 pub use levels::unit;
 pub use model::{
     AccessMethod, Arrivals, Attribution, Audit, BulkLoad, CacheUse, Capacity, Case, CaseId,
-    CasePair, CaseStatus, ClientAudit, ClientProcessors, Comparison, Conditions, CpuMicroseconds,
-    CpuShares, DatabaseFacts, Deferred, DeviceProbe, Drift, Effect, FORMAT_VERSION, FactorAnswer,
-    FactorName, Finding, Interaction, IoCalls, IoCounts, IoPerTransaction, Keeps,
-    KindOfTransaction, Latency, Layout, LimitedIo, Load, LoadStep, Measure, Memory,
-    NOT_DIRECT_HERE, Neighbour, NoiseFloor, OracleEvent, OwnCost, PageCache, Pair, PartDifference,
-    Phase, Price, ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime, QuietWait, RankedCase,
+    CasePair, CaseStatus, ClientAudit, ClientProcessors, Conditions, CpuMicroseconds, CpuShares,
+    DatabaseFacts, Deferred, DeviceProbe, Drift, Effect, FORMAT_VERSION, FactorAnswer, FactorName,
+    Finding, Interaction, IoCalls, IoCounts, IoPerTransaction, Keeps, KindOfTransaction, Latency,
+    Layout, LimitedIo, LoadLevel, LoadStep, Measure, Memory, NOT_DIRECT_HERE, Neighbour,
+    NoiseFloor, OracleEvent, OwnCost, PageCache, Pair, PairComparison, PartDifference, Phase,
+    Price, ProbedTimes, Promise, PromiseReason, QueryRun, QueryTime, QuietWait, RankedCase,
     Ranking, RateStep, RatioEstimate, ResponseTime, Restore, RunResult, SegmentSpace, SetAside,
     StackKind, StackPart, Standstill, StatementTime, Stopping, SystemColumn, SystemFigure,
     SystemMean, SystemSeries, Throughput, TimePart, TimeUse, Trial, TrialFigures, TrialTimes,

@@ -4,7 +4,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::machine::DataPath;
 use super::{
-    Case, CaseId, Comparison, Layout, Load, NoiseFloor, Pair, Ranking, RunResult, StackKind,
+    Case, CaseId, Layout, LoadLevel, NoiseFloor, Pair, PairComparison, Ranking, RunResult,
+    StackKind,
 };
 
 impl RunResult {
@@ -56,13 +57,13 @@ impl RunResult {
     }
 
     /// The cases that compete at a load level, in the order of [`RunResult::cases`].
-    pub fn cases_at(&self, load: Load) -> impl Iterator<Item = &Case> {
+    pub fn cases_at(&self, load: LoadLevel) -> impl Iterator<Item = &Case> {
         let cases = self.cases.iter();
         cases.filter(move |case| case.id.load == load)
     }
 
     /// The best case of a load level against every other.
-    pub fn verdicts_of(&self, ranking: &Ranking) -> impl Iterator<Item = &Comparison> {
+    pub fn verdicts_of(&self, ranking: &Ranking) -> impl Iterator<Item = &PairComparison> {
         let load = ranking.load;
         let verdicts = self.verdicts.iter();
         verdicts.filter(move |verdict| verdict.cases.load == load)
@@ -76,7 +77,7 @@ impl RunResult {
     }
 
     /// The machine's own noise at a load level, where it was looked at.
-    pub fn noise_at(&self, load: Load) -> Option<&NoiseFloor> {
+    pub fn noise_at(&self, load: LoadLevel) -> Option<&NoiseFloor> {
         let mut noise = self.noise.iter();
         noise.find(|noise| noise.case.load == load)
     }
@@ -84,7 +85,7 @@ impl RunResult {
     /// The cases of each load level, in the order of [`RunResult::cases`]: only cases of one group were compared with
     /// each other.
     pub fn groups(&self) -> Vec<Vec<&Case>> {
-        let mut levels: Vec<Load> = Vec::new();
+        let mut levels: Vec<LoadLevel> = Vec::new();
         for case in &self.cases {
             if !levels.contains(&case.id.load) {
                 levels.push(case.id.load);

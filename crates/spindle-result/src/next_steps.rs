@@ -6,7 +6,7 @@ use spindle_text::quantity::about_time;
 
 use super::time_needed::{compared, round_ms, rounds_of, unit_ms};
 use super::wording::MOSTLY_CACHED_SHARE;
-use super::{Case, Comparison, RunResult, Stopping, Trial, disturbance, levels};
+use super::{Case, PairComparison, RunResult, Stopping, Trial, disturbance, levels};
 
 /// Where chance hides a difference whatever the rounds, trials are to be this many times as long.
 const LONGER: f64 = 4.0;
@@ -26,7 +26,7 @@ pub fn next_steps(result: &RunResult) -> Vec<String> {
 }
 
 /// Comparisons of the leaders that are not decided.
-fn tied(result: &RunResult) -> Vec<&Comparison> {
+fn tied(result: &RunResult) -> Vec<&PairComparison> {
     let open = result.rankings.iter().filter(|it| it.winner.is_none());
     let among_leaders = open.flat_map(|ranking| {
         let verdicts = result.verdicts_of(ranking);
@@ -38,9 +38,9 @@ fn tied(result: &RunResult) -> Vec<&Comparison> {
 }
 
 /// The same again on a machine that has nothing else to do.
-fn quieter(result: &RunResult, tied: &[&Comparison]) -> Option<String> {
+fn quieter(result: &RunResult, tied: &[&PairComparison]) -> Option<String> {
     let floor = disturbance::busy_floor(result)?;
-    let is_small = |verdict: &Comparison| verdict.ratio < 1.0 + floor;
+    let is_small = |verdict: &PairComparison| verdict.ratio < 1.0 + floor;
     let is_in_doubt = !tied.is_empty() || result.verdicts.iter().any(is_small);
     is_in_doubt.then(|| {
         let time = takes(round_ms(result).map(|ms| ms * rounds_of(result)));
@@ -64,8 +64,8 @@ fn equal_memory(result: &RunResult) -> Option<String> {
 }
 
 /// As many rounds as decide, or as a verdict needs at least.
-fn more_rounds(result: &RunResult, tied: &[&Comparison]) -> Option<String> {
-    let needed = |verdict: &&Comparison| match verdict.rounds {
+fn more_rounds(result: &RunResult, tied: &[&PairComparison]) -> Option<String> {
+    let needed = |verdict: &&PairComparison| match verdict.rounds {
         rounds if rounds < ROUNDS_TO_JUDGE => Some(ROUNDS_TO_JUDGE),
         _ => verdict.rounds_needed.filter(|needed| *needed < MAX_ROUNDS),
     };
@@ -102,8 +102,8 @@ fn more_rounds(result: &RunResult, tied: &[&Comparison]) -> Option<String> {
 }
 
 /// Longer trials, where no number of rounds decides.
-fn longer_trials(result: &RunResult, tied: &[&Comparison]) -> Option<String> {
-    let is_hopeless = |verdict: &&Comparison| {
+fn longer_trials(result: &RunResult, tied: &[&PairComparison]) -> Option<String> {
+    let is_hopeless = |verdict: &&PairComparison| {
         verdict.rounds >= ROUNDS_TO_JUDGE && verdict.rounds_needed.is_none_or(|it| it >= MAX_ROUNDS)
     };
     let is_timed = |trial: &Trial| trial.conditions.asked_ms.is_some();

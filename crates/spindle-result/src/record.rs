@@ -3,8 +3,8 @@
 use super::experiment::ExperimentRecord;
 use super::machine::Machine;
 use super::{
-    CaseId, CaseStatus, FactorName, Layout, Load, OwnCost, Phase, SetAside, SystemSeries, Trial,
-    Warning,
+    CaseId, CaseStatus, FactorName, Layout, LoadLevel, OwnCost, Phase, SetAside, SystemSeries,
+    Trial, Warning,
 };
 
 /// A run as recorded. Cases and layouts stand in the order in which they are to be shown.
@@ -95,7 +95,7 @@ pub struct CaseRecord {
     /// Its layout, an index into [`RunRecord::layouts`].
     pub layout: usize,
     /// Its load level.
-    pub load: Load,
+    pub load: LoadLevel,
     /// Whether it could be measured. [`CaseStatus::Measured`] for a case that has not had its turn yet, too: without
     /// trials it appears in the result as skipped because the run ended.
     pub outcome: CaseStatus,

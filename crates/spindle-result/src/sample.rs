@@ -6,8 +6,8 @@ use spindle_text::rate::Rate;
 use super::experiment::ExperimentRecord;
 use super::{
     Arrivals, Audit, CaseId, CaseRecord, CaseStatus, Conditions, CpuMicroseconds, CpuShares,
-    IoCounts, Latency, Layout, Load, PageCache, Restore, RunRecord, SampledTrial, SegmentSpace,
-    SystemColumn, SystemSeries, Trial, TrialFigures,
+    IoCounts, Latency, Layout, LoadLevel, PageCache, Restore, RunRecord, SampledTrial,
+    SegmentSpace, SystemColumn, SystemSeries, Trial, TrialFigures,
 };
 
 /// One direct layout per `(name, tpm of round 1, 2, ...)`, under `oltp_mix` with 8 clients, without any warning.
@@ -15,7 +15,7 @@ pub fn record(cases: &[(&str, &[f64])]) -> RunRecord {
     let planned_rounds = cases.iter().map(|(_, tpm)| tpm.len()).max().unwrap_or(0);
     let case = |(index, (_, tpm)): (usize, &(&str, &[f64]))| CaseRecord {
         layout: index,
-        load: Load::of(8),
+        load: LoadLevel::of(8),
         outcome: CaseStatus::Measured,
         set_aside: Vec::new(),
         trials: (1..)

@@ -2,11 +2,11 @@
 //! what it saved to measure no more of what was settled, in trials and time.
 
 use super::{
-    AutoPlan, CaseRecord, CaseStatus, Comparison, RunRecord, Stopping, Trial, Verdict, named,
+    AutoPlan, CaseRecord, CaseStatus, PairComparison, RunRecord, Stopping, Trial, Verdict, named,
 };
 
 /// `None` for a plan with a fixed number of rounds, and where nothing was measured.
-pub(super) fn stopping(record: &RunRecord, verdicts: &[Comparison]) -> Option<Stopping> {
+pub(super) fn stopping(record: &RunRecord, verdicts: &[PairComparison]) -> Option<Stopping> {
     let plan = record.auto?;
     let rounds_max = record.planned_rounds;
     let measured: Vec<&CaseRecord> = record
@@ -67,7 +67,11 @@ fn runs(measured: &[&CaseRecord]) -> u32 {
 
 /// Of the pairs that were measured up to the limit of rounds or runs, are not decided, and are less precise than asked
 /// for: the one with the widest interval, and how far its ends lie from the ratio.
-fn least_known(verdicts: &[Comparison], plan: AutoPlan, limit: u32) -> Option<(&Comparison, f64)> {
+fn least_known(
+    verdicts: &[PairComparison],
+    plan: AutoPlan,
+    limit: u32,
+) -> Option<(&PairComparison, f64)> {
     let at_limit = verdicts
         .iter()
         .filter(|pair| pair.rounds >= limit && pair.verdict == Verdict::Undecided);

@@ -8,9 +8,9 @@ use spindle_text::quantity::size;
 use super::judge::{is_within_noise, own_noise};
 use super::wording::{MOSTLY_CACHED_SHARE, case_label, format_ratio, named, rounds_where};
 use super::{
-    Audit, Case, CaseStatus, Comparison, Drift, IoCounts, PageCache, RunRecord, RunResult, Trial,
-    Warning, beneath, capacity, clients, cold_start, costs, disturbance, far_out, few_transactions,
-    fixed_rate,
+    Audit, Case, CaseStatus, Drift, IoCounts, PageCache, PairComparison, RunRecord, RunResult,
+    Trial, Warning, beneath, capacity, clients, cold_start, costs, disturbance, far_out,
+    few_transactions, fixed_rate,
 };
 
 /// Ratios of the program's to the device's byte counts that count as agreement.
@@ -157,7 +157,7 @@ fn failed(result: &RunResult, case: &Case) -> Option<String> {
 }
 
 /// What was sure enough as a pair, and no more than what the machine did to one layout under two names.
-fn within_noise(result: &RunResult, comparison: &Comparison) -> Option<String> {
+fn within_noise(result: &RunResult, comparison: &PairComparison) -> Option<String> {
     if is_within_noise(comparison)
         && let Some(told) = few_transactions::warning(result, comparison)
     {

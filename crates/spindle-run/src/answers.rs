@@ -103,7 +103,7 @@ fn cell_of(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use spindle_workload::sql::tpch::answers::Answer;
+    use spindle_workload::sql::tpch::answers::QueryAnswer;
 
     use super::*;
 
@@ -112,7 +112,7 @@ mod tests {
         KeptAnswer {
             query,
             columns: vec!["name".to_owned(), "sum".to_owned()],
-            answer: Answer {
+            answer: QueryAnswer {
                 rows: rows.iter().map(row).collect(),
             },
             is_settled: true,

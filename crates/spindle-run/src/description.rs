@@ -8,7 +8,9 @@ use spindle_layout::plan::DelayedBy;
 use spindle_layout::spec::{DeviceSpec, LayoutKind};
 
 use spindle_engines::sql::{ServerKind, server};
-use spindle_experiment::{Caching, DatabaseSpec, Experiment, Layout, Made, PlacedOn, limited_by};
+use spindle_experiment::{
+    Caching, DatabaseSpec, Experiment, Layout, MadeLayout, PlacedOn, limited_by,
+};
 use spindle_result::{AccessMethod, DatabaseFacts, PageCache, StackKind, StackPart};
 use spindle_text::file_kind::FileKind;
 use spindle_text::quantity::size;
@@ -216,7 +218,7 @@ fn access_path(candidate: &Layout, spec: &DatabaseSpec) -> StackPart {
 }
 
 /// What Spindle made, from the file system down.
-fn made_rows(made: &Made) -> Vec<Vec<StackPart>> {
+fn made_rows(made: &MadeLayout) -> Vec<Vec<StackPart>> {
     let mut rows = vec![vec![match &made.spec.kind {
         LayoutKind::Raw => part(StackKind::FileSystem, "raw", "no file system"),
         LayoutKind::FileSystem(of) => {
@@ -253,7 +255,7 @@ fn or_defaults(options: String) -> String {
     }
 }
 
-fn disk_group(made: &Made) -> String {
+fn disk_group(made: &MadeLayout) -> String {
     made.disk_group.as_ref().map_or_else(String::new, |group| {
         let unit = size(group.allocation_unit_bytes);
         format!("{} redundancy, units of {unit}", group.redundancy)

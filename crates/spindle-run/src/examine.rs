@@ -11,7 +11,7 @@ use spindle_engines::sql::{Copying, FoundServer, ServerKind, server};
 use spindle_io::real::Method;
 use spindle_io::real::facts::{self, DirectProbe};
 use spindle_layout::plan::DelayedBy;
-use spindle_layout::{Placement, Target, reflink_refusal};
+use spindle_layout::{Placement, PlacementTarget, reflink_refusal};
 
 use super::databases::blocks;
 use super::description::describe_delayed;
@@ -67,7 +67,7 @@ fn tell_beneath(targets: &LayoutTargets, placement: &Placement, index: usize, la
     if let Some(on) = on_plain_files(&placement.data) {
         layout.name = format!("{} ({on})", layout.name);
     }
-    if let Target::Directory(directory) = &placement.data
+    if let PlacementTarget::Directory(directory) = &placement.data
         && let Some(file_system) = DataPath::capture(&SystemTree::default(), directory).file_system
     {
         layout.description = format!(
@@ -130,10 +130,10 @@ impl fmt::Display for Refusal {
 
 /// What datafiles without a file system lie on where Spindle may make no devices: files, and with them a file system
 /// after all.
-fn on_plain_files(target: &Target) -> Option<&'static str> {
+fn on_plain_files(target: &PlacementTarget) -> Option<&'static str> {
     let paths = match target {
-        Target::Directory(_) => Vec::new(),
-        Target::Devices(_) | Target::DiskGroup(_) => target.paths(),
+        PlacementTarget::Directory(_) => Vec::new(),
+        PlacementTarget::Devices(_) | PlacementTarget::DiskGroup(_) => target.paths(),
     };
     let is_file = |path: &&&Path| std::fs::metadata(path).is_ok_and(|found| found.is_file());
     match paths.iter().filter(is_file).count() {
@@ -321,7 +321,7 @@ fn reason_to_skip(
         let atomic = || cannot_atomic(kernel, io, path).map(Refusal::Other);
         cannot(io, path, block_bytes).or_else(atomic)
     });
-    let elsewhere = |kind: FileKind, target: &Target, io, block_bytes| {
+    let elsewhere = |kind: FileKind, target: &PlacementTarget, io, block_bytes| {
         let mut paths = target.paths().into_iter();
         let reason = paths.find_map(|path| cannot(io, path, block_bytes))?;
         Some(Refusal::Other(format!("{kind}: {reason}")))
@@ -372,8 +372,8 @@ fn cannot_be_put_back(
         &placement.temp,
     ];
     let reason = targets.into_iter().find_map(|target| match target {
-        Target::Directory(directory) => cannot_be_cloned(by, directory),
-        Target::Devices(_) | Target::DiskGroup(_) => {
+        PlacementTarget::Directory(directory) => cannot_be_cloned(by, directory),
+        PlacementTarget::Devices(_) | PlacementTarget::DiskGroup(_) => {
             Some("not all files are on a file system".to_owned())
         }
     })?;

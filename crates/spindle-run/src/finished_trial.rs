@@ -58,11 +58,11 @@ mod tests {
     use super::*;
     use crate::trial::protocol::Span;
     use spindle_result::{KindOfTransaction, Latency, Standstill, TrialTimes, sample};
-    use spindle_workload::sql::{Mix, SqlWorkload, Tpcc};
+    use spindle_workload::sql::{SqlWorkload, Tpcc, TpccMix};
 
     #[test]
     fn the_workload_names_new_orders_as_results_know_them() {
-        let tpcc = Tpcc::new(1, Mix::STANDARD, false, 1);
+        let tpcc = Tpcc::new(1, TpccMix::STANDARD, false, 1);
         let kinds = tpcc.kinds().into_iter().map(|kind| KindOfTransaction {
             kind,
             transactions: 1,

@@ -15,11 +15,11 @@ use serde_json::Value;
 use spindle_experiment::Experiment;
 use spindle_layout::RecordedDevice;
 use spindle_result::{
-    Layout, Load, OwnCost, Phase, SystemSeries, Trial, impossible_figure, impossible_series,
+    Layout, LoadLevel, OwnCost, Phase, SystemSeries, Trial, impossible_figure, impossible_series,
     impossible_trial, is_rate,
 };
 use spindle_system::machine::Machine;
-use spindle_system::{OpenFiles, Storage, SystemTree};
+use spindle_system::{OpenFiles, StoragePlace, SystemTree};
 use spindle_text::file_lock::{self, is_locked_within};
 use spindle_text::files::{self, Directory};
 use spindle_text::plain::make_plain;
@@ -76,7 +76,7 @@ pub enum Event {
         layout: usize,
         /// Load level.
         #[serde(flatten)]
-        load: Load,
+        load: LoadLevel,
         /// Round, from 1.
         round: u32,
     },
@@ -86,7 +86,7 @@ pub enum Event {
         layout: usize,
         /// Load level.
         #[serde(flatten)]
-        load: Load,
+        load: LoadLevel,
         /// What it found.
         trial: Box<Trial>,
         /// Time between samples.
@@ -103,7 +103,7 @@ pub enum Event {
         layout: usize,
         /// Load level.
         #[serde(flatten)]
-        load: Load,
+        load: LoadLevel,
         /// What it found.
         trial: Box<Trial>,
         /// Why it is in doubt.
@@ -115,7 +115,7 @@ pub enum Event {
         layout: usize,
         /// Load level.
         #[serde(flatten)]
-        load: Load,
+        load: LoadLevel,
         /// Round, from 1.
         round: u32,
         /// Why.
@@ -339,7 +339,10 @@ pub fn is_in_use(directory: &Path, locks: &str) -> bool {
 
 /// The processes that have an open file open, too, in words.
 fn users_of(file: &File) -> String {
-    let storage = file.metadata().ok().and_then(|found| Storage::of(&found));
+    let storage = file
+        .metadata()
+        .ok()
+        .and_then(|found| StoragePlace::of(&found));
     let users: BTreeSet<String> = storage
         .map(|storage| (storage, OpenFiles::read(&SystemTree::default())))
         .iter()
@@ -713,7 +716,7 @@ mod tests {
     fn what_no_run_can_have_noted_is_damage() {
         let finished = |tpm: f64, sample: f64| Event::TrialFinished {
             layout: 0,
-            load: Load::default(),
+            load: LoadLevel::default(),
             trial: Box::new(sample::trial(1, tpm)),
             sample_ms: 1000,
             samples: vec![10.0, sample],
@@ -730,7 +733,7 @@ mod tests {
         trial.latency_us.mean = -1e308;
         let told = refused(Event::TrialSetAside {
             layout: 0,
-            load: Load::default(),
+            load: LoadLevel::default(),
             trial: Box::new(trial),
             reason: String::new(),
         });

@@ -18,14 +18,14 @@ use spindle_layout::spec::DeviceSpec;
 use spindle_layout::steps::StepError;
 use spindle_layout::{
     DiskGroupTarget, Facts, GroupStripes, KnownDevice, LayoutError, LayoutSpec, Ledger,
-    LedgerError, Placement, Provision, ProvisionPlan, Target,
+    LedgerError, Placement, PlacementTarget, Provision, ProvisionPlan,
 };
 use spindle_system::SystemTree;
 use spindle_text::file_kind::FileKind;
 
 use super::replay::RunState;
 use super::schemas::drop_recorded;
-use spindle_experiment::{Delay, DiskGroup, Experiment, Layout, PlacedOn, Striping, specs_of};
+use spindle_experiment::{Delay, DiskGroupSpec, Experiment, Layout, PlacedOn, Striping, specs_of};
 
 /// Why nothing can be made at all.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +47,7 @@ pub enum TargetError {
 /// What a layout stands on.
 #[derive(Debug, Clone)]
 struct LayoutTarget {
-    target: Target,
+    target: PlacementTarget,
     /// From the devices up, when Spindle made it.
     description: Option<String>,
     /// What delays its I/O, if that was asked for.
@@ -110,7 +110,7 @@ impl LayoutTargets {
                     why: "Spindle did not make what is beneath",
                 });
                 let of_layout = layout.path.canonicalize().map(|path| LayoutTarget {
-                    target: Target::Directory(path),
+                    target: PlacementTarget::Directory(path),
                     description: None,
                     delayed_by,
                 });
@@ -167,7 +167,7 @@ impl LayoutTargets {
     pub fn paths(&self, layouts: &[usize]) -> Vec<PathBuf> {
         let mut paths = Vec::new();
         for layout in layouts {
-            let of = self.target(*layout).map(Target::paths);
+            let of = self.target(*layout).map(PlacementTarget::paths);
             paths.extend(of.into_iter().flatten().map(Path::to_path_buf));
         }
         paths.sort();
@@ -260,7 +260,7 @@ impl LayoutTargets {
         let mut placement = Placement::one(&rest);
         if let Some(path) = experiment.database_of(layout).spec.redo_path() {
             let path = path.canonicalize();
-            placement.redo = Target::Directory(
+            placement.redo = PlacementTarget::Directory(
                 path.map_err(|error| EngineError::unavailable(error.to_string()))?,
             );
         }
@@ -286,7 +286,7 @@ impl LayoutTargets {
         &self,
         experiment: &Experiment,
         layout: usize,
-    ) -> Result<Vec<(FileKind, Target)>, EngineError> {
+    ) -> Result<Vec<(FileKind, PlacementTarget)>, EngineError> {
         let of = &experiment.layouts[layout];
         let placement = self.placement(experiment, layout)?;
         let index = match &of.placement.index {
@@ -309,7 +309,7 @@ impl LayoutTargets {
         layout: usize,
         kind: FileKind,
         on: &PlacedOn,
-    ) -> Result<Target, EngineError> {
+    ) -> Result<PlacementTarget, EngineError> {
         match on {
             PlacedOn::Layout(name) => {
                 let mut layouts = experiment.layouts.iter();
@@ -330,7 +330,7 @@ impl LayoutTargets {
         }
     }
 
-    fn target(&self, layout: usize) -> Result<&Target, EngineError> {
+    fn target(&self, layout: usize) -> Result<&PlacementTarget, EngineError> {
         match self.by_layout.get(&layout) {
             Some(Ok(of_layout)) => Ok(&of_layout.target),
             Some(Err(reason)) => Err(reason.clone()),
@@ -384,15 +384,15 @@ fn with_placements(experiment: &Experiment, wanted: &[usize]) -> Vec<usize> {
 /// What files are put on; a disk group is made here, of devices that were made ready for it.
 pub fn target_of(
     spec: &LayoutSpec,
-    group: Option<&DiskGroup>,
-    made: &Target,
-) -> Result<Target, EngineError> {
-    let (Target::Devices(devices), Some(group)) = (made, group) else {
+    group: Option<&DiskGroupSpec>,
+    made: &PlacementTarget,
+) -> Result<PlacementTarget, EngineError> {
+    let (PlacementTarget::Devices(devices), Some(group)) = (made, group) else {
         return Ok(made.clone());
     };
     let disks: Vec<KnownDevice> = devices.iter().map(|of| of.device.clone()).collect();
     make_group(spec, group, &disks)?;
-    let target = Target::DiskGroup(DiskGroupTarget {
+    let target = PlacementTarget::DiskGroup(DiskGroupTarget {
         disks,
         prefix: String::new(),
         stripes: GroupStripes::default(),
@@ -403,8 +403,8 @@ pub fn target_of(
 
 /// A disk group as a layout uses it: of several that stand on one group, each may stripe its files and read them as it
 /// likes.
-fn used_as(spec: &LayoutSpec, group: &DiskGroup, target: &Target) -> Target {
-    let Target::DiskGroup(target) = target else {
+fn used_as(spec: &LayoutSpec, group: &DiskGroupSpec, target: &PlacementTarget) -> PlacementTarget {
+    let PlacementTarget::DiskGroup(target) = target else {
         return target.clone();
     };
     let preferred = group.preferred_read.as_ref().and_then(|name| {
@@ -413,7 +413,7 @@ fn used_as(spec: &LayoutSpec, group: &DiskGroup, target: &Target) -> Target {
         Some(failure_group_of(spec, group, written))
     });
     let is_fine = |striping| striping == Striping::Fine;
-    Target::DiskGroup(DiskGroupTarget {
+    PlacementTarget::DiskGroup(DiskGroupTarget {
         stripes: GroupStripes {
             control_fine: is_fine(group.striping.control),
             redo_fine: is_fine(group.striping.redo),
@@ -428,7 +428,7 @@ fn used_as(spec: &LayoutSpec, group: &DiskGroup, target: &Target) -> Target {
 
 /// The failure group of a device: the one that the experiment puts it into, or its own. Parts of a device fail
 /// together.
-fn failure_group_of(spec: &LayoutSpec, group: &DiskGroup, device: &DeviceSpec) -> String {
+fn failure_group_of(spec: &LayoutSpec, group: &DiskGroupSpec, device: &DeviceSpec) -> String {
     let is_in = |names: &Vec<String>| names.iter().any(|name| device.path().ends_with(name));
     match group.failure_groups.iter().position(is_in) {
         Some(number) => format!("failure_group{}", number + 1),
@@ -441,7 +441,7 @@ fn failure_group_of(spec: &LayoutSpec, group: &DiskGroup, device: &DeviceSpec) -
 
 fn make_group(
     spec: &LayoutSpec,
-    group: &DiskGroup,
+    group: &DiskGroupSpec,
     disks: &[KnownDevice],
 ) -> Result<(), LayoutError> {
     let mut members = Vec::new();
@@ -452,7 +452,7 @@ fn make_group(
             device: Arc::new(disk.open(Caching::Direct, Queue::sync())?),
         });
     }
-    let options = disk_group::Options {
+    let options = disk_group::DiskGroupOptions {
         allocation_unit_bytes: group.allocation_unit_bytes,
         redundancy: group.redundancy,
         identity: draw_identity().ok(),
@@ -466,33 +466,37 @@ fn make_group(
 }
 
 /// The devices of a raw layout that are not set aside for some kind of file; all of them when none would be left.
-fn without_devices(own: &Target, layout: &Layout) -> Target {
+fn without_devices(own: &PlacementTarget, layout: &Layout) -> PlacementTarget {
     let set_aside: Vec<PathBuf> = layout.placement.devices().map(PathBuf::from).collect();
     let rest = pick(own, layout, |path| {
         !set_aside.iter().any(|device| device == path)
     });
     match rest {
-        Target::Devices(devices) if devices.is_empty() => own.clone(),
+        PlacementTarget::Devices(devices) if devices.is_empty() => own.clone(),
         rest => rest,
     }
 }
 
-fn only_devices(own: &Target, layout: &Layout, names: &[String]) -> Target {
+fn only_devices(own: &PlacementTarget, layout: &Layout, names: &[String]) -> PlacementTarget {
     pick(own, layout, |path| {
         names.iter().any(|name| Path::new(name) == path)
     })
 }
 
 /// The devices of a raw layout whose path in the experiment is wanted.
-fn pick(own: &Target, layout: &Layout, is_wanted: impl Fn(&Path) -> bool) -> Target {
-    let (Target::Devices(devices), Some(made)) = (own, &layout.made) else {
+fn pick(
+    own: &PlacementTarget,
+    layout: &Layout,
+    is_wanted: impl Fn(&Path) -> bool,
+) -> PlacementTarget {
+    let (PlacementTarget::Devices(devices), Some(made)) = (own, &layout.made) else {
         return own.clone();
     };
     let picked = made
         .spec
         .device_of_each(devices)
         .filter(|(written, _)| is_wanted(written.path()));
-    Target::Devices(picked.map(|(_, device)| device.clone()).collect())
+    PlacementTarget::Devices(picked.map(|(_, device)| device.clone()).collect())
 }
 
 /// An identity for a group, which no other has.

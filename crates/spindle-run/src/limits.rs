@@ -18,14 +18,14 @@ use crate::trial::supervisor;
 use spindle_experiment::{Caching, DatabaseSpec, Experiment, Layout, WriteSync};
 use spindle_system::DeviceNumber;
 use spindle_system::SystemTree;
-use spindle_system::block_device::BlockDevice;
+use spindle_system::block_device::DiskFacts;
 use spindle_system::io_limit::{IoLimit, Rates, whole_disk};
 use spindle_system::machine::DataPath;
 use spindle_text::vocabulary::Vocabulary;
 
 /// What files of a layout lie on: the layout itself, the directory that its redo is in, or another layout that its
 /// `placement` names.
-pub struct Part {
+pub struct LayoutPart {
     /// What messages call it; `None` for the layout itself.
     name: Option<String>,
     limit: Option<Rates>,
@@ -41,16 +41,16 @@ pub fn parts_of(
     experiment: &Experiment,
     index: usize,
     paths_of: impl Fn(usize) -> Vec<PathBuf>,
-) -> Vec<Part> {
+) -> Vec<LayoutPart> {
     let layout = &experiment.layouts[index];
     let (writes, redo_writes) = writes_of(experiment, index);
-    let mut parts = vec![Part {
+    let mut parts = vec![LayoutPart {
         name: None,
         limit: layout.limit,
         paths: paths_of(index),
         writes,
     }];
-    parts.extend(experiment.redo_apart(index).map(|path| Part {
+    parts.extend(experiment.redo_apart(index).map(|path| LayoutPart {
         name: Some("redo_path".to_owned()),
         limit: layout.limit,
         paths: vec![path],
@@ -60,7 +60,7 @@ pub fn parts_of(
     for other in others {
         let name = &experiment.layouts[other].name;
         if layout.placement.layouts().any(|placed| placed == name) {
-            parts.push(Part {
+            parts.push(LayoutPart {
                 name: Some(name.clone()),
                 limit: experiment.layouts[other].limit,
                 paths: paths_of(other),
@@ -105,7 +105,7 @@ pub enum Flushes {
 
 impl Flushes {
     /// Of writes by the access path of `layout` to a device that is held to `limit`.
-    fn of(layout: &Layout, limit: Rates, device: &BlockDevice) -> Flushes {
+    fn of(layout: &Layout, limit: Rates, device: &DiskFacts) -> Flushes {
         let limits_writes = limit.write_iops.is_some();
         let is_cached = device.write_cache.as_deref() != Some("write through");
         if !limits_writes || !is_cached || device.fua == Some(true) {
@@ -135,13 +135,13 @@ impl Flushes {
 pub fn prepare(
     experiment: &Experiment,
     index: usize,
-    parts: &[Part],
+    parts: &[LayoutPart],
 ) -> Result<Option<LayoutLimit>, EngineError> {
     if parts.iter().all(|part| part.limit.is_none()) {
         return Ok(None);
     }
     let files = SystemTree::default();
-    let name = |part: &Part| {
+    let name = |part: &LayoutPart| {
         part.name
             .clone()
             .unwrap_or_else(|| experiment.layouts[index].name.clone())
@@ -252,7 +252,7 @@ pub fn note_on_redo(experiment: &Experiment, index: usize) -> Option<String> {
 /// # Errors
 /// Why the layout must be skipped.
 pub fn try_out(
-    parts: &[Part],
+    parts: &[LayoutPart],
     limit: &LayoutLimit,
     interrupted: &AtomicBool,
 ) -> Result<(), EngineError> {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::trial::protocol::Progress;
-use spindle_result::{Load, Trial};
+use crate::trial::protocol::TrialProgress;
+use spindle_result::{LoadLevel, Trial};
 use spindle_system::caches::Activity;
 
 /// Hears how a run goes. Until it is dropped it may have the terminal.
@@ -36,7 +36,7 @@ pub enum Said<'a> {
         /// Name of its layout.
         layout: &'a str,
         /// Its load level.
-        load: Load,
+        load: LoadLevel,
         /// Its round, from 1.
         round: u32,
     },
@@ -45,7 +45,7 @@ pub enum Said<'a> {
         /// Name of its layout.
         layout: &'a str,
         /// Its load level.
-        load: Load,
+        load: LoadLevel,
         /// Its round, from 1.
         round: u32,
     },
@@ -59,7 +59,7 @@ pub enum Said<'a> {
         activity: &'a Activity,
     },
     /// The trial continues.
-    TrialGoesOn(&'a Progress),
+    TrialGoesOn(&'a TrialProgress),
     /// The trial is over: what it found, or why it broke off.
     TrialEnds(Result<&'a Trial, &'a str>),
     /// The trial is over and in doubt: it counts for nothing.

@@ -14,7 +14,7 @@ pub(super) fn recorded(machine: &Machine) -> recorded::Machine {
 mod tests {
     use std::path::Path;
 
-    use spindle_system::block_device::BlockDevice;
+    use spindle_system::block_device::DiskFacts;
     use spindle_system::calibrated::CalibratedLimits;
     use spindle_system::machine::{DataPath, FileSystem};
     use spindle_system::{DeviceNumber, SystemTree};
@@ -27,7 +27,7 @@ mod tests {
         let tree = SystemTree::default();
         let mut machine = Machine::capture(&tree, &[Path::new("/").to_owned()]);
         let number = DeviceNumber { major: 8, minor: 1 };
-        let device = |stands_on| BlockDevice {
+        let device = |stands_on| DiskFacts {
             number,
             name: "sda1".to_owned(),
             partition_of: Some("sda".to_owned()),

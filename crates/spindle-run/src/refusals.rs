@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use spindle_engines::engine::Engine;
 use spindle_engines::sql::{ServerRequest, server};
 use spindle_engines::{EngineError, ErrorKind};
-use spindle_experiment::{Caching, DatabaseSpec, Experiment, KernelSpec, Made};
+use spindle_experiment::{Caching, DatabaseSpec, Experiment, KernelSpec, MadeLayout};
 use spindle_layout::spec::DeviceSpec;
 
 use super::databases::blocks;
@@ -101,7 +101,7 @@ fn without_stop(line: &str) -> &str {
 fn request_to_server(experiment: &Experiment, index: usize) -> Option<ServerRequest> {
     let layout = &experiment.layouts[index];
     match &experiment.database_of(index).spec {
-        DatabaseSpec::Server(spec) if !layout.made.as_ref().is_some_and(Made::is_raw) => {
+        DatabaseSpec::Server(spec) if !layout.made.as_ref().is_some_and(MadeLayout::is_raw) => {
             Some(request_of(spec, experiment, index))
         }
         _ => None,

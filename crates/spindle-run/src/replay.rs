@@ -8,17 +8,17 @@ use super::description::describe;
 use super::journal::Event;
 use super::recorded_machine::recorded;
 use super::trial_time;
-use spindle_experiment::{Experiment, Matrix};
+use spindle_experiment::{Experiment, FactorMatrix};
 use spindle_layout::RecordedDevice;
 use spindle_result::experiment::ExperimentRecord;
 use spindle_result::{
-    AutoPlan, CaseId, CaseRecord, CaseStatus, Layout, Load, MatrixRecord, OwnCost, Phase,
+    AutoPlan, CaseId, CaseRecord, CaseStatus, Layout, LoadLevel, MatrixRecord, OwnCost, Phase,
     RunRecord, SampledTrial, SetAside, SystemSeries, TRIES_MAX, Trial, Warning,
 };
 use spindle_system::machine::Machine;
 
 /// A case: layout and load level.
-pub type CaseKey = (usize, Load);
+pub type CaseKey = (usize, LoadLevel);
 
 /// A trial and its samples of throughput.
 struct Finished {
@@ -175,7 +175,7 @@ impl RunState {
         let layouts = self.experiment.candidates();
         let of_layout = |layout| {
             let loads = loads.iter();
-            loads.map(move |&(clients, rate)| (layout, Load { clients, rate }))
+            loads.map(move |&(clients, rate)| (layout, LoadLevel { clients, rate }))
         };
         layouts.flat_map(of_layout).collect()
     }
@@ -394,7 +394,7 @@ fn asked(experiment: &Experiment) -> ExperimentRecord {
 }
 
 /// What was varied, as results know it.
-fn matrix(matrix: &Matrix) -> MatrixRecord {
+fn matrix(matrix: &FactorMatrix) -> MatrixRecord {
     let factors = matrix.factors.iter();
     let cells = matrix.cells.iter();
     MatrixRecord {

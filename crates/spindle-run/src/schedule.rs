@@ -18,8 +18,8 @@ use spindle_io::env::seeded_rng;
 use spindle_stats::{CaseRounds, Family, ROUNDS_TO_JUDGE, Standard, rank_in_groups};
 
 use super::replay::{CaseKey, RunState};
-use spindle_experiment::{Auto, Matrix, Plan, Repeats};
-use spindle_result::{Keeps, Load, Trial, speed};
+use spindle_experiment::{Auto, FactorMatrix, Plan, Repeats};
+use spindle_result::{Keeps, LoadLevel, Trial, speed};
 
 /// Streams of chance from here on are the orders of rounds.
 const ORDER_STREAMS: u64 = 1 << 40;
@@ -90,7 +90,7 @@ pub fn rounds_of_maxima(plan: &Plan) -> impl Iterator<Item = u32> {
 pub fn slowest(state: &RunState, clients: u32) -> Option<(usize, f64)> {
     let rounds: Vec<u32> = rounds_of_maxima(&state.experiment.plan).collect();
     let of_layout = |layout: usize| {
-        let trials = state.finished((layout, Load::of(clients)));
+        let trials = state.finished((layout, LoadLevel::of(clients)));
         let trials = trials.filter(|trial| rounds.contains(&trial.round) && trial.tpm > 0.0);
         let tpm: Vec<f64> = trials.map(|trial| trial.tpm).collect();
         let mean = tpm.iter().sum::<f64>() / tpm.len() as f64;
@@ -311,7 +311,7 @@ fn wanted_in(state: &RunState, round: u32) -> BTreeSet<CaseKey> {
     }
     let wanted = unsettled_by(state, &runnable, auto, first..round);
     // An effect is of all cases together, so none of them ends before the others.
-    let is_matrix = |matrix: &Matrix| matrix.factors.len() > 1;
+    let is_matrix = |matrix: &FactorMatrix| matrix.factors.len() > 1;
     match state.experiment.matrix.as_ref().is_some_and(is_matrix) && !wanted.is_empty() {
         true => runnable,
         false => wanted,
@@ -325,7 +325,7 @@ fn unsettled_by(
     auto: Auto,
     rounds: Range<u32>,
 ) -> BTreeSet<CaseKey> {
-    let mut loads: BTreeMap<Load, Vec<Measured>> = BTreeMap::new();
+    let mut loads: BTreeMap<LoadLevel, Vec<Measured>> = BTreeMap::new();
     let mut wanted = BTreeSet::new();
     for &case in runnable {
         let measured = Measured::between(state, case, rounds.clone());

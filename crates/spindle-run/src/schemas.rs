@@ -18,7 +18,7 @@ use crate::database_error::DatabaseError;
 
 /// How existing servers put their tables back before each trial.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Way {
+pub enum ServerPutBack {
     /// They copy what was loaded once.
     Copy(Copying),
     /// It is loaded again.
@@ -28,23 +28,23 @@ pub enum Way {
     },
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for ServerPutBack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Way::Copy(Copying::Copied) => f.write_str("a copy made in the server"),
-            Way::Copy(Copying::Cloned) => f.write_str("a clone made in the server"),
-            Way::Reload { .. } => f.write_str("loading again"),
+            ServerPutBack::Copy(Copying::Copied) => f.write_str("a copy made in the server"),
+            ServerPutBack::Copy(Copying::Cloned) => f.write_str("a clone made in the server"),
+            ServerPutBack::Reload { .. } => f.write_str("loading again"),
         }
     }
 }
 
 /// The way of an experiment, by what its servers let this user do; a server that cannot be asked has no say. Changes
 /// nothing.
-pub fn way_of(experiment: &Experiment) -> Way {
+pub fn way_of(experiment: &Experiment) -> ServerPutBack {
     let copying = match experiment.plan.restore {
-        RestoreBy::Reload => return Way::Reload { why: None },
+        RestoreBy::Reload => return ServerPutBack::Reload { why: None },
         // One that cannot has its layouts skipped.
-        RestoreBy::Reflink => return Way::Copy(Copying::Cloned),
+        RestoreBy::Reflink => return ServerPutBack::Copy(Copying::Cloned),
         RestoreBy::Copy | RestoreBy::Snapshot => Copying::Copied,
     };
     for layout in experiment.candidates() {
@@ -55,12 +55,12 @@ pub fn way_of(experiment: &Experiment) -> Way {
             && error.kind() == ErrorKind::Unavailable
         {
             let name = &experiment.layouts[layout].name;
-            return Way::Reload {
+            return ServerPutBack::Reload {
                 why: Some(format!("{name}: {error}")),
             };
         }
     }
-    Way::Copy(copying)
+    ServerPutBack::Copy(copying)
 }
 
 /// Why an existing server cannot be measured, in words; `None`: it can, or the layout has none. Changes nothing there.
@@ -73,8 +73,8 @@ pub fn refusal_of(experiment: &Experiment, layout: usize) -> Option<String> {
     let found = password
         .and_then(|password| remote_server(address.scheme).look(address, password.as_ref()));
     let kind = match way_of(experiment) {
-        Way::Copy(_) => SchemaKind::Database,
-        Way::Reload { .. } => SchemaKind::Schema,
+        ServerPutBack::Copy(_) => SchemaKind::Database,
+        ServerPutBack::Reload { .. } => SchemaKind::Schema,
     };
     let fits = found.and_then(|_| check_statements(experiment, layout, remote, kind));
     fits.err().map(|error| error.to_string())

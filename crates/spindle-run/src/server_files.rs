@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use spindle_engines::EngineError;
 use spindle_engines::database::ServerDatabase;
 use spindle_engines::sql::{Server, ServerRequest, server};
-use spindle_layout::{DiskGroupTarget, GroupedFile, RawFile, Target};
+use spindle_layout::{DiskGroupTarget, GroupedFile, PlacementTarget, RawFile};
 
 use super::layout_targets::LayoutTargets;
 use spindle_experiment::{Experiment, ServerSpec};
@@ -38,7 +38,7 @@ impl ServerFiles {
     ) -> Result<ServerFiles, EngineError> {
         let of = &experiment.layouts[layout];
         let request = request_of(spec, experiment, layout);
-        let mut by_kind: BTreeMap<FileKind, Target> =
+        let mut by_kind: BTreeMap<FileKind, PlacementTarget> =
             targets.places(experiment, layout)?.into_iter().collect();
         let mut files = ServerFiles {
             request,
@@ -48,18 +48,18 @@ impl ServerFiles {
             notes: Vec::new(),
         };
         files.put_data(server(spec.kind), &by_kind[&FileKind::Data])?;
-        if !matches!(by_kind[&FileKind::Data], Target::Directory(_)) {
+        if !matches!(by_kind[&FileKind::Data], PlacementTarget::Directory(_)) {
             let control = targets.placement(experiment, layout)?.control;
             let home = home(&control, &by_kind[&FileKind::Redo]).ok_or_else(needs_a_home)?;
             for (kind, target) in &mut by_kind {
-                let is_directory = matches!(target, Target::Directory(_));
+                let is_directory = matches!(target, PlacementTarget::Directory(_));
                 if !is_directory && (*kind == FileKind::Data || of.placement.of(*kind).is_none()) {
                     *target = home.clone();
                 }
             }
         }
         for (kind, target) in by_kind {
-            let Target::Directory(directory) = target else {
+            let PlacementTarget::Directory(directory) = target else {
                 return Err(EngineError::unavailable(format!(
                     "{kind}: a server keeps these files in a file system; place them on a layout that has one"
                 )));
@@ -113,14 +113,18 @@ impl ServerFiles {
     }
 
     /// Puts datafiles on devices, if that is where they go. Error: why they cannot be there, in words.
-    fn put_data(&mut self, server: &dyn Server, target: &Target) -> Result<(), EngineError> {
+    fn put_data(
+        &mut self,
+        server: &dyn Server,
+        target: &PlacementTarget,
+    ) -> Result<(), EngineError> {
         match target {
-            Target::Directory(_) => {}
-            Target::Devices(devices) => {
+            PlacementTarget::Directory(_) => {}
+            PlacementTarget::Devices(devices) => {
                 let on = server.on_raw_devices(&self.request, devices)?;
                 (self.request, self.raw, self.notes) = (on.request, on.files, on.notes);
             }
-            Target::DiskGroup(group) => {
+            PlacementTarget::DiskGroup(group) => {
                 let within = server.in_disk_group(&self.request, &group.disks)?;
                 let file = |(name, bytes)| grouped_file(group, name, bytes);
                 self.grouped = within.files.into_iter().map(file).collect();
@@ -151,8 +155,8 @@ fn grouped_file(group: &DiskGroupTarget, name: String, bytes: u64) -> GroupedFil
 
 /// The file system for what is no datafile: that of the control file, which here stands for all that a server knows of
 /// its files, or else that of redo.
-fn home(control: &Target, redo: &Target) -> Option<Target> {
-    let is_directory = |target: &&Target| matches!(target, Target::Directory(_));
+fn home(control: &PlacementTarget, redo: &PlacementTarget) -> Option<PlacementTarget> {
+    let is_directory = |target: &&PlacementTarget| matches!(target, PlacementTarget::Directory(_));
     [control, redo].into_iter().find(is_directory).cloned()
 }
 

@@ -26,7 +26,7 @@ use crate::{Standard, StatsError};
 
 /// Which level of each factor the cases have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Matrix {
+pub struct LevelMatrix {
     /// For each case its level of each factor, counted from 0; all of one length.
     pub cells: Vec<Vec<usize>>,
     /// Whether the cases are a balanced part of all combinations.
@@ -83,7 +83,7 @@ pub struct Effects {
 /// When `matrix` has not a cell for each case.
 pub fn effects(
     cases: &[CaseRounds],
-    matrix: &Matrix,
+    matrix: &LevelMatrix,
     standard: Standard,
 ) -> Result<Effects, StatsError> {
     check_margin(standard.margin)?;
@@ -140,7 +140,7 @@ pub fn effects(
     })
 }
 
-impl Matrix {
+impl LevelMatrix {
     /// Every factor with each level and each earlier one, as far as cases have them.
     fn level_pairs(&self) -> Vec<(usize, usize, usize)> {
         let factors = self.cells.first().map_or(0, Vec::len);
@@ -391,8 +391,8 @@ mod tests {
         named.collect()
     }
 
-    fn two_by_two() -> Matrix {
-        Matrix {
+    fn two_by_two() -> LevelMatrix {
+        LevelMatrix {
             cells: vec![vec![0, 0], vec![0, 1], vec![1, 0], vec![1, 1]],
             is_fraction: false,
         }
@@ -449,7 +449,7 @@ mod tests {
             &[120.0, 118.0, 121.0, 125.0],
             &[99.0, 104.0, 100.0, 98.0],
         ]);
-        let matrix = Matrix {
+        let matrix = LevelMatrix {
             cells: vec![vec![0], vec![1], vec![2]],
             is_fraction: false,
         };
@@ -475,7 +475,7 @@ mod tests {
             &[300.0, 303.0, 300.0],
             &[200.0, 203.0, 199.0],
         ]);
-        let matrix = Matrix {
+        let matrix = LevelMatrix {
             cells: vec![vec![0, 0], vec![0, 1], vec![1, 0]],
             is_fraction: false,
         };
@@ -491,7 +491,7 @@ mod tests {
         );
         assert!(told.effects.iter().all(|effect| effect.cases == 2));
         assert!(told.interactions.is_empty());
-        let alone = Matrix {
+        let alone = LevelMatrix {
             cells: vec![vec![0, 0], vec![0, 0], vec![1, 1]],
             is_fraction: false,
         };
@@ -502,10 +502,10 @@ mod tests {
     }
 
     /// The half of 2 to the power of `factors` with an even number of levels 1.
-    fn half(factors: usize) -> Matrix {
+    fn half(factors: usize) -> LevelMatrix {
         let cells = (0..1_usize << factors).filter(|bits| bits.count_ones() % 2 == 0);
         let cell = |bits: usize| (0..factors).map(|factor| bits >> factor & 1).collect();
-        Matrix {
+        LevelMatrix {
             cells: cells.map(cell).collect(),
             is_fraction: true,
         }
@@ -552,7 +552,7 @@ mod tests {
             );
         }
         // One case of the half is lost: nothing is balanced any more.
-        let lost = Matrix {
+        let lost = LevelMatrix {
             cells: matrix.cells[1..].to_vec(),
             is_fraction: true,
         };

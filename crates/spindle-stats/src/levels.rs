@@ -75,7 +75,7 @@ pub fn rounds_per_run(parts: &VarianceParts, run_s: f64, round_s: f64) -> Option
 
 /// How a plan spends its time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pace {
+pub struct PlanPace {
     /// Measured time of a trial, seconds.
     pub measured_s: f64,
     /// What a round of two trials takes in all, seconds.
@@ -96,7 +96,7 @@ pub struct TrialLength {
 /// The measured time by which the interval of one run would be narrowest, when the run takes as long as it took.
 /// Variance within trials falls as they grow; variance between them and the other time of a trial stay. `None` when the
 /// time is too short for any.
-pub fn best_trial_length(parts: &VarianceParts, pace: Pace) -> Option<TrialLength> {
+pub fn best_trial_length(parts: &VarianceParts, pace: PlanPace) -> Option<TrialLength> {
     let whole_s = pace.round_s * f64::from(pace.rounds);
     let besides_s = pace.round_s - 2.0 * pace.measured_s;
     let half_width = |measured_s: f64, rounds: f64| {
@@ -142,12 +142,12 @@ mod tests {
 
     #[test]
     fn trials_are_as_long_as_their_own_variance_asks() {
-        let pace = Pace {
+        let pace = PlanPace {
             measured_s: 5.0,
             round_s: 12.0,
             rounds: 10,
         };
-        let best = |within: f64, trials: f64, pace: Pace| {
+        let best = |within: f64, trials: f64, pace: PlanPace| {
             let parts = VarianceParts {
                 within,
                 trials,
@@ -165,7 +165,7 @@ mod tests {
         let long = best(
             0.05,
             0.0,
-            Pace {
+            PlanPace {
                 round_s: 20.0,
                 rounds: 30,
                 ..pace
@@ -174,13 +174,13 @@ mod tests {
         .unwrap();
         assert!(long.measured_s > 5.0 && long.width < 1.0, "{long:?}");
         // Three rounds are too few for any other plan but one of shorter trials.
-        let few = best(0.05, 0.0, Pace { rounds: 3, ..pace }).unwrap();
+        let few = best(0.05, 0.0, PlanPace { rounds: 3, ..pace }).unwrap();
         assert!(few.measured_s <= 2.0, "{few:?}");
         assert_eq!(
             best(
                 0.05,
                 0.05,
-                Pace {
+                PlanPace {
                     round_s: 10.5,
                     rounds: 1,
                     ..pace

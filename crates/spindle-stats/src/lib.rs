@@ -39,13 +39,13 @@ pub use censored::CensoredTimes;
 pub use change_points::{ChangePoint, HISTORY_MIN, Levels, change_points};
 pub use comparison::{Comparison, Verdict, compare_by, compare_paired};
 pub use drift::{Trend, holm, trend};
-pub use effects::{Effect, Effects, Interaction, Matrix, effects};
+pub use effects::{Effect, Effects, Interaction, LevelMatrix, effects};
 pub use error::{Side, StatsError};
 pub use fall::{Fall, fall};
 pub use histogram::{HIGHEST_LATENCY_NS, LatencyHistogram};
 pub use interval::{Estimate, estimate_mean};
 pub use levels::{
-    Pace, TrialLength, VarianceParts, best_trial_length, rounds_per_run, variance_parts,
+    PlanPace, TrialLength, VarianceParts, best_trial_length, rounds_per_run, variance_parts,
 };
 pub use median::median;
 pub use pairs::{PairVerdict, pairs};

@@ -21,7 +21,7 @@ pub(super) fn directory_of(files: &SystemTree, number: DeviceNumber) -> Option<P
 /// A block device and its settings. Everything but number and name is `None` where the kernel does not say.
 /// Sources: Linux Documentation/ABI/stable/sysfs-block and Documentation/block/queue-sysfs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BlockDevice {
+pub struct DiskFacts {
     /// Its number.
     pub number: DeviceNumber,
     /// Its kernel name, such as `sda1`.
@@ -65,13 +65,13 @@ pub struct BlockDevice {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loop_file_device: Option<String>,
     /// The devices a stacked one (device-mapper, md) stands on.
-    pub stands_on: Vec<BlockDevice>,
+    pub stands_on: Vec<DiskFacts>,
 }
 
-impl BlockDevice {
+impl DiskFacts {
     /// Describes the device of that number; `None` if `/sys` does not show it.
-    pub fn describe(files: &SystemTree, number: DeviceNumber) -> Option<BlockDevice> {
-        BlockDevice::in_directory(files, &directory_of(files, number)?, number, DEEPEST_STACK)
+    pub fn describe(files: &SystemTree, number: DeviceNumber) -> Option<DiskFacts> {
+        DiskFacts::in_directory(files, &directory_of(files, number)?, number, DEEPEST_STACK)
     }
 
     fn in_directory(
@@ -79,7 +79,7 @@ impl BlockDevice {
         directory: &Path,
         device: DeviceNumber,
         levels_left: u32,
-    ) -> Option<BlockDevice> {
+    ) -> Option<DiskFacts> {
         let is_partition = directory.join("partition").exists();
         let disk = if is_partition {
             directory.parent()?
@@ -88,7 +88,7 @@ impl BlockDevice {
         };
         let queue = |file: &str| disk.join("queue").join(file);
         let loop_backing_file = text(&disk.join("loop/backing_file"));
-        Some(BlockDevice {
+        Some(DiskFacts {
             number: device,
             name: name_of(directory)?,
             partition_of: if is_partition { name_of(disk) } else { None },
@@ -128,18 +128,18 @@ fn disk_beneath_file(files: &SystemTree, file: &Path) -> Option<String> {
 }
 
 /// The devices named in `slaves/`, by name; none once the depth allowed is used up.
-fn slaves(files: &SystemTree, disk: &Path, levels_left: u32) -> Vec<BlockDevice> {
+fn slaves(files: &SystemTree, disk: &Path, levels_left: u32) -> Vec<DiskFacts> {
     let Some(levels_left) = levels_left.checked_sub(1) else {
         return Vec::new();
     };
     let Ok(entries) = fs::read_dir(disk.join("slaves")) else {
         return Vec::new();
     };
-    let mut devices: Vec<BlockDevice> = entries
+    let mut devices: Vec<DiskFacts> = entries
         .filter_map(|entry| {
             let directory = fs::canonicalize(entry.ok()?.path()).ok()?;
             let number = number(&directory.join("dev"))?;
-            BlockDevice::in_directory(files, &directory, number, levels_left)
+            DiskFacts::in_directory(files, &directory, number, levels_left)
         })
         .collect();
     devices.sort_by(|a, b| a.name.cmp(&b.name));
@@ -196,7 +196,7 @@ mod tests {
             ("sys/devices/block/sda/sda1/size", "600\n"),
         ]);
         fixture.link("sys/dev/block/8:1", "sys/devices/block/sda/sda1");
-        let device = BlockDevice::describe(&fixture.files(), number_of("8:1")).expect("a device");
+        let device = DiskFacts::describe(&fixture.files(), number_of("8:1")).expect("a device");
         assert_eq!(device.name, "sda1");
         assert_eq!(device.partition_of.as_deref(), Some("sda"));
         assert_eq!(device.model.as_deref(), Some("FAST DISK"));
@@ -229,7 +229,7 @@ mod tests {
             "sys/devices/block/sdb/slaves/dm-0",
             "sys/devices/block/dm-0",
         );
-        let device = BlockDevice::describe(&fixture.files(), number_of("253:0")).expect("device");
+        let device = DiskFacts::describe(&fixture.files(), number_of("253:0")).expect("device");
         let names: Vec<&str> = device.stands_on.iter().map(|d| d.name.as_str()).collect();
         assert_eq!(names, ["sda2", "sdb"]);
         assert_eq!(device.stands_on[0].partition_of.as_deref(), Some("sda"));
@@ -245,7 +245,7 @@ mod tests {
             ("sys/devices/block/loop0/loop/dio", "1\n"),
         ]);
         fixture.link("sys/dev/block/7:0", "sys/devices/block/loop0");
-        let device = BlockDevice::describe(&fixture.files(), number_of("7:0")).expect("a device");
+        let device = DiskFacts::describe(&fixture.files(), number_of("7:0")).expect("a device");
         assert_eq!(
             device.loop_backing_file.as_deref(),
             Some("/data/disk image")
@@ -269,14 +269,14 @@ mod tests {
             &format!("sys/dev/block/{beneath}"),
             "sys/devices/block/sdb/sdb1",
         );
-        let device = BlockDevice::describe(&fixture.files(), number_of("7:0")).expect("a device");
+        let device = DiskFacts::describe(&fixture.files(), number_of("7:0")).expect("a device");
         assert_eq!(device.loop_file_device.as_deref(), Some("sdb"));
     }
 
     #[test]
     fn an_unknown_number_gives_nothing() {
         assert_eq!(
-            BlockDevice::describe(&Fixture::empty().files(), number_of("8:1")),
+            DiskFacts::describe(&Fixture::empty().files(), number_of("8:1")),
             None
         );
     }

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::block_device::BlockDevice;
+use crate::block_device::DiskFacts;
 use crate::{BlockDeviceNode, DeviceNumber, SystemTree};
 
 /// A device's own limits.
@@ -48,7 +48,7 @@ pub struct NumberedDevice {
 
 impl DeviceIdentity {
     /// Of a device; `None` where the kernel shows none of that number.
-    pub fn of_device(tree: &SystemTree, device: &BlockDevice) -> Option<DeviceIdentity> {
+    pub fn of_device(tree: &SystemTree, device: &DiskFacts) -> Option<DeviceIdentity> {
         let node = BlockDeviceNode::of(tree, device.number)?;
         Some(DeviceIdentity {
             hardware: node.hardware_names(),

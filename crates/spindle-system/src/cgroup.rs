@@ -15,7 +15,7 @@ const NO_LIMIT_BYTES: u64 = 1 << 62;
 /// Which of the two interfaces a controller is reached through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Version {
+pub enum CgroupVersion {
     /// One tree per controller.
     V1,
     /// One tree for all controllers.
@@ -26,7 +26,7 @@ pub enum Version {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
     /// The interface.
-    pub version: Version,
+    pub version: CgroupVersion,
     /// The top of the tree as far as this process sees it.
     pub top: PathBuf,
     /// The process's own group, `top` or below it.
@@ -56,13 +56,13 @@ fn v1(files: &SystemTree, groups: &str, mounts: &[Mount], controller: &str) -> O
     let mount = mounts
         .iter()
         .find(|mount| mount.kind == "cgroup" && names(&mount.options))?;
-    Some(place(files, Version::V1, mount, path))
+    Some(place(files, CgroupVersion::V1, mount, path))
 }
 
 fn v2(files: &SystemTree, groups: &str, mounts: &[Mount], controller: &str) -> Option<Hierarchy> {
     let path = group_lines(groups).find_map(|(list, path)| list.is_empty().then_some(path))?;
     let mount = mounts.iter().find(|mount| mount.kind == "cgroup2")?;
-    let hierarchy = place(files, Version::V2, mount, path);
+    let hierarchy = place(files, CgroupVersion::V2, mount, path);
     has_word(&hierarchy.top.join("cgroup.controllers"), controller).then_some(hierarchy)
 }
 
@@ -76,7 +76,7 @@ fn group_lines(groups: &str) -> impl Iterator<Item = (&str, &str)> {
 
 /// A group's path is counted from the tree's root, of which the mount may show only a part, as in a container. A group
 /// outside that part is out of reach: we then see only the top.
-fn place(files: &SystemTree, version: Version, mount: &Mount, path: &str) -> Hierarchy {
+fn place(files: &SystemTree, version: CgroupVersion, mount: &Mount, path: &str) -> Hierarchy {
     let top = files.locate(&mount.mount_point);
     let below = Path::new(path)
         .strip_prefix(&mount.root)
@@ -124,11 +124,11 @@ fn memory_limit(files: &SystemTree) -> Option<u64> {
     let limits = hierarchy
         .upwards()
         .filter_map(|group| match hierarchy.version {
-            Version::V1 => keyed_number(
+            CgroupVersion::V1 => keyed_number(
                 &text(&group.join("memory.stat"))?,
                 "hierarchical_memory_limit",
             ),
-            Version::V2 => number(&group.join("memory.max")),
+            CgroupVersion::V2 => number(&group.join("memory.max")),
         });
     limits.filter(|&bytes| bytes < NO_LIMIT_BYTES).min()
 }
@@ -137,11 +137,11 @@ fn cpu_limit(files: &SystemTree) -> Option<f64> {
     let hierarchy = Hierarchy::of_self(files, "cpu")?;
     let limits = hierarchy.upwards().filter_map(|group| {
         let (quota_us, period_us) = match hierarchy.version {
-            Version::V1 => (
+            CgroupVersion::V1 => (
                 number::<i64>(&group.join("cpu.cfs_quota_us"))?,
                 number::<i64>(&group.join("cpu.cfs_period_us"))?,
             ),
-            Version::V2 => {
+            CgroupVersion::V2 => {
                 let quota_and_period = text(&group.join("cpu.max"))?;
                 let (quota, period) = quota_and_period.split_once(' ')?;
                 (quota.parse().ok()?, period.parse().ok()?)
@@ -155,8 +155,8 @@ fn cpu_limit(files: &SystemTree) -> Option<f64> {
 fn cpuset(files: &SystemTree) -> Option<String> {
     let hierarchy = Hierarchy::of_self(files, "cpuset")?;
     let file = match hierarchy.version {
-        Version::V1 => "cpuset.effective_cpus",
-        Version::V2 => "cpuset.cpus.effective",
+        CgroupVersion::V1 => "cpuset.effective_cpus",
+        CgroupVersion::V2 => "cpuset.cpus.effective",
     };
     // In version 2 the file is missing where the controller is not handed down; the group above then holds.
     hierarchy
@@ -279,7 +279,7 @@ mod tests {
         ]);
         assert_eq!(Hierarchy::of_self(&fixture.files(), "memory"), None);
         let pids = Hierarchy::of_self(&fixture.files(), "pids").expect("a hierarchy");
-        assert_eq!(pids.version, Version::V2);
+        assert_eq!(pids.version, CgroupVersion::V2);
         assert_eq!(pids.own, pids.top);
     }
 

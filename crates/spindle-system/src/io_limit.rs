@@ -18,9 +18,9 @@ use spindle_text::quantity::{KIB, TIB};
 use spindle_text::settings;
 
 use super::DeviceNumber;
-use super::cgroup::{Hierarchy, Version};
+use super::cgroup::{CgroupVersion, Hierarchy};
 use super::disk::DiskCounters;
-use super::own_group::{self, Controller, Refused, Unavailable};
+use super::own_group::{self, Controller, GroupsUnavailable, Refused};
 use super::{SystemTree, number, text};
 
 /// What is seen may exceed a limit by this share: clocks and counters are not read at one instant.
@@ -154,7 +154,7 @@ pub fn held_to_account(device: DiskCounters, charged: Option<DiskCounters>) -> D
 pub enum NoLimit {
     /// No group of ours can have a limit.
     #[error(transparent)]
-    Unavailable(#[from] Unavailable),
+    Unavailable(#[from] GroupsUnavailable),
     /// There is nothing that a throttle could be set on.
     #[error("no block device {0} that could be limited is in /sys")]
     NoDevice(DeviceNumber),
@@ -163,7 +163,7 @@ pub enum NoLimit {
 /// Rates to which groups can be held on some devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IoLimit {
-    version: Version,
+    version: CgroupVersion,
     parent: PathBuf,
     /// Each disk once.
     disks: Vec<(DeviceNumber, Rates)>,
@@ -213,15 +213,15 @@ impl IoLimit {
     pub fn hold(
         &self,
         process_id: u32,
-        memory_group: Option<(Version, &Path)>,
+        memory_group: Option<(CgroupVersion, &Path)>,
     ) -> Result<IoGroup, Refused> {
         let (parent, shared) = match memory_group {
-            Some((Version::V2, path)) if self.version == Version::V2 => {
+            Some((CgroupVersion::V2, path)) if self.version == CgroupVersion::V2 => {
                 (path.parent().unwrap_or(&self.parent), Some(path))
             }
             _ => (self.parent.as_path(), None),
         };
-        if self.version == Version::V2 {
+        if self.version == CgroupVersion::V2 {
             own_group::hand_down(parent, "io")?;
         }
         let group = IoGroup {
@@ -241,7 +241,7 @@ impl IoLimit {
 
     fn throttle(&self, group: &Path) -> Result<(), Refused> {
         for (disk, rates) in &self.disks {
-            if self.version == Version::V2 {
+            if self.version == CgroupVersion::V2 {
                 let line = format!("{disk} {}", rates.version_2());
                 own_group::write(&group.join("io.max"), &line)?;
                 continue;
@@ -259,7 +259,7 @@ impl IoLimit {
     fn lift(&self, group: &Path) -> Result<(), Refused> {
         let mut lifted = Ok(());
         for (disk, rates) in &self.disks {
-            if self.version == Version::V2 {
+            if self.version == CgroupVersion::V2 {
                 let line = format!("{disk} rbps=max wbps=max riops=max wiops=max");
                 lifted = lifted.and(own_group::write(&group.join("io.max"), &line));
                 continue;

@@ -45,6 +45,6 @@ pub use device_number::DeviceNumber;
 pub use mounts::Mount;
 pub use node::BlockDeviceNode;
 pub use open_files::OpenFiles;
-pub use storage::Storage;
+pub use storage::StoragePlace;
 pub use tree::SystemTree;
 use tree::{flag, keyed_number, names, number, text};

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::DeviceNumber;
-use super::block_device::{BlockDevice, chosen};
+use super::block_device::{DiskFacts, chosen};
 use super::calibrated::{CalibratedLimits, DeviceIdentity};
 use super::cgroup::GroupLimits;
 use super::cpu::CpuTimes;
@@ -45,11 +45,11 @@ pub struct Machine {
     /// What a hypervisor, if any, shows of itself.
     pub virtualisation: Virtualisation,
     /// Kernel settings.
-    pub settings: Settings,
+    pub settings: MachineSettings,
     /// Limits set on this process by control groups.
     pub limits: GroupLimits,
     /// How busy the machine was.
-    pub load: Load,
+    pub load: MachineLoad,
     /// Where data will lie.
     pub data_paths: Vec<DataPath>,
 }
@@ -82,7 +82,7 @@ pub struct Virtualisation {
 
 /// Kernel settings that move results. Names of `vm_*` fields are those of sysctl, with the unit where it has one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct MachineSettings {
     /// Transparent huge pages: `always`, `madvise` or `never`.
     pub transparent_huge_pages: Option<String>,
     /// Dirty share of available memory at which writers must write back themselves; 0 when the bytes are set instead.
@@ -105,7 +105,7 @@ pub struct Settings {
 
 /// How busy the machine was when captured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Load {
+pub struct MachineLoad {
     /// Load averages over 1, 5 and 15 minutes.
     pub averages: Option<[f64; 3]>,
     /// Tasks running or ready to run.
@@ -122,7 +122,7 @@ pub struct DataPath {
     /// The file system; `None` for a raw device.
     pub file_system: Option<FileSystem>,
     /// The block device beneath, or the raw device itself.
-    pub device: Option<BlockDevice>,
+    pub device: Option<DiskFacts>,
     /// Why `device` is `None`.
     pub device_unknown_because: Option<String>,
     /// What `spindle calibrate` found of it, where that was kept.
@@ -167,9 +167,9 @@ impl Machine {
             memory_bytes: memory("MemTotal"),
             swap_bytes: memory("SwapTotal"),
             virtualisation: Virtualisation::capture(files),
-            settings: Settings::capture(files),
+            settings: MachineSettings::capture(files),
             limits: GroupLimits::read(files),
-            load: Load::capture(files),
+            load: MachineLoad::capture(files),
             data_paths: data_paths
                 .iter()
                 .map(|path| DataPath::capture(files, path))
@@ -268,10 +268,10 @@ impl Virtualisation {
     }
 }
 
-impl Settings {
-    fn capture(files: &SystemTree) -> Settings {
+impl MachineSettings {
+    fn capture(files: &SystemTree) -> MachineSettings {
         let vm = |name: &str| files.proc_number(&format!("sys/vm/{name}"));
-        Settings {
+        MachineSettings {
             transparent_huge_pages: files
                 .sys_text("kernel/mm/transparent_hugepage/enabled")
                 .map(|all| chosen(&all).to_owned()),
@@ -287,15 +287,15 @@ impl Settings {
     }
 }
 
-impl Load {
+impl MachineLoad {
     /// Reads `/proc/loadavg` (proc_loadavg(5)): three averages, running/all tasks, the latest process.
-    fn capture(files: &SystemTree) -> Load {
+    fn capture(files: &SystemTree) -> MachineLoad {
         let loadavg = files.proc_text("loadavg").unwrap_or_default();
         let words: Vec<&str> = loadavg.split_whitespace().collect();
         let average = |at: usize| words.get(at)?.parse::<f64>().ok();
         let averages = || Some([average(0)?, average(1)?, average(2)?]);
         let running_tasks = || words.get(3)?.split_once('/')?.0.parse().ok();
-        Load {
+        MachineLoad {
             averages: averages(),
             running_tasks: running_tasks(),
             steal_percent_since_boot: CpuTimes::read(files)
@@ -344,7 +344,7 @@ impl DataPath {
         file_system: Option<FileSystem>,
         number: DeviceNumber,
     ) -> DataPath {
-        let device = BlockDevice::describe(files, number);
+        let device = DiskFacts::describe(files, number);
         let why = match (&device, &file_system) {
             (Some(_), _) => None,
             (None, Some(file_system)) if number.is_anonymous() => Some(format!(
@@ -508,8 +508,8 @@ processor\t: 2\nmodel name\t: Fast CPU\nphysical id\t: 1\ncore id\t: 0\nflags\t\
         assert_eq!(machine.processor.model, UNKNOWN);
         assert_eq!(machine.processor.cores, None);
         assert_eq!(machine.virtualisation.hypervisor_flag, None);
-        assert_eq!(machine.settings, Settings::default());
-        assert_eq!(machine.load, Load::default());
+        assert_eq!(machine.settings, MachineSettings::default());
+        assert_eq!(machine.load, MachineLoad::default());
         let path = &machine.data_paths[0];
         assert_eq!((&path.device, &path.file_system), (&None, &None));
         assert_eq!(

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::cgroup::Version;
-use super::own_group::{self, Controller, Refused, Unavailable};
+use super::cgroup::CgroupVersion;
+use super::own_group::{self, Controller, GroupsUnavailable, Refused};
 use super::{SystemTree, keyed_number, text};
 
 /// A step on a memory group that the system refused.
@@ -57,7 +57,7 @@ pub enum MemoryError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryBudget {
     /// The interface.
-    pub version: Version,
+    pub version: CgroupVersion,
     /// The group in which ours are made: our own where possible; in version 2, where a group with processes cannot
     /// hand the controller down, the nearest above that does.
     pub parent: PathBuf,
@@ -65,14 +65,14 @@ pub struct MemoryBudget {
 
 impl MemoryBudget {
     /// Finds the place for our groups, without changing anything.
-    pub fn available(files: &SystemTree) -> Result<MemoryBudget, Unavailable> {
+    pub fn available(files: &SystemTree) -> Result<MemoryBudget, GroupsUnavailable> {
         let (version, parent) = own_group::parent_of_ours(files, Controller::Memory)?;
         Ok(MemoryBudget { version, parent })
     }
 
     /// Makes a new, empty group without a limit.
     pub fn create_group(&self) -> Result<MemoryGroup, MemoryError> {
-        if self.version == Version::V2 {
+        if self.version == CgroupVersion::V2 {
             own_group::hand_down(&self.parent, "memory")?;
         }
         Ok(MemoryGroup {
@@ -103,14 +103,14 @@ pub struct MemoryUsage {
 /// A control group of ours; removed when dropped.
 #[derive(Debug)]
 pub struct MemoryGroup {
-    version: Version,
+    version: CgroupVersion,
     path: PathBuf,
     removed: bool,
 }
 
 impl MemoryGroup {
     /// The interface it was made through.
-    pub fn version(&self) -> Version {
+    pub fn version(&self) -> CgroupVersion {
         self.version
     }
 
@@ -145,8 +145,8 @@ impl MemoryGroup {
     /// The system refuses.
     pub fn lift_limit(&self) -> Result<(), MemoryError> {
         let none = match self.version {
-            Version::V1 => "-1",
-            Version::V2 => "max",
+            CgroupVersion::V1 => "-1",
+            CgroupVersion::V2 => "max",
         };
         write(&self.limit_file(), none)
     }
@@ -155,8 +155,8 @@ impl MemoryGroup {
     /// of 0, which there "really prevents from any swapping" (cgroup-v1/memory.rst, 5.3).
     pub fn forbid_swap(&self) -> Result<(), MemoryError> {
         let file = match self.version {
-            Version::V1 => "memory.swappiness",
-            Version::V2 => "memory.swap.max",
+            CgroupVersion::V1 => "memory.swappiness",
+            CgroupVersion::V2 => "memory.swap.max",
         };
         write(&self.path.join(file), "0")
     }
@@ -168,21 +168,21 @@ impl MemoryGroup {
             fs::read_to_string(&path).map_err(|error| refused("read", &path, error))
         };
         let (total, stat) = match self.version {
-            Version::V1 => (read("memory.usage_in_bytes")?, read("memory.stat")?),
-            Version::V2 => (read("memory.current")?, read("memory.stat")?),
+            CgroupVersion::V1 => (read("memory.usage_in_bytes")?, read("memory.stat")?),
+            CgroupVersion::V2 => (read("memory.current")?, read("memory.stat")?),
         };
         let (anonymous, cache, dirty, kills) = match self.version {
-            Version::V1 => (
+            CgroupVersion::V1 => (
                 "total_rss",
                 "total_cache",
                 "total_dirty",
                 "memory.oom_control",
             ),
-            Version::V2 => ("anon", "file", "file_dirty", "memory.events"),
+            CgroupVersion::V2 => ("anon", "file", "file_dirty", "memory.events"),
         };
         let shared = match self.version {
-            Version::V1 => "total_shmem",
-            Version::V2 => "shmem",
+            CgroupVersion::V1 => "total_shmem",
+            CgroupVersion::V2 => "shmem",
         };
         let figure = |key| keyed_number(&stat, key).unwrap_or(0);
         Ok(MemoryUsage {
@@ -223,8 +223,8 @@ impl MemoryGroup {
 
     fn limit_file(&self) -> PathBuf {
         self.path.join(match self.version {
-            Version::V1 => "memory.limit_in_bytes",
-            Version::V2 => "memory.max",
+            CgroupVersion::V1 => "memory.limit_in_bytes",
+            CgroupVersion::V2 => "memory.max",
         })
     }
 }

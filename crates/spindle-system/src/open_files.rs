@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use spindle_io::real::facts::share_open_files;
 
-use super::{DeviceNumber, Storage, SystemTree, names, text};
+use super::{DeviceNumber, StoragePlace, SystemTree, names, text};
 
 /// The number of `/proc/self/ns/pid` where all processes of the machine are seen (`PROC_PID_INIT_INO`,
 /// linux/proc_ns.h).
@@ -66,7 +66,7 @@ impl fmt::Display for Holder {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenFiles {
     /// By process; one that the kernel does not name has none.
-    holders: BTreeMap<Storage, BTreeSet<(Option<u32>, OpenFor)>>,
+    holders: BTreeMap<StoragePlace, BTreeSet<(Option<u32>, OpenFor)>>,
     /// Their programs: each is asked for once, as a process has hundreds of mappings.
     programs: BTreeMap<u32, String>,
     unseen: Unseen,
@@ -117,7 +117,7 @@ impl OpenFiles {
     }
 
     /// Who has it open.
-    pub fn holders(&self, storage: Storage) -> impl Iterator<Item = Holder> {
+    pub fn holders(&self, storage: StoragePlace) -> impl Iterator<Item = Holder> {
         let holder = |(pid, open_for): &(Option<u32>, OpenFor)| Holder {
             pid: *pid,
             program: pid
@@ -131,9 +131,9 @@ impl OpenFiles {
 
     /// Who has a file of the file system open that lies on a block device, mounted or no longer.
     pub fn holders_of_files_on(&self, device: DeviceNumber) -> impl Iterator<Item = Holder> {
-        let is_there = move |storage: &Storage| match storage {
-            Storage::File { file_system, .. } => DeviceNumber::of_stat(*file_system) == device,
-            Storage::Device(_) => false,
+        let is_there = move |storage: &StoragePlace| match storage {
+            StoragePlace::File { file_system, .. } => DeviceNumber::of_stat(*file_system) == device,
+            StoragePlace::Device(_) => false,
         };
         let files = self.holders.keys().filter(move |storage| is_there(storage));
         files.flat_map(|file| self.holders(*file))
@@ -144,7 +144,7 @@ impl OpenFiles {
         &self.unseen
     }
 
-    fn add(&mut self, storage: Storage, pid: Option<u32>, open_for: OpenFor) {
+    fn add(&mut self, storage: StoragePlace, pid: Option<u32>, open_for: OpenFor) {
         let holders = self.holders.entry(storage).or_default();
         holders.insert((pid, open_for));
     }
@@ -174,7 +174,7 @@ struct Scan<'a> {
     found: OpenFiles,
     /// What a line of a list of mappings leads to, by device and inode as the list has them: libraries are mapped by
     /// all.
-    mapped: BTreeMap<(String, String), Option<Storage>>,
+    mapped: BTreeMap<(String, String), Option<StoragePlace>>,
 }
 
 impl Scan<'_> {
@@ -223,7 +223,7 @@ impl Scan<'_> {
             let about = directory.join("fdinfo").join(entry.file_name());
             let found = std::fs::metadata(&link);
             match &found {
-                Ok(metadata) if Storage::of(metadata).is_some() => {
+                Ok(metadata) if StoragePlace::of(metadata).is_some() => {
                     if let Some(storage) = self.tree.storage_of(&link, metadata) {
                         self.add(storage, pid, open_for(&about));
                     }
@@ -282,7 +282,7 @@ impl Scan<'_> {
         }
     }
 
-    fn add(&mut self, storage: Storage, pid: u32, open_for: OpenFor) {
+    fn add(&mut self, storage: StoragePlace, pid: u32, open_for: OpenFor) {
         let program = || {
             let name = text(&self.tree.proc.join(pid.to_string()).join("comm"));
             plain(&name.unwrap_or_else(|| "a program without a name".to_owned()))
@@ -294,7 +294,7 @@ impl Scan<'_> {
     /// Locks, which everyone may see. A lock on the node of a device is known by the node's inode.
     fn locks(&mut self, own: u32) {
         let table = self.tree.locks();
-        let mut locked: BTreeMap<Storage, BTreeSet<Option<u32>>> = BTreeMap::new();
+        let mut locked: BTreeMap<StoragePlace, BTreeSet<Option<u32>>> = BTreeMap::new();
         for line in table.lines() {
             // `1: POSIX ADVISORY WRITE 1234 00:1a:5678 0 EOF`; a waiter has `->` in the second place.
             let fields: Vec<&str> = line
@@ -336,16 +336,16 @@ impl Scan<'_> {
     }
 
     /// The nodes right below `/dev`, as files, and the devices they mean.
-    fn nodes(&self) -> Vec<(Storage, Storage)> {
+    fn nodes(&self) -> Vec<(StoragePlace, StoragePlace)> {
         let node = |name: String| {
             let path = self.tree.dev.join(name);
             let metadata = path.symlink_metadata().ok()?;
             let storage = self.tree.storage_at(&path)?;
-            let node = Storage::File {
+            let node = StoragePlace::File {
                 file_system: metadata.dev(),
                 inode: metadata.ino(),
             };
-            matches!(storage, Storage::Device(_)).then_some((node, storage))
+            matches!(storage, StoragePlace::Device(_)).then_some((node, storage))
         };
         names(&self.tree.dev).into_iter().filter_map(node).collect()
     }
@@ -392,10 +392,10 @@ fn registered_with_ring(about: &str) -> Vec<PathBuf> {
 }
 
 /// A file by the words of the kernel's tables: `08:01` or `fe:1f` and a decimal inode.
-fn file_of(device: &str, inode: &str) -> Option<Storage> {
+fn file_of(device: &str, inode: &str) -> Option<StoragePlace> {
     let (major, minor) = device.split_once(':')?;
     let [major, minor] = [major, minor].map(|part| u32::from_str_radix(part, 16).ok());
-    Some(Storage::File {
+    Some(StoragePlace::File {
         file_system: rustix::fs::makedev(major?, minor?),
         inode: inode.parse().ok()?,
     })

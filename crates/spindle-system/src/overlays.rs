@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use spindle_io::real::facts::unescaped;
 
 use super::mounts::{Mount, View, mount_of};
-use super::{DeviceNumber, Storage, SystemTree, names};
+use super::{DeviceNumber, StoragePlace, SystemTree, names};
 
 /// `st_dev` and `st_ino` of a directory.
 type Identity = (u64, u64);
@@ -34,7 +34,7 @@ pub struct OverlayLayer {
 pub fn layer_with(
     tree: &SystemTree,
     views: &[View],
-    file: Storage,
+    file: StoragePlace,
     path: &Path,
 ) -> Option<OverlayLayer> {
     overlays(views).next()?;
@@ -59,9 +59,9 @@ pub fn layer_with(
 pub fn files_in_layers(
     tree: &SystemTree,
     views: &[View],
-    file: Storage,
+    file: StoragePlace,
     path: &Path,
-) -> BTreeSet<Storage> {
+) -> BTreeSet<StoragePlace> {
     if overlays(views).next().is_none() {
         return BTreeSet::new();
     }
@@ -82,7 +82,7 @@ pub fn files_in_layers(
         for directory in directories(view, mount, &bases) {
             let paths = within.iter().map(|within| directory.join(within));
             let there = paths.filter_map(|path| std::fs::metadata(path).ok());
-            found.extend(there.filter_map(|metadata| Storage::of(&metadata)));
+            found.extend(there.filter_map(|metadata| StoragePlace::of(&metadata)));
         }
     }
     found.remove(&file);
@@ -107,14 +107,14 @@ fn bases(tree: &SystemTree, file: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// Paths that lead to a file from here: as named, and by each mount that shows the same part of the file system.
-fn names_of(views: &[View], file: Storage, path: &Path) -> Vec<PathBuf> {
+fn names_of(views: &[View], file: StoragePlace, path: &Path) -> Vec<PathBuf> {
     let is_it = |path: &PathBuf| {
         let metadata = std::fs::metadata(path).ok();
-        metadata.and_then(|metadata| Storage::of(&metadata)) == Some(file)
+        metadata.and_then(|metadata| StoragePlace::of(&metadata)) == Some(file)
     };
     let device = match file {
-        Storage::File { file_system, .. } => Some(DeviceNumber::of_stat(file_system)),
-        Storage::Device(_) => None,
+        StoragePlace::File { file_system, .. } => Some(DeviceNumber::of_stat(file_system)),
+        StoragePlace::Device(_) => None,
     };
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut names: Vec<PathBuf> = Vec::new();

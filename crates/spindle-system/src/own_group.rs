@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
-use super::cgroup::{Hierarchy, Version, has_word};
+use super::cgroup::{CgroupVersion, Hierarchy, has_word};
 use super::{SystemTree, text};
 
 /// Processes that were just killed leave their group a moment later: removal is tried this often.
@@ -73,7 +73,7 @@ impl Controller {
 
 /// Why groups of ours cannot limit something here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unavailable {
+pub enum GroupsUnavailable {
     /// The kernel has no such controller, or it is not mounted.
     #[error("no {} controller is mounted: {}", .0.as_said(), .0.how_to_mount())]
     NoController(Controller),
@@ -95,20 +95,20 @@ pub enum Unavailable {
 pub(super) fn parent_of_ours(
     files: &SystemTree,
     controller: Controller,
-) -> Result<(Version, PathBuf), Unavailable> {
+) -> Result<(CgroupVersion, PathBuf), GroupsUnavailable> {
     let hierarchy = controller.of_self(files);
-    let hierarchy = hierarchy.ok_or(Unavailable::NoController(controller))?;
+    let hierarchy = hierarchy.ok_or(GroupsUnavailable::NoController(controller))?;
     let parent = match hierarchy.version {
-        Version::V1 => hierarchy.own.as_path(),
-        Version::V2 => hierarchy
+        CgroupVersion::V1 => hierarchy.own.as_path(),
+        CgroupVersion::V2 => hierarchy
             .upwards()
             .find(|group| can_hand_down(group, controller.names().1))
-            .ok_or_else(|| Unavailable::NotHandedDown(controller, hierarchy.own.clone()))?,
+            .ok_or_else(|| GroupsUnavailable::NotHandedDown(controller, hierarchy.own.clone()))?,
     };
     let parent = parent.to_path_buf();
     match rustix::fs::access(&parent, Access::WRITE_OK) {
         Ok(()) => Ok((hierarchy.version, parent)),
-        Err(_) => Err(Unavailable::NotPermitted(controller, parent)),
+        Err(_) => Err(GroupsUnavailable::NotPermitted(controller, parent)),
     }
 }
 

@@ -11,7 +11,7 @@ use super::{BlockDeviceNode, DeviceNumber, SystemTree};
 
 /// A place where bytes are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Storage {
+pub enum StoragePlace {
     /// A block device.
     Device(DeviceNumber),
     /// A regular file.
@@ -23,26 +23,26 @@ pub enum Storage {
     },
 }
 
-impl Storage {
+impl StoragePlace {
     /// What `stat` answered for; `None` for directories, pipes, character devices and the like.
-    pub fn of(metadata: &Metadata) -> Option<Storage> {
+    pub fn of(metadata: &Metadata) -> Option<StoragePlace> {
         let kind = metadata.file_type();
         if kind.is_block_device() {
             let number = DeviceNumber::of_stat(metadata.rdev());
-            return Some(Storage::Device(number));
+            return Some(StoragePlace::Device(number));
         }
-        kind.is_file().then(|| Storage::File {
+        kind.is_file().then(|| StoragePlace::File {
             file_system: metadata.dev(),
             inode: metadata.ino(),
         })
     }
 }
 
-impl fmt::Display for Storage {
+impl fmt::Display for StoragePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Storage::Device(number) => write!(f, "device {number}"),
-            Storage::File { file_system, inode } => {
+            StoragePlace::Device(number) => write!(f, "device {number}"),
+            StoragePlace::File { file_system, inode } => {
                 let on = DeviceNumber::of_stat(*file_system);
                 write!(f, "file {inode} of file system {on}")
             }
@@ -52,7 +52,7 @@ impl fmt::Display for Storage {
 
 impl SystemTree {
     /// What a path leads to, links followed. A fixture's `/dev` has regular files in place of nodes.
-    pub fn storage_at(&self, path: &Path) -> Option<Storage> {
+    pub fn storage_at(&self, path: &Path) -> Option<StoragePlace> {
         let here = match path.strip_prefix("/dev") {
             Ok(rest) => self.dev.join(rest),
             Err(_) => path.to_owned(),
@@ -61,10 +61,10 @@ impl SystemTree {
     }
 
     /// What a path leads to that `stat` has answered for.
-    pub fn storage_of(&self, path: &Path, metadata: &Metadata) -> Option<Storage> {
-        let storage = Storage::of(metadata)?;
+    pub fn storage_of(&self, path: &Path, metadata: &Metadata) -> Option<StoragePlace> {
+        let storage = StoragePlace::of(metadata)?;
         match storage {
-            Storage::File { file_system, .. } if self.stands_in_for_dev(file_system) => {
+            StoragePlace::File { file_system, .. } if self.stands_in_for_dev(file_system) => {
                 Some(self.node_stood_in_for(path).unwrap_or(storage))
             }
             _ => Some(storage),
@@ -77,13 +77,13 @@ impl SystemTree {
             && std::fs::metadata(&self.dev).is_ok_and(|dev| dev.dev() == file_system)
     }
 
-    fn node_stood_in_for(&self, path: &Path) -> Option<Storage> {
+    fn node_stood_in_for(&self, path: &Path) -> Option<StoragePlace> {
         let real = path.canonicalize().ok()?;
         real.strip_prefix(self.dev.canonicalize().ok()?).ok()?;
         let name = self.kernel_name(&real)?;
         BlockDeviceNode::all(self)
             .into_iter()
             .find(|node| node.name == name)
-            .map(|node| Storage::Device(node.number))
+            .map(|node| StoragePlace::Device(node.number))
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::files;
-use server_files::{Found, age_ns, invalid};
+use server_files::{DatabaseFile, age_ns, invalid};
 
 /// The first bytes of a file, in which its form is looked for.
 const HEAD_BYTES: u64 = 64 << 10;
@@ -205,7 +205,7 @@ impl Dump {
     ///
     /// # Errors
     /// It contains something that no server makes, in words; or the system's.
-    pub fn files(&self) -> io::Result<Vec<Found>> {
+    pub fn files(&self) -> io::Result<Vec<DatabaseFile>> {
         match self.form {
             DumpForm::PostgresFiles => server_files::of_cluster(&self.path),
             DumpForm::MariaDbFiles => server_files::of_mariadb(&self.path),

@@ -17,7 +17,7 @@ use crate::milliseconds::MILLISECOND_NS;
 use crate::rate::AskedRate;
 use crate::word::Word;
 
-pub use listing::{Listing, Row, as_in_a_cell};
+pub use listing::{Listing, SettingRow, as_in_a_cell};
 
 /// A setting's name in the experiment file, and what it means.
 #[derive(Clone, Copy, Debug)]
@@ -181,7 +181,7 @@ pub trait Keys {
 
 /// Why settings do not go together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct SettingsRefusal {
     /// The keys that say so; the one that was set last is shown.
     pub keys: &'static [&'static str],
     /// What is wrong.
@@ -191,12 +191,12 @@ pub struct Refusal {
     /// What to do.
     pub help: &'static str,
     /// Where, when that is in a file which a key names.
-    pub shown: Option<Box<Shown>>,
+    pub shown: Option<Box<ShownPlace>>,
 }
 
 /// A place in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct ShownPlace {
     /// The name of the file.
     pub name: String,
     /// All of its text.

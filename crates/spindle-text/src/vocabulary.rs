@@ -15,14 +15,14 @@ pub struct Vocabulary {
     /// The key of `[database]` that says how large that is.
     pub cache_size: &'static str,
     /// One write of the log, as a column.
-    pub log_write: Head,
+    pub log_write: ColumnHead,
     /// One read of a block, as a column.
-    pub block_read: Head,
+    pub block_read: ColumnHead,
 }
 
 /// The head of a column of milliseconds.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct ColumnHead {
     /// In full, with the unit.
     pub title: &'static str,
     /// In a few letters.
@@ -38,12 +38,12 @@ pub const EMBEDDED: Vocabulary = Vocabulary {
     log_path: Some("redo_path"),
     cache: "buffer cache",
     cache_size: "buffer_cache",
-    log_write: Head {
+    log_write: ColumnHead {
         title: "log file parallel write, ms",
         short: "log wr",
         legend: "log wr: log file parallel write",
     },
-    block_read: Head {
+    block_read: ColumnHead {
         title: "db file sequential read, ms",
         short: "blk rd",
         legend: "blk rd: db file sequential read",
@@ -57,12 +57,12 @@ pub const POSTGRES: Vocabulary = Vocabulary {
     log_path: Some("wal_path"),
     cache: "shared buffers",
     cache_size: "shared_buffers",
-    log_write: Head {
+    log_write: ColumnHead {
         title: "WAL write, ms",
         short: "WAL wr",
         legend: "WAL wr: one write of the WAL",
     },
-    block_read: Head {
+    block_read: ColumnHead {
         title: "block read, ms",
         short: "blk rd",
         legend: "blk rd: one read of a block",
@@ -76,12 +76,12 @@ pub const MARIADB: Vocabulary = Vocabulary {
     log_path: Some("redo_path"),
     cache: "buffer pool",
     cache_size: "innodb_buffer_pool_size",
-    log_write: Head {
+    log_write: ColumnHead {
         title: "redo log write, ms",
         short: "log wr",
         legend: "log wr: one write of the redo log",
     },
-    block_read: Head {
+    block_read: ColumnHead {
         title: "page read, ms",
         short: "pg rd",
         legend: "pg rd: one read of a page",
@@ -95,12 +95,12 @@ pub const SQLITE: Vocabulary = Vocabulary {
     log_path: None,
     cache: "page caches of connections",
     cache_size: "buffer_cache",
-    log_write: Head {
+    log_write: ColumnHead {
         title: "write of WAL or journal, ms",
         short: "log wr",
         legend: "log wr: one write of WAL or journal",
     },
-    block_read: Head {
+    block_read: ColumnHead {
         title: "page read, ms",
         short: "pg rd",
         legend: "pg rd: one read of a page",
@@ -114,12 +114,12 @@ pub const OTHER: Vocabulary = Vocabulary {
     log_path: Some("redo_path"),
     cache: "cache",
     cache_size: "buffer_cache",
-    log_write: Head {
+    log_write: ColumnHead {
         title: "log write, ms",
         short: "log wr",
         legend: "log wr: one write of the log",
     },
-    block_read: Head {
+    block_read: ColumnHead {
         title: "block read, ms",
         short: "blk rd",
         legend: "blk rd: one read of a block",

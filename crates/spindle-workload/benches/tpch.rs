@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use spindle_workload::SessionError;
-use spindle_workload::sql::tpch::{Parameters, Version};
+use spindle_workload::sql::tpch::{Parameters, TpchVersion};
 use spindle_workload::sql::{LoadPart, RowSink, SqlWorkload, Tpch, Value};
 
 const PAIRS: usize = 5;
@@ -71,7 +71,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 fn main() {
     let workload = Tpch {
-        version: Version::H,
+        version: TpchVersion::H,
         scale: 1.0,
         queries: Vec::new(),
         refresh: false,

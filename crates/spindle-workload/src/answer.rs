@@ -15,21 +15,21 @@ const ROWS_MAX: usize = 100_000;
 
 /// The rows of an answer, as texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct QueryAnswer {
     /// Row by row, each value without the blanks around it.
     pub rows: Vec<Vec<String>>,
 }
 
-impl Answer {
+impl QueryAnswer {
     /// An answer that is written with a line of names and a line for each row, values divided by `|`.
-    pub fn read(text: &str) -> Answer {
+    pub fn read(text: &str) -> QueryAnswer {
         let lines = text.lines().filter(|line| !line.trim().is_empty());
         let row = |line: &str| {
             line.split('|')
                 .map(|value| value.trim().to_owned())
                 .collect()
         };
-        Answer {
+        QueryAnswer {
             rows: lines.skip(1).map(row).collect(),
         }
     }
@@ -40,7 +40,7 @@ impl Answer {
     }
 
     /// Whether it is as right as another, which is.
-    pub fn compare(&self, right: &Answer) -> Agreement {
+    pub fn compare(&self, right: &QueryAnswer) -> Agreement {
         let mut differences = String::new();
         if self.rows.len() != right.rows.len() {
             let (found, wanted) = (self.rows.len(), right.rows.len());
@@ -73,7 +73,7 @@ pub struct KeptAnswer {
     /// Names of the columns; none where there is no row.
     pub columns: Vec<String>,
     /// The rows, up to a hundred thousand.
-    pub answer: Answer,
+    pub answer: QueryAnswer,
     /// How many rows more there were.
     pub rows_left_out: u64,
     /// Whether every trial has to get the same answer: no other client changed the data.
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_differs_is_said() {
-        let right = Answer::read("a|b\n1 | 2.00\n3|4.00\n");
+        let right = QueryAnswer::read("a|b\n1 | 2.00\n3|4.00\n");
         assert_eq!(right.rows, [["1", "2.00"], ["3", "4.00"]]);
         let mut found = right.clone();
         assert_eq!(found.compare(&right), Agreement::Right);

@@ -10,15 +10,15 @@ use std::sync::Arc;
 
 use rand_xoshiro::rand_core::RngCore;
 use serde::{Deserialize, Serialize};
-use spindle_text::section::Refusal;
+use spindle_text::section::SettingsRefusal;
 use spindle_text::settings;
 
-use crate::query::{QueryPlan, RightAnswer, RowField, TableQuery};
-use crate::session::{Operation, Txn};
-use crate::sql::kind::{Kind, Made, MadeFor, Pace};
+use crate::query::{RightAnswer, RowField, TableQuery, TableQueryPlan};
+use crate::session::{RowOperation, Txn};
+use crate::sql::kind::{MadeFor, MadeWorkload, TrialPace, WorkloadSettings};
 use crate::workload::{
-    Acknowledged, CheckError, Checker, Client, Loader, RowLength, Table, TableSize, TableSpec,
-    Tally, Workload, checker_of,
+    Acknowledged, CheckError, Checker, Client, LoadedTable, Loader, RowLength, TableSize,
+    TableSpec, Tally, Workload, checker_of,
 };
 
 const ROW_BYTES: usize = 100;
@@ -64,9 +64,9 @@ settings! {
     }
 }
 
-impl Kind for DssSettings {
-    fn make(&self, ground: &MadeFor) -> Made {
-        Made::Rows(Box::new(Dss {
+impl WorkloadSettings for DssSettings {
+    fn make(&self, ground: &MadeFor) -> MadeWorkload {
+        MadeWorkload::Rows(Box::new(Dss {
             rows: (ground.data_bytes / ROW_IN_BLOCK_BYTES).max(ROWS_PER_CUSTOMER),
             clients: ground.clients,
             slaves: self.slaves,
@@ -81,12 +81,12 @@ impl Kind for DssSettings {
         self.slaves
     }
 
-    fn pace(&self) -> Pace {
-        Pace::Streams
+    fn pace(&self) -> TrialPace {
+        TrialPace::Streams
     }
 
-    fn check(&self, ground: &MadeFor) -> Vec<Refusal> {
-        let in_sql = ground.dialect.map(|_| Refusal {
+    fn check(&self, ground: &MadeFor) -> Vec<SettingsRefusal> {
+        let in_sql = ground.dialect.map(|_| SettingsRefusal {
             keys: &["kind"],
             title: "dss has no form in SQL".to_owned(),
             label: "only with engine = \"kernel\"".to_owned(),
@@ -154,7 +154,7 @@ impl Dss {
         let first = chance % (DAYS - DAYS / DAYS_SHARE);
         let days = first..=first + DAYS / DAYS_SHARE - 1;
         let of_days = Some((DAY, days.clone()));
-        let groups = |key, by_sum| QueryPlan::Groups {
+        let groups = |key, by_sum| TableQueryPlan::Groups {
             key,
             sum: AMOUNT,
             by_sum,
@@ -165,11 +165,11 @@ impl Dss {
             2 => (None, groups(&[CUSTOMER][..], true)),
             3 => (
                 None,
-                QueryPlan::Rows {
+                TableQueryPlan::Rows {
                     key: &[AMOUNT, NUMBER],
                 },
             ),
-            _ => (of_days, QueryPlan::Rows { key: &[CUSTOMER] }),
+            _ => (of_days, TableQueryPlan::Rows { key: &[CUSTOMER] }),
         };
         let rows = filter.as_ref().map_or(self.rows, |_| self.rows_of(&days));
         let groups = match kind {
@@ -234,12 +234,12 @@ impl Workload for Dss {
     }
 
     /// Each stream begins with another query, so that streams are seldom at the same.
-    fn next(&self, client: &mut Client, _: &[Table]) -> Txn {
+    fn next(&self, client: &mut Client, _: &[LoadedTable]) -> Txn {
         let kind = (client.number as u64 + client.changes) % QUERIES.len() as u64;
         client.changes += 1;
         let query = self.query(kind as usize, client.rng.next_u64());
         Txn {
-            operations: vec![Operation::Query(query)],
+            operations: vec![RowOperation::Query(query)],
             number: 0,
         }
     }
@@ -315,7 +315,7 @@ mod tests {
                 };
                 let rows: Vec<_> = table.iter().filter(counts).collect();
                 assert_eq!(rows.len() as u64, query.expected.rows, "{kind}");
-                let QueryPlan::Groups { key, sum, .. } = query.plan else {
+                let TableQueryPlan::Groups { key, sum, .. } = query.plan else {
                     continue;
                 };
                 let mut groups: BTreeMap<Vec<u64>, u64> = BTreeMap::new();

@@ -11,7 +11,7 @@ use spindle_query::{Cell, Columns, Query};
 use crate::session::SessionError;
 
 /// A step on its way.
-pub type Step<'a, T> = Pin<Box<dyn Future<Output = Result<T, SessionError>> + 'a>>;
+pub type StepFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, SessionError>> + 'a>>;
 
 /// Gets a row of an answer, and its columns.
 pub type TakeRow<'a> = &'a mut dyn FnMut(&Columns, &[Cell<'_>]);
@@ -28,7 +28,7 @@ pub struct IndexOf {
 /// Rows by their keys. Each step sees what was committed when it began, and what its transaction has done.
 pub trait Keyed {
     /// The row of a key; the first of them when several have it.
-    fn get<'a>(&'a mut self, index: IndexOf, key: &'a [u8]) -> Step<'a, Option<Vec<u8>>>;
+    fn get<'a>(&'a mut self, index: IndexOf, key: &'a [u8]) -> StepFuture<'a, Option<Vec<u8>>>;
 
     /// Calls `visit` with each row whose key is `from` or more and `to` or less, in the order of keys, until it breaks.
     fn range<'a>(
@@ -37,10 +37,10 @@ pub trait Keyed {
         from: &'a [u8],
         to: &'a [u8],
         visit: &'a mut dyn FnMut(&[u8]) -> ControlFlow<()>,
-    ) -> Step<'a, ()>;
+    ) -> StepFuture<'a, ()>;
 
     /// Adds a row.
-    fn insert<'a>(&'a mut self, table: usize, row: &'a [u8]) -> Step<'a, ()>;
+    fn insert<'a>(&'a mut self, table: usize, row: &'a [u8]) -> StepFuture<'a, ()>;
 
     /// Locks the row of a key, and has `edit` change it as it is by then; false when there is no such row.
     fn update<'a>(
@@ -48,14 +48,14 @@ pub trait Keyed {
         index: IndexOf,
         key: &'a [u8],
         edit: &'a mut dyn FnMut(&mut Vec<u8>),
-    ) -> Step<'a, bool>;
+    ) -> StepFuture<'a, bool>;
 
     /// Deletes the row of a key; false when there is none.
-    fn delete<'a>(&'a mut self, index: IndexOf, key: &'a [u8]) -> Step<'a, bool>;
+    fn delete<'a>(&'a mut self, index: IndexOf, key: &'a [u8]) -> StepFuture<'a, bool>;
 
     /// Carries a query out; `take` gets each row of the answer, and its columns. It sees nothing of the session's
     /// transaction.
-    fn ask<'a>(&'a mut self, query: &'a Query, take: TakeRow<'a>) -> Step<'a, ()>;
+    fn ask<'a>(&'a mut self, query: &'a Query, take: TakeRow<'a>) -> StepFuture<'a, ()>;
 }
 
 /// How a procedure ends.
@@ -75,17 +75,17 @@ pub trait Procedure: Send + Sync {
     }
 
     /// Carries it out, but for its end.
-    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> Step<'a, Ended>;
+    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> StepFuture<'a, Ended>;
 }
 
 /// A procedure as a step of a transaction.
 #[derive(Clone)]
-pub struct Call(Arc<dyn Procedure>);
+pub struct ProcedureCall(Arc<dyn Procedure>);
 
-impl Call {
+impl ProcedureCall {
     /// A call of a procedure.
-    pub fn new(procedure: impl Procedure + 'static) -> Call {
-        Call(Arc::new(procedure))
+    pub fn new(procedure: impl Procedure + 'static) -> ProcedureCall {
+        ProcedureCall(Arc::new(procedure))
     }
 
     /// The procedure.
@@ -94,16 +94,16 @@ impl Call {
     }
 }
 
-impl PartialEq for Call {
+impl PartialEq for ProcedureCall {
     /// The same call.
-    fn eq(&self, other: &Call) -> bool {
+    fn eq(&self, other: &ProcedureCall) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl Eq for Call {}
+impl Eq for ProcedureCall {}
 
-impl std::fmt::Debug for Call {
+impl std::fmt::Debug for ProcedureCall {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "Call(of kind {})", self.0.kind())
     }

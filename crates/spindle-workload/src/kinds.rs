@@ -10,9 +10,9 @@ use crate::oltp_mix::OltpMixSettings;
 use crate::replay::ReplaySettings;
 use crate::script::ScriptSettings;
 use crate::slob::SlobSettings;
-use crate::sql::kind::{Kind, Pace, RowsInserted};
+use crate::sql::kind::{RowsInserted, TrialPace, WorkloadSettings};
 use crate::sql::tpcc::TpccSettings;
-use crate::sql::tpch::{Queries, TpcdSettings, TpchSettings, Version};
+use crate::sql::tpch::{Queries, TpcdSettings, TpchSettings, TpchVersion};
 use crate::sql::{Junk, Tpcb};
 
 macro_rules! workloads {
@@ -54,7 +54,7 @@ macro_rules! workloads {
             }
 
             /// What follows from the settings.
-            pub fn settings(&self) -> &dyn Kind {
+            pub fn settings(&self) -> &dyn WorkloadSettings {
                 match self {
                     $(Transactions::$variant(settings) => settings,)+
                 }
@@ -89,12 +89,12 @@ workloads! {
 impl Transactions {
     /// Whether trials end after a number of transactions, and not after a time.
     pub fn are_counted(&self) -> bool {
-        self.settings().pace() != Pace::Timed
+        self.settings().pace() != TrialPace::Timed
     }
 
     /// Whether trials end when each stream has asked its queries.
     pub fn ask_queries(&self) -> bool {
-        self.settings().pace() == Pace::Streams
+        self.settings().pace() == TrialPace::Streams
     }
 
     /// What a bulk load inserts; `None` of other workloads.
@@ -118,10 +118,10 @@ impl Transactions {
     }
 
     /// The queries of a benchmark of the TPC, and whose they are.
-    pub fn queries(&self) -> Option<(Version, &Queries)> {
+    pub fn queries(&self) -> Option<(TpchVersion, &Queries)> {
         match self {
-            Transactions::Tpch(TpchSettings(queries)) => Some((Version::H, queries)),
-            Transactions::Tpcd(TpcdSettings(queries)) => Some((Version::D, queries)),
+            Transactions::Tpch(TpchSettings(queries)) => Some((TpchVersion::H, queries)),
+            Transactions::Tpcd(TpcdSettings(queries)) => Some((TpchVersion::D, queries)),
             _ => None,
         }
     }

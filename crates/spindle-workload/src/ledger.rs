@@ -2,7 +2,7 @@
 //! transaction. It says how many transactions the client has made and what they add up to, so that after a crash both a
 //! lost and a half-done transaction show.
 
-use crate::session::{Edit, Operation};
+use crate::session::{Edit, RowOperation};
 use crate::workload::{Acknowledged, CheckError, RowLength, TableSize, TableSpec, Tally};
 
 /// Clients the ledger has rows for.
@@ -51,7 +51,7 @@ pub fn data_edits(amount: i64) -> Vec<Edit> {
 }
 
 /// The client's entry for a transaction of `changes` changed rows that add up to `amount`.
-pub fn entry(table: usize, client: usize, changes: i64, amount: i64) -> Operation {
+pub fn entry(table: usize, client: usize, changes: i64, amount: i64) -> RowOperation {
     let edits = vec![
         Edit::Add {
             offset: NUMBER,
@@ -66,7 +66,7 @@ pub fn entry(table: usize, client: usize, changes: i64, amount: i64) -> Operatio
             amount,
         },
     ];
-    Operation::Update {
+    RowOperation::Update {
         table,
         row: client as u64,
         edits,
@@ -75,7 +75,7 @@ pub fn entry(table: usize, client: usize, changes: i64, amount: i64) -> Operatio
 
 /// Adds data and ledger up.
 #[derive(Clone)]
-pub struct Totals {
+pub struct LedgerTotals {
     acknowledged: Vec<Acknowledged>,
     ledger_table: usize,
     data: (u64, u64, i64),
@@ -87,10 +87,10 @@ fn number_at(row: &[u8], offset: usize) -> u64 {
     u64::from_le_bytes(row[offset..offset + 8].try_into().expect("eight bytes"))
 }
 
-impl Totals {
+impl LedgerTotals {
     /// Nothing seen yet; all tables but `ledger_table` hold data.
-    pub fn new(ledger_table: usize, acknowledged: Vec<Acknowledged>) -> Totals {
-        Totals {
+    pub fn new(ledger_table: usize, acknowledged: Vec<Acknowledged>) -> LedgerTotals {
+        LedgerTotals {
             acknowledged,
             ledger_table,
             data: (0, 0, 0),
@@ -100,7 +100,7 @@ impl Totals {
     }
 }
 
-impl Tally for Totals {
+impl Tally for LedgerTotals {
     fn row(&mut self, table: usize, bytes: &[u8]) {
         let (versions, balance) = (number_at(bytes, VERSIONS), number_at(bytes, BALANCE) as i64);
         if table == self.ledger_table {
@@ -174,9 +174,9 @@ mod tests {
         data: &[Edit],
         entries: i64,
     ) -> Result<String, CheckError> {
-        let mut totals = Totals::new(1, vec![acknowledged]);
+        let mut totals = LedgerTotals::new(1, vec![acknowledged]);
         totals.row(0, &row(0, data));
-        let Operation::Update { edits, .. } = entry(1, 0, entries, 7 * entries) else {
+        let RowOperation::Update { edits, .. } = entry(1, 0, entries, 7 * entries) else {
             unreachable!()
         };
         totals.row(1, &row(0, &edits));
@@ -197,12 +197,12 @@ mod tests {
 
     #[test]
     fn shares_add_up_to_the_whole() {
-        let Operation::Update { edits, .. } = entry(1, 0, 2, 14) else {
+        let RowOperation::Update { edits, .. } = entry(1, 0, 2, 14) else {
             unreachable!()
         };
         // The first has a data row and the entry of client 0, the second a data row and the entry of client 2.
         let share = |clients: &[u64]| {
-            let mut totals = Totals::new(1, [1, 0, 1].map(Acknowledged::up_to).to_vec());
+            let mut totals = LedgerTotals::new(1, [1, 0, 1].map(Acknowledged::up_to).to_vec());
             totals.row(0, &row(0, &[data_edits(7), data_edits(7)].concat()));
             for client in clients {
                 totals.row(1, &row(*client, &edits));

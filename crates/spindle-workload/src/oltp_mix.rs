@@ -8,11 +8,11 @@ use rand_xoshiro::rand_core::RngCore;
 use serde::{Deserialize, Serialize};
 use spindle_text::settings;
 
-use crate::ledger::{self, Totals};
-use crate::session::{Edit, Operation, Txn};
-use crate::sql::kind::{Kind, Made, MadeFor};
+use crate::ledger::{self, LedgerTotals};
+use crate::session::{Edit, RowOperation, Txn};
+use crate::sql::kind::{MadeFor, MadeWorkload, WorkloadSettings};
 use crate::workload::{
-    Acknowledged, Checker, Client, Loader, RowLength, Table, TableSize, TableSpec, Workload,
+    Acknowledged, Checker, Client, LoadedTable, Loader, RowLength, TableSize, TableSpec, Workload,
     checker_of,
 };
 
@@ -34,9 +34,9 @@ settings! {
     }
 }
 
-impl Kind for OltpMixSettings {
-    fn make(&self, made_for: &MadeFor) -> Made {
-        Made::Rows(Box::new(OltpMix {
+impl WorkloadSettings for OltpMixSettings {
+    fn make(&self, made_for: &MadeFor) -> MadeWorkload {
+        MadeWorkload::Rows(Box::new(OltpMix {
             data_bytes: made_for.data_bytes,
             clients: made_for.clients,
             settings: *self,
@@ -88,7 +88,7 @@ impl Workload for OltpMix {
         }
     }
 
-    fn next(&self, client: &mut Client, tables: &[Table]) -> Txn {
+    fn next(&self, client: &mut Client, tables: &[LoadedTable]) -> Txn {
         let mut rows: Vec<u64> = (0..self.settings.row_operations)
             .map(|_| client.rng.next_u64() % tables[ROWS].rows)
             .collect();
@@ -99,7 +99,7 @@ impl Workload for OltpMix {
         let (mut changes, mut sum) = (0, 0);
         for row in rows {
             if client.rng.next_u64() % 100 < u64::from(self.settings.read_percent) {
-                operations.push(Operation::Read { table: ROWS, row });
+                operations.push(RowOperation::Read { table: ROWS, row });
             } else {
                 let amount = (client.rng.next_u64() % 2001) as i64 - 1000;
                 let mut edits = ledger::data_edits(amount);
@@ -109,7 +109,7 @@ impl Workload for OltpMix {
                     offset: ledger::CHECKED_BYTES,
                     bytes: text,
                 });
-                operations.push(Operation::Update {
+                operations.push(RowOperation::Update {
                     table: ROWS,
                     row,
                     edits,
@@ -129,7 +129,7 @@ impl Workload for OltpMix {
     }
 
     fn checker(&self, acknowledged: Vec<Acknowledged>) -> Arc<dyn Checker> {
-        checker_of(Totals::new(LEDGER, acknowledged))
+        checker_of(LedgerTotals::new(LEDGER, acknowledged))
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
                 row_operations: 5,
             },
         };
-        let tables = [Table {
+        let tables = [LoadedTable {
             rows: 100_000,
             blocks: 1500,
             row_bytes: ROW_BYTES,
@@ -168,13 +168,14 @@ mod tests {
         assert_eq!(made, transactions(1));
         assert_ne!(made, transactions(2));
         let operations = made.iter().flat_map(|txn| &txn.operations);
-        let on_rows =
-            |operation: &&Operation| !matches!(operation, Operation::Update { table: LEDGER, .. });
+        let on_rows = |operation: &&RowOperation| {
+            !matches!(operation, RowOperation::Update { table: LEDGER, .. })
+        };
         let (reads, all) = operations
             .filter(on_rows)
             .fold((0, 0), |(reads, all), operation| {
                 (
-                    reads + u32::from(matches!(operation, Operation::Read { .. })),
+                    reads + u32::from(matches!(operation, RowOperation::Read { .. })),
                     all + 1,
                 )
             });

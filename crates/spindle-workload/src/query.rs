@@ -7,7 +7,7 @@ pub type RowField = (u16, u16);
 
 /// What is made of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QueryPlan {
+pub enum TableQueryPlan {
     /// Groups of rows with the same key, with the number of rows and the sum of some number of each.
     Groups {
         /// The key; without parts all rows are one group.
@@ -45,7 +45,7 @@ pub struct TableQuery {
     /// Rows count whose number at a place lies in a range; `None`: all.
     pub filter: Option<(RowField, RangeInclusive<u64>)>,
     /// What is made of them.
-    pub plan: QueryPlan,
+    pub plan: TableQueryPlan,
     /// Processes that carry it out.
     pub slaves: u32,
     /// What the answer must be.
@@ -85,7 +85,7 @@ impl<'a> AnswerJudge<'a> {
         found.sum = Some(found.sum.unwrap_or(0) + sum);
         let number = found.groups.unwrap_or(0);
         found.groups = Some(number + 1);
-        let QueryPlan::Groups { by_sum, .. } = self.query.plan else {
+        let TableQueryPlan::Groups { by_sum, .. } = self.query.plan else {
             return self.not_in_order("a group came where rows were asked for".to_owned());
         };
         let comes_after = match by_sum && sum != self.last_sum {
@@ -103,7 +103,7 @@ impl<'a> AnswerJudge<'a> {
     /// A row.
     pub fn row(&mut self, row: &[u8]) {
         self.found.rows += 1;
-        let QueryPlan::Rows { key } = self.query.plan else {
+        let TableQueryPlan::Rows { key } = self.query.plan else {
             return self.not_in_order("a row came where groups were asked for".to_owned());
         };
         let mut of_row = Vec::with_capacity(self.last.len());
@@ -138,7 +138,7 @@ impl<'a> AnswerJudge<'a> {
 mod tests {
     use super::*;
 
-    fn query(plan: QueryPlan, expected: (u64, Option<u64>, Option<u64>)) -> TableQuery {
+    fn query(plan: TableQueryPlan, expected: (u64, Option<u64>, Option<u64>)) -> TableQuery {
         let (rows, groups, sum) = expected;
         TableQuery {
             kind: 0,
@@ -151,7 +151,7 @@ mod tests {
     }
 
     fn of_groups(by_sum: bool, groups: &[(&[u8], u64, u64)]) -> Option<String> {
-        let plan = QueryPlan::Groups {
+        let plan = TableQueryPlan::Groups {
             key: &[(0, 1)],
             sum: (1, 1),
             by_sum,
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn rows_are_counted_and_in_order() {
-        let plan = QueryPlan::Rows { key: &[(1, 1)] };
+        let plan = TableQueryPlan::Rows { key: &[(1, 1)] };
         let judged = |rows: &[&[u8]]| {
             let query = query(plan, (2, None, None));
             let mut judge = AnswerJudge::new(&query);

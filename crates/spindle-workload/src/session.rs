@@ -1,10 +1,10 @@
-//! A transaction as data, and the connection that carries it out. Engines implement [`Session`]; workloads never
+//! A transaction as data, and the connection that carries it out. Engines implement [`ClientSession`]; workloads never
 //! see an engine.
 
 use std::future::Future;
 use std::ops::Range;
 
-use crate::keyed::{Call, Procedure};
+use crate::keyed::{Procedure, ProcedureCall};
 use crate::query::TableQuery;
 
 /// A change of some bytes of a row.
@@ -52,7 +52,7 @@ impl Edit {
 /// One step of a transaction. Tables and rows are numbers: the table's place in the workload's list, the row's number
 /// as loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Operation {
+pub enum RowOperation {
     /// Read one row.
     Read {
         /// Which table.
@@ -82,7 +82,7 @@ pub enum Operation {
         counters: &'static [usize],
     },
     /// Carry out a procedure; no step of its transaction comes after it.
-    Call(Call),
+    Call(ProcedureCall),
     /// Ask a query over a whole table.
     Query(TableQuery),
     /// Read every row of adjacent blocks.
@@ -96,7 +96,7 @@ pub enum Operation {
     },
 }
 
-impl Operation {
+impl RowOperation {
     /// Makes the next row to be added of the one before.
     pub fn count_on(row: &mut [u8], counters: &[usize]) {
         for offset in counters {
@@ -111,7 +111,7 @@ impl Operation {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Txn {
     /// The steps, in order; a commit follows.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<RowOperation>,
     /// For a transaction that changes something, its number among the client's (the first is 1); else 0.
     pub number: u64,
 }
@@ -120,7 +120,7 @@ impl Txn {
     /// A transaction that is one procedure.
     pub fn call(procedure: impl Procedure + 'static, number: u64) -> Txn {
         Txn {
-            operations: vec![Operation::Call(Call::new(procedure))],
+            operations: vec![RowOperation::Call(ProcedureCall::new(procedure))],
             number,
         }
     }
@@ -128,8 +128,8 @@ impl Txn {
     /// Which kind it is.
     pub fn kind(&self) -> usize {
         match &self.operations[..] {
-            [Operation::Call(call)] => call.procedure().kind(),
-            [Operation::Query(query)] => query.kind,
+            [RowOperation::Call(call)] => call.procedure().kind(),
+            [RowOperation::Query(query)] => query.kind,
             _ => 0,
         }
     }
@@ -238,22 +238,22 @@ impl SessionError {
 
 /// One of equal parts of a table: all of them together are the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Share {
+pub struct TableShare {
     part: u64,
     parts: u64,
 }
 
-impl Share {
+impl TableShare {
     /// All of it.
-    pub const WHOLE: Share = Share { part: 0, parts: 1 };
+    pub const WHOLE: TableShare = TableShare { part: 0, parts: 1 };
 
     /// Part number `part`, from 0 on, of `parts`.
     ///
     /// # Panics
     /// If there is no such part.
-    pub fn new(part: u64, parts: u64) -> Share {
+    pub fn new(part: u64, parts: u64) -> TableShare {
         assert!(part < parts, "part {part} of {parts}");
-        Share { part, parts }
+        TableShare { part, parts }
     }
 
     /// Which of `count` things, blocks say, are in it.
@@ -265,9 +265,12 @@ impl Share {
 }
 
 /// A connection to a database under test.
-pub trait Session {
+pub trait ClientSession {
     /// Carries out one step in the current transaction, beginning one if there is none.
-    fn execute(&mut self, operation: &Operation) -> impl Future<Output = Result<(), SessionError>>;
+    fn execute(
+        &mut self,
+        operation: &RowOperation,
+    ) -> impl Future<Output = Result<(), SessionError>>;
 
     /// Ends the transaction; its changes are promised when this returns.
     fn commit(&mut self) -> impl Future<Output = Result<(), SessionError>>;
@@ -285,7 +288,7 @@ pub trait Session {
     fn visit(
         &mut self,
         table: usize,
-        share: Share,
+        share: TableShare,
         visit: &mut dyn FnMut(&[u8]),
     ) -> impl Future<Output = Result<(), SessionError>>;
 }
@@ -316,7 +319,7 @@ mod tests {
         for (count, parts) in [(0, 3), (2, 3), (10, 1), (10, 3), (u64::MAX, 7)] {
             let mut next = 0;
             for part in 0..parts {
-                let share = Share::new(part, parts).of(count);
+                let share = TableShare::new(part, parts).of(count);
                 assert_eq!(share.start, next);
                 next = share.end;
             }

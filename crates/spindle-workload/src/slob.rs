@@ -7,14 +7,14 @@ use std::sync::Arc;
 use rand_xoshiro::rand_core::RngCore;
 use serde::{Deserialize, Serialize};
 use spindle_text::quantity::size;
-use spindle_text::section::Refusal;
+use spindle_text::section::SettingsRefusal;
 use spindle_text::{settings, words};
 
-use crate::ledger::{self, Totals};
-use crate::session::{Edit, Operation, Txn};
-use crate::sql::kind::{Kind, Made, MadeFor};
+use crate::ledger::{self, LedgerTotals};
+use crate::session::{Edit, RowOperation, Txn};
+use crate::sql::kind::{MadeFor, MadeWorkload, WorkloadSettings};
 use crate::workload::{
-    Acknowledged, Checker, Client, Loader, RowLength, Table, TableSize, TableSpec, Workload,
+    Acknowledged, Checker, Client, LoadedTable, Loader, RowLength, TableSize, TableSpec, Workload,
     checker_of,
 };
 
@@ -67,9 +67,9 @@ settings! {
     }
 }
 
-impl Kind for SlobSettings {
-    fn make(&self, made_for: &MadeFor) -> Made {
-        Made::Rows(Box::new(Slob {
+impl WorkloadSettings for SlobSettings {
+    fn make(&self, made_for: &MadeFor) -> MadeWorkload {
+        MadeWorkload::Rows(Box::new(Slob {
             data_bytes: made_for.data_bytes,
             block_bytes: made_for.block_bytes,
             clients: made_for.clients,
@@ -77,10 +77,10 @@ impl Kind for SlobSettings {
         }))
     }
 
-    fn check(&self, made_for: &MadeFor) -> Vec<Refusal> {
+    fn check(&self, made_for: &MadeFor) -> Vec<SettingsRefusal> {
         let data = size(made_for.data_bytes);
         let scan_bytes = u64::from(self.scan_blocks) * made_for.block_bytes;
-        let scan = (scan_bytes > made_for.data_bytes).then(|| Refusal {
+        let scan = (scan_bytes > made_for.data_bytes).then(|| SettingsRefusal {
             keys: &["scan_blocks"],
             title: format!(
                 "a scan table of {} is larger than the data, {data}",
@@ -92,7 +92,7 @@ impl Kind for SlobSettings {
         });
         let end_of = |hotspot: &Hotspot| hotspot.offset_bytes + hotspot.size_bytes;
         let end_bytes = self.hotspot.as_ref().map_or(0, end_of);
-        let hotspot = (end_bytes > made_for.data_bytes).then(|| Refusal {
+        let hotspot = (end_bytes > made_for.data_bytes).then(|| SettingsRefusal {
             keys: &["hotspot"],
             title: format!(
                 "the hot spot ends at {}, past the data, {data}",
@@ -129,14 +129,14 @@ pub struct Slob {
 
 impl Slob {
     /// The rows of a client's schema: the first and how many.
-    fn schema(&self, client: &Client, table: Table) -> (u64, u64) {
+    fn schema(&self, client: &Client, table: LoadedTable) -> (u64, u64) {
         let rows = (table.rows / client.clients as u64).max(1);
         let first = (client.number as u64 * rows).min(table.rows - rows);
         (first, rows)
     }
 
     /// The rows that this transaction chooses from.
-    fn aim(&self, client: &mut Client, table: Table) -> (u64, u64) {
+    fn aim(&self, client: &mut Client, table: LoadedTable) -> (u64, u64) {
         let (first, rows) = self.schema(client, table);
         match self.settings.hotspot {
             Some(hotspot)
@@ -153,7 +153,7 @@ impl Slob {
         }
     }
 
-    fn update(&self, row: u64, row_bytes: usize, client: &mut Client) -> Operation {
+    fn update(&self, row: u64, row_bytes: usize, client: &mut Client) -> RowOperation {
         let mut bytes = vec![0; self.replaced_bytes(BLOCKS, row_bytes)];
         client.rng.fill_bytes(&mut bytes);
         let mut edits = ledger::data_edits(1);
@@ -161,7 +161,7 @@ impl Slob {
             offset: ledger::CHECKED_BYTES,
             bytes,
         });
-        Operation::Update {
+        RowOperation::Update {
             table: BLOCKS,
             row,
             edits,
@@ -196,7 +196,7 @@ impl Workload for Slob {
         wanted.min(row_bytes / 2)
     }
 
-    fn next(&self, client: &mut Client, tables: &[Table]) -> Txn {
+    fn next(&self, client: &mut Client, tables: &[LoadedTable]) -> Txn {
         let table = tables[BLOCKS];
         let (first, rows) = self.aim(client, table);
         if client.rng.next_u64() % 100 < u64::from(self.settings.update_percent) {
@@ -206,7 +206,7 @@ impl Workload for Slob {
             chosen.sort_unstable();
             chosen.dedup();
             let changes = chosen.len() as i64;
-            let mut operations: Vec<Operation> = chosen
+            let mut operations: Vec<RowOperation> = chosen
                 .into_iter()
                 .map(|row| self.update(row, table.row_bytes, client))
                 .collect();
@@ -220,7 +220,7 @@ impl Workload for Slob {
         if client.rng.next_u64() % 100 < u64::from(self.settings.scan_percent) {
             let blocks = u64::from(self.settings.scan_blocks).min(table.blocks);
             let first_block = client.rng.next_u64() % (table.blocks - blocks + 1);
-            let operations = vec![Operation::Scan {
+            let operations = vec![RowOperation::Scan {
                 table: BLOCKS,
                 first_block,
                 blocks,
@@ -230,7 +230,7 @@ impl Workload for Slob {
                 number: 0,
             };
         }
-        let read = |_| Operation::Read {
+        let read = |_| RowOperation::Read {
             table: BLOCKS,
             row: first + client.rng.next_u64() % rows,
         };
@@ -241,7 +241,7 @@ impl Workload for Slob {
     }
 
     fn checker(&self, acknowledged: Vec<Acknowledged>) -> Arc<dyn Checker> {
-        checker_of(Totals::new(LEDGER, acknowledged))
+        checker_of(LedgerTotals::new(LEDGER, acknowledged))
     }
 }
 
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn clients_stay_in_their_schemas() {
-        let tables = [Table {
+        let tables = [LoadedTable {
             rows: 1000,
             blocks: 1000,
             row_bytes: 8000,
@@ -282,13 +282,13 @@ mod tests {
         for _ in 0..500 {
             for operation in slob(50).next(&mut client, &tables).operations {
                 match operation {
-                    Operation::Read { row, .. }
-                    | Operation::Update {
+                    RowOperation::Read { row, .. }
+                    | RowOperation::Update {
                         table: BLOCKS, row, ..
                     } => {
                         assert!((500..750).contains(&row), "row {row} is another client's");
                     }
-                    Operation::Update { row, .. } => assert_eq!(row, 2),
+                    RowOperation::Update { row, .. } => assert_eq!(row, 2),
                     other => panic!("{other:?} was not asked for"),
                 }
             }
@@ -304,7 +304,7 @@ mod tests {
         });
         let mut slob = slob(0);
         slob.settings.hotspot = hotspot;
-        let tables = [Table {
+        let tables = [LoadedTable {
             rows: 1000,
             blocks: 1000,
             row_bytes: 8000,
@@ -318,7 +318,7 @@ mod tests {
         let rows: Vec<u64> = (0..1000)
             .flat_map(|_| slob.next(&mut client, &tables).operations)
             .map(|operation| match operation {
-                Operation::Read { row, .. } => row,
+                RowOperation::Read { row, .. } => row,
                 other => panic!("{other:?}"),
             })
             .collect();

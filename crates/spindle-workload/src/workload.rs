@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 use spindle_io::sync::Latch;
-use spindle_query::Layout;
+use spindle_query::RowLayout;
 
 use crate::answer::KeptAnswer;
 use crate::session::SessionError;
@@ -73,7 +73,7 @@ pub struct Inserts {
 
 /// A table as the engine made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Table {
+pub struct LoadedTable {
     /// Rows it was loaded with.
     pub rows: u64,
     /// Blocks they fill.
@@ -133,7 +133,7 @@ pub trait Workload: Send + Sync {
 
     /// The columns of a table, for the database's dictionary; `None`: its rows are bytes. The longest row of these
     /// columns is the table's, and keys of its indexes are some of them.
-    fn columns(&self, _table: usize) -> Option<Layout> {
+    fn columns(&self, _table: usize) -> Option<RowLayout> {
         None
     }
 
@@ -175,7 +175,7 @@ pub trait Workload: Send + Sync {
     fn replaced_bytes(&self, table: usize, row_bytes: usize) -> usize;
 
     /// The client's next transaction.
-    fn next(&self, client: &mut Client, tables: &[Table]) -> Txn;
+    fn next(&self, client: &mut Client, tables: &[LoadedTable]) -> Txn;
 
     /// Whether clients put transactions of this kind off for others to carry out. Those have no number.
     fn is_deferred(&self, _kind: usize) -> bool {
@@ -194,7 +194,7 @@ pub trait Workload: Send + Sync {
 /// Says whether anything was lost, when every row has been looked at in one share or another.
 pub trait Checker: Send + Sync {
     /// A share of the rows, none of them seen yet.
-    fn share(&self) -> Box<dyn Seen>;
+    fn share(&self) -> Box<dyn SeenRows>;
 
     /// What was found in the shares that have ended, in words.
     ///
@@ -204,7 +204,7 @@ pub trait Checker: Send + Sync {
 }
 
 /// What one session has seen of its share of the rows.
-pub trait Seen: Send {
+pub trait SeenRows: Send {
     /// Takes a row into account.
     fn row(&mut self, table: usize, bytes: &[u8]);
 
@@ -244,7 +244,7 @@ struct TallyOfShare<T> {
 }
 
 impl<T: Tally> Checker for Tallied<T> {
-    fn share(&self) -> Box<dyn Seen> {
+    fn share(&self) -> Box<dyn SeenRows> {
         Box::new(TallyOfShare {
             seen: self.nothing.clone(),
             whole: Arc::clone(&self.whole),
@@ -256,7 +256,7 @@ impl<T: Tally> Checker for Tallied<T> {
     }
 }
 
-impl<T: Tally> Seen for TallyOfShare<T> {
+impl<T: Tally> SeenRows for TallyOfShare<T> {
     fn row(&mut self, table: usize, bytes: &[u8]) {
         self.seen.row(table, bytes);
     }

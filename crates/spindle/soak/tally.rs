@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::process::Command;
 
 use jiff::Timestamp;
-use spindle_result::{Comparison, RunResult};
+use spindle_result::{PairComparison, RunResult};
 
 use crate::{Kind, LAYOUTS_OF_SIX, ROUNDS_MAX_SLOWED, RUNS_PER_KIND};
 
@@ -265,7 +265,7 @@ impl Pairs {
         self
     }
 
-    fn add(&mut self, comparison: &Comparison) {
+    fn add(&mut self, comparison: &PairComparison) {
         let Some((low, _)) = comparison.ci95 else {
             return;
         };

@@ -2,8 +2,8 @@
 
 use spindle_calibrate::text::{curve_name, trust_word};
 use spindle_calibrate::{
-    Answer, Cached, Calibration, Commits, Extreme, FioComparison, Flushed, Honesty, LargeType,
-    MatrixPoint, MatrixResult, PathCurve, Trust, What, text,
+    Cached, Calibration, Commits, DemandAnswer, Extreme, FioComparison, Flushed, Honesty,
+    LargeType, MatrixPoint, MatrixResult, PathCurve, Trust, What, text,
 };
 use spindle_io::real::Caching;
 use spindle_report::calibration_sheet::{
@@ -54,7 +54,7 @@ fn needs(found: &Calibration) -> Vec<NeedLine> {
     let needs = found.needs.iter().map(|judged| NeedLine {
         need: judged.need.clone(),
         answer: text::need_word(judged),
-        is_met: judged.answer == Answer::Met,
+        is_met: judged.answer == DemandAnswer::Met,
     });
     needs.collect()
 }

@@ -10,7 +10,7 @@ use spindle_run::schemas::drop_recorded;
 use spindle_system::own_group;
 
 /// What cleaning came to.
-pub struct Report {
+pub struct CleanReport {
     /// For people.
     pub text: String,
     /// Whether nothing is left that a dead run made.
@@ -21,7 +21,7 @@ pub struct Report {
 ///
 /// # Errors
 /// The directory of the ledgers cannot be read.
-pub fn clean(ledgers: &Path, dry_run: bool) -> Result<Report, LedgerError> {
+pub fn clean(ledgers: &Path, dry_run: bool) -> Result<CleanReport, LedgerError> {
     let cleaned = spindle_layout::clean(
         ledgers,
         &SystemTree::default(),
@@ -74,7 +74,7 @@ pub fn clean(ledgers: &Path, dry_run: bool) -> Result<Report, LedgerError> {
     Ok(report)
 }
 
-fn describe(cleaned: &[Cleaned], dry_run: bool) -> Report {
+fn describe(cleaned: &[Cleaned], dry_run: bool) -> CleanReport {
     let mut text = String::new();
     for run in cleaned {
         if run.alive {
@@ -103,7 +103,7 @@ fn describe(cleaned: &[Cleaned], dry_run: bool) -> Report {
             let _ = writeln!(text, "  STILL THERE: {what}");
         }
     }
-    Report {
+    CleanReport {
         text,
         is_clean: cleaned.iter().all(|run| run.left.is_empty()),
     }

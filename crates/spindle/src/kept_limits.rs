@@ -13,7 +13,7 @@ use spindle_system::machine::DataPath;
 use spindle_system::{Beneath, SystemTree};
 
 /// What became of the limits.
-pub enum Kept {
+pub enum KeptLimits {
     /// They are in this file.
     In(PathBuf),
     /// They are not kept, for this reason.
@@ -23,32 +23,32 @@ pub enum Kept {
 }
 
 /// Keeps them, unless they would mislead a later run: those of a search that found no limit.
-pub fn keep_limits(found: &Calibration) -> Kept {
+pub fn keep_limits(found: &Calibration) -> KeptLimits {
     let Some(most) = &found.maximum_iops else {
-        return Kept::Nothing;
+        return KeptLimits::Nothing;
     };
     if let Some(reason) = why_not(found) {
-        return Kept::Not(reason.to_owned());
+        return KeptLimits::Not(reason.to_owned());
     }
     if let Some(throttle) = throttle_of(found) {
-        return Kept::Not(format!(
+        return KeptLimits::Not(format!(
             "the control group of this process limits the device ({throttle})"
         ));
     }
     let Some(device) = only_device(found) else {
-        return Kept::Nothing;
+        return KeptLimits::Nothing;
     };
     if let Some(turned) = found.targets.iter().find(|target| !is_still_there(target)) {
         let path = &turned.path;
-        return Kept::Not(format!(
+        return KeptLimits::Not(format!(
             "{path} no longer leads to the device that was measured"
         ));
     }
     let limits = limits_of(found, most);
     let path = default_path();
     match keep(&path, KeptCalibration { device, limits }) {
-        Ok(()) => Kept::In(path),
-        Err(error) => Kept::Not(format!("{}: {error}", path.display())),
+        Ok(()) => KeptLimits::In(path),
+        Err(error) => KeptLimits::Not(format!("{}: {error}", path.display())),
     }
 }
 

@@ -11,22 +11,22 @@ use spindle_layout::{Facts, LayoutSpec, ProvisionPlan, why_no_file};
 use spindle_system::SystemTree;
 
 use spindle_experiment::specs_of;
-use spindle_experiment::{DatabaseSpec, Experiment, Layout, Matrix, Repeats, deal, listed};
+use spindle_experiment::{DatabaseSpec, Experiment, FactorMatrix, Layout, Repeats, deal, listed};
 use spindle_report::sentences::counted;
 use spindle_result::is_answer;
 use spindle_run::description;
 use spindle_run::reckoning::{
-    Destinations, MachineMemory, ProcessNeeds, Reckoning, Seen, file_system_of, try_out,
+    Destinations, MachineMemory, ProcessNeeds, Reckoning, ReckoningInput, file_system_of, try_out,
 };
 use spindle_run::refusals::Refusals;
 use spindle_run::schedule;
-use spindle_run::schemas::{Way, refusal_of, way_of};
+use spindle_run::schemas::{ServerPutBack, refusal_of, way_of};
 use spindle_system::machine::DataPath;
 use spindle_text::plain::sentence;
 use spindle_text::quantity::{duration_text, size};
 
 /// A look at what an experiment would do.
-pub struct Look {
+pub struct ExperimentLook {
     /// For people.
     pub text: String,
     /// What it would take.
@@ -54,7 +54,7 @@ struct Known<'a> {
 ///
 /// # Errors
 /// There is no current directory for relative paths.
-pub fn look(experiment: &Experiment, results: &Path) -> std::io::Result<Look> {
+pub fn look(experiment: &Experiment, results: &Path) -> std::io::Result<ExperimentLook> {
     look_at(experiment, results, &|_| None)
 }
 
@@ -62,7 +62,10 @@ pub fn look(experiment: &Experiment, results: &Path) -> std::io::Result<Look> {
 ///
 /// # Errors
 /// See [`look`].
-pub fn look_at_servers_too(experiment: &Experiment, results: &Path) -> std::io::Result<Look> {
+pub fn look_at_servers_too(
+    experiment: &Experiment,
+    results: &Path,
+) -> std::io::Result<ExperimentLook> {
     look_at(experiment, results, &|layout| {
         refusal_of(experiment, layout)
     })
@@ -72,7 +75,7 @@ fn look_at(
     experiment: &Experiment,
     results: &Path,
     refused_by_server: &dyn Fn(usize) -> Option<String>,
-) -> std::io::Result<Look> {
+) -> std::io::Result<ExperimentLook> {
     let layouts: Vec<usize> = (0..experiment.layouts.len()).collect();
     let made = specs_of(&experiment.layouts, &layouts)?;
     let facts = Facts::gather(&named(experiment, &made), &SystemTree::default());
@@ -93,7 +96,7 @@ pub fn left_out(experiment: &Experiment) -> Vec<String> {
     let reasons = experiment
         .matrix
         .iter()
-        .flat_map(Matrix::left_out_by_reason);
+        .flat_map(FactorMatrix::left_out_by_reason);
     reasons
         .map(|(reason, layouts)| format!("left out: {}: {reason}", listed(&layouts)))
         .collect()
@@ -128,7 +131,11 @@ fn can_be_answered(experiment: &Experiment, can_be_used: &dyn Fn(usize) -> bool)
 }
 
 /// What is told of what is `made`, with what is known of the machine.
-fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &Known<'_>) -> Look {
+fn describe(
+    experiment: &Experiment,
+    made: &[(LayoutSpec, Vec<usize>)],
+    known: &Known<'_>,
+) -> ExperimentLook {
     let specs = named(experiment, made);
     let plan = ProvisionPlan::of(&specs, known.facts, &experiment.name);
     let mut text = match &experiment.matrix {
@@ -156,7 +163,7 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
         };
         !unusable.contains(&layout) && !placement.layouts().any(is_named)
     };
-    let reckoning = Reckoning::of(Seen {
+    let reckoning = Reckoning::of(ReckoningInput {
         destinations: Destinations {
             experiment,
             specs: made,
@@ -183,7 +190,7 @@ fn describe(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], known: &
     for (name, why) in made_and_refused(experiment, &plan, known) {
         let _ = writeln!(text, "{name} cannot be used: {}", sentence(&why));
     }
-    Look {
+    ExperimentLook {
         text,
         reckoning,
         can_be_answered: can_be_answered(experiment, &can_be_used),
@@ -218,7 +225,7 @@ fn made_and_refused<'a>(
 /// Tells of layouts that Spindle does not make. Returns those that cannot be used.
 fn describe_those_there(
     experiment: &Experiment,
-    way: Option<&Way>,
+    way: Option<&ServerPutBack>,
     known: &Known<'_>,
     text: &mut String,
 ) -> BTreeSet<usize> {
@@ -238,8 +245,8 @@ fn describe_those_there(
                 "{}: the existing server at {address}: {} made there, and dropped after the run",
                 layout.name,
                 match way {
-                    Some(Way::Copy(_)) => "two databases of Spindle's own are",
-                    Some(Way::Reload { .. }) | None => "a schema of Spindle's own is",
+                    Some(ServerPutBack::Copy(_)) => "two databases of Spindle's own are",
+                    Some(ServerPutBack::Reload { .. }) | None => "a schema of Spindle's own is",
                 }
             );
         }
@@ -284,7 +291,7 @@ fn cannot_be_put_back(experiment: &Experiment, layout: &Layout) -> Option<String
 }
 
 /// What is loaded, here or into existing servers.
-fn loaded(experiment: &Experiment, reckoning: &Reckoning, way: Option<&Way>) -> String {
+fn loaded(experiment: &Experiment, reckoning: &Reckoning, way: Option<&ServerPutBack>) -> String {
     let databases = reckoning.databases.as_ref();
     let loaded = databases.map_or_else(|| loaded_there(experiment, way), ToString::to_string);
     match experiment.plan.runs {
@@ -296,19 +303,19 @@ fn loaded(experiment: &Experiment, reckoning: &Reckoning, way: Option<&Way>) -> 
 }
 
 /// What is loaded into existing servers.
-fn loaded_there(experiment: &Experiment, way: Option<&Way>) -> String {
+fn loaded_there(experiment: &Experiment, way: Option<&ServerPutBack>) -> String {
     let size = size(experiment.database.size_bytes);
     match way {
-        Some(Way::Copy(_)) => format!(
+        Some(ServerPutBack::Copy(_)) => format!(
             "Then the database is loaded once on each server, about {size}, and copied there before each trial: room for both \
              is needed."
         ),
-        Some(Way::Reload { why: Some(why) }) => format!(
+        Some(ServerPutBack::Reload { why: Some(why) }) => format!(
             "Then the database is loaded into each schema before each trial, about {size}. It is not copied within the server: \
              {}",
             sentence(why)
         ),
-        Some(Way::Reload { why: None }) | None => {
+        Some(ServerPutBack::Reload { why: None }) | None => {
             format!("Then the database is loaded into each schema before each trial: about {size}.")
         }
     }
@@ -489,7 +496,11 @@ mod tests {
     }
 
     /// On a machine whose sizes are known.
-    fn looked(experiment: &Experiment, made: &[(LayoutSpec, Vec<usize>)], facts: &Facts) -> Look {
+    fn looked(
+        experiment: &Experiment,
+        made: &[(LayoutSpec, Vec<usize>)],
+        facts: &Facts,
+    ) -> ExperimentLook {
         let file_system = |path: &Path| {
             let of = path.starts_with("/d");
             Some(FsFacts {

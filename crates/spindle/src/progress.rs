@@ -11,7 +11,7 @@ use indicatif::HumanDuration;
 use crate::say;
 use crate::watch::{Dashboard, RunView};
 use spindle_report::sentences::counted;
-use spindle_result::{Load, Trial};
+use spindle_result::{LoadLevel, Trial};
 use spindle_run::listener::{Listener, Said};
 use spindle_run::replay::RunState;
 use spindle_run::schedule;
@@ -27,7 +27,7 @@ const LATE_WORTH_SAYING: Duration = Duration::from_secs(5);
 
 /// How a person wants to see progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
+pub enum ProgressForm {
     /// In lines, or one line that is written over.
     Lines,
     /// On a dashboard, which takes the terminal on standard output.
@@ -70,7 +70,7 @@ impl Progress {
     /// # Errors
     /// A dashboard is wanted, and standard output is no terminal that can be taken.
     pub fn new(
-        shown: Shown,
+        shown: ProgressForm,
         state: &RunState,
         interrupted: Arc<AtomicBool>,
         told: Option<Duration>,
@@ -78,10 +78,10 @@ impl Progress {
         let run_view = RunView::of(state, interrupted);
         let trials_left = run_view.trials;
         let manner = match shown {
-            Shown::Nothing => Manner::Quiet,
-            Shown::Dashboard => Manner::Watch(Dashboard::open(run_view)?),
-            Shown::Lines if io::stderr().is_terminal() => Manner::Line,
-            Shown::Lines => Manner::Plain,
+            ProgressForm::Nothing => Manner::Quiet,
+            ProgressForm::Dashboard => Manner::Watch(Dashboard::open(run_view)?),
+            ProgressForm::Lines if io::stderr().is_terminal() => Manner::Line,
+            ProgressForm::Lines => Manner::Plain,
         };
         Ok(Progress {
             manner,
@@ -133,7 +133,7 @@ impl Progress {
     }
 
     /// A trial is the one under way. Returns what it is called.
-    fn trial_is(&mut self, layout: &str, load: Load, round: u32) -> String {
+    fn trial_is(&mut self, layout: &str, load: LoadLevel, round: u32) -> String {
         let number = self.trials_done + 1;
         // Time may run out in a round, which is measured to its end.
         let all = number.max(self.trials_done + self.trials_left);
@@ -144,7 +144,7 @@ impl Progress {
     }
 
     /// A trial begins.
-    fn trial_begins(&mut self, layout: &str, load: Load, round: u32) {
+    fn trial_begins(&mut self, layout: &str, load: LoadLevel, round: u32) {
         let name = self.trial_is(layout, load, round);
         if matches!(self.manner, Manner::Plain) {
             say::note(&format!(
@@ -171,7 +171,7 @@ impl Progress {
     }
 
     /// The trial continues.
-    fn trial_goes_on(&mut self, heard: &protocol::Progress) {
+    fn trial_goes_on(&mut self, heard: &protocol::TrialProgress) {
         let phase = match heard.measuring {
             true => "measuring",
             false => "warming up",

@@ -4,9 +4,9 @@
 
 use spindle_engines::sql::{Address, remote_server};
 use spindle_engines::{EngineError, ErrorKind};
-use spindle_report::export::rows::{Rows, SCHEMA, SCHEMA_VERSION};
+use spindle_report::export::rows::{ExportRows, SCHEMA, SCHEMA_VERSION};
 use spindle_workload::SessionError;
-use spindle_workload::sql::{Row, SqlConnection, Value};
+use spindle_workload::sql::{SqlConnection, SqlRow, Value};
 
 /// The comment by which the schema is known.
 const MARK: &str = "results of spindle";
@@ -17,7 +17,7 @@ const PATIENCE: &str = "set lock_timeout = '60s'; set standard_conforming_string
 
 /// Why results are not kept.
 #[derive(Debug, thiserror::Error)]
-pub enum KeepError {
+pub enum ResultsKeepError {
     /// The address cannot be used, or the server not be reached.
     #[error(transparent)]
     Server(#[from] EngineError),
@@ -88,7 +88,7 @@ pub enum KeepError {
     },
 }
 
-impl KeepError {
+impl ResultsKeepError {
     /// Whether the command line names an address or a schema that cannot be used, whatever the server holds.
     pub fn is_of_command_line(&self) -> bool {
         match self {
@@ -110,14 +110,14 @@ impl ResultsDatabase {
     /// Connects to a server; `password_env` names the environment variable with the password. Changes nothing yet.
     ///
     /// # Errors
-    /// See [`KeepError`].
+    /// See [`ResultsKeepError`].
     pub fn connect(
         url: &str,
         schema: &str,
         password_env: Option<&str>,
-    ) -> Result<ResultsDatabase, KeepError> {
+    ) -> Result<ResultsDatabase, ResultsKeepError> {
         if !is_name(schema) {
-            return Err(KeepError::Name(schema.to_owned()));
+            return Err(ResultsKeepError::Name(schema.to_owned()));
         }
         let address = Address::complete(url)?;
         let password = address.find_password(password_env)?;
@@ -125,7 +125,7 @@ impl ResultsDatabase {
         let mut connection = server.writer(&address, password.as_ref())?;
         if let Err(error) = connection.run(PATIENCE) {
             let address = address.to_string();
-            return Err(KeepError::Refused { address, error });
+            return Err(ResultsKeepError::Refused { address, error });
         }
         Ok(ResultsDatabase {
             address,
@@ -142,8 +142,8 @@ impl ResultsDatabase {
     /// Writes a run, replacing its earlier rows; returns whether there were any.
     ///
     /// # Errors
-    /// See [`KeepError`]; nothing of the run was changed then.
-    pub fn keep(&mut self, rows: &Rows) -> Result<bool, KeepError> {
+    /// See [`ResultsKeepError`]; nothing of the run was changed then.
+    pub fn keep(&mut self, rows: &ExportRows) -> Result<bool, ResultsKeepError> {
         let kept = self.keep_in_transaction(rows);
         if kept.is_err() {
             // The first error is the one to tell.
@@ -152,7 +152,7 @@ impl ResultsDatabase {
         kept
     }
 
-    fn keep_in_transaction(&mut self, rows: &Rows) -> Result<bool, KeepError> {
+    fn keep_in_transaction(&mut self, rows: &ExportRows) -> Result<bool, ResultsKeepError> {
         self.begin_alone()?;
         self.find_or_make_schema()?;
         let written = self.write(rows);
@@ -163,7 +163,7 @@ impl ResultsDatabase {
     }
 
     /// Begins a transaction, alone among those that write results.
-    fn begin_alone(&mut self) -> Result<(), KeepError> {
+    fn begin_alone(&mut self) -> Result<(), ResultsKeepError> {
         let begun = self
             .connection
             .begin()
@@ -171,7 +171,7 @@ impl ResultsDatabase {
         begun.map_err(|error| self.refused(error))
     }
 
-    fn find_or_make_schema(&mut self) -> Result<(), KeepError> {
+    fn find_or_make_schema(&mut self) -> Result<(), ResultsKeepError> {
         let schema = self.schema.clone();
         let asked = format!(
             "select coalesce(obj_description(oid, 'pg_namespace'), ''), \
@@ -179,11 +179,11 @@ impl ResultsDatabase {
              from pg_namespace where nspname = '{schema}'"
         );
         let address = self.address.to_string();
-        let read = |row: &dyn Row| Ok((row.text(0)?, row.text(1)?, row.text(2)?));
+        let read = |row: &dyn SqlRow| Ok((row.text(0)?, row.text(1)?, row.text(2)?));
         match self.first(&asked, read)? {
             None => {
                 let made = self.make_schema();
-                return made.map_err(|error| KeepError::Making {
+                return made.map_err(|error| ResultsKeepError::Making {
                     address,
                     schema,
                     error,
@@ -195,11 +195,11 @@ impl ResultsDatabase {
                 });
             }
             Some((comment, ..)) if comment != MARK => {
-                return Err(KeepError::NotOurs { address, schema });
+                return Err(ResultsKeepError::NotOurs { address, schema });
             }
             // Anyone can write a comment on their own schema, and have triggers run by any user that writes there.
             Some((_, owner, user)) if !owner.is_empty() => {
-                return Err(KeepError::OfOther {
+                return Err(ResultsKeepError::OfOther {
                     address,
                     schema,
                     owner,
@@ -211,7 +211,7 @@ impl ResultsDatabase {
         self.search(&schema).map_err(|error| self.refused(error))?;
         match self.first("select version from schema_version", |row| row.int(0))? {
             Some(SCHEMA_VERSION) => Ok(()),
-            found => Err(KeepError::Version {
+            found => Err(ResultsKeepError::Version {
                 address,
                 schema,
                 found: found.unwrap_or(0),
@@ -235,7 +235,7 @@ impl ResultsDatabase {
             .run(&format!("set local search_path = \"{schema}\""))
     }
 
-    fn write(&mut self, rows: &Rows) -> Result<bool, SessionError> {
+    fn write(&mut self, rows: &ExportRows) -> Result<bool, SessionError> {
         let mut statements = vec![
             "select encode(sha256(convert_to($1::text, 'UTF8')), 'hex')".to_owned(),
             "delete from runs where run = $1::text".to_owned(),
@@ -275,8 +275,8 @@ impl ResultsDatabase {
     fn first<T>(
         &mut self,
         sql: &str,
-        read: impl Fn(&dyn Row) -> Result<T, SessionError>,
-    ) -> Result<Option<T>, KeepError> {
+        read: impl Fn(&dyn SqlRow) -> Result<T, SessionError>,
+    ) -> Result<Option<T>, ResultsKeepError> {
         let mut found = None;
         let asked = self.connection.ask(sql, &mut |row| {
             if found.is_none() {
@@ -288,8 +288,8 @@ impl ResultsDatabase {
         Ok(found)
     }
 
-    fn refused(&self, error: SessionError) -> KeepError {
-        KeepError::Refused {
+    fn refused(&self, error: SessionError) -> ResultsKeepError {
+        ResultsKeepError::Refused {
             address: self.address.to_string(),
             error,
         }
@@ -334,6 +334,6 @@ mod tests {
         let error = refused.err().unwrap().to_string();
         assert!(error.contains("PostgreSQL only"), "{error}");
         let refused = ResultsDatabase::connect("postgres://ann@db1/lab", "a b", None);
-        assert!(matches!(refused.err(), Some(KeepError::Name(_))));
+        assert!(matches!(refused.err(), Some(ResultsKeepError::Name(_))));
     }
 }

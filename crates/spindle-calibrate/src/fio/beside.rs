@@ -4,7 +4,7 @@ use super::job::{OwnOptions, curve_options, flush_options, matrix_options};
 use super::point::PointName;
 use super::results::{FioPoint, FioResults};
 use crate::figures::{DurableBy, Flushed};
-use crate::point::Load;
+use crate::point::PointLoad;
 use crate::result::{
     Calibration, FioComparison, FioComparisonRow, FioLeftOut, MatrixPoint, MatrixResult,
 };
@@ -101,7 +101,7 @@ fn own(found: &Calibration) -> Vec<Own> {
             mean_us: Some(point.mean_us),
             p99_us: Some(point.p99_us),
             options: curve_options(
-                Load {
+                PointLoad {
                     what: curve.what,
                     method: curve.method,
                     depth: point.depth,

@@ -10,14 +10,14 @@ use spindle_io::real::{Caching, Method};
 use super::point::PointName;
 use crate::calibrate::look;
 use crate::error::CalibrateError;
-use crate::figures::{Kind, What};
+use crate::figures::{TargetKind, What};
 use crate::flush::{PART_BYTES, WRITE_BYTES, WRITERS};
 use crate::mix::stream_writes;
 use crate::orion::{LargeType, Orion};
-use crate::point::Load;
+use crate::point::PointLoad;
 use crate::result::MatrixResult;
 use crate::search::{depths, matrix_method, paths};
-use crate::settings::{AskedCaching, Settings};
+use crate::settings::{AskedCaching, CalibrationSettings};
 use crate::target::Target;
 use crate::unit::Simulate;
 use spindle_system::SystemTree;
@@ -37,7 +37,7 @@ const NAMES_BYTES_MAX: usize = 4000;
 ///
 /// # Errors
 /// As of [`calibrate`](crate::calibrate()); what fio would write to a block device.
-pub fn job_file(settings: &Settings) -> Result<String, CalibrateError> {
+pub fn job_file(settings: &CalibrationSettings) -> Result<String, CalibrateError> {
     if settings.caching == AskedCaching::Both {
         return Err(CalibrateError::Settings(
             "a job file has one --caching: direct or buffered".to_owned(),
@@ -45,13 +45,13 @@ pub fn job_file(settings: &Settings) -> Result<String, CalibrateError> {
     }
     let targets = look(settings, &SystemTree::default())?.targets;
     let has = |kind| targets.iter().any(|target| target.kind() == kind);
-    if settings.write_percent > 0 && has(Kind::Device) {
+    if settings.write_percent > 0 && has(TargetKind::Device) {
         return Err(CalibrateError::Settings(
             "fio writes to block devices without asking, so no job file is made for them; name a directory"
                 .to_owned(),
         ));
     }
-    if has(Kind::Directory) && (has(Kind::Device) || has(Kind::File)) {
+    if has(TargetKind::Directory) && (has(TargetKind::Device) || has(TargetKind::File)) {
         return Err(CalibrateError::Settings(
             "a job file has directories alone, or none: fio makes files of one size for all"
                 .to_owned(),
@@ -91,10 +91,10 @@ struct FioFiles {
 
 impl FioFiles {
     fn of(targets: &[Target], size_bytes: u64) -> Result<FioFiles, CalibrateError> {
-        let is_directory = |target: &&Target| target.kind() == Kind::Directory;
+        let is_directory = |target: &&Target| target.kind() == TargetKind::Directory;
         let path = |target: &Target| match target.kind() {
-            Kind::Directory => target.path().join(FILE),
-            Kind::File | Kind::Device => target.path().to_owned(),
+            TargetKind::Directory => target.path().join(FILE),
+            TargetKind::File | TargetKind::Device => target.path().to_owned(),
         };
         let rooms = targets.iter().filter(is_directory);
         let rooms = rooms.map(|target| target.room(size_bytes));
@@ -142,7 +142,7 @@ fn why_not_named(path: &Path) -> Option<String> {
     ))
 }
 
-fn heading(settings: &Settings, files: &FioFiles) -> String {
+fn heading(settings: &CalibrationSettings, files: &FioFiles) -> String {
     let is_read_only = settings.write_percent == 0 && files.made_bytes.is_none();
     let read_only = if is_read_only { "--readonly " } else { "" };
     let mut text = format!(
@@ -200,12 +200,12 @@ fn heading(settings: &Settings, files: &FioFiles) -> String {
     text
 }
 
-fn curves(text: &mut String, settings: &Settings) {
+fn curves(text: &mut String, settings: &CalibrationSettings) {
     for what in [What::SmallRandom, What::LargeSequential] {
         let time = Duration::from_millis(settings.time_ms);
         for (method, depth_max) in paths(what, time) {
             for depth in depths(what, time, depth_max) {
-                let load = Load {
+                let load = PointLoad {
                     what,
                     method,
                     depth,
@@ -219,8 +219,8 @@ fn curves(text: &mut String, settings: &Settings) {
 }
 
 /// `None` for what fio does not have.
-fn curve_jobs(load: Load, write_percent: u32) -> Option<FioJobs> {
-    let Load {
+fn curve_jobs(load: PointLoad, write_percent: u32) -> Option<FioJobs> {
+    let PointLoad {
         what,
         method,
         depth,
@@ -240,7 +240,11 @@ fn curve_jobs(load: Load, write_percent: u32) -> Option<FioJobs> {
 }
 
 /// The points of a run type of ORION's.
-fn matrix(text: &mut String, settings: &Settings, orion: &Orion) -> Result<(), CalibrateError> {
+fn matrix(
+    text: &mut String,
+    settings: &CalibrationSettings,
+    orion: &Orion,
+) -> Result<(), CalibrateError> {
     let method = matrix_method();
     for (small, large) in orion.loads()? {
         let jobs = |is_small| {
@@ -287,7 +291,7 @@ fn matrix_jobs(name: PointName, method: Method, length_bytes: u64, write_percent
 
 fn matrix_threads(method: Method, depth: u32) -> Vec<u32> {
     let what = What::SmallRandom;
-    Load {
+    PointLoad {
         what,
         method,
         depth,
@@ -321,7 +325,11 @@ fn stream_jobs(jobs: FioJobs, streams: u32) -> impl Iterator<Item = (FioJobs, us
 }
 
 /// Options of the jobs of a curve's point, those of each section; none for what fio does not have.
-pub(super) fn curve_options(load: Load, caching: Caching, write_percent: u32) -> Vec<OwnOptions> {
+pub(super) fn curve_options(
+    load: PointLoad,
+    caching: Caching,
+    write_percent: u32,
+) -> Vec<OwnOptions> {
     let jobs = curve_jobs(load, write_percent).into_iter();
     jobs.flat_map(|jobs| jobs.compared(&load.threads(), Some(caching)))
         .collect()
@@ -524,12 +532,12 @@ mod tests {
 
     #[test]
     fn options_are_those_that_the_job_file_says() {
-        let load = |method, depth| Load {
+        let load = |method, depth| PointLoad {
             what: What::SmallRandom,
             method,
             depth,
         };
-        let said = |load: Load| {
+        let said = |load: PointLoad| {
             let mut text = String::new();
             let jobs = curve_jobs(load, 30).unwrap();
             jobs.write(&mut text, &load.threads());

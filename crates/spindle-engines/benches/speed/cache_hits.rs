@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use spindle_engines::engine::Counters;
-use spindle_engines::kernel::{IoSettings, KernelEngine, Settings, Shutdown};
+use spindle_engines::kernel::{IoSettings, KernelEngine, KernelSettings, Shutdown};
 use spindle_io::Env;
 use spindle_io::real::{AccessPath, Caching, Method};
 use spindle_io::real::{RealEnv, block_on};
@@ -58,7 +58,7 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
     let mut points = vec![vec![Vec::new(); SESSIONS.len()]; LEVELS.len()];
     for _ in 0..pace.pairs {
         for (level, points) in LEVELS.iter().zip(&mut points) {
-            database.settings = Settings {
+            database.settings = KernelSettings {
                 buffer_cache_bytes: DATA_BYTES / 1000 * level,
                 ..database.settings
             };

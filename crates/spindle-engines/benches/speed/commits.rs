@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use spindle_engines::kernel::{KernelEngine, Shutdown};
 use spindle_io::real::{RealEnv, block_on};
 use spindle_io::{Arena, Env};
-use spindle_workload::{Edit, OltpMix, OltpMixSettings, Operation, Session};
+use spindle_workload::{ClientSession, Edit, OltpMix, OltpMixSettings, RowOperation};
 
 use crate::Pace;
 use crate::database::{DIRECT, Database, read_everything, work, written};
@@ -77,7 +77,7 @@ fn one(pace: Pace, directory: &Path, engine: &Arc<KernelEngine>, figures: &mut F
 fn commit(engine: &Arc<KernelEngine>, measure: Duration) -> f64 {
     let mut session = engine.connector()();
     mean_us(measure, |count| {
-        let operation = Operation::Update {
+        let operation = RowOperation::Update {
             table: 0,
             row: count % ROWS,
             edits: vec![Edit::Put {

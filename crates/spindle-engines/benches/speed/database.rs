@@ -7,7 +7,7 @@ use std::time::Instant;
 use spindle_engines::engine::Counters;
 use spindle_engines::engine::EngineCounts;
 use spindle_engines::kernel::{
-    Delay, IoSettings, KernelEngine, Load, Settings, create_and_load, files_of,
+    Delay, InitialLoad, IoSettings, KernelEngine, KernelSettings, create_and_load, files_of,
 };
 use spindle_io::Env;
 use spindle_io::env::seeded_rng;
@@ -43,7 +43,7 @@ pub const DIRECT: IoSettings = IoSettings {
 /// A database on files.
 pub struct Database {
     pub files: DatabaseFiles,
-    pub settings: Settings,
+    pub settings: KernelSettings,
     pub workload: Arc<dyn Workload>,
 }
 
@@ -56,11 +56,11 @@ impl Database {
         cache_bytes: u64,
         log_file_bytes: u64,
     ) -> Database {
-        let settings = Settings {
+        let settings = KernelSettings {
             block_bytes: BLOCK_BYTES,
             buffer_cache_bytes: cache_bytes,
             log_buffer_bytes: 1 << 20,
-            ..Settings::default()
+            ..KernelSettings::default()
         };
         let shape = files_of(&*workload, clients, BLOCK_BYTES, 1, 3, log_file_bytes);
         let files = DatabaseFiles::in_directory(&shape, directory);
@@ -77,7 +77,7 @@ impl Database {
             &files,
             DIRECT,
             &settings,
-            Load {
+            InitialLoad {
                 workload: &*workload,
                 database: 1,
                 clients,

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use spindle_engines::kernel::{KernelEngine, Settings, Shutdown, files_of};
+use spindle_engines::kernel::{KernelEngine, KernelSettings, Shutdown, files_of};
 use spindle_io::env::{LocalFuture, ProcessStart};
 use spindle_io::real::facts::ProcessorTime;
 use spindle_io::real::{RealEnv, block_on};
@@ -45,10 +45,10 @@ impl Cached {
                 row_operations: ROWS_A_TRANSACTION,
             },
         });
-        let settings = Settings {
+        let settings = KernelSettings {
             block_bytes: BLOCK_BYTES,
             buffer_cache_bytes: cache_bytes,
-            ..Settings::default()
+            ..KernelSettings::default()
         };
         let shape = files_of(&*workload, CLIENTS, BLOCK_BYTES, 1, 3, 16 << 20);
         let engine = KernelEngine::in_memory(&env, &shape, &settings, &*workload, CLIENTS);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::{
-    Purpose, RunningServer, ServerKind, ServerRequest, SqlUnderTest, Stop, server,
+    Purpose, RunningServer, ServerKind, ServerRequest, ServerStop, SqlUnderTest, server,
 };
 use spindle_layout::TreeDirectories;
 use spindle_workload::sql::SqlWorkload;
@@ -70,7 +70,9 @@ impl Private {
 
     /// Ends it in order.
     pub fn end(mut self) {
-        self.running.stop(Stop::Clean).expect("the server ends");
+        self.running
+            .stop(ServerStop::Clean)
+            .expect("the server ends");
         self.has_ended = true;
     }
 
@@ -98,7 +100,7 @@ impl Drop for Private {
         if self.has_ended {
             return;
         }
-        if let Err(error) = self.running.stop(Stop::Kill) {
+        if let Err(error) = self.running.stop(ServerStop::Kill) {
             eprintln!("  the server did not stop: {error}");
         }
     }

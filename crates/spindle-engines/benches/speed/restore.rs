@@ -15,8 +15,8 @@ use rand_xoshiro::rand_core::RngCore;
 use spindle_io::Arena;
 use spindle_io::env::seeded_rng;
 use spindle_layout::{
-    ChangedBlocks, DatabaseFiles, FileManager, Golden, Image, ImageSpec, Kept, RestoreReport,
-    Shape, Verify,
+    ChangedBlocks, DatabaseFiles, DatabaseShape, FileManager, Golden, GoldenSource, Image,
+    ImageSpec, RestoreReport, Verify,
 };
 
 use crate::Pace;
@@ -57,8 +57,8 @@ impl Pattern {
     }
 }
 
-fn shape() -> Shape {
-    Shape {
+fn shape() -> DatabaseShape {
+    DatabaseShape {
         block_bytes: BLOCK,
         control_bytes: 8 << 20,
         redo_bytes: vec![16 << 20; 3],
@@ -70,13 +70,13 @@ fn shape() -> Shape {
 }
 
 pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
-    for kept in [Kept::InMemory, Kept::OnDisk] {
+    for kept in [GoldenSource::InMemory, GoldenSource::OnDisk] {
         let place = tempfile::tempdir_in(directory).expect("a directory for the bench");
         measure(kept, pace, place.path(), figures);
     }
 }
 
-fn measure(kept: Kept, pace: Pace, directory: &Path, figures: &mut Figures) {
+fn measure(kept: GoldenSource, pace: Pace, directory: &Path, figures: &mut Figures) {
     let place = |name: &str| {
         let path = directory.join(name);
         std::fs::create_dir(&path).expect("a directory for the bench");
@@ -151,10 +151,10 @@ impl Times {
     }
 }
 
-fn tell(kept: Kept, figures: &mut Figures, times: &[Vec<Times>], full: &RestoreReport) {
+fn tell(kept: GoldenSource, figures: &mut Figures, times: &[Vec<Times>], full: &RestoreReport) {
     let from = match kept {
-        Kept::InMemory => "from memory",
-        Kept::OnDisk => "from disk",
+        GoldenSource::InMemory => "from memory",
+        GoldenSource::OnDisk => "from disk",
     };
     for (pattern, times) in PATTERNS.iter().zip(times) {
         let pairs = |peer: fn(&Times) -> f64| -> Vec<(f64, f64)> {
@@ -163,7 +163,7 @@ fn tell(kept: Kept, figures: &mut Figures, times: &[Vec<Times>], full: &RestoreR
         };
         // Each has its goal where it can be reached on any device.
         let (of_front_to_back, of_unchecked) = match (kept, pattern.run_blocks) {
-            (Kept::OnDisk, 1) => (None, Some(Goal::AtLeast(0.8))),
+            (GoldenSource::OnDisk, 1) => (None, Some(Goal::AtLeast(0.8))),
             _ => (Some(Goal::AtLeast(0.5)), None),
         };
         let rates = pairs(|times| times.front_to_back_mb_per_s);

@@ -5,13 +5,17 @@ use std::sync::atomic::AtomicBool;
 
 use spindle_io::Env;
 use spindle_io::real::{AccessPath, Caching, Method, RealEnv, block_on};
-use spindle_kernel::{Settings, Shutdown, TornBlocks};
+use spindle_kernel::{KernelSettings, Shutdown, TornBlocks};
 use spindle_layout::{ChangedBlocks, DatabaseFiles, Golden, Image, ImageSpec, LayoutError, Verify};
 use spindle_workload::Workload;
 
 use crate::EngineError;
-use crate::engine::{Answer, Engine, FoundServer, KeepError, PutBackBy, Restored, RunningEngine};
-use crate::kernel::{self, Delay, IoSettings, KernelEngine, KernelUnderTest, Load, OpenStorage};
+use crate::engine::{
+    Engine, EngineFuture, FoundServer, KeepError, PutBackBy, Restored, RunningEngine,
+};
+use crate::kernel::{
+    self, Delay, InitialLoad, IoSettings, KernelEngine, KernelUnderTest, OpenStorage,
+};
 use crate::spec::KernelSpec;
 
 /// What the golden copy is loaded by, whatever trials use.
@@ -61,14 +65,14 @@ impl BlockImage {
 impl KernelDatabase {
     /// The settings by which it is loaded: what trials ask of their devices is not asked of the golden copy's. It is
     /// shut down in order.
-    fn loading(&self) -> (IoSettings, Settings) {
+    fn loading(&self) -> (IoSettings, KernelSettings) {
         let mut settings = self.spec.settings();
         settings.instance.torn_blocks = TornBlocks::Images;
         (self.spec.io(LOADED_BY, None), settings)
     }
 
-    fn load_of<'a>(&'a self, interrupted: &'a AtomicBool) -> Load<'a> {
-        Load {
+    fn load_of<'a>(&'a self, interrupted: &'a AtomicBool) -> InitialLoad<'a> {
+        InitialLoad {
             workload: &*self.workload,
             database: self.number,
             clients: self.clients,
@@ -145,7 +149,7 @@ impl Engine for KernelDatabase {
         &'a self,
         home: &'a DatabaseFiles,
         env: &'a Arc<dyn Env>,
-    ) -> Answer<'a, Result<Arc<dyn RunningEngine>, EngineError>> {
+    ) -> EngineFuture<'a, Result<Arc<dyn RunningEngine>, EngineError>> {
         Box::pin(async move {
             let (spec, workload) = (&self.spec, &self.workload);
             let data = spec.io(self.io, self.delay);

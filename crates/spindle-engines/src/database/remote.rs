@@ -9,7 +9,9 @@ use spindle_io::Env;
 use spindle_workload::sql::{Dialect, SqlWorkload};
 
 use crate::EngineError;
-use crate::engine::{Answer, Engine, FoundServer, KeepError, PutBackBy, Restored, RunningEngine};
+use crate::engine::{
+    Engine, EngineFuture, FoundServer, KeepError, PutBackBy, Restored, RunningEngine,
+};
 use crate::registry::remote_server;
 use crate::sql::foreign::{copy_again, load_into, reload};
 use crate::sql::{Address, Copying, ForeignServer, Purpose, Schema, Scheme, SqlUnderTest};
@@ -139,7 +141,7 @@ impl Engine for RemoteDatabase {
         &'a self,
         home: &'a Schema,
         _: &'a Arc<dyn Env>,
-    ) -> Answer<'a, Result<Arc<dyn RunningEngine>, EngineError>> {
+    ) -> EngineFuture<'a, Result<Arc<dyn RunningEngine>, EngineError>> {
         Box::pin(async move {
             let opened = self.server().open(home, Purpose::Trial)?;
             let under_test = SqlUnderTest::remote(opened, Arc::clone(&self.workload));

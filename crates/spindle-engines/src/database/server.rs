@@ -8,7 +8,9 @@ use spindle_layout::{GoldenTree, TreeDirectories, TreeImage, TreeSite};
 use spindle_workload::sql::SqlWorkload;
 
 use crate::EngineError;
-use crate::engine::{Answer, Engine, FoundServer, KeepError, PutBackBy, Restored, RunningEngine};
+use crate::engine::{
+    Engine, EngineFuture, FoundServer, KeepError, PutBackBy, Restored, RunningEngine,
+};
 use crate::registry::server;
 use crate::sql::{Purpose, ServerKind, ServerRequest, SqlUnderTest, create, load_into};
 
@@ -78,7 +80,7 @@ impl Engine for ServerDatabase {
         &'a self,
         home: &'a TreeDirectories,
         _: &'a Arc<dyn Env>,
-    ) -> Answer<'a, Result<Arc<dyn RunningEngine>, EngineError>> {
+    ) -> EngineFuture<'a, Result<Arc<dyn RunningEngine>, EngineError>> {
         Box::pin(async move {
             let started = server(self.kind).start(&self.request, home, Purpose::Trial)?;
             let workload = Arc::clone(&self.workload);

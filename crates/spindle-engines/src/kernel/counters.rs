@@ -9,7 +9,7 @@ use spindle_kernel::{SegmentSpace, WaitTotal};
 use super::{KernelEngine, OpenFile};
 use crate::EngineError;
 use crate::engine::{CacheCounts, Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize};
-use crate::promise::{self, Promise, Storage};
+use crate::promise::{self, CommitStorage, Promise};
 
 fn waits(totals: Vec<WaitTotal>) -> Vec<EngineWait> {
     let wait = |total: WaitTotal| EngineWait {
@@ -97,7 +97,7 @@ impl Counters for KernelEngine {
         }
     }
 
-    fn promise(&self, storage: &Storage, _: &[String]) -> Promise {
+    fn promise(&self, storage: &CommitStorage, _: &[String]) -> Promise {
         promise::kernel::promise(&self.settings, storage)
     }
 

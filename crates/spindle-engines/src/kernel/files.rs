@@ -3,7 +3,7 @@
 use spindle_kernel::{
     CONTROL_FILE_BYTES, datafile_blocks, growth_blocks, row_bytes_max, table_blocks,
 };
-use spindle_layout::Shape;
+use spindle_layout::DatabaseShape;
 use spindle_workload::{IndexSpec, Inserts, RowLength, TableSize, TableSpec, Workload};
 
 /// Undo at least, bytes: small enough to stay out of the way.
@@ -30,7 +30,7 @@ pub fn files_of(
     datafiles: usize,
     log_files: usize,
     log_file_bytes: u64,
-) -> Shape {
+) -> DatabaseShape {
     let tables = workload.tables();
     let inserts = workload.inserts();
     let mut blocks = 0;
@@ -63,7 +63,7 @@ pub fn files_of(
     let extents_per_file = (blocks / extent_blocks).div_ceil(datafiles as u64) + segments;
     let data_blocks = datafile_blocks(block_bytes, extents_per_file * extent_blocks);
     let data_bytes = data_blocks * block_bytes as u64;
-    Shape {
+    DatabaseShape {
         block_bytes: block_bytes as u64,
         control_bytes: CONTROL_FILE_BYTES,
         redo_bytes: vec![log_file_bytes / block_bytes as u64 * block_bytes as u64; log_files],

@@ -8,9 +8,11 @@ use spindle_kernel::{Instance, Shutdown, Storage};
 use spindle_layout::{DatabaseFiles, Opening};
 use spindle_workload::Workload;
 
-use super::{IoSettings, KernelEngine, Load, OpenFiles, Settings, create, load, open, tables_of};
+use super::{
+    InitialLoad, IoSettings, KernelEngine, KernelSettings, OpenFiles, create, load, open, tables_of,
+};
 use crate::EngineError;
-use crate::engine::Answer;
+use crate::engine::EngineFuture;
 
 /// The files of a database, open as its devices.
 pub struct OpenStorage {
@@ -25,7 +27,7 @@ impl OpenStorage {
         places: &DatabaseFiles,
         path: IoSettings,
         block_bytes: usize,
-    ) -> Answer<'_, Result<OpenStorage, EngineError>> {
+    ) -> EngineFuture<'_, Result<OpenStorage, EngineError>> {
         Box::pin(async move {
             let opened = open(places, path, path, block_bytes).await?;
             Ok(OpenStorage {
@@ -48,9 +50,9 @@ impl OpenStorage {
 pub fn create_and_load_on<'a>(
     env: &'a Arc<dyn Env>,
     storage: &'a Storage,
-    settings: &'a Settings,
-    of: Load<'a>,
-) -> Answer<'a, Result<(), EngineError>> {
+    settings: &'a KernelSettings,
+    of: InitialLoad<'a>,
+) -> EngineFuture<'a, Result<(), EngineError>> {
     Box::pin(async move {
         create(env, storage, settings, of).await?;
         let instance = load(env, storage, settings, of).await?;
@@ -63,9 +65,9 @@ impl KernelEngine {
     pub fn start_on<'a>(
         env: &'a Arc<dyn Env>,
         storage: &'a Storage,
-        settings: &'a Settings,
+        settings: &'a KernelSettings,
         workload: &'a dyn Workload,
-    ) -> Answer<'a, Result<KernelEngine, EngineError>> {
+    ) -> EngineFuture<'a, Result<KernelEngine, EngineError>> {
         Box::pin(async move {
             let instance = Instance::startup(env, storage, settings).await?;
             KernelEngine::of_instance(instance, settings, workload)
@@ -75,7 +77,7 @@ impl KernelEngine {
     /// A running instance that has no files to count or to list.
     pub(super) fn of_instance(
         instance: Instance,
-        settings: &Settings,
+        settings: &KernelSettings,
         workload: &dyn Workload,
     ) -> Result<KernelEngine, EngineError> {
         Ok(KernelEngine {

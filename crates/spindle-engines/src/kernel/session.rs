@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use spindle_io::Fault;
 use spindle_kernel::{
-    AnswerRow, GroupOrder, Index, KernelError, KeyPart, Query, QueryShape, RowFilter, Table, ask,
-    ask_plan,
+    AnswerRow, GroupOrder, Index, KernelError, KernelQuery, KeyPart, QueryShape, RowFilter, Table,
+    ask, ask_plan,
 };
 use spindle_workload::{
-    AnswerJudge, Edit, Ended, IndexOf, Keyed, Operation, QueryPlan, Session, SessionError, Share,
-    Step, TableQuery, TakeRow,
+    AnswerJudge, ClientSession, Edit, Ended, IndexOf, Keyed, RowOperation, SessionError,
+    StepFuture, TableQuery, TableQueryPlan, TableShare, TakeRow,
 };
 
 /// A session of the embedded database.
@@ -44,16 +44,16 @@ fn query_error(error: KernelError) -> SessionError {
 }
 
 /// A query as the database wants to know it.
-fn plan_of(query: &TableQuery) -> Query {
+fn plan_of(query: &TableQuery) -> KernelQuery {
     let part = |&(offset, bytes): &(u16, u16)| KeyPart { offset, bytes };
     let parts = |places: &[(u16, u16)]| places.iter().map(part).collect();
-    Query {
+    KernelQuery {
         filter: query.filter.as_ref().map(|(number, range)| RowFilter {
             number: part(number),
             range: range.clone(),
         }),
         plan: match query.plan {
-            QueryPlan::Groups { key, sum, by_sum } => QueryShape::Aggregate {
+            TableQueryPlan::Groups { key, sum, by_sum } => QueryShape::Aggregate {
                 key: parts(key),
                 sums: vec![part(&sum)],
                 order: match by_sum {
@@ -61,7 +61,7 @@ fn plan_of(query: &TableQuery) -> Query {
                     false => GroupOrder::Key,
                 },
             },
-            QueryPlan::Rows { key } => QueryShape::Sort { key: parts(key) },
+            TableQueryPlan::Rows { key } => QueryShape::Sort { key: parts(key) },
         },
         slaves: query.slaves as usize,
     }
@@ -127,7 +127,7 @@ impl KernelSession {
         let mut row = first.to_vec();
         for number in 0..rows {
             if number > 0 {
-                Operation::count_on(&mut row, counters);
+                RowOperation::count_on(&mut row, counters);
             }
             self.session.insert_row(&self.tables[table], &row).await?;
         }
@@ -143,10 +143,10 @@ fn key_names(table: &Table, index: &Index) -> String {
     }
 }
 
-impl Session for KernelSession {
-    async fn execute(&mut self, operation: &Operation) -> Result<(), SessionError> {
+impl ClientSession for KernelSession {
+    async fn execute(&mut self, operation: &RowOperation) -> Result<(), SessionError> {
         let done = match operation {
-            Operation::Read { table, row } => {
+            RowOperation::Read { table, row } => {
                 let row_id = self.tables[*table].row_id(*row);
                 let found = self
                     .session
@@ -155,7 +155,7 @@ impl Session for KernelSession {
                     .map_err(session_error)?;
                 return check_own_number(*row, found);
             }
-            Operation::Update { table, row, edits } => {
+            RowOperation::Update { table, row, edits } => {
                 let start = edits
                     .iter()
                     .map(|edit| edit.range().start)
@@ -168,21 +168,21 @@ impl Session for KernelSession {
                     .update_row(self.tables[*table].row_id(*row), start..end, apply)
                     .await
             }
-            Operation::Insert {
+            RowOperation::Insert {
                 table,
                 first,
                 rows,
                 counters,
             } => self.insert(*table, first, *rows, counters).await,
-            Operation::Call(call) => {
+            RowOperation::Call(call) => {
                 return match call.procedure().run(self).await? {
                     Ended::Done => Ok(()),
                     // Then there is nothing left to commit.
                     Ended::RolledBack => self.rollback().await,
                 };
             }
-            Operation::Query(query) => return self.query(query).await,
-            Operation::Scan {
+            RowOperation::Query(query) => return self.query(query).await,
+            RowOperation::Scan {
                 table,
                 first_block,
                 blocks,
@@ -210,7 +210,7 @@ impl Session for KernelSession {
     async fn visit(
         &mut self,
         table: usize,
-        share: Share,
+        share: TableShare,
         visit: &mut dyn FnMut(&[u8]),
     ) -> Result<(), SessionError> {
         let table = Arc::clone(&self.tables[table]);
@@ -223,7 +223,7 @@ impl Session for KernelSession {
 }
 
 impl Keyed for KernelSession {
-    fn get<'a>(&'a mut self, index: IndexOf, key: &'a [u8]) -> Step<'a, Option<Vec<u8>>> {
+    fn get<'a>(&'a mut self, index: IndexOf, key: &'a [u8]) -> StepFuture<'a, Option<Vec<u8>>> {
         Box::pin(async move {
             let index = &self.indexes[index.table][index.index];
             let found = self.session.get(index, key, |_, row| row.to_vec());
@@ -237,7 +237,7 @@ impl Keyed for KernelSession {
         from: &'a [u8],
         to: &'a [u8],
         visit: &'a mut dyn FnMut(&[u8]) -> ControlFlow<()>,
-    ) -> Step<'a, ()> {
+    ) -> StepFuture<'a, ()> {
         Box::pin(async move {
             let index = &self.indexes[index.table][index.index];
             let visit = |_: &[u8], _, row: &[u8]| visit(row);
@@ -246,7 +246,7 @@ impl Keyed for KernelSession {
         })
     }
 
-    fn insert<'a>(&'a mut self, table: usize, row: &'a [u8]) -> Step<'a, ()> {
+    fn insert<'a>(&'a mut self, table: usize, row: &'a [u8]) -> StepFuture<'a, ()> {
         Box::pin(async move {
             let inserted = self.session.insert_row(&self.tables[table], row).await;
             inserted.map(drop).map_err(session_error)
@@ -258,7 +258,7 @@ impl Keyed for KernelSession {
         index: IndexOf,
         key: &'a [u8],
         edit: &'a mut dyn FnMut(&mut Vec<u8>),
-    ) -> Step<'a, bool> {
+    ) -> StepFuture<'a, bool> {
         Box::pin(async move {
             let table = &self.tables[index.table];
             let index = &self.indexes[index.table][index.index];
@@ -267,7 +267,7 @@ impl Keyed for KernelSession {
         })
     }
 
-    fn delete<'a>(&'a mut self, index: IndexOf, key: &'a [u8]) -> Step<'a, bool> {
+    fn delete<'a>(&'a mut self, index: IndexOf, key: &'a [u8]) -> StepFuture<'a, bool> {
         Box::pin(async move {
             let table = &self.tables[index.table];
             let index = &self.indexes[index.table][index.index];
@@ -276,7 +276,11 @@ impl Keyed for KernelSession {
         })
     }
 
-    fn ask<'a>(&'a mut self, query: &'a spindle_query::Query, take: TakeRow<'a>) -> Step<'a, ()> {
+    fn ask<'a>(
+        &'a mut self,
+        query: &'a spindle_query::Query,
+        take: TakeRow<'a>,
+    ) -> StepFuture<'a, ()> {
         Box::pin(async move {
             let asked = ask_plan(&mut self.session, &self.tables, query, take);
             asked.await.map_err(query_error)

@@ -8,7 +8,7 @@ use spindle_workload::sql::KeptAnswer;
 use spindle_workload::{Acknowledged, Workload};
 
 use super::{KernelEngine, Shutdown};
-use crate::engine::{Answer, Counters, RunningEngine, Written};
+use crate::engine::{Counters, EngineFuture, RunningEngine, Written};
 use crate::{EngineError, ErrorKind};
 
 /// The embedded database with the workload that it was loaded for.
@@ -42,7 +42,10 @@ impl RunningEngine for KernelUnderTest {
         self.engine.start_clients(env, &self.workload, behaviour)
     }
 
-    fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, EngineError>> {
+    fn check(
+        &self,
+        acknowledged: Vec<Acknowledged>,
+    ) -> EngineFuture<'_, Result<String, EngineError>> {
         let connect = self.engine.connector();
         Box::pin(async move {
             let (env, workload, sessions) = (&self.env, &self.workload, self.engine.checkers);
@@ -56,11 +59,11 @@ impl RunningEngine for KernelUnderTest {
         self.workload.kept_answers()
     }
 
-    fn flush(&self) -> Answer<'_, Result<(), EngineError>> {
+    fn flush(&self) -> EngineFuture<'_, Result<(), EngineError>> {
         self.engine.flush()
     }
 
-    fn stop(self: Arc<Self>) -> Answer<'static, Result<Written, EngineError>> {
+    fn stop(self: Arc<Self>) -> EngineFuture<'static, Result<Written, EngineError>> {
         Box::pin(async move {
             let engine = Arc::into_inner(self).and_then(|this| Arc::into_inner(this.engine));
             let engine = engine.ok_or_else(|| {

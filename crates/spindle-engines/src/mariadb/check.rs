@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use spindle_text::nearest::nearest;
 
 use super::programs::{Make, Programs};
-use super::settings::{Settings, plain};
+use super::settings::{MariaDbSettings, plain};
 use crate::EngineError;
 use crate::sql::ServerRequest;
 
@@ -17,7 +17,7 @@ use crate::sql::ServerRequest;
 /// The server does not take some of them: all that it complains of, a line each.
 pub(super) fn check(
     programs: &Programs,
-    settings: &Settings,
+    settings: &MariaDbSettings,
     request: &ServerRequest,
 ) -> Result<(), EngineError> {
     let help = Help::of(programs)?;

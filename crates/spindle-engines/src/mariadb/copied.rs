@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use spindle_layout::TreeDirectories;
 use spindle_text::files;
 use spindle_text::load_file::Dump;
-use spindle_text::load_file::server_files::{Found, Part};
+use spindle_text::load_file::server_files::{DatabaseFile, DatabasePart};
 use spindle_workload::sql::SqlConnection;
 
 use super::connection::DATABASE;
@@ -42,8 +42,8 @@ const DATABASES: &str = "select schema_name from information_schema.schemata whe
 ///
 /// # Errors
 /// `Unavailable`: why not, and what to do.
-pub(super) fn look(programs: &Programs, dump: &Dump) -> Result<Vec<Found>, EngineError> {
-    let here = |_: &[Found]| vec![(PathBuf::new(), dump.path.clone())];
+pub(super) fn look(programs: &Programs, dump: &Dump) -> Result<Vec<DatabaseFile>, EngineError> {
+    let here = |_: &[DatabaseFile]| vec![(PathBuf::new(), dump.path.clone())];
     let found = files_at_rest(dump, &PROGRAMS, here)?;
     let mut files = found.iter();
     let log = files.find(|file| last_name(file) == "ib_logfile0");
@@ -108,7 +108,7 @@ fn version_in(creator: &str) -> Option<(u32, u32)> {
 pub(super) fn take(
     (directories, account): (&TreeDirectories, Option<&Account>),
     dump: &Dump,
-    found: &[Found],
+    found: &[DatabaseFile],
     interrupted: &AtomicBool,
 ) -> Result<(), EngineError> {
     let whole = |path: &Path| path.canonicalize().map_err(|error| failed(dump, error));
@@ -118,10 +118,10 @@ pub(super) fn take(
             return Err(failed(dump, "it would be copied into itself"));
         }
     }
-    let place = |file: &Found| match file.part {
-        Part::Log => directories.redo.join(&file.name),
-        Part::Undo => directories.undo.join(&file.name),
-        Part::Data | Part::Tablespace(_) => directories.data.join(&file.name),
+    let place = |file: &DatabaseFile| match file.part {
+        DatabasePart::Log => directories.redo.join(&file.name),
+        DatabasePart::Undo => directories.undo.join(&file.name),
+        DatabasePart::Data | DatabasePart::Tablespace(_) => directories.data.join(&file.name),
     };
     let made = copy(dump, found, place, interrupted)?;
     if let Some(account) = account {

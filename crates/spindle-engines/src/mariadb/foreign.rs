@@ -18,13 +18,13 @@ use super::tables::quoted;
 use super::{survey, tables};
 use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, SegmentSize};
-use crate::promise::{Promise, Storage};
+use crate::promise::{CommitStorage, Promise};
 use crate::sql::reader::{ReadOnly, Reader};
-use crate::sql::survey::Survey;
+use crate::sql::survey::ServerSurvey;
 use crate::sql::tls;
 use crate::sql::{
     Address, Copying, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema,
-    SchemaGone, ServerHome, Stop, UNTOLD,
+    SchemaGone, ServerHome, ServerStop, UNTOLD,
 };
 
 /// What a server is asked of its settings: what matters to storage.
@@ -96,7 +96,7 @@ impl ForeignServer for MariaDb {
         &self,
         address: &Address,
         password: Option<&Password>,
-    ) -> Result<Survey, EngineError> {
+    ) -> Result<ServerSurvey, EngineError> {
         let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
         let access = Access::foreign(address, password, address.database.as_deref());
         let mut connection = come_for(&access).map_err(refused)?;
@@ -449,7 +449,7 @@ impl Counters for ForeignMariaDb {
         segments
     }
 
-    fn promise(&self, storage: &Storage, sent: &[String]) -> Promise {
+    fn promise(&self, storage: &CommitStorage, sent: &[String]) -> Promise {
         promise_of(self.connect(), Where::Database, storage, sent)
     }
 }
@@ -500,7 +500,7 @@ impl RunningServer for ForeignMariaDb {
     }
 
     /// Spindle goes; the server stays.
-    fn stop(&self, _: Stop) -> Result<(), EngineError> {
+    fn stop(&self, _: ServerStop) -> Result<(), EngineError> {
         let mut monitor = self.monitor.lock().unwrap_or_else(PoisonError::into_inner);
         *monitor = None;
         self.prepared.undo_all(|| come_to_server(&self.schema));

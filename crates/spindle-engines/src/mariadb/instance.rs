@@ -20,7 +20,7 @@ use super::programs::{Make, Programs};
 use super::raw;
 use super::restore::Client;
 use super::running::RunningMariaDb;
-use super::settings::{Native, Settings};
+use super::settings::{MariaDbSettings, Native};
 use crate::EngineError;
 use crate::sql::account::{Account, launch_bound, with_rights_of};
 use crate::sql::child_server::{ChildServer, Habits, ServerLog, last_lines};
@@ -83,7 +83,7 @@ const PERFORMANCE_SCHEMA: [&str; 29] = [
 pub(super) struct Instance<'a> {
     pub programs: &'a Programs,
     pub account: Option<&'a Account>,
-    pub settings: &'a Settings,
+    pub settings: &'a MariaDbSettings,
     pub directories: &'a TreeDirectories,
     /// The database that its sessions are in.
     pub database: String,

@@ -6,7 +6,7 @@ use spindle_workload::sql::{Dialect, SqlConnection};
 use super::connection::TOKEN;
 use super::settings::in_force;
 use crate::promise::innodb::TableIn;
-use crate::promise::{self, Promise, Storage, scripts};
+use crate::promise::{self, CommitStorage, Promise, scripts};
 
 /// Which databases a run works in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,11 +32,11 @@ impl Where {
 pub(super) fn promise_of(
     session: Result<Box<dyn SqlConnection>, SessionError>,
     place: Where,
-    storage: &Storage,
+    storage: &CommitStorage,
     sent: &[String],
 ) -> Promise {
     let Ok(mut session) = session else {
-        return promise::innodb::promise(&promise::Settings::new(), storage);
+        return promise::innodb::promise(&promise::SettingsInForce::new(), storage);
     };
     let settings = in_force(&mut *session);
     let tables = tables(&mut *session, place);

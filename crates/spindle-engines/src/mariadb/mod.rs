@@ -36,14 +36,14 @@ use spindle_workload::sql::Dialect;
 use crate::EngineError;
 use crate::sql::account::Account;
 use crate::sql::{
-    Comparison, FoundServer, OnRawDevices, Purpose, Room, RunningServer, Server, ServerIo,
-    ServerRequest, Stop,
+    ComparableSettings, FoundServer, OnRawDevices, Purpose, RunningServer, Server, ServerIo,
+    ServerRequest, ServerRoom, ServerStop,
 };
 use connection::DATABASE;
 use instance::Instance;
 use programs::{Make, Programs};
 use running::RunningMariaDb;
-use settings::Settings;
+use settings::MariaDbSettings;
 
 /// Memory of the server beside its buffer pool, as seen in 10.11 and in 9.7: programs (25 and 50 MiB, which the system
 /// holds as page cache), dictionary, performance_schema. What is too much here, a buffered case gets as page cache.
@@ -73,7 +73,7 @@ impl MariaDb {
     ) -> Result<Arc<RunningMariaDb>, EngineError> {
         let programs = Programs::find(request.bin_dir.as_deref())?;
         let account = Account::of_servers(&USERS, NO_USER)?;
-        let mut settings = Settings::of(request, &programs)?;
+        let mut settings = MariaDbSettings::of(request, &programs)?;
         settings.purpose(purpose, request);
         settings.find_raw_files(directories)?;
         let instance = Instance {
@@ -103,9 +103,9 @@ impl Server for MariaDb {
         ]
     }
 
-    fn comparisons(&self) -> &'static [Comparison] {
+    fn comparisons(&self) -> &'static [ComparableSettings] {
         &[
-            Comparison {
+            ComparableSettings {
                 word: "flush",
                 says: "through the page cache or past it, with the doublewrite buffer or without",
                 asks: "which is faster, through the page cache or past it, with or without the doublewrite buffer",
@@ -114,7 +114,7 @@ impl Server for MariaDb {
                     ("settings.innodb_doublewrite", &["ON", "OFF"]),
                 ],
             },
-            Comparison {
+            ComparableSettings {
                 word: "commit",
                 says: "what waiting for each commit costs",
                 asks: "what does waiting for each commit cost",
@@ -126,7 +126,7 @@ impl Server for MariaDb {
     fn examine(&self, request: &ServerRequest) -> Result<FoundServer, EngineError> {
         let programs = Programs::find(request.bin_dir.as_deref())?;
         let account = Account::of_servers(&USERS, NO_USER)?;
-        let settings = Settings::of(request, &programs)?;
+        let settings = MariaDbSettings::of(request, &programs)?;
         check::check(&programs, &settings, request)?;
         let mut notes = settings.notes.clone();
         if let Some(account) = account {
@@ -182,8 +182,8 @@ impl Server for MariaDb {
         settings::shapes_files(setting)
     }
 
-    fn room(&self, request: &ServerRequest) -> Room {
-        Room {
+    fn room(&self, request: &ServerRequest) -> ServerRoom {
+        ServerRoom {
             own_bytes: OWN_BYTES,
             redo_bytes: settings::redo_bytes(request),
             growth_bytes: GROWTH_BYTES + request.data_bytes / 4,
@@ -205,7 +205,7 @@ impl Server for MariaDb {
     ) -> Result<(), EngineError> {
         let programs = Programs::find(request.bin_dir.as_deref())?;
         let account = Account::of_servers(&USERS, NO_USER)?;
-        let settings = Settings::of(request, &programs)?;
+        let settings = MariaDbSettings::of(request, &programs)?;
         let instance = Instance {
             programs: &programs,
             account: account.as_ref(),
@@ -225,7 +225,7 @@ impl Server for MariaDb {
     ) -> Result<(), EngineError> {
         let programs = Programs::find(request.bin_dir.as_deref())?;
         let account = Account::of_servers(&USERS, NO_USER)?;
-        let mut settings = Settings::of(request, &programs)?;
+        let mut settings = MariaDbSettings::of(request, &programs)?;
         settings.purpose(Purpose::Load, request);
         let found = copied::look(&programs, dump)?;
         let instance = Instance {
@@ -242,7 +242,7 @@ impl Server for MariaDb {
         let mut connection = running.connect()?;
         let database = copied::choose(&mut *connection, request.database.as_deref(), dump)?;
         drop(connection);
-        running.stop(Stop::Clean)?;
+        running.stop(ServerStop::Clean)?;
         copied::note(directories, account.as_ref(), &database)
     }
 
@@ -263,7 +263,7 @@ impl Server for MariaDb {
     ) -> Result<String, EngineError> {
         let running = MariaDb::start_server(request, directories, Purpose::Trial)?;
         let found = running.check_tables()?;
-        running.stop(Stop::Clean)?;
+        running.stop(ServerStop::Clean)?;
         Ok(found)
     }
 }

@@ -11,7 +11,7 @@ use mysql::prelude::Queryable;
 use super::connection::Access;
 use super::hindrances::LIFT_LIMITS;
 use super::waits::{
-    COMMIT, DATA_FILE, FileTimes, Found, IO_CACHE, LOG_FILE, OF_MYSQL, TEMP_FILE, Time,
+    COMMIT, DATA_FILE, FileTimes, IO_CACHE, LOG_FILE, OF_MYSQL, ServerFigures, TEMP_FILE, Time,
 };
 use crate::EngineError;
 use crate::engine::{CacheCounts, EngineCounts, SegmentSize};
@@ -31,7 +31,7 @@ pub(super) struct Monitor {
 struct Looking {
     /// `None` when the server no longer answers.
     connection: Option<Conn>,
-    found: Found,
+    found: ServerFigures,
     /// Whether `found` is what the server said when it was last asked.
     answers: bool,
     at: Option<Instant>,
@@ -46,7 +46,7 @@ impl Monitor {
         let mut connection = access.connect_for(PATIENCE)?;
         // It waits between its looks. Others that speak the protocol may know no such limits.
         let _ = connection.query_drop(LIFT_LIMITS);
-        let found = Found {
+        let found = ServerFigures {
             timed: as_far_as_allowed(connection.query(format!(
                 "select name from performance_schema.setup_instruments where enabled = 'YES' and timed = 'YES' \
                  and name in {}",
@@ -56,7 +56,7 @@ impl Monitor {
             .into_iter()
             .map(as_mariadb_says)
             .collect(),
-            ..Found::default()
+            ..ServerFigures::default()
         };
         let looking = Looking {
             connection: Some(connection),
@@ -76,7 +76,7 @@ impl Monitor {
     }
 
     /// What was found just now, or last.
-    pub fn found(&self) -> Found {
+    pub fn found(&self) -> ServerFigures {
         let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
         looking.look_again();
         looking.found.clone()
@@ -164,7 +164,7 @@ impl Looking {
             let seen = self.ask(look);
             self.answers = seen.is_some();
             if let Some(seen) = seen {
-                self.found = Found {
+                self.found = ServerFigures {
                     timed: std::mem::take(&mut self.found.timed),
                     ..seen
                 };
@@ -190,7 +190,7 @@ fn as_far_as_allowed<T>(answer: mysql::Result<Vec<T>>) -> mysql::Result<Vec<T>> 
     }
 }
 
-fn look(connection: &mut Conn) -> mysql::Result<Found> {
+fn look(connection: &mut Conn) -> mysql::Result<ServerFigures> {
     let mut status = BTreeMap::new();
     for names in ["innodb\\_%", "com\\_commit"] {
         let listed: Vec<(String, String)> =
@@ -227,11 +227,11 @@ fn look(connection: &mut Conn) -> mysql::Result<Found> {
             *sessions.entry(as_mariadb_says(name)).or_default() += time(count, picoseconds);
         }
     }
-    Ok(Found {
+    Ok(ServerFigures {
         status,
         files,
         sessions,
-        ..Found::default()
+        ..ServerFigures::default()
     })
 }
 
@@ -261,7 +261,7 @@ fn time(count: u64, picoseconds: u64) -> Time {
 }
 
 /// Data and redo apart. Older MariaDB and MySQL count redo as data as well, and its flushes too: there it is taken off.
-fn counts(found: &Found) -> Option<EngineCounts> {
+fn counts(found: &ServerFigures) -> Option<EngineCounts> {
     found.told("innodb_data_writes")?;
     let of = |name: &str| found.number(name);
     let redo = IoCounts {
@@ -292,7 +292,7 @@ fn counts(found: &Found) -> Option<EngineCounts> {
 }
 
 /// Pages looked for in the buffer pool; those read ahead were not waited for.
-pub(super) fn cache(found: &Found) -> Option<CacheCounts> {
+pub(super) fn cache(found: &ServerFigures) -> Option<CacheCounts> {
     let name = "innodb_buffer_pool_read_requests";
     let missed = found.number("innodb_buffer_pool_reads");
     found.status.contains_key(name).then(|| CacheCounts {
@@ -305,7 +305,7 @@ pub(super) fn cache(found: &Found) -> Option<CacheCounts> {
 
 /// MySQL with the redo log of 8.0.30 counts the bytes of redo and of the doublewrite buffer, and not those of pages
 /// that it writes asynchronously (seen in 9.7): these are as many as the pages.
-fn uncounted_page_bytes(found: &Found) -> u64 {
+fn uncounted_page_bytes(found: &ServerFigures) -> u64 {
     let of = |name: &str| found.number(name);
     let page_bytes = of("innodb_page_size");
     let pages_bytes = of("innodb_pages_written") * page_bytes;
@@ -321,13 +321,13 @@ fn uncounted_page_bytes(found: &Found) -> u64 {
 mod tests {
     use super::*;
 
-    fn found(status: &[(&str, u64)]) -> Found {
+    fn found(status: &[(&str, u64)]) -> ServerFigures {
         let status = status.iter();
-        Found {
+        ServerFigures {
             status: status
                 .map(|(name, value)| (name.to_string(), *value))
                 .collect(),
-            ..Found::default()
+            ..ServerFigures::default()
         }
     }
 

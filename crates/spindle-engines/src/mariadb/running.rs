@@ -14,9 +14,9 @@ use super::monitor::{Monitor, cache};
 use super::tables::quoted;
 use crate::EngineError;
 use crate::engine::{CacheCounts, Counters, EngineCounts, EngineWait, SegmentSize, ThreadOf};
-use crate::promise::{Promise, Storage};
+use crate::promise::{CommitStorage, Promise};
 use crate::sql::child_server::ChildServer;
-use crate::sql::{RunningServer, Stop};
+use crate::sql::{RunningServer, ServerStop};
 
 /// Restores a dump.
 type Restore = Box<dyn Fn(&Dump, &AtomicBool) -> Result<(), EngineError> + Send + Sync>;
@@ -132,7 +132,7 @@ impl Counters for RunningMariaDb {
         threads.map(of_server).collect()
     }
 
-    fn promise(&self, storage: &Storage, sent: &[String]) -> Promise {
+    fn promise(&self, storage: &CommitStorage, sent: &[String]) -> Promise {
         promise_of(self.connect(), Where::Server, storage, sent)
     }
 }
@@ -179,7 +179,7 @@ impl RunningServer for RunningMariaDb {
         Ok(())
     }
 
-    fn stop(&self, how: Stop) -> Result<(), EngineError> {
+    fn stop(&self, how: ServerStop) -> Result<(), EngineError> {
         self.process.stop(how)
     }
 }

@@ -132,7 +132,7 @@ pub(super) enum Native {
 
 /// Options by name, and what is to be known of them.
 #[derive(Debug, Clone)]
-pub(super) struct Settings {
+pub(super) struct MariaDbSettings {
     /// In the order in which they are given.
     options: Vec<(String, String)>,
     pub notes: Vec<String>,
@@ -141,9 +141,9 @@ pub(super) struct Settings {
 }
 
 /// What decides what a commit is worth, as it is in force for this session; empty when the server does not tell.
-pub(super) fn in_force(session: &mut dyn SqlConnection) -> promise::Settings {
+pub(super) fn in_force(session: &mut dyn SqlConnection) -> promise::SettingsInForce {
     let names = promise::innodb::ASKED.join("', '");
-    let mut told = promise::Settings::new();
+    let mut told = promise::SettingsInForce::new();
     // A status variable of MySQL's is among them.
     for list in ["variables", "global status"] {
         let asked = format!("show {list} where variable_name in ('{names}')");
@@ -155,13 +155,16 @@ pub(super) fn in_force(session: &mut dyn SqlConnection) -> promise::Settings {
     told
 }
 
-impl Settings {
+impl MariaDbSettings {
     /// What is asked for, in options of these programs.
     ///
     /// # Errors
     /// `Unavailable`: it cannot be used.
-    pub fn of(request: &ServerRequest, programs: &Programs) -> Result<Settings, EngineError> {
-        let mut settings = Settings {
+    pub fn of(
+        request: &ServerRequest,
+        programs: &Programs,
+    ) -> Result<MariaDbSettings, EngineError> {
+        let mut settings = MariaDbSettings {
             options: Vec::new(),
             notes: Vec::new(),
             native: None,
@@ -465,8 +468,8 @@ mod tests {
         }
     }
 
-    fn of(settings: &[(&str, &str)], io: Option<ServerIo>) -> Result<Settings, EngineError> {
-        Settings::of(&request(settings, io), &programs(Make::MariaDb, (10, 11)))
+    fn of(settings: &[(&str, &str)], io: Option<ServerIo>) -> Result<MariaDbSettings, EngineError> {
+        MariaDbSettings::of(&request(settings, io), &programs(Make::MariaDb, (10, 11)))
     }
 
     fn io(caching: Option<Caching>, method: Option<Method>) -> Option<ServerIo> {
@@ -494,7 +497,7 @@ mod tests {
             );
         }
         let buffered = request(&[], io(Some(Caching::Buffered), None));
-        let newer = Settings::of(&buffered, &programs(Make::MariaDb, (11, 4))).unwrap();
+        let newer = MariaDbSettings::of(&buffered, &programs(Make::MariaDb, (11, 4))).unwrap();
         let described = newer.described();
         assert!(
             described.contains(&"innodb_data_file_buffering = ON".to_owned()),

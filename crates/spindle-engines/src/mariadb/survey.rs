@@ -1,4 +1,4 @@
-//! A look at an existing MariaDB or MySQL, for [`Survey`].
+//! A look at an existing MariaDB or MySQL, for [`ServerSurvey`].
 
 use spindle_workload::sql::SqlConnection;
 
@@ -6,9 +6,9 @@ use super::connection::{MariaDbConnection, READ_ONLY};
 use super::hindrances::{answers_commits, limits, takes_changes};
 use super::settings::in_force;
 use crate::EngineError;
-use crate::promise::{self, Storage};
+use crate::promise::{self, CommitStorage};
 use crate::sql::Address;
-use crate::sql::survey::{LARGEST, Right, Survey, clock, number, round_trip, texts, volumes};
+use crate::sql::survey::{LARGEST, Right, ServerSurvey, clock, number, round_trip, texts, volumes};
 
 const TIME: &str = "select cast(unix_timestamp(now(6)) * 1000000 as signed)";
 const CACHE: &str = "select cast(@@innodb_buffer_pool_size as signed)";
@@ -33,7 +33,7 @@ pub(super) fn survey(
     address: &Address,
     encryption: Option<String>,
     settings: &str,
-) -> Result<Survey, EngineError> {
+) -> Result<ServerSurvey, EngineError> {
     let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
     let hindrances = vec![takes_changes(connection), answers_commits(connection)];
     connection.run(READ_ONLY).map_err(refused)?;
@@ -45,11 +45,11 @@ pub(super) fn survey(
         Ok(())
     });
     let in_force = in_force(connection);
-    Ok(Survey {
+    Ok(ServerSurvey {
         version: version.unwrap_or_else(|| "a server of an unknown version".to_owned()),
         encryption,
         settings: told,
-        promise: promise::innodb::promise(&in_force, &Storage::default()),
+        promise: promise::innodb::promise(&in_force, &CommitStorage::default()),
         extensions: texts(connection, PLUGINS),
         cache_bytes: number(connection, CACHE).and_then(|bytes| bytes.try_into().ok()),
         databases: volumes(connection, &largest("table_schema")),

@@ -5,7 +5,7 @@ use mysql::consts::ColumnType;
 use spindle_text::calendar::{date_of, days_since_1970};
 use spindle_workload::SessionError;
 use spindle_workload::sql::value::{decimal_text, parse_decimal};
-use spindle_workload::sql::{Row, Value};
+use spindle_workload::sql::{SqlRow, Value};
 
 /// The character set of bytes that are no text (`binary`).
 const BINARY: u16 = 63;
@@ -66,7 +66,7 @@ pub(super) fn load_text(value: &Value<'_>) -> Option<String> {
 /// A row of an answer.
 pub(super) struct AnswerRow(pub mysql::Row);
 
-impl Row for AnswerRow {
+impl SqlRow for AnswerRow {
     fn columns(&self) -> usize {
         self.0.len()
     }

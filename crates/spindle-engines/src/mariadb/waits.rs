@@ -52,9 +52,9 @@ pub(super) const OF_MYSQL: [(&str, &str); 2] = [
 ];
 
 /// A part of what files took.
-type Part = fn(&FileTimes) -> Time;
+type TimesPart = fn(&FileTimes) -> Time;
 /// Events of files, each with its instrument and its part of that.
-const OF_FILES: [(&str, &str, Part); 9] = [
+const OF_FILES: [(&str, &str, TimesPart); 9] = [
     (
         "innodb_data_file read (db file sequential read)",
         DATA_FILE,
@@ -100,7 +100,7 @@ const OF_SESSIONS: [(&str, &str); 3] = [
 
 /// What was found at one moment.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Found {
+pub(super) struct ServerFigures {
     /// `SHOW GLOBAL STATUS`, in small letters, numbers only.
     pub status: BTreeMap<String, u64>,
     /// Of the whole server, by instrument.
@@ -111,7 +111,7 @@ pub(super) struct Found {
     pub timed: BTreeSet<String>,
 }
 
-impl Found {
+impl ServerFigures {
     pub fn number(&self, name: &str) -> u64 {
         self.told(name).unwrap_or(0)
     }
@@ -202,10 +202,10 @@ mod tests {
             "innodb_buffer_pool_wait_free",
             "innodb_log_waits",
         ];
-        let mut found = Found {
+        let mut found = ServerFigures {
             timed: timed.map(str::to_owned).into(),
             status: counted.map(|name| (name.to_owned(), 0)).into(),
-            ..Found::default()
+            ..ServerFigures::default()
         };
         let (all, of_sessions) = (names(found.waits()), names(found.session_waits()));
         assert_eq!((all.len(), of_sessions.len()), (13, 7));
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn what_is_not_timed_is_no_wait_of_zero() {
         // MariaDB counts commits also where performance_schema is switched off, as it is by default.
-        let mut found = Found::default();
+        let mut found = ServerFigures::default();
         found.status.insert("com_commit".to_owned(), 7);
         found.status.insert("innodb_row_lock_waits".to_owned(), 1);
         let known = ["innodb_row_lock (enq: TX - row lock contention)"];

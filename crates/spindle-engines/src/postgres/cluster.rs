@@ -14,13 +14,13 @@ use std::sync::atomic::AtomicBool;
 
 use spindle_layout::TreeDirectories;
 use spindle_text::load_file::Dump;
-use spindle_text::load_file::server_files::{Found, Part};
+use spindle_text::load_file::server_files::{DatabaseFile, DatabasePart};
 use spindle_workload::sql::SqlConnection;
 
 use super::connection::PostgresConnection;
 use super::copied::Looked;
 use super::programs::Programs;
-use super::settings::Settings;
+use super::settings::PostgresSettings;
 use crate::EngineError;
 use crate::sql::Purpose;
 use crate::sql::child_server::ServerLog;
@@ -122,7 +122,11 @@ impl Cluster {
     }
 
     /// Makes the files of an empty cluster; its tablespaces are made by [`Cluster::create_tablespaces`].
-    pub fn create(&self, settings: &Settings, programs: &Programs) -> Result<(), EngineError> {
+    pub fn create(
+        &self,
+        settings: &PostgresSettings,
+        programs: &Programs,
+    ) -> Result<(), EngineError> {
         let password = self.make_own(programs)?;
         let mut initdb = programs.command("initdb");
         initdb
@@ -182,17 +186,17 @@ impl Cluster {
         made.extend(EMPTY.iter().map(|name| data.join(name)));
         let mut numbers = BTreeSet::new();
         for file in &looked.found {
-            if let Part::Tablespace(number) = &file.part
+            if let DatabasePart::Tablespace(number) = &file.part
                 && numbers.insert(number)
             {
                 made.push(copied.join(number));
             }
         }
         made.iter().try_for_each(|path| make_directory(path))?;
-        let place = |file: &Found| match &file.part {
-            Part::Data | Part::Undo => data.join(&file.name),
-            Part::Log => self.wal.join(&file.name),
-            Part::Tablespace(number) => copied.join(number).join(&file.name),
+        let place = |file: &DatabaseFile| match &file.part {
+            DatabasePart::Data | DatabasePart::Undo => data.join(&file.name),
+            DatabasePart::Log => self.wal.join(&file.name),
+            DatabasePart::Tablespace(number) => copied.join(number).join(&file.name),
         };
         made.extend(copy(dump, &looked.found, place, interrupted)?);
         // Only clients with the password may connect.
@@ -286,7 +290,7 @@ impl Cluster {
     /// Makes the cluster ready to be started where it is: its links, its settings, an empty log.
     pub fn make_ready(
         &self,
-        settings: &Settings,
+        settings: &PostgresSettings,
         purpose: Purpose,
         programs: &Programs,
     ) -> Result<(), EngineError> {

@@ -14,7 +14,7 @@ use postgres_protocol::message::frontend::{self, BindError};
 use postgres_protocol::{IsNull, Oid};
 use spindle_workload::SessionError;
 use spindle_workload::sql::connection::{Breaker, PipelineFailure, Visit};
-use spindle_workload::sql::{Dialect, LoadPart, Row, RowSink, SqlConnection, Value};
+use spindle_workload::sql::{Dialect, LoadPart, RowSink, SqlConnection, SqlRow, Value};
 
 use super::stream::Stream;
 use super::temporary::{self, SharedFiles};
@@ -50,11 +50,11 @@ struct Statement {
     /// What is to be prepared before it is used first; empty: it is prepared.
     waiting: String,
     parameters: Vec<Oid>,
-    columns: Vec<Column>,
+    columns: Vec<AnswerColumn>,
 }
 
 /// A column of an answer.
-struct Column {
+struct AnswerColumn {
     name: String,
     of: Oid,
 }
@@ -308,7 +308,7 @@ struct Rows {
 /// Takes an answer to its end.
 fn answer(
     wire: &mut Wire,
-    columns: &[Column],
+    columns: &[AnswerColumn],
     wanted: Wanted,
     visit: Visit<'_>,
 ) -> Result<Rows, SessionError> {
@@ -349,14 +349,14 @@ fn parameter_types(body: &[u8]) -> Result<Vec<Oid>, SessionError> {
 }
 
 /// Of each column: its name, then table (4), column (2), type (4), size (2), modifier (4), format (2).
-fn columns_of(body: &[u8]) -> Result<Vec<Column>, SessionError> {
+fn columns_of(body: &[u8]) -> Result<Vec<AnswerColumn>, SessionError> {
     let count = usize::from(short_at(body, 0)?);
     let mut rest = body.get(2..).unwrap_or_default();
     let mut columns = Vec::with_capacity(count);
     for _ in 0..count {
         let name_bytes = rest.iter().position(|byte| *byte == 0);
         let after = name_bytes.ok_or_else(|| unexpected("a column without a name"))? + 1;
-        columns.push(Column {
+        columns.push(AnswerColumn {
             name: String::from_utf8_lossy(&rest[..after - 1]).into_owned(),
             of: number_at(rest, after + 6)? as Oid,
         });
@@ -368,11 +368,11 @@ fn columns_of(body: &[u8]) -> Result<Vec<Column>, SessionError> {
 /// A row: of each field its length, or -1, and its bytes.
 struct PostgresRow<'a> {
     fields: &'a [u8],
-    columns: &'a [Column],
+    columns: &'a [AnswerColumn],
     wanted: Wanted,
 }
 
-impl Row for PostgresRow<'_> {
+impl SqlRow for PostgresRow<'_> {
     fn columns(&self) -> usize {
         self.columns.len()
     }
@@ -382,7 +382,7 @@ impl Row for PostgresRow<'_> {
     }
 
     fn value(&self, column: usize) -> Result<Value<'_>, SessionError> {
-        let Some(Column { of, .. }) = self.columns.get(column) else {
+        let Some(AnswerColumn { of, .. }) = self.columns.get(column) else {
             return Err(SessionError::Failed(format!(
                 "the answer has {} columns, and column {column}, counted from 0, was asked for",
                 self.columns.len()
@@ -679,7 +679,7 @@ impl Drop for PostgresConnection {
 /// Takes rows for COPY, many to a message. What is in `out` begins with the message that is being made.
 struct CopySink<'a> {
     wire: &'a mut Wire,
-    columns: &'a [Column],
+    columns: &'a [AnswerColumn],
     rows: u64,
 }
 
@@ -707,7 +707,7 @@ impl RowSink for CopySink<'_> {
         }
         let out = &mut self.wire.out;
         out.put_u16(row.len() as u16);
-        for (value, Column { of, .. }) in row.iter().zip(self.columns) {
+        for (value, AnswerColumn { of, .. }) in row.iter().zip(self.columns) {
             if *value == Value::Null {
                 out.put_i32(NULL);
                 continue;

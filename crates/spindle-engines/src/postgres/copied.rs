@@ -10,14 +10,14 @@ use std::sync::atomic::AtomicBool;
 
 use spindle_text::files;
 use spindle_text::load_file::Dump;
-use spindle_text::load_file::server_files::{self, Found, LABEL, Part};
+use spindle_text::load_file::server_files::{self, DatabaseFile, DatabasePart, LABEL};
 use spindle_workload::sql::SqlConnection;
 
 use super::cluster::{Cluster, SUPERUSER};
 use super::connection::PostgresConnection;
 use super::control::Control;
 use super::programs::Programs;
-use super::settings::Settings;
+use super::settings::PostgresSettings;
 use crate::EngineError;
 use crate::sql::Purpose;
 use crate::sql::copied_files::{chosen, files_at_rest, last_name, refused};
@@ -37,7 +37,7 @@ const REMEDY: &str = "stop the server and copy its data directory, or make a bas
 
 /// A copy that was looked at.
 pub(super) struct Looked {
-    pub found: Vec<Found>,
+    pub found: Vec<DatabaseFile>,
     pub control: Control,
     /// The piece of the write-ahead log that recovery begins with; `None`: it was stopped in order.
     pub recovers_from: Option<String>,
@@ -49,7 +49,7 @@ pub(super) struct Looked {
 /// `Unavailable`: why not, and what to do.
 pub(super) fn examine(
     programs: &Programs,
-    settings: &Settings,
+    settings: &PostgresSettings,
     dump: &Dump,
 ) -> Result<Vec<String>, EngineError> {
     let Looked { control, .. } = look(programs, settings, dump)?;
@@ -63,7 +63,7 @@ pub(super) fn examine(
 /// Looks at the files. Errors: as for [`examine`].
 pub(super) fn look(
     programs: &Programs,
-    settings: &Settings,
+    settings: &PostgresSettings,
     dump: &Dump,
 ) -> Result<Looked, EngineError> {
     let version = server_files::version(&dump.path).map_err(|error| refused(dump, error))?;
@@ -80,7 +80,7 @@ pub(super) fn look(
     let control = Control::read(programs, &dump.path)?;
     let recovers_from = recovers_from(dump, &control)?;
     let first = recovers_from.as_ref().unwrap_or(&control.log_piece);
-    let mut pieces = found.iter().filter(|file| file.part == Part::Log);
+    let mut pieces = found.iter().filter(|file| file.part == DatabasePart::Log);
     if !pieces.any(|piece| last_name(piece) == first.as_str()) {
         let reason = format!("its pg_wal has no {first}, from which it recovers: {REMEDY}");
         return Err(refused(dump, reason));
@@ -98,10 +98,10 @@ pub(super) fn look(
 }
 
 /// Where a server that works on the files has them, from its data directory, and where they are.
-fn places(dump: &Dump, found: &[Found]) -> Vec<(PathBuf, PathBuf)> {
+fn places(dump: &Dump, found: &[DatabaseFile]) -> Vec<(PathBuf, PathBuf)> {
     let mut names = vec![PathBuf::new(), PathBuf::from("pg_wal")];
     for file in found {
-        if let Part::Tablespace(number) = &file.part {
+        if let DatabasePart::Tablespace(number) = &file.part {
             names.push(Path::new("pg_tblspc").join(number));
         }
     }
@@ -155,14 +155,14 @@ fn first_piece(label: &str) -> Option<&str> {
 
 /// That tablespaces behind links are of the same moment: the links of a copied cluster may lead to the tablespaces of
 /// the original, which has worked on. Stopping a server writes the control file last.
-fn check_tablespaces(dump: &Dump, found: &[Found]) -> Result<(), EngineError> {
-    let modified = |file: &Found| file.metadata.modified().ok();
+fn check_tablespaces(dump: &Dump, found: &[DatabaseFile]) -> Result<(), EngineError> {
+    let modified = |file: &DatabaseFile| file.metadata.modified().ok();
     let mut files = found.iter();
     let control = files.find(|file| file.name == Path::new("global/pg_control"));
     let stopped = control.and_then(modified);
     let of_spaces = found
         .iter()
-        .filter(|file| matches!(file.part, Part::Tablespace(_)));
+        .filter(|file| matches!(file.part, DatabasePart::Tablespace(_)));
     let mut newer = of_spaces.filter(|file| !file.is_directory() && modified(file) > stopped);
     match newer.next() {
         None => Ok(()),
@@ -178,7 +178,7 @@ fn check_tablespaces(dump: &Dump, found: &[Found]) -> Result<(), EngineError> {
 }
 
 /// That no transaction is prepared: it would keep its locks in every trial.
-fn check_prepared(dump: &Dump, found: &[Found]) -> Result<(), EngineError> {
+fn check_prepared(dump: &Dump, found: &[DatabaseFile]) -> Result<(), EngineError> {
     let mut files = found.iter().filter(|file| !file.is_directory());
     match files.any(|file| file.name.starts_with("pg_twophase")) {
         false => Ok(()),
@@ -189,7 +189,11 @@ fn check_prepared(dump: &Dump, found: &[Found]) -> Result<(), EngineError> {
 const PREPARED: &str = "a prepared transaction is open in it: commit it or roll it back on the original, and copy that again";
 
 /// That the experiment asks for nothing that the files decide.
-fn check_settings(dump: &Dump, settings: &Settings, control: &Control) -> Result<(), EngineError> {
+fn check_settings(
+    dump: &Dump,
+    settings: &PostgresSettings,
+    control: &Control,
+) -> Result<(), EngineError> {
     let has = |wanted: bool| if wanted { "on" } else { "off" };
     let other = match (settings.checksums, settings.segment_mib) {
         (Some(wanted), _) if wanted != control.has_checksums => Some(format!(
@@ -216,7 +220,7 @@ fn check_settings(dump: &Dump, settings: &Settings, control: &Control) -> Result
 /// `Failed`, in the server's own words; `Interrupted`.
 pub(super) fn open_up(
     programs: &Programs,
-    settings: &Settings,
+    settings: &PostgresSettings,
     (cluster, looked): (&Cluster, &Looked),
     dump: &Dump,
     interrupted: &AtomicBool,

@@ -179,7 +179,7 @@ impl Statistics {
     fn ask(
         &self,
         statement: usize,
-        mut visit: impl FnMut(&dyn spindle_workload::sql::Row) -> Result<(), SessionError>,
+        mut visit: impl FnMut(&dyn spindle_workload::sql::SqlRow) -> Result<(), SessionError>,
     ) -> Option<()> {
         let mut connection = self
             .connection

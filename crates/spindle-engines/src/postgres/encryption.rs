@@ -5,7 +5,7 @@
 use spindle_workload::SessionError;
 
 use super::connection::PostgresConnection;
-use super::stream::{Asked, Stream};
+use super::stream::{EncryptionReply, Stream};
 use super::wire::{Login, is_refused};
 use crate::sql::address::Reach;
 use crate::sql::encryption::{ChannelBinding, TlsMode};
@@ -45,8 +45,8 @@ pub(super) fn connect(
         },
         TlsMode::Prefer => {
             let error = match reach(address)?.ask_for(&tls) {
-                Ok(Asked::Plain(stream)) => return come(stream),
-                Ok(Asked::Encrypted(stream)) => match come(stream) {
+                Ok(EncryptionReply::Plain(stream)) => return come(stream),
+                Ok(EncryptionReply::Encrypted(stream)) => match come(stream) {
                     Err(error) if is_refused(&error) => error,
                     decided => return decided,
                 },
@@ -81,8 +81,8 @@ fn reach(address: &Address) -> Result<Stream, SessionError> {
 
 fn encrypted(address: &Address, tls: &Tls) -> Result<Stream, SessionError> {
     match reach(address)?.ask_for(tls)? {
-        Asked::Encrypted(stream) => Ok(stream),
-        Asked::Plain(_) => Err(SessionError::Failed(
+        EncryptionReply::Encrypted(stream) => Ok(stream),
+        EncryptionReply::Plain(_) => Err(SessionError::Failed(
             "the server does not encrypt connections".to_owned(),
         )),
     }

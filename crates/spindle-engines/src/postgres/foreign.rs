@@ -17,13 +17,13 @@ use super::waits::{WaitSampler, Whose};
 use super::{hindrances, prepared, sessions, survey, template};
 use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize};
-use crate::promise::{Promise, Storage};
+use crate::promise::{CommitStorage, Promise};
 use crate::sql::reader::{ReadOnly, Reader};
-use crate::sql::survey::Survey;
+use crate::sql::survey::ServerSurvey;
 use crate::sql::tls;
 use crate::sql::{
     Address, Copying, ForeignServer, FoundServer, Password, Purpose, RunningServer, Schema,
-    SchemaGone, SchemaKind, ServerHome, Stop, UNTOLD,
+    SchemaGone, SchemaKind, ServerHome, ServerStop, UNTOLD,
 };
 
 /// What a server is asked of its settings: what matters to storage.
@@ -109,7 +109,7 @@ impl ForeignServer for Postgres {
         &self,
         address: &Address,
         password: Option<&Password>,
-    ) -> Result<Survey, EngineError> {
+    ) -> Result<ServerSurvey, EngineError> {
         survey::survey(address, password, SETTINGS)
     }
 
@@ -444,7 +444,7 @@ impl Counters for ForeignPostgres {
         self.count(Statistics::segments)
     }
 
-    fn promise(&self, storage: &Storage, sent: &[String]) -> Promise {
+    fn promise(&self, storage: &CommitStorage, sent: &[String]) -> Promise {
         promise_of(come_to(&self.schema), self.schema.kind, storage, sent)
     }
 }
@@ -492,7 +492,7 @@ impl RunningServer for ForeignPostgres {
     }
 
     /// Spindle goes; the server stays.
-    fn stop(&self, _: Stop) -> Result<(), EngineError> {
+    fn stop(&self, _: ServerStop) -> Result<(), EngineError> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         *watch = None;
         Ok(())

@@ -5,7 +5,7 @@ use spindle_workload::sql::{Dialect, SqlConnection};
 
 use super::connection::PostgresConnection;
 use super::settings::in_force;
-use crate::promise::{self, Promise, Storage, scripts};
+use crate::promise::{self, CommitStorage, Promise, scripts};
 use crate::sql::SchemaKind;
 
 /// Which schemas a run works in: all of its database, or the one that its sessions are in.
@@ -21,11 +21,11 @@ fn condition(ours: SchemaKind) -> &'static str {
 pub(super) fn promise_of(
     session: Result<PostgresConnection, SessionError>,
     ours: SchemaKind,
-    storage: &Storage,
+    storage: &CommitStorage,
     sent: &[String],
 ) -> Promise {
     let Ok(mut session) = session else {
-        return promise::postgres::promise(&promise::Settings::new(), storage);
+        return promise::postgres::promise(&promise::SettingsInForce::new(), storage);
     };
     let settings = in_force(&mut session);
     let unlogged = texts(&mut session, &unlogged(ours));

@@ -40,12 +40,13 @@ use spindle_workload::sql::Dialect;
 
 use crate::EngineError;
 use crate::sql::{
-    Comparison, FoundServer, Purpose, Room, RunningServer, Server, ServerIo, ServerRequest, Stop,
+    ComparableSettings, FoundServer, Purpose, RunningServer, Server, ServerIo, ServerRequest,
+    ServerRoom, ServerStop,
 };
 use cluster::Cluster;
 use programs::Programs;
 use running::RunningPostgres;
-use settings::Settings;
+use settings::PostgresSettings;
 
 /// Memory of the server beside its buffer cache, about: shared structures and its own processes.
 const SERVER_BYTES: u64 = 64 << 20;
@@ -70,9 +71,9 @@ impl Server for Postgres {
         &[(FileKind::Redo, vocabulary::POSTGRES.log)]
     }
 
-    fn comparisons(&self) -> &'static [Comparison] {
+    fn comparisons(&self) -> &'static [ComparableSettings] {
         &[
-            Comparison {
+            ComparableSettings {
                 word: "log",
                 says: "full page images and compression of the write-ahead log",
                 asks: "what do full page images and compression of the write-ahead log cost",
@@ -81,7 +82,7 @@ impl Server for Postgres {
                     ("settings.wal_compression", &["off", "on"]),
                 ],
             },
-            Comparison {
+            ComparableSettings {
                 word: "flush",
                 says: "how the write-ahead log is flushed",
                 asks: "which way of flushing the write-ahead log is faster",
@@ -92,7 +93,7 @@ impl Server for Postgres {
 
     fn examine(&self, request: &ServerRequest) -> Result<FoundServer, EngineError> {
         let programs = Programs::find(request)?;
-        let settings = Settings::of(request, &programs)?;
+        let settings = PostgresSettings::of(request, &programs)?;
         settings.check(&programs)?;
         let mut notes = settings.notes.clone();
         notes.extend(programs.user.as_ref().map(|user| {
@@ -115,7 +116,7 @@ impl Server for Postgres {
     ) -> Result<Vec<String>, EngineError> {
         let programs = Programs::find(request)?;
         match dump.form.is_of_files() {
-            true => copied::examine(&programs, &Settings::of(request, &programs)?, dump),
+            true => copied::examine(&programs, &PostgresSettings::of(request, &programs)?, dump),
             false => restore::examine(&programs, dump).map(|()| Vec::new()),
         }
     }
@@ -136,9 +137,9 @@ impl Server for Postgres {
         settings::shapes_files(setting)
     }
 
-    fn room(&self, request: &ServerRequest) -> Room {
+    fn room(&self, request: &ServerRequest) -> ServerRoom {
         let redo_bytes = settings::wal_bytes(request);
-        Room {
+        ServerRoom {
             own_bytes: CLUSTER_BYTES,
             redo_bytes,
             // The log is cut back when a checkpoint has ended, so there may be half as much again.
@@ -156,14 +157,14 @@ impl Server for Postgres {
         directories: &TreeDirectories,
     ) -> Result<(), EngineError> {
         let programs = Programs::find(request)?;
-        let settings = Settings::of(request, &programs)?;
+        let settings = PostgresSettings::of(request, &programs)?;
         let cluster = Cluster::of(directories)?;
         cluster.create(&settings, &programs)?;
         let running = RunningPostgres::start(cluster, &settings, programs, Purpose::Load)?;
         let mut connection = running.connect_client()?;
         running.create_tablespaces(&mut connection)?;
         drop(connection);
-        running.stop(Stop::Clean)
+        running.stop(ServerStop::Clean)
     }
 
     fn adopt(
@@ -174,7 +175,7 @@ impl Server for Postgres {
         interrupted: &AtomicBool,
     ) -> Result<(), EngineError> {
         let programs = Programs::find(request)?;
-        let settings = Settings::of(request, &programs)?;
+        let settings = PostgresSettings::of(request, &programs)?;
         let cluster = Cluster::of(directories)?;
         let looked = copied::look(&programs, &settings, dump)?;
         cluster.take(dump, &looked, &programs, interrupted)?;
@@ -186,7 +187,7 @@ impl Server for Postgres {
         let database = copied::database(&mut connection, request.database.as_deref(), dump)?;
         running.create_tablespaces(&mut connection)?;
         drop(connection);
-        running.stop(Stop::Clean)?;
+        running.stop(ServerStop::Clean)?;
         cluster.note_database(&database, &programs)
     }
 
@@ -197,7 +198,7 @@ impl Server for Postgres {
         purpose: Purpose,
     ) -> Result<Arc<dyn RunningServer>, EngineError> {
         let programs = Programs::find(request)?;
-        let settings = Settings::of(request, &programs)?;
+        let settings = PostgresSettings::of(request, &programs)?;
         let cluster = Cluster::of(directories)?;
         let running = RunningPostgres::start(cluster, &settings, programs, purpose)?;
         Ok(Arc::new(running))

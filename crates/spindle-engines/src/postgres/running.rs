@@ -20,7 +20,7 @@ use super::hindrances::lift_limits;
 use super::kept::promise_of;
 use super::programs::Programs;
 use super::restore;
-use super::settings::Settings;
+use super::settings::PostgresSettings;
 use super::stream::Stream;
 use super::waits::{WaitSampler, Whose};
 use super::wire::Login;
@@ -28,10 +28,10 @@ use crate::EngineError;
 use crate::engine::{
     CacheCounts, Counters, EngineCounts, EngineWait, Housekeeping, SegmentSize, ThreadOf,
 };
-use crate::promise::{Promise, Storage};
+use crate::promise::{CommitStorage, Promise};
 use crate::sql::child_server::{ChildServer, Habits};
 use crate::sql::encryption::ChannelBinding;
-use crate::sql::{Purpose, RunningServer, SchemaKind, Stop};
+use crate::sql::{Purpose, RunningServer, SchemaKind, ServerStop};
 
 /// Recovery from a crash takes as long as its redo is long.
 const START_LIMIT: Duration = Duration::from_secs(1800);
@@ -100,7 +100,7 @@ impl RunningPostgres {
     /// `Failed`; no process is left.
     pub fn start(
         cluster: Cluster,
-        settings: &Settings,
+        settings: &PostgresSettings,
         programs: Programs,
         purpose: Purpose,
     ) -> Result<RunningPostgres, EngineError> {
@@ -228,7 +228,7 @@ impl Counters for RunningPostgres {
         threads.collect()
     }
 
-    fn promise(&self, storage: &Storage, sent: &[String]) -> Promise {
+    fn promise(&self, storage: &CommitStorage, sent: &[String]) -> Promise {
         promise_of(self.connect_client(), SchemaKind::Database, storage, sent)
     }
 }
@@ -264,7 +264,7 @@ impl RunningServer for RunningPostgres {
         Ok(())
     }
 
-    fn stop(&self, how: Stop) -> Result<(), EngineError> {
+    fn stop(&self, how: ServerStop) -> Result<(), EngineError> {
         let mut is_stopped = self
             .is_stopped
             .lock()
@@ -277,7 +277,7 @@ impl RunningServer for RunningPostgres {
         self.postmaster.stop(how)?;
         // A server for loading flushes nothing itself.
         match (how, self.purpose) {
-            (Stop::Clean, Purpose::Load) => self.cluster.flush(&self.programs),
+            (ServerStop::Clean, Purpose::Load) => self.cluster.flush(&self.programs),
             _ => Ok(()),
         }
     }

@@ -81,7 +81,7 @@ const MAX_WAL_BYTES: u64 = 1 << 30;
 
 /// What is asked for, in PostgreSQL's words.
 #[derive(Debug, Clone)]
-pub(super) struct Settings {
+pub(super) struct PostgresSettings {
     /// In the order in which they are written: later ones win.
     lines: Vec<(String, String)>,
     /// For the making of the cluster.
@@ -93,8 +93,8 @@ pub(super) struct Settings {
 }
 
 /// What decides what a commit is worth, as it is in force for this session; empty when the server does not tell.
-pub(super) fn in_force(session: &mut PostgresConnection) -> promise::Settings {
-    let mut told = promise::Settings::new();
+pub(super) fn in_force(session: &mut PostgresConnection) -> promise::SettingsInForce {
+    let mut told = promise::SettingsInForce::new();
     for name in promise::postgres::ASKED {
         // One that a server does not know is an error of that one.
         let asked = format!("select current_setting('{name}')");
@@ -106,14 +106,17 @@ pub(super) fn in_force(session: &mut PostgresConnection) -> promise::Settings {
     told
 }
 
-impl Settings {
+impl PostgresSettings {
     /// What a request says, as far as it can be judged without asking the server.
     ///
     /// # Errors
     /// `Unavailable`: a setting that is not the experiment's to make, or that this version does not
     /// know.
-    pub fn of(request: &ServerRequest, programs: &Programs) -> Result<Settings, EngineError> {
-        let mut settings = Settings {
+    pub fn of(
+        request: &ServerRequest,
+        programs: &Programs,
+    ) -> Result<PostgresSettings, EngineError> {
+        let mut settings = PostgresSettings {
             lines: vec![
                 (
                     "shared_buffers".to_owned(),

@@ -39,7 +39,7 @@ pub(super) enum Stream {
 }
 
 /// What became of a wish for encryption.
-pub(super) enum Asked {
+pub(super) enum EncryptionReply {
     /// It is.
     Encrypted(Stream),
     /// The server cannot, or will not, and waits for what comes next.
@@ -134,9 +134,9 @@ impl Stream {
     ///
     /// # Errors
     /// The server is not to be trusted, or it says what no server says.
-    pub fn ask_for(self, tls: &Tls) -> Result<Asked, SessionError> {
+    pub fn ask_for(self, tls: &Tls) -> Result<EncryptionReply, SessionError> {
         let Stream::Tcp(mut stream) = self else {
-            return Ok(Asked::Plain(self));
+            return Ok(EncryptionReply::Plain(self));
         };
         let mut answer = [0];
         // No byte more: what follows without encryption is not the server's (CVE-2021-23222).
@@ -148,9 +148,11 @@ impl Stream {
                 let encrypted = tls.encrypt(stream)?;
                 let end_point = tls.end_point(&encrypted);
                 let encrypted = Box::new(encrypted);
-                Ok(Asked::Encrypted(Stream::Encrypted(encrypted, end_point)))
+                Ok(EncryptionReply::Encrypted(Stream::Encrypted(
+                    encrypted, end_point,
+                )))
             }
-            WILL_NOT => Ok(Asked::Plain(Stream::Tcp(stream))),
+            WILL_NOT => Ok(EncryptionReply::Plain(Stream::Tcp(stream))),
             _ => Err(SessionError::Failed(
                 "the server does not know what encryption is, or has no room for another client"
                     .to_owned(),

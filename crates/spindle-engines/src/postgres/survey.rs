@@ -1,4 +1,4 @@
-//! A look at an existing PostgreSQL, for [`Survey`].
+//! A look at an existing PostgreSQL, for [`ServerSurvey`].
 
 use spindle_workload::sql::SqlConnection;
 
@@ -8,8 +8,8 @@ use super::hindrances::{answers_commits, limits, takes_changes};
 use super::sessions::{check_kept, others_reached};
 use super::settings::in_force;
 use crate::EngineError;
-use crate::promise::{self, Storage};
-use crate::sql::survey::{LARGEST, Right, Survey, clock, number, round_trip, texts, volumes};
+use crate::promise::{self, CommitStorage};
+use crate::sql::survey::{LARGEST, Right, ServerSurvey, clock, number, round_trip, texts, volumes};
 use crate::sql::{Address, Password, tls};
 
 /// Nothing that follows may change anything. A setting of the session would stay for its next user, behind a pool of
@@ -26,7 +26,7 @@ pub(super) fn survey(
     address: &Address,
     password: Option<&Password>,
     settings: &str,
-) -> Result<Survey, EngineError> {
+) -> Result<ServerSurvey, EngineError> {
     let refused = |error| EngineError::unavailable(format!("{address}: {error}"));
     let come = || connect(address, password, "spindle doctor").map_err(refused);
     let connection = come()?;
@@ -51,11 +51,11 @@ pub(super) fn survey(
         takes_changes(look.again()?, &address.user),
         answers_commits(look.again()?, &address.user),
     ];
-    Ok(Survey {
+    Ok(ServerSurvey {
         version: version.unwrap_or_else(|| "a server of an unknown version".to_owned()),
         encryption,
         settings: told,
-        promise: promise::postgres::promise(&in_force, &Storage::default()),
+        promise: promise::postgres::promise(&in_force, &CommitStorage::default()),
         extensions: texts(look.again()?, EXTENSIONS),
         cache_bytes: number(look.again()?, CACHE).and_then(|bytes| bytes.try_into().ok()),
         databases: volumes(look.again()?, &databases()),

@@ -9,7 +9,7 @@ use super::Postgres;
 use super::cluster::Cluster;
 use super::programs::Programs;
 use crate::EngineError;
-use crate::sql::{Purpose, RunningServer, Server, ServerRequest, Stop};
+use crate::sql::{Purpose, RunningServer, Server, ServerRequest, ServerStop};
 
 /// Tables and indexes of the workload and of the server itself. Temporary ones are their session's own.
 const INDEXES: &str = "select count(*), count(bt_index_check(index => c.oid, heapallindexed => true)::text) from pg_class c \
@@ -36,11 +36,11 @@ pub(super) fn verify(
         Ok(looked) => looked,
         Err(error) => {
             // The first error is the one to tell.
-            let _ = running.stop(Stop::Kill);
+            let _ = running.stop(ServerStop::Kill);
             return Err(error);
         }
     };
-    running.stop(Stop::Clean)?;
+    running.stop(ServerStop::Clean)?;
     let mut looked_at = !found.is_empty();
     if has_checksums && !programs.has("pg_checksums") {
         found.push("pg_checksums is not installed, so checksums were not looked at".to_owned());

@@ -112,7 +112,7 @@ const EVENTS: usize = KNOWN.len() + OTHERS.len();
 
 /// Looks that saw an event, of sessions alone and of all processes, and the time that they stand for.
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct EventLooks {
     sessions: (u64, u64),
     all: (u64, u64),
 }
@@ -120,7 +120,7 @@ struct Seen {
 /// The thread that looks.
 pub(super) struct WaitSampler {
     /// `None` where the server does not tell what its processes wait for.
-    seen: Option<Arc<Mutex<[Seen; EVENTS]>>>,
+    seen: Option<Arc<Mutex<[EventLooks; EVENTS]>>>,
     end: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -134,9 +134,13 @@ impl WaitSampler {
             Whose::Own => format!("{LOOK} {OWN} {GROUPED}"),
         };
         // A user who may not ask, or a server that is no PostgreSQL, shows at the first look.
-        let tried = connection
-            .prepare(&[look_at])
-            .and_then(|()| look(&mut connection, &Mutex::new([Seen::default(); EVENTS]), 0));
+        let tried = connection.prepare(&[look_at]).and_then(|()| {
+            look(
+                &mut connection,
+                &Mutex::new([EventLooks::default(); EVENTS]),
+                0,
+            )
+        });
         if tried.is_err() {
             return Ok(WaitSampler {
                 seen: None,
@@ -144,7 +148,7 @@ impl WaitSampler {
                 thread: Mutex::new(None),
             });
         }
-        let seen = Arc::new(Mutex::new([Seen::default(); EVENTS]));
+        let seen = Arc::new(Mutex::new([EventLooks::default(); EVENTS]));
         let (of_thread, told) = (Arc::clone(&seen), Arc::clone(&end));
         let thread = std::thread::Builder::new().name("waits".to_owned());
         let thread = thread.spawn(move || {
@@ -210,7 +214,7 @@ impl Drop for WaitSampler {
 
 fn look(
     connection: &mut PostgresConnection,
-    seen: &Mutex<[Seen; EVENTS]>,
+    seen: &Mutex<[EventLooks; EVENTS]>,
     between_ns: u64,
 ) -> Result<(), spindle_workload::SessionError> {
     let mut found = Vec::new();

@@ -11,7 +11,7 @@ use super::table::{
     INNODB_OTHER_ENGINE, INNODB_TABLES_ELSEWHERE, INNODB_TABLES_UNSAFE, INNODB_UNKNOWN,
     INNODB_WHOLE_PAGES,
 };
-use super::{Promise, Reason, Settings, Storage, is_off, is_on, setting, tables};
+use super::{CommitStorage, Promise, Reason, SettingsInForce, is_off, is_on, setting, tables};
 
 /// Variables that decide.
 pub const ASKED: [&str; 9] = [
@@ -42,13 +42,13 @@ const PAGE_BYTES: u64 = 16384;
 const TIMEOUT_S: u64 = 1;
 
 /// What these variables keep, of tables that are not known.
-pub fn promise(settings: &Settings, storage: &Storage) -> Promise {
+pub fn promise(settings: &SettingsInForce, storage: &CommitStorage) -> Promise {
     let with_default = default_engine(settings).into_iter().collect();
     promise_beside_tables(settings, storage).with(with_default)
 }
 
 /// The same beside what is said of the tables themselves ([`of_tables`]).
-pub fn promise_beside_tables(settings: &Settings, storage: &Storage) -> Promise {
+pub fn promise_beside_tables(settings: &SettingsInForce, storage: &CommitStorage) -> Promise {
     let reasons = [
         Some(commit(settings)),
         double_write(settings, storage),
@@ -59,15 +59,15 @@ pub fn promise_beside_tables(settings: &Settings, storage: &Storage) -> Promise 
     Promise::of(reasons.into_iter().flatten().collect()).and(storage.promise())
 }
 
-fn of<'a>(settings: &'a Settings, name: &str) -> &'a str {
+fn of<'a>(settings: &'a SettingsInForce, name: &str) -> &'a str {
     settings.get(name).map_or("not told", String::as_str)
 }
 
-fn reason(settings: &Settings, line: &super::Line, name: &str) -> Reason {
+fn reason(settings: &SettingsInForce, line: &super::PromiseLine, name: &str) -> Reason {
     Reason::of(line, setting(name, of(settings, name)))
 }
 
-fn commit(settings: &Settings) -> Reason {
+fn commit(settings: &SettingsInForce) -> Reason {
     let name = "innodb_flush_log_at_trx_commit";
     match of(settings, name) {
         "1" | "3" => reason(settings, &INNODB_COMMIT_FLUSHED, name),
@@ -81,7 +81,7 @@ fn commit(settings: &Settings) -> Reason {
     }
 }
 
-fn double_write(settings: &Settings, storage: &Storage) -> Option<Reason> {
+fn double_write(settings: &SettingsInForce, storage: &CommitStorage) -> Option<Reason> {
     let name = "innodb_doublewrite";
     let page_bytes = of(settings, "innodb_page_size")
         .parse()
@@ -98,7 +98,7 @@ fn double_write(settings: &Settings, storage: &Storage) -> Option<Reason> {
 }
 
 /// MariaDB from 11.0 on may have no such variable any more: whatever it does instead flushes.
-fn flush_method(settings: &Settings, storage: &Storage) -> Option<Reason> {
+fn flush_method(settings: &SettingsInForce, storage: &CommitStorage) -> Option<Reason> {
     let name = "innodb_flush_method";
     let line = match settings.get(name).map(String::as_str) {
         None | Some("fsync" | "o_dsync" | "o_direct" | "") => return None,
@@ -113,7 +113,7 @@ fn flush_method(settings: &Settings, storage: &Storage) -> Option<Reason> {
     Some(reason(settings, line, name))
 }
 
-fn binary_log(settings: &Settings, storage: &Storage) -> Option<Reason> {
+fn binary_log(settings: &SettingsInForce, storage: &CommitStorage) -> Option<Reason> {
     match of(settings, "log_bin") {
         value if is_off(value) => return None,
         value if is_on(value) => {}
@@ -133,7 +133,7 @@ fn binary_log(settings: &Settings, storage: &Storage) -> Option<Reason> {
     })
 }
 
-fn of_redo(settings: &Settings) -> Option<Reason> {
+fn of_redo(settings: &SettingsInForce) -> Option<Reason> {
     let enabled = settings.get("innodb_redo_log_enabled")?;
     let line = match enabled.as_str() {
         value if is_on(value) => return None,
@@ -143,7 +143,7 @@ fn of_redo(settings: &Settings) -> Option<Reason> {
     Some(reason(settings, line, "innodb_redo_log_enabled"))
 }
 
-fn default_engine(settings: &Settings) -> Option<Reason> {
+fn default_engine(settings: &SettingsInForce) -> Option<Reason> {
     let name = "default_storage_engine";
     let line = match of(settings, name) {
         "innodb" => return None,

@@ -1,13 +1,13 @@
 //! The embedded database.
 
-use spindle_kernel::{Commit, Settings, TornBlocks};
+use spindle_kernel::{Commit, KernelSettings, TornBlocks};
 
 use super::table::{KERNEL_NOT_ATOMIC, KERNEL_NOWAIT, KERNEL_WAIT};
-use super::{Promise, Reason, Storage};
+use super::{CommitStorage, Promise, Reason};
 
 /// What these settings keep. Redo and checkpoints are flushed with either `write_sync`, and blocks are never torn by
 /// `images` and `double_write`.
-pub fn promise(settings: &Settings, storage: &Storage) -> Promise {
+pub fn promise(settings: &KernelSettings, storage: &CommitStorage) -> Promise {
     let mut reasons = vec![match settings.instance.commit {
         Commit::Wait => Reason::of(&KERNEL_WAIT, "commit = \"wait\""),
         Commit::NoWait => Reason::of(&KERNEL_NOWAIT, "commit = \"nowait\""),

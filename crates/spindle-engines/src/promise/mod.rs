@@ -16,11 +16,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use spindle_text::keeps::{Keeps, Loses};
-pub use storage::Storage;
-pub use table::{Line, Subject, TABLE};
+pub use storage::CommitStorage;
+pub use table::{PromiseLine, Subject, TABLE};
 
 /// A server's settings in force, by their own names in small letters, with values in small letters.
-pub type Settings = BTreeMap<String, String>;
+pub type SettingsInForce = BTreeMap<String, String>;
 
 /// Tables that a reason names.
 const NAMED: usize = 3;
@@ -44,7 +44,7 @@ pub struct Reason {
     pub what: String,
     /// What it keeps.
     pub keeps: Keeps,
-    /// As in [`Line::loses`].
+    /// As in [`PromiseLine::loses`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loses: Option<Loses>,
     /// As in [`Promise::back_ms`].
@@ -57,7 +57,7 @@ pub struct Reason {
 
 impl Reason {
     /// A line of the table that applies to `what`.
-    pub(crate) fn of(line: &Line, what: impl Into<String>) -> Reason {
+    pub(crate) fn of(line: &PromiseLine, what: impl Into<String>) -> Reason {
         Reason {
             what: what.into(),
             keeps: line.keeps,

@@ -5,7 +5,7 @@ use super::table::{
     POSTGRES_COMMIT_OFF, POSTGRES_FSYNC_OFF, POSTGRES_ON, POSTGRES_PAGES_ATOMIC,
     POSTGRES_PAGES_OFF, POSTGRES_PAGES_ZFS, POSTGRES_UNKNOWN, POSTGRES_UNLOGGED, POSTGRES_WAL_SYNC,
 };
-use super::{Promise, Reason, Settings, Storage, is_off, is_on, setting, tables};
+use super::{CommitStorage, Promise, Reason, SettingsInForce, is_off, is_on, setting, tables};
 
 /// Settings that decide.
 pub const ASKED: [&str; 5] = [
@@ -23,7 +23,7 @@ const PAGE_BYTES: u64 = 8192;
 const DELAYS: u64 = 3;
 
 /// What these settings keep.
-pub fn promise(settings: &Settings, storage: &Storage) -> Promise {
+pub fn promise(settings: &SettingsInForce, storage: &CommitStorage) -> Promise {
     let of = |name: &str| settings.get(name).map_or("not told", String::as_str);
     let reason = |line, name: &str| Reason::of(line, setting(name, of(name)));
     let fsync = match of("fsync") {

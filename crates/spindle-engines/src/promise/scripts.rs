@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use spindle_workload::sql::Dialect;
 
-use super::{Promise, Settings, innodb, postgres, sqlite};
+use super::{Promise, SettingsInForce, innodb, postgres, sqlite};
 
 /// The value of what a text sets by other means than a literal.
 const NOT_KNOWN: &str = "not known";
@@ -67,18 +67,18 @@ pub fn set_by(dialect: Dialect, texts: &[String]) -> BTreeSet<Set> {
 
 /// The promise of sessions with these settings, in which any of `set` may be in force at a commit.
 pub(crate) fn weakest(
-    settings: &Settings,
+    settings: &SettingsInForce,
     set: &BTreeSet<Set>,
-    of: impl Fn(&Settings) -> Promise,
+    of: impl Fn(&SettingsInForce) -> Promise,
 ) -> Promise {
     let mut variants = BTreeSet::from([settings.clone()]);
     for (name, value) in set {
-        let with = |variant: &Settings| {
+        let with = |variant: &SettingsInForce| {
             let mut variant = variant.clone();
             variant.insert(name.clone(), value.clone());
             variant
         };
-        let more: Vec<Settings> = variants.iter().map(with).collect();
+        let more: Vec<SettingsInForce> = variants.iter().map(with).collect();
         variants.extend(more);
     }
     let fresh = of(settings);
@@ -166,8 +166,8 @@ fn attaches(tokens: &[Token<'_>]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::CommitStorage;
     use super::super::Keeps::{AllButTheLast, EveryCommit, MayBeDamaged, Unknown};
-    use super::super::Storage;
     use super::*;
 
     fn values(dialect: Dialect, text: &str) -> Vec<String> {
@@ -274,7 +274,7 @@ mod tests {
             let fresh = fresh.map(|(name, value)| (name.to_owned(), value.to_owned()));
             let set = set_by(Dialect::Sqlite, &texts);
             weakest(&fresh.into(), &set, |settings| {
-                sqlite::promise(settings, &Storage::default())
+                sqlite::promise(settings, &CommitStorage::default())
             })
         };
         let known = |promise: &Promise| {

@@ -5,7 +5,7 @@ use super::table::{
     SQLITE_DELETE_EXTRA, SQLITE_DELETE_FULL, SQLITE_JOURNAL_NORMAL, SQLITE_KEPT_JOURNAL,
     SQLITE_NO_JOURNAL, SQLITE_OFF, SQLITE_UNKNOWN, SQLITE_WAL_FULL, SQLITE_WAL_NORMAL,
 };
-use super::{Promise, Reason, Settings, Storage, setting};
+use super::{CommitStorage, Promise, Reason, SettingsInForce, setting};
 
 /// Pragmas that decide.
 pub const ASKED: [&str; 2] = ["journal_mode", "synchronous"];
@@ -14,7 +14,7 @@ pub const ASKED: [&str; 2] = ["journal_mode", "synchronous"];
 pub const ATTACH: &str = "attach";
 
 /// What these pragmas keep.
-pub fn promise(settings: &Settings, storage: &Storage) -> Promise {
+pub fn promise(settings: &SettingsInForce, storage: &CommitStorage) -> Promise {
     let of = |name: &str| settings.get(name).map_or("not told", String::as_str);
     let (journal, synchronous) = (of("journal_mode"), of("synchronous"));
     let both = format!("journal_mode = {journal}, synchronous = {synchronous}");

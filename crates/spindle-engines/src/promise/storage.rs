@@ -12,11 +12,11 @@ use super::table::{
     LIBRARY_EATS, NETWORK, OVERLAY_DEFAULT, OVERLAY_VOLATILE, STORAGE_FOREIGN, XFS_DEFAULT,
     XFS_NO_BARRIER, ZFS_SYNC,
 };
-use super::{Line, Promise, Reason};
+use super::{Promise, PromiseLine, Reason};
 
 /// What lies beneath the files of a database that a commit needs: data, redo, undo, indexes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Storage {
+pub struct CommitStorage {
     /// One for each place of files; none for an existing server.
     pub places: Vec<Beneath>,
     /// What stands between the database and the kernel.
@@ -32,7 +32,7 @@ pub enum Between {
     Hidden(u32),
 }
 
-impl Storage {
+impl CommitStorage {
     /// What it keeps of what was flushed.
     pub fn promise(&self) -> Promise {
         if self.places.is_empty() {
@@ -130,7 +130,7 @@ fn reason_of(layer: &Layer) -> Reason {
 }
 
 /// `ext4 on /data`, with the option that decides.
-fn named(of: &FileSystemLayer, line: &Line) -> String {
+fn named(of: &FileSystemLayer, line: &PromiseLine) -> String {
     let option = of.no_barrier().or_else(|| of.is_volatile());
     let option = option.map_or_else(String::new, |option| format!(" ({option})"));
     let journal = match std::ptr::eq(line, &EXT4_NO_JOURNAL) && of.kind != "ext2" {
@@ -144,7 +144,7 @@ fn named(of: &FileSystemLayer, line: &Line) -> String {
     )
 }
 
-fn of_file_system(of: &FileSystemLayer) -> &'static Line {
+fn of_file_system(of: &FileSystemLayer) -> &'static PromiseLine {
     let no_barrier = of.no_barrier().is_some();
     if !of.is_flushed {
         return &DEVICE_NOT_FLUSHED;
@@ -171,7 +171,7 @@ fn of_file_system(of: &FileSystemLayer) -> &'static Line {
     }
 }
 
-fn of_device(of: &DeviceLayer) -> &'static Line {
+fn of_device(of: &DeviceLayer) -> &'static PromiseLine {
     if of.is_memory() {
         return &DEVICE_MEMORY;
     }

@@ -41,7 +41,7 @@ impl Subject {
 
 /// One line of the table.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct PromiseLine {
     /// What it speaks of.
     pub subject: Subject,
     /// When it applies, in words.
@@ -61,7 +61,7 @@ macro_rules! table {
         $($name:ident: $when:literal => $keeps:ident $(of $loses:ident)?, $effect:literal, $source:expr;)*
     })*) => {
         $($(
-            pub(crate) static $name: Line = Line {
+            pub(crate) static $name: PromiseLine = PromiseLine {
                 subject: Subject::$subject,
                 when: $when,
                 keeps: $keeps,
@@ -72,7 +72,7 @@ macro_rules! table {
         )*)*
 
         /// Every line, in the order of the documents.
-        pub static TABLE: &[&Line] = &[$($(&$name,)*)*];
+        pub static TABLE: &[&PromiseLine] = &[$($(&$name,)*)*];
     };
 }
 

@@ -12,7 +12,7 @@ use super::Keeps::{AllButTheLast, EveryCommit, MayBeDamaged, Nothing, Unknown};
 use super::storage::Between;
 use super::*;
 
-fn settings(pairs: &[(&str, &str)]) -> Settings {
+fn settings(pairs: &[(&str, &str)]) -> SettingsInForce {
     pairs
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -46,8 +46,8 @@ fn file_system(kind: &str, options: &str) -> FileSystemLayer {
     }
 }
 
-fn on(layers: Vec<Layer>) -> Storage {
-    Storage {
+fn on(layers: Vec<Layer>) -> CommitStorage {
+    CommitStorage {
         places: vec![Beneath {
             layers,
             write_back_ms: Some(35_000),
@@ -57,14 +57,14 @@ fn on(layers: Vec<Layer>) -> Storage {
 }
 
 /// ext4 with a journal on a disk that obeys flushes.
-fn good() -> Storage {
+fn good() -> CommitStorage {
     on(vec![
         Layer::FileSystem(file_system("ext4", "rw")),
         Layer::Device(device("sda", Some(WriteCache::WriteBack))),
     ])
 }
 
-fn with_device(change: impl FnOnce(&mut DeviceLayer)) -> Storage {
+fn with_device(change: impl FnOnce(&mut DeviceLayer)) -> CommitStorage {
     let mut device = device("sda", Some(WriteCache::WriteBack));
     change(&mut device);
     on(vec![
@@ -73,7 +73,7 @@ fn with_device(change: impl FnOnce(&mut DeviceLayer)) -> Storage {
     ])
 }
 
-fn zfs() -> Storage {
+fn zfs() -> CommitStorage {
     on(vec![Layer::FileSystem(file_system("zfs", "rw"))])
 }
 
@@ -155,13 +155,13 @@ const INNODB: [(&str, &[&str]); 7] = [
 ];
 
 /// Every combination of values; the first of each is the strongest.
-fn combinations(of: &[(&str, &[&str])]) -> Vec<Settings> {
-    let mut all = vec![Settings::new()];
+fn combinations(of: &[(&str, &[&str])]) -> Vec<SettingsInForce> {
+    let mut all = vec![SettingsInForce::new()];
     for (name, values) in of {
         let mut next = Vec::new();
         for settings in &all {
             for value in *values {
-                let mut settings: Settings = settings.clone();
+                let mut settings: SettingsInForce = settings.clone();
                 settings.insert((*name).to_owned(), (*value).to_owned());
                 next.push(settings);
             }
@@ -171,7 +171,7 @@ fn combinations(of: &[(&str, &[&str])]) -> Vec<Settings> {
     all
 }
 
-fn storages() -> Vec<Storage> {
+fn storages() -> Vec<CommitStorage> {
     let with_file_system = |of: FileSystemLayer| {
         on(vec![
             Layer::FileSystem(of),
@@ -185,7 +185,7 @@ fn storages() -> Vec<Storage> {
     let mut all = vec![
         good(),
         zfs(),
-        Storage::default(),
+        CommitStorage::default(),
         with_device(|device| device.atomic_write_bytes = 16384),
         with_device(|device| device.write_cache = Some(WriteCache::WriteThrough)),
         with_device(|device| device.write_cache = None),
@@ -230,7 +230,7 @@ fn storages() -> Vec<Storage> {
         Between::Library("/opt/libquick.so".into()),
         Between::Hidden(7),
     ] {
-        all.push(Storage {
+        all.push(CommitStorage {
             between: vec![between],
             ..good()
         });
@@ -239,20 +239,20 @@ fn storages() -> Vec<Storage> {
 }
 
 /// The lines of the table that a promise was made of.
-fn lines_of(promise: &Promise) -> Vec<&'static Line> {
+fn lines_of(promise: &Promise) -> Vec<&'static PromiseLine> {
     let lines = promise.reasons.iter().map(|reason| {
-        let is_of = |line: &&&Line| {
+        let is_of = |line: &&&PromiseLine| {
             (line.keeps, line.effect, line.source)
                 == (reason.keeps, &*reason.effect, &*reason.source)
         };
-        let found: Vec<&&Line> = TABLE.iter().filter(is_of).collect();
+        let found: Vec<&&PromiseLine> = TABLE.iter().filter(is_of).collect();
         assert_eq!(found.len(), 1, "{reason:?} is of one line");
         *found[0]
     });
     lines.collect()
 }
 
-fn kernels() -> Vec<crate::kernel::Settings> {
+fn kernels() -> Vec<crate::kernel::KernelSettings> {
     let mut all = Vec::new();
     for commit in [Commit::Wait, Commit::NoWait] {
         for torn_blocks in [
@@ -260,13 +260,13 @@ fn kernels() -> Vec<crate::kernel::Settings> {
             TornBlocks::DoubleWrite,
             TornBlocks::Atomic,
         ] {
-            all.push(crate::kernel::Settings {
+            all.push(crate::kernel::KernelSettings {
                 instance: InstanceSettings {
                     commit,
                     torn_blocks,
                     ..InstanceSettings::default()
                 },
-                ..crate::kernel::Settings::default()
+                ..crate::kernel::KernelSettings::default()
             });
         }
     }
@@ -328,7 +328,7 @@ fn tables_that_are_told_decide_and_not_the_engine_that_others_would_have() {
 /// What is weaker in one setting is as weak in every combination with it, and nothing makes it stronger.
 #[test]
 fn the_weakest_setting_decides() {
-    let best: Settings = POSTGRES
+    let best: SettingsInForce = POSTGRES
         .iter()
         .map(|(name, values)| ((*name).to_owned(), values[0].to_owned()))
         .collect();
@@ -349,12 +349,12 @@ fn the_weakest_setting_decides() {
 
 #[test]
 fn a_library_that_answers_for_the_kernel_weakens_every_engine() {
-    let between = |path: &str| Storage {
+    let between = |path: &str| CommitStorage {
         between: vec![Between::Library(path.into())],
         ..good()
     };
-    let settings = crate::kernel::Settings::default();
-    let keeps = |storage: &Storage| kernel::promise(&settings, storage).keeps;
+    let settings = crate::kernel::KernelSettings::default();
+    let keeps = |storage: &CommitStorage| kernel::promise(&settings, storage).keeps;
     assert_eq!(keeps(&good()), EveryCommit);
     assert_eq!(keeps(&between("/a/libeatmydata.so")), MayBeDamaged);
     let quick = kernel::promise(&settings, &between("/a/libquick.so"));
@@ -399,7 +399,7 @@ fn planted_weaker_settings_are_named() {
         (AllButTheLast, Some(5_000))
     );
 
-    let mut postgres_off: Settings = combinations(&POSTGRES)[0].clone();
+    let mut postgres_off: SettingsInForce = combinations(&POSTGRES)[0].clone();
     postgres_off.insert("synchronous_commit".to_owned(), "off".to_owned());
     for (delay, back_ms) in [
         ("200ms", Some(600)),
@@ -416,7 +416,7 @@ fn planted_weaker_settings_are_named() {
         );
     }
 
-    let mut innodb: Settings = combinations(&INNODB)[0].clone();
+    let mut innodb: SettingsInForce = combinations(&INNODB)[0].clone();
     assert_eq!(innodb::promise(&innodb, &good()).keeps, EveryCommit);
     innodb.insert("innodb_flush_log_at_trx_commit".to_owned(), "2".to_owned());
     assert_eq!(innodb::promise(&innodb, &good()).back_ms, Some(1_000));
@@ -430,7 +430,7 @@ fn planted_weaker_settings_are_named() {
     assert_eq!(innodb::promise(&innodb, &good()).keeps, EveryCommit);
 }
 
-fn best_innodb() -> Settings {
+fn best_innodb() -> SettingsInForce {
     combinations(&INNODB)[0].clone()
 }
 
@@ -477,7 +477,7 @@ fn tables_that_do_not_survive_are_named() {
 #[test]
 fn what_is_known_to_be_lost_outweighs_what_is_not_known() {
     let hidden = on(vec![Layer::Hidden("nobody knows".to_owned())]);
-    let of = |synchronous: &str, storage: &Storage| {
+    let of = |synchronous: &str, storage: &CommitStorage| {
         let pragmas = settings(&[("journal_mode", "wal"), ("synchronous", synchronous)]);
         sqlite::promise(&pragmas, storage).keeps
     };
@@ -490,7 +490,7 @@ fn what_is_known_to_be_lost_outweighs_what_is_not_known() {
 
 #[test]
 fn a_server_that_tells_nothing_promises_nothing() {
-    let nothing = Settings::new();
+    let nothing = SettingsInForce::new();
     assert_eq!(postgres::promise(&nothing, &good()).keeps, Unknown);
     assert_eq!(innodb::promise(&nothing, &good()).keeps, Unknown);
     assert_eq!(sqlite::promise(&nothing, &good()).keeps, Unknown);

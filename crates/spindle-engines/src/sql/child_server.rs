@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use spindle_system::{SystemTree, processes};
 
 use super::account::{Account, not_launched, with_rights_of};
-use super::{Stop, said_of_full_disks};
+use super::{ServerStop, said_of_full_disks};
 use crate::{EngineError, ErrorKind};
 
 /// A checkpoint of a large cache on a slow disk takes its time, and so does a purge.
@@ -186,12 +186,12 @@ impl ChildServer {
     ///
     /// # Errors
     /// `Failed`: it did not end in order, or some process of it does not end.
-    pub fn stop(&self, how: Stop) -> Result<(), EngineError> {
+    pub fn stop(&self, how: ServerStop) -> Result<(), EngineError> {
         let what = format!("stopping {}", self.habits.name);
         let failed = |reason: String| Err(EngineError::failed(&what, reason));
         let (signal, limit) = match how {
-            Stop::Clean => (self.habits.in_order, IN_ORDER_LIMIT),
-            Stop::Kill => (self.habits.at_once, self.habits.at_once_limit),
+            ServerStop::Clean => (self.habits.in_order, IN_ORDER_LIMIT),
+            ServerStop::Kill => (self.habits.at_once, self.habits.at_once_limit),
         };
         self.signal(signal);
         let in_time = self.wait(limit);
@@ -203,13 +203,13 @@ impl ChildServer {
             return failed(format!("processes of it are still there: {left:?}"));
         }
         match (how, in_time) {
-            (Stop::Kill, _) => Ok(()),
-            (Stop::Clean, None) => {
+            (ServerStop::Kill, _) => Ok(()),
+            (ServerStop::Clean, None) => {
                 let minutes = IN_ORDER_LIMIT.as_secs() / 60;
                 failed(format!("it did not end in {minutes} minutes"))
             }
-            (Stop::Clean, Some(status)) if status.success() => Ok(()),
-            (Stop::Clean, Some(status)) => match self.ended() {
+            (ServerStop::Clean, Some(status)) if status.success() => Ok(()),
+            (ServerStop::Clean, Some(status)) => match self.ended() {
                 Some(ended) => Err(EngineError::failed(&what, ended)),
                 None => failed(status.to_string()),
             },
@@ -249,7 +249,7 @@ impl Drop for ChildServer {
     fn drop(&mut self) {
         if self.status().is_none() {
             // The caller that drops it without stopping it has an error to tell already.
-            let _ = self.stop(Stop::Kill);
+            let _ = self.stop(ServerStop::Kill);
         }
     }
 }
@@ -351,7 +351,7 @@ mod tests {
             last_lines("a [ERROR]\nb", None),
             "it said:\n  a [ERROR]\n  b"
         );
-        server.stop(Stop::Clean).unwrap_err();
+        server.stop(ServerStop::Clean).unwrap_err();
     }
 
     #[test]
@@ -373,7 +373,7 @@ mod tests {
         let family = || family(&home.canonicalize().unwrap(), &"sleep".into());
         assert!(wait_until(PATIENCE, || family().len() == 2));
         // The child does not end by itself.
-        server.stop(Stop::Kill).unwrap();
+        server.stop(ServerStop::Kill).unwrap();
         assert!(family().is_empty());
         assert!(visitor.try_wait().unwrap().is_none());
         visitor.kill().unwrap();

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::OFlags;
 use spindle_system::open_files::{OpenFiles, OpenFor};
-use spindle_system::{Storage, SystemTree, processes};
+use spindle_system::{StoragePlace, SystemTree, processes};
 use spindle_text::load_file::Dump;
-use spindle_text::load_file::server_files::Found;
+use spindle_text::load_file::server_files::DatabaseFile;
 
 use super::restore::failed;
 use crate::{EngineError, ErrorKind};
@@ -28,8 +28,8 @@ const PIECE_BYTES: usize = 1 << 20;
 pub(crate) fn files_at_rest(
     dump: &Dump,
     programs: &[&str],
-    places: impl Fn(&[Found]) -> Vec<(PathBuf, PathBuf)>,
-) -> Result<Vec<Found>, EngineError> {
+    places: impl Fn(&[DatabaseFile]) -> Vec<(PathBuf, PathBuf)>,
+) -> Result<Vec<DatabaseFile>, EngineError> {
     let found = dump.files().map_err(|error| refused(dump, error))?;
     check_at_rest(dump, &found, programs, &places(&found))?;
     dump.check().map_err(|error| refused(dump, error))?;
@@ -43,7 +43,7 @@ pub(crate) fn refused(dump: &Dump, reason: impl std::fmt::Display) -> EngineErro
 
 fn check_at_rest(
     dump: &Dump,
-    found: &[Found],
+    found: &[DatabaseFile],
     programs: &[&str],
     places: &[(PathBuf, PathBuf)],
 ) -> Result<(), EngineError> {
@@ -65,7 +65,7 @@ fn check_at_rest(
     }
     let open = OpenFiles::read(&tree);
     for file in found {
-        let storage = Storage::of(&file.metadata).into_iter();
+        let storage = StoragePlace::of(&file.metadata).into_iter();
         let mut holders = storage.flat_map(|storage| open.holders(storage));
         let is_read = |open_for| matches!(open_for, OpenFor::Reading | OpenFor::Mapped);
         if let Some(holder) = holders.find(|holder| !is_read(holder.open_for)) {
@@ -83,8 +83,8 @@ fn check_at_rest(
 /// The system's; it has changed meanwhile; `Interrupted`.
 pub(crate) fn copy(
     dump: &Dump,
-    found: &[Found],
-    place: impl Fn(&Found) -> PathBuf,
+    found: &[DatabaseFile],
+    place: impl Fn(&DatabaseFile) -> PathBuf,
     interrupted: &AtomicBool,
 ) -> Result<Vec<PathBuf>, EngineError> {
     let mut piece = vec![0; PIECE_BYTES];
@@ -159,7 +159,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// The last part of a file's name in a copy, such as that of a piece of a log.
-pub(crate) fn last_name(found: &Found) -> &OsStr {
+pub(crate) fn last_name(found: &DatabaseFile) -> &OsStr {
     found.name.file_name().unwrap_or_default()
 }
 

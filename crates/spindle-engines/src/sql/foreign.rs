@@ -14,8 +14,8 @@ use spindle_workload::sql::{Ours, SqlConnection, SqlWorkload};
 
 use super::address::{Address, Password, Scheme};
 use super::reader::Reader;
-use super::survey::Survey;
-use super::{FoundServer, Purpose, RunningServer, Stop, load};
+use super::survey::ServerSurvey;
+use super::{FoundServer, Purpose, RunningServer, ServerStop, load};
 use crate::{EngineError, ErrorKind};
 
 /// What is said of a server whose counts the user may not see, or that has none.
@@ -142,8 +142,11 @@ pub trait ForeignServer: Send + Sync {
     ///
     /// # Errors
     /// `Unavailable`, in words.
-    fn survey(&self, address: &Address, password: Option<&Password>)
-    -> Result<Survey, EngineError>;
+    fn survey(
+        &self,
+        address: &Address,
+        password: Option<&Password>,
+    ) -> Result<ServerSurvey, EngineError>;
 
     /// Asks a server where it is on its own machine. Changes nothing.
     ///
@@ -309,5 +312,5 @@ pub(crate) fn load_into(
         let _ = server.end_sessions(schema);
     }
     // The first error is the one to tell.
-    loaded.and(running.stop(Stop::Clean))
+    loaded.and(running.stop(ServerStop::Clean))
 }

@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex};
 use spindle_layout::TreeDirectories;
 use spindle_text::load_file::Dump;
 use spindle_workload::SessionError;
-use spindle_workload::sql::{LoadPart, Origin, RowSink, SqlConnection, SqlWorkload, Value};
+use spindle_workload::sql::{
+    LoadPart, RowSink, SqlConnection, SqlWorkload, StatementOrigin, Value,
+};
 
 use super::connections::{Connections, breaking_off};
-use super::{Purpose, RunningServer, Server, ServerRequest, Stop};
+use super::{Purpose, RunningServer, Server, ServerRequest, ServerStop};
 use crate::{EngineError, ErrorKind};
 
 /// Connections that load at once, at most: a server sorts and writes for each of them.
@@ -60,10 +62,10 @@ pub(crate) fn load_into(
     }
     let running = server.start(request, directories, Purpose::Load)?;
     match load(&*running, workload, interrupted) {
-        Ok(()) => running.stop(Stop::Clean),
+        Ok(()) => running.stop(ServerStop::Clean),
         Err(error) => {
             // The first error is the one to tell.
-            let _ = running.stop(Stop::Kill);
+            let _ = running.stop(ServerStop::Kill);
             Err(error)
         }
     }
@@ -136,7 +138,7 @@ fn make_tables(
     let mut open = None;
     for (number, statement) in workload.create_tables(dialect).iter().enumerate() {
         check(interrupted)?;
-        let place = workload.place(Origin::Table(number));
+        let place = workload.place(StatementOrigin::Table(number));
         if number == 0 && place.is_some() {
             connection.watch_transactions()?;
         }

@@ -42,9 +42,9 @@ pub(crate) use foreign::{NOT_TOLD, UNTOLD};
 pub use load::create_and_load;
 pub(crate) use load::{create, load_into};
 pub use reader::{OWN_STATEMENT, Reader};
-pub use room::Room;
+pub use room::ServerRoom;
 pub use room::said_of_full_disks;
-pub use ssh_host::{SshHost, Way};
+pub use ssh_host::{MachineAccess, SshHost};
 pub use under_test::SqlUnderTest;
 
 use crate::EngineError;
@@ -113,7 +113,7 @@ pub struct OnRawDevices {
 
 /// Settings of a server that are worth a comparison, where nothing else was chosen to be compared.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Comparison {
+pub struct ComparableSettings {
     /// Its name among those of the server.
     pub word: &'static str,
     /// What it compares, in words.
@@ -146,7 +146,7 @@ pub enum Purpose {
 
 /// How a server ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
+pub enum ServerStop {
     /// In order: everything is on the device, and it starts without recovery.
     Clean,
     /// At once.
@@ -172,7 +172,7 @@ pub trait Server: Send + Sync {
     fn file_words(&self) -> &'static [(FileKind, &'static str)];
 
     /// Its settings that are worth a comparison, the first by default.
-    fn comparisons(&self) -> &'static [Comparison];
+    fn comparisons(&self) -> &'static [ComparableSettings];
 
     /// Looks whether what is asked is possible here, and changes nothing.
     ///
@@ -250,7 +250,7 @@ pub trait Server: Send + Sync {
     fn shapes_files(&self, setting: &str) -> bool;
 
     /// What its files take beside the loaded data, about: a guard against full devices.
-    fn room(&self, request: &ServerRequest) -> Room;
+    fn room(&self, request: &ServerRequest) -> ServerRoom;
 
     /// Makes an empty database in existing, empty directories.
     ///
@@ -355,5 +355,5 @@ pub trait RunningServer: Counters {
     fn after_load(&self, connection: &mut dyn SqlConnection) -> Result<(), EngineError>;
 
     /// Ends it, and waits until it has ended.
-    fn stop(&self, how: Stop) -> Result<(), EngineError>;
+    fn stop(&self, how: ServerStop) -> Result<(), EngineError>;
 }

@@ -7,7 +7,7 @@ use spindle_text::quantity::size_free;
 
 /// Bytes that a server's files take beside the loaded data, about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct ServerRoom {
     /// Its own files, which exist from the beginning: catalogues, system tablespaces, undo.
     pub own_bytes: u64,
     /// Redo (the write-ahead log), as large as its settings let it be.
@@ -16,7 +16,7 @@ pub struct Room {
     pub growth_bytes: u64,
 }
 
-impl Room {
+impl ServerRoom {
     /// All of it.
     pub fn total_bytes(&self) -> u64 {
         self.own_bytes + self.redo_bytes + self.growth_bytes

@@ -92,7 +92,7 @@ impl SshHost {
 /// How a machine is come to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum MachineAccess {
     /// It is this one.
     Here,
     /// By `ssh`.
@@ -108,21 +108,21 @@ pub enum Way {
 /// How people name this machine.
 pub const HERE: &str = "local";
 
-impl Way {
+impl MachineAccess {
     /// By `ssh`, as the client has it.
-    pub fn to(host: SshHost) -> Way {
-        Way::Ssh {
+    pub fn to(host: SshHost) -> MachineAccess {
+        MachineAccess::Ssh {
             host,
             identity_file: None,
         }
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for MachineAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Way::Here => f.write_str(HERE),
-            Way::Ssh { host, .. } => write!(f, "{host}"),
+            MachineAccess::Here => f.write_str(HERE),
+            MachineAccess::Ssh { host, .. } => write!(f, "{host}"),
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) const LARGEST: usize = 5;
 
 /// What was found.
 #[derive(Debug, Clone)]
-pub struct Survey {
+pub struct ServerSurvey {
     /// What it calls itself.
     pub version: String,
     /// What the connection is, if it is encrypted.
@@ -39,7 +39,7 @@ pub struct Survey {
     /// Limits of time that its sessions have.
     pub limits: Vec<Limit>,
     /// How long a trivial statement takes.
-    pub round_trip: RoundTrip,
+    pub round_trip: RoundTripTimes,
     /// Its clock; `None`: it does not tell the time.
     pub clock: Option<Clock>,
 }
@@ -103,7 +103,7 @@ impl Right {
 
 /// Times of a trivial statement, as the client sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RoundTrip {
+pub struct RoundTripTimes {
     /// Half of them were faster, microseconds.
     pub p50_us: u64,
     /// 99 of 100 were faster, microseconds.
@@ -120,7 +120,9 @@ pub struct Clock {
 }
 
 /// Times trivial statements.
-pub(crate) fn round_trip(connection: &mut dyn SqlConnection) -> Result<RoundTrip, SessionError> {
+pub(crate) fn round_trip(
+    connection: &mut dyn SqlConnection,
+) -> Result<RoundTripTimes, SessionError> {
     connection.prepare(&["select 1".to_owned()])?;
     let mut times_us = Vec::with_capacity(ROUND_TRIPS);
     for _ in 0..ROUND_TRIPS {
@@ -129,7 +131,7 @@ pub(crate) fn round_trip(connection: &mut dyn SqlConnection) -> Result<RoundTrip
         times_us.push(began.elapsed().as_micros() as u64);
     }
     times_us.sort_unstable();
-    Ok(RoundTrip {
+    Ok(RoundTripTimes {
         p50_us: times_us[ROUND_TRIPS / 2],
         p99_us: times_us[ROUND_TRIPS * 99 / 100],
     })

@@ -11,11 +11,11 @@ use spindle_workload::sql::pause::Pauses;
 use spindle_workload::sql::timed::StatementTimes;
 use spindle_workload::sql::{KeptAnswer, SqlWork, SqlWorkload};
 
-use super::{RunningServer, Stop};
+use super::{RunningServer, ServerStop};
 use crate::EngineError;
-use crate::engine::{Answer, Counters, RunningEngine, Written};
+use crate::engine::{Counters, EngineFuture, RunningEngine, Written};
 use crate::promise::scripts::words;
-use crate::promise::{Promise, Storage};
+use crate::promise::{CommitStorage, Promise};
 
 /// A server at work and the workload that it was loaded for.
 pub struct SqlUnderTest {
@@ -74,7 +74,7 @@ impl RunningEngine for SqlUnderTest {
         self.workload.kept_answers()
     }
 
-    fn promise(&self, storage: &Storage) -> Promise {
+    fn promise(&self, storage: &CommitStorage) -> Promise {
         // A server that takes no connection promises nothing.
         let dialect = self.server.connect().map(|connection| connection.dialect());
         let sent = dialect.map(|dialect| self.workload.sent_with(&words(dialect), dialect));
@@ -93,20 +93,23 @@ impl RunningEngine for SqlUnderTest {
         driver::start_work(env, Arc::new(work), behaviour)
     }
 
-    fn check(&self, acknowledged: Vec<Acknowledged>) -> Answer<'_, Result<String, EngineError>> {
+    fn check(
+        &self,
+        acknowledged: Vec<Acknowledged>,
+    ) -> EngineFuture<'_, Result<String, EngineError>> {
         Box::pin(async move {
             let mut connection = self.server.connect_unlimited()?;
             Ok(self.workload.check(&mut *connection, &acknowledged)?)
         })
     }
 
-    fn flush(&self) -> Answer<'_, Result<(), EngineError>> {
+    fn flush(&self) -> EngineFuture<'_, Result<(), EngineError>> {
         Box::pin(async { self.flush_files() })
     }
 
-    fn stop(self: Arc<Self>) -> Answer<'static, Result<Written, EngineError>> {
+    fn stop(self: Arc<Self>) -> EngineFuture<'static, Result<Written, EngineError>> {
         Box::pin(async move {
-            self.server.stop(Stop::Kill)?;
+            self.server.stop(ServerStop::Kill)?;
             Ok(Vec::new())
         })
     }

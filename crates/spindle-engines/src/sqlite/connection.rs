@@ -10,7 +10,7 @@ use spindle_system::SystemTree;
 use spindle_system::threads::{this_thread, written_bytes};
 use spindle_workload::sql::connection::{Breaker, Visit};
 use spindle_workload::sql::value::{date_text, decimal_text};
-use spindle_workload::sql::{Dialect, LoadPart, Row, RowSink, SqlConnection, Value};
+use spindle_workload::sql::{Dialect, LoadPart, RowSink, SqlConnection, SqlRow, Value};
 use spindle_workload::{Complaint, SessionError};
 
 /// Steps of SQLite's virtual machine between two looks at the clock: a tenth of a millisecond, about.
@@ -146,7 +146,7 @@ impl ToSql for Parameter<'_> {
 
 struct SqliteRow<'a, 'b>(&'a rusqlite::Row<'b>);
 
-impl Row for SqliteRow<'_, '_> {
+impl SqlRow for SqliteRow<'_, '_> {
     fn columns(&self) -> usize {
         self.0.as_ref().column_count()
     }

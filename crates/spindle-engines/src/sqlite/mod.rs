@@ -25,15 +25,15 @@ use spindle_workload::sql::{Dialect, SqlConnection};
 
 use crate::EngineError;
 use crate::engine::{Counters, EngineCounts, EngineWait, SegmentSize};
-use crate::promise::{self, Promise, Storage};
+use crate::promise::{self, CommitStorage, Promise};
 use crate::sql::restore::failed;
 use crate::sql::{
-    Comparison, FoundServer, InDiskGroup, OnRawDevices, Purpose, Room, RunningServer, Server,
-    ServerIo, ServerRequest, Stop,
+    ComparableSettings, FoundServer, InDiskGroup, OnRawDevices, Purpose, RunningServer, Server,
+    ServerIo, ServerRequest, ServerRoom, ServerStop,
 };
 use connection::SqliteConnection;
 use observer::Observer;
-use settings::Settings;
+use settings::SqliteSettings;
 use vfs::Attached;
 
 /// Memory of a connection beside its cache, about: statements, and what SQLite allocates for each.
@@ -85,8 +85,8 @@ impl Server for Sqlite {
         &[(FileKind::Redo, vocabulary::SQLITE.log)]
     }
 
-    fn comparisons(&self) -> &'static [Comparison] {
-        &[Comparison {
+    fn comparisons(&self) -> &'static [ComparableSettings] {
+        &[ComparableSettings {
             word: "journal",
             says: "rollback journal or write-ahead log, flushed at each commit or not",
             asks: "which is faster, a rollback journal or a write-ahead log, flushed at each commit or not",
@@ -98,7 +98,7 @@ impl Server for Sqlite {
     }
 
     fn examine(&self, request: &ServerRequest) -> Result<FoundServer, EngineError> {
-        let settings = Settings::of(request)?;
+        let settings = SqliteSettings::of(request)?;
         Ok(FoundServer {
             version: format!("SQLite {}", rusqlite::version()),
             settings: settings.described(),
@@ -153,8 +153,8 @@ impl Server for Sqlite {
         matches!(setting, "page_size" | "auto_vacuum" | "encoding")
     }
 
-    fn room(&self, request: &ServerRequest) -> Room {
-        Room {
+    fn room(&self, request: &ServerRequest) -> ServerRoom {
+        ServerRoom {
             own_bytes: 0,
             redo_bytes: 0,
             // A log that no checkpoint gets to the end of may grow as long as the data.
@@ -171,7 +171,7 @@ impl Server for Sqlite {
         request: &ServerRequest,
         directories: &TreeDirectories,
     ) -> Result<(), EngineError> {
-        let settings = Settings::of(request)?;
+        let settings = SqliteSettings::of(request)?;
         let made = Connection::open(database_file(directories));
         let made = made.and_then(|connection| settings.make(&connection));
         made.map_err(|error| EngineError::failed("making the database", error))
@@ -183,7 +183,7 @@ impl Server for Sqlite {
         directories: &TreeDirectories,
         purpose: Purpose,
     ) -> Result<Arc<dyn RunningServer>, EngineError> {
-        let mut settings = Settings::of(request)?;
+        let mut settings = SqliteSettings::of(request)?;
         if purpose == Purpose::Load {
             settings.load();
         }
@@ -207,7 +207,7 @@ impl Server for Sqlite {
         directories: &TreeDirectories,
     ) -> Result<String, EngineError> {
         let database = Database::of(directories)?;
-        let connection = Settings::of(request)?.open(&database)?;
+        let connection = SqliteSettings::of(request)?.open(&database)?;
         let answer: rusqlite::Result<String> =
             connection.query_row("pragma integrity_check", [], |row| row.get(0));
         match answer {
@@ -220,7 +220,7 @@ impl Server for Sqlite {
 
 /// A database that is open.
 struct RunningSqlite {
-    settings: Settings,
+    settings: SqliteSettings,
     /// Gone when it was stopped.
     open: Mutex<Option<Open>>,
     observer: Observer,
@@ -285,7 +285,7 @@ impl Counters for RunningSqlite {
         self.ask(sizes).unwrap_or_default()
     }
 
-    fn promise(&self, storage: &Storage, sent: &[String]) -> Promise {
+    fn promise(&self, storage: &CommitStorage, sent: &[String]) -> Promise {
         let value = |connection: &Connection, name: &str| {
             connection.pragma_query_value(None, name, |row| {
                 Ok(match row.get_ref(0)? {
@@ -336,7 +336,7 @@ impl RunningServer for RunningSqlite {
         Ok(())
     }
 
-    fn stop(&self, _: Stop) -> Result<(), EngineError> {
+    fn stop(&self, _: ServerStop) -> Result<(), EngineError> {
         let open = self.open().take();
         match open {
             None => Ok(()),

@@ -72,14 +72,14 @@ fn event_of(line: &str, file_of: impl Fn(u64) -> Option<usize>) -> Option<usize>
 }
 
 #[derive(Default)]
-struct Seen {
+struct SeenFigures {
     samples: [u64; EVENTS.len()],
     total_ns: [u64; EVENTS.len()],
 }
 
 /// The thread that looks.
 pub(super) struct Observer {
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<SeenFigures>>,
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -90,7 +90,7 @@ impl Observer {
     /// # Errors
     /// The system has no thread to give.
     pub fn start() -> std::io::Result<Observer> {
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let seen = Arc::new(Mutex::new(SeenFigures::default()));
         let (stop, stopped) = mpsc::channel::<()>();
         let of_thread = Arc::clone(&seen);
         let look = move || {

@@ -50,19 +50,19 @@ pub(super) const NO_IO: &str = "SQLite reads and writes as it does, buffered and
 
 /// Pragmas, by name.
 #[derive(Debug, Clone)]
-pub(super) struct Settings {
+pub(super) struct SqliteSettings {
     pragmas: BTreeMap<String, String>,
     /// Of one connection, KiB.
     cache_kib: u64,
 }
 
-impl Settings {
+impl SqliteSettings {
     /// What is asked for, checked; what is left out is SQLite's own default, but for `journal_mode`, which is `wal`,
     /// and `synchronous`, which is `full`: a commit that returns is kept.
     ///
     /// # Errors
     /// `Unavailable`: no such pragma, or no such value.
-    pub fn of(request: &ServerRequest) -> Result<Settings, EngineError> {
+    pub fn of(request: &ServerRequest) -> Result<SqliteSettings, EngineError> {
         if request.io.is_some() {
             return Err(EngineError::refused(NO_IO.to_owned()));
         }
@@ -75,7 +75,7 @@ impl Settings {
             pragmas.insert(name.clone(), value.to_lowercase());
         }
         let clients = u64::from(request.clients.max(1));
-        Ok(Settings {
+        Ok(SqliteSettings {
             pragmas,
             cache_kib: (request.buffer_cache_bytes / clients / 1024).max(1),
         })

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use spindle_engines::engine::RunningEngine;
-use spindle_engines::kernel::{KernelEngine, KernelUnderTest, Settings, WriteSync, files_of};
+use spindle_engines::kernel::{KernelEngine, KernelSettings, KernelUnderTest, WriteSync, files_of};
 use spindle_io::Env;
 use spindle_io::env::seeded_rng;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_workload::sql::Tpch;
-use spindle_workload::sql::tpch::{Parameters, Version};
-use spindle_workload::{Acknowledged, Client, Session, Share, Workload};
+use spindle_workload::sql::tpch::{Parameters, TpchVersion};
+use spindle_workload::{Acknowledged, Client, ClientSession, TableShare, Workload};
 
 use crate::crashes::{tpcb, tpcc};
 use crate::{junk, small};
@@ -21,7 +21,7 @@ const BLOCK_BYTES: usize = 8192;
 fn looked_through(workload: &Arc<dyn Workload>, transactions: u64) -> String {
     let env: Arc<dyn Env> = RealEnv::new(1);
     let shape = files_of(&**workload, 1, BLOCK_BYTES, 2, 3, 64 << 20);
-    let settings = Settings {
+    let settings = KernelSettings {
         block_bytes: BLOCK_BYTES,
         buffer_cache_bytes: 16 << 20,
         log_buffer_bytes: 64 * BLOCK_BYTES,
@@ -58,7 +58,7 @@ fn looked_through(workload: &Arc<dyn Workload>, transactions: u64) -> String {
             assert_eq!(again, row, "{name}: {values:?}");
             rows += 1;
         };
-        block_on(session.visit(number, Share::WHOLE, &mut look)).unwrap();
+        block_on(session.visit(number, TableShare::WHOLE, &mut look)).unwrap();
     }
     assert!(rows > 50, "{rows} rows");
     drop(session);
@@ -98,9 +98,9 @@ fn rows_of_workloads_have_the_columns_of_the_dictionary() {
     let said = looked_through(&junk::workload(240, 8), 30);
     has_keys(&said, &["junk_c1_c2 (c1, c2)", "junk_c3_c4 (c3, c4)"]);
     let tpch = Tpch {
-        version: Version::H,
+        version: TpchVersion::H,
         scale: 0.01,
-        queries: Version::H.queries().collect(),
+        queries: TpchVersion::H.queries().collect(),
         refresh: false,
         parameters: Parameters::Validation,
         query_limit: None,

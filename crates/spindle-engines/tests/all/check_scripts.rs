@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use spindle_engines::sql::{Server, ServerKind, Stop};
+use spindle_engines::sql::{Server, ServerKind, ServerStop};
 use spindle_text::load_file::LoadFile;
 use spindle_workload::ScriptSettings;
 use spindle_workload::sql::SqlConnection;
@@ -42,7 +42,7 @@ fn the_order_of_rows_is_no_loss_and_a_check_that_never_answers_twice_alike_is_re
             .run("update turned set n = 2 where id = 1")
             .unwrap();
         assert!(answer(&mut *connection).is_err(), "{kind:?}");
-        loaded.server.stop(Stop::Kill).unwrap();
+        loaded.server.stop(ServerStop::Kill).unwrap();
 
         let random = if kind == ServerKind::MariaDb {
             "rand()"

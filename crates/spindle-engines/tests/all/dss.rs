@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use spindle_engines::kernel::{KernelEngine, Settings, Shutdown, WriteSync, files_of};
+use spindle_engines::kernel::{KernelEngine, KernelSettings, Shutdown, WriteSync, files_of};
 use spindle_io::Env;
 use spindle_io::env::seeded_rng;
 use spindle_io::real::{RealEnv, block_on};
-use spindle_workload::{Client, MadeFor, Operation, Session, Workload, WorkloadKind};
+use spindle_workload::{Client, ClientSession, MadeFor, RowOperation, Workload, WorkloadKind};
 
 use crate::small;
 
@@ -31,7 +31,7 @@ fn answers_are_right_from_memory_and_from_temporary_segments_and_a_wrong_one_is_
     let (env, workload): (Arc<dyn Env>, _) = (RealEnv::new(1), workload());
     let shape = files_of(&*workload, 1, BLOCK_BYTES, 2, 3, 8 << 20);
     for (sort_area_bytes, spills) in [(128 << 10, true), (16 << 20, false)] {
-        let mut settings = Settings {
+        let mut settings = KernelSettings {
             block_bytes: BLOCK_BYTES,
             log_buffer_bytes: 16 * BLOCK_BYTES,
             ..small::settings(WriteSync::Dsync)
@@ -49,14 +49,14 @@ fn answers_are_right_from_memory_and_from_temporary_segments_and_a_wrong_one_is_
         let mut spilled_bytes = 0;
         for _ in 0..QUERIES {
             let txn = workload.next(&mut client, &[]);
-            let [Operation::Query(query)] = &txn.operations[..] else {
+            let [RowOperation::Query(query)] = &txn.operations[..] else {
                 panic!("dss asks queries")
             };
             block_on(session.execute(&txn.operations[0])).unwrap();
             spilled_bytes += session.temporary_bytes().unwrap();
             let mut wrong = query.clone();
             wrong.expected.rows += 1;
-            let told = block_on(session.execute(&Operation::Query(wrong))).unwrap_err();
+            let told = block_on(session.execute(&RowOperation::Query(wrong))).unwrap_err();
             assert!(told.to_string().contains("the right one"), "{told}");
         }
         assert_eq!(spilled_bytes > 0, spills);

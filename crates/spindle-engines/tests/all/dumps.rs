@@ -7,11 +7,11 @@ use std::process::Command;
 use std::sync::Arc;
 
 use spindle_engines::EngineError;
-use spindle_engines::sql::{Server, ServerKind, Stop, create_and_load};
+use spindle_engines::sql::{Server, ServerKind, ServerStop, create_and_load};
 use spindle_text::load_file::{Dump, DumpForm, LoadFile};
 use spindle_text::section::TextFile;
 use spindle_workload::sql::{Dialect, SqlWorkload};
-use spindle_workload::{Kind, MadeFor, ScriptSettings};
+use spindle_workload::{MadeFor, ScriptSettings, WorkloadSettings};
 
 use crate::sql_workloads::{Loaded, databases, empty, request};
 
@@ -121,7 +121,7 @@ fn is_loaded(server: &dyn Server, dump: Dump, before: &[String]) {
     asked.unwrap();
     assert_eq!(counted, [3], "{name}: SQL comes after the dump");
     drop(connection);
-    loaded.server.stop(Stop::Kill).unwrap();
+    loaded.server.stop(ServerStop::Kill).unwrap();
 }
 
 fn not_loaded(server: &dyn Server, load: Vec<LoadFile>) -> EngineError {
@@ -193,7 +193,7 @@ fn every_form_of_a_dump_of_postgres_is_restored() {
             .arg("postgres"));
         dumps.push(dump_at(&path, form));
     }
-    original.server.stop(Stop::Kill).unwrap();
+    original.server.stop(ServerStop::Kill).unwrap();
     let text = std::fs::read_to_string(&dumps[0].path).unwrap();
     assert!(text.contains("FROM stdin;"), "rows in the way of psql");
     for dump in &dumps {
@@ -268,7 +268,7 @@ fn a_dump_of_mariadb_is_restored_with_its_procedures() {
         .arg(format!("--result-file={}", path.display()))
         .arg(database)
         .current_dir(&original.directories.data));
-    original.server.stop(Stop::Kill).unwrap();
+    original.server.stop(ServerStop::Kill).unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains("DELIMITER ;;"), "{text}");
     is_loaded(server, dump_at(&path, DumpForm::MariaDb), &before);
@@ -298,7 +298,7 @@ fn a_file_of_sqlite_is_copied_and_stays_as_it_is() {
     let bytes = std::fs::read(&path).unwrap();
     let original = made(ServerKind::Sqlite, server);
     let before = answers(&original);
-    original.server.stop(Stop::Kill).unwrap();
+    original.server.stop(ServerStop::Kill).unwrap();
     is_loaded(server, dump_at(&path, DumpForm::Sqlite), &before);
     assert_eq!(std::fs::read(&path).unwrap(), bytes);
     let large = place.path().join("large.db");

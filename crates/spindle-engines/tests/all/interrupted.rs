@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use spindle_engines::kernel::{Load, WriteSync, create_and_load, files_of};
+use spindle_engines::kernel::{InitialLoad, WriteSync, create_and_load, files_of};
 use spindle_engines::sql::{self, ServerKind, ServerRequest, server};
 use spindle_engines::{EngineError, ErrorKind};
 use spindle_io::Env;
@@ -14,7 +14,7 @@ use spindle_layout::TreeDirectories;
 
 use spindle_workload::sql::RowsInSql;
 use spindle_workload::{
-    Acknowledged, Checker, Client, Loader, OltpMix, OltpMixSettings, Table, TableSpec, Txn,
+    Acknowledged, Checker, Client, LoadedTable, Loader, OltpMix, OltpMixSettings, TableSpec, Txn,
     Workload,
 };
 
@@ -73,7 +73,7 @@ impl Workload for Interrupting {
         self.mix.replaced_bytes(table, row_bytes)
     }
 
-    fn next(&self, client: &mut Client, tables: &[Table]) -> Txn {
+    fn next(&self, client: &mut Client, tables: &[LoadedTable]) -> Txn {
         self.mix.next(client, tables)
     }
 
@@ -95,7 +95,7 @@ fn load(workload: &Interrupting) -> (Result<(), EngineError>, u64) {
         &files,
         path,
         &settings,
-        Load {
+        InitialLoad {
             workload,
             database: 7,
             clients: 1,

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use spindle_engines::kernel::{InitialLoad, OpenStorage};
 use spindle_engines::kernel::{
-    KernelEngine, KernelUnderTest, Settings, Shutdown, WriteSync, create_and_load_on, files_of,
+    KernelEngine, KernelSettings, KernelUnderTest, Shutdown, WriteSync, create_and_load_on,
+    files_of,
 };
-use spindle_engines::kernel::{Load, OpenStorage};
 use spindle_engines::{EngineError, engine::RunningEngine};
 use spindle_io::Env;
 use spindle_io::real::{Caching, Method, RealEnv, block_on};
@@ -38,8 +39,8 @@ pub fn workload(rows: u64, commit_every: u64) -> Arc<dyn Workload> {
     Arc::from(made.of_rows().expect("the embedded database has junk"))
 }
 
-fn settings(block_bytes: usize) -> Settings {
-    Settings {
+fn settings(block_bytes: usize) -> KernelSettings {
+    KernelSettings {
         block_bytes,
         log_buffer_bytes: 16 * block_bytes,
         ..small::settings(WriteSync::Dsync)
@@ -52,7 +53,7 @@ struct Scene {
     files: DatabaseFiles,
     env: Arc<dyn Env>,
     workload: Arc<dyn Workload>,
-    settings: Settings,
+    settings: KernelSettings,
 }
 
 impl Scene {
@@ -68,7 +69,7 @@ impl Scene {
             settings,
         };
         let opened = scene.open();
-        let load = Load {
+        let load = InitialLoad {
             workload: &*scene.workload,
             database: 7,
             clients: CLIENTS,

@@ -13,7 +13,7 @@ use spindle_io::env::seeded_rng;
 use spindle_io::real::{Caching, Method};
 use spindle_io::real::{RealEnv, block_on};
 use spindle_text::word::Word;
-use spindle_workload::{Acknowledged, Client, Session, SessionError, Share, driver};
+use spindle_workload::{Acknowledged, Client, ClientSession, SessionError, TableShare, driver};
 
 use crate::small;
 
@@ -179,7 +179,7 @@ async fn check(
         .unwrap_or_else(|loss| panic!("{loss}"));
     let mut found = promised;
     session
-        .visit(1, Share::WHOLE, &mut |row| {
+        .visit(1, TableShare::WHOLE, &mut |row| {
             let number = |at: usize| u64::from_le_bytes(row[at..at + 8].try_into().unwrap());
             found[number(0) as usize] = number(8);
         })

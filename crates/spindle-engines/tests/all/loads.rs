@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use spindle_engines::ErrorKind;
-use spindle_engines::sql::{Server, ServerKind, ServerRequest, Stop, create_and_load};
+use spindle_engines::sql::{Server, ServerKind, ServerRequest, ServerStop, create_and_load};
 use spindle_text::load_file::LoadFile;
 use spindle_text::section::TextFile;
 use spindle_workload::sql::{Dialect, SqlWorkload};
-use spindle_workload::{Kind, MadeFor, ScriptSettings};
+use spindle_workload::{MadeFor, ScriptSettings, WorkloadSettings};
 
 use crate::sql_workloads::{Loaded, databases, empty, request};
 
@@ -126,7 +126,7 @@ fn bodies_with_semicolons_are_loaded() {
         };
         assert_eq!(seen, wanted, "{kind:?}");
         drop(connection);
-        loaded.server.stop(Stop::Kill).unwrap();
+        loaded.server.stop(ServerStop::Kill).unwrap();
     }
 }
 
@@ -219,7 +219,7 @@ fn everything_that_postgres_keeps_in_its_files_is_there_after_the_load() {
         let said = connection.query_unread(0, &large).unwrap_err().to_string();
         assert!(said.contains("out of range for type integer"), "{said}");
         drop(connection);
-        loaded.server.stop(Stop::Kill).unwrap();
+        loaded.server.stop(ServerStop::Kill).unwrap();
     }
 }
 
@@ -277,5 +277,5 @@ fn postgres_is_told_that_a_statement_has_no_rows_for_it() {
     );
     connection.run("insert into t values (1)").unwrap();
     drop(connection);
-    loaded.server.stop(Stop::Kill).unwrap();
+    loaded.server.stop(ServerStop::Kill).unwrap();
 }

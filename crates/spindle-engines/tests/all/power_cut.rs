@@ -7,18 +7,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use spindle_engines::kernel::{
-    Commit, InstanceSettings, KernelEngine, Load, Settings, Shutdown, Storage, WriteSync,
-    create_and_load_on, files_of,
+    Commit, InitialLoad, InstanceSettings, KernelEngine, KernelSettings, Shutdown, Storage,
+    WriteSync, create_and_load_on, files_of,
 };
 use spindle_engines::power_cut::{
-    AcknowledgedCommits, Broken, Promises, Survey, start_noted_clients, survey,
+    AcknowledgedCommits, Broken, PowerCutSurvey, Promises, start_noted_clients, survey,
 };
 use spindle_io::real::{RealEnv, block_on};
 use spindle_io::sim::DiskImage;
 use spindle_io::{BlockDevice, Completion, Env, IoOutcome, Limits, Operation, Request};
-use spindle_layout::Shape;
+use spindle_layout::DatabaseShape;
 use spindle_layout::power_cut::{
-    AddressMap, Content, Cut, Entry, Kind, Notes, Replay, WriteLog, draw_cuts, mark,
+    AddressMap, Content, Cut, CutKind, LoggedRequest, Notes, Replay, WriteLog, draw_cuts, mark,
 };
 use spindle_workload::driver::Behaviour;
 use spindle_workload::{OltpMix, OltpMixSettings, Workload};
@@ -39,8 +39,8 @@ struct Disk {
 
 #[derive(Default)]
 struct Log {
-    entries: Vec<Entry>,
-    unflushed: Vec<Entry>,
+    entries: Vec<LoggedRequest>,
+    unflushed: Vec<LoggedRequest>,
 }
 
 impl Disk {
@@ -58,7 +58,7 @@ impl Disk {
             .unwrap()
             .write(first_byte as usize, &bytes);
         let is_fua = is_durable && self.has_fua;
-        let entry = Entry {
+        let entry = LoggedRequest {
             is_flush: false,
             is_durable: is_fua,
             first_byte,
@@ -82,7 +82,7 @@ impl Disk {
         let mut log = self.log.lock().unwrap();
         let covered = std::mem::take(&mut log.unflushed);
         log.entries.extend(covered);
-        log.entries.push(Entry {
+        log.entries.push(LoggedRequest {
             is_flush: true,
             is_durable: false,
             first_byte: 0,
@@ -93,7 +93,7 @@ impl Disk {
 
     fn mark(&self, mark: String) {
         let mut log = self.log.lock().unwrap();
-        log.entries.push(Entry {
+        log.entries.push(LoggedRequest {
             is_flush: false,
             is_durable: false,
             first_byte: 0,
@@ -166,8 +166,8 @@ fn workload() -> Arc<dyn Workload> {
     })
 }
 
-fn settings(commit: Commit, write_sync: WriteSync) -> Settings {
-    Settings {
+fn settings(commit: Commit, write_sync: WriteSync) -> KernelSettings {
+    KernelSettings {
         block_bytes: 4096,
         buffer_cache_bytes: 512 << 10,
         log_buffer_bytes: 64 << 10,
@@ -178,12 +178,12 @@ fn settings(commit: Commit, write_sync: WriteSync) -> Settings {
             write_sync,
             ..InstanceSettings::default()
         },
-        ..Settings::default()
+        ..KernelSettings::default()
     }
 }
 
-fn shape() -> Shape {
-    Shape {
+fn shape() -> DatabaseShape {
+    DatabaseShape {
         undo_bytes: 1 << 20,
         ..files_of(&*workload(), CLIENTS, 4096, 2, 3, 512 << 10)
     }
@@ -217,7 +217,7 @@ fn storage(disk: &Arc<Disk>) -> Storage {
 }
 
 /// Loads the database, lets clients run, and returns the disk's log.
-fn record(settings: &Settings, has_fua: bool) -> WriteLog {
+fn record(settings: &KernelSettings, has_fua: bool) -> WriteLog {
     let env: Arc<dyn Env> = RealEnv::new(11);
     let disk = Disk::of(DiskImage::zeroed(disk_bytes() as usize), has_fua);
     let (storage, workload) = (storage(&disk), workload());
@@ -227,7 +227,7 @@ fn record(settings: &Settings, has_fua: bool) -> WriteLog {
             &env,
             &storage,
             settings,
-            Load {
+            InitialLoad {
                 workload: &*workload,
                 database: 5,
                 clients: CLIENTS,
@@ -265,10 +265,10 @@ fn record(settings: &Settings, has_fua: bool) -> WriteLog {
 /// acknowledged then, and what was in the end.
 fn cut(
     log: &WriteLog,
-    settings: &Settings,
-    kinds: &[Kind],
+    settings: &KernelSettings,
+    kinds: &[CutKind],
     promised: impl Fn(&Notes, Cut) -> [Vec<u64>; 2],
-) -> Vec<(Cut, Result<Survey, Broken>)> {
+) -> Vec<(Cut, Result<PowerCutSurvey, Broken>)> {
     let notes = Notes::of(log);
     let (first, last) = notes.running().expect("the workload ran");
     let mut replay = Replay::new(log, vec![AddressMap::linear(0, disk_bytes())]);
@@ -290,7 +290,7 @@ fn cut(
         .collect()
 }
 
-const HONEST: [Kind; 2] = [Kind::InOrder, Kind::Scattered];
+const HONEST: [CutKind; 2] = [CutKind::InOrder, CutKind::Scattered];
 
 fn as_promised(notes: &Notes, cut: Cut) -> [Vec<u64>; 2] {
     [notes.acknowledged(cut.entries), notes.in_the_end()].map(<[u64]>::to_vec)
@@ -307,7 +307,7 @@ fn with_honoured_flushes_nothing_is_lost() {
         let settings = settings(Commit::Wait, write_sync);
         let log = record(&settings, has_fua);
         let found = cut(&log, &settings, &HONEST, as_promised);
-        let mut torn: BTreeMap<Kind, u64> = BTreeMap::new();
+        let mut torn: BTreeMap<CutKind, u64> = BTreeMap::new();
         let mut redo_bytes = 0;
         for (cut, survey) in found {
             let survey = survey.unwrap_or_else(|broken| panic!("{cut:?}: {broken}"));
@@ -316,9 +316,9 @@ fn with_honoured_flushes_nothing_is_lost() {
             redo_bytes += survey.redo_bytes;
         }
         assert!(redo_bytes > 0, "nothing had to be recovered");
-        assert_eq!(torn[&Kind::InOrder], 0, "whole writes tear no block");
+        assert_eq!(torn[&CutKind::InOrder], 0, "whole writes tear no block");
         if write_sync == WriteSync::Checkpoint {
-            assert!(torn[&Kind::Scattered] > 0, "no block was ever torn");
+            assert!(torn[&CutKind::Scattered] > 0, "no block was ever torn");
         }
     }
 }
@@ -327,9 +327,8 @@ fn with_honoured_flushes_nothing_is_lost() {
 fn a_device_that_ignores_flushes_shows_loss() {
     let settings = settings(Commit::Wait, WriteSync::Dsync);
     let log = record(&settings, false);
-    let found = cut(&log, &settings, &[Kind::FlushesIgnored], as_promised);
-    let harmed =
-        |(_, survey): &&(Cut, Result<Survey, Broken>)| !matches!(survey, Ok(it) if it.lost == 0);
+    let found = cut(&log, &settings, &[CutKind::FlushesIgnored], as_promised);
+    let harmed = |(_, survey): &&(Cut, Result<PowerCutSurvey, Broken>)| !matches!(survey, Ok(it) if it.lost == 0);
     let harmed = found.iter().filter(harmed).count();
     assert!(harmed > CUTS / 2, "{harmed} of {CUTS} cuts did harm");
 }
@@ -362,7 +361,8 @@ fn one_commit_that_is_gone_is_seen() {
     }
     // And one that nobody can have made.
     let none = |_: &Notes, _| [vec![0; CLIENTS], vec![0; CLIENTS]];
-    let found = cut(&log, &settings, &[Kind::InOrder], none);
-    let unheard_of = |survey: &Result<Survey, Broken>| matches!(survey, Err(Broken::Wrong(_)));
+    let found = cut(&log, &settings, &[CutKind::InOrder], none);
+    let unheard_of =
+        |survey: &Result<PowerCutSurvey, Broken>| matches!(survey, Err(Broken::Wrong(_)));
     assert!(found.iter().any(|(_, survey)| unheard_of(survey)));
 }

@@ -1,15 +1,15 @@
 //! What running databases keep when the power goes, by the settings that they are found to run with: a weaker setting
 //! is named.
 
-use spindle_engines::promise::{Keeps, Promise, Storage};
+use spindle_engines::promise::{CommitStorage, Keeps, Promise};
 use spindle_system::Beneath;
 use spindle_system::SystemTree;
 
 /// What lies beneath a directory of the test.
-pub fn storage(directory: &std::path::Path) -> Storage {
-    Storage {
+pub fn storage(directory: &std::path::Path) -> CommitStorage {
+    CommitStorage {
         places: vec![Beneath::of(&SystemTree::default(), directory)],
-        ..Storage::default()
+        ..CommitStorage::default()
     }
 }
 

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spindle_engines::engine::Counters;
-use spindle_engines::kernel::{KernelEngine, Load, Settings, Shutdown, create_and_load, files_of};
+use spindle_engines::kernel::{
+    InitialLoad, KernelEngine, KernelSettings, Shutdown, create_and_load, files_of,
+};
 use spindle_io::Env;
 use spindle_io::real::{Caching, Method};
 use spindle_io::real::{RealEnv, block_on};
@@ -35,11 +37,11 @@ fn workload() -> Arc<dyn Workload> {
     })
 }
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> KernelSettings {
+    KernelSettings {
         block_bytes: 8192,
         buffer_cache_bytes: CACHE_BYTES,
-        ..Settings::default()
+        ..KernelSettings::default()
     }
 }
 
@@ -55,7 +57,7 @@ fn load(env: &Arc<dyn Env>, directory: &Path) -> DatabaseFiles {
         &files,
         plain,
         &settings,
-        Load {
+        InitialLoad {
             workload: &*workload,
             database: 7,
             clients: CLIENTS_MAX,

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spindle_engines::engine::RunningEngine;
-use spindle_engines::sql::{Server, ServerKind, SqlUnderTest, Stop, create_and_load};
+use spindle_engines::sql::{Server, ServerKind, ServerStop, SqlUnderTest, create_and_load};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_text::load_file::LoadFile;
 use spindle_text::section::TextFile;
 use spindle_workload::driver::{Behaviour, Running};
 use spindle_workload::sql::{Dialect, SqlWorkload};
-use spindle_workload::{Kind, MadeFor, ScriptSettings};
+use spindle_workload::{MadeFor, ScriptSettings, WorkloadSettings};
 
 use crate::sql_workloads::{Loaded, databases, works_and_faults_are_found};
 
@@ -204,7 +204,7 @@ fn ready_scripts_run_on_every_database_and_their_checks_find_a_loss() {
                 .to_string();
             assert!(found.contains(says), "{kind:?}: {found}");
             drop(connection);
-            loaded.server.stop(Stop::Kill).unwrap();
+            loaded.server.stop(ServerStop::Kill).unwrap();
         }
     }
 }
@@ -511,7 +511,7 @@ fn expressions_give_what_pgbench_gives() {
         assert!(failure.contains("script.sql:1:1: "), "{failure}");
         assert!(failure.contains(message), "{expression}: {failure}");
     }
-    beside.loaded.server.stop(Stop::Kill).unwrap();
+    beside.loaded.server.stop(ServerStop::Kill).unwrap();
 }
 
 #[test]
@@ -547,7 +547,7 @@ fn pipelines_do_their_statements_and_tell_what_fails() {
     asked.unwrap();
     assert_eq!(kept, ["0.5", "blue"]);
     drop(connection);
-    beside.loaded.server.stop(Stop::Kill).unwrap();
+    beside.loaded.server.stop(ServerStop::Kill).unwrap();
 }
 
 /// What answers hold that become variables, of every kind that a server writes in its own way.
@@ -613,7 +613,7 @@ fn answers_become_variables_as_the_server_writes_them() {
     let back = "select 0.1::float8 + 0.2 as f, array[1, 2] as a, true as t \\gset\n\
                 select 1 / (:f = 0.1::float8 + 0.2 and :a = array[1, 2] and :t)::integer;";
     assert_eq!(beside.ours(back), None);
-    beside.loaded.server.stop(Stop::Kill).unwrap();
+    beside.loaded.server.stop(ServerStop::Kill).unwrap();
 }
 
 #[test]
@@ -642,7 +642,7 @@ fn variables_within_any_quotes_fail_in_pgbench_and_are_refused_here() {
             assert!(refusal.label.contains("within quotes"), "{refusal:?}");
         }
     }
-    beside.loaded.server.stop(Stop::Kill).unwrap();
+    beside.loaded.server.stop(ServerStop::Kill).unwrap();
 }
 
 #[test]
@@ -684,7 +684,7 @@ fn a_transaction_that_a_script_leaves_open_is_no_success() {
                 "{kind:?}: {begin}"
             );
         }
-        loaded.server.stop(Stop::Kill).unwrap();
+        loaded.server.stop(ServerStop::Kill).unwrap();
     }
 }
 
@@ -708,7 +708,7 @@ fn statements_wait_for_the_tables_that_their_script_makes() {
             told.contains("makes.sql:2:2: ") && told.contains("missing"),
             "{kind:?}: {told}"
         );
-        loaded.server.stop(Stop::Kill).unwrap();
+        loaded.server.stop(ServerStop::Kill).unwrap();
     }
 }
 
@@ -735,7 +735,7 @@ fn what_stands_in_a_branch_is_prepared_when_it_is_taken() {
             told.contains("branches.sql:2:1: ") && told.contains("nowhere"),
             "{kind:?}: {told}"
         );
-        loaded.server.stop(Stop::Kill).unwrap();
+        loaded.server.stop(ServerStop::Kill).unwrap();
     }
 }
 
@@ -794,6 +794,6 @@ fn databases_without_texts_of_their_own_keep_what_they_answer_exactly() {
         });
         asked.unwrap();
         drop(connection);
-        loaded.server.stop(Stop::Kill).unwrap();
+        loaded.server.stop(ServerStop::Kill).unwrap();
     }
 }

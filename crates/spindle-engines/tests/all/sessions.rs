@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use spindle_engines::kernel::{KernelEngine, Settings, Shutdown, files_of};
+use spindle_engines::kernel::{KernelEngine, KernelSettings, Shutdown, files_of};
 use spindle_io::Env;
 use spindle_io::real::facts::anonymous_bytes;
 use spindle_io::real::{RealEnv, block_on};
@@ -33,10 +33,10 @@ fn workload() -> Arc<dyn Workload> {
 /// A database whose cache has four buffers for each client, so that they meet and wait.
 async fn start(env: &Arc<dyn Env>) -> Arc<KernelEngine> {
     let workload = workload();
-    let settings = Settings {
+    let settings = KernelSettings {
         block_bytes: 8192,
         buffer_cache_bytes: 32 << 20,
-        ..Settings::default()
+        ..KernelSettings::default()
     };
     let shape = files_of(&*workload, CLIENTS, settings.block_bytes, 4, 3, 16 << 20);
     let engine = KernelEngine::in_memory(env, &shape, &settings, &*workload, CLIENTS);

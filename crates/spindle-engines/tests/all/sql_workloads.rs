@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::{
-    Purpose, RunningServer, Server, ServerKind, ServerRequest, SqlUnderTest, Stop, create_and_load,
-    server,
+    Purpose, RunningServer, Server, ServerKind, ServerRequest, ServerStop, SqlUnderTest,
+    create_and_load, server,
 };
 use spindle_engines::{EngineError, ErrorKind};
 use spindle_io::Env;
@@ -17,7 +17,7 @@ use spindle_io::real::{RealEnv, block_on};
 use spindle_layout::TreeDirectories;
 use spindle_workload::Acknowledged;
 use spindle_workload::driver::{Behaviour, KindRecord};
-use spindle_workload::sql::{Dialect, Junk, Mix, Sizes, SqlWorkload, Tpcb, Tpcc};
+use spindle_workload::sql::{Dialect, Junk, Sizes, SqlWorkload, Tpcb, Tpcc, TpccMix};
 
 use crate::progress::wait_for;
 
@@ -117,7 +117,7 @@ fn tpcb() -> Arc<dyn SqlWorkload> {
 }
 
 fn tpcc(procedures: bool) -> Arc<dyn SqlWorkload> {
-    Arc::new(Tpcc::new(2, Mix::STANDARD, procedures, SEED).with_sizes(FEW))
+    Arc::new(Tpcc::new(2, TpccMix::STANDARD, procedures, SEED).with_sizes(FEW))
 }
 
 fn junk(procedure: bool) -> Arc<dyn SqlWorkload> {
@@ -199,7 +199,7 @@ pub fn works_and_faults_are_found(
     let again = workload.check(&mut *connection, &worked.promised);
     assert!(again.is_ok(), "{name}: a fault was not undone");
     drop(connection);
-    loaded.server.stop(Stop::Kill).unwrap();
+    loaded.server.stop(ServerStop::Kill).unwrap();
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn selects_of_tpcb_change_nothing() {
         assert!(worked.committed >= ENOUGH && worked.errors == 0);
         let said = worked.check.unwrap();
         assert!(said.starts_with("0 transactions"), "{said}");
-        loaded.server.stop(Stop::Kill).unwrap();
+        loaded.server.stop(ServerStop::Kill).unwrap();
     }
 }
 
@@ -354,7 +354,7 @@ fn tpcc_does_the_same_as_procedures() {
 #[test]
 fn every_kind_of_tpcc_is_carried_out() {
     let (_, server) = databases()[0];
-    let even = Mix {
+    let even = TpccMix {
         new_order: 20,
         payment: 20,
         order_status: 20,
@@ -374,7 +374,7 @@ fn every_kind_of_tpcc_is_carried_out() {
         for (kind, count) in worked.by_kind {
             assert!(count > 0, "{kind}");
         }
-        loaded.server.stop(Stop::Kill).unwrap();
+        loaded.server.stop(ServerStop::Kill).unwrap();
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::{
-    Purpose, ServerIo, ServerKind, ServerRequest, SqlUnderTest, Stop, create_and_load, server,
+    Purpose, ServerIo, ServerKind, ServerRequest, ServerStop, SqlUnderTest, create_and_load, server,
 };
 use spindle_engines::{EngineError, ErrorKind};
 use spindle_io::Env;
@@ -135,7 +135,7 @@ fn a_transaction_that_comes_too_late_to_write_lets_the_other_come_to_its_end() {
     });
     assert!(is_done);
     writer.join().unwrap();
-    running.stop(Stop::Kill).unwrap();
+    running.stop(ServerStop::Kill).unwrap();
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a_lost_change_is_found() {
         .to_string();
     assert!(wrong.contains("by 1 in sum"), "{wrong}");
     drop(connection);
-    started.stop(Stop::Clean).unwrap();
+    started.stop(ServerStop::Clean).unwrap();
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn every_value_comes_back() {
     });
     assert_eq!(rows.unwrap(), 1);
     drop(connection);
-    started.stop(Stop::Kill).unwrap();
+    started.stop(ServerStop::Kill).unwrap();
 }
 
 #[test]
@@ -366,7 +366,7 @@ fn killed_under_load_it_keeps_what_it_acknowledged() {
         let all: Vec<Acknowledged> = kept.iter().copied().map(Acknowledged::up_to).collect();
         workload.check(&mut *connection, &all).unwrap();
         drop(connection);
-        started.stop(Stop::Clean).unwrap();
+        started.stop(ServerStop::Clean).unwrap();
         sqlite.verify(&request, image.directories()).unwrap();
         image.restore(Verify::Full).unwrap();
     }
@@ -416,6 +416,6 @@ fn a_weaker_pragma_is_named_in_what_is_kept() {
             .unwrap();
         let what = format!("journal_mode = {journal_mode}, synchronous = {told}");
         must_name(&running.promise(&storage, &[]), &what, keeps, back_ms);
-        running.stop(Stop::Kill).unwrap();
+        running.stop(ServerStop::Kill).unwrap();
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::{
-    Purpose, Server, ServerKind, ServerRequest, SqlUnderTest, Stop, create_and_load, server,
+    Purpose, Server, ServerKind, ServerRequest, ServerStop, SqlUnderTest, create_and_load, server,
 };
 use spindle_io::real::{Caching, FileDevice, IoCounts, Queue, RealEnv, block_on};
 use spindle_io::{Env, disk_group};
@@ -121,10 +121,10 @@ fn disk_group(place: &Path) -> Vec<KnownDevice> {
         }
     };
     let members = disks.iter().map(member).collect();
-    let options = disk_group::Options {
+    let options = disk_group::DiskGroupOptions {
         allocation_unit_bytes: 1 << 20,
         redundancy: disk_group::Redundancy::Normal,
-        ..disk_group::Options::default()
+        ..disk_group::DiskGroupOptions::default()
     };
     let env: Arc<dyn Env> = RealEnv::new(1);
     block_on(async {
@@ -453,7 +453,7 @@ fn survives(on: &OnDevice, journal_mode: &str, kills: u64) -> u64 {
         let all: Vec<Acknowledged> = kept.iter().copied().map(Acknowledged::up_to).collect();
         workload().check(&mut *connection, &all).unwrap();
         drop(connection);
-        started.stop(Stop::Clean).unwrap();
+        started.stop(ServerStop::Clean).unwrap();
         sqlite()
             .verify(&on.request, on.image.directories())
             .unwrap();

@@ -7,27 +7,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spindle_engines::sql::{
-    Purpose, RunningServer, ServerKind, ServerRequest, Stop, create_and_load, server,
+    Purpose, RunningServer, ServerKind, ServerRequest, ServerStop, create_and_load, server,
 };
 use spindle_layout::TreeDirectories;
-use spindle_workload::sql::tpch::answers::{Agreement, Answer};
-use spindle_workload::sql::tpch::{Parameters, Version};
+use spindle_workload::sql::tpch::answers::{Agreement, QueryAnswer};
+use spindle_workload::sql::tpch::{Parameters, TpchVersion};
 use spindle_workload::sql::{KeptAnswer, SqlConnection, SqlWorkload, Tpch};
 use spindle_workload::{Acknowledged, CheckError, Client, SessionError};
 
 const ANSWERS: &str = include_str!("data/tpch-answers-0.01.txt");
 
-pub fn right_answer(query: u8) -> Answer {
+pub fn right_answer(query: u8) -> QueryAnswer {
     let begin = format!("== {query}\n");
     let (_, rest) = ANSWERS.split_once(&begin).expect("it is in the file");
-    Answer::read(rest.split("== ").next().unwrap_or(rest))
+    QueryAnswer::read(rest.split("== ").next().unwrap_or(rest))
 }
 
 fn workload(scale: f64, parameters: Parameters, refresh: bool) -> Tpch {
     Tpch {
-        version: Version::H,
+        version: TpchVersion::H,
         scale,
-        queries: Version::H.queries().collect(),
+        queries: TpchVersion::H.queries().collect(),
         refresh,
         parameters,
         query_limit: None,
@@ -105,7 +105,7 @@ impl Loaded {
 
 impl Drop for Loaded {
     fn drop(&mut self) {
-        let _ = self.running.stop(Stop::Kill);
+        let _ = self.running.stop(ServerStop::Kill);
     }
 }
 
@@ -113,14 +113,14 @@ impl Drop for Loaded {
 fn wrong_answers(
     workload: &Tpch,
     connection: &mut dyn SqlConnection,
-    right: impl Fn(u8) -> Answer,
+    right: impl Fn(u8) -> QueryAnswer,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
     for query in 1..=22 {
         let right = right(query);
         let sql = workload.query(query, 0, connection.dialect());
         // Whatever it is told, an empty answer has no columns.
-        let found = Answer::ask(connection, &sql, right.columns());
+        let found = QueryAnswer::ask(connection, &sql, right.columns());
         let found = found.unwrap_or_else(|error| panic!("query {query}: {error}\n{sql}"));
         if let Agreement::Wrong(differences) = found.compare(&right) {
             wrong.push(format!("query {query}: {differences}"));
@@ -130,13 +130,13 @@ fn wrong_answers(
 }
 
 /// What SQLite answers to the drawn parameters of the power run that another database was asked.
-pub fn answers_of_sqlite(of: &[KeptAnswer]) -> Vec<Answer> {
+pub fn answers_of_sqlite(of: &[KeptAnswer]) -> Vec<QueryAnswer> {
     let workload = workload(0.01, Parameters::Random, false);
     let loaded = Loaded::of(ServerKind::Sqlite, &workload);
     let mut connection = loaded.connect(&workload);
     let mut answer = |kept: &KeptAnswer| {
         let sql = workload.query(kept.query, 0, connection.dialect());
-        Answer::ask(&mut *connection, &sql, kept.answer.columns()).unwrap()
+        QueryAnswer::ask(&mut *connection, &sql, kept.answer.columns()).unwrap()
     };
     of.iter().map(&mut answer).collect()
 }
@@ -194,8 +194,8 @@ fn answers_at_scale_1_are_those_of_the_standard(kind: ServerKind) {
     let mut connection = loaded.connect(&workload);
     let of_standard = |query| match query {
         // Clause 2.4.17.5; the copy that the crate has is three hundredths less.
-        17 => Answer::read("avg_yearly\n348406.05\n"),
-        _ => Answer::of_standard(query).expect("it has one to each"),
+        17 => QueryAnswer::read("avg_yearly\n348406.05\n"),
+        _ => QueryAnswer::of_standard(query).expect("it has one to each"),
     };
     let mut wrong = wrong_answers(&workload, &mut *connection, of_standard);
     // In the crate's copy the keys of this answer are cut short; scale 0.01 has it whole.

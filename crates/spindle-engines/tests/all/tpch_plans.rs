@@ -7,18 +7,19 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use spindle_engines::kernel::{
-    KernelEngine, KernelSession, Load, Settings, Shutdown, WriteSync, create_and_load, files_of,
+    InitialLoad, KernelEngine, KernelSession, KernelSettings, Shutdown, WriteSync, create_and_load,
+    files_of,
 };
 use spindle_io::env::seeded_rng;
 use spindle_io::real::{Caching, FileDevice, Method, Queue, RealEnv, block_on};
 use spindle_io::{Env, disk_group};
-use spindle_layout::{DatabaseFiles, FileManager, KnownDevice, Place, Shape, create_file};
-use spindle_workload::sql::tpch::answers::{Agreement, Answer};
-use spindle_workload::sql::tpch::{Parameters, Version};
+use spindle_layout::{DatabaseFiles, DatabaseShape, FileManager, KnownDevice, Place, create_file};
+use spindle_workload::sql::tpch::answers::{Agreement, QueryAnswer};
+use spindle_workload::sql::tpch::{Parameters, TpchVersion};
 use spindle_workload::sql::{KeptAnswer, Tpch};
 use spindle_workload::{
-    Acknowledged, CheckError, Client, IndexOf, Keyed, Operation, Session, SessionError, Workload,
-    driver,
+    Acknowledged, CheckError, Client, ClientSession, IndexOf, Keyed, RowOperation, SessionError,
+    Workload, driver,
 };
 
 use crate::small;
@@ -32,9 +33,9 @@ const ORDERS: usize = 6;
 
 fn workload(scale: f64, parameters: Parameters, refresh: bool, slaves: u32) -> Arc<dyn Workload> {
     let tpch = Tpch {
-        version: Version::H,
+        version: TpchVersion::H,
         scale,
-        queries: Version::H.queries().collect(),
+        queries: TpchVersion::H.queries().collect(),
         refresh,
         parameters,
         query_limit: None,
@@ -44,10 +45,10 @@ fn workload(scale: f64, parameters: Parameters, refresh: bool, slaves: u32) -> A
     Arc::from(tpch.in_plans(1, slaves))
 }
 
-fn settings(sort_area_bytes: u64) -> Settings {
+fn settings(sort_area_bytes: u64) -> KernelSettings {
     let mut settings = small::settings(WriteSync::Dsync);
     settings.instance.sort_area_bytes = sort_area_bytes;
-    Settings {
+    KernelSettings {
         block_bytes: BLOCK_BYTES,
         buffer_cache_bytes: 16 << 20,
         log_buffer_bytes: 64 * BLOCK_BYTES,
@@ -123,7 +124,7 @@ impl Drop for Loaded {
 }
 
 /// The queries whose answer is not the right one, with the differences.
-fn wrong(answers: &[KeptAnswer], right: impl Fn(u8) -> Answer) -> Vec<String> {
+fn wrong(answers: &[KeptAnswer], right: impl Fn(u8) -> QueryAnswer) -> Vec<String> {
     assert_eq!(answers.len(), 22);
     let judge = |kept: &KeptAnswer| {
         let Agreement::Wrong(differences) = kept.answer.compare(&right(kept.query)) else {
@@ -134,7 +135,7 @@ fn wrong(answers: &[KeptAnswer], right: impl Fn(u8) -> Answer) -> Vec<String> {
     answers.iter().filter_map(judge).collect()
 }
 
-fn are_right(answers: &[KeptAnswer], right: impl Fn(u8) -> Answer) {
+fn are_right(answers: &[KeptAnswer], right: impl Fn(u8) -> QueryAnswer) {
     let wrong = wrong(answers, right);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -194,10 +195,10 @@ fn answers_to_drawn_parameters_are_those_of_sqlite() {
     let (answers, _) = loaded.carry_out();
     let of_sqlite = answers_of_sqlite(&answers);
     // Where values are equal, the order is anyone's.
-    let sorted = |answer: &Answer| {
+    let sorted = |answer: &QueryAnswer| {
         let mut rows = answer.rows.clone();
         rows.sort();
-        Answer { rows }
+        QueryAnswer { rows }
     };
     let answers: Vec<KeptAnswer> = answers
         .into_iter()
@@ -233,7 +234,7 @@ fn refresh_functions_do_what_they_should_and_a_lost_order_is_noticed() {
 }
 
 /// The files of a shape in a disk group of two files.
-fn in_disk_group(shape: &Shape, place: &Path) -> DatabaseFiles {
+fn in_disk_group(shape: &DatabaseShape, place: &Path) -> DatabaseFiles {
     let disks = ["disk1", "disk2"].map(|name| place.join(name));
     let member = |disk: &PathBuf| {
         File::create(disk).unwrap().set_len(DISK_BYTES).unwrap();
@@ -245,10 +246,10 @@ fn in_disk_group(shape: &Shape, place: &Path) -> DatabaseFiles {
         }
     };
     let members = disks.iter().map(member).collect();
-    let options = disk_group::Options {
+    let options = disk_group::DiskGroupOptions {
         allocation_unit_bytes: 1 << 20,
         redundancy: disk_group::Redundancy::External,
-        ..disk_group::Options::default()
+        ..disk_group::DiskGroupOptions::default()
     };
     let env: Arc<dyn Env> = RealEnv::new(1);
     block_on(async {
@@ -268,7 +269,7 @@ fn in_disk_group(shape: &Shape, place: &Path) -> DatabaseFiles {
 }
 
 /// The files of a shape one after the other on a plain file that stands in for a raw device.
-fn on_raw_device(shape: &Shape, place: &Path) -> DatabaseFiles {
+fn on_raw_device(shape: &DatabaseShape, place: &Path) -> DatabaseFiles {
     let path = place.join("raw");
     File::create(&path)
         .unwrap()
@@ -288,7 +289,7 @@ fn on_raw_device(shape: &Shape, place: &Path) -> DatabaseFiles {
 }
 
 /// The files of a shape, each made where `place` says for a name and a size.
-fn files(shape: &Shape, mut place: impl FnMut(&str, u64) -> Place) -> DatabaseFiles {
+fn files(shape: &DatabaseShape, mut place: impl FnMut(&str, u64) -> Place) -> DatabaseFiles {
     let mut make = |name: &str, bytes: u64| {
         let place = place(name, bytes);
         let zeros = |_, piece: &mut [u8]| {
@@ -326,7 +327,7 @@ fn answers_are_right_on_a_raw_device_and_in_a_disk_group() {
         let shape = files_of(&*workload, 1, BLOCK_BYTES, 2, 3, 8 << 20);
         let (files, settings) = (on_blocks(&shape, place.path()), settings(128 << 10));
         let path = small::path(Caching::Buffered, Method::Sync);
-        let load = Load {
+        let load = InitialLoad {
             workload: &*workload,
             database: 3,
             clients: 1,
@@ -344,7 +345,7 @@ fn answers_are_right_on_a_raw_device_and_in_a_disk_group() {
 #[test]
 fn a_query_that_takes_too_long_is_cancelled() {
     let tpch = Tpch {
-        version: Version::D,
+        version: TpchVersion::D,
         scale: 0.01,
         queries: vec![13],
         refresh: false,
@@ -356,7 +357,7 @@ fn a_query_that_takes_too_long_is_cancelled() {
     let mut loaded = Loaded::of(Arc::from(tpch.in_plans(1, 2)), 1 << 20);
     let txn = loaded.workload.next(&mut loaded.client, &[]);
     let mut session = loaded.connect();
-    let Operation::Call(_) = &txn.operations[0] else {
+    let RowOperation::Call(_) = &txn.operations[0] else {
         panic!("a query is a procedure")
     };
     let cancelled = block_on(session.execute(&txn.operations[0]));
@@ -374,8 +375,8 @@ fn answers_at_scale_1_on_the_embedded_database_are_those_of_the_standard() {
     let (answers, _) = loaded.carry_out();
     let of_standard = |query| match query {
         // Clause 2.4.17.5; the copy that the crate has is three hundredths less.
-        17 => Answer::read("avg_yearly\n348406.05\n"),
-        _ => Answer::of_standard(query).expect("it has one to each"),
+        17 => QueryAnswer::read("avg_yearly\n348406.05\n"),
+        _ => QueryAnswer::of_standard(query).expect("it has one to each"),
     };
     let mut wrong = wrong(&answers, of_standard);
     // In the crate's copy the keys of this answer are cut short; scale 0.01 has it whole.

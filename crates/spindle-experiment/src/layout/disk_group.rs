@@ -16,7 +16,7 @@ const FAILURE_GROUPS: &str = "a list of lists of devices as they are written in 
 settings! {
     /// What a disk group is made of, and how its files are read.
     #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-    pub struct DiskGroup {
+    pub struct DiskGroupSpec {
         /// What space is given out in.
         allocation_unit_bytes: u64 = size_among("allocation_unit", MIB, &UNIT_SIZES),
         /// One, two or three copies of each extent.
@@ -33,19 +33,19 @@ settings! {
     }
 }
 
-impl DiskGroup {
+impl DiskGroupSpec {
     /// Whether the other group would be made of its devices as this one is. How files lie in it and are read is not its
     /// own affair.
-    pub fn is_made_as(&self, other: &DiskGroup) -> bool {
+    pub fn is_made_as(&self, other: &DiskGroupSpec) -> bool {
         self.allocation_unit_bytes == other.allocation_unit_bytes
             && self.redundancy == other.redundancy
             && self.failure_groups == other.failure_groups
     }
 
     /// Reads the table, if there is one, for a group of these devices.
-    pub(super) fn of(reader: &mut Reader<'_>, devices: &[DeviceSpec]) -> Option<DiskGroup> {
+    pub(super) fn of(reader: &mut Reader<'_>, devices: &[DeviceSpec]) -> Option<DiskGroupSpec> {
         let mut table = reader.section("diskgroup");
-        let group: DiskGroup = Section::read(&mut table);
+        let group: DiskGroupSpec = Section::read(&mut table);
         table.finish();
         let given = reader.keys(["devices"]);
         group.check(&table, &given, devices);

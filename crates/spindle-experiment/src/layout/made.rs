@@ -14,8 +14,8 @@ use spindle_layout::spec::{
 use spindle_text::section::Section;
 
 use super::Layout;
-use super::disk_group::{DiskGroup, StripingByKind};
-use super::placement::Placement;
+use super::disk_group::{DiskGroupSpec, StripingByKind};
+use super::placement::PlacementSpec;
 use crate::reader::{Item, Reader, keys_asked_by, keys_in};
 
 /// Keys that mean nothing without `devices`.
@@ -51,15 +51,15 @@ const DEVICES_ALLOWED: &str = "a list of block devices and files, such as [\"/de
 
 /// What Spindle makes for a layout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Made {
+pub struct MadeLayout {
     /// Devices, and what becomes of them; paths of files as written.
     pub spec: LayoutSpec,
     /// The disk group to be made of the devices, if that is what they become.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disk_group: Option<DiskGroup>,
+    pub disk_group: Option<DiskGroupSpec>,
 }
 
-impl fmt::Display for Made {
+impl fmt::Display for MadeLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let devices = self.spec.devices.iter();
         let paths: Vec<String> = devices
@@ -74,13 +74,13 @@ impl fmt::Display for Made {
     }
 }
 
-impl Made {
+impl MadeLayout {
     /// Reads what is to be made for the layout called `name`; `None` when it has no devices.
-    pub(super) fn read(reader: &mut Reader<'_>, name: &str) -> Option<Made> {
+    pub(super) fn read(reader: &mut Reader<'_>, name: &str) -> Option<MadeLayout> {
         let devices = read_devices(reader);
         let file_system = read_file_system(reader);
         let volume = read_volume(reader);
-        let disk_group = DiskGroup::of(reader, &devices);
+        let disk_group = DiskGroupSpec::of(reader, &devices);
         let DeviceSettings {
             raw,
             share,
@@ -112,7 +112,7 @@ impl Made {
             preparation,
             delay: None,
         };
-        Some(Made { spec, disk_group })
+        Some(MadeLayout { spec, disk_group })
     }
 
     /// Whether no file system stands between the database and the devices.
@@ -369,11 +369,11 @@ pub(crate) fn keys_of_tables() -> Vec<(String, Vec<&'static str>)> {
         ("the volume table of a [[layout]]", keys_in::<VolumeSpec>()),
         (
             "the placement table of a [[layout]]",
-            keys_asked_by(Placement::read_table),
+            keys_asked_by(PlacementSpec::read_table),
         ),
         (
             "the diskgroup table of a [[layout]]",
-            keys_in::<DiskGroup>(),
+            keys_in::<DiskGroupSpec>(),
         ),
         (
             "the striping table of a diskgroup",

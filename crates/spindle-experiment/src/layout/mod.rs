@@ -11,11 +11,11 @@ mod made;
 mod placement;
 mod price;
 
-pub use disk_group::{DiskGroup, Redundancy, Striping, StripingByKind};
-pub use made::{Made, specs_of};
+pub use disk_group::{DiskGroupSpec, Redundancy, Striping, StripingByKind};
+pub use made::{MadeLayout, specs_of};
 #[cfg(test)]
 pub(crate) use placement::note_kinds;
-pub use placement::{PlacedOn, Placement};
+pub use placement::{PlacedOn, PlacementSpec};
 pub use price::Price;
 
 pub(super) use made::{SAY_WHAT_IS_MADE, keys_of_tables};
@@ -25,9 +25,9 @@ use spindle_text::settings;
 
 use super::access_path::{AccessPath, Caching, Method, read_access_path};
 use super::database::{
-    Database, DatabaseSpec, Engine, SAME_IN_EVERY_CASE, SharedDatabase, which_it_is,
+    Database, DatabaseEngine, DatabaseSpec, SAME_IN_EVERY_CASE, SharedDatabase, which_it_is,
 };
-use super::document::Table;
+use super::document::DocumentTable;
 use super::doubts::anywhere;
 use super::reader::Reader;
 use super::server::server_io;
@@ -42,10 +42,10 @@ pub struct Layout {
     pub path: PathBuf,
     /// What Spindle makes for it, in place of `path`; `None` when it is an existing directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made: Option<Made>,
+    pub made: Option<MadeLayout>,
     /// Which files lie elsewhere.
     #[serde(default)]
-    pub placement: Placement,
+    pub placement: PlacementSpec,
     /// Whether it is measured; one that is not holds files of others.
     #[serde(default = "yes")]
     pub candidate: bool,
@@ -168,9 +168,9 @@ impl Layout {
         note_tables(reader);
         let LayoutSettings { path, candidate } = Section::read(reader);
         let path = path.unwrap_or_else(|| PathBuf::from("."));
-        let mut made = Made::read(reader, name.unwrap_or_default());
-        let placement = Placement::read(reader);
-        let is_raw = made.as_ref().is_some_and(Made::is_raw);
+        let mut made = MadeLayout::read(reader, name.unwrap_or_default());
+        let placement = PlacementSpec::read(reader);
+        let is_raw = made.as_ref().is_some_and(MadeLayout::is_raw);
         let default_caching = if is_raw {
             Caching::Direct
         } else {
@@ -180,8 +180,8 @@ impl Layout {
         let mut io_reader = reader.section("io");
         let io = read_access_path(&mut io_reader, default_io);
         let server_io = match shared.database.engine() {
-            Engine::Kernel => None,
-            Engine::Server(kind) => {
+            DatabaseEngine::Kernel => None,
+            DatabaseEngine::Server(kind) => {
                 let of_layout = reader.keys(SAY_WHAT_IS_MADE);
                 let of_server = which_it_is(&reader.section("database"));
                 let given = [&of_layout[..], &of_server].concat();
@@ -303,7 +303,7 @@ fn read_database(own: &Reader<'_>, shared: &SharedDatabase<'_>) -> Database {
     let is_own = |key: &str| SAME_IN_EVERY_CASE.iter().all(|(same, _)| *same != key);
     let mut entries = own.table().entries.clone();
     entries.retain(|entry| is_own(&entry.key));
-    let mut merged = shared.table.overridden_by(&Table { entries });
+    let mut merged = shared.table.overridden_by(&DocumentTable { entries });
     // A layout's settings of a server are added to the shared ones.
     if let (Some(shared), Some(own)) = (shared.table.get("settings"), own.table().get("settings")) {
         merged = merged.overridden_by(&shared.merged_with(own, "settings"));

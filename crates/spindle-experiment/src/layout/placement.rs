@@ -26,7 +26,7 @@ pub enum PlacedOn {
 
 /// Which kinds of files lie elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Placement {
+pub struct PlacementSpec {
     /// The control file.
     pub control: Option<PlacedOn>,
     /// Redo log files.
@@ -82,17 +82,17 @@ pub(crate) fn note_kinds<K: Keys>(keys: &mut K) {
     }
 }
 
-impl Placement {
-    pub(super) fn read(reader: &mut Reader<'_>) -> Placement {
+impl PlacementSpec {
+    pub(super) fn read(reader: &mut Reader<'_>) -> PlacementSpec {
         let mut table = reader.section("placement");
-        let placement = Placement::read_table(&mut table);
+        let placement = PlacementSpec::read_table(&mut table);
         table.finish();
         placement
     }
 
-    pub(super) fn read_table(table: &mut Reader<'_>) -> Placement {
+    pub(super) fn read_table(table: &mut Reader<'_>) -> PlacementSpec {
         note_kinds(table);
-        Placement {
+        PlacementSpec {
             control: placed_on(table, FileKind::Control),
             redo: placed_on(table, FileKind::Redo),
             undo: placed_on(table, FileKind::Undo),

@@ -29,12 +29,12 @@ const NO_TWINS: [Different; 5] = [
         BY_COLUMNS,
     ),
     (
-        "spindle-system Storage",
+        "spindle-system StoragePlace",
         "spindle-io StorageIdentity",
         "what is known of a place before it is opened, and while it is open",
     ),
     (
-        "spindle-experiment Engine",
+        "spindle-experiment DatabaseEngine",
         "spindle-run Files",
         "the database that is asked for, and what its files come to",
     ),
@@ -50,10 +50,14 @@ const NO_TWIN_STRUCTS: [Different; 8] = [
         "spindle-stats Estimate",
         "a form of results, in transactions per minute, and an interval of whatever was counted",
     ),
-    ("spindle-system Load", "spindle-result Busy", RECORDED),
+    (
+        "spindle-system MachineLoad",
+        "spindle-result Busy",
+        RECORDED,
+    ),
     (
         "spindle-system GroupLimits",
-        "spindle-result Limits",
+        "spindle-result ControlGroupLimits",
         RECORDED,
     ),
     (
@@ -72,8 +76,8 @@ const NO_TWIN_STRUCTS: [Different; 8] = [
         RECORDED,
     ),
     (
-        "spindle-system Settings",
-        "spindle-result Settings",
+        "spindle-system MachineSettings",
+        "spindle-result MachineSettings",
         RECORDED,
     ),
     (

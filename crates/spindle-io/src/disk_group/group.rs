@@ -21,7 +21,7 @@ pub struct Disk {
 
 /// How a group is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct DiskGroupOptions {
     /// 1, 2, 4, 8, 16, 32 or 64 MiB.
     pub allocation_unit_bytes: u64,
     /// Copies of each extent, unless a file's template says otherwise.
@@ -30,9 +30,9 @@ pub struct Options {
     pub identity: Option<[u8; 16]>,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for DiskGroupOptions {
+    fn default() -> DiskGroupOptions {
+        DiskGroupOptions {
             // As Oracle recommends since 11.2; also: extents have one size from here on.
             allocation_unit_bytes: 4 << 20,
             redundancy: Redundancy::External,

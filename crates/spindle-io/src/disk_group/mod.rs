@@ -11,11 +11,13 @@
 //! | `disk` | one disk: where things lie on it, its header and change map; the group's own I/O to it |
 //! | `extents` | which extent holds a byte, where extents lie, and where new ones go |
 //! | `metadata` | what the group knows of its disks and files, and how every disk carries it: a snapshot and a log |
-//! | `mounted` | the group in memory: its metadata and how they change, its disks, which extents may differ, copying extents |
+//! | `mounted` | the group in memory: its metadata and how they change, its disks, which extents may differ, copying
+//! extents |
 //! | `group` | [`DiskGroup`] and its options |
 //! | `file` | the way of an I/O; opening, making and removing files |
 //! | `mount` | making and mounting groups |
-//! | `maintenance` | disks that join, leave and return; spreading files evenly again; whether everything is as it should be, also without a mount |
+//! | `maintenance` | disks that join, leave and return; spreading files evenly again; whether everything is as it
+//! should be, also without a mount |
 //! | `description` | a group for people |
 
 mod description;
@@ -38,8 +40,8 @@ pub use disk::format::{
 pub use error::DiskGroupError;
 pub use extents::striping::{STRIPE_BYTES, STRIPE_WIDTH, Striping, StripingByKind};
 pub use file::creation::{FileCreation, Template};
-pub use group::{Disk, DiskGroup, MountOptions, Options};
-pub use maintenance::check::{CheckReport, Finding};
+pub use group::{Disk, DiskGroup, DiskGroupOptions, MountOptions};
+pub use maintenance::check::{CheckReport, GroupFinding};
 pub use maintenance::rebalance::{GoOn, POWER_MAX, Rebalanced};
 pub use maintenance::view::GroupView;
 pub use metadata::state::Redundancy;

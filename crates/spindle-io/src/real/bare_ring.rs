@@ -44,14 +44,14 @@ pub struct BareRing {
 /// A buffer, and the request that has it, or had it last.
 struct Buffer {
     hold: WriteHold,
-    asked: Asked,
+    asked: RingRequest,
     done: usize,
     is_under_way: bool,
 }
 
 /// A request for a whole buffer.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked {
+pub struct RingRequest {
     /// The number of its file, in the order in which they were given.
     pub file: usize,
     /// First byte on the file.
@@ -84,7 +84,7 @@ impl BareRing {
             has_fixed && unsafe { uring.submitter().register_buffers(&vectors) }.is_ok();
         let idle = |hold| Buffer {
             hold,
-            asked: Asked {
+            asked: RingRequest {
                 file: 0,
                 offset: 0,
                 is_write: false,
@@ -132,7 +132,7 @@ impl BareRing {
     ///
     /// # Panics
     /// Another request has the buffer.
-    pub fn begin(&mut self, number: u32, asked: Asked) -> Result<(), IoError> {
+    pub fn begin(&mut self, number: u32, asked: RingRequest) -> Result<(), IoError> {
         let core = &self.files[asked.file];
         let buffer = &mut self.buffers[number as usize];
         assert!(!buffer.is_under_way, "a request has the buffer");
@@ -312,8 +312,8 @@ mod tests {
         Some((file, ring))
     }
 
-    fn block(number: u64, is_write: bool) -> Asked {
-        Asked {
+    fn block(number: u64, is_write: bool) -> RingRequest {
+        RingRequest {
             file: 0,
             offset: number * BYTES as u64,
             is_write,

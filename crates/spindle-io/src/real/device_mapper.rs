@@ -37,14 +37,14 @@ const _: () = assert!(std::mem::offset_of!(Message, sector) == 312);
 
 /// Sends messages to device-mapper's devices.
 #[derive(Debug)]
-pub struct DeviceMapper(File);
+pub struct MapperMessages(File);
 
-impl DeviceMapper {
+impl MapperMessages {
     /// Opens device-mapper's control device. Errors: there is none, or no right to it.
-    pub fn open() -> io::Result<DeviceMapper> {
+    pub fn open() -> io::Result<MapperMessages> {
         let mut options = File::options();
         let control = options.read(true).write(true).open("/dev/mapper/control");
-        Ok(DeviceMapper(control?))
+        Ok(MapperMessages(control?))
     }
 
     /// Sends `text` to the first target of the device called `name`. Errors: there is no such device, its target does

@@ -27,7 +27,7 @@ mod storage_identity;
 mod timers;
 
 pub use access_path::{AccessPath, AccessPathSettings, FilesystemioOptions};
-pub use bare_ring::{Asked, BareRing};
+pub use bare_ring::{BareRing, RingRequest};
 pub use block_on::{block_on, outcome_of};
 pub use counted::CountedDevice;
 pub use counts::{IoCounts, WrittenBlocks};
@@ -40,7 +40,7 @@ pub use memory::MemoryDevice;
 pub use queue::method::{Method, Queue};
 pub use queue::queue_calls::QueueCalls;
 pub use queue::ring_config::{FixedBuffers, RingConfig};
-pub use queue::unavailable::{NoAio, NoRing, NotRegistered, Unavailable};
+pub use queue::unavailable::{MethodUnavailable, NoAio, NoRing, NotRegistered};
 pub use run_path::{RUN_DIRECTORY_PREFIX, RunPath};
 pub use slaves::SlavePool;
 pub use storage_identity::StorageIdentity;

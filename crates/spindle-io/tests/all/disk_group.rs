@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use spindle_io::disk_group::{
-    Disk, DiskGroup, DiskGroupError, Finding, Options, Redundancy, Striping, Template,
+    Disk, DiskGroup, DiskGroupError, DiskGroupOptions, GroupFinding, Redundancy, Striping, Template,
 };
 use spindle_io::real::facts::{self, DirectProbe};
 use spindle_io::real::{
@@ -76,8 +76,8 @@ impl Files {
     }
 }
 
-fn options(redundancy: Redundancy) -> Options {
-    Options {
+fn options(redundancy: Redundancy) -> DiskGroupOptions {
+    DiskGroupOptions {
         allocation_unit_bytes: MIB,
         redundancy,
         identity: None,
@@ -231,7 +231,7 @@ fn a_check_names_file_extent_and_disks() {
             .unwrap();
         let findings = group.check().await.unwrap().findings;
         let [
-            Finding::CopiesDiffer {
+            GroupFinding::CopiesDiffer {
                 file,
                 extent,
                 at,

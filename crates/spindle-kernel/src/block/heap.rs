@@ -8,12 +8,12 @@
 //! can always be undone in place.
 
 use super::{
-    BlockAddress, BlockKind, Damage, HEADER_BYTES, RowId, Version, format, get_u16, kind, put,
+    BlockAddress, BlockKind, Damage, HEADER_BYTES, RowId, RowVersion, format, get_u16, kind, put,
 };
 
 const FIXED: usize = HEADER_BYTES + 8;
 const VERSION_AT: usize = 8;
-const SLOT_BYTES: usize = VERSION_AT + Version::BYTES;
+const SLOT_BYTES: usize = VERSION_AT + RowVersion::BYTES;
 const NO_ROW: u16 = u16::MAX;
 /// The smallest room: that of a rowid, so that any row can give way to the rowid of the place it has moved to.
 const ROOM_BYTES_MIN: usize = RowId::BYTES;
@@ -43,7 +43,7 @@ impl RowKind {
 
 /// How a block makes room for a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fit {
+pub enum RowFit {
     /// The room exists already.
     Now,
     /// After a compaction that cuts the rooms of these slots to what they hold.
@@ -186,14 +186,14 @@ pub fn check(block: &[u8]) -> Result<(), Damage> {
 }
 
 /// Which change made a slot what it is. A slot that does not exist has never been changed.
-pub fn version(block: &[u8], slot: u16) -> Version {
+pub fn version(block: &[u8], slot: u16) -> RowVersion {
     if !is_heap(block) || slot >= slots(block) {
-        return Version::LOADED;
+        return RowVersion::LOADED;
     }
-    Version::from_bytes(&block[slot_at(slot) + VERSION_AT..])
+    RowVersion::from_bytes(&block[slot_at(slot) + VERSION_AT..])
 }
 
-fn set_version(block: &mut [u8], slot: u16, version: Version) {
+fn set_version(block: &mut [u8], slot: u16, version: RowVersion) {
     put(block, slot_at(slot) + VERSION_AT, &version.to_bytes());
 }
 
@@ -231,15 +231,15 @@ pub fn fit(
     row_bytes: usize,
     reserve_bytes: usize,
     mut is_kept: impl FnMut(u16) -> bool,
-) -> Fit {
+) -> RowFit {
     let count = slots(block);
     if slot < count && get_slot(block, slot).room >= room_bytes(row_bytes) {
-        return Fit::Now;
+        return RowFit::Now;
     }
     let directory_bytes = slot_at(count.max(slot + 1)) - slot_at(count);
     let needs = room_bytes(row_bytes) + directory_bytes;
     if gap(block) >= needs + reserve_bytes {
-        return Fit::Now;
+        return RowFit::Now;
     }
     let mut others = 0;
     let mut cut = Vec::new();
@@ -255,11 +255,11 @@ pub fn fit(
     let free = block.len() - slot_at(count) - others;
     let reserve_bytes = if others == 0 { 0 } else { reserve_bytes };
     if free < needs + reserve_bytes {
-        Fit::No
+        RowFit::No
     } else if gap(block) >= needs {
-        Fit::Now
+        RowFit::Now
     } else {
-        Fit::Compacted(cut)
+        RowFit::Compacted(cut)
     }
 }
 
@@ -305,12 +305,12 @@ pub fn compact(block: &mut [u8], emptied: u16, cut: impl Iterator<Item = u16>) {
 
 /// Puts a row into a slot: into the room it has or, when that is too small, into a new one, for which there must be
 /// space ([`fit`]). Makes the slot if there is none.
-pub fn put_row(block: &mut [u8], slot: u16, kind: RowKind, version: Version, row: &[u8]) {
+pub fn put_row(block: &mut [u8], slot: u16, kind: RowKind, version: RowVersion, row: &[u8]) {
     let count = slots(block);
     if slot >= count {
         for new in count..=slot {
             put_slot(block, new, Slot::EMPTY);
-            set_version(block, new, Version::LOADED);
+            set_version(block, new, RowVersion::LOADED);
         }
         put(block, HEADER_BYTES, &(slot + 1).to_le_bytes());
     }
@@ -347,7 +347,7 @@ pub fn takes_patch(block: &[u8], slot: u16, bytes: usize) -> bool {
 }
 
 /// Empties a slot, which keeps its room.
-pub fn clear_row(block: &mut [u8], slot: u16, version: Version) {
+pub fn clear_row(block: &mut [u8], slot: u16, version: RowVersion) {
     let entry = get_slot(block, slot);
     put_slot(
         block,
@@ -361,7 +361,7 @@ pub fn clear_row(block: &mut [u8], slot: u16, version: Version) {
 }
 
 /// Overwrites some bytes of what a slot holds.
-pub fn patch_row(block: &mut [u8], slot: u16, offset: u16, version: Version, bytes: &[u8]) {
+pub fn patch_row(block: &mut [u8], slot: u16, offset: u16, version: RowVersion, bytes: &[u8]) {
     let start = get_slot(block, slot).start;
     put(block, start + usize::from(offset), bytes);
     set_version(block, slot, version);
@@ -382,7 +382,7 @@ mod tests {
     }
 
     fn put_plain(block: &mut [u8], slot: u16, row: &[u8]) {
-        put_row(block, slot, RowKind::Row, Version::LOADED, row);
+        put_row(block, slot, RowKind::Row, RowVersion::LOADED, row);
     }
 
     #[test]
@@ -399,10 +399,10 @@ mod tests {
             let count = slots_per_block(block_bytes, row_bytes) as u16;
             assert!(count > 0);
             for slot in 0..count {
-                assert_eq!(fit(&block, slot, row_bytes, 0, |_| true), Fit::Now);
+                assert_eq!(fit(&block, slot, row_bytes, 0, |_| true), RowFit::Now);
                 put_plain(&mut block, slot, &vec![slot as u8; row_bytes]);
             }
-            assert_eq!(fit(&block, count, row_bytes, 0, |_| false), Fit::No);
+            assert_eq!(fit(&block, count, row_bytes, 0, |_| false), RowFit::No);
             for slot in 0..count {
                 let row = vec![slot as u8; row_bytes];
                 assert_eq!(stored(&block, slot), Some((RowKind::Row, &row[..])));
@@ -418,14 +418,14 @@ mod tests {
             put_plain(&mut block, slot, &[slot as u8; 470]);
         }
         put_plain(&mut block, 1, &[1; 20]);
-        clear_row(&mut block, 2, Version::LOADED);
-        assert_eq!(fit(&block, 0, 1000, 0, |_| true), Fit::No);
-        assert_eq!(fit(&block, 0, 1400, 0, |slot| slot == 1), Fit::No);
+        clear_row(&mut block, 2, RowVersion::LOADED);
+        assert_eq!(fit(&block, 0, 1000, 0, |_| true), RowFit::No);
+        assert_eq!(fit(&block, 0, 1400, 0, |slot| slot == 1), RowFit::No);
         assert_eq!(
             fit(&block, 0, 900, 0, |slot| slot == 1),
-            Fit::Compacted(vec![2])
+            RowFit::Compacted(vec![2])
         );
-        let Fit::Compacted(cut) = fit(&block, 0, 1400, 0, |_| false) else {
+        let RowFit::Compacted(cut) = fit(&block, 0, 1400, 0, |_| false) else {
             panic!("it fits when both give their room")
         };
         compact(&mut block, 0, cut.into_iter());
@@ -440,11 +440,11 @@ mod tests {
     fn inserts_leave_a_reserve_but_for_the_first() {
         let mut block = empty(2048);
         let longest = row_bytes_max(2048);
-        assert_eq!(fit(&block, 0, longest, 200, |_| false), Fit::Now);
+        assert_eq!(fit(&block, 0, longest, 200, |_| false), RowFit::Now);
         put_plain(&mut block, 0, &[0; 1000]);
-        assert_eq!(fit(&block, 1, 800, 200, |_| false), Fit::No);
-        assert_eq!(fit(&block, 1, 700, 200, |_| false), Fit::Now);
-        assert_eq!(fit(&block, 1, 800, 0, |_| false), Fit::Now);
+        assert_eq!(fit(&block, 1, 800, 200, |_| false), RowFit::No);
+        assert_eq!(fit(&block, 1, 700, 200, |_| false), RowFit::Now);
+        assert_eq!(fit(&block, 1, 800, 0, |_| false), RowFit::Now);
     }
 
     #[test]
@@ -457,7 +457,7 @@ mod tests {
                 address: ADDRESS,
                 slot,
             };
-            let version = Version {
+            let version = RowVersion {
                 transaction: 7,
                 undo_block: ADDRESS,
                 undo_offset: u16::from(slot as u8),
@@ -494,7 +494,7 @@ mod tests {
                 let before = model.get(slot).cloned().flatten();
                 match below(8) {
                     0 if present => {
-                        clear_row(&mut block, slot as u16, Version::LOADED);
+                        clear_row(&mut block, slot as u16, RowVersion::LOADED);
                         model[slot] = None;
                         undo.push((slot as u16, before));
                     }
@@ -504,7 +504,7 @@ mod tests {
                             &mut block,
                             slot as u16,
                             at as u16,
-                            Version::LOADED,
+                            RowVersion::LOADED,
                             &[step as u8],
                         );
                         model[slot].as_mut().unwrap()[at] = step as u8;
@@ -515,7 +515,7 @@ mod tests {
                         for (slot, before) in undo.drain(..).rev() {
                             match &before {
                                 Some(row) => put_plain(&mut block, slot, row),
-                                None => clear_row(&mut block, slot, Version::LOADED),
+                                None => clear_row(&mut block, slot, RowVersion::LOADED),
                             }
                             model[usize::from(slot)] = before;
                         }
@@ -524,9 +524,9 @@ mod tests {
                         let row = vec![step as u8; below(600)];
                         let is_kept = |other| undo.iter().any(|(slot, _)| *slot == other);
                         match fit(&block, slot as u16, row.len(), 0, is_kept) {
-                            Fit::No => continue,
-                            Fit::Now => {}
-                            Fit::Compacted(cut) => {
+                            RowFit::No => continue,
+                            RowFit::Now => {}
+                            RowFit::Compacted(cut) => {
                                 compact(&mut block, slot as u16, cut.into_iter());
                             }
                         }

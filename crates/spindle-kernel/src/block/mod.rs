@@ -115,7 +115,7 @@ impl fmt::Display for RowId {
 /// Which change made a row what it is: the transaction, and where its undo record is, which leads to the version
 /// before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Version {
+pub struct RowVersion {
     /// Slot of the transaction table and wrap number in one; 0: the row is as it was loaded, or has never been there.
     pub transaction: u64,
     /// Block of the undo segment.
@@ -124,19 +124,19 @@ pub struct Version {
     pub undo_offset: u16,
 }
 
-impl Version {
+impl RowVersion {
     /// Bytes of a version as stored.
     pub const BYTES: usize = 16;
     /// Changed by no transaction.
-    pub const LOADED: Version = Version {
+    pub const LOADED: RowVersion = RowVersion {
         transaction: 0,
         undo_block: BlockAddress { file: 0, block: 0 },
         undo_offset: 0,
     };
 
     /// As stored: transaction (8), undo block (4), offset there (2), the undo block's datafile (2).
-    pub fn to_bytes(self) -> [u8; Version::BYTES] {
-        let mut bytes = [0; Version::BYTES];
+    pub fn to_bytes(self) -> [u8; RowVersion::BYTES] {
+        let mut bytes = [0; RowVersion::BYTES];
         put(&mut bytes, 0, &self.transaction.to_le_bytes());
         put(&mut bytes, 8, &self.undo_block.block.to_le_bytes());
         put(&mut bytes, 12, &self.undo_offset.to_le_bytes());
@@ -145,8 +145,8 @@ impl Version {
     }
 
     /// The version at the beginning of `bytes`.
-    pub fn from_bytes(bytes: &[u8]) -> Version {
-        Version {
+    pub fn from_bytes(bytes: &[u8]) -> RowVersion {
+        RowVersion {
             transaction: get_u64(bytes, 0),
             undo_block: BlockAddress {
                 file: get_u16(bytes, 14),
@@ -312,7 +312,7 @@ mod tests {
                 &mut heap,
                 slot as u16,
                 heap::RowKind::Row,
-                Version::LOADED,
+                RowVersion::LOADED,
                 row,
             );
         }

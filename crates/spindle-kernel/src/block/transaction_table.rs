@@ -7,7 +7,7 @@ pub const ENTRY_BYTES: usize = 32;
 
 /// One slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct TransactionSlot {
     /// A transaction uses the slot and has not ended.
     pub active: bool,
     /// How often the slot has been used: with the slot it names a transaction.
@@ -20,7 +20,7 @@ pub struct Entry {
     pub ended_before: u64,
 }
 
-impl Entry {
+impl TransactionSlot {
     /// As stored.
     pub fn to_bytes(self) -> [u8; ENTRY_BYTES] {
         let mut bytes = [0; ENTRY_BYTES];
@@ -45,9 +45,9 @@ pub fn format_table(block: &mut [u8], address: BlockAddress, segment: u32) {
 }
 
 /// Reads a slot.
-pub fn entry(block: &[u8], slot: usize) -> Entry {
+pub fn entry(block: &[u8], slot: usize) -> TransactionSlot {
     let at = HEADER_BYTES + slot * ENTRY_BYTES;
-    Entry {
+    TransactionSlot {
         active: block[at] != 0,
         wrap: get_u32(block, at + 4),
         undo_block: BlockAddress::from_u64(get_u64(block, at + 8)),
@@ -63,7 +63,7 @@ pub fn set_entry(block: &mut [u8], slot: usize, bytes: &[u8]) {
 
 /// The slot's transaction has ended at an SCN.
 pub fn end_entry(block: &mut [u8], slot: usize, scn: u64) {
-    let ended = Entry {
+    let ended = TransactionSlot {
         active: false,
         ended: scn,
         ..entry(block, slot)

@@ -31,7 +31,7 @@ pub(crate) use buffer::{ExclusiveBlock, Pin};
 pub(crate) use checkpoint_queue::CheckpointQueue;
 #[cfg(all(test, feature = "shuttle"))]
 pub(crate) use shard::LOOKS_THEN_WAITS;
-use shard::{Found, Looked, Shard};
+use shard::{BufferForBlock, Looked, Shard};
 use writers::Writers;
 
 /// How often a session that needs two blocks tries to get them without waiting for one while it holds the other.
@@ -231,7 +231,7 @@ impl BufferCache {
                 return Ok(Some(index));
             };
             *pin = match (found, wanted) {
-                (Found::Claimed(claim), Wanted::New(_)) => Some(format_claimed(claim)),
+                (BufferForBlock::Claimed(claim), Wanted::New(_)) => Some(format_claimed(claim)),
                 (found, _) => Box::pin(self.settle(fixed, waits, found)).await?,
             };
             if pin.is_none() {
@@ -250,7 +250,7 @@ impl BufferCache {
     ) -> Result<Pin> {
         loop {
             let found = self.find(fixed, waits, address).await?;
-            if let Found::Claimed(claim) = found {
+            if let BufferForBlock::Claimed(claim) = found {
                 return Ok(format_claimed(claim));
             }
             if let Some(pin) = self.settle(fixed, waits, found).await? {
@@ -277,7 +277,7 @@ impl BufferCache {
                 block,
             };
             match self.find_now(fixed, address)? {
-                Some(Found::Claimed(claim)) => run.push(claim),
+                Some(BufferForBlock::Claimed(claim)) => run.push(claim),
                 Some(found) => {
                     // Perhaps to be waited for: what was claimed is read first, so that two sessions never wait for
                     // each other's claims.
@@ -322,7 +322,7 @@ impl BufferCache {
         fixed: &FixedSga,
         waits: &ProcessWaits,
         address: BlockAddress,
-    ) -> Result<Found> {
+    ) -> Result<BufferForBlock> {
         if let Some(found) = self.find_now(fixed, address)? {
             return Ok(found);
         }
@@ -345,11 +345,11 @@ impl BufferCache {
         &self,
         fixed: &FixedSga,
         waits: &ProcessWaits,
-        found: Found,
+        found: BufferForBlock,
     ) -> Result<Option<Pin>> {
         let pin = match found {
-            Found::Present(pin) => pin,
-            Found::Claimed(claim) => {
+            BufferForBlock::Present(pin) => pin,
+            BufferForBlock::Claimed(claim) => {
                 let alone = self.read_in(fixed, waits, vec![claim], Submission::Alone);
                 return Ok(alone.await?.pop());
             }
@@ -371,7 +371,7 @@ impl BufferCache {
     }
 
     /// One look, without waiting: the buffer of `address`, or a claimed one, or `None` when no buffer is free.
-    fn find_now(&self, fixed: &FixedSga, address: BlockAddress) -> Result<Option<Found>> {
+    fn find_now(&self, fixed: &FixedSga, address: BlockAddress) -> Result<Option<BufferForBlock>> {
         fixed.health.check()?;
         let scarce = || fixed.buggify.fires(Switch::NoFreeBuffer);
         Ok(self.shard_of(address).find(address, scarce))

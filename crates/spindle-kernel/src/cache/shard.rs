@@ -32,7 +32,7 @@ const TOUCH_MAX: u32 = 3;
 pub(crate) const LOOKS_THEN_WAITS: &str = "a session looks for a free buffer before it waits";
 
 /// A buffer for a block.
-pub(super) enum Found {
+pub(super) enum BufferForBlock {
     /// In the cache, perhaps still being read by another session.
     Present(Pin),
     /// Not in the cache; the buffer is the caller's to fill.
@@ -41,10 +41,10 @@ pub(super) enum Found {
 
 /// What a session comes away with that can wait.
 pub(super) enum Looked {
-    Found(Found),
+    Found(BufferForBlock),
     /// Nothing yet: the buffer comes by the receiver, which closes without one when the instance fails or stops.
     Queued {
-        buffer: oneshot::Receiver<Found>,
+        buffer: oneshot::Receiver<BufferForBlock>,
         /// What the wait is for: the writers when most of the buffers are dirty, else other sessions' pins.
         event: WaitEvent,
     },
@@ -53,7 +53,7 @@ pub(super) enum Looked {
 /// A block for which no buffer was free, and the sessions that want it.
 struct Wanted {
     address: BlockAddress,
-    sessions: Vec<oneshot::Sender<Found>>,
+    sessions: Vec<oneshot::Sender<BufferForBlock>>,
 }
 
 /// What a shard's buffers know of it.
@@ -156,16 +156,16 @@ impl Shard {
         &self,
         address: BlockAddress,
         scarce: impl FnOnce() -> bool,
-    ) -> Option<Found> {
+    ) -> Option<BufferForBlock> {
         let mut inner = self.inner.lock();
         if let Some(pin) = inner.present(address) {
-            return Some(Found::Present(pin));
+            return Some(BufferForBlock::Present(pin));
         }
         if !inner.wanted.is_empty() || scarce() {
             return None;
         }
         let at = inner.victim()?;
-        Some(Found::Claimed(inner.claim(at, address)))
+        Some(BufferForBlock::Claimed(inner.claim(at, address)))
     }
 
     /// The buffer of `address`, or a claimed one, or a place in the queue for one. Error: the instance has failed or
@@ -176,7 +176,7 @@ impl Shard {
         // Under the latch: a stop of the instance empties the queue afterwards.
         health.check()?;
         if let Some(pin) = inner.present(address) {
-            return Ok(Looked::Found(Found::Present(pin)));
+            return Ok(Looked::Found(BufferForBlock::Present(pin)));
         }
         let late = has_planted(LOOKS_THEN_WAITS);
         let early = late.then(|| inner.victim()).flatten();
@@ -186,7 +186,9 @@ impl Shard {
             let at = if late { early } else { inner.victim() };
             if let Some(at) = at {
                 self.home.waiting.fetch_sub(1, Ordering::SeqCst);
-                return Ok(Looked::Found(Found::Claimed(inner.claim(at, address))));
+                return Ok(Looked::Found(BufferForBlock::Claimed(
+                    inner.claim(at, address),
+                )));
             }
         }
         let (sender, buffer) = oneshot::channel();
@@ -303,17 +305,17 @@ impl Shard {
 /// A buffer on its way to those who waited for its block: to the first of them to fill, to the others to share.
 struct Grant {
     claim: Claim,
-    to: oneshot::Sender<Found>,
-    others: Vec<(oneshot::Sender<Found>, Pin)>,
+    to: oneshot::Sender<BufferForBlock>,
+    others: Vec<(oneshot::Sender<BufferForBlock>, Pin)>,
 }
 
 impl Grant {
     /// Outside every latch, for it wakes. What a session that has gone was to get is let go of, and so goes to the
     /// next.
     fn deliver(self) {
-        let _ = self.to.send(Found::Claimed(self.claim));
+        let _ = self.to.send(BufferForBlock::Claimed(self.claim));
         for (session, pin) in self.others {
-            let _ = session.send(Found::Present(pin));
+            let _ = session.send(BufferForBlock::Present(pin));
         }
     }
 }
@@ -449,7 +451,7 @@ mod tests {
 
     fn found(shard: &Shard) -> Pin {
         match shard.find(A_BLOCK, || false) {
-            Some(Found::Claimed(claim)) => claim.now_valid(),
+            Some(BufferForBlock::Claimed(claim)) => claim.now_valid(),
             _ => unreachable!("the buffer is free"),
         }
     }

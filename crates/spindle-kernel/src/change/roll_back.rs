@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::block::index::Place;
+use crate::block::index::EntryPlace;
 use crate::block::space_map::Fill;
-use crate::block::{self, BlockAddress, RowId, Version, heap, transaction_table, undo};
+use crate::block::{self, BlockAddress, RowId, RowVersion, heap, transaction_table, undo};
 use crate::cache::{ExclusiveBlock, Pin};
 use crate::error::{KernelError, Result};
 use crate::free_space::FreeSpace;
@@ -73,7 +73,7 @@ async fn undo_block(
             UndoRecord::Link { previous } => previous,
             UndoRecord::NoEntry { row, index, key } | UndoRecord::Entry { row, index, key } => {
                 drop(undo_pin);
-                let place = Place { key, row };
+                let place = EntryPlace { key, row };
                 let was_there = matches!(stored.record, UndoRecord::Entry { .. });
                 let what = if was_there { What::Remove } else { What::Add };
                 undo_entry(
@@ -116,7 +116,7 @@ async fn undo_one(
     builder: &mut RecordBuilder,
     undo_address: BlockAddress,
     used: usize,
-    (row, was, previous): (RowId, RowBefore<'_>, Version),
+    (row, was, previous): (RowId, RowBefore<'_>, RowVersion),
 ) -> Result<()> {
     // What the slot will hold, where that may be less than it does.
     let (vector, own, holds) = match was {
@@ -186,7 +186,7 @@ async fn undo_entry(
     waits: &ProcessWaits,
     builder: &mut RecordBuilder,
     (undo_address, used): (BlockAddress, usize),
-    (index, place): (u32, Place<'_>),
+    (index, place): (u32, EntryPlace<'_>),
     done: (u64, What),
 ) -> Result<()> {
     let root = Root::find(sga, index).ok_or_else(|| broken_chain(sga, undo_address))?;

@@ -2,7 +2,7 @@
 //! records; it is committed when the redo that frees its slot is on stable storage, and one whose slot is found in use
 //! after a crash is undone.
 
-use crate::block::{BlockAddress, Version, transaction_table, undo};
+use crate::block::{BlockAddress, RowVersion, transaction_table, undo};
 use crate::buggify::Switch;
 use crate::cache::Pin;
 use crate::control_file::UNDO_SEGMENT;
@@ -42,7 +42,7 @@ pub(super) fn push_slot(
     } else {
         (0, before.ended)
     };
-    let entry = transaction_table::Entry {
+    let entry = transaction_table::TransactionSlot {
         active: true,
         wrap,
         undo_block,
@@ -131,7 +131,7 @@ async fn link_block(
     let link = UndoRecord::Link {
         previous: transaction.touched.last().copied(),
     }
-    .header(id, Version::LOADED);
+    .header(id, RowVersion::LOADED);
     let (used, _) = change(
         sga,
         waits,

@@ -1,7 +1,7 @@
 //! The columns of tables and of their indexes' keys in a control file, packed: a copy has little room, and names of
 //! columns are many.
 
-use spindle_query::{Column, DataType, Form, Layout};
+use spindle_query::{Column, DataType, Form, RowLayout};
 
 use super::{Contents, StoredKey};
 
@@ -68,7 +68,7 @@ pub(super) fn get_columns(contents: &mut Contents, bytes: &[u8]) -> Option<()> {
         let number = get_u32(rest)?;
         let count = get::<1>(rest)?[0];
         let columns: Option<Vec<Column>> = (0..count).map(|_| get_column(rest)).collect();
-        let layout = Layout::new(columns?).ok()?;
+        let layout = RowLayout::new(columns?).ok()?;
         let mut segments = contents.segments.iter_mut();
         let table = segments.find(|segment| segment.number == number)?;
         table.columns = Some(layout);

@@ -221,9 +221,9 @@ fn is_sound(contents: &Contents) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spindle_query::{Column, DataType, Form, Layout};
+    use spindle_query::{Column, DataType, Form, RowLayout};
 
-    fn layout() -> Layout {
+    fn layout() -> RowLayout {
         let columns = [
             Column::in_form("aid", DataType::Integer, Form::Unsigned(4)),
             Column::in_form("abalance", DataType::Decimal(2), Form::Signed(8)),
@@ -233,7 +233,7 @@ mod tests {
             Column::in_form("last", DataType::Varchar(16), Form::Zeros),
             Column::new("note", DataType::Varchar(300)),
         ];
-        Layout::new(columns).unwrap()
+        RowLayout::new(columns).unwrap()
     }
 
     fn segment(number: u32, name: &str) -> Segment {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use spindle_io::sync::{Latch, Semaphore};
 use spindle_io::{Arena, BlockDevice, Request, Submission, read_blocks};
-use spindle_query::Layout;
+use spindle_query::RowLayout;
 
 use crate::error::{KernelError, Result};
 use crate::fixed_sga::FixedSga;
@@ -55,7 +55,7 @@ pub struct Segment {
     /// Its space, in order.
     pub extents: Vec<Extent>,
     /// Its columns; `None`: its rows are bytes.
-    pub columns: Option<Layout>,
+    pub columns: Option<RowLayout>,
 }
 
 impl Segment {
@@ -99,7 +99,7 @@ pub(crate) enum StoredKey {
 
 impl IndexOfTable {
     /// The bytes of a row that make its key, given the table's columns; `None` when these make no such key.
-    pub(crate) fn parts(&self, columns: Option<&Layout>) -> Option<Vec<KeyPart>> {
+    pub(crate) fn parts(&self, columns: Option<&RowLayout>) -> Option<Vec<KeyPart>> {
         match &self.key {
             StoredKey::Bytes(parts) => Some(parts.clone()),
             StoredKey::Columns(key) => {
@@ -351,7 +351,7 @@ pub fn control_file_copy() -> Vec<u8> {
         Column::new("name", DataType::Char(16)),
         Column::new("note", DataType::Varchar(70)),
     ];
-    let columns = Layout::new(columns).expect("columns of a table");
+    let columns = RowLayout::new(columns).expect("columns of a table");
     let extent = Extent {
         file: 1,
         first_block: 2,

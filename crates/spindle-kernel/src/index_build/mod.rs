@@ -6,9 +6,9 @@ mod sorted;
 
 use std::sync::Arc;
 
-use spindle_query::LayoutError;
+use spindle_query::RowLayoutError;
 
-use crate::block::index::{self as node, Entry, Head, Node, Place};
+use crate::block::index::{self as node, EntryPlace, IndexEntry, IndexHead, Node};
 use crate::block::{self, BlockAddress, RowId};
 use crate::control_file::{IndexOfTable, KeyPart, StoredKey};
 use crate::error::{KernelError, Result};
@@ -103,7 +103,7 @@ fn stored_key(table: &Table, index: &str, key: IndexKey<'_>) -> Result<(StoredKe
         }),
         (IndexKey::Columns(names), Some(layout)) => {
             let columns = names.iter().map(|name| layout.number(name));
-            let columns: std::result::Result<Vec<u16>, LayoutError> = columns.collect();
+            let columns: std::result::Result<Vec<u16>, RowLayoutError> = columns.collect();
             let columns = columns.map_err(|error| table.misfit(error))?;
             let parts = layout.key_parts(&columns);
             let parts = parts.map_err(|error| table.misfit(error))?;
@@ -133,15 +133,15 @@ enum Closed {
     Children(u8, Vec<(Owned, BlockAddress)>),
 }
 
-fn place(owned: &Owned) -> Place<'_> {
-    Place {
+fn place(owned: &Owned) -> EntryPlace<'_> {
+    EntryPlace {
         key: &owned.0,
         row: owned.1,
     }
 }
 
 fn first() -> Owned {
-    (Vec::new(), Place::FIRST.row)
+    (Vec::new(), EntryPlace::FIRST.row)
 }
 
 fn common(left: &[u8], right: &[u8]) -> usize {
@@ -193,11 +193,16 @@ impl Level {
             return next.clone();
         }
         let bytes = common(&last.0, &next.0) + 1;
-        (next.0[..bytes].to_vec(), Place::FIRST.row)
+        (next.0[..bytes].to_vec(), EntryPlace::FIRST.row)
     }
 
     /// The node of the first `count` entries.
-    fn node(&self, count: usize, high: Option<Place<'_>>, right: Option<BlockAddress>) -> Vec<u8> {
+    fn node(
+        &self,
+        count: usize,
+        high: Option<EntryPlace<'_>>,
+        right: Option<BlockAddress>,
+    ) -> Vec<u8> {
         let node = Node {
             level: self.level,
             low: place(&self.low),
@@ -205,7 +210,7 @@ impl Level {
             right,
         };
         let entries = self.entries[..count].iter().map(|((key, row), number)| {
-            let entry = Entry {
+            let entry = IndexEntry {
                 suffix: key,
                 row: *row,
                 number: *number,
@@ -324,7 +329,7 @@ impl<'a> Blocks<'a> {
     }
 
     /// Writes the nodes of an extent; the others of its blocks are unused.
-    async fn write(&self, order: usize, nodes: &[Vec<u8>], head: Option<Head>) -> Result<()> {
+    async fn write(&self, order: usize, nodes: &[Vec<u8>], head: Option<IndexHead>) -> Result<()> {
         let segment = &self.plan.contents.segments[self.segment];
         let mut filler = self.sga.env.rng(u64::from(segment.number));
         let extent = segment.extents[order];
@@ -343,7 +348,7 @@ impl<'a> Blocks<'a> {
 
     /// Writes what is left, header and root.
     async fn finish(mut self, root: Vec<u8>) -> Result<SpacePlan<'a>> {
-        let head = Head {
+        let head = IndexHead {
             free: None,
             fresh: self.used() as u32,
         };

@@ -13,7 +13,7 @@ use crate::table::Table;
 const BATCH_BLOCKS: u64 = 64;
 
 /// An entry: its key and its row.
-pub(super) type Entry = (Vec<u8>, RowId);
+pub(super) type KeyAndRow = (Vec<u8>, RowId);
 
 /// The entries of a table's rows.
 pub(super) struct Sorted<'a> {
@@ -24,7 +24,7 @@ pub(super) struct Sorted<'a> {
     ordered_bytes: usize,
     next_block: u64,
     /// Of one group, as far as it has been read.
-    group: Vec<Entry>,
+    group: Vec<KeyAndRow>,
 }
 
 impl<'a> Sorted<'a> {
@@ -58,7 +58,7 @@ impl<'a> Sorted<'a> {
     }
 
     /// The next entries, in order, none of which comes after one of a later batch; `None` when there are no more.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<Entry>>> {
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<KeyAndRow>>> {
         let mut done = Vec::new();
         let Some(entries) = self.read().await? else {
             self.close_group(&mut done);
@@ -76,13 +76,13 @@ impl<'a> Sorted<'a> {
         Ok(Some(done))
     }
 
-    fn close_group(&mut self, done: &mut Vec<Entry>) {
+    fn close_group(&mut self, done: &mut Vec<KeyAndRow>) {
         self.group.sort_unstable();
         done.append(&mut self.group);
     }
 
     /// The entries of the next rows, as they lie; `None` when there are no more blocks.
-    async fn read(&mut self) -> Result<Option<Vec<Entry>>> {
+    async fn read(&mut self) -> Result<Option<Vec<KeyAndRow>>> {
         if self.next_block >= self.table.blocks() {
             return Ok(None);
         }

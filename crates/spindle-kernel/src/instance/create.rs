@@ -11,7 +11,7 @@ use crate::log::buffer::FIRST_POSITION;
 use crate::log::files::{LOG_FILE_HEADER_BYTES, seal_file_header};
 use crate::log::marks::Location;
 use crate::processes::double_write;
-use crate::settings::Settings;
+use crate::settings::KernelSettings;
 use crate::sga::Sga;
 use crate::space::{format_unused, write_extent};
 use crate::storage::{Storage, UNDO_FILE};
@@ -26,7 +26,7 @@ use super::devices::check_storage;
 pub async fn create_database(
     env: &Arc<dyn Env>,
     storage: &Storage,
-    settings: &Settings,
+    settings: &KernelSettings,
     database: u64,
     transactions: usize,
 ) -> Result<()> {

@@ -6,11 +6,11 @@ use crate::block::{self, BlockAddress, Damage};
 use crate::control_file::{ControlFile, read_bytes};
 use crate::error::{KernelError, Result};
 use crate::processes::double_write;
-use crate::settings::{Settings, TornBlocks};
+use crate::settings::{KernelSettings, TornBlocks};
 use crate::sga::Sga;
 use crate::storage::Storage;
 
-pub(super) fn check_storage(storage: &Storage, settings: &Settings) -> Result<()> {
+pub(super) fn check_storage(storage: &Storage, settings: &KernelSettings) -> Result<()> {
     let block_bytes = settings.block_bytes;
     assert!(
         block_bytes.is_power_of_two() && (2048..=32768).contains(&block_bytes),
@@ -72,7 +72,7 @@ fn check_atomic(storage: &Storage, block_bytes: usize) -> Result<()> {
 pub(super) fn check_fits(
     control: &ControlFile,
     storage: &Storage,
-    settings: &Settings,
+    settings: &KernelSettings,
 ) -> Result<()> {
     let (block_bytes, files) =
         control.read(|contents| (contents.block_bytes, contents.file_blocks.len()));

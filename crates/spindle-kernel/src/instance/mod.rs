@@ -20,7 +20,7 @@ use crate::processes::checkpoint::{self, hold_back};
 use crate::processes::{pmon, start_processes};
 use crate::recovery::{RecoveryReport, recover};
 use crate::session::Session;
-use crate::settings::Settings;
+use crate::settings::KernelSettings;
 use crate::sga::Sga;
 use crate::statistics::StatisticsSnapshot;
 use crate::storage::Storage;
@@ -68,7 +68,7 @@ impl Instance {
     pub async fn startup(
         env: &Arc<dyn Env>,
         storage: &Storage,
-        settings: &Settings,
+        settings: &KernelSettings,
     ) -> Result<Instance> {
         check_storage(storage, settings)?;
         let control = ControlFile::open(Arc::clone(&storage.control)).await?;

@@ -16,7 +16,7 @@ fn on_disk(sga: &Sga, number: u32) -> Option<(u64, u64)> {
 }
 
 /// Two sessions change two blocks together, in opposite order, while a checkpoint has them written.
-fn checkpoint_with(settings: Settings) {
+fn checkpoint_with(settings: KernelSettings) {
     let sga = new_sga(settings);
     let processes = [
         process(&sga, lgwr::run),
@@ -63,11 +63,11 @@ fn changed_meanwhile() {
 }
 
 /// The same of a block that is in demand, so that a copy of it is written.
-fn changed_beside_its_clone_with(settings: Settings) {
+fn changed_beside_its_clone_with(settings: KernelSettings) {
     changed_meanwhile_with(settings, true);
 }
 
-fn changed_meanwhile_with(settings: Settings, is_in_demand: bool) {
+fn changed_meanwhile_with(settings: KernelSettings, is_in_demand: bool) {
     let sga = new_sga(settings);
     let waits = sga.waits.register();
     let pin = block_on(formatted(&sga, &waits, 1));
@@ -154,7 +154,7 @@ fn who_wants_a_block_to_himself_gets_it_after_those_who_share_it() {
 fn what_a_checkpoint_promises_is_in_the_datafile() {
     explore(200, checkpoint);
     must_find(CALLS_THEN_LETS_GO, Shows::Deadlock, 1_000, checkpoint);
-    let planted = Settings {
+    let planted = KernelSettings {
         planted: Some(PlantedFault::WriteAheadOfRedo),
         ..settings()
     };
@@ -172,7 +172,7 @@ fn a_change_made_while_its_block_is_written_is_not_lost() {
 #[test]
 fn a_change_made_while_a_copy_of_its_block_is_written_is_not_lost() {
     explore(500, || changed_beside_its_clone_with(settings()));
-    let planted = Settings {
+    let planted = KernelSettings {
         planted: Some(PlantedFault::CloneTakenForBlock),
         ..settings()
     };

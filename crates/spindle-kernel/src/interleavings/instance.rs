@@ -96,7 +96,7 @@ fn recovery_fails() {
 async fn loaded(
     env: &Arc<dyn Env>,
     storage: &Storage,
-    settings: &Settings,
+    settings: &KernelSettings,
 ) -> (Instance, [RowId; 2]) {
     create_database(env, storage, settings, 4711, 4)
         .await

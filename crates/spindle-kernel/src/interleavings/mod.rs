@@ -15,7 +15,7 @@ use spindle_io::explore::{ExploredEnv, JoinHandle, SlowDevice, spawn};
 use spindle_io::real::{MemoryDevice, block_on};
 use spindle_io::{Arena, BlockDevice, Env, Join, Request, Submission};
 
-use crate::block::{self, BlockAddress, Version, heap};
+use crate::block::{self, BlockAddress, RowVersion, heap};
 use crate::cache::{ExclusiveBlock, Pin};
 use crate::change::blocks::change;
 use crate::control_file::UNDO_SEGMENT;
@@ -25,25 +25,25 @@ use crate::log::buffer::FIRST_POSITION;
 use crate::log::files::LOG_FILE_HEADER_BYTES;
 use crate::log::marks::Location;
 use crate::log::redo::{RecordBuilder, VectorKind};
-use crate::settings::Settings;
+use crate::settings::KernelSettings;
 use crate::sga::Sga;
 use crate::storage::{Storage, UNDO_FILE};
 use crate::wait_event::ProcessWaits;
 
 const BLOCK_BYTES: usize = 2048;
 /// Says slot 0, offset or kind 0, and a version that no transaction has made.
-const FIRST_ROW: [u8; 4 + Version::BYTES] = [0; 4 + Version::BYTES];
+const FIRST_ROW: [u8; 4 + RowVersion::BYTES] = [0; 4 + RowVersion::BYTES];
 const DATA_BLOCKS: u32 = 20;
 const LOG_BUFFER_BYTES: usize = 16 * BLOCK_BYTES;
 const LOG_FILE_BYTES: u64 = 8192 + 6 * LOG_BUFFER_BYTES as u64;
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> KernelSettings {
+    KernelSettings {
         block_bytes: BLOCK_BYTES,
         buffer_cache_bytes: 16 * BLOCK_BYTES as u64,
         log_buffer_bytes: LOG_BUFFER_BYTES,
         log_write_bytes_max: 8192,
-        ..Settings::default()
+        ..KernelSettings::default()
     }
 }
 
@@ -59,11 +59,11 @@ const START: Location = Location {
 };
 
 /// The SGA of an empty database, whose processes a scenario starts as it needs them.
-fn new_sga(settings: Settings) -> Arc<Sga> {
+fn new_sga(settings: KernelSettings) -> Arc<Sga> {
     new_sga_in(ExploredEnv::new(0), settings)
 }
 
-fn new_sga_in(env: Arc<ExploredEnv>, settings: Settings) -> Arc<Sga> {
+fn new_sga_in(env: Arc<ExploredEnv>, settings: KernelSettings) -> Arc<Sga> {
     let env: Arc<dyn Env> = env;
     let blocks = |count: u32| u64::from(count) * BLOCK_BYTES as u64;
     let storage = Storage {
@@ -157,7 +157,7 @@ fn store(sga: &Sga, number: u32) {
     let mut bytes = frame.try_write_hold().unwrap();
     heap::format_heap(&mut bytes, data_block(number), 7);
     let row = 5u64.to_le_bytes();
-    heap::put_row(&mut bytes, 0, heap::RowKind::Row, Version::LOADED, &row);
+    heap::put_row(&mut bytes, 0, heap::RowKind::Row, RowVersion::LOADED, &row);
     block::seal(&mut bytes);
     let place = u64::from(number) * BLOCK_BYTES as u64;
     let bytes = vec![bytes.share(BLOCK_BYTES)];

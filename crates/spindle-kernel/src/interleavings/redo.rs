@@ -36,7 +36,7 @@ async fn ends_on_disk(sga: &Sga) -> Vec<u64> {
 }
 
 /// Two sessions change their own block and commit, twice each; LGWR writes.
-fn commits_with(settings: Settings) {
+fn commits_with(settings: KernelSettings) {
     let sga = new_sga(settings);
     let lgwr = process(&sga, lgwr::run);
     let sessions = [1, 2].map(|block| {
@@ -153,7 +153,7 @@ fn failure() {
 fn every_commit_returns_when_its_redo_is_in_the_log_file() {
     explore(200, commits);
     must_find(buffer::READS_END_LATE, Shows::Panic, 2_000, commits);
-    let planted = Settings {
+    let planted = KernelSettings {
         planted: Some(PlantedFault::AcknowledgeBeforeFlush),
         ..settings()
     };

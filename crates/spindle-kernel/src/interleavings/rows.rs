@@ -54,7 +54,7 @@ fn failure() {
 }
 
 /// Two transactions lock two rows in opposite order. The one that is told of a deadlock lets the other continue.
-fn opposite_order(settings: Settings) {
+fn opposite_order(settings: KernelSettings) {
     let sga = new_sga(settings);
     let sessions = [1, 2].map(|owner: u64| {
         session(&sga, async move |sga, waits| {
@@ -115,7 +115,7 @@ fn who_waits_behind_another_is_in_no_circle_unseen() {
 #[test]
 fn a_deadlock_is_told_to_one_and_nobody_waits_for_ever() {
     explore(2_000, || opposite_order(settings()));
-    let planted = Settings {
+    let planted = KernelSettings {
         planted: Some(PlantedFault::DeadlockUnseen),
         ..settings()
     };

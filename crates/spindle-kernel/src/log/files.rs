@@ -10,7 +10,7 @@ use spindle_text::quantity::{size, size_free, size_needed};
 
 use crate::error::{KernelError, Result};
 use crate::fixed_sga::FixedSga;
-use crate::settings::{PlantedFault, Settings};
+use crate::settings::{KernelSettings, PlantedFault};
 
 use super::buffer::PADDING_MAX;
 use super::marks::{Location, RingMarks};
@@ -61,7 +61,10 @@ pub(crate) fn read_file_header(bytes: &[u8], database: u64) -> Option<(u32, u64)
 
 impl LogFiles {
     /// The ring, before recovery has said where it stands.
-    pub(crate) fn new(devices: Vec<Arc<dyn BlockDevice>>, settings: &Settings) -> Result<LogFiles> {
+    pub(crate) fn new(
+        devices: Vec<Arc<dyn BlockDevice>>,
+        settings: &KernelSettings,
+    ) -> Result<LogFiles> {
         let log_buffer_bytes = settings.log_buffer_bytes;
         let refuse = |device: &Arc<dyn BlockDevice>, reason: String| {
             Err(KernelError::Storage {
@@ -95,12 +98,9 @@ impl LogFiles {
             }
         }
         if devices.len() < 2 {
-            let device = devices
-                .first()
-                .map_or("log files", |device| device.name())
-                .to_string();
+            let device = devices.first().map_or("log files", |device| device.name());
             return Err(KernelError::Storage {
-                device,
+                device: device.to_string(),
                 reason: "at least two log files are needed".to_string(),
             });
         }

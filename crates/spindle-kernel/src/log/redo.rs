@@ -8,10 +8,10 @@
 
 use std::ops::Range;
 
-use crate::block::index::{self, Place};
+use crate::block::index::{self, EntryPlace};
 use crate::block::space_map::{self, Fill};
 use crate::block::{
-    self, BlockAddress, BlockKind, Damage, RowId, Version, heap, transaction_table, undo,
+    self, BlockAddress, BlockKind, Damage, RowId, RowVersion, heap, transaction_table, undo,
 };
 
 /// Bytes before the first vector of a record.
@@ -269,12 +269,12 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// Bytes before the row's own in the vectors that change a row.
-const ROW_HEAD_BYTES: usize = 4 + Version::BYTES;
+const ROW_HEAD_BYTES: usize = 4 + RowVersion::BYTES;
 /// Bytes before the key in the vector that cuts a node.
 const CUT_HEAD_BYTES: usize = 12 + RowId::BYTES;
 
 /// What the vectors that change a row begin with: the slot, two bytes of the vector's own, and the row's new version.
-pub fn row_head(slot: u16, own: [u8; 2], version: Version) -> [u8; ROW_HEAD_BYTES] {
+pub fn row_head(slot: u16, own: [u8; 2], version: RowVersion) -> [u8; ROW_HEAD_BYTES] {
     let mut head = [0; ROW_HEAD_BYTES];
     head[0..2].copy_from_slice(&slot.to_le_bytes());
     head[2..4].copy_from_slice(&own);
@@ -283,8 +283,8 @@ pub fn row_head(slot: u16, own: [u8; 2], version: Version) -> [u8; ROW_HEAD_BYTE
 }
 
 /// The place in the vector that cuts a node.
-fn place_at(payload: &[u8]) -> Place<'_> {
-    Place {
+fn place_at(payload: &[u8]) -> EntryPlace<'_> {
+    EntryPlace {
         key: &payload[CUT_HEAD_BYTES..],
         row: RowId::from_bytes(&payload[CUT_HEAD_BYTES - RowId::BYTES..]),
     }
@@ -318,7 +318,9 @@ fn index_fits(vector: Vector<'_>, bytes: &[u8]) -> bool {
         VectorKind::CutNode => {
             node(CUT_HEAD_BYTES) && index::takes_cut(bytes, position(), place_at(payload))
         }
-        VectorKind::SetIndexHead => index::is_head(bytes) && payload.len() == index::Head::BYTES,
+        VectorKind::SetIndexHead => {
+            index::is_head(bytes) && payload.len() == index::IndexHead::BYTES
+        }
         VectorKind::FreeNode => payload.len() == 12,
         _ => false,
     }
@@ -387,7 +389,7 @@ pub fn check(vector: Vector<'_>, bytes: &[u8]) -> Result<(), Damage> {
 /// of the record for it.
 pub fn apply(vector: Vector<'_>, bytes: &mut [u8], end: u64) {
     let payload = vector.payload;
-    let version = || Version::from_bytes(&payload[4..]);
+    let version = || RowVersion::from_bytes(&payload[4..]);
     match vector.kind {
         VectorKind::Image => bytes.copy_from_slice(payload),
         VectorKind::FormatHeap => {
@@ -459,7 +461,7 @@ fn apply_to_index(vector: Vector<'_>, bytes: &mut [u8]) {
             let right = BlockAddress::from_u64(long_at(4));
             index::cut(bytes, u16_at(payload, 0), place_at(payload), right);
         }
-        VectorKind::SetIndexHead => index::Head::set(bytes, payload),
+        VectorKind::SetIndexHead => index::IndexHead::set(bytes, payload),
         _ => index::format_free(bytes, address, u32_at(payload, 0), long_at(4)),
     }
 }
@@ -596,11 +598,11 @@ mod tests {
                 3 => {
                     let node = index::Node {
                         level: 0,
-                        low: Place::FIRST,
+                        low: EntryPlace::FIRST,
                         high: None,
                         right: None,
                     };
-                    let entry = |slot| index::Entry {
+                    let entry = |slot| index::IndexEntry {
                         suffix: &[7; 400],
                         row: RowId { address, slot },
                         number: (slot == 1).then_some(5),
@@ -610,7 +612,7 @@ mod tests {
                     index::format_node(&mut block, address, 1, &node);
                 }
                 4 => {
-                    let head = index::Head {
+                    let head = index::IndexHead {
                         free: None,
                         fresh: 2,
                     };
@@ -623,7 +625,7 @@ mod tests {
                             &mut block,
                             slot,
                             heap::RowKind::Row,
-                            Version::LOADED,
+                            RowVersion::LOADED,
                             &[9; 500],
                         );
                     }

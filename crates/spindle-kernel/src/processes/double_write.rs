@@ -18,7 +18,7 @@ use crate::block::{self, BlockAddress};
 use crate::cache::writing::Sealed;
 use crate::error::{KernelError, Result};
 use crate::probe::{self, Probe};
-use crate::settings::{PlantedFault, Settings, WriteSync};
+use crate::settings::{KernelSettings, PlantedFault, WriteSync};
 use crate::sga::Sga;
 use crate::storage::Storage;
 use crate::wait_event::{ProcessWaits, WaitEvent};
@@ -40,12 +40,12 @@ fn region_bytes(block_bytes: usize) -> u64 {
 
 /// A block that a header speaks of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Entry {
+struct HeaderEntry {
     address: BlockAddress,
     checksum: [u8; 4],
 }
 
-fn seal_header(bytes: &mut [u8], database: u64, number: u64, entries: &[Entry]) {
+fn seal_header(bytes: &mut [u8], database: u64, number: u64, entries: &[HeaderEntry]) {
     bytes.fill(0);
     bytes[4..8].copy_from_slice(&MAGIC.to_le_bytes());
     bytes[8..16].copy_from_slice(&database.to_le_bytes());
@@ -61,7 +61,7 @@ fn seal_header(bytes: &mut [u8], database: u64, number: u64, entries: &[Entry]) 
 }
 
 /// The batch number and the blocks of a whole header of this database.
-fn read_header(bytes: &[u8], database: u64) -> Option<(u64, Vec<Entry>)> {
+fn read_header(bytes: &[u8], database: u64) -> Option<(u64, Vec<HeaderEntry>)> {
     let long = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
     let is_whole = crc32c::crc32c(&bytes[4..]).to_le_bytes() == bytes[..4];
     if !is_whole || bytes[4..8] != MAGIC.to_le_bytes() || long(8) != database {
@@ -69,7 +69,7 @@ fn read_header(bytes: &[u8], database: u64) -> Option<(u64, Vec<Entry>)> {
     }
     let count = u32::from_le_bytes(bytes[24..28].try_into().expect("four bytes")) as usize;
     let places = bytes[HEADER_BYTES..].chunks_exact(ENTRY_BYTES);
-    let entries = places.take(count).map(|place| Entry {
+    let entries = places.take(count).map(|place| HeaderEntry {
         address: BlockAddress::from_u64(u64::from_le_bytes(
             place[..8].try_into().expect("eight bytes"),
         )),
@@ -79,7 +79,7 @@ fn read_header(bytes: &[u8], database: u64) -> Option<(u64, Vec<Entry>)> {
 }
 
 /// Refuses a file of areas that is too small for the writers there are.
-pub(crate) fn check(storage: &Storage, settings: &Settings) -> Result<()> {
+pub(crate) fn check(storage: &Storage, settings: &KernelSettings) -> Result<()> {
     let needed = double_write_bytes(settings.block_bytes, settings.instance.writers as usize);
     let (device, reason) = match &storage.double_write {
         None => (
@@ -187,9 +187,9 @@ impl Area {
 
     /// The header and the blocks, as they are written.
     fn sealed(&self, sga: &Sga, batch: &[Sealed]) -> Vec<ReadHold> {
-        let entries: Vec<Entry> = batch
+        let entries: Vec<HeaderEntry> = batch
             .iter()
-            .map(|block| Entry {
+            .map(|block| HeaderEntry {
                 address: block.address,
                 checksum: block.bytes[..4].try_into().expect("four bytes"),
             })
@@ -286,8 +286,8 @@ mod tests {
 
     #[test]
     fn a_header_is_known_by_its_checksum_and_its_database() {
-        let entries: Vec<Entry> = (0..AREA_BLOCKS as u32)
-            .map(|block| Entry {
+        let entries: Vec<HeaderEntry> = (0..AREA_BLOCKS as u32)
+            .map(|block| HeaderEntry {
                 address: BlockAddress { file: 1, block },
                 checksum: block.to_le_bytes(),
             })

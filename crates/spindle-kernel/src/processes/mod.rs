@@ -13,7 +13,7 @@ use std::sync::Arc;
 use spindle_io::Join;
 use spindle_io::env::LocalFuture;
 
-use crate::settings::{PlantedFault, Settings};
+use crate::settings::{KernelSettings, PlantedFault};
 use crate::sga::Sga;
 
 /// Starts LGWR, CKPT, PMON and the DBWRs.
@@ -43,7 +43,7 @@ pub(crate) fn start_processes(sga: &Arc<Sga>) -> Vec<Join> {
 }
 
 /// What a planted fault runs in place of a process.
-fn planted(settings: &Settings, process: &str) -> Option<LocalFuture> {
+fn planted(settings: &KernelSettings, process: &str) -> Option<LocalFuture> {
     if !cfg!(feature = "planted") {
         return None;
     }

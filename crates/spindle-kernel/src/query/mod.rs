@@ -14,7 +14,7 @@ use crate::index::KeyPart;
 use crate::session::Session;
 use crate::table::Table;
 use crate::temp::aggregate::{Aggregator, Folding, Group, Partition, decode, encode};
-use crate::temp::sort::{Merge, Part, Sorter};
+use crate::temp::sort::{Merge, SortedPart, Sorter};
 pub use plan::ask_plan;
 use slaves::Slaves;
 
@@ -57,7 +57,7 @@ pub enum GroupOrder {
 
 /// A query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Query {
+pub struct KernelQuery {
     /// Which rows; `None`: all.
     pub filter: Option<RowFilter>,
     /// What of them.
@@ -89,7 +89,7 @@ pub enum AnswerRow<'a> {
 pub async fn ask(
     session: &mut Session,
     table: &Arc<Table>,
-    query: &Arc<Query>,
+    query: &Arc<KernelQuery>,
     mut take: impl FnMut(AnswerRow<'_>),
 ) -> Result<()> {
     let work = &session.work();
@@ -126,10 +126,10 @@ pub async fn ask(
 async fn sorted_rows(
     slaves: &Slaves,
     table: &Arc<Table>,
-    query: &Arc<Query>,
+    query: &Arc<KernelQuery>,
     key: &[KeyPart],
     scn: u64,
-) -> Result<Vec<Part>> {
+) -> Result<Vec<SortedPart>> {
     let granules = slaves.granules(table);
     let (table, query) = (Arc::clone(table), Arc::clone(query));
     let key: Arc<[KeyPart]> = Arc::from(key);
@@ -159,7 +159,7 @@ async fn sorted_rows(
 async fn partitions(
     slaves: &Slaves,
     table: &Arc<Table>,
-    query: &Arc<Query>,
+    query: &Arc<KernelQuery>,
     (key, sums): (&[KeyPart], &[KeyPart]),
     scn: u64,
 ) -> Result<Vec<Partition>> {
@@ -202,7 +202,7 @@ async fn sorted_groups(
     partitions: Vec<Partition>,
     counters: usize,
     order: GroupOrder,
-) -> Result<Vec<Part>> {
+) -> Result<Vec<SortedPart>> {
     let dealt = slaves.deal(partitions);
     let parts = slaves.all(move |work, _| {
         let mine = dealt.lock().pop().unwrap_or_default();
@@ -245,7 +245,7 @@ impl GroupOrder {
 async fn scan(
     session: &mut Session,
     table: &Table,
-    query: &Query,
+    query: &KernelQuery,
     (first, blocks): (u64, u64),
     scn: u64,
     mut take: impl FnMut(&[u8]),

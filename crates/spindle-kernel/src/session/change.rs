@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Session;
-use crate::block::heap::{self, Fit, RowKind};
+use crate::block::heap::{self, RowFit, RowKind};
 use crate::block::space_map::Fill;
-use crate::block::{self, BlockAddress, RowId, Version, undo};
+use crate::block::{self, BlockAddress, RowId, RowVersion, undo};
 use crate::cache::ExclusiveBlock;
 use crate::change::blocks::change_and_note;
 use crate::change::space::{WithUndo, push_fill};
@@ -28,7 +28,7 @@ struct Before<'a> {
     kind: RowKind,
     bytes: &'a [u8],
     /// The version that the change will make.
-    next: Version,
+    next: RowVersion,
 }
 
 /// What a change makes of a slot.
@@ -220,9 +220,9 @@ impl Session {
             let is_kept = |slot| is_kept(&sga, place.address, slot);
             let needed = row_at + row_bytes.len();
             match heap::fit(before.block, place.slot, needed, 0, is_kept) {
-                Fit::No => return Ok((left.map_or(Attempt::NoRoom, Attempt::At), None)),
-                Fit::Compacted(cut) => push_compact(builder, place, &cut),
-                Fit::Now => {}
+                RowFit::No => return Ok((left.map_or(Attempt::NoRoom, Attempt::At), None)),
+                RowFit::Compacted(cut) => push_compact(builder, place, &cut),
+                RowFit::Now => {}
             }
             let parts = [&before.bytes[..row_at], row_bytes];
             push_row(builder, place, kind, before.next, &parts);
@@ -386,8 +386,8 @@ pub(super) fn next_version(
     transaction: u64,
     undo_address: BlockAddress,
     undo_block: &[u8],
-) -> Version {
-    Version {
+) -> RowVersion {
+    RowVersion {
         transaction,
         undo_block: undo_address,
         undo_offset: undo::used(undo_block) as u16,
@@ -395,7 +395,7 @@ pub(super) fn next_version(
 }
 
 /// The version that a slot has before a change which makes `next`.
-fn version_before(sga: &Sga, block: &[u8], slot: u16, next: Version) -> Version {
+fn version_before(sga: &Sga, block: &[u8], slot: u16, next: RowVersion) -> RowVersion {
     match sga.settings.has_planted(PlantedFault::UndoInCircle) {
         true => next,
         false => heap::version(block, slot),
@@ -406,7 +406,7 @@ pub(super) fn push_row(
     builder: &mut RecordBuilder,
     place: RowId,
     kind: RowKind,
-    version: Version,
+    version: RowVersion,
     parts: &[&[u8]],
 ) {
     let head = row_head(place.slot, [kind as u8, 0], version);

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::Session;
-use crate::block::index::{self as node, Head, Node, Place};
+use crate::block::index::{self as node, EntryPlace, IndexHead, Node};
 use crate::block::space_map::Fill;
 use crate::block::{BlockAddress, RowId};
 use crate::change::space::hear_maps;
@@ -55,7 +55,7 @@ struct Level {
     last_key: Option<Vec<u8>>,
 }
 
-fn owned(place: Place<'_>) -> Owned {
+fn owned(place: EntryPlace<'_>) -> Owned {
     (place.key.to_vec(), place.row)
 }
 
@@ -69,7 +69,7 @@ impl Session {
         let mut seen = BTreeSet::new();
         let mut announced = vec![Announced {
             address: index.root.address,
-            low: owned(Place::FIRST),
+            low: owned(EntryPlace::FIRST),
         }];
         loop {
             let mut level = Level::default();
@@ -192,7 +192,7 @@ impl Session {
         let sga = &*self.sga;
         let head = {
             let pin = sga.cache.get(sga, &self.waits, index.root.head).await?;
-            Head::of(&pin.read(sga, &self.waits).await?)
+            IndexHead::of(&pin.read(sga, &self.waits).await?)
         };
         let mut next = head.free;
         while let Some(address) = next {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::Session;
 use super::change::{is_kept, next_version, push_compact, push_row};
-use crate::block::heap::{self, Fit, RowKind};
+use crate::block::heap::{self, RowFit, RowKind};
 use crate::block::space_map::Fill;
-use crate::block::{BlockAddress, RowId, Version};
+use crate::block::{BlockAddress, RowId, RowVersion};
 use crate::cache::{ExclusiveBlock, Wanted};
 use crate::change::blocks::change;
 use crate::change::space::{WithUndo, is_unused, leave, push_fill};
@@ -242,13 +242,13 @@ impl NewRow<'_> {
             let reserve_bytes = block.len() * PCT_FREE / 100;
             let is_kept = |slot| is_kept(sga, address, slot);
             match heap::fit(block, row.slot, self.bytes.len(), reserve_bytes, is_kept) {
-                Fit::No => return Inserted::NoRoom,
-                Fit::Compacted(cut) => push_compact(builder, row, &cut),
-                Fit::Now => {}
+                RowFit::No => return Inserted::NoRoom,
+                RowFit::Compacted(cut) => push_compact(builder, row, &cut),
+                RowFit::Now => {}
             }
         }
         let previous = match is_unused {
-            true => Version::LOADED,
+            true => RowVersion::LOADED,
             false => heap::version(block, row.slot),
         };
         let was = RowBefore::Nothing;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::Session;
 use crate::block::RowId;
-use crate::block::index::{self as node, Entry, Place};
+use crate::block::index::{self as node, EntryPlace, IndexEntry};
 use crate::change::transaction::statement_scn;
 use crate::change::tree::{descend, is_leaf_of, is_spent};
 use crate::error::Result;
@@ -66,9 +66,9 @@ impl Session {
         mut read: impl FnMut(&[u8], RowId, &[u8]) -> ControlFlow<()>,
     ) -> Result<()> {
         let statement = self.statement(scn);
-        let mut next = (Cow::Borrowed(from), Place::FIRST.row);
+        let mut next = (Cow::Borrowed(from), EntryPlace::FIRST.row);
         loop {
-            let place = Place {
+            let place = EntryPlace {
                 key: &next.0,
                 row: next.1,
             };
@@ -98,7 +98,7 @@ impl Session {
     async fn candidates(
         &self,
         index: &Index,
-        place: Place<'_>,
+        place: EntryPlace<'_>,
         to: Option<&[u8]>,
     ) -> Result<Candidates> {
         let sga = &*self.sga;
@@ -115,7 +115,7 @@ impl Session {
             let end = match to {
                 Some(to) if to < place.key => from,
                 Some(key) if next.is_none() => {
-                    let last = Place {
+                    let last = EntryPlace {
                         key,
                         row: RowId::MAX,
                     };
@@ -126,7 +126,7 @@ impl Session {
             let entries = (from..end).map(|position| node::entry(&block, position));
             // No statement finds a row by a ghost that every statement sees as deleted.
             let mut spent = None;
-            let mut is_gone = |entry: &Entry<'_>| {
+            let mut is_gone = |entry: &IndexEntry<'_>| {
                 let ghost = entry.number.filter(|_| entry.is_ghost);
                 ghost.is_some_and(|number| spent.get_or_insert_with(|| is_spent(sga))(number))
             };

@@ -5,7 +5,7 @@
 
 use super::Session;
 use crate::block::heap::{self, RowKind};
-use crate::block::{BlockAddress, RowId, Version, transaction_table, undo};
+use crate::block::{BlockAddress, RowId, RowVersion, transaction_table, undo};
 use crate::change::transaction::statement_scn;
 use crate::error::{KernelError, Result};
 use crate::probe::{self, Probe};
@@ -29,7 +29,7 @@ pub(super) struct Statement {
 type Held = Option<(RowKind, Vec<u8>)>;
 
 /// Where the way back from a row led.
-enum Way {
+enum WayBack {
     /// To what the statement sees.
     Seen(Held),
     /// Nowhere: an undo record of this transaction is not where it was.
@@ -162,7 +162,7 @@ impl Session {
     }
 
     /// True when a version is seen for certain; false when more must be looked at.
-    fn sees(&self, version: Version, scn: u64) -> bool {
+    fn sees(&self, version: RowVersion, scn: u64) -> bool {
         let transaction = version.transaction;
         if transaction == 0 || self.reads_dirty() {
             return true;
@@ -249,8 +249,8 @@ impl Session {
                 .way_back(statement, place, version, held.clone())
                 .await?
             {
-                Way::Seen(held) => return Ok(held),
-                Way::Lost(transaction) => transaction,
+                WayBack::Seen(held) => return Ok(held),
+                WayBack::Lost(transaction) => transaction,
             };
             // A roll-back takes undo records away, and gives the row an earlier version with each: look again.
             if lost == version.transaction && lost_before != Some(version) {
@@ -274,7 +274,7 @@ impl Session {
         }
     }
 
-    async fn copy_slot(&self, place: RowId) -> Result<(Version, Held)> {
+    async fn copy_slot(&self, place: RowId) -> Result<(RowVersion, Held)> {
         let sga = &*self.sga;
         let pin = sga.cache.get(sga, &self.waits, place.address).await?;
         let block = pin.read(sga, &self.waits).await?;
@@ -289,13 +289,13 @@ impl Session {
         &self,
         statement: Statement,
         place: RowId,
-        mut version: Version,
+        mut version: RowVersion,
         mut held: Held,
-    ) -> Result<Way> {
+    ) -> Result<WayBack> {
         let (mut landmark, mut steps, mut steps_to_next) = (version, 0_u64, 1);
         loop {
             match self.visibility(statement, version.transaction).await? {
-                Visibility::Visible => return Ok(Way::Seen(held)),
+                Visibility::Visible => return Ok(WayBack::Seen(held)),
                 Visibility::Unknown if !self.has_slot_of(version.transaction) => {
                     return Err(self.damaged(place, "was changed by a transaction that cannot be"));
                 }
@@ -309,7 +309,7 @@ impl Session {
                     return Err(self.damaged(place, "has undo that leads back to itself"));
                 }
                 Some(previous) => version = previous,
-                None => return Ok(Way::Lost(version.transaction)),
+                None => return Ok(WayBack::Lost(version.transaction)),
             }
             steps += 1;
             if steps == steps_to_next {
@@ -325,9 +325,9 @@ impl Session {
     async fn undo_change(
         &self,
         place: RowId,
-        version: Version,
+        version: RowVersion,
         held: &mut Held,
-    ) -> Result<Option<Version>> {
+    ) -> Result<Option<RowVersion>> {
         let sga = &*self.sga;
         let pin = sga.cache.get(sga, &self.waits, version.undo_block).await?;
         let block = pin.read(sga, &self.waits).await?;

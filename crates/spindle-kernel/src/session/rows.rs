@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::Session;
 use super::whole_row::can_be_whole;
 use crate::block::heap::RowKind;
-use crate::block::index::{self as node, Holds, Place};
+use crate::block::index::{self as node, EntryPlace, Holds};
 
 use crate::block::{BlockAddress, RowId};
 use crate::buggify::Switch;
@@ -275,7 +275,7 @@ impl Session {
                 None if change.is_free => {
                     // Behind other rows of the key: a new one is mostly the last in the table, too.
                     let row = RowId::MAX;
-                    let place = Place { key, row };
+                    let place = EntryPlace { key, row };
                     let found = descend(&self.sga, &self.waits, index.root, place, 0);
                     Some(found.await?.pin.address())
                 }
@@ -308,9 +308,9 @@ impl Session {
     /// The leaf in which a key would be. Error when it exists: when there is an entry that is not deleted.
     async fn leaf_without(&self, index: &Index, key: &[u8]) -> Result<BlockAddress> {
         let sga = &*self.sga;
-        let mut place = Place {
+        let mut place = EntryPlace {
             key,
-            ..Place::FIRST
+            ..EntryPlace::FIRST
         };
         loop {
             let leaf = descend(sga, &self.waits, index.root, place, 0).await?.pin;
@@ -320,7 +320,7 @@ impl Session {
             }
             match node::holds(&block, place) {
                 Holds::Nothing => return Ok(leaf.address()),
-                Holds::PerhapsRight(row) => place = Place { key, row },
+                Holds::PerhapsRight(row) => place = EntryPlace { key, row },
                 Holds::Key => {
                     return Err(KernelError::DuplicateKey {
                         index: index.name().to_string(),
@@ -335,7 +335,7 @@ impl Session {
             let undo_bytes = UNDO_RECORD_OVERHEAD_BYTES + change.key.len();
             let undo = self.prepare(None, undo_bytes).await?;
             let (sga, key, index) = (Arc::clone(&self.sga), &change.key, change.index);
-            let (builder, place) = (&mut self.builder, Place { key, row });
+            let (builder, place) = (&mut self.builder, EntryPlace { key, row });
             let what = (change.what, change.leaf);
             change_entry(&sga, &self.waits, builder, undo, index, place, what).await?;
         }

@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use spindle_query::{Cell, Layout, LayoutError};
+use spindle_query::{Cell, RowLayout, RowLayoutError};
 
 use super::Session;
 use crate::block::RowId;
@@ -16,7 +16,7 @@ use crate::table::Table;
 pub struct TypedTable<'s> {
     session: &'s mut Session,
     table: &'s Table,
-    columns: &'s Layout,
+    columns: &'s RowLayout,
 }
 
 impl Session {
@@ -158,7 +158,7 @@ impl TypedTable<'_> {
         let (index, key) = self.key(index, values)?;
         let columns = key_columns(&index).len();
         if values.len() < columns {
-            return Err(self.table.misfit(LayoutError::ValueCount {
+            return Err(self.table.misfit(RowLayoutError::ValueCount {
                 values: values.len(),
                 columns,
             }));
@@ -173,7 +173,7 @@ impl TypedTable<'_> {
         Ok((index, key))
     }
 
-    fn fitting<T>(&self, result: std::result::Result<T, LayoutError>) -> Result<T> {
+    fn fitting<T>(&self, result: std::result::Result<T, RowLayoutError>) -> Result<T> {
         result.map_err(|error| self.table.misfit(error))
     }
 }

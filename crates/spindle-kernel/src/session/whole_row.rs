@@ -8,7 +8,7 @@ use super::Session;
 use super::insert::{Inserted, NewRow};
 use super::rows::EntryChange;
 use crate::block::heap::RowKind;
-use crate::block::index::Place;
+use crate::block::index::EntryPlace;
 use crate::block::{BlockAddress, RowId, undo};
 use crate::cache::{ExclusiveBlock, Pin, Wanted};
 use crate::change::blocks::{BLOCKS_MAX, change};
@@ -72,7 +72,7 @@ impl Session {
             };
             for (change, block) in changes.iter().zip(&blocks[2..]) {
                 let key = &change.key;
-                let place = (Place { key, row }, change.is_free);
+                let place = (EntryPlace { key, row }, change.is_free);
                 let (undo, node) = ((id, undo_address), (leaf(change), &**block));
                 if !plan_new(sga, builder, undo, change.index.root, node, place)? {
                     probe::hit(Probe::RowTakenBack);

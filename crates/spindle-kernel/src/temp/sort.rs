@@ -79,7 +79,7 @@ pub(crate) struct Sorter {
 }
 
 /// What a sorter has come to: sorted records in memory or in runs, which are written or being read.
-pub(crate) enum Part<R = Run> {
+pub(crate) enum SortedPart<R = Run> {
     /// In memory, all of them.
     Memory(InMemory),
     /// In a run.
@@ -124,26 +124,26 @@ impl Sorter {
     }
 
     /// All records, sorted part by part.
-    pub(crate) async fn finish(mut self) -> Result<Vec<Part>> {
+    pub(crate) async fn finish(mut self) -> Result<Vec<SortedPart>> {
         if self.runs.is_empty() {
             self.memory.sort();
-            return Ok(vec![Part::Memory(self.memory)]);
+            return Ok(vec![SortedPart::Memory(self.memory)]);
         }
         if !self.memory.slots.is_empty() {
             self.spill().await?;
         }
-        Ok(self.runs.into_iter().map(Part::Run).collect())
+        Ok(self.runs.into_iter().map(SortedPart::Run).collect())
     }
 }
 
 /// A part being read.
-type Source = Part<Box<RunReader>>;
+type Source = SortedPart<Box<RunReader>>;
 
 impl Source {
     async fn next(&mut self, record: &mut Vec<u8>) -> Result<bool> {
         match self {
-            Part::Memory(memory) => Ok(memory.next(record)),
-            Part::Run(reader) => reader.next(record).await,
+            SortedPart::Memory(memory) => Ok(memory.next(record)),
+            SortedPart::Run(reader) => reader.next(record).await,
         }
     }
 }
@@ -157,7 +157,7 @@ pub(crate) struct Merge {
 
 impl Merge {
     /// Merges parts; where they are many, some first into longer runs.
-    pub(crate) async fn new(work: &TempWork, mut parts: Vec<Part>) -> Result<Merge> {
+    pub(crate) async fn new(work: &TempWork, mut parts: Vec<SortedPart>) -> Result<Merge> {
         while parts.len() > FAN_IN {
             // No more than needed, the oldest first: they are of about the same length.
             let count = (parts.len() - FAN_IN + 1).min(FAN_IN);
@@ -169,20 +169,20 @@ impl Merge {
                 writer.put(&record).await?;
             }
             parts = rest;
-            parts.push(Part::Run(writer.finish().await?));
+            parts.push(SortedPart::Run(writer.finish().await?));
         }
         Merge::of(work, parts).await
     }
 
-    async fn of(work: &TempWork, parts: Vec<Part>) -> Result<Merge> {
+    async fn of(work: &TempWork, parts: Vec<SortedPart>) -> Result<Merge> {
         let mut merge = Merge {
             sources: Vec::with_capacity(parts.len()),
             heads: BinaryHeap::new(),
         };
         for (number, part) in parts.into_iter().enumerate() {
             let mut source = match part {
-                Part::Memory(memory) => Part::Memory(memory),
-                Part::Run(run) => Part::Run(Box::new(RunReader::new(work, run)?)),
+                SortedPart::Memory(memory) => SortedPart::Memory(memory),
+                SortedPart::Run(run) => SortedPart::Run(Box::new(RunReader::new(work, run)?)),
             };
             let mut record = Vec::new();
             if source.next(&mut record).await? {

@@ -27,15 +27,15 @@ pub(crate) const LOOKS_THEN_LETS_GO: &str = "who waits for a row is looked up be
 /// Planted race: a transaction checks that the instance has not failed, and only then joins a row's queue.
 pub(crate) const CHECKS_THEN_QUEUES: &str = "a transaction looks at the health before it queues";
 
-struct Entry {
+struct LockEntry {
     owner: u64,
     /// Once others have waited for the row. In a box, for nearly no row is waited for.
     waiters: Option<Box<Waiters>>,
 }
 
-impl Entry {
-    fn new(owner: u64) -> Entry {
-        Entry {
+impl LockEntry {
+    fn new(owner: u64) -> LockEntry {
+        LockEntry {
             owner,
             waiters: None,
         }
@@ -45,20 +45,20 @@ impl Entry {
 /// Who waits for a row.
 struct Waiters {
     /// Transactions, in the order in which they shall have it.
-    queue: VecDeque<Place>,
+    queue: VecDeque<QueuePlace>,
     /// What they wait for, in the graph of waits.
     holder: Arc<Holder>,
 }
 
 /// A transaction's place in the queue for a row, and what wakes it when the row is its own.
-struct Place {
+struct QueuePlace {
     owner: u64,
     call: oneshot::Sender<()>,
 }
 
 /// All row locks of an instance.
 pub(crate) struct RowLocks {
-    shards: Vec<Latch<FxHashMap<RowId, Entry>>>,
+    shards: Vec<Latch<FxHashMap<RowId, LockEntry>>>,
     waiting: WaitGraph,
 }
 
@@ -71,7 +71,7 @@ impl RowLocks {
         }
     }
 
-    fn shard(&self, row: RowId) -> &Latch<FxHashMap<RowId, Entry>> {
+    fn shard(&self, row: RowId) -> &Latch<FxHashMap<RowId, LockEntry>> {
         let mixed =
             (row.address.to_u64() ^ u64::from(row.slot) << 48).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         &self.shards[(mixed >> 58) as usize]
@@ -83,7 +83,7 @@ impl RowLocks {
         let mut shard = self.shard(row).lock();
         match shard.entry(row) {
             hash_map::Entry::Vacant(free) => {
-                free.insert(Entry::new(owner));
+                free.insert(LockEntry::new(owner));
                 Some(true)
             }
             hash_map::Entry::Occupied(held) => (held.get().owner == owner).then_some(false),
@@ -154,7 +154,7 @@ impl RowLocks {
     /// Gives a row to the transaction that has waited longest; what wakes it. `None` when none waits.
     fn hand_over(&self, row: RowId) -> Option<oneshot::Sender<()>> {
         if has_planted(LOOKS_THEN_LETS_GO) {
-            let is_awaited = |entry: &Entry| {
+            let is_awaited = |entry: &LockEntry| {
                 let waiters = entry.waiters.as_ref();
                 waiters.is_some_and(|waiters| !waiters.queue.is_empty())
             };
@@ -213,7 +213,7 @@ impl RowLocks {
         let mut shard = self.shard(row).lock();
         let entry = match shard.entry(row) {
             hash_map::Entry::Vacant(free) => {
-                free.insert(Entry::new(owner));
+                free.insert(LockEntry::new(owner));
                 return Ok(None);
             }
             hash_map::Entry::Occupied(held) => held.into_mut(),
@@ -235,7 +235,7 @@ impl RowLocks {
             })?;
         }
         let (call, called) = oneshot::channel();
-        waiters.queue.push_back(Place { owner, call });
+        waiters.queue.push_back(QueuePlace { owner, call });
         let waiter = Waiter {
             locks: self,
             row,
@@ -289,7 +289,7 @@ mod tests {
     use super::*;
     use crate::block::BlockAddress;
     use crate::fixed_sga::Waiters;
-    use crate::settings::Settings;
+    use crate::settings::KernelSettings;
     use crate::storage::Storage;
 
     struct Nobody;
@@ -310,7 +310,7 @@ mod tests {
         };
         let env: Arc<dyn Env> = RealEnv::new(1);
         let nobody: Weak<Nobody> = Weak::new();
-        FixedSga::new(&env, &storage, &Settings::default(), nobody)
+        FixedSga::new(&env, &storage, &KernelSettings::default(), nobody)
     }
 
     fn row(slot: u16) -> RowId {

@@ -1,7 +1,7 @@
 //! Undo records: what a change did away with, as it is stored in undo blocks.
 
 use crate::block::heap::RowKind;
-use crate::block::{BlockAddress, RowId, Version};
+use crate::block::{BlockAddress, RowId, RowVersion};
 
 /// What an undo record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl<'a> RowBefore<'a> {
 }
 
 /// Bytes an undo record takes beyond the row's.
-pub(crate) const UNDO_RECORD_OVERHEAD_BYTES: usize = 24 + Version::BYTES;
+pub(crate) const UNDO_RECORD_OVERHEAD_BYTES: usize = 24 + RowVersion::BYTES;
 
 impl<'a> UndoRecord<'a> {
     /// As stored: what it says (1), kind of the row (1), slot (2), offset (2) and unused (2), or the index (4);
@@ -54,7 +54,7 @@ impl<'a> UndoRecord<'a> {
     pub(crate) fn header(
         &self,
         transaction: u64,
-        previous: Version,
+        previous: RowVersion,
     ) -> [u8; UNDO_RECORD_OVERHEAD_BYTES] {
         let mut header = [0; UNDO_RECORD_OVERHEAD_BYTES];
         let (kind, slot, own, address) = match *self {
@@ -98,7 +98,7 @@ pub(crate) struct StoredUndo<'a> {
     /// Whose it is.
     pub(crate) transaction: u64,
     /// Which change had made the row what it was.
-    pub(crate) previous: Version,
+    pub(crate) previous: RowVersion,
     pub(crate) record: UndoRecord<'a>,
 }
 
@@ -143,7 +143,7 @@ impl<'a> StoredUndo<'a> {
         };
         Some(StoredUndo {
             transaction: long(8),
-            previous: Version::from_bytes(&header[24..]),
+            previous: RowVersion::from_bytes(&header[24..]),
             record,
         })
     }
@@ -185,7 +185,7 @@ mod tests {
                 key: b"",
             },
         ] {
-            let previous = Version {
+            let previous = RowVersion {
                 transaction: 41,
                 undo_block: BlockAddress { file: 3, block: 6 },
                 undo_offset: 77,

@@ -118,7 +118,7 @@ impl UndoSegment {
     }
 
     /// What recovery found in the slot.
-    pub(crate) fn recall(&self, slot: usize, entry: transaction_table::Entry) {
+    pub(crate) fn recall(&self, slot: usize, entry: transaction_table::TransactionSlot) {
         self.endings.recall(slot, entry);
     }
 

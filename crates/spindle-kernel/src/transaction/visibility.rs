@@ -4,7 +4,7 @@
 
 use spindle_io::sync::Latch;
 
-use crate::block::transaction_table::Entry;
+use crate::block::transaction_table::TransactionSlot;
 
 /// Endings known exactly for each slot.
 const KEPT: usize = 64;
@@ -67,7 +67,7 @@ impl Endings {
 
     /// What the transaction table said at a start. A transaction that had not ended is about to be rolled back; no row
     /// will bear its name.
-    pub(crate) fn recall(&self, slot: usize, entry: Entry) {
+    pub(crate) fn recall(&self, slot: usize, entry: TransactionSlot) {
         let mut it = self.slots[slot].lock();
         it.wrap = entry.wrap;
         it.state = State::Ended;
@@ -188,7 +188,7 @@ mod tests {
         let endings = Endings::new(1);
         endings.recall(
             0,
-            Entry {
+            TransactionSlot {
                 active: false,
                 wrap: 1000,
                 undo_block: BlockAddress { file: 0, block: 9 },

@@ -12,7 +12,8 @@ use spindle_kernel::{
     IndexKey, Instance, KernelError, KeyPart, Session, Shutdown, Table, ask_plan,
 };
 use spindle_query::{
-    Cell, Column, Columns, DataType, Direction, Form, Layout, LayoutError, Plan, Relation, Type,
+    Cell, Column, Columns, DataType, Direction, Form, QueryPlan, Relation, RowLayout,
+    RowLayoutError, Type,
 };
 
 use crate::simulated::live::Live;
@@ -141,16 +142,16 @@ impl Chance {
         Value::Text(text)
     }
 
-    fn row(&mut self, layout: &Layout) -> Vec<Value> {
+    fn row(&mut self, layout: &RowLayout) -> Vec<Value> {
         let columns = layout.columns().iter();
         columns.map(|column| self.value(column)).collect()
     }
 
     /// Columns, and some of them as a key.
-    fn table(&mut self) -> (Layout, Vec<u16>) {
+    fn table(&mut self) -> (RowLayout, Vec<u16>) {
         loop {
             let count = 2 + self.below(6);
-            let layout = Layout::new((0..count).map(|number| self.column(number))).unwrap();
+            let layout = RowLayout::new((0..count).map(|number| self.column(number))).unwrap();
             let mut key: Vec<u16> = Vec::new();
             for _ in 0..1 + self.below(3) {
                 let number = self.below(count) as u16;
@@ -171,7 +172,7 @@ fn cells(values: &[Value]) -> Vec<Cell<'_>> {
 
 /// Rows of a table with a unique key, and what they must be.
 struct Model {
-    layout: Layout,
+    layout: RowLayout,
     key: Vec<u16>,
     rows: BTreeMap<Vec<Rank>, Vec<Value>>,
 }
@@ -285,7 +286,7 @@ fn live(seed: u64) -> Live {
     Live::on(scenario, &loaded(scenario))
 }
 
-async fn random_changes(instance: Arc<Instance>, seed: u64) -> (Layout, Vec<u16>) {
+async fn random_changes(instance: Arc<Instance>, seed: u64) -> (RowLayout, Vec<u16>) {
     let mut chance = Chance(seeded_rng(seed, 0));
     let (layout, key) = chance.table();
     let none = |_, _: &mut Vec<u8>| {};
@@ -334,8 +335,8 @@ fn random_columns_values_and_changes_do_what_they_do_to_a_map() {
 }
 
 /// Columns of every type, two of whose keys are in an order that their places are not.
-fn accounts() -> Layout {
-    Layout::new([
+fn accounts() -> RowLayout {
+    RowLayout::new([
         Column::new("branch", DataType::Char(8)),
         Column::in_form("number", DataType::Integer, Form::Ordered(4)),
         Column::in_form("balance", DataType::Decimal(2), Form::Signed(8)),
@@ -484,7 +485,7 @@ async fn refusals(instance: Arc<Instance>) {
     let unordered = matches!(
         error,
         KernelError::Columns {
-            error: LayoutError::Unordered { .. },
+            error: RowLayoutError::Unordered { .. },
             ..
         }
     );
@@ -507,7 +508,7 @@ async fn refusals(instance: Arc<Instance>) {
         .create_index(&bytes, "i", true, IndexKey::Bytes(&part))
         .await;
     assert!(matches!(made.err(), Some(KernelError::KeysTooLong { .. })));
-    let long = Layout::new([Column::new("text", DataType::Varchar(9000))]).unwrap();
+    let long = RowLayout::new([Column::new("text", DataType::Varchar(9000))]).unwrap();
     let made = instance.create_table("long", long, 0, none).await;
     assert!(matches!(made.err(), Some(KernelError::RowsTooLong { .. })));
 
@@ -569,7 +570,7 @@ async fn plans(instance: Arc<Instance>) {
     let columns = |names: [&'static str; 2]| {
         Columns::new(names.into_iter().zip([Type::Key, Type::Varying(9)]))
     };
-    let layout = Layout::try_from(&columns(["id", "name"])).unwrap();
+    let layout = RowLayout::try_from(&columns(["id", "name"])).unwrap();
     let fill = |number: u64, row: &mut Vec<u8>| {
         let digits = i128::from(number);
         let values = [Cell::Number { digits, scale: 0 }, Cell::Text(b"name")];
@@ -584,7 +585,7 @@ async fn plans(instance: Arc<Instance>) {
     let of = |columns| {
         let name = "named";
         let by_id = [("id", Direction::Up)];
-        Plan::scan(&Relation { name, columns }).order(&by_id)
+        QueryPlan::scan(&Relation { name, columns }).order(&by_id)
     };
     let known = of(columns(["id", "name"]));
     ask_plan(&mut session, &tables, &known, |_, _| rows += 1)

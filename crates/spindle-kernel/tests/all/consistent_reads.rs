@@ -11,8 +11,8 @@ use spindle_io::sim::{DiskImage, DiskTiming, SimDisk, World};
 use spindle_io::sync::Latch;
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{
-    CONTROL_FILE_BYTES, Commit, Instance, InstanceSettings, KernelError, PlantedFault, RowId,
-    Session, Settings, Shutdown, Storage, Table, create_database,
+    CONTROL_FILE_BYTES, Commit, Instance, InstanceSettings, KernelError, KernelSettings,
+    PlantedFault, RowId, Session, Shutdown, Storage, Table, create_database,
 };
 
 const BLOCK_BYTES: usize = 2048;
@@ -57,8 +57,8 @@ impl Plan {
         }
     }
 
-    fn settings(&self) -> Settings {
-        Settings {
+    fn settings(&self) -> KernelSettings {
+        KernelSettings {
             block_bytes: BLOCK_BYTES,
             buffer_cache_bytes: 60 * BLOCK_BYTES as u64,
             write_batch_blocks: 8,
@@ -70,7 +70,7 @@ impl Plan {
                 ..InstanceSettings::default()
             },
             planted: self.planted,
-            ..Settings::default()
+            ..KernelSettings::default()
         }
     }
 }
@@ -214,7 +214,7 @@ async fn reader(session: &mut Session, table: &Table, plan: Plan, outcome: &Latc
 }
 
 /// A new database, running.
-async fn started(env: &Arc<dyn Env>, storage: &Storage, settings: &Settings) -> Instance {
+async fn started(env: &Arc<dyn Env>, storage: &Storage, settings: &KernelSettings) -> Instance {
     let made = create_database(env, storage, settings, 1, 8).await;
     made.unwrap();
     Instance::startup(env, storage, settings).await.unwrap()

@@ -99,7 +99,7 @@ fn nobody_waits_for_a_process_that_is_gone() {
                 let bank = files.create(way).unwrap();
                 block_on(bank.instance.shutdown(Shutdown::Normal)).unwrap();
                 let storage = files.open(way).unwrap();
-                let settings = spindle_kernel::Settings {
+                let settings = spindle_kernel::KernelSettings {
                     planted: Some(fault),
                     ..way.settings()
                 };

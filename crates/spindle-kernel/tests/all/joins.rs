@@ -8,7 +8,7 @@ use spindle_io::Env;
 use spindle_io::env::{LocalFuture, ProcessStart};
 use spindle_io::sync::atomic::{AtomicU64, Ordering};
 use spindle_kernel::{Instance, KernelError, ask_plan};
-use spindle_query::{Plan, Query, QueryError, col, count, number, sum, when};
+use spindle_query::{Query, QueryError, QueryPlan, col, count, number, sum, when};
 
 use crate::plans::{INDEX, LINES, LINES_TABLE, ORDERS, Rows, asked, lines, made, orders};
 use crate::queries::{Scene, settings};
@@ -38,7 +38,7 @@ fn ask(scene: &mut Scene, instance: &Arc<Instance>, query: Query) -> Used {
     scene.world.run(asked).unwrap().unwrap()
 }
 
-fn total(plan: Plan) -> Query {
+fn total(plan: QueryPlan) -> Query {
     plan.group(&[], vec![("n", count())]).order(&[])
 }
 
@@ -96,7 +96,7 @@ fn the_tables_of_a_join_count_as_memory() {
 }
 
 /// Lines and orders by keys of which one is that of many rows on both sides.
-fn skewed() -> [Plan; 2] {
+fn skewed() -> [QueryPlan; 2] {
     let shared = |name: &str, below| when(col(name).less(number(below)), number(7), col(name));
     [
         lines().select(vec![("k", shared("l_number", 200)), ("p", col("l_price"))]),

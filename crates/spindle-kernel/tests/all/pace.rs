@@ -8,7 +8,7 @@ use spindle_io::sim::{DiskImage, DiskTiming, SimDisk, World};
 use spindle_io::sync::Latch;
 use spindle_io::{BlockDevice, Completion, Env, Limits, Operation, Request};
 use spindle_kernel::{
-    CONTROL_FILE_BYTES, Instance, KernelError, Settings, Shutdown, Storage, create_database,
+    CONTROL_FILE_BYTES, Instance, KernelError, KernelSettings, Shutdown, Storage, create_database,
 };
 
 const BLOCK_BYTES: usize = 2048;
@@ -99,12 +99,12 @@ fn most_writes(lag_bytes: Option<u64>) -> usize {
         temp: Vec::new(),
     };
     // Every block has a buffer, so that nobody waits for one. LGWR writes so much at once that many blocks are due.
-    let settings = Settings {
+    let settings = KernelSettings {
         block_bytes: BLOCK_BYTES,
         buffer_cache_bytes: 4096 * BLOCK_BYTES as u64,
         log_buffer_bytes: 256 << 10,
         checkpoint_lag_bytes: lag_bytes,
-        ..Settings::default()
+        ..KernelSettings::default()
     };
     let played = world.run(async move {
         create_database(&env, &storage, &settings, 4711, 8).await?;

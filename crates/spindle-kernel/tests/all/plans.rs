@@ -13,8 +13,8 @@ use spindle_kernel::{
     create_database,
 };
 use spindle_query::{
-    Cell, Columns, Direction, Plan, Query, Relation, Type, col, count, date, decimal, greatest,
-    least, number, sum, text, when,
+    Cell, Columns, Direction, Query, QueryPlan, Relation, Type, col, count, date, decimal,
+    greatest, least, number, sum, text, when,
 };
 
 use crate::queries::{Images, Scene, settings};
@@ -168,12 +168,12 @@ pub(crate) async fn asked(
     Ok((rows, session.take_temporary_bytes()))
 }
 
-pub(crate) fn orders() -> Plan {
-    Plan::scan(&ORDERS_TABLE)
+pub(crate) fn orders() -> QueryPlan {
+    QueryPlan::scan(&ORDERS_TABLE)
 }
 
-pub(crate) fn lines() -> Plan {
-    Plan::scan(&LINES_TABLE)
+pub(crate) fn lines() -> QueryPlan {
+    QueryPlan::scan(&LINES_TABLE)
 }
 
 /// Prices by city and flag of orders of some days.
@@ -224,7 +224,7 @@ fn of_orders(mut price: impl FnMut(i64)) -> BTreeMap<i64, Vec<i64>> {
 fn semi_and_anti() -> [(Query, Rows); 2] {
     let dear = lines().filter(col("l_price").more(decimal(10_000, 2)));
     let on = [("o_key", "l_order")];
-    let shown = |plan: Plan| {
+    let shown = |plan: QueryPlan| {
         let columns = vec![("o_key", col("o_key")), ("day", col("o_day"))];
         plan.select(columns).order(&[("o_key", Direction::Down)])
     };

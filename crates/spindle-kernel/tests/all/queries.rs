@@ -10,8 +10,9 @@ use spindle_io::sim::{DiskImage, DiskTiming, IoFault, Lasts, PowerCut, SimDisk, 
 use spindle_io::sync::Latch;
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{
-    AnswerRow, CONTROL_FILE_BYTES, GroupOrder, Instance, InstanceSettings, KernelError, KeyPart,
-    Query, QueryShape, RowFilter, Settings, Shutdown, Storage, WaitEvent, ask, create_database,
+    AnswerRow, CONTROL_FILE_BYTES, GroupOrder, Instance, InstanceSettings, KernelError,
+    KernelQuery, KernelSettings, KeyPart, QueryShape, RowFilter, Shutdown, Storage, WaitEvent, ask,
+    create_database,
 };
 
 const MIB: usize = 1 << 20;
@@ -43,8 +44,8 @@ fn row(number: u64) -> Vec<u8> {
     row
 }
 
-pub(crate) fn settings(sort_area_bytes: u64) -> Settings {
-    Settings {
+pub(crate) fn settings(sort_area_bytes: u64) -> KernelSettings {
+    KernelSettings {
         block_bytes: 2048,
         buffer_cache_bytes: 256 << 10,
         log_buffer_bytes: 32 << 10,
@@ -54,7 +55,7 @@ pub(crate) fn settings(sort_area_bytes: u64) -> Settings {
             checkpoint_interval_ns: u64::MAX / 2,
             ..InstanceSettings::default()
         },
-        ..Settings::default()
+        ..KernelSettings::default()
     }
 }
 
@@ -103,7 +104,7 @@ impl Scene {
         Arc::new(self.world.run(started).unwrap().unwrap())
     }
 
-    fn ask(&mut self, instance: &Arc<Instance>, query: Query) -> Result<Asked, KernelError> {
+    fn ask(&mut self, instance: &Arc<Instance>, query: KernelQuery) -> Result<Asked, KernelError> {
         self.world.run(asked(Arc::clone(instance), query)).unwrap()
     }
 
@@ -131,7 +132,7 @@ struct Asked {
     spilled_bytes: u64,
 }
 
-async fn asked(instance: Arc<Instance>, query: Query) -> Result<Asked, KernelError> {
+async fn asked(instance: Arc<Instance>, query: KernelQuery) -> Result<Asked, KernelError> {
     let (table, mut session) = (instance.table("sales")?, instance.session());
     let mut rows = Rows::new();
     let take = |answer: AnswerRow<'_>| match answer {
@@ -177,8 +178,8 @@ fn made(temp_mib: usize) -> Images {
     scene.after(PowerCut::LoseAll)
 }
 
-fn query(plan: QueryShape, slaves: usize) -> Query {
-    Query {
+fn query(plan: QueryShape, slaves: usize) -> KernelQuery {
+    KernelQuery {
         filter: None,
         plan,
         slaves,
@@ -204,7 +205,7 @@ fn number(bytes: &[u8]) -> u64 {
 }
 
 /// The right answer.
-fn model(query: &Query) -> Rows {
+fn model(query: &KernelQuery) -> Rows {
     let bytes = |row: &[u8], part: KeyPart| {
         let start = usize::from(part.offset);
         row[start..start + usize::from(part.bytes)].to_vec()
@@ -255,7 +256,7 @@ fn answers_are_those_of_a_model_in_memory_and_spilled() {
         query(groups(MANY, GroupOrder::LargestSum), 3),
         query(sort(), 1),
         query(sort(), 2),
-        Query {
+        KernelQuery {
             filter: Some(RowFilter {
                 number: FEW,
                 range: 0..=4,
@@ -300,7 +301,7 @@ fn answers_are_those_of_a_model_in_memory_and_spilled() {
 }
 
 /// The I/Os of a query, from the first to the last, and when it was done.
-fn ios(images: &Images, query: &Query) -> (u64, u64) {
+fn ios(images: &Images, query: &KernelQuery) -> (u64, u64) {
     let mut scene = Scene::on(images, 16 << 10);
     let instance = scene.start();
     let before = scene.world.io_count();

@@ -8,10 +8,10 @@ use spindle_io::sim::{DiskImage, DiskTiming, PowerCut, SimDisk, Stop, World};
 use spindle_io::sync::Latch;
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::block::heap::{self, RowKind};
-use spindle_kernel::block::{self, BlockAddress, Version};
+use spindle_kernel::block::{self, BlockAddress, RowVersion};
 use spindle_kernel::{
-    CONTROL_FILE_BYTES, Index, IndexKey, IndexShape, Instance, KernelError, KeyPart, PlantedFault,
-    RowId, Session, Settings, Shutdown, Storage, Table, TableShape, create_database,
+    CONTROL_FILE_BYTES, Index, IndexKey, IndexShape, Instance, KernelError, KernelSettings,
+    KeyPart, PlantedFault, RowId, Session, Shutdown, Storage, Table, TableShape, create_database,
 };
 
 const BLOCK_BYTES: usize = 2048;
@@ -21,13 +21,13 @@ const ROW_BYTES: usize = 100;
 const LOG_BYTES: usize = 256 << 10;
 const UNDO_BLOCKS: usize = 12;
 
-fn settings(planted: Option<PlantedFault>) -> Settings {
-    Settings {
+fn settings(planted: Option<PlantedFault>) -> KernelSettings {
+    KernelSettings {
         planted,
         block_bytes: BLOCK_BYTES,
         buffer_cache_bytes: 64 * BLOCK_BYTES as u64,
         log_buffer_bytes: 32 << 10,
-        ..Settings::default()
+        ..KernelSettings::default()
     }
 }
 
@@ -611,7 +611,7 @@ fn addresses_and_transactions_that_there_are_not_are_reported() {
     };
     let nowhere = |file, block| BlockAddress { file, block };
     let to = |address| RowId { address, slot: 1 }.to_bytes();
-    let by = |slot: u64, undo_block| Version {
+    let by = |slot: u64, undo_block| RowVersion {
         transaction: slot << 32 | u64::from(u32::MAX),
         undo_block,
         undo_offset: 40,
@@ -622,7 +622,7 @@ fn addresses_and_transactions_that_there_are_not_are_reported() {
     images[4].read(at, &mut bytes);
     let forward = RowKind::Forward;
     for (slot, address) in [(0, nowhere(65534, 7)), (1, nowhere(1, u32::MAX))] {
-        heap::put_row(&mut bytes, slot, forward, Version::LOADED, &to(address));
+        heap::put_row(&mut bytes, slot, forward, RowVersion::LOADED, &to(address));
     }
     let put = |bytes: &mut [u8], slot, version| {
         heap::put_row(bytes, slot, RowKind::Row, version, &[0; ROW_BYTES]);

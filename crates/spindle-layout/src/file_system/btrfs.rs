@@ -1,12 +1,12 @@
 //! btrfs. Figures were read off `df` after mkfs.btrfs 6.2 on devices of 300 MiB to 100 GiB; the least sizes are those
 //! that it demands.
 
-use super::kind::{Kind, upper_u};
+use super::kind::{FileSystemKind, upper_u};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FileSystemKind = FileSystemKind {
     name: "btrfs",
     package: "btrfs-progs",
     mkfs: &["-q", "--nodiscard"],

@@ -1,10 +1,10 @@
 //! ext2, ext3 and ext4. Figures were read off `df` after mke2fs 1.47 on devices of 16 MiB to 100 GiB.
 
-use super::kind::{Kind, upper_u};
+use super::kind::{FileSystemKind, upper_u};
 
 const MIB: u64 = 1 << 20;
 
-pub(super) const EXT2: Kind = Kind {
+pub(super) const EXT2: FileSystemKind = FileSystemKind {
     name: "ext2",
     package: "e2fsprogs",
     // -E once: the person's own replaces ours only where they name the same.
@@ -22,7 +22,7 @@ pub(super) const EXT2: Kind = Kind {
     check: Some(("e2fsck", "-fn")),
 };
 
-pub(super) const EXT3: Kind = Kind {
+pub(super) const EXT3: FileSystemKind = FileSystemKind {
     name: "ext3",
     mkfs: &[
         "-q",
@@ -33,7 +33,7 @@ pub(super) const EXT3: Kind = Kind {
     ..EXT2
 };
 
-pub(super) const EXT4: Kind = Kind {
+pub(super) const EXT4: FileSystemKind = FileSystemKind {
     name: "ext4",
     ..EXT3
 };

@@ -2,7 +2,7 @@
 
 /// One kind of file system.
 #[derive(Debug)]
-pub struct Kind {
+pub struct FileSystemKind {
     /// As `mkfs.NAME` and the mount table write it.
     pub name: &'static str,
     /// The package that its `mkfs` comes with.

@@ -7,11 +7,11 @@ mod ext;
 mod kind;
 mod xfs;
 
-pub use kind::Kind;
+pub use kind::FileSystemKind;
 
 /// Every kind that is known.
 #[rustfmt::skip]
-const KINDS: &[Kind] = &[
+const KINDS: &[FileSystemKind] = &[
     ext::EXT2,
     ext::EXT3,
     ext::EXT4,
@@ -20,7 +20,7 @@ const KINDS: &[Kind] = &[
 ];
 
 /// What is known of a kind, by its name.
-pub fn kind(name: &str) -> Option<&'static Kind> {
+pub fn kind(name: &str) -> Option<&'static FileSystemKind> {
     KINDS.iter().find(|kind| kind.name == name)
 }
 

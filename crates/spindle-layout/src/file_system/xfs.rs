@@ -1,12 +1,12 @@
 //! XFS. Figures were read off `df` after mkfs.xfs 6.1 on devices of 300 MiB to 100 GiB; the least size is what it
 //! demands.
 
-use super::kind::Kind;
+use super::kind::FileSystemKind;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FileSystemKind = FileSystemKind {
     name: "xfs",
     package: "xfsprogs",
     mkfs: &["-q", "-K"],

@@ -4,11 +4,11 @@
 
 use std::path::Path;
 
-use super::survey::Survey;
+use super::survey::GuardSurvey;
 use super::verdict::{DeviceState, Refusal, Use};
 use super::{Guard, HeldDevice};
 use spindle_system::overlays::{files_in_layers, layer_with};
-use spindle_system::{BlockDeviceNode, DeviceNumber, Storage, SystemTree};
+use spindle_system::{BlockDeviceNode, DeviceNumber, StoragePlace, SystemTree};
 
 impl Guard<'_> {
     /// Whether the kernel would give each device that a loop device beneath stands on to one user alone, and the files
@@ -39,7 +39,7 @@ impl Guard<'_> {
     /// Whether the files that a device comes down to are used through no overlay.
     fn check_layers(
         &self,
-        survey: &Survey,
+        survey: &GuardSurvey,
         state: &DeviceState,
         path: &Path,
     ) -> Result<(), Refusal> {
@@ -55,13 +55,13 @@ impl Guard<'_> {
     }
 }
 
-impl Survey {
+impl GuardSurvey {
     /// Who may have a file under another identity; `path` is the file's for some process. A file of a layer belongs to
     /// the overlay. A file of an overlay is a file of a layer, too, and a process that has that has this.
     pub(super) fn uses_by_overlays(
         &self,
         tree: &SystemTree,
-        file: Storage,
+        file: StoragePlace,
         path: &Path,
     ) -> Vec<Use> {
         let in_layer = layer_with(tree, &self.views, file, path).map(|of| Use::InLayer {

@@ -29,7 +29,7 @@ const PIECE_BYTES: u64 = 1 << 20;
 
 /// What is on a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
+pub enum DeviceContent {
     /// No signature, and zeros wherever it was read.
     Empty,
     /// What an earlier run of Spindle left between the ends, unchanged since.
@@ -134,33 +134,33 @@ impl fmt::Display for Signature {
     }
 }
 
-impl fmt::Display for Content {
+impl fmt::Display for DeviceContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Content::Empty => f.write_str("nothing"),
-            Content::Left => f.write_str("what an earlier run of Spindle left"),
-            Content::Signature(signature) => write!(f, "{signature}"),
-            Content::Unknown(words) => f.write_str(words),
+            DeviceContent::Empty => f.write_str("nothing"),
+            DeviceContent::Left => f.write_str("what an earlier run of Spindle left"),
+            DeviceContent::Signature(signature) => write!(f, "{signature}"),
+            DeviceContent::Unknown(words) => f.write_str(words),
         }
     }
 }
 
 /// What the device or file of that size behind an open descriptor holds. Errors: there is no `blkid`, or it cannot say;
 /// the device cannot be read.
-pub fn probe(tools: &Tools, device: &File, size_bytes: u64) -> Result<Content, ToolError> {
+pub fn probe(tools: &Tools, device: &File, size_bytes: u64) -> Result<DeviceContent, ToolError> {
     if let Some(signature) = signature(tools, device)? {
-        return Ok(Content::Signature(signature));
+        return Ok(DeviceContent::Signature(signature));
     }
     let unreadable = |source| ToolError::unreadable("the device", source);
     let written = written(device, size_bytes).map_err(unreadable)?;
     let Some(at) = first_data(device, &written).map_err(unreadable)? else {
-        return Ok(Content::Empty);
+        return Ok(DeviceContent::Empty);
     };
     if is_as_left(device, size_bytes).map_err(unreadable)? {
-        return Ok(Content::Left);
+        return Ok(DeviceContent::Left);
     }
     let kind = described(device, at).map_err(unreadable)?;
-    Ok(Content::Unknown(kind))
+    Ok(DeviceContent::Unknown(kind))
 }
 
 /// What libblkid knows on a device.

@@ -8,15 +8,15 @@ use std::path::Path;
 use rustix::fs::OFlags;
 
 use super::Guard;
-use super::Survey;
-use super::content::{Content, probe};
+use super::GuardSurvey;
+use super::content::{DeviceContent, probe};
 use super::verdict::{Refusal, Use, cannot_open, when_quiet};
 use crate::known_device::KnownDevice;
-use spindle_system::Storage;
+use spindle_system::StoragePlace;
 
 /// A file or block device, in use or not.
 #[derive(Debug)]
-pub struct Seen {
+pub struct FileUses {
     /// Which it is, whatever its path means later.
     pub device: KnownDevice,
     /// Who uses it, or anything that it comes down to.
@@ -32,23 +32,23 @@ impl Guard<'_> {
     ///
     /// # Errors
     /// [`Refusal::Missing`], [`Refusal::NoStorage`], [`Refusal::Unknown`].
-    pub fn see(&self, path: &Path) -> Result<Seen, Refusal> {
+    pub fn see(&self, path: &Path) -> Result<FileUses, Refusal> {
         let unknown = |reason: String| Refusal::Unknown {
             path: path.to_owned(),
             reason,
         };
         let (file, storage) = open(path)?;
-        let ask = |survey: &Survey| {
+        let ask = |survey: &GuardSurvey| {
             let mut uses = survey.uses(storage);
             uses.extend(survey.uses_by_overlays(self.tree, storage, path));
             (uses, survey.unseen())
         };
-        let (uses, unseen) = Survey::take(self.tree)
+        let (uses, unseen) = GuardSurvey::take(self.tree)
             .and_then(|mut survey| when_quiet(self.tree, &mut survey, ask))
             .map_err(|error| unknown(error.to_string()))?;
         let device = KnownDevice::of(&file, path.to_owned(), path);
         let device = device.map_err(|error| unknown(error.to_string()))?;
-        Ok(Seen {
+        Ok(FileUses {
             device,
             uses,
             unseen,
@@ -58,7 +58,7 @@ impl Guard<'_> {
 
     /// Whether a file may be written to: it is not in use, and it holds nothing or `may_hold_data`. Reads it, changes
     /// nothing.
-    pub fn look_at_file(&self, path: &Path, may_hold_data: bool) -> Result<Seen, Refusal> {
+    pub fn look_at_file(&self, path: &Path, may_hold_data: bool) -> Result<FileUses, Refusal> {
         let seen = self.see(path)?;
         if !seen.uses.is_empty() {
             let (path, uses) = (path.to_owned(), seen.uses);
@@ -74,7 +74,7 @@ impl Guard<'_> {
         let bytes = seen.file.metadata().map(|metadata| metadata.len());
         let bytes = bytes.map_err(|error| unknown(error.to_string()))?;
         match probe(self.tools, &seen.file, bytes) {
-            Ok(Content::Empty) => Ok(seen),
+            Ok(DeviceContent::Empty) => Ok(seen),
             Ok(content) => Err(Refusal::NotEmpty {
                 path: path.to_owned(),
                 content: content.to_string(),
@@ -86,7 +86,7 @@ impl Guard<'_> {
 }
 
 /// Opens a file or block device. Nothing else is opened: that may have side effects, or wait forever.
-fn open(path: &Path) -> Result<(File, Storage), Refusal> {
+fn open(path: &Path) -> Result<(File, StoragePlace), Refusal> {
     let no_storage = || Refusal::NoStorage {
         path: path.to_owned(),
     };
@@ -98,7 +98,7 @@ fn open(path: &Path) -> Result<(File, Storage), Refusal> {
         _ => cannot_open(path, &error),
     };
     let before = std::fs::metadata(path).map_err(missing_or_unknown)?;
-    Storage::of(&before).ok_or_else(no_storage)?;
+    StoragePlace::of(&before).ok_or_else(no_storage)?;
     let mut options = OpenOptions::new();
     // Opening a path that has just become a pipe must not block.
     let options = options
@@ -106,6 +106,6 @@ fn open(path: &Path) -> Result<(File, Storage), Refusal> {
         .custom_flags(OFlags::NONBLOCK.bits() as i32);
     let file = options.open(path).map_err(missing_or_unknown)?;
     let metadata = file.metadata().map_err(missing_or_unknown)?;
-    let storage = Storage::of(&metadata).ok_or_else(no_storage)?;
+    let storage = StoragePlace::of(&metadata).ok_or_else(no_storage)?;
     Ok((file, storage))
 }

@@ -11,7 +11,7 @@ use spindle_system::DeviceNumber;
 
 /// A line of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct MappedTarget {
     /// Of the device that has the table, in bytes.
     pub range: Range<u64>,
     /// What is beneath.
@@ -31,8 +31,8 @@ pub(super) struct Mapping {
 }
 
 /// All tables, by the names of the devices. A device with a line that is not understood has no table.
-pub(super) fn targets(printed: &str) -> BTreeMap<String, Vec<Target>> {
-    let mut tables: BTreeMap<String, Option<Vec<Target>>> = BTreeMap::new();
+pub(super) fn targets(printed: &str) -> BTreeMap<String, Vec<MappedTarget>> {
+    let mut tables: BTreeMap<String, Option<Vec<MappedTarget>>> = BTreeMap::new();
     for line in printed.lines() {
         let Some((name, rest)) = line.split_once(": ") else {
             continue;
@@ -45,11 +45,11 @@ pub(super) fn targets(printed: &str) -> BTreeMap<String, Vec<Target>> {
             _ => *table = None,
         }
     }
-    let known = |(name, table): (String, Option<Vec<Target>>)| Some((name, table?));
+    let known = |(name, table): (String, Option<Vec<MappedTarget>>)| Some((name, table?));
     tables.into_iter().filter_map(known).collect()
 }
 
-fn target(line: &str) -> Option<Target> {
+fn target(line: &str) -> Option<MappedTarget> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let [start, length, kind, arguments @ ..] = words.as_slice() else {
         return None;
@@ -78,7 +78,7 @@ fn target(line: &str) -> Option<Target> {
         "zero" | "error" => Vec::new(),
         _ => return None,
     };
-    Some(Target {
+    Some(MappedTarget {
         range,
         mappings,
         is_thin: *kind == "thin",

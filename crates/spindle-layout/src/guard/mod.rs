@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::tool::Tools;
-use spindle_system::{DeviceNumber, Storage, SystemTree};
+use spindle_system::{DeviceNumber, StoragePlace, SystemTree};
 
 mod beneath;
 mod content;
@@ -30,8 +30,8 @@ mod verdict;
 
 pub use crate::known_device::Appearance;
 pub(crate) use content::signature_within;
-pub use content::{Content, ProbeError, Signature, probe};
-pub use files::Seen;
+pub use content::{DeviceContent, ProbeError, Signature, probe};
+pub use files::FileUses;
 pub use held::HeldDevice;
 pub(crate) use held::device_at;
 pub(crate) use nodes::{NoNode, NodeDirectory};
@@ -39,7 +39,7 @@ pub use offered::{EmptyDevice, empty_devices};
 pub use places::EDGE_BYTES;
 pub use stack::Footprint;
 pub use stamp::{RUN_GROUP, run_disk};
-pub use survey::Survey;
+pub use survey::GuardSurvey;
 pub use verdict::{DeviceState, Permit, Refusal, Use, Want, check_free, verdict};
 
 /// Judges block devices.
@@ -80,7 +80,7 @@ impl<'a> Guard<'a> {
 
     /// As [`Guard::look`], by a survey that answers for all devices of a plan. It is taken again only for a device that
     /// a process has open. Enough for a plan, which writes nothing: before each write a device is surveyed again.
-    pub fn look_in(&self, survey: &mut Survey, want: &Want<'_>) -> Result<Looked, Refusal> {
+    pub fn look_in(&self, survey: &mut GuardSurvey, want: &Want<'_>) -> Result<Looked, Refusal> {
         let (held, looked) = self.hold(survey, want)?;
         // An exclusive user is not always seen: the device may be mounted where no process looks any more.
         held.check_alone()?;
@@ -88,7 +88,11 @@ impl<'a> Guard<'a> {
     }
 
     /// Resolves the path of a device, once, and says whether the device may be used. Reads it, changes nothing.
-    fn hold(&self, survey: &mut Survey, want: &Want<'_>) -> Result<(HeldDevice, Looked), Refusal> {
+    fn hold(
+        &self,
+        survey: &mut GuardSurvey,
+        want: &Want<'_>,
+    ) -> Result<(HeldDevice, Looked), Refusal> {
         let (held, state) = self.hold_unused(survey, want)?;
         let content = self.content(held.file(), &state, want.path)?;
         let permit = verdict(self.tree, want, &state, &content)?;
@@ -98,7 +102,7 @@ impl<'a> Guard<'a> {
     /// As [`Guard::hold`], whatever the device bears.
     fn hold_unused(
         &self,
-        survey: &mut Survey,
+        survey: &mut GuardSurvey,
         want: &Want<'_>,
     ) -> Result<(HeldDevice, DeviceState), Refusal> {
         // Before it is opened: who uses it says more than that it cannot be opened.
@@ -182,7 +186,7 @@ impl<'a> Guard<'a> {
     pub(crate) fn take_whatever_it_bears(
         &self,
         held: &Arc<HeldDevice>,
-    ) -> Result<(TakenDevice, Content), Refusal> {
+    ) -> Result<(TakenDevice, DeviceContent), Refusal> {
         let file = held.open_alone(self.tree)?;
         let taken = TakenDevice {
             held: Arc::clone(held),
@@ -198,7 +202,7 @@ impl<'a> Guard<'a> {
         &self,
         taken: &TakenDevice,
         state: &DeviceState,
-    ) -> Result<Content, Refusal> {
+    ) -> Result<DeviceContent, Refusal> {
         let want = Want {
             path: taken.path(),
             least_bytes: 0,
@@ -210,7 +214,10 @@ impl<'a> Guard<'a> {
     }
 
     /// What a device is, and what is on it, even if it is in use. Reads it, changes nothing.
-    pub(crate) fn identify(&self, held: &HeldDevice) -> Result<(DeviceState, Content), Refusal> {
+    pub(crate) fn identify(
+        &self,
+        held: &HeldDevice,
+    ) -> Result<(DeviceState, DeviceContent), Refusal> {
         let state = self.state(held)?;
         let content = self.content(held.file(), &state, held.called())?;
         Ok((state, content))
@@ -230,28 +237,33 @@ impl<'a> Guard<'a> {
         DeviceState::read(self.tree, &mut survey, number, held.called())
     }
 
-    pub(super) fn survey(&self, path: &Path) -> Result<Survey, Refusal> {
-        Survey::take(self.tree).map_err(|error| Refusal::Unknown {
+    pub(super) fn survey(&self, path: &Path) -> Result<GuardSurvey, Refusal> {
+        GuardSurvey::take(self.tree).map_err(|error| Refusal::Unknown {
             path: path.to_owned(),
             reason: error.to_string(),
         })
     }
 
-    fn content(&self, file: &File, state: &DeviceState, path: &Path) -> Result<Content, Refusal> {
+    fn content(
+        &self,
+        file: &File,
+        state: &DeviceState,
+        path: &Path,
+    ) -> Result<DeviceContent, Refusal> {
         let unknown = |reason: String| Refusal::Unknown {
             path: path.to_owned(),
             reason,
         };
         let content = probe(self.tools, file, state.size_bytes)
             .map_err(|error| unknown(error.to_string()))?;
-        if content != Content::Empty || state.size_bytes <= places::WHOLE_BYTES {
+        if content != DeviceContent::Empty || state.size_bytes <= places::WHOLE_BYTES {
             return Ok(content);
         }
         // What lies in a file is known better than by samples.
         let beneath = data_beneath(file, &state.footprint, |range| vec![range.clone()]);
         match beneath.map_err(|error| unknown(error.to_string()))? {
-            Some(words) => Ok(Content::Unknown(words)),
-            None => Ok(Content::Empty),
+            Some(words) => Ok(DeviceContent::Unknown(words)),
+            None => Ok(DeviceContent::Empty),
         }
     }
 
@@ -327,10 +339,10 @@ fn must_be_same(held: &HeldDevice, before: &DeviceState, now: &DeviceState) -> R
     Ok(())
 }
 
-fn without_signature(taken: &TakenDevice, content: Content) -> Result<(), Refusal> {
+fn without_signature(taken: &TakenDevice, content: DeviceContent) -> Result<(), Refusal> {
     match content {
-        Content::Empty | Content::Left | Content::Unknown(_) => Ok(()),
-        Content::Signature(_) => Err(Refusal::NotEmpty {
+        DeviceContent::Empty | DeviceContent::Left | DeviceContent::Unknown(_) => Ok(()),
+        DeviceContent::Signature(_) => Err(Refusal::NotEmpty {
             path: taken.path().to_owned(),
             content: content.to_string(),
             identities: taken.state.identities.clone(),
@@ -364,7 +376,7 @@ fn data_beneath(
     // What is written to the device may not have come to the file yet.
     let _ = device.sync_all();
     for (storage, path, ranges) in footprint.files() {
-        let is_it = |metadata: &Metadata| Storage::of(metadata) == Some(storage);
+        let is_it = |metadata: &Metadata| StoragePlace::of(metadata) == Some(storage);
         if !std::fs::metadata(path).is_ok_and(|metadata| is_it(&metadata)) {
             continue;
         }

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::{Guard, Permit, Survey, Want};
+use super::{Guard, GuardSurvey, Permit, Want};
 use crate::tool::Tools;
 use spindle_system::SystemTree;
 use spindle_system::node::{BlockDeviceNode, by_id_names};
@@ -25,7 +25,7 @@ pub struct EmptyDevice {
 /// The devices of `least_bytes` or more that the guard finds empty and free, in the order of their names. Reads devices
 /// and changes nothing. A user who may not open devices is offered none.
 pub fn empty_devices(tree: &SystemTree, least_bytes: u64) -> Vec<EmptyDevice> {
-    let Ok(mut survey) = Survey::take(tree) else {
+    let Ok(mut survey) = GuardSurvey::take(tree) else {
         return Vec::new();
     };
     let tools = Tools::new();

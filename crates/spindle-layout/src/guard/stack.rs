@@ -2,32 +2,32 @@
 //! goes down through partitions, loop devices, volumes, arrays and caches to what keeps the bytes, with the range of
 //! each. Any other user of a range that overlaps, at any level, uses the storage: by a mount, as swap, with an open
 //! file, or by another device that stands there. A regular file ends the walk: the file system beneath gives its blocks
-//! to nobody else. Pure functions of a [`Survey`].
+//! to nobody else. Pure functions of a [`GuardSurvey`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use spindle_system::open_files::{Holder, OpenFor};
-use spindle_system::{DeviceNumber, Storage};
+use spindle_system::{DeviceNumber, StoragePlace};
 
-use super::survey::{Layer, LayerKind, Lower, MountedOn, Survey};
+use super::survey::{GuardSurvey, Layer, LayerKind, Lower, MountedOn};
 use super::verdict::Use;
 
 /// The ranges that a storage comes down to, itself among them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Footprint {
-    ranges: BTreeMap<Storage, Vec<Range<u64>>>,
+    ranges: BTreeMap<StoragePlace, Vec<Range<u64>>>,
     /// Storages that the kernel alone reaches, through a volume, an array or a cache.
-    stacked: Vec<Storage>,
+    stacked: Vec<StoragePlace>,
     /// Devices that loop devices stand on. A loop device does not take its device for itself.
     looped: BTreeSet<DeviceNumber>,
     /// Pools that are reached through one of their thin volumes.
-    pools: Vec<Storage>,
+    pools: Vec<StoragePlace>,
     /// Files that loop devices stand for and that cannot be found, by the kernel's names for them.
     lost: Vec<(PathBuf, Range<u64>)>,
     /// By which paths the kernel knows files that loop devices stand for.
-    paths: BTreeMap<Storage, PathBuf>,
+    paths: BTreeMap<StoragePlace, PathBuf>,
 }
 
 impl Footprint {
@@ -52,7 +52,7 @@ impl Footprint {
 
     /// The regular files beneath, the kernel's names for them, and the ranges. They may be other files in this mount
     /// namespace.
-    pub(super) fn files(&self) -> impl Iterator<Item = (Storage, &Path, &Vec<Range<u64>>)> {
+    pub(super) fn files(&self) -> impl Iterator<Item = (StoragePlace, &Path, &Vec<Range<u64>>)> {
         let files = self.paths.iter();
         files.filter_map(|(storage, path)| {
             Some((*storage, path.as_path(), self.ranges.get(storage)?))
@@ -63,14 +63,14 @@ impl Footprint {
     /// beneath them; of a partition the kernel compares its disk's user itself.
     pub(super) fn free_beneath(&self) -> impl Iterator<Item = DeviceNumber> {
         let is_taken = |device: &DeviceNumber| {
-            let storage = Storage::Device(*device);
+            let storage = StoragePlace::Device(*device);
             self.stacked.contains(&storage) || self.pools.contains(&storage)
         };
         let looped = self.looped.iter().copied();
         looped.filter(move |device| !is_taken(device))
     }
 
-    fn includes(&self, storage: Storage, range: &Range<u64>) -> bool {
+    fn includes(&self, storage: StoragePlace, range: &Range<u64>) -> bool {
         let known = self.ranges.get(&storage);
         known.is_some_and(|known| {
             known
@@ -111,16 +111,16 @@ fn up(layer: &Layer, range: &Range<u64>) -> Option<Range<u64>> {
     Some(layer.upper.start + first..layer.upper.start + end)
 }
 
-impl Survey {
+impl GuardSurvey {
     /// What a storage comes down to.
-    pub fn footprint(&self, storage: Storage) -> Footprint {
+    pub fn footprint(&self, storage: StoragePlace) -> Footprint {
         let mut footprint = Footprint::default();
         let whole = 0..self.size_bytes(storage).max(1);
         self.descend(storage, whole, &mut footprint);
         footprint
     }
 
-    fn descend(&self, storage: Storage, range: Range<u64>, footprint: &mut Footprint) {
+    fn descend(&self, storage: StoragePlace, range: Range<u64>, footprint: &mut Footprint) {
         if footprint.includes(storage, &range) {
             return;
         }
@@ -136,14 +136,16 @@ impl Survey {
             match &layer.lower {
                 Lower::Lost(file) => footprint.lost.push((file.clone(), beneath)),
                 Lower::Known(lower) => {
-                    if let (Storage::File { .. }, Some(file)) = (lower, self.file_behind(storage)) {
+                    if let (StoragePlace::File { .. }, Some(file)) =
+                        (lower, self.file_behind(storage))
+                    {
                         footprint.paths.insert(*lower, file.clone());
                     }
                     match layer.kind {
                         LayerKind::Stacked => footprint.stacked.push(*lower),
                         LayerKind::Thin => footprint.pools.push(*lower),
                         LayerKind::Loop => {
-                            if let Storage::Device(device) = lower {
+                            if let StoragePlace::Device(device) = lower {
                                 footprint.looped.insert(*device);
                             }
                         }
@@ -155,15 +157,15 @@ impl Survey {
         }
     }
 
-    fn file_behind(&self, storage: Storage) -> Option<&PathBuf> {
+    fn file_behind(&self, storage: StoragePlace) -> Option<&PathBuf> {
         match storage {
-            Storage::Device(number) => self.devices.get(&number)?.file.as_ref(),
-            Storage::File { .. } => None,
+            StoragePlace::Device(number) => self.devices.get(&number)?.file.as_ref(),
+            StoragePlace::File { .. } => None,
         }
     }
 
     /// Who uses a storage, or any of what it comes down to.
-    pub fn uses(&self, storage: Storage) -> Vec<Use> {
+    pub fn uses(&self, storage: StoragePlace) -> Vec<Use> {
         let footprint = self.footprint(storage);
         let mut uses = Vec::new();
         // What is asked for comes first.
@@ -194,7 +196,7 @@ impl Survey {
 
     /// Who uses a storage directly. What the kernel keeps for a volume or an array may be read by those who watch over
     /// its paths (multipathd keeps them open); writing there is everyone's business.
-    fn uses_here(&self, storage: Storage, is_stacked: bool, uses: &mut Vec<Use>) {
+    fn uses_here(&self, storage: StoragePlace, is_stacked: bool, uses: &mut Vec<Use>) {
         let device = self.name(storage);
         let mounted = self
             .mounts
@@ -221,7 +223,7 @@ impl Survey {
             device: device.clone(),
             by: format!("btrfs {id}"),
         }));
-        if let Storage::Device(number) = storage {
+        if let StoragePlace::Device(number) = storage {
             let holders = self.open.holders_of_files_on(number);
             uses.extend(holders.map(|by| Use::Open {
                 device: format!("a file on {device}"),
@@ -241,10 +243,10 @@ impl Survey {
     }
 
     /// Holders of a device that do not say themselves what they stand on, and so what part of it they have.
-    fn unexplained(&self, storage: Storage) -> impl Iterator<Item = &String> {
+    fn unexplained(&self, storage: StoragePlace) -> impl Iterator<Item = &String> {
         let device = match storage {
-            Storage::Device(number) => self.devices.get(&number),
-            Storage::File { .. } => None,
+            StoragePlace::Device(number) => self.devices.get(&number),
+            StoragePlace::File { .. } => None,
         };
         let holders = device.into_iter().flat_map(|device| &device.holders);
         holders.filter(move |holder| {
@@ -253,12 +255,12 @@ impl Survey {
         })
     }
 
-    fn is_on(&self, mount: &MountedOn, storage: Storage) -> bool {
+    fn is_on(&self, mount: &MountedOn, storage: StoragePlace) -> bool {
         let (name, source) = &mount.source;
         if *source == Some(storage) {
             return true;
         }
-        let Storage::Device(number) = storage else {
+        let StoragePlace::Device(number) = storage else {
             return false;
         };
         let is_named = || self.devices.get(&number).map(|device| &device.name) == name.as_ref();
@@ -268,13 +270,13 @@ impl Survey {
     /// What stands on a range of a storage and is none of what was walked down.
     fn uses_above(
         &self,
-        storage: Storage,
+        storage: StoragePlace,
         range: &Range<u64>,
         footprint: &Footprint,
         uses: &mut Vec<Use>,
     ) {
         for (number, upper, layer) in self.above(storage) {
-            let standing = Storage::Device(number);
+            let standing = StoragePlace::Device(number);
             let is_sibling = layer.kind == LayerKind::Thin && footprint.pools.contains(&storage);
             if footprint.ranges.contains_key(&standing) || is_sibling {
                 continue;
@@ -296,7 +298,7 @@ impl Survey {
 
     /// Whether a layer is the device by which LVM shows a pool of thin volumes: all of the pool, as it is. It holds
     /// nothing by itself.
-    fn is_shown_pool(&self, storage: Storage, layer: &Layer, footprint: &Footprint) -> bool {
+    fn is_shown_pool(&self, storage: StoragePlace, layer: &Layer, footprint: &Footprint) -> bool {
         let is_all = layer.area == (0..self.size_bytes(storage));
         footprint.pools.contains(&storage) && layer.is_linear && is_all
     }
@@ -309,7 +311,9 @@ impl Survey {
         uses: &mut Vec<Use>,
     ) {
         for (number, device) in &self.devices {
-            let is_own = footprint.ranges.contains_key(&Storage::Device(*number));
+            let is_own = footprint
+                .ranges
+                .contains_key(&StoragePlace::Device(*number));
             let mut layers = device.below.iter();
             let stands_there = layers.any(|layer| {
                 matches!(&layer.lower, Lower::Lost(other) if other == file)

@@ -12,17 +12,17 @@ use spindle_io::real::facts::loop_target;
 use crate::tool::Tools;
 use spindle_system::mounts::{Mount, TableError, View, swaps, views};
 use spindle_system::node::{BlockDeviceNode, btrfs_members};
-use spindle_system::{DeviceNumber, OpenFiles, Storage, SystemTree};
+use spindle_system::{DeviceNumber, OpenFiles, StoragePlace, SystemTree};
 
-use super::mapped::{Target, targets};
+use super::mapped::{MappedTarget, targets};
 
 /// The machine at one moment.
 #[derive(Debug, Clone)]
-pub struct Survey {
+pub struct GuardSurvey {
     pub(super) devices: BTreeMap<DeviceNumber, Device>,
     pub(super) mounts: Vec<MountedOn>,
     pub(super) views: Vec<View>,
-    pub(super) swaps: Vec<BTreeSet<Storage>>,
+    pub(super) swaps: Vec<BTreeSet<StoragePlace>>,
     pub(super) btrfs: Vec<(String, Vec<String>)>,
     pub(super) open: OpenFiles,
 }
@@ -57,7 +57,7 @@ const ANYWHERE: Range<u64> = 0..u64::MAX;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Lower {
-    Known(Storage),
+    Known(StoragePlace),
     /// The file of a loop device that cannot be found, as the kernel names it.
     Lost(PathBuf),
 }
@@ -78,25 +78,25 @@ pub(super) struct MountedOn {
     pub at: PathBuf,
     pub device: DeviceNumber,
     /// The kernel's name, and the storage, of what was mounted.
-    pub source: (Option<String>, Option<Storage>),
+    pub source: (Option<String>, Option<StoragePlace>),
 }
 
-impl Survey {
+impl GuardSurvey {
     /// Surveys the machine. Errors: a table of the kernel that cannot be read or understood.
-    pub fn take(tree: &SystemTree) -> Result<Survey, TableError> {
+    pub fn take(tree: &SystemTree) -> Result<GuardSurvey, TableError> {
         let is_mapped = |node: &BlockDeviceNode| node.mapped_name().is_some();
         let tables = match BlockDeviceNode::all(tree).iter().any(is_mapped) {
             // Without the tool volumes are taken to lie anywhere on what they stand on.
             true => Tools::new().run("dmsetup", &["table"]).unwrap_or_default(),
             false => String::new(),
         };
-        Survey::with_tables(tree, &tables)
+        GuardSurvey::with_tables(tree, &tables)
     }
 
     /// Surveys the machine, the tables of device-mapper (as `dmsetup table` prints them) being given.
-    pub fn with_tables(tree: &SystemTree, mapped_tables: &str) -> Result<Survey, TableError> {
+    pub fn with_tables(tree: &SystemTree, mapped_tables: &str) -> Result<GuardSurvey, TableError> {
         let views = views(tree)?;
-        Ok(Survey {
+        Ok(GuardSurvey {
             devices: devices(tree, mapped_tables),
             mounts: mounts_on(tree, &views),
             views,
@@ -115,20 +115,20 @@ impl Survey {
     }
 
     /// What a storage stands on.
-    pub(super) fn below(&self, storage: Storage) -> &[Layer] {
+    pub(super) fn below(&self, storage: StoragePlace) -> &[Layer] {
         match storage {
-            Storage::Device(number) => self
+            StoragePlace::Device(number) => self
                 .devices
                 .get(&number)
                 .map_or(&[], |device| &device.below),
-            Storage::File { .. } => &[],
+            StoragePlace::File { .. } => &[],
         }
     }
 
     /// What stands on a storage.
     pub(super) fn above(
         &self,
-        storage: Storage,
+        storage: StoragePlace,
     ) -> impl Iterator<Item = (DeviceNumber, &Device, &Layer)> {
         let stands_on = move |layer: &&Layer| layer.lower == Lower::Known(storage);
         self.devices.iter().flat_map(move |(number, device)| {
@@ -138,30 +138,30 @@ impl Survey {
     }
 
     /// A storage's size, as far as the kernel tells.
-    pub(super) fn size_bytes(&self, storage: Storage) -> u64 {
+    pub(super) fn size_bytes(&self, storage: StoragePlace) -> u64 {
         match storage {
-            Storage::Device(number) => self
+            StoragePlace::Device(number) => self
                 .devices
                 .get(&number)
                 .map_or(u64::MAX, |device| device.size_bytes),
-            Storage::File { .. } => u64::MAX,
+            StoragePlace::File { .. } => u64::MAX,
         }
     }
 
     /// A storage's name, in words.
-    pub(super) fn name(&self, storage: Storage) -> String {
+    pub(super) fn name(&self, storage: StoragePlace) -> String {
         match storage {
-            Storage::Device(number) => match self.devices.get(&number) {
+            StoragePlace::Device(number) => match self.devices.get(&number) {
                 Some(device) => device.name.clone(),
                 None => storage.to_string(),
             },
-            Storage::File { .. } => "the file".to_owned(),
+            StoragePlace::File { .. } => "the file".to_owned(),
         }
     }
 }
 
 fn mounts_on(tree: &SystemTree, views: &[View]) -> Vec<MountedOn> {
-    let mut sources: BTreeMap<PathBuf, (Option<String>, Option<Storage>)> = BTreeMap::new();
+    let mut sources: BTreeMap<PathBuf, (Option<String>, Option<StoragePlace>)> = BTreeMap::new();
     let on = |mount: &Mount| {
         let source = sources
             .entry(mount.source.clone())
@@ -180,12 +180,14 @@ fn mounts_on(tree: &SystemTree, views: &[View]) -> Vec<MountedOn> {
 }
 
 /// What a path of the list of swap areas may mean. Its node may be gone: then its name tells.
-fn swap_on(tree: &SystemTree, path: &Path) -> BTreeSet<Storage> {
+fn swap_on(tree: &SystemTree, path: &Path) -> BTreeSet<StoragePlace> {
     let name = tree.kernel_name(path);
     let named = BlockDeviceNode::all(tree)
         .into_iter()
         .filter(|node| Some(&node.name) == name.as_ref());
-    let found: BTreeSet<Storage> = named.map(|node| Storage::Device(node.number)).collect();
+    let found: BTreeSet<StoragePlace> = named
+        .map(|node| StoragePlace::Device(node.number))
+        .collect();
     found.into_iter().chain(tree.storage_at(path)).collect()
 }
 
@@ -226,7 +228,7 @@ fn partition(node: &BlockDeviceNode, size_bytes: u64) -> Option<Layer> {
         .start_bytes()
         .map(|start| start..start.saturating_add(size_bytes));
     Some(Layer {
-        lower: Lower::Known(Storage::Device(node.disk()?.number)),
+        lower: Lower::Known(StoragePlace::Device(node.disk()?.number)),
         upper: 0..size_bytes,
         is_linear: area.is_some(),
         area: area.unwrap_or(ANYWHERE),
@@ -253,10 +255,10 @@ fn behind_loop(tree: &SystemTree, node: &BlockDeviceNode, file: &Path) -> Lower 
         None => Lower::Lost(file.to_owned()),
     };
     match asked {
-        Ok(target) if target.special_device != 0 => Lower::Known(Storage::Device(
+        Ok(target) if target.special_device != 0 => Lower::Known(StoragePlace::Device(
             DeviceNumber::of_stat(target.special_device),
         )),
-        Ok(target) => Lower::Known(Storage::File {
+        Ok(target) => Lower::Known(StoragePlace::File {
             file_system: target.device,
             inode: target.inode,
         }),
@@ -265,7 +267,7 @@ fn behind_loop(tree: &SystemTree, node: &BlockDeviceNode, file: &Path) -> Lower 
 }
 
 /// What `/sys` shows beneath, by the ranges that device-mapper's table tells.
-fn stacked(slaves: &[DeviceNumber], table: Option<&[Target]>) -> Vec<Layer> {
+fn stacked(slaves: &[DeviceNumber], table: Option<&[MappedTarget]>) -> Vec<Layer> {
     let mut layers: Vec<Layer> = Vec::new();
     for target in table.unwrap_or_default() {
         for mapping in &target.mappings {
@@ -274,7 +276,7 @@ fn stacked(slaves: &[DeviceNumber], table: Option<&[Target]>) -> Vec<Layer> {
                 false => LayerKind::Stacked,
             };
             layers.push(Layer {
-                lower: Lower::Known(Storage::Device(mapping.lower)),
+                lower: Lower::Known(StoragePlace::Device(mapping.lower)),
                 upper: target.range.clone(),
                 area: mapping.area.clone(),
                 is_linear: mapping.is_linear,
@@ -283,7 +285,7 @@ fn stacked(slaves: &[DeviceNumber], table: Option<&[Target]>) -> Vec<Layer> {
         }
     }
     for slave in slaves {
-        let lower = Lower::Known(Storage::Device(*slave));
+        let lower = Lower::Known(StoragePlace::Device(*slave));
         if !layers.iter().any(|layer| layer.lower == lower) {
             layers.push(Layer {
                 lower,

@@ -1,6 +1,6 @@
 //! May this device be written to? The answer from what the system says of it ([`DeviceState`]) and what is on it
-//! ([`Content`]): pure functions, so that fixtures and random texts can stand in for a machine. Whatever is not known
-//! or not understood is a no.
+//! ([`DeviceContent`]): pure functions, so that fixtures and random texts can stand in for a machine. Whatever is not
+//! known or not understood is a no.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use spindle_system::mounts::TableError;
 use spindle_system::node::{BlockDeviceNode, by_id_names};
 use spindle_system::open_files::Holder;
 use spindle_system::overlays::OverlayLayer;
-use spindle_system::{DeviceNumber, Storage, SystemTree};
+use spindle_system::{DeviceNumber, StoragePlace, SystemTree};
 use spindle_text::quantity::{size_free, size_needed};
 
-use super::content::Content;
+use super::content::DeviceContent;
 use super::stack::Footprint;
-use super::survey::Survey;
+use super::survey::GuardSurvey;
 
 /// How long a process may have a device open without counting. udev, blkid and others look at a device when it changes,
 /// for a moment. They are not known by name, which any program may give itself: a process that stays is a holder.
@@ -253,7 +253,7 @@ impl DeviceState {
     /// survey is taken again meanwhile. Errors: [`Refusal::Unknown`].
     pub fn read(
         tree: &SystemTree,
-        survey: &mut Survey,
+        survey: &mut GuardSurvey,
         number: DeviceNumber,
         path: &Path,
     ) -> Result<DeviceState, Refusal> {
@@ -270,7 +270,7 @@ impl DeviceState {
     /// What a survey of `tree` says of a device that people call `path`. Errors: [`Refusal::Unknown`].
     pub fn of(
         tree: &SystemTree,
-        survey: &Survey,
+        survey: &GuardSurvey,
         number: DeviceNumber,
         path: &Path,
     ) -> Result<DeviceState, Refusal> {
@@ -284,7 +284,7 @@ impl DeviceState {
         })?;
         let mut identities = by_id_names(tree, &node.name);
         identities.extend(node.hardware_names());
-        let storage = Storage::Device(number);
+        let storage = StoragePlace::Device(number);
         Ok(DeviceState {
             number,
             size_bytes,
@@ -323,8 +323,8 @@ impl DeviceState {
 /// Asks a survey who uses something. While it is only processes that have it open, asks new surveys for a moment.
 pub(super) fn when_quiet<T>(
     tree: &SystemTree,
-    survey: &mut Survey,
-    mut ask: impl FnMut(&Survey) -> (Vec<Use>, T),
+    survey: &mut GuardSurvey,
+    mut ask: impl FnMut(&GuardSurvey) -> (Vec<Use>, T),
 ) -> Result<(Vec<Use>, T), TableError> {
     let began = Instant::now();
     loop {
@@ -333,7 +333,7 @@ pub(super) fn when_quiet<T>(
             return Ok(found);
         }
         std::thread::sleep(PAUSE);
-        *survey = Survey::take(tree)?;
+        *survey = GuardSurvey::take(tree)?;
     }
 }
 
@@ -377,10 +377,10 @@ pub fn verdict(
     tree: &SystemTree,
     want: &Want<'_>,
     state: &DeviceState,
-    content: &Content,
+    content: &DeviceContent,
 ) -> Result<Permit, Refusal> {
     check_free(want, state)?;
-    if matches!(content, Content::Empty | Content::Left) {
+    if matches!(content, DeviceContent::Empty | DeviceContent::Left) {
         return Ok(Permit::Empty);
     }
     match state.named_in(tree, want.erase) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{LEAST_DEVICE_BYTES, Obstacle};
 use crate::directory_rights::why_no_file;
-use crate::guard::{Guard, Looked, Refusal, Survey, Want};
+use crate::guard::{Guard, GuardSurvey, Looked, Refusal, Want};
 use crate::spec::{DeviceSpec, LayoutKind, LayoutSpec};
 use crate::tool::{Tools, find};
 use spindle_system::{DeviceMapper, SystemTree};
@@ -41,7 +41,7 @@ impl Facts {
         let mut existing = specs.iter().flat_map(|spec| &spec.devices);
         let mut survey = existing
             .any(|device| matches!(device, DeviceSpec::Existing(_)))
-            .then(|| Survey::take(tree).ok())
+            .then(|| GuardSurvey::take(tree).ok())
             .flatten();
         let mut devices = BTreeMap::new();
         for spec in specs {

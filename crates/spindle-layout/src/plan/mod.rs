@@ -11,7 +11,9 @@ use spindle_text::quantity::size;
 
 use crate::file_system;
 use crate::guard::{Appearance, Permit, Refusal};
-use crate::spec::{Delay, DeviceSpec, FileSystemSpec, LayoutKind, LayoutSpec, Share, VolumeSpec};
+use crate::spec::{
+    Delay, DeviceSharing, DeviceSpec, FileSystemSpec, LayoutKind, LayoutSpec, VolumeSpec,
+};
 use crate::steps::{
     AttachLoop, ClaimDevice, DelayDevice, DeviceName, MakeDirectory, MakeFile, MakeFileSystem,
     MakeVolume, MakeVolumeGroup, MountFileSystem, OverwriteDevice, Step,
@@ -128,7 +130,7 @@ impl ProvisionPlan {
                 obstacles.extend(taken.get(&index).cloned().into_iter().flatten());
                 obstacles.extend(same.get(&index).cloned().into_iter().flatten());
                 let prepared = match spec.share {
-                    Some(Share::Fair) => shared.parts_of(index),
+                    Some(DeviceSharing::Fair) => shared.parts_of(index),
                     None => prepare_devices(spec, facts),
                 };
                 LayoutPlan::of(

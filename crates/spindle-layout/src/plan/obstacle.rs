@@ -281,7 +281,7 @@ fn odd_names(spec: &LayoutSpec) -> impl Iterator<Item = Obstacle> {
 mod tests {
     use super::*;
     use crate::plan::ProvisionPlan;
-    use crate::spec::{FileSystemSpec, Preparation, Share, VolumeSpec};
+    use crate::spec::{DeviceSharing, FileSystemSpec, Preparation, VolumeSpec};
 
     fn shared(kind: LayoutKind, stripes: Option<u32>) -> LayoutSpec {
         LayoutSpec {
@@ -294,7 +294,7 @@ mod tests {
                 thin: false,
             }),
             kind,
-            share: Some(Share::Fair),
+            share: Some(DeviceSharing::Fair),
             erase: Vec::new(),
             preparation: Preparation::default(),
             delay: None,

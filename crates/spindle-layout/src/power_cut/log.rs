@@ -95,7 +95,7 @@ impl Content {
 
 /// One request to the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct LoggedRequest {
     /// Everything before it is on stable storage.
     pub is_flush: bool,
     /// Its own bytes are on stable storage.
@@ -112,7 +112,7 @@ pub struct Entry {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WriteLog {
     /// The requests.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LoggedRequest>,
 }
 
 impl WriteLog {
@@ -164,7 +164,7 @@ impl WriteLog {
                 at += header.bytes;
                 Content::of(bytes)
             };
-            entries.push(Entry {
+            entries.push(LoggedRequest {
                 is_flush: header.flags & FLUSH != 0,
                 is_durable: header.flags & FUA != 0,
                 first_byte: header.first_byte,
@@ -178,7 +178,7 @@ impl WriteLog {
     /// The number of entries that flush the device: a log without any comes from a device without a write cache, and
     /// power cuts drawn from it would show nothing.
     pub fn flushes(&self) -> usize {
-        let promises = |entry: &&Entry| entry.is_flush || entry.is_durable;
+        let promises = |entry: &&LoggedRequest| entry.is_flush || entry.is_durable;
         self.entries.iter().filter(promises).count()
     }
 }
@@ -278,7 +278,7 @@ mod tests {
             (0, MARK, "dm-log-writes-end", &[]),
         ]);
         let log = read(&log).unwrap();
-        let entry = |is_flush, is_durable, first_byte, content| Entry {
+        let entry = |is_flush, is_durable, first_byte, content| LoggedRequest {
             is_flush,
             is_durable,
             first_byte,

@@ -9,6 +9,6 @@ mod notes;
 mod replay;
 
 pub use address_map::{AddressMap, DeviceTables, MapError};
-pub use log::{Content, Entry, LogError, WriteLog};
+pub use log::{Content, LogError, LoggedRequest, WriteLog};
 pub use notes::{Notes, mark};
-pub use replay::{Cut, Kind, Replay, draw_cuts};
+pub use replay::{Cut, CutKind, Replay, draw_cuts};

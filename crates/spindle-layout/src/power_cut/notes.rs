@@ -2,7 +2,7 @@
 //! does anything else. A mark is a separate entry and flushes nothing, so it hides no flush that a layout forgot.
 //! The log itself then says what had been acknowledged before each of its entries, without a clock.
 
-use super::log::{Entry, WriteLog};
+use super::log::{LoggedRequest, WriteLog};
 
 /// What the marks begin with.
 const PREFIX: &str = "spindle:";
@@ -21,7 +21,7 @@ pub fn mark(acknowledged: &[u64]) -> String {
     text
 }
 
-fn acknowledged(entry: &Entry) -> Option<Vec<u64>> {
+fn acknowledged(entry: &LoggedRequest) -> Option<Vec<u64>> {
     let numbers = entry.mark.as_deref()?.strip_prefix(PREFIX)?;
     numbers
         .split(',')
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_log_tells_what_was_promised_before_each_entry() {
-        let entry = |mark: &str| Entry {
+        let entry = |mark: &str| LoggedRequest {
             is_flush: false,
             is_durable: false,
             first_byte: 0,

@@ -16,7 +16,7 @@ use spindle_io::env::seeded_rng;
 use spindle_io::sim::DiskImage;
 
 use super::address_map::AddressMap;
-use super::log::{Content, Entry, WriteLog};
+use super::log::{Content, LoggedRequest, WriteLog};
 
 /// No disk tears within a sector.
 const SECTOR_BYTES: u64 = spindle_io::WHOLE_SECTOR_BYTES as u64;
@@ -26,7 +26,7 @@ const IGNORED_WRITES: usize = 128;
 
 /// What becomes of the last writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum CutKind {
     /// The log ends there.
     InOrder,
     /// What was not promised is kept, lost or torn.
@@ -41,14 +41,20 @@ pub struct Cut {
     /// Entries of the log that had come to the device.
     pub entries: usize,
     /// What becomes of them.
-    pub kind: Kind,
+    pub kind: CutKind,
     /// Draws what is kept.
     pub seed: u64,
 }
 
 /// Draws `count` cuts of the given kinds, taken in turn, after entries `first` to `last`; sorted by kind and entry, so
 /// that a replay goes forward. The same seed draws the same cuts.
-pub fn draw_cuts(first: usize, last: usize, kinds: &[Kind], count: usize, seed: u64) -> Vec<Cut> {
+pub fn draw_cuts(
+    first: usize,
+    last: usize,
+    kinds: &[CutKind],
+    count: usize,
+    seed: u64,
+) -> Vec<Cut> {
     let mut rng = seeded_rng(seed, 0);
     let span = (last.saturating_sub(first) + 1) as u64;
     let draw = |number: usize| Cut {
@@ -104,9 +110,9 @@ impl<'a> Replay<'a> {
         let mut chance = seeded_rng(cut.seed, 1);
         for entry in &entries[safe..] {
             let is_kept = match cut.kind {
-                Kind::InOrder => true,
-                Kind::Scattered => entry.is_durable,
-                Kind::FlushesIgnored => false,
+                CutKind::InOrder => true,
+                CutKind::Scattered => entry.is_durable,
+                CutKind::FlushesIgnored => false,
             };
             if is_kept {
                 put(&mut images, &self.maps, entry, 0, entry.content.bytes());
@@ -114,7 +120,7 @@ impl<'a> Replay<'a> {
                 scatter(&mut images, &self.maps, entry, &mut chance);
             }
         }
-        if cut.kind == Kind::Scattered
+        if cut.kind == CutKind::Scattered
             && let Some(under_way) = self.log.entries.get(cut.entries)
         {
             scatter(&mut images, &self.maps, under_way, &mut chance);
@@ -129,15 +135,15 @@ fn blank(maps: &[AddressMap]) -> Vec<DiskImage> {
 }
 
 /// How many entries a cut leaves as they are.
-fn safe_entries(entries: &[Entry], kind: Kind) -> usize {
+fn safe_entries(entries: &[LoggedRequest], kind: CutKind) -> usize {
     match kind {
-        Kind::InOrder => entries.len(),
-        Kind::Scattered => {
+        CutKind::InOrder => entries.len(),
+        CutKind::Scattered => {
             let last_flush = entries.iter().rposition(|entry| entry.is_flush);
             last_flush.unwrap_or(0)
         }
-        Kind::FlushesIgnored => {
-            let is_write = |(_, entry): &(usize, &Entry)| entry.content.bytes() > 0;
+        CutKind::FlushesIgnored => {
+            let is_write = |(_, entry): &(usize, &LoggedRequest)| entry.content.bytes() > 0;
             let mut writes = entries.iter().enumerate().rev().filter(is_write);
             writes.nth(IGNORED_WRITES - 1).map_or(0, |(index, _)| index)
         }
@@ -148,7 +154,7 @@ fn safe_entries(entries: &[Entry], kind: Kind) -> usize {
 fn scatter(
     images: &mut [DiskImage],
     maps: &[AddressMap],
-    entry: &Entry,
+    entry: &LoggedRequest,
     chance: &mut Xoshiro256PlusPlus,
 ) {
     let bytes = entry.content.bytes();
@@ -172,7 +178,13 @@ fn scatter(
 }
 
 /// Writes `bytes` bytes of an entry, from its byte `from` on, to the devices they belong to.
-fn put(images: &mut [DiskImage], maps: &[AddressMap], entry: &Entry, from: u64, bytes: u64) {
+fn put(
+    images: &mut [DiskImage],
+    maps: &[AddressMap],
+    entry: &LoggedRequest,
+    from: u64,
+    bytes: u64,
+) {
     for (image, map) in images.iter_mut().zip(maps) {
         for (at, logical, length) in map.within(entry.first_byte + from, bytes) {
             let (start, length) = ((from + at) as usize, length as usize);
@@ -194,8 +206,8 @@ mod tests {
 
     const DEVICE_BYTES: usize = 64 << 10;
 
-    fn write(sector: u64, value: u8, sectors: usize) -> Entry {
-        Entry {
+    fn write(sector: u64, value: u8, sectors: usize) -> LoggedRequest {
+        LoggedRequest {
             is_flush: false,
             is_durable: false,
             first_byte: sector * 512,
@@ -204,8 +216,8 @@ mod tests {
         }
     }
 
-    fn flush() -> Entry {
-        Entry {
+    fn flush() -> LoggedRequest {
+        LoggedRequest {
             is_flush: true,
             ..write(0, 0, 0)
         }
@@ -215,7 +227,7 @@ mod tests {
         Replay::new(log, vec![AddressMap::linear(0, DEVICE_BYTES as u64)])
     }
 
-    fn cut(entries: usize, kind: Kind, seed: u64) -> Cut {
+    fn cut(entries: usize, kind: CutKind, seed: u64) -> Cut {
         Cut {
             entries,
             kind,
@@ -236,7 +248,7 @@ mod tests {
             entries: vec![write(0, 1, 1), write(1, 2, 1), flush(), write(0, 0, 1)],
         };
         let mut replay = whole(&log);
-        let mut after = |entries| sectors(&replay.after(cut(entries, Kind::InOrder, 0))[0], 2);
+        let mut after = |entries| sectors(&replay.after(cut(entries, CutKind::InOrder, 0))[0], 2);
         assert_eq!(after(0), [0, 0]);
         assert_eq!(after(1), [1, 0]);
         assert_eq!(after(3), [1, 2]);
@@ -246,7 +258,7 @@ mod tests {
 
     #[test]
     fn scattered_cuts_keep_what_was_promised_and_tear_the_rest() {
-        let durable = Entry {
+        let durable = LoggedRequest {
             is_durable: true,
             ..write(8, 9, 1)
         };
@@ -262,7 +274,7 @@ mod tests {
         let mut replay = whole(&log);
         let mut seen = BTreeSet::new();
         for seed in 0..10_000 {
-            let image = &replay.after(cut(5, Kind::Scattered, seed))[0];
+            let image = &replay.after(cut(5, CutKind::Scattered, seed))[0];
             let held = sectors(image, 9);
             assert_eq!(held[8], 9, "what FUA promised is there");
             assert!(
@@ -288,7 +300,7 @@ mod tests {
         assert_eq!(seen.len(), 4 * 16, "every way there is");
         // What comes after the cut was under way, FUA or not; nothing of what comes after that.
         let mut held = |entries, seed| {
-            let image = &replay.after(cut(entries, Kind::Scattered, seed))[0];
+            let image = &replay.after(cut(entries, CutKind::Scattered, seed))[0];
             sectors(image, 9)
         };
         let under_way: BTreeSet<_> = (0..100).map(|seed| held(2, seed)).collect();
@@ -305,17 +317,18 @@ mod tests {
         let mut replay = whole(&log);
         let mut held = |kind, seed| sectors(&replay.after(cut(4, kind, seed))[0], 2);
         let ignored: Vec<_> = (0..50)
-            .map(|seed| held(Kind::FlushesIgnored, seed))
+            .map(|seed| held(CutKind::FlushesIgnored, seed))
             .collect();
         assert!(ignored.contains(&vec![0, 1]) && ignored.contains(&vec![1, 0]));
-        assert!((0..50).all(|seed| held(Kind::Scattered, seed) == [1, 1]));
+        assert!((0..50).all(|seed| held(CutKind::Scattered, seed) == [1, 1]));
         // Its cache is not endless.
         let mut entries = vec![write(0, 1, 1)];
         entries.extend((0..IGNORED_WRITES).map(|_| write(1, 1, 1)));
         let log = WriteLog { entries };
         let mut replay = whole(&log);
         let all = log.entries.len();
-        let mut first = |seed| sectors(&replay.after(cut(all, Kind::FlushesIgnored, seed))[0], 1);
+        let mut first =
+            |seed| sectors(&replay.after(cut(all, CutKind::FlushesIgnored, seed))[0], 1);
         assert!((0..50).all(|seed| first(seed) == [1]));
     }
 
@@ -326,21 +339,21 @@ mod tests {
         };
         let maps = vec![AddressMap::linear(0, 4096), AddressMap::linear(4096, 4096)];
         let mut replay = Replay::new(&log, maps);
-        let images = replay.after(cut(1, Kind::InOrder, 0));
+        let images = replay.after(cut(1, CutKind::InOrder, 0));
         assert_eq!(sectors(&images[0], 8), [0, 0, 0, 0, 0, 0, 5, 5]);
         assert_eq!(sectors(&images[1], 8), [5, 5, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]
     fn one_seed_draws_one_set_of_cuts() {
-        let kinds = [Kind::InOrder, Kind::Scattered];
+        let kinds = [CutKind::InOrder, CutKind::Scattered];
         let cuts = draw_cuts(10, 20, &kinds, 400, 3);
         assert_eq!(cuts, draw_cuts(10, 20, &kinds, 400, 3));
         assert_ne!(cuts, draw_cuts(10, 20, &kinds, 400, 4));
         for entries in 10..=20 {
             assert!(cuts.iter().any(|cut| cut.entries == entries));
         }
-        let scattered = cuts.iter().filter(|cut| cut.kind == Kind::Scattered);
+        let scattered = cuts.iter().filter(|cut| cut.kind == CutKind::Scattered);
         assert_eq!(scattered.count(), 200);
         assert!(cuts.iter().all(|cut| (10..=20).contains(&cut.entries)));
     }

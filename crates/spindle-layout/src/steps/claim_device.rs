@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::cut_device::{Part, content_uuid, part_uuid, partitions};
+use super::cut_device::{DevicePartition, content_uuid, part_uuid, partitions};
 use super::error::{DeviceName, StepError};
 use super::make_volume_group::physical_volume_uuid;
 use super::site::{Site, Undone, wait_until};
@@ -23,8 +23,8 @@ use crate::guard::stamp::{
     bears_stamp, stamp, unstamp, zero_ends_but_stamp, zero_header_copies, zero_stamped_end,
 };
 use crate::guard::{
-    Appearance, Content, DeviceState, EDGE_BYTES, Guard, HeldDevice, Permit, Refusal, TakenDevice,
-    Want, signature_within,
+    Appearance, DeviceContent, DeviceState, EDGE_BYTES, Guard, HeldDevice, Permit, Refusal,
+    TakenDevice, Want, signature_within,
 };
 use crate::record::ClaimedDevice;
 use crate::tool::Tools;
@@ -200,7 +200,7 @@ impl ClaimedDevice {
         if let Some(reason) = self.why_not_ours(site, held.file(), &state, &content) {
             return Ok(Undone::NotOurs(reason));
         }
-        if content == Content::Empty {
+        if content == DeviceContent::Empty {
             forget_partitions(&held, &site.tree, &site.tools)?;
             return Ok(Undone::WasNot);
         }
@@ -214,8 +214,8 @@ impl ClaimedDevice {
         let (_, left) = guard.identify(&held)?;
         forget_partitions(&held, &site.tree, &site.tools)?;
         Ok(match left {
-            Content::Empty | Content::Left => Undone::Removed,
-            Content::Signature(_) | Content::Unknown(_) => Undone::RemovedBut(
+            DeviceContent::Empty | DeviceContent::Left => Undone::Removed,
+            DeviceContent::Signature(_) | DeviceContent::Unknown(_) => Undone::RemovedBut(
                 "the data behind its first MiB stay, as nothing says whose they are: to use it again, name it in erase"
                     .to_owned(),
             ),
@@ -256,8 +256,8 @@ impl ClaimedDevice {
     }
 
     /// The stamp proves that the first MiB was left alone since the run died, and nothing of the rest.
-    fn whole(&self, site: &Site, state: &DeviceState, content: &Content) -> Whole {
-        let is_bare = matches!(content, Content::Unknown(_))
+    fn whole(&self, site: &Site, state: &DeviceState, content: &DeviceContent) -> Whole {
+        let is_bare = matches!(content, DeviceContent::Unknown(_))
             && !site.emptied.borrow().contains(&state.number);
         match is_bare && !site.is_untouched(state.number, &self.path) {
             true => Whole::Unknown,
@@ -277,8 +277,9 @@ impl ClaimedDevice {
 
     /// Whether the partitions are the run's, each with what the run put there or just took away, or with nothing.
     fn has_own_parts(&self, site: &Site, device: &File, number: DeviceNumber) -> bool {
-        let found = |part: &Part| signature_within(&site.tools, device, part.range.clone());
-        let bears_ours = |part: &Part, index: usize| {
+        let found =
+            |part: &DevicePartition| signature_within(&site.tools, device, part.range.clone());
+        let bears_ours = |part: &DevicePartition, index: usize| {
             let uuid = content_uuid(&self.uuid, index);
             found(part).ok().flatten().is_some_and(|signature| {
                 signature.has_uuid(&uuid) || signature.has_uuid(&physical_volume_uuid(&uuid))
@@ -289,7 +290,7 @@ impl ClaimedDevice {
             .as_ref()
             .map_or_else(Vec::new, BlockDeviceNode::partitions);
         let disk_is_untouched = disk.is_some_and(|disk| site.is_cut_untouched(&disk));
-        let is_bare = |part: &Part, index: usize| {
+        let is_bare = |part: &DevicePartition, index: usize| {
             let is_left = |node: &BlockDeviceNode| {
                 site.emptied.borrow().contains(&node.number) || site.is_part_untouched(node)
             };
@@ -322,7 +323,7 @@ impl ClaimedDevice {
         site: &Site,
         device: &File,
         state: &DeviceState,
-        content: &Content,
+        content: &DeviceContent,
     ) -> Option<String> {
         let same_hardware = state.has_identity_of(&self.identities);
         // Old kernels do not number the appearances of a device.
@@ -334,8 +335,8 @@ impl ClaimedDevice {
         }
         let is_untouched = || site.is_untouched(state.number, &self.path);
         match content {
-            Content::Empty | Content::Left => None,
-            Content::Signature(signature) => {
+            DeviceContent::Empty | DeviceContent::Left => None,
+            DeviceContent::Signature(signature) => {
                 let ours = self.file_system_type.as_deref();
                 let bears_our_type = ours.is_some() && signature.tag("TYPE") == ours;
                 let is_ours = signature.has_uuid(&self.uuid)
@@ -349,7 +350,7 @@ impl ClaimedDevice {
                     "it bears partitions that the run did not make, or what it did not put there".to_owned()
                 })
             }
-            Content::Unknown(_) => {
+            DeviceContent::Unknown(_) => {
                 let is_proved = match self.is_stamped && !site.is_of_living_run {
                     true => bears_stamp(device, state.size_bytes, &self.uuid).unwrap_or(false),
                     false => stayed && is_untouched(),

@@ -132,20 +132,20 @@ fn derived(uuid: &str, number: u64) -> String {
 
 /// A partition as the table names it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct DevicePartition {
     pub uuid: String,
     /// The bytes of the device that it is.
     pub range: Range<u64>,
 }
 
 /// The partitions of a device, in the order of the table.
-pub(super) fn partitions(tools: &Tools, device: &File) -> Result<Vec<Part>, StepError> {
+pub(super) fn partitions(tools: &Tools, device: &File) -> Result<Vec<DevicePartition>, StepError> {
     let printed = tools.run_on("sfdisk", &["--dump", "/dev/stdin"], device)?;
     Ok(parse_partitions(&printed).unwrap_or_default())
 }
 
 /// Reads what `sfdisk --dump` printed (sfdisk(8)); `None` when it is of another form.
-fn parse_partitions(printed: &str) -> Option<Vec<Part>> {
+fn parse_partitions(printed: &str) -> Option<Vec<DevicePartition>> {
     let sector_bytes = printed
         .lines()
         .find_map(|line| line.strip_prefix("sector-size: "));
@@ -161,7 +161,7 @@ fn parse_partitions(printed: &str) -> Option<Vec<Part>> {
         };
         let sectors = |name: &str| field(name)?.trim().parse::<u64>().ok();
         let start = sectors("start")? * sector_bytes;
-        Some(Part {
+        Some(DevicePartition {
             uuid: field("uuid").unwrap_or_default().to_owned(),
             range: start..start + sectors("size")? * sector_bytes,
         })
@@ -191,7 +191,7 @@ mod tests {
             /dev/stdin1 : start=         256, size=        2048, type=0FC63DAF-8483-4772-8E79-3D69D8477DE4, uuid=A-1\n\
             /dev/stdin2 : start=        2304, size=        1024, type=0FC63DAF-8483-4772-8E79-3D69D8477DE4\n";
         let found = parse_partitions(printed).unwrap();
-        let part = |uuid: &str, range| Part {
+        let part = |uuid: &str, range| DevicePartition {
             uuid: uuid.to_owned(),
             range,
         };

@@ -9,7 +9,7 @@ use spindle_system::SystemTree;
 use super::claim_device::{erase, forget_partitions};
 use super::error::StepError;
 use crate::guard::stamp::unstamp;
-use crate::guard::{Guard, Permit, Seen, TakenDevice, Want};
+use crate::guard::{FileUses, Guard, Permit, TakenDevice, Want};
 use crate::tool::Tools;
 
 /// Empties a device that was taken, if it may be erased: no signature stays, and the kernel forgets its partitions. Of
@@ -40,7 +40,7 @@ pub fn empty_device(taken: TakenDevice, want: &Want<'_>) -> Result<TakenDevice, 
 ///
 /// # Errors
 /// It is in use, or its path leads to another file by now. Or the system's.
-pub fn empty_file(seen: &Seen) -> Result<(), StepError> {
+pub fn empty_file(seen: &FileUses) -> Result<(), StepError> {
     let (tree, tools) = (SystemTree::default(), Tools::new());
     let path = seen.device.called();
     Guard::new(&tree, &tools).look_at_file(path, true)?;

@@ -12,8 +12,8 @@ use spindle_io::real::{Caching, FileError, Queue, block_on};
 use spindle_layout::tool::Tools;
 use spindle_layout::{
     DatabaseFiles, FileManager, GoldenTree, Image, ImageSpec, KnownDevice, LayoutError, Opening,
-    Place, Placement, RawDevice, RawFile, RawSpace, Target, TreeDirectories, TreeImage, TreeSite,
-    Verify, create_file,
+    Place, Placement, PlacementTarget, RawDevice, RawFile, RawSpace, TreeDirectories, TreeImage,
+    TreeSite, Verify, create_file,
 };
 
 use crate::restore::{golden, shape};
@@ -179,7 +179,10 @@ fn works(raw: RawDevice, directory: &Path) -> Vec<(&'static str, Work)> {
             })
         })
     };
-    let (known, target) = (raw.device.clone(), Target::Devices(vec![raw.clone()]));
+    let (known, target) = (
+        raw.device.clone(),
+        PlacementTarget::Devices(vec![raw.clone()]),
+    );
     let golden = golden_tree(directory);
     let image = tree_directories(directory, "image");
     vec![
@@ -259,7 +262,7 @@ fn a_database_is_not_put_back_on_another_device() {
     for attack in ATTACKS {
         let scene = Scene::new();
         let golden = golden(scene.directory.path());
-        let placement = Placement::one(&Target::Devices(vec![scene.raw()]));
+        let placement = Placement::one(&PlacementTarget::Devices(vec![scene.raw()]));
         let files = DatabaseFiles::place(&shape(), &placement, &mut RawSpace::default()).unwrap();
         let manager = FileManager::Plain;
         let image = Image::provision(

@@ -13,14 +13,15 @@ use spindle_io::real::facts::{DirectProbe, direct_probe, extents, file_system};
 use spindle_io::real::{Caching, FileDevice, FileError, Queue, WrittenBlocks, block_on};
 use spindle_io::{Arena, BlockDevice, Request, Submission};
 use spindle_layout::{
-    ChangedBlocks, DatabaseFiles, FileManager, Golden, Image, ImageSpec, Kept, LayoutError,
-    Opening, Place, Placement, RawDevice, RawSpace, RestoreMethod, Shape, Target, Verify, ranges,
+    ChangedBlocks, DatabaseFiles, DatabaseShape, FileManager, Golden, GoldenSource, Image,
+    ImageSpec, LayoutError, Opening, Place, Placement, PlacementTarget, RawDevice, RawSpace,
+    RestoreMethod, Verify, ranges,
 };
 
 const BLOCK: u64 = 8192;
 
-pub fn shape() -> Shape {
-    Shape {
+pub fn shape() -> DatabaseShape {
+    DatabaseShape {
         block_bytes: BLOCK,
         control_bytes: 1 << 20,
         redo_bytes: vec![1 << 20; 2],
@@ -52,7 +53,7 @@ pub fn golden(place: &Path) -> Arc<Golden> {
     let directory = make(place, "golden");
     Golden::create(&directory, &shape(), 1, &Arc::default())
         .unwrap()
-        .seal(Kept::OnDisk)
+        .seal(GoldenSource::OnDisk)
         .unwrap()
 }
 
@@ -316,7 +317,7 @@ fn a_golden_copy_in_memory_is_read_no_more() {
     for place in places() {
         let directory = make(place.path(), "golden");
         let loading = Golden::create(&directory, &shape(), 1, &Arc::default()).unwrap();
-        let golden = loading.seal(Kept::InMemory).unwrap();
+        let golden = loading.seal(GoldenSource::InMemory).unwrap();
         let before = golden_contents(place.path());
         std::fs::remove_dir_all(&directory).unwrap();
         let spec = ImageSpec {
@@ -362,7 +363,7 @@ fn unwritten_files_are_refused() {
             .unwrap();
         let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         fallocate(&file, punch, 64 * 1024, 64 * 1024).unwrap();
-        match loading.seal(Kept::OnDisk) {
+        match loading.seal(GoldenSource::OnDisk) {
             Err(LayoutError::Unwritten {
                 file,
                 unwritten_bytes,
@@ -399,12 +400,12 @@ fn compressible_data_are_refused_but_not_compressible_redo() {
     fill(loading.files().redo[0].path(), 1.0);
     fill(loading.files().control.path(), 1.0);
     fill(loading.files().data[0].path(), 0.2); // short rows: a fifth of their bytes are empty fields
-    loading.seal(Kept::OnDisk).unwrap();
+    loading.seal(GoldenSource::OnDisk).unwrap();
 
     let directory = make(place.path(), "compressible");
     let loading = Golden::create(&directory, &shape(), 1, &Arc::default()).unwrap();
     fill(loading.files().data[1].path(), 0.5);
-    match loading.seal(Kept::OnDisk) {
+    match loading.seal(GoldenSource::OnDisk) {
         Err(LayoutError::Compressible {
             file,
             packed_percent,
@@ -429,7 +430,7 @@ fn data_that_repeat_from_block_to_block_are_refused() {
         .for_each(|block| block.copy_from_slice(first));
     std::fs::write(path, &bytes).unwrap();
     assert!(
-        matches!(loading.seal(Kept::OnDisk), Err(LayoutError::Compressible { file, .. }) if file == "data1")
+        matches!(loading.seal(GoldenSource::OnDisk), Err(LayoutError::Compressible { file, .. }) if file == "data1")
     );
 }
 
@@ -478,7 +479,7 @@ fn files_may_lie_in_several_directories() {
     let golden = golden(place.path());
     let (data, redo) = (make(place.path(), "image"), make(place.path(), "elsewhere"));
     let placement = Placement {
-        redo: Target::Directory(redo.clone()),
+        redo: PlacementTarget::Directory(redo.clone()),
         ..Placement::in_directory(&data)
     };
     let files = DatabaseFiles::place(&shape(), &placement, &mut RawSpace::default()).unwrap();
@@ -507,7 +508,7 @@ fn regions_of_raw_devices_are_put_back_in_place() {
         RawDevice::look(&path, bytes as u64).unwrap()
     });
     let read = |device: &RawDevice| std::fs::read(device.path()).unwrap();
-    let placement = Placement::one(&Target::Devices(devices.to_vec()));
+    let placement = Placement::one(&PlacementTarget::Devices(devices.to_vec()));
     let files = DatabaseFiles::place(&shape(), &placement, &mut RawSpace::default()).unwrap();
     let spec = ImageSpec {
         files,

@@ -28,10 +28,10 @@ fn disks(place: &Path) -> Vec<KnownDevice> {
         }
     };
     let members = disks.iter().map(member).collect();
-    let options = disk_group::Options {
+    let options = disk_group::DiskGroupOptions {
         allocation_unit_bytes: MIB,
         redundancy: disk_group::Redundancy::Normal,
-        ..disk_group::Options::default()
+        ..disk_group::DiskGroupOptions::default()
     };
     let env: Arc<dyn Env> = RealEnv::new(1);
     block_on(async {

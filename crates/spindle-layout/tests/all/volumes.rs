@@ -14,10 +14,10 @@ use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use spindle_layout::guard::{Guard, Permit, Want};
 use spindle_layout::plan::DelayedBy;
 use spindle_layout::spec::{
-    Delay, DeviceSpec, FileSystemSpec, LayoutKind, Preparation, Share, VolumeSpec,
+    Delay, DeviceSharing, DeviceSpec, FileSystemSpec, LayoutKind, Preparation, VolumeSpec,
 };
 use spindle_layout::tool::Tools;
-use spindle_layout::{Facts, LayoutSpec, Ledger, Provision, ProvisionPlan, Target, clean};
+use spindle_layout::{Facts, LayoutSpec, Ledger, PlacementTarget, Provision, ProvisionPlan, clean};
 use spindle_system::SystemTree;
 
 const RUN: &str = "volumes-20260101-120000";
@@ -156,8 +156,10 @@ fn volumes_of_every_kind_are_made_and_taken_away() {
         let squeezed = found.split_whitespace().collect::<Vec<_>>().join(" ") + " ";
         assert!(squeezed.contains(segments), "{name}: {found}");
         match &made.target {
-            Target::Directory(path) => fs::write(path.join("data1.dbf"), vec![1; 1 << 20]).unwrap(),
-            Target::Devices(devices) => {
+            PlacementTarget::Directory(path) => {
+                fs::write(path.join("data1.dbf"), vec![1; 1 << 20]).unwrap()
+            }
+            PlacementTarget::Devices(devices) => {
                 assert_eq!(devices.len(), 1);
                 let file = fs::OpenOptions::new()
                     .write(true)
@@ -166,7 +168,7 @@ fn volumes_of_every_kind_are_made_and_taken_away() {
                 std::os::unix::fs::FileExt::write_all_at(&file, &[1; 4096], 0).unwrap();
                 file.sync_all().unwrap();
             }
-            Target::DiskGroup(group) => panic!("{group:?} is made by the program"),
+            PlacementTarget::DiskGroup(group) => panic!("{group:?} is made by the program"),
         }
         assert_eq!(provision.teardown(), Vec::<String>::new(), "{name}");
         assert_eq!(state(directory.path(), &disks), before, "{name}");
@@ -182,10 +184,10 @@ struct Contents {
 }
 
 impl Contents {
-    fn of(target: &Target, group: &str) -> Contents {
+    fn of(target: &PlacementTarget, group: &str) -> Contents {
         let device = Path::new("/dev").join(group).join("data");
         let path = match target {
-            Target::Directory(directory) => directory.join("data1.dbf"),
+            PlacementTarget::Directory(directory) => directory.join("data1.dbf"),
             _ => device.clone(),
         };
         Contents { path, device }
@@ -242,7 +244,7 @@ fn a_thin_volume_is_put_back_to_what_was_kept() {
             assert_eq!(state(directory.path(), &disks), mounts, "{name}");
         }
         // A file that is still open keeps its volume; what is in it is not lost.
-        if let Target::Directory(path) = &made.target {
+        if let PlacementTarget::Directory(path) = &made.target {
             contents.write(4);
             let open = fs::File::open(path.join("data1.dbf")).unwrap();
             let told = provision.roll_back(0).unwrap_err().to_string();
@@ -325,7 +327,7 @@ fn a_thin_pool_that_is_half_full_is_not_kept() {
         LayoutKind::Raw,
     )];
     let provision = carry_out(directory.path(), &specs);
-    let Target::Devices(devices) = &provision.layouts()[0].as_ref().unwrap().target else {
+    let PlacementTarget::Devices(devices) = &provision.layouts()[0].as_ref().unwrap().target else {
         panic!("it is raw");
     };
     let file = fs::OpenOptions::new()
@@ -381,7 +383,7 @@ fn dm_delay_slows_what_lies_beneath_a_layout() {
         work();
         began.elapsed()
     };
-    let Target::Devices(devices) = made(0) else {
+    let PlacementTarget::Devices(devices) = made(0) else {
         panic!("it is raw");
     };
     // Lower bounds only: the machine is slow. A tick of the kernel's clock may be missing.
@@ -391,7 +393,7 @@ fn dm_delay_slows_what_lies_beneath_a_layout() {
     });
     assert!(read >= Duration::from_millis(190), "{read:?}");
     for index in [1, 2] {
-        let Target::Directory(path) = made(index) else {
+        let PlacementTarget::Directory(path) = made(index) else {
             panic!("a file system");
         };
         // The file system's own journal waits, too: a new name is nothing that the database would write.
@@ -413,7 +415,7 @@ fn shared(disks: &[PathBuf]) -> Vec<LayoutSpec> {
         layout("raw", disks, None, LayoutKind::Raw),
     ];
     for spec in &mut specs {
-        spec.share = Some(Share::Fair);
+        spec.share = Some(DeviceSharing::Fair);
     }
     specs
 }

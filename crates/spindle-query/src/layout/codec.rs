@@ -1,7 +1,7 @@
 //! Rows and keys of a table from values, and values from rows. A value is checked against its column before a byte of
 //! it is written.
 
-use super::{Column, DataType, Form, Layout, LayoutError, Result};
+use super::{Column, DataType, Form, Result, RowLayout, RowLayoutError};
 use crate::row::Cell;
 
 /// A value as its column keeps it.
@@ -22,10 +22,10 @@ impl Column {
                 self.in_range(i128::from(day)).map(Kept::Digits)
             }
             (Cell::Text(text), _) if self.of.text_bytes() > 0 => self.text(text).map(Kept::Bytes),
-            (Cell::Null, _) => Err(LayoutError::Null {
+            (Cell::Null, _) => Err(RowLayoutError::Null {
                 column: self.name.clone(),
             }),
-            (other, _) => Err(LayoutError::WrongType {
+            (other, _) => Err(RowLayoutError::WrongType {
                 column: self.name.clone(),
                 of: self.of,
                 value: match other {
@@ -49,7 +49,7 @@ impl Column {
         match power(scale - of_column) {
             Some(power) if digits % power == 0 => Ok(digits / power),
             None if digits == 0 => Ok(0),
-            _ => Err(LayoutError::Scale {
+            _ => Err(RowLayoutError::Scale {
                 column: self.name.clone(),
                 of: self.of,
                 digits,
@@ -79,9 +79,9 @@ impl Column {
         }
     }
 
-    fn out_of_range(&self, digits: i128) -> LayoutError {
+    fn out_of_range(&self, digits: i128) -> RowLayoutError {
         let (least, greatest) = self.range();
-        LayoutError::Range {
+        RowLayoutError::Range {
             column: self.name.clone(),
             digits,
             least,
@@ -95,14 +95,14 @@ impl Column {
             _ => text,
         };
         if text.len() > usize::from(self.of.text_bytes()) {
-            return Err(LayoutError::TextLength {
+            return Err(RowLayoutError::TextLength {
                 column: self.name.clone(),
                 of: self.of,
                 bytes: text.len(),
             });
         }
         match (self.form, text.last()) {
-            (Form::Zeros, Some(0)) => Err(LayoutError::EndsWithZero {
+            (Form::Zeros, Some(0)) => Err(RowLayoutError::EndsWithZero {
                 column: self.name.clone(),
             }),
             _ => Ok(text),
@@ -159,15 +159,15 @@ fn without_end(text: &[u8], filler: u8) -> &[u8] {
     &text[..last.map_or(0, |last| last + 1)]
 }
 
-impl Layout {
+impl RowLayout {
     /// Makes a row of values, one for each column in order, in `row`, which it empties. After an error that is not a
     /// row.
     ///
     /// # Errors
-    /// [`LayoutError`] when there are more or fewer values than columns, or one does not fit its column.
+    /// [`RowLayoutError`] when there are more or fewer values than columns, or one does not fit its column.
     pub fn encode(&self, values: &[Cell<'_>], row: &mut Vec<u8>) -> Result<()> {
         if values.len() != self.columns.len() {
-            return Err(LayoutError::ValueCount {
+            return Err(RowLayoutError::ValueCount {
                 values: values.len(),
                 columns: self.columns.len(),
             });
@@ -196,9 +196,9 @@ impl Layout {
     /// The values of a row, in the order of the columns.
     ///
     /// # Errors
-    /// [`LayoutError::NoRow`] when its bytes do not fit the columns.
+    /// [`RowLayoutError::NoRow`] when its bytes do not fit the columns.
     pub fn decode<'r>(&self, row: &'r [u8]) -> Result<Vec<Cell<'r>>> {
-        let no_row = || LayoutError::NoRow {
+        let no_row = || RowLayoutError::NoRow {
             row_bytes: row.len(),
         };
         if row.len() < self.fixed_bytes {
@@ -233,7 +233,7 @@ impl Layout {
     /// A row with other values in some of its columns, by their numbers.
     ///
     /// # Errors
-    /// Those of [`Layout::decode`] and [`Layout::encode`].
+    /// Those of [`RowLayout::decode`] and [`RowLayout::encode`].
     pub fn changed(&self, row: &[u8], changes: &[(u16, Cell<'_>)]) -> Result<Vec<u8>> {
         let mut values = self.decode(row)?;
         for (number, value) in changes {
@@ -244,14 +244,14 @@ impl Layout {
         Ok(changed)
     }
 
-    /// The bytes of a key of these columns, as [`Layout::key_parts`] takes them from a row; of its first columns alone
-    /// where there are fewer values.
+    /// The bytes of a key of these columns, as [`RowLayout::key_parts`] takes them from a row; of its first columns
+    /// alone where there are fewer values.
     ///
     /// # Errors
-    /// [`LayoutError`] when there are more values than columns, or one does not fit its column.
+    /// [`RowLayoutError`] when there are more values than columns, or one does not fit its column.
     pub fn key(&self, columns: &[u16], values: &[Cell<'_>]) -> Result<Vec<u8>> {
         if values.len() > columns.len() {
-            return Err(LayoutError::ValueCount {
+            return Err(RowLayoutError::ValueCount {
                 values: values.len(),
                 columns: columns.len(),
             });

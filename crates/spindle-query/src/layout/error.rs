@@ -4,7 +4,7 @@ use super::data_type::{COLUMNS_MAX, DataType, Form, NAME_BYTES_MAX};
 
 /// Columns, a key or values that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LayoutError {
+pub enum RowLayoutError {
     /// No column, or too many.
     #[error("a table has 1 to {COLUMNS_MAX} columns, not {columns}")]
     Count {
@@ -161,4 +161,4 @@ pub enum LayoutError {
 }
 
 /// What may be wrong with columns and values.
-pub type Result<T> = std::result::Result<T, LayoutError>;
+pub type Result<T> = std::result::Result<T, RowLayoutError>;

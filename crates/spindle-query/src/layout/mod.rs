@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use data_type::{COLUMNS_MAX, DataType, Form, NAME_BYTES_MAX};
-pub use error::{LayoutError, Result};
+pub use error::{Result, RowLayoutError};
 
 use crate::columns::{Columns, Type};
 
@@ -68,13 +68,13 @@ impl Column {
 
     fn check(&self) -> Result<()> {
         if !(1..=NAME_BYTES_MAX).contains(&self.name.len()) {
-            return Err(LayoutError::NameLength {
+            return Err(RowLayoutError::NameLength {
                 name: self.name.clone(),
             });
         }
         match self.of.can_be(self.form) {
             true => Ok(()),
-            false => Err(LayoutError::Form {
+            false => Err(RowLayoutError::Form {
                 column: self.name.clone(),
                 of: self.of,
                 form: self.form,
@@ -85,24 +85,24 @@ impl Column {
 
 /// The columns of a table, in the order in which its rows keep them. Cheap to copy.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Layout {
+pub struct RowLayout {
     columns: Arc<[Column]>,
     /// Bytes of all columns of a fixed length.
     fixed_bytes: usize,
     row_bytes_max: usize,
 }
 
-impl Layout {
+impl RowLayout {
     /// Columns in their order.
     ///
     /// # Errors
-    /// [`LayoutError`]: none or too many, a name that is empty, too long or there twice, a type that cannot have its
+    /// [`RowLayoutError`]: none or too many, a name that is empty, too long or there twice, a type that cannot have its
     /// form, or rows longer than 65,535 bytes.
-    pub fn new(columns: impl IntoIterator<Item = Column>) -> Result<Layout> {
+    pub fn new(columns: impl IntoIterator<Item = Column>) -> Result<RowLayout> {
         let mut columns: Vec<Column> = columns.into_iter().collect();
         if !(1..=COLUMNS_MAX).contains(&columns.len()) {
             let columns = columns.len();
-            return Err(LayoutError::Count { columns });
+            return Err(RowLayoutError::Count { columns });
         }
         let (mut offset, mut more) = (0, 0);
         for number in 0..columns.len() {
@@ -111,7 +111,7 @@ impl Layout {
             column.check()?;
             if before.iter().any(|other| other.name == column.name) {
                 let name = column.name.clone();
-                return Err(LayoutError::SameName { name });
+                return Err(RowLayoutError::SameName { name });
             }
             column.offset = offset as u16;
             offset += column.fixed_bytes();
@@ -121,17 +121,17 @@ impl Layout {
         }
         let row_bytes_max = offset + more;
         if row_bytes_max > usize::from(u16::MAX) {
-            return Err(LayoutError::RowLength { row_bytes_max });
+            return Err(RowLayoutError::RowLength { row_bytes_max });
         }
         let counted = columns.iter().position(|of| of.form == Form::Counted);
         if let Some(counted) = counted {
             let varying = columns.iter().filter(|column| column.form.is_varying());
             if counted + 1 < columns.len() || varying.count() > 1 {
                 let column = columns[counted].name.clone();
-                return Err(LayoutError::CountedNotLast { column });
+                return Err(RowLayoutError::CountedNotLast { column });
             }
         }
-        Ok(Layout {
+        Ok(RowLayout {
             columns: columns.into(),
             fixed_bytes: offset,
             row_bytes_max,
@@ -151,12 +151,12 @@ impl Layout {
     /// Which of the columns has a name.
     ///
     /// # Errors
-    /// [`LayoutError::NoSuchColumn`].
+    /// [`RowLayoutError::NoSuchColumn`].
     pub fn number(&self, name: &str) -> Result<u16> {
         let found = self.columns.iter().position(|column| column.name == name);
         found
             .map(|number| number as u16)
-            .ok_or_else(|| LayoutError::NoSuchColumn {
+            .ok_or_else(|| RowLayoutError::NoSuchColumn {
                 name: name.to_owned(),
                 known: self.known(),
             })
@@ -182,29 +182,29 @@ impl Layout {
     /// the row where that is shorter.
     ///
     /// # Errors
-    /// [`LayoutError`]: no column, one of them twice, one whose bytes are not in the order of its values, or a text of
-    /// varying length that is not the key's last and the table's only one.
+    /// [`RowLayoutError`]: no column, one of them twice, one whose bytes are not in the order of its values, or a text
+    /// of varying length that is not the key's last and the table's only one.
     pub fn key_parts(&self, key: &[u16]) -> Result<Vec<(u16, u16)>> {
         if key.is_empty() {
-            return Err(LayoutError::EmptyKey);
+            return Err(RowLayoutError::EmptyKey);
         }
         let mut parts: Vec<(u16, u16)> = Vec::new();
         for (place, number) in key.iter().enumerate() {
             let column = self.columns.get(usize::from(*number));
-            let column = column.ok_or_else(|| LayoutError::NoSuchColumn {
+            let column = column.ok_or_else(|| RowLayoutError::NoSuchColumn {
                 name: format!("number {number}"),
                 known: self.known(),
             })?;
             let name = || column.name.clone();
             if key[..place].contains(number) {
-                return Err(LayoutError::TwiceInKey { column: name() });
+                return Err(RowLayoutError::TwiceInKey { column: name() });
             }
             let part = match column.form {
-                Form::Signed(_) => return Err(LayoutError::Unordered { column: name() }),
+                Form::Signed(_) => return Err(RowLayoutError::Unordered { column: name() }),
                 Form::Ended | Form::Counted => {
                     let varying = self.columns.iter().filter(|other| other.form.is_varying());
                     if place + 1 < key.len() || varying.count() > 1 {
-                        return Err(LayoutError::VaryingInKey { column: name() });
+                        return Err(RowLayoutError::VaryingInKey { column: name() });
                     }
                     (self.fixed_bytes as u16, column.of.text_bytes())
                 }
@@ -215,14 +215,14 @@ impl Layout {
         Ok(parts)
     }
 
-    /// The columns whose bytes make a key: the reverse of [`Layout::key_parts`].
+    /// The columns whose bytes make a key: the reverse of [`RowLayout::key_parts`].
     ///
     /// # Errors
-    /// [`LayoutError::NoColumnAt`] where bytes are not whole columns; those of [`Layout::key_parts`].
+    /// [`RowLayoutError::NoColumnAt`] where bytes are not whole columns; those of [`RowLayout::key_parts`].
     pub fn key_columns(&self, parts: impl IntoIterator<Item = (u16, u16)>) -> Result<Vec<u16>> {
         let mut key = Vec::new();
         for (begin, bytes) in parts {
-            let wrong = LayoutError::NoColumnAt {
+            let wrong = RowLayoutError::NoColumnAt {
                 begin,
                 end: begin.saturating_add(bytes),
             };
@@ -247,11 +247,11 @@ impl Layout {
     }
 }
 
-impl TryFrom<&Columns> for Layout {
-    type Error = LayoutError;
+impl TryFrom<&Columns> for RowLayout {
+    type Error = RowLayoutError;
 
-    /// The columns of rows that plans know. Errors as [`Layout::new`].
-    fn try_from(columns: &Columns) -> Result<Layout> {
+    /// The columns of rows that plans know. Errors as [`RowLayout::new`].
+    fn try_from(columns: &Columns) -> Result<RowLayout> {
         let column = |(name, of): (&str, Type)| match of {
             Type::Key => Column::new(name, DataType::Integer),
             Type::Integer => Column::in_form(name, DataType::Integer, Form::Ordered(4)),
@@ -261,11 +261,11 @@ impl TryFrom<&Columns> for Layout {
             Type::Fixed(bytes) => Column::new(name, DataType::Char(bytes)),
             Type::Varying(bytes) => Column::new(name, DataType::Varchar(bytes)),
         };
-        Layout::new(columns.iter().map(column))
+        RowLayout::new(columns.iter().map(column))
     }
 }
 
-impl fmt::Display for Layout {
+impl fmt::Display for RowLayout {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, column) in self.columns.iter().enumerate() {
             let before = if number == 0 { "" } else { ", " };
@@ -275,7 +275,7 @@ impl fmt::Display for Layout {
     }
 }
 
-impl fmt::Debug for Layout {
+impl fmt::Debug for RowLayout {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_list().entries(self.columns.iter()).finish()
     }

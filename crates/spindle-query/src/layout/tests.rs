@@ -8,8 +8,8 @@ fn number(digits: i128, scale: u8) -> Cell<'static> {
 }
 
 /// A column in every form.
-fn every_form() -> Layout {
-    Layout::new([
+fn every_form() -> RowLayout {
+    RowLayout::new([
         Column::new("id", DataType::Integer),
         Column::in_form("small", DataType::Integer, Form::Ordered(4)),
         Column::in_form("wide", DataType::Decimal(4), Form::Ordered(16)),
@@ -58,7 +58,7 @@ fn what_is_put_in_a_row_is_in_it() {
 
 #[test]
 fn numbers_take_the_places_of_their_column() {
-    let layout = Layout::new([Column::new("price", DataType::Decimal(2))]).unwrap();
+    let layout = RowLayout::new([Column::new("price", DataType::Decimal(2))]).unwrap();
     let kept = |value| {
         let mut row = Vec::new();
         layout.encode(&[value], &mut row)?;
@@ -71,7 +71,7 @@ fn numbers_take_the_places_of_their_column() {
     assert_eq!(kept(number(-35, 1)), Ok(-350));
     assert_eq!(
         kept(number(1_250, 4)),
-        Err(LayoutError::Scale {
+        Err(RowLayoutError::Scale {
             column: "price".to_owned(),
             of: DataType::Decimal(2),
             digits: 1_250,
@@ -81,15 +81,15 @@ fn numbers_take_the_places_of_their_column() {
     assert_eq!(kept(number(1_200, 4)), Ok(12));
     assert!(matches!(
         kept(number(1 << 63, 2)),
-        Err(LayoutError::Range { .. })
+        Err(RowLayoutError::Range { .. })
     ));
     assert!(matches!(
         kept(number(i128::MAX, 0)),
-        Err(LayoutError::Range { .. })
+        Err(RowLayoutError::Range { .. })
     ));
     assert!(matches!(
         kept(number(1, 255)),
-        Err(LayoutError::Scale { .. })
+        Err(RowLayoutError::Scale { .. })
     ));
 }
 
@@ -119,7 +119,7 @@ fn a_value_that_does_not_fit_is_refused_with_its_column() {
     let few = layout.encode(&values()[1..], &mut Vec::new()).unwrap_err();
     assert_eq!(
         few,
-        LayoutError::ValueCount {
+        RowLayoutError::ValueCount {
             values: 10,
             columns: 11
         }
@@ -168,7 +168,7 @@ fn keys_are_in_the_order_of_their_values() {
 
 #[test]
 fn a_key_is_what_its_parts_take_from_the_row() {
-    let counted = Layout::new([
+    let counted = RowLayout::new([
         Column::in_form("c1", DataType::Integer, Form::Unsigned(8)),
         Column::in_form("c2", DataType::Integer, Form::Unsigned(8)),
         Column::in_form("c3", DataType::Varchar(30), Form::Counted),
@@ -201,7 +201,7 @@ fn a_key_is_what_its_parts_take_from_the_row() {
     for parts in crooked {
         let refused = counted.key_columns(parts);
         assert!(
-            matches!(refused, Err(LayoutError::NoColumnAt { .. })),
+            matches!(refused, Err(RowLayoutError::NoColumnAt { .. })),
             "{refused:?}"
         );
     }
@@ -223,7 +223,7 @@ fn keys_that_cannot_be_are_refused() {
             .to_string()
             .contains("there are id, small")
     );
-    let one = Layout::new([
+    let one = RowLayout::new([
         Column::new("name", DataType::Varchar(9)),
         Column::new("id", DataType::Integer),
     ]);
@@ -231,13 +231,13 @@ fn keys_that_cannot_be_are_refused() {
     assert_eq!(one.key_parts(&[1, 0]).unwrap(), [(2, 8), (10, 9)]);
     assert!(matches!(
         one.key_parts(&[0, 1]),
-        Err(LayoutError::VaryingInKey { .. })
+        Err(RowLayoutError::VaryingInKey { .. })
     ));
 }
 
 #[test]
 fn columns_that_cannot_be_are_refused() {
-    let refused = |columns: Vec<Column>| Layout::new(columns).unwrap_err().to_string();
+    let refused = |columns: Vec<Column>| RowLayout::new(columns).unwrap_err().to_string();
     let integer = |name: &str| Column::new(name, DataType::Integer);
     assert!(refused(Vec::new()).contains("1 to 254 columns, not 0"));
     let many = (0..255).map(|number| integer(&format!("c{number}")));
@@ -288,7 +288,7 @@ fn rows_of_plans_have_the_same_bytes() {
     encoder.number(-3);
     encoder.text(b"R");
     encoder.text(b"a note");
-    let layout = Layout::try_from(&columns).unwrap();
+    let layout = RowLayout::try_from(&columns).unwrap();
     let values: Vec<_> = (0..8)
         .map(|column| crate::cell(&columns, &plain, column))
         .collect();

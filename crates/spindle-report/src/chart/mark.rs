@@ -7,14 +7,14 @@ use super::sheet::Sheet;
 
 /// A line, a box, a dot or a text at values of the axes.
 pub(super) struct Mark {
-    shape: Shape,
+    shape: MarkShape,
     class: String,
     values: Vec<(f64, f64)>,
     /// Shown when the mark is pointed at; of a text, the text itself.
     text: String,
 }
 
-enum Shape {
+enum MarkShape {
     Line,
     Box,
     Dot { radius: f64 },
@@ -24,7 +24,7 @@ enum Shape {
 impl Mark {
     /// A line through values.
     pub(super) fn line(class: impl Into<String>, values: Vec<(f64, f64)>) -> Mark {
-        Mark::new(Shape::Line, class, values, "")
+        Mark::new(MarkShape::Line, class, values, "")
     }
 
     /// A box between two corners.
@@ -33,7 +33,7 @@ impl Mark {
         corners: [(f64, f64); 2],
         text: impl Into<String>,
     ) -> Mark {
-        Mark::new(Shape::Box, class, corners.to_vec(), text)
+        Mark::new(MarkShape::Box, class, corners.to_vec(), text)
     }
 
     /// A dot of a radius in units of the drawing.
@@ -43,12 +43,12 @@ impl Mark {
         radius: f64,
         text: impl Into<String>,
     ) -> Mark {
-        Mark::new(Shape::Dot { radius }, class, vec![at], text)
+        Mark::new(MarkShape::Dot { radius }, class, vec![at], text)
     }
 
     /// A text that begins at a place.
     pub(super) fn text(class: impl Into<String>, at: (f64, f64), text: impl Into<String>) -> Mark {
-        Mark::new(Shape::Text { centred: false }, class, vec![at], text)
+        Mark::new(MarkShape::Text { centred: false }, class, vec![at], text)
     }
 
     /// A text with its middle at a place.
@@ -57,7 +57,7 @@ impl Mark {
         at: (f64, f64),
         text: impl Into<String>,
     ) -> Mark {
-        Mark::new(Shape::Text { centred: true }, class, vec![at], text)
+        Mark::new(MarkShape::Text { centred: true }, class, vec![at], text)
     }
 
     /// Where the mark stands.
@@ -67,7 +67,7 @@ impl Mark {
     }
 
     fn new(
-        shape: Shape,
+        shape: MarkShape,
         class: impl Into<String>,
         values: Vec<(f64, f64)>,
         text: impl Into<String>,
@@ -98,18 +98,18 @@ impl<'a> Drawable<Sheet<'a>> for Mark {
         _: (u32, u32),
     ) -> Result<(), DrawingErrorKind<<Sheet<'a> as DrawingBackend>::ErrorType>> {
         match self.shape {
-            Shape::Line => sheet.line(&self.class, places),
-            Shape::Box => {
+            MarkShape::Line => sheet.line(&self.class, places),
+            MarkShape::Box => {
                 if let (Some(from), Some(to)) = (places.next(), places.next()) {
                     sheet.filled_box(&self.class, from, to, &self.text);
                 }
             }
-            Shape::Dot { radius } => {
+            MarkShape::Dot { radius } => {
                 if let Some(at) = places.next() {
                     sheet.dot(&self.class, at, radius, &self.text);
                 }
             }
-            Shape::Text { centred } => {
+            MarkShape::Text { centred } => {
                 if let Some(at) = places.next() {
                     sheet.text(&self.class, at, centred, &self.text);
                 }

@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 
 use super::colour_class;
-use spindle_result::{Comparison, RatioEstimate};
+use spindle_result::{PairComparison, RatioEstimate};
 
 /// Speed of a case relative to the best, and what is known of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,7 +23,7 @@ impl RelativeSpeed {
     };
 
     /// Case `b` of a comparison whose `a` is the best.
-    pub(crate) fn of_other(comparison: &Comparison) -> RelativeSpeed {
+    pub(crate) fn of_other(comparison: &PairComparison) -> RelativeSpeed {
         RelativeSpeed {
             share: 1.0 / comparison.ratio,
             ci95: comparison.ci95.map(|(low, high)| (1.0 / high, 1.0 / low)),
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_other_side_of_a_ratio_is_its_inverse() {
-        let comparison = Comparison {
+        let comparison = PairComparison {
             cases: CasePair::of(&CaseId::new("a", 8), &CaseId::new("b", 8)),
             ratio: 2.0,
             ci95: Some((1.6, 2.5)),

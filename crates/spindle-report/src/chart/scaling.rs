@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::figure::{Figure, Figures};
 use super::{Axis, Frame, Mark, Size, both, colour_class, draw, greatest};
 use crate::comparison::NO_FIGURE;
-use spindle_result::{Case, Load, RunResult, Throughput};
+use spindle_result::{Case, LoadLevel, RunResult, Throughput};
 use spindle_text::quantity::thousands;
 
 /// How far intervals are drawn, in highest means.
@@ -49,7 +49,11 @@ pub(crate) fn figure(result: &RunResult, id: &str, heading: &str) -> Option<Mark
     });
     let name = |layout: usize| format!("{} {}", layout + 1, result.layouts[layout].name);
     let mut header = vec!["transactions per minute".to_owned()];
-    header.extend(levels.iter().map(|clients| Load::of(*clients).to_string()));
+    header.extend(
+        levels
+            .iter()
+            .map(|clients| LoadLevel::of(*clients).to_string()),
+    );
     let row = |&layout: &usize| {
         let figures = levels.iter().map(|clients| {
             let mut points = points.iter();
@@ -133,7 +137,7 @@ fn marks(
                 4.0,
                 format!(
                     "{name}, {}: {} tpm",
-                    Load::of(point.clients),
+                    LoadLevel::of(point.clients),
                     thousands(point.tpm.mean)
                 ),
             ));
@@ -152,7 +156,7 @@ mod tests {
     fn one_client_is_no_clients() {
         let mut record = sample::record(&[("a", &[100.0; 3])]);
         let mut single = record.cases[0].clone();
-        single.load = Load::of(1);
+        single.load = LoadLevel::of(1);
         record.cases.push(single);
         let drawn = figure(&build(&record).unwrap(), "scaling", "Scaling").expect("two loads");
         let drawn = drawn.into_string();

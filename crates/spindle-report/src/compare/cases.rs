@@ -4,8 +4,8 @@ use spindle_result::{Case, CaseId, CaseStatus, Measure, speed};
 use spindle_stats::{StatsError, UnpairedRatio, Verdict, compare_runs};
 
 use super::{
-    Call, CaseComparison, Difference, Judgement, Noise, Options, RunComparison, Side, differences,
-    orderings,
+    CaseCall, CaseComparison, CompareOptions, ComparedRun, Difference, Judgement, Noise,
+    RunComparison, differences, orderings,
 };
 
 /// Compares the runs of the second side with those of the first. Each has one run or more, and the first of all says
@@ -17,9 +17,9 @@ use super::{
 /// # Panics
 /// A side has no run.
 pub fn compare(
-    before: &[Side<'_>],
-    after: &[Side<'_>],
-    options: &Options,
+    before: &[ComparedRun<'_>],
+    after: &[ComparedRun<'_>],
+    options: &CompareOptions,
 ) -> Result<RunComparison, StatsError> {
     let (first, other) = (before[0], after[0]);
     let machines = differences::of_all(before, after, differences::of_machines);
@@ -79,7 +79,10 @@ pub fn compare(
 }
 
 /// The cases of the first side, and those that only the other has, with their workloads.
-fn ids(before: &[Side<'_>], after: &[Side<'_>]) -> (Vec<CaseId>, Vec<(CaseId, String)>) {
+fn ids(
+    before: &[ComparedRun<'_>],
+    after: &[ComparedRun<'_>],
+) -> (Vec<CaseId>, Vec<(CaseId, String)>) {
     let mut ids: Vec<CaseId> = Vec::new();
     for case in before.iter().flat_map(|run| &run.result.cases) {
         if !ids.contains(&case.id) {
@@ -113,7 +116,7 @@ struct SideFigures {
 }
 
 impl SideFigures {
-    fn of(runs: &[Side<'_>], id: &CaseId, workload: &str) -> SideFigures {
+    fn of(runs: &[ComparedRun<'_>], id: &CaseId, workload: &str) -> SideFigures {
         let mut side = SideFigures::default();
         let of_workload = runs.iter().filter(|run| run.result.workload == workload);
         for case in of_workload.filter_map(|run| run.result.case(id)) {
@@ -212,7 +215,7 @@ fn compared(
     after: &SideFigures,
     comparisons: u32,
     (may_call, is_one_run): (bool, bool),
-    options: &Options,
+    options: &CompareOptions,
     differences: Vec<Difference>,
 ) -> Result<Judgement, StatsError> {
     let measure = before.measures[0];
@@ -238,12 +241,12 @@ fn compared(
     }
     let threshold = options.threshold;
     let call = match may_call {
-        true if !compared.is_enough => Call::Called {
+        true if !compared.is_enough => CaseCall::Called {
             verdict: Verdict::Undecided,
             is_regression: false,
         },
         true => call(&compared.ratio, threshold),
-        false => Call::Refused,
+        false => CaseCall::Refused,
     };
     Ok(Judgement::Compared {
         measure,
@@ -263,14 +266,14 @@ fn compared(
 
 /// Slower and faster when the interval excludes 1, a draw when it lies within the threshold of 1. A regression is
 /// certainly slower, and its ratio is below 1 by more than the threshold.
-pub(super) fn call(speed: &UnpairedRatio, threshold: f64) -> Call {
+pub(super) fn call(speed: &UnpairedRatio, threshold: f64) -> CaseCall {
     let verdict = match speed.ci95 {
         Some((low, high)) if 1.0 - threshold <= low && high <= 1.0 + threshold => Verdict::Draw,
         Some((low, _)) if low > 1.0 => Verdict::Faster,
         Some((_, high)) if high < 1.0 => Verdict::Slower,
         _ => Verdict::Undecided,
     };
-    Call::Called {
+    CaseCall::Called {
         verdict,
         is_regression: verdict == Verdict::Slower && speed.ratio < 1.0 - threshold,
     }

@@ -6,9 +6,9 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 
-use super::Side;
+use super::ComparedRun;
 use crate::facts::{Fact, facts, facts_of_machine};
-use spindle_result::machine::{BlockDevice, Busy, DataPath, FileSystem, Machine};
+use spindle_result::machine::{Busy, DataPath, DiskFacts, FileSystem, Machine};
 use spindle_result::{Layout, RunResult};
 
 /// A setting that is not the same in both.
@@ -38,11 +38,11 @@ const MEMORY_TOLERANCE: f64 = 0.01;
 
 /// What `differs` between the first of all runs and each other one, on either side.
 pub(crate) fn of_all(
-    before: &[Side<'_>],
-    after: &[Side<'_>],
+    before: &[ComparedRun<'_>],
+    after: &[ComparedRun<'_>],
     differs: impl Fn(&RunResult, &RunResult) -> Vec<Difference>,
 ) -> Vec<Difference> {
-    let others: Vec<&Side<'_>> = before.iter().skip(1).chain(after).collect();
+    let others: Vec<&ComparedRun<'_>> = before.iter().skip(1).chain(after).collect();
     let mut all: Vec<Difference> = Vec::new();
     for other in &others {
         let run = (others.len() > 1).then(|| other.name.to_owned());
@@ -96,8 +96,8 @@ fn lasting_of_place(place: &DataPath) -> DataPath {
     }
 }
 
-fn lasting_of_device(device: &BlockDevice) -> BlockDevice {
-    BlockDevice {
+fn lasting_of_device(device: &DiskFacts) -> DiskFacts {
+    DiskFacts {
         number: String::new(),
         name: String::new(),
         partition_of: None,
@@ -269,7 +269,7 @@ mod tests {
     fn machine(word: &str, number: u32) -> Machine {
         let word = || word.to_owned();
         let numbers = || format!("{number}:{number}");
-        let device = |stands_on| BlockDevice {
+        let device = |stands_on| DiskFacts {
             number: numbers(),
             name: word(),
             partition_of: Some(word()),
@@ -277,7 +277,7 @@ mod tests {
             loop_backing_file: Some(word()),
             loop_file_device: Some(word()),
             stands_on,
-            ..BlockDevice::default()
+            ..DiskFacts::default()
         };
         let options =
             format!("rw,noatime,logdev=/dev/loop{number},subvolid={number},subvol=/run-{number}");

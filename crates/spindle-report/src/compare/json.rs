@@ -4,10 +4,10 @@
 use serde::Serialize;
 
 use super::{
-    Call, CaseComparison, Conclusion, Difference, Judgement, Noise, Options, Orderings,
-    RunComparison, Side, sees,
+    CaseCall, CaseComparison, CompareOptions, ComparedRun, Conclusion, Difference, Judgement,
+    Noise, Orderings, RunComparison, sees,
 };
-use spindle_result::{Load, Measure, Verdict, noise};
+use spindle_result::{LoadLevel, Measure, Verdict, noise};
 
 /// Version of the format.
 const FORMAT_VERSION: u32 = 1;
@@ -22,7 +22,7 @@ struct Document<'a> {
     across_settings: bool,
     before: Run<'a>,
     before_runs: Vec<Run<'a>>,
-    comparisons: Vec<Comparison<'a>>,
+    comparisons: Vec<ComparisonDocument<'a>>,
 }
 
 #[derive(Serialize)]
@@ -34,7 +34,7 @@ struct Run<'a> {
 }
 
 #[derive(Serialize)]
-struct Comparison<'a> {
+struct ComparisonDocument<'a> {
     now: Run<'a>,
     now_runs: Vec<Run<'a>>,
     outcome: Conclusion,
@@ -49,7 +49,7 @@ struct Case<'a> {
     layout: &'a str,
     workload: &'a str,
     #[serde(flatten)]
-    load: Load,
+    load: LoadLevel,
     status: &'static str,
     is_regression: bool,
     reason: Option<&'a str>,
@@ -68,11 +68,11 @@ struct Case<'a> {
 
 /// The first side beside each of the others, indented, ended by a line feed. A side has one run or more.
 pub fn json(
-    before: &[Side<'_>],
-    others: &[(Vec<Side<'_>>, RunComparison)],
-    options: &Options,
+    before: &[ComparedRun<'_>],
+    others: &[(Vec<ComparedRun<'_>>, RunComparison)],
+    options: &CompareOptions,
 ) -> String {
-    let comparisons = others.iter().map(|(now, comparison)| Comparison {
+    let comparisons = others.iter().map(|(now, comparison)| ComparisonDocument {
         now: run(now[0]),
         now_runs: runs(now),
         outcome: comparison.outcome(),
@@ -97,11 +97,11 @@ pub fn json(
     text
 }
 
-fn runs<'a>(sides: &[Side<'a>]) -> Vec<Run<'a>> {
+fn runs<'a>(sides: &[ComparedRun<'a>]) -> Vec<Run<'a>> {
     sides.iter().map(|side| run(*side)).collect()
 }
 
-fn run(side: Side<'_>) -> Run<'_> {
+fn run(side: ComparedRun<'_>) -> Run<'_> {
     Run {
         directory: side.name,
         started_at: side.started_at,
@@ -155,14 +155,14 @@ fn case(case: &CaseComparison) -> Case<'_> {
             (told.ratio, told.ci95, told.p_value) = (Some(speed.ratio), speed.ci95, speed.p_value);
             told.sees = sees(speed).filter(|_| !case.has_too_few());
             match call {
-                Call::Called {
+                CaseCall::Called {
                     verdict,
                     is_regression,
                 } => {
                     told.status = "judged";
                     (told.verdict, told.is_regression) = (Some(*verdict), *is_regression);
                 }
-                Call::Refused => told.status = "not_judged",
+                CaseCall::Refused => told.status = "not_judged",
             }
         }
     }

@@ -25,7 +25,7 @@ pub use text::render;
 
 /// What a person wants of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options {
+pub struct CompareOptions {
     /// A case that became slower by more than this fraction has regressed: 0.05 stands for 5 %. At least 0, below 1.
     pub threshold: f64,
     /// Judge although machines or their settings differ.
@@ -36,7 +36,7 @@ pub struct Options {
 
 /// A run in a comparison.
 #[derive(Clone, Copy)]
-pub struct Side<'a> {
+pub struct ComparedRun<'a> {
     /// What people call it: its directory.
     pub name: &'a str,
     /// When it began.
@@ -45,10 +45,10 @@ pub struct Side<'a> {
     pub result: &'a RunResult,
 }
 
-impl<'a> Side<'a> {
+impl<'a> ComparedRun<'a> {
     /// The side that a stored run is; `name` is its directory as the person wrote it.
-    pub fn of(run: &'a StoredRun, name: &'a str) -> Side<'a> {
-        Side {
+    pub fn of(run: &'a StoredRun, name: &'a str) -> ComparedRun<'a> {
+        ComparedRun {
             name,
             started_at: &run.started_at,
             result: &run.result,
@@ -58,7 +58,7 @@ impl<'a> Side<'a> {
 
 /// One side beside the first: a run each, or several.
 pub struct RunComparison {
-    /// As in [`Options::threshold`].
+    /// As in [`CompareOptions::threshold`].
     pub threshold: f64,
     /// What differs in the machines.
     pub machines: Vec<Difference>,
@@ -100,7 +100,7 @@ pub enum Judgement {
         /// The settings of this layout that differ.
         differences: Vec<Difference>,
         /// What may be said of it now.
-        call: Call,
+        call: CaseCall,
     },
     /// One of the sides has no figures of it.
     Missing {
@@ -124,7 +124,7 @@ pub struct Noise {
 
 /// What may be said of a case.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Call {
+pub enum CaseCall {
     /// Machines and settings agree, or the person said that they need not.
     Called {
         /// Of the other side, with the threshold for the margin of a draw.
@@ -197,7 +197,7 @@ impl RunComparison {
     pub fn has_regression(&self) -> bool {
         self.cases.iter().any(|case| {
             let (Judgement::Compared {
-                call: Call::Called { is_regression, .. },
+                call: CaseCall::Called { is_regression, .. },
                 ..
             }
             | Judgement::Missing { is_regression, .. }) = &case.judgement
@@ -234,7 +234,7 @@ impl CaseComparison {
     fn speed_judged(&self) -> Option<&UnpairedRatio> {
         match &self.judgement {
             Judgement::Compared {
-                call: Call::Called { .. },
+                call: CaseCall::Called { .. },
                 speed,
                 ..
             } if speed.ci95.is_some() => Some(speed),
@@ -247,7 +247,7 @@ impl CaseComparison {
         let is_undecided = matches!(
             self.judgement,
             Judgement::Compared {
-                call: Call::Called {
+                call: CaseCall::Called {
                     verdict: Verdict::Undecided,
                     ..
                 },
@@ -278,11 +278,11 @@ mod tests {
             p_value: None,
         };
         match call(&speed, 0.05) {
-            Call::Called {
+            CaseCall::Called {
                 verdict,
                 is_regression,
             } => (verdict, is_regression),
-            Call::Refused => panic!("nothing forbids a call"),
+            CaseCall::Refused => panic!("nothing forbids a call"),
         }
     }
 
@@ -290,12 +290,12 @@ mod tests {
     fn a_run_beside_itself_does_not_differ() {
         let record = spindle_result::sample::record(&[("a", &[100.0, 150.0]), ("b", &[90.0])]);
         let result = spindle_result::build(&record).unwrap();
-        let side = [Side {
+        let side = [ComparedRun {
             name: "run",
             started_at: "today",
             result: &result,
         }];
-        let options = Options {
+        let options = CompareOptions {
             threshold: 0.03,
             across_machines: false,
             across_settings: false,
@@ -315,7 +315,7 @@ mod tests {
             let is_regression = false;
             assert_eq!(
                 *call,
-                Call::Called {
+                CaseCall::Called {
                     verdict,
                     is_regression
                 }
@@ -329,12 +329,13 @@ mod tests {
         let quiet = spindle_result::build(&record).unwrap();
         spindle_result::sample::system(&mut record, 0, &[("other_programs_cpu_percent", 84.0)]);
         let busy = spindle_result::build(&record).unwrap();
-        let [before, now] = [("quiet", &quiet), ("busy", &busy)].map(|(name, result)| Side {
-            name,
-            started_at: "today",
-            result,
-        });
-        let options = Options {
+        let [before, now] =
+            [("quiet", &quiet), ("busy", &busy)].map(|(name, result)| ComparedRun {
+                name,
+                started_at: "today",
+                result,
+            });
+        let options = CompareOptions {
             threshold: 0.03,
             across_machines: false,
             across_settings: false,
@@ -374,7 +375,7 @@ mod tests {
         };
         assert_eq!(
             call(&speed, 0.05),
-            Call::Called {
+            CaseCall::Called {
                 verdict: Verdict::Undecided,
                 is_regression: false
             }
@@ -425,7 +426,7 @@ mod tests {
             after: "2".to_owned(),
             runs: Vec::new(),
         });
-        let options = Options {
+        let options = CompareOptions {
             threshold: 0.05,
             across_machines: false,
             across_settings: true,

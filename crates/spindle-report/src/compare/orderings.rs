@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use serde::Serialize;
 
-use spindle_result::{Load, RankedCase, Ranking, RunResult};
+use spindle_result::{LoadLevel, RankedCase, Ranking, RunResult};
 
 /// The orders of the layouts that both runs measured, at one load level.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -16,7 +16,7 @@ pub struct Orderings {
     pub workloads: [String; 2],
     /// The load level.
     #[serde(flatten)]
-    pub load: Load,
+    pub load: LoadLevel,
     /// The layouts, as the first run orders them.
     pub layouts: Vec<OrderedLayout>,
     /// What became of the pairs.
@@ -111,7 +111,7 @@ mod tests {
         };
         Ranking {
             keeps: spindle_result::Keeps::default(),
-            load: Load::of(8),
+            load: LoadLevel::of(8),
             measure: Measure::Throughput,
             best: places[0].0.to_owned(),
             winner: None,

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::{
-    Call, CaseComparison, Difference, Judgement, Options, Orderings, Pairs, RunComparison, Side,
-    sees,
+    CaseCall, CaseComparison, CompareOptions, ComparedRun, Difference, Judgement, Orderings, Pairs,
+    RunComparison, sees,
 };
 use crate::comparison::{milliseconds, ratio};
 use crate::table::{
@@ -25,10 +25,10 @@ const TURNED_ROUND: &str =
 
 /// A side beside the first, in words. Each has one run or more.
 pub fn render(
-    before: &[Side<'_>],
-    after: &[Side<'_>],
+    before: &[ComparedRun<'_>],
+    after: &[ComparedRun<'_>],
     comparison: &RunComparison,
-    options: &Options,
+    options: &CompareOptions,
     style: Style,
 ) -> String {
     let title = match before.len() + after.len() {
@@ -83,7 +83,7 @@ pub fn render(
 }
 
 /// Whether each run named first began after all others; times are in UTC, in one form, so text orders them.
-fn is_turned_round(before: &[Side<'_>], after: &[Side<'_>]) -> bool {
+fn is_turned_round(before: &[ComparedRun<'_>], after: &[ComparedRun<'_>]) -> bool {
     let first_before = before.iter().map(|run| run.started_at).min();
     let last_after = after.iter().map(|run| run.started_at).max();
     first_before
@@ -99,7 +99,7 @@ fn runs(count: usize) -> String {
 }
 
 /// What went on around each run and may explain a difference.
-fn noise_in<'a>(sides: impl Iterator<Item = &'a Side<'a>>, style: Style) -> String {
+fn noise_in<'a>(sides: impl Iterator<Item = &'a ComparedRun<'a>>, style: Style) -> String {
     let mut text = String::new();
     for side in sides {
         for noise in noise(side.result) {
@@ -111,7 +111,7 @@ fn noise_in<'a>(sides: impl Iterator<Item = &'a Side<'a>>, style: Style) -> Stri
 }
 
 /// How far runs of one side differ, and how many would do.
-fn between_runs(comparison: &RunComparison, options: &Options) -> String {
+fn between_runs(comparison: &RunComparison, options: &CompareOptions) -> String {
     let Some((id, noise)) = comparison.noisiest() else {
         return BETWEEN_RUNS.to_owned();
     };
@@ -234,12 +234,12 @@ fn label(case: &CaseComparison) -> (String, Ink) {
             ("two rounds or more are needed in each run", PLAIN)
         }
         Judgement::Compared { call, speed, .. } => match call {
-            Call::Refused => ("not called", YELLOW),
-            Call::Called {
+            CaseCall::Refused => ("not called", YELLOW),
+            CaseCall::Called {
                 is_regression: true,
                 ..
             } => ("slower: a regression", RED),
-            Call::Called { verdict, .. } => match verdict {
+            CaseCall::Called { verdict, .. } => match verdict {
                 Verdict::Faster => ("faster", GREEN),
                 Verdict::Slower => ("slower, within the threshold", YELLOW),
                 Verdict::Draw => ("draw", CYAN),
@@ -324,7 +324,7 @@ pub(super) fn render_conclusion(comparison: &RunComparison) -> String {
     no_regression(comparison, 100.0 * comparison.threshold)
 }
 
-fn conclusion(comparison: &RunComparison, options: &Options, style: Style) -> String {
+fn conclusion(comparison: &RunComparison, options: &CompareOptions, style: Style) -> String {
     let percent = in_percent(options.threshold);
     let text = if comparison.has_regression() {
         format!("A regression: at least one case is slower by more than {percent} %, or broke off.")
@@ -378,13 +378,13 @@ fn no_regression(comparison: &RunComparison, percent: f64) -> String {
 }
 
 /// How a comparison that was refused can be forced.
-fn what_to_do(comparison: &RunComparison, options: &Options) -> &'static str {
+fn what_to_do(comparison: &RunComparison, options: &CompareOptions) -> &'static str {
     let refuses_machines = !comparison.machines.is_empty() && !options.across_machines;
     let is_refused = comparison.cases.iter().any(|case| {
         matches!(
             case.judgement,
             Judgement::Compared {
-                call: Call::Refused,
+                call: CaseCall::Refused,
                 ..
             }
         )
@@ -410,8 +410,8 @@ mod tests {
     fn sides_are_turned_round_where_all_of_the_first_began_later() {
         let record = spindle_result::sample::record(&[("a", &[1.0])]);
         let result = spindle_result::build(&record).unwrap();
-        let began = |days: &[&'static str]| -> Vec<Side<'_>> {
-            let side = |day: &&'static str| Side {
+        let began = |days: &[&'static str]| -> Vec<ComparedRun<'_>> {
+            let side = |day: &&'static str| ComparedRun {
                 name: "run",
                 started_at: day,
                 result: &result,

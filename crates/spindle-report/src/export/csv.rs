@@ -4,13 +4,13 @@ use spindle_result::{Case, RunResult, Trial};
 use spindle_text::cell;
 
 /// A figure of a trial under its name.
-pub(super) struct Column {
+pub(super) struct CsvColumn {
     pub(super) name: &'static str,
     pub(super) value: fn(&Trial) -> Option<f64>,
 }
 
-const fn column(name: &'static str, value: fn(&Trial) -> Option<f64>) -> Column {
-    Column { name, value }
+const fn column(name: &'static str, value: fn(&Trial) -> Option<f64>) -> CsvColumn {
+    CsvColumn { name, value }
 }
 
 /// Which trial a row is of; the figures follow.
@@ -24,7 +24,7 @@ const KEYS: [&str; 6] = [
 ];
 
 /// The figures, in order. The table of trials has the same: `rows`.
-pub(super) const COLUMNS: [Column; 38] = [
+pub(super) const COLUMNS: [CsvColumn; 38] = [
     column("round", |trial| Some(trial.round.into())),
     column("position", |trial| Some(trial.position.into())),
     column("tpm", |trial| Some(trial.tpm)),

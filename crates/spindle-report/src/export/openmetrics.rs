@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use spindle_result::{Case, Latency, Load, RunResult, Verdict};
+use spindle_result::{Case, Latency, LoadLevel, RunResult, Verdict};
 
 /// A family of metrics that has one sample for each case.
 struct Family {
@@ -234,7 +234,7 @@ fn pairs(text: &mut String, result: &RunResult) {
 struct Between<'a> {
     layouts: [&'a str; 2],
     workload: &'a str,
-    load: Load,
+    load: LoadLevel,
     verdict: Verdict,
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::csv::COLUMNS;
 use crate::compare::differences::lasting_facts;
-use spindle_result::{Case, Load, RunResult, SampledTrial, StoredRun, Trial};
+use spindle_result::{Case, LoadLevel, RunResult, SampledTrial, StoredRun, Trial};
 
 /// The statements that make the tables.
 pub const SCHEMA: &str = include_str!("schema.sql");
@@ -14,7 +14,7 @@ pub const SCHEMA: &str = include_str!("schema.sql");
 pub const SCHEMA_VERSION: i64 = 2;
 
 /// A run in rows.
-pub struct Rows {
+pub struct ExportRows {
     /// By which the run is known, wherever its directory is.
     pub run: String,
     /// What makes its machine another one than others: text of a JSON object, always the same for the same machine.
@@ -28,7 +28,7 @@ pub struct Rows {
 }
 
 /// The rows of a run; `directory` is where it lies.
-pub fn rows(stored: &StoredRun, directory: &str) -> Rows {
+pub fn rows(stored: &StoredRun, directory: &str) -> ExportRows {
     let result = &stored.result;
     let facts: Map<String, Value> = lasting_facts(result)
         .into_iter()
@@ -36,7 +36,7 @@ pub fn rows(stored: &StoredRun, directory: &str) -> Rows {
         .collect();
     let machine = result.machine.as_ref();
     let run = stored.id.clone();
-    Rows {
+    ExportRows {
         machine_facts: Value::Object(facts.clone()).to_string(),
         machine: json!({
             "host": machine.map(|machine| &machine.host),
@@ -109,7 +109,7 @@ fn case(result: &RunResult, case: &Case, run: &str) -> Value {
 }
 
 /// The rate of a load level, as the experiment file spells it; nothing where the plan has no several.
-fn rate(load: Load) -> String {
+fn rate(load: LoadLevel) -> String {
     load.rate.map(|rate| rate.to_string()).unwrap_or_default()
 }
 

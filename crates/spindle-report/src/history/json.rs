@@ -4,8 +4,8 @@
 use serde::Serialize;
 
 use super::{CaseHistory, Histories, History};
-use crate::compare::{Difference, Side};
-use spindle_result::{Load, Measure};
+use crate::compare::{ComparedRun, Difference};
+use spindle_result::{LoadLevel, Measure};
 
 /// Version of the format.
 const FORMAT_VERSION: u32 = 1;
@@ -36,7 +36,7 @@ struct Run<'a> {
 struct Case<'a> {
     layout: &'a str,
     #[serde(flatten)]
-    load: Load,
+    load: LoadLevel,
     measure: Measure,
     values: Vec<Option<f64>>,
     noise: Option<f64>,
@@ -80,14 +80,14 @@ fn history<'a>(history: &'a History<'a>) -> OneHistory<'a> {
     }
 }
 
-fn run<'a>(side: &'a Side<'a>) -> Run<'a> {
+fn run<'a>(side: &'a ComparedRun<'a>) -> Run<'a> {
     Run {
         directory: side.name,
         started_at: side.started_at,
     }
 }
 
-fn case<'a>(case: &'a CaseHistory, runs: &'a [Side<'a>]) -> Case<'a> {
+fn case<'a>(case: &'a CaseHistory, runs: &'a [ComparedRun<'a>]) -> Case<'a> {
     let mut values = vec![None; runs.len()];
     for (index, value) in &case.values {
         values[*index] = Some(*value);

@@ -7,7 +7,7 @@ mod text;
 use spindle_result::{CaseId, Measure, RunResult};
 use spindle_stats::{HISTORY_MIN, StatsError, change_points};
 
-use crate::compare::{Difference, Side, differences, figures};
+use crate::compare::{ComparedRun, Difference, differences, figures};
 
 pub use json::json;
 pub use text::render;
@@ -17,13 +17,13 @@ pub struct Histories<'a> {
     /// One for each question that enough runs ask, the one of the first run first.
     pub histories: Vec<History<'a>>,
     /// Runs of other questions.
-    pub left_out: Vec<Side<'a>>,
+    pub left_out: Vec<ComparedRun<'a>>,
 }
 
 /// The runs of one question.
 pub struct History<'a> {
     /// The runs in order of time.
-    pub runs: Vec<Side<'a>>,
+    pub runs: Vec<ComparedRun<'a>>,
     /// The cases that enough of them have.
     pub cases: Vec<CaseHistory>,
 }
@@ -70,10 +70,10 @@ impl History<'_> {
 ///
 /// # Errors
 /// A figure that has no ratio, which only a journal changed by hand can hold.
-pub fn histories<'a>(runs: &[Side<'a>]) -> Result<Histories<'a>, StatsError> {
+pub fn histories<'a>(runs: &[ComparedRun<'a>]) -> Result<Histories<'a>, StatsError> {
     let mut runs = runs.to_vec();
     runs.sort_by(|a, b| (a.started_at, a.name).cmp(&(b.started_at, b.name)));
-    let mut groups: Vec<Vec<Side<'a>>> = Vec::new();
+    let mut groups: Vec<Vec<ComparedRun<'a>>> = Vec::new();
     for run in runs {
         let mut known = groups.iter_mut();
         match known.find(|group| is_one_question(group[0].result, run.result)) {
@@ -107,7 +107,7 @@ fn is_one_question(a: &RunResult, b: &RunResult) -> bool {
             .all(|layout| differences::of_layouts(a, b, layout).is_empty())
 }
 
-fn history(runs: Vec<Side<'_>>) -> Result<History<'_>, StatsError> {
+fn history(runs: Vec<ComparedRun<'_>>) -> Result<History<'_>, StatsError> {
     let mut ids: Vec<&CaseId> = Vec::new();
     for case in runs.iter().flat_map(|run| &run.result.cases) {
         if !ids.contains(&&case.id) {
@@ -132,8 +132,8 @@ fn history(runs: Vec<Side<'_>>) -> Result<History<'_>, StatsError> {
 }
 
 /// The mean of a case in each run that has figures of it; `None` where none has.
-fn values_of(runs: &[Side<'_>], id: &CaseId) -> Option<(Measure, Vec<RunMean>)> {
-    let of_run = |(index, run): (usize, &Side<'_>)| {
+fn values_of(runs: &[ComparedRun<'_>], id: &CaseId) -> Option<(Measure, Vec<RunMean>)> {
+    let of_run = |(index, run): (usize, &ComparedRun<'_>)| {
         let (measure, rounds) = figures(run.result.case(id)?).ok()?;
         // The same mean of logarithms by which runs are compared.
         let logs: f64 = rounds.iter().map(|value| value.ln()).sum();
@@ -147,7 +147,7 @@ fn values_of(runs: &[Side<'_>], id: &CaseId) -> Option<(Measure, Vec<RunMean>)> 
 }
 
 fn case_history(
-    runs: &[Side<'_>],
+    runs: &[ComparedRun<'_>],
     id: CaseId,
     measure: Measure,
     values: Vec<RunMean>,

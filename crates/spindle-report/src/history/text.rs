@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{CaseHistory, Change, Histories, History};
-use crate::compare::Side;
+use crate::compare::ComparedRun;
 use crate::comparison::milliseconds;
 use crate::table::{BOLD, GREEN, RED, Style, paint};
 use spindle_result::Measure;
@@ -87,7 +87,7 @@ fn level(case: &CaseHistory) -> String {
 }
 
 /// `5.2 % slower (3.1-7.2) between runs/a (begun ...) and runs/b (begun ...); kernel: 6.1 -> 6.2`.
-fn told(change: &Change, runs: &[Side<'_>], style: Style) -> String {
+fn told(change: &Change, runs: &[ComparedRun<'_>], style: Style) -> String {
     let percent = |ratio: f64| 100.0 * (1.0 - ratio).abs();
     let (low, high) = change.ci95;
     let (word, colour, ends) = match change.ratio < 1.0 {

@@ -5,10 +5,10 @@ use maud::{Markup, html};
 use super::pairs;
 use super::parts::{layout_name, scrolling, unnumbered};
 use crate::chart::ranking::{RelativeSpeed, bar, scale};
-use crate::comparison::{self, Column, NO_FIGURE, milliseconds, ratio_title};
+use crate::comparison::{self, FigureColumn, NO_FIGURE, milliseconds, ratio_title};
 use crate::sentences::{compared_by, load_name, measure_of};
 use spindle_result::{
-    Case, CaseId, CaseStatus, Comparison, Keeps, Measure, Ranking, RatioEstimate, RunResult,
+    Case, CaseId, CaseStatus, Keeps, Measure, PairComparison, Ranking, RatioEstimate, RunResult,
     Verdict, format_interval, percent, unit,
 };
 use spindle_text::quantity::thousands;
@@ -215,7 +215,7 @@ fn share(speed: RelativeSpeed) -> String {
 }
 
 /// What the comparison says of the other case, which is the reverse of what it says of the best.
-fn standing_of(result: &RunResult, comparison: &Comparison) -> String {
+fn standing_of(result: &RunResult, comparison: &PairComparison) -> String {
     match comparison.verdict {
         Verdict::Faster => "slower".to_owned(),
         Verdict::Slower => "faster".to_owned(),
@@ -224,7 +224,7 @@ fn standing_of(result: &RunResult, comparison: &Comparison) -> String {
 }
 
 /// A case without figures has its status and reason in their place.
-fn comparison_row(result: &RunResult, case: &Case, columns: &[Column]) -> Markup {
+fn comparison_row(result: &RunResult, case: &Case, columns: &[FigureColumn]) -> Markup {
     let remark = comparison::remark(result, case);
     let summary = case
         .summary()
@@ -246,7 +246,7 @@ fn comparison_row(result: &RunResult, case: &Case, columns: &[Column]) -> Markup
 }
 
 fn verdicts_table(result: &RunResult) -> Markup {
-    let is_known = |ratio: fn(&Comparison) -> Option<RatioEstimate>| {
+    let is_known = |ratio: fn(&PairComparison) -> Option<RatioEstimate>| {
         result
             .verdicts
             .iter()

@@ -7,7 +7,9 @@ use super::parts::{facts_table, scrolling};
 use crate::facts::facts_of_machine;
 use crate::sentences::{counted, kind_of_device};
 use spindle_result::RunResult;
-use spindle_result::machine::{Busy, DataPath, Limits, Machine, Settings, Virtualisation};
+use spindle_result::machine::{
+    Busy, ControlGroupLimits, DataPath, Machine, MachineSettings, Virtualisation,
+};
 use spindle_text::quantity::size;
 
 pub(super) fn section(result: &RunResult) -> Markup {
@@ -92,7 +94,7 @@ fn swap(bytes: u64) -> String {
     }
 }
 
-fn limits(limits: &Limits) -> Option<String> {
+fn limits(limits: &ControlGroupLimits) -> Option<String> {
     let bytes = limits.memory_bytes.map(size);
     joined([
         bytes.map(|size| format!("memory {size}")),
@@ -110,7 +112,7 @@ fn virtualisation(of: &Virtualisation) -> Option<String> {
 }
 
 /// When the page cache is written back.
-fn write_back(settings: &Settings) -> Option<String> {
+fn write_back(settings: &MachineSettings) -> Option<String> {
     let wait = settings.vm_dirty_ratio_percent;
     let background = settings.vm_dirty_background_ratio_percent;
     joined([
@@ -180,7 +182,7 @@ fn joined<const N: usize>(parts: [Option<String>; N]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use spindle_result::machine::{BlockDevice, FileSystem, Processor};
+    use spindle_result::machine::{DiskFacts, FileSystem, Processor};
 
     use super::*;
 
@@ -228,12 +230,12 @@ mod tests {
                 options: "rw".to_owned(),
                 ..FileSystem::default()
             }),
-            device: Some(BlockDevice {
+            device: Some(DiskFacts {
                 name: "nvme0n1".to_owned(),
                 rotational: Some(false),
                 scheduler: Some("none".to_owned()),
                 read_ahead_kib: Some(128),
-                ..BlockDevice::default()
+                ..DiskFacts::default()
             }),
             ..DataPath::default()
         });

@@ -4,19 +4,19 @@ use maud::{Markup, html};
 
 use super::parts::{layout_name, scrolling};
 use crate::chart::colour_class;
-use crate::pairs::{Matrix, left_out};
+use crate::pairs::{PairTable, left_out};
 use crate::sentences::{ALL_PAIRS, compared_by, load_name};
 use spindle_result::RunResult;
 
 /// One table for each workload and load level, folded up: the ranking has said what matters most.
 pub(super) fn tables(result: &RunResult) -> Markup {
-    let matrices: Vec<(String, Matrix<'_>)> = result
+    let matrices: Vec<(String, PairTable<'_>)> = result
         .rankings
         .iter()
         .filter_map(|ranking| {
             Some((
                 load_name(result, ranking.load),
-                Matrix::of(result, ranking)?,
+                PairTable::of(result, ranking)?,
             ))
         })
         .collect();
@@ -35,7 +35,7 @@ pub(super) fn tables(result: &RunResult) -> Markup {
     }
 }
 
-fn table(result: &RunResult, matrix: &Matrix<'_>) -> Markup {
+fn table(result: &RunResult, matrix: &PairTable<'_>) -> Markup {
     html! {
         table {
             thead { tr {

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::parts::{layout_name, scrolling};
 use crate::chart::stacked::{self, Bar};
 use crate::comparison::{self, NO_FIGURE};
-use crate::kinds::{self, Kind, kinds_of};
+use crate::kinds::{self, TransactionKind, kinds_of};
 use crate::queries::statements_table;
 use crate::sentences::{drift, load_name, noise, stopping};
 use crate::side_by_side;
@@ -168,7 +168,7 @@ fn statements(result: &RunResult) -> Markup {
     }
 }
 
-fn layouts_of_kind(result: &RunResult, kind: &Kind) -> Markup {
+fn layouts_of_kind(result: &RunResult, kind: &TransactionKind) -> Markup {
     html! {
         tbody {
             tr { th scope="rowgroup" colspan=(kinds::COLUMNS.len() - 1) { span { (kind.kind) } } }

@@ -11,7 +11,8 @@ use crate::sentences;
 use crate::table::{self, BOLD, CYAN, Style, align_right, lines, number, paint, plain_table};
 use spindle_result::StoredRun;
 use spindle_result::{
-    Case, Finding, Load, Ranking, ResponseTime, RunRecord, RunResult, TimePart, format_interval,
+    Case, Finding, LoadLevel, Ranking, ResponseTime, RunRecord, RunResult, TimePart,
+    format_interval,
 };
 use spindle_text::quantity::thousands;
 
@@ -70,7 +71,7 @@ pub fn render_result(result: &RunResult, record: &RunRecord, style: Style) -> St
 }
 
 /// `(oltp_mix, 8 clients`, to be closed.
-fn of_load(result: &RunResult, load: Load) -> String {
+fn of_load(result: &RunResult, load: LoadLevel) -> String {
     format!("({}", sentences::load_name(result, load))
 }
 

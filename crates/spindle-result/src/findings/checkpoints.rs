@@ -1,13 +1,13 @@
 //! The log has gone round and waits for a checkpoint: blocks that it still protects are not written yet.
 
 use super::case_facts::CaseFacts;
-use super::kind::{Kind, Seen};
+use super::kind::{FindingKind, Sighting};
 use crate::{OracleEvent, TimeUse};
 
 /// Share of a transaction's time.
 const WAITS_MIN: f64 = 0.20;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "checkpoints hold up the log",
     text: "Transactions wait for checkpoints: the log is full of changes whose blocks are not written yet.",
     words: None,
@@ -22,9 +22,9 @@ fn is_checkpoint(part: &TimeUse) -> bool {
     part.is_wait(|event| *event == OracleEvent::LogFileSwitchCheckpoint)
 }
 
-fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+fn look(facts: &CaseFacts<'_>) -> Option<Sighting> {
     let share = facts.share(is_checkpoint)?;
-    (share >= WAITS_MIN).then(|| Seen {
+    (share >= WAITS_MIN).then(|| Sighting {
         weight: share,
         evidence: format!(
             "`log file switch (checkpoint incomplete)` is {:.0} % {}",

@@ -3,12 +3,12 @@
 use super::super::ClientProcessors;
 use super::case_facts::CaseFacts;
 use super::cpu_bound;
-use super::kind::{Kind, Seen};
+use super::kind::{FindingKind, Sighting};
 
 /// Share of a transaction's time that its client is on a processor or waits for one.
 const SHARE_MIN: f64 = 0.5;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "client-bound",
     text: "The clients are the limit: for most of a transaction's time they use the processors of the machine they run \
            on, or wait for them. The database could do more than they ask of it.",
@@ -18,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
     look,
 };
 
-fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+fn look(facts: &CaseFacts<'_>) -> Option<Sighting> {
     let trials = facts.case.trials.iter();
     let known = trials.map(|trial| trial.audit.client_processors);
     let known: Vec<ClientProcessors> = known.collect::<Option<_>>()?;
@@ -37,7 +37,7 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
     let waiting = mean(|of| of.waiting) * (1.0 - foreign);
     let running = mean(|of| of.running);
     let share = running + waiting;
-    (share >= SHARE_MIN).then(|| Seen {
+    (share >= SHARE_MIN).then(|| Sighting {
         weight: share.min(1.0),
         evidence: format!(
             "its client waits for a processor of its machine for {:.0} % of a transaction's time, and is on one for \

@@ -1,7 +1,7 @@
 //! The processors are the limit; where no verdict says otherwise, storage hardly matters.
 
 use super::case_facts::CaseFacts;
-use super::kind::{AtLoad, Kind, Seen};
+use super::kind::{AtLoad, FindingKind, Sighting};
 use super::{log_writes, throttled};
 use crate::{SystemFigure, TimeUse};
 
@@ -22,7 +22,7 @@ const AHEAD: &str = "The processors limit the layouts named here: with more proc
 const BEHIND: &str = "The processors limit the layouts named here, which are behind: with more processors they could come closer \
                       to the others.";
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "CPU-bound",
     text: "The processors limit the layouts named here: what they cost in processor time counts more than their storage.",
     words: Some(words),
@@ -40,7 +40,7 @@ fn words(facts: &CaseFacts<'_>, at_load: AtLoad) -> &'static str {
     }
 }
 
-fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+fn look(facts: &CaseFacts<'_>) -> Option<Sighting> {
     // A limit on processor time is not their limit.
     if throttled::processors(facts).is_some() {
         return None;
@@ -67,7 +67,7 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
         percent if percent >= 10.0 => format!("; {percent:.0} % is unaccounted for"),
         _ => String::new(),
     };
-    is_seen.then(|| Seen {
+    is_seen.then(|| Sighting {
         weight: share,
         evidence: format!(
             "the database had {busy_percent:.0} % of the processor time that other programs left, and {:.0} % {} is on a \

@@ -1,7 +1,7 @@
 //! Sessions wait for free buffers while the database writers write all the time.
 
 use super::case_facts::CaseFacts;
-use super::kind::{Kind, Seen};
+use super::kind::{FindingKind, Sighting};
 use crate::OracleEvent;
 
 /// Share of a transaction's time.
@@ -9,7 +9,7 @@ const FREE_BUFFER_WAITS_MIN: f64 = 0.10;
 /// Share of the writers' time that they spend writing: one that is idle for longer is held up by something else.
 const WRITING_MIN: f64 = 0.70;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "DBWR cannot keep up",
     text: "Sessions wait for free buffers: the database writers cannot write as fast as blocks are changed.",
     words: None,
@@ -18,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
     look,
 };
 
-fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+fn look(facts: &CaseFacts<'_>) -> Option<Sighting> {
     let share = facts.share_of_waits(&OracleEvent::FreeBufferWaits)?;
     // A server has at least one thread for it.
     let writers = facts.database?.writers.unwrap_or(1);
@@ -30,7 +30,7 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
     };
     let (_, writing_us) = facts.case.total_wait(|wait| is_write(wait.nearest()));
     let writing = writing_us / 1e6 / (f64::from(writers) * facts.measured_s());
-    (share >= FREE_BUFFER_WAITS_MIN && writing >= WRITING_MIN).then(|| Seen {
+    (share >= FREE_BUFFER_WAITS_MIN && writing >= WRITING_MIN).then(|| Sighting {
         weight: share,
         evidence: format!(
             "`free buffer waits` are {:.0} % {}, and {} spent {:.0} % of the time writing",

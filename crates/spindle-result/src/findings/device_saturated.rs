@@ -4,7 +4,7 @@
 
 use super::super::{Case, SystemFigure, named};
 use super::case_facts::CaseFacts;
-use super::kind::{Kind, Seen};
+use super::kind::{FindingKind, Sighting};
 
 /// How busy it is, percent, and how many requests are under way at the least: a device that is always busy with few
 /// requests is not under pressure. With many it may rest at moments when processors are busy with something else.
@@ -16,7 +16,7 @@ const AS_MUCH: f64 = 0.95;
 /// With more clients a device that still has room does at least this many times as much.
 const GROWTH_MIN: f64 = 1.10;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "device saturated",
     text: "The device is at its limit: it is busy all the time and requests queue for it.",
     words: None,
@@ -25,7 +25,7 @@ pub(super) const KIND: Kind = Kind {
     look,
 };
 
-fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+fn look(facts: &CaseFacts<'_>) -> Option<Sighting> {
     let utilisation_percent = facts.mean(&SystemFigure::DeviceUtilisationPercent)?;
     let queue = facts.mean(&SystemFigure::DeviceQueueRequests)?;
     let storage = facts.storage_share()?;
@@ -58,7 +58,7 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
             here.unlike(&there)?
         );
     }
-    Some(Seen {
+    Some(Sighting {
         weight: storage,
         evidence,
     })

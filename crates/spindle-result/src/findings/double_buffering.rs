@@ -6,7 +6,7 @@ use spindle_text::quantity::size;
 use super::super::PageCache;
 use super::super::mean::mean_of as average_of;
 use super::case_facts::CaseFacts;
-use super::kind::{Kind, Seen};
+use super::kind::{FindingKind, Sighting};
 
 /// From this share of the bytes read on: below it, the page cache's hits are those of blocks just written.
 const PAGE_CACHE_SHARE_MIN: f64 = 0.10;
@@ -18,7 +18,7 @@ const READ_TIME_MIN: f64 = 0.02;
 /// cache could grow by as much.
 const HELD_MIN: f64 = 0.10;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "double buffering",
     text: "Blocks are kept in memory twice, in the buffer cache and in the page cache.",
     words: None,
@@ -27,7 +27,7 @@ pub(super) const KIND: Kind = Kind {
     look,
 };
 
-fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+fn look(facts: &CaseFacts<'_>) -> Option<Sighting> {
     let reads_per_s = facts.case.summary()?.read_iops?;
     // A server that does as it likes may go past the page cache: then that holds next to nothing of its files.
     let is_through = match facts.layout.caching {
@@ -48,9 +48,9 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
     hits(facts, reads_per_s).or_else(|| held(facts, reads_per_s))
 }
 
-fn hits(facts: &CaseFacts<'_>, reads_per_s: f64) -> Option<Seen> {
+fn hits(facts: &CaseFacts<'_>, reads_per_s: f64) -> Option<Sighting> {
     let share = facts.case.page_cache_share()?;
-    (share >= PAGE_CACHE_SHARE_MIN).then(|| Seen {
+    (share >= PAGE_CACHE_SHARE_MIN).then(|| Sighting {
         // The system call and the copy are what it costs, not the whole read.
         weight: share / 4.0,
         evidence: format!(
@@ -74,10 +74,10 @@ fn is_held(facts: &CaseFacts<'_>) -> Option<bool> {
 }
 
 /// The page cache has taken memory, and gives nothing for it.
-fn held(facts: &CaseFacts<'_>, reads_per_s: f64) -> Option<Seen> {
+fn held(facts: &CaseFacts<'_>, reads_per_s: f64) -> Option<Sighting> {
     let share = facts.case.page_cache_share()?;
     let (held_bytes, buffer_cache_bytes) = bytes(facts)?;
-    is_held(facts)?.then(|| Seen {
+    is_held(facts)?.then(|| Sighting {
         // Each read is copied through memory that answers nothing.
         weight: PAGE_CACHE_SHARE_MIN / 4.0,
         evidence: format!(

@@ -2,13 +2,13 @@
 //! file, and some direct ones.
 
 use super::case_facts::CaseFacts;
-use super::kind::{Kind, Seen};
+use super::kind::{FindingKind, Sighting};
 use crate::SystemFigure;
 
 /// Threads that wait at any moment, on average: fewer are a chance meeting.
 const WAITING_MIN: f64 = 0.5;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "writers serialised on a file",
     text: "Writers wait for each other at the lock of a file.",
     words: None,
@@ -17,7 +17,7 @@ pub(super) const KIND: Kind = Kind {
     look,
 };
 
-fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+fn look(facts: &CaseFacts<'_>) -> Option<Sighting> {
     let waiting = facts.mean(&SystemFigure::WritersWaitingForFileLock)?;
     if waiting < WAITING_MIN {
         return None;
@@ -26,7 +26,7 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
     let datafiles = datafiles.map_or(String::new(), |datafiles| {
         format!(", with datafiles = {datafiles}")
     });
-    Some(Seen {
+    Some(Sighting {
         weight: 0.5 * waiting / (waiting + 1.0),
         evidence: format!(
             "{waiting:.1} of the database's writing threads waited for a file's lock at any moment{datafiles}"

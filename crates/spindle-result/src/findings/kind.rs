@@ -3,7 +3,7 @@
 use super::case_facts::CaseFacts;
 
 /// One kind of finding.
-pub(super) struct Kind {
+pub(super) struct FindingKind {
     /// What it is called, the same in every run.
     pub(super) name: &'static str,
     /// What was found, in a sentence.
@@ -13,7 +13,7 @@ pub(super) struct Kind {
     /// What can be done about it.
     pub(super) remedy: &'static str,
     /// Looks for it in a case.
-    pub(super) look: fn(&CaseFacts<'_>) -> Option<Seen>,
+    pub(super) look: fn(&CaseFacts<'_>) -> Option<Sighting>,
 }
 
 /// The words of a kind for a case, given what the verdicts at its load level say.
@@ -36,7 +36,7 @@ pub(super) enum AtLoad {
 
 /// That it was found in a case.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct Sighting {
     /// How much it matters, 0 to 1: about the share of a transaction's time that it explains.
     pub(super) weight: f64,
     /// The figures that show it, in words.

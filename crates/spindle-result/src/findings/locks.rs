@@ -2,7 +2,7 @@
 //! a time.
 
 use super::case_facts::CaseFacts;
-use super::kind::{AtLoad, Kind, Seen};
+use super::kind::{AtLoad, FindingKind, Sighting};
 use super::log_writes;
 use crate::{OracleEvent, TimeUse};
 
@@ -12,7 +12,7 @@ const LOCKS_MIN: f64 = 0.40;
 const BESIDE_OTHERS: &str = "Waiting for other transactions' locks is a large part of a transaction's time, though not its longest wait: they \
      change the same rows, or the database lets only one of them write at a time.";
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "locks dominate",
     text: "Transactions wait for each other's locks more than for anything else: they change the same rows, or the \
            database lets only one of them write at a time.",
@@ -28,14 +28,14 @@ pub(super) fn is_lock(part: &TimeUse) -> bool {
     part.is_wait(OracleEvent::is_lock)
 }
 
-fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+fn look(facts: &CaseFacts<'_>) -> Option<Sighting> {
     let share = facts.share(is_lock)?;
     // Where the holders wait for the log, that is the cause and the queue its effect.
     if share < LOCKS_MIN || (log_writes::KIND.look)(facts).is_some() {
         return None;
     }
     let part = facts.largest(is_lock)?;
-    Some(Seen {
+    Some(Sighting {
         weight: share,
         evidence: format!(
             "waits for other transactions' locks are {:.0} % {}; most of them are `{part}`",

@@ -1,7 +1,7 @@
 //! Most of a transaction's time is waiting for the log: redo, the write-ahead log, a rollback journal.
 
 use super::case_facts::CaseFacts;
-use super::kind::{AtLoad, Kind, Seen};
+use super::kind::{AtLoad, FindingKind, Sighting};
 use super::locks::is_lock;
 use crate::{OracleEvent, TimeUse};
 
@@ -14,7 +14,7 @@ const BESIDE_LOCKS: &str = "A transaction waits for the log (redo, WAL) more tha
                             locks, and those that hold the locks wait for the log, too.";
 const BESIDE_OTHERS: &str = "Waiting for the log (redo, WAL) is a large part of a transaction's time, though not its longest wait.";
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "log writes dominate",
     text: "A transaction waits for the log (redo, WAL) more than for anything else.",
     words: Some(words),
@@ -29,7 +29,7 @@ fn is_log(part: &TimeUse) -> bool {
     part.is_wait(OracleEvent::is_log_write)
 }
 
-fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+fn look(facts: &CaseFacts<'_>) -> Option<Sighting> {
     let of_all = facts.share(is_log)?;
     let locks = facts.share(is_lock)?;
     let share = of_all / (1.0 - locks).max(f64::EPSILON);
@@ -56,7 +56,7 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
     {
         evidence += &format!("; a write of the log takes {write_ms:.2} ms");
     }
-    Some(Seen {
+    Some(Sighting {
         weight: share.min(1.0),
         evidence,
     })

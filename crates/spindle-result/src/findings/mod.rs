@@ -25,12 +25,12 @@ mod throttled;
 mod write_amplification;
 
 use self::case_facts::CaseFacts;
-use self::kind::{AtLoad, Kind, Seen};
+use self::kind::{AtLoad, FindingKind, Sighting};
 pub(super) use self::noisy_neighbour::{PROGRAMS_MIN_PERCENT, STEAL_MIN_PERCENT};
 use super::{Case, Finding, Neighbour, RunResult, Verdict, named};
 
 /// Every kind of finding.
-const KINDS: &[Kind] = &[
+const KINDS: &[FindingKind] = &[
     throttled::KIND,
     noisy_neighbour::KIND,
     cpu_bound::KIND,
@@ -58,7 +58,7 @@ pub(super) fn findings(result: &RunResult) -> Vec<Finding> {
     let cases = || result.cases.iter().filter(|case| case.is_compared());
     let mut findings: Vec<(f64, Finding)> = Vec::new();
     for kind in KINDS {
-        let mut told: Vec<(&str, Vec<(&Case, Seen)>)> = Vec::new();
+        let mut told: Vec<(&str, Vec<(&Case, Sighting)>)> = Vec::new();
         for case in cases() {
             let Some(facts) = CaseFacts::of(case, result) else {
                 continue;
@@ -125,12 +125,12 @@ fn at_load(result: &RunResult, case: &Case) -> AtLoad {
 }
 
 /// The words for a kind that go with the case and the verdicts. The only place where they are chosen.
-fn said(kind: &Kind, facts: &CaseFacts<'_>, at_load: AtLoad) -> &'static str {
+fn said(kind: &FindingKind, facts: &CaseFacts<'_>, at_load: AtLoad) -> &'static str {
     kind.words.map_or(kind.text, |words| words(facts, at_load))
 }
 
 /// One kind in the cases that it was seen in; `None` when it was seen in none.
-fn finding(kind: &Kind, text: &str, seen: &[(&Case, Seen)]) -> Option<(f64, Finding)> {
+fn finding(kind: &FindingKind, text: &str, seen: &[(&Case, Sighting)]) -> Option<(f64, Finding)> {
     let weight = seen
         .iter()
         .map(|(_, seen)| seen.weight)

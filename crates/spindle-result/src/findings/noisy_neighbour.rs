@@ -2,7 +2,7 @@
 
 use super::super::{Neighbour, PageCache, SystemFigure};
 use super::case_facts::CaseFacts;
-use super::kind::{Kind, Seen};
+use super::kind::{FindingKind, Sighting};
 
 /// Other programs are told of from here on, percent of all processors.
 pub(crate) const PROGRAMS_MIN_PERCENT: f64 = 10.0;
@@ -18,7 +18,7 @@ const NEIGHBOUR_MIN: f64 = 0.10;
 /// What is not spent on processors, of a transaction's time: below that no device matters.
 const WAITS_MIN: f64 = 0.10;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "noisy neighbour",
     text: "Other programs used the machine during the measurement. Do not trust small differences.",
     words: None,
@@ -26,7 +26,7 @@ pub(super) const KIND: Kind = Kind {
     look,
 };
 
-fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+fn look(facts: &CaseFacts<'_>) -> Option<Sighting> {
     let mut evidence = Vec::new();
     let programs_percent = facts
         .mean(&SystemFigure::OtherProgramsCpuPercent)
@@ -47,7 +47,7 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
         format!("others read {mib_per_s:.0} MiB per second from the same device")
     }));
     evidence.extend(on_device(facts).map(|neighbour| format!("{neighbour} on the same device")));
-    (!evidence.is_empty()).then(|| Seen {
+    (!evidence.is_empty()).then(|| Sighting {
         // What it did to the figures is not known; that it was there comes before all that they seem to show.
         weight: 1.0,
         evidence: evidence.join("; "),

@@ -4,7 +4,7 @@ use super::super::{
     Case, DatabaseFacts, Layout, ResponseTime, SystemMean, TimePart, Trial, Wait, build, sample,
 };
 use super::case_facts::CaseFacts;
-use super::kind::{AtLoad, Kind, Seen};
+use super::kind::{AtLoad, FindingKind, Sighting};
 use super::said;
 
 /// A case of two trials of 5 seconds on a direct layout, with 2 writers, 4 datafiles and a buffer cache of 16 MiB.
@@ -78,12 +78,12 @@ impl Stage {
     }
 
     /// What a kind sees.
-    pub(super) fn look(&self, kind: &Kind) -> Option<Seen> {
+    pub(super) fn look(&self, kind: &FindingKind) -> Option<Sighting> {
         (kind.look)(&self.facts())
     }
 
     /// How a kind is worded.
-    pub(super) fn said(&self, kind: &Kind, at_load: AtLoad) -> &'static str {
+    pub(super) fn said(&self, kind: &FindingKind, at_load: AtLoad) -> &'static str {
         said(kind, &self.facts(), at_load)
     }
 

@@ -2,9 +2,9 @@
 
 use super::super::ClientAudit;
 use super::case_facts::CaseFacts;
-use super::kind::{Kind, Seen};
+use super::kind::{FindingKind, Sighting};
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "clients starve",
     text: "Some clients wait for their turn while others are served again and again. Percentiles cover only the \
            clients that are served; the mean covers all.",
@@ -14,7 +14,7 @@ pub(super) const KIND: Kind = Kind {
     look,
 };
 
-fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+fn look(facts: &CaseFacts<'_>) -> Option<Sighting> {
     let audits = facts.case.trials.iter();
     let audits: Vec<ClientAudit> = audits.filter_map(|trial| trial.audit.clients).collect();
     let starved = |audit: &&ClientAudit| audit.got_a_turn < audit.clients;
@@ -31,7 +31,7 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
             worst.longest_open_s
         ),
     };
-    Some(Seen {
+    Some(Sighting {
         weight: 1.0 - worst.got_a_turn as f64 / worst.clients as f64,
         evidence: format!(
             "{} of {} clients got a turn (a tenth of an equal share): the least served ended {} transactions, the most served \

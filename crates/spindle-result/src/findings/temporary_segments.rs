@@ -3,13 +3,13 @@
 use spindle_text::quantity::size;
 
 use super::case_facts::CaseFacts;
-use super::kind::{Kind, Seen};
+use super::kind::{FindingKind, Sighting};
 use crate::{OracleEvent, TimeUse};
 
 /// Share of a query's time.
 const TEMP_MIN: f64 = 0.20;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "temporary segments",
     text: "Queries lose their time in temporary segments: what sorts and aggregations cannot hold in memory is written \
            there, and read again.",
@@ -28,7 +28,7 @@ fn is_temp(part: &TimeUse) -> bool {
     })
 }
 
-fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+fn look(facts: &CaseFacts<'_>) -> Option<Sighting> {
     let queries = facts.case.queries()?;
     let share = facts.share(is_temp)?;
     if share < TEMP_MIN {
@@ -41,7 +41,7 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
             size(bytes.round() as u64)
         )
     });
-    Some(Seen {
+    Some(Sighting {
         weight: share,
         evidence: format!(
             "`direct path write temp` is {:.0} % and `direct path read temp` {:.0} % of a query's time{written}",

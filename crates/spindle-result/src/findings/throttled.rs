@@ -1,7 +1,7 @@
 //! The machine could do more than it is allowed to: a control group's limit, or a delay, holds processors or I/O back.
 
 use super::case_facts::CaseFacts;
-use super::kind::{Kind, Seen};
+use super::kind::{FindingKind, Sighting};
 use crate::{OracleEvent, SystemFigure, UsedLimit};
 
 /// Of the measured time, all processors together.
@@ -28,7 +28,7 @@ const READS_MIN: u64 = 100;
 /// A limit is used up when each trial used at least this share of it: requests do not come at an even pace.
 const USED_MIN: f64 = 0.90;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "throttled",
     text: "A limit or a delay holds the database back, not its device or its processors.",
     words: None,
@@ -38,7 +38,7 @@ pub(super) const KIND: Kind = Kind {
     look,
 };
 
-fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+fn look(facts: &CaseFacts<'_>) -> Option<Sighting> {
     processors(facts)
         .or_else(|| limit(facts))
         .or_else(|| reads(facts))
@@ -46,9 +46,9 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
 }
 
 /// A limit on processor time was reached.
-pub(super) fn processors(facts: &CaseFacts<'_>) -> Option<Seen> {
+pub(super) fn processors(facts: &CaseFacts<'_>) -> Option<Sighting> {
     let percent = facts.mean(&SystemFigure::CpuThrottledPercent)?;
-    (percent >= CPU_MIN_PERCENT).then(|| Seen {
+    (percent >= CPU_MIN_PERCENT).then(|| Sighting {
         weight: (percent / 100.0).min(1.0),
         evidence: format!(
             "a limit on processor time kept the database from running for {percent:.0} % of the time, all processors together"
@@ -57,7 +57,7 @@ pub(super) fn processors(facts: &CaseFacts<'_>) -> Option<Seen> {
 }
 
 /// A limit that the experiment sets is used up, and sessions wait for something.
-fn limit(facts: &CaseFacts<'_>) -> Option<Seen> {
+fn limit(facts: &CaseFacts<'_>) -> Option<Sighting> {
     let trials = facts.case.trials.iter();
     let used: Option<Vec<UsedLimit>> = trials.map(|trial| trial.audit.nearest_limit).collect();
     let used = used?;
@@ -66,7 +66,7 @@ fn limit(facts: &CaseFacts<'_>) -> Option<Seen> {
         .min_by(|one, other| one.share().total_cmp(&other.share()))?;
     let share = facts.share_off_processors().unwrap_or(1.0);
     let is_seen = least.share() >= USED_MIN && share >= SHARE_MIN;
-    is_seen.then(|| Seen {
+    is_seen.then(|| Sighting {
         weight: share,
         evidence: format!(
             "the device did {least} that the experiment allows, in the trial that used least of them"
@@ -75,7 +75,7 @@ fn limit(facts: &CaseFacts<'_>) -> Option<Seen> {
 }
 
 /// Reads that take the session much longer than the device, which has nothing to do meanwhile.
-fn reads(facts: &CaseFacts<'_>) -> Option<Seen> {
+fn reads(facts: &CaseFacts<'_>) -> Option<Sighting> {
     let count = reads_counted(facts)?;
     let share = facts.share_of_waits(&READ)?;
     let transactions: u64 = facts.case.trials.iter().map(|it| it.transactions).sum();
@@ -91,7 +91,7 @@ fn reads(facts: &CaseFacts<'_>) -> Option<Seen> {
         && share >= SHARE_MIN
         && session_us >= WAIT_MIN_US.max(times_min * device_us)
         && utilisation_percent <= UTILISATION_MAX_PERCENT;
-    is_seen.then(|| Seen {
+    is_seen.then(|| Sighting {
         weight: share,
         evidence: format!(
             "a single-block read takes the session {:.1} ms and the device {:.2} ms, which is busy {utilisation_percent:.0} % \
@@ -105,7 +105,7 @@ fn reads(facts: &CaseFacts<'_>) -> Option<Seen> {
 
 /// Sessions wait most of the time for writes of the log, or for what those who write must write first, and no device is
 /// at work meanwhile.
-fn writes(facts: &CaseFacts<'_>) -> Option<Seen> {
+fn writes(facts: &CaseFacts<'_>) -> Option<Sighting> {
     let share = facts.share(|part| part.is_wait(is_write))?;
     let waited_us = share * facts.own_us()?;
     let utilisation_percent = facts.mean(&SystemFigure::DeviceUtilisationPercent)?;
@@ -113,7 +113,7 @@ fn writes(facts: &CaseFacts<'_>) -> Option<Seen> {
         && waited_us >= WAIT_MIN_US
         && utilisation_percent * IDLE_TIMES_MIN <= 100.0 * share
         && facts.busy_percent()? <= PROCESSORS_MAX_PERCENT;
-    is_seen.then(|| Seen {
+    is_seen.then(|| Sighting {
         weight: share,
         evidence: format!(
             "a transaction waits {:.0} % of its time for writes, {:.1} ms, and the busiest device has a request for \

@@ -4,7 +4,7 @@
 use spindle_text::quantity::size;
 
 use super::case_facts::CaseFacts;
-use super::kind::{Kind, Seen};
+use super::kind::{FindingKind, Sighting};
 use super::noisy_neighbour;
 use crate::{IoPerTransaction, OracleEvent, TimeUse};
 
@@ -14,7 +14,7 @@ const AMPLIFICATION_MIN: f64 = 1.5;
 /// Share of a transaction's time in which writes are waited for.
 const WAITS_MIN: f64 = 0.20;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FindingKind = FindingKind {
     name: "write amplification",
     text: "The devices write much more than the database does: the layout adds to its writes, and they take time.",
     words: None,
@@ -37,7 +37,7 @@ fn is_for_writes(part: &TimeUse) -> bool {
     })
 }
 
-fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
+fn look(facts: &CaseFacts<'_>) -> Option<Sighting> {
     let share = facts.share(is_for_writes)?;
     // What others write to the device is counted with it.
     if share < WAITS_MIN || noisy_neighbour::on_device(facts).is_some() {
@@ -55,7 +55,7 @@ fn look(facts: &CaseFacts<'_>) -> Option<Seen> {
         mean(|io| io.written_bytes),
         mean(|io| io.device_written_bytes),
     );
-    (least >= AMPLIFICATION_MIN).then(|| Seen {
+    (least >= AMPLIFICATION_MIN).then(|| Sighting {
         weight: share * (1.0 - asked / written),
         evidence: format!(
             "for a transaction the database wrote {}, and the devices wrote {}: {:.1} x as much; waits for writes are \

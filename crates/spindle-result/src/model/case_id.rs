@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Load;
+use super::LoadLevel;
 
 /// A case of a run: a layout at a load level.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -12,12 +12,12 @@ pub struct CaseId {
     pub layout: String,
     /// Load level.
     #[serde(flatten)]
-    pub load: Load,
+    pub load: LoadLevel,
 }
 
 impl CaseId {
     /// The case of this layout at this load level.
-    pub fn new(layout: &str, load: impl Into<Load>) -> CaseId {
+    pub fn new(layout: &str, load: impl Into<LoadLevel>) -> CaseId {
         CaseId {
             layout: layout.to_owned(),
             load: load.into(),
@@ -30,7 +30,7 @@ impl CaseId {
 pub struct CasePair {
     /// Load level of both.
     #[serde(flatten)]
-    pub load: Load,
+    pub load: LoadLevel,
     /// Name of the layout that it is said of.
     pub a: String,
     /// Name of the layout that it is compared with.

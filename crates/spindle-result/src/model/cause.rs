@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CaseId, Load, TimeUse};
+use super::{CaseId, LoadLevel, TimeUse};
 
 /// The difference of two layouts' response times, split into its parts. One for each verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attribution {
     /// Load level.
     #[serde(flatten)]
-    pub load: Load,
+    pub load: LoadLevel,
     /// Name of the layout whose transactions take longer on average; at a fixed rate its p99 may be the shorter one.
     pub slower: String,
     /// Name of the other.
@@ -81,23 +81,23 @@ impl Finding {
     /// The loads at which it was found on a layout: `1 client`, `1 and 4 clients`, `4 clients at 200/s`.
     pub fn loads_of(&self, layout: &str) -> String {
         let cases = self.cases.iter();
-        let mut loads: Vec<Load> = cases
+        let mut loads: Vec<LoadLevel> = cases
             .filter(|case| case.layout == layout)
             .map(|case| case.load)
             .collect();
         if self.cases.is_empty() {
-            loads = self.clients.iter().copied().map(Load::of).collect();
+            loads = self.clients.iter().copied().map(LoadLevel::of).collect();
         }
         let words: Vec<String> = match loads.iter().all(|load| load.rate.is_none()) {
             // The last one says what they all are.
             true => match loads.split_last() {
                 None => Vec::new(),
                 Some((last, others)) => {
-                    let others = others.iter().map(Load::in_column);
+                    let others = others.iter().map(LoadLevel::in_column);
                     others.chain([last.to_string()]).collect()
                 }
             },
-            false => loads.iter().map(Load::to_string).collect(),
+            false => loads.iter().map(LoadLevel::to_string).collect(),
         };
         match words.as_slice() {
             [init @ .., before, last] if !init.is_empty() => {

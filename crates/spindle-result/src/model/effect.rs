@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use spindle_stats::Verdict;
 
 use super::words::open_words;
-use super::{Load, RatioEstimate};
+use super::{LoadLevel, RatioEstimate};
 
 open_words! {
     /// What was varied: the last part of its key, or the layout itself.
@@ -19,7 +19,7 @@ open_words! {
 pub struct Effect {
     /// Load level.
     #[serde(flatten)]
-    pub load: Load,
+    pub load: LoadLevel,
     /// What was varied.
     pub factor: FactorName,
     /// The value that it is said of.
@@ -42,7 +42,7 @@ pub struct Effect {
 pub struct Interaction {
     /// Load level.
     #[serde(flatten)]
-    pub load: Load,
+    pub load: LoadLevel,
     /// The factor whose effect it is.
     pub factor: FactorName,
     /// Its value.
@@ -72,7 +72,7 @@ pub struct Interaction {
 pub struct FactorAnswer {
     /// Load level.
     #[serde(flatten)]
-    pub load: Load,
+    pub load: LoadLevel,
     /// Which factor.
     pub factor: FactorName,
     /// For people, without a full stop.

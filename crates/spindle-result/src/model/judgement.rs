@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use spindle_stats::Verdict;
 use spindle_text::keeps::Keeps;
 
-use super::{CaseId, CasePair, Load};
+use super::{CaseId, CasePair, LoadLevel};
 
 /// What cases are compared by.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ impl fmt::Display for Measure {
 pub struct Ranking {
     /// Load level.
     #[serde(flatten)]
-    pub load: Load,
+    pub load: LoadLevel,
     /// What its cases are compared by.
     #[serde(default)]
     pub measure: Measure,
@@ -98,7 +98,7 @@ pub struct RatioEstimate {
 
 /// Case `a` beside case `b`; both ran the same workload at the same load level.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Comparison {
+pub struct PairComparison {
     /// Which two; the verdict is said of the best at its load level.
     #[serde(flatten)]
     pub cases: CasePair,
@@ -142,9 +142,9 @@ pub struct Pair {
     /// Which two; the verdict is said of the earlier one in the experiment file.
     #[serde(flatten)]
     pub cases: CasePair,
-    /// As in [`Comparison::ratio`].
+    /// As in [`PairComparison::ratio`].
     pub ratio: f64,
-    /// As in [`Comparison::ci95`].
+    /// As in [`PairComparison::ci95`].
     pub ci95: Option<(f64, f64)>,
     /// Rounds that both finished.
     pub rounds: u32,
@@ -157,7 +157,7 @@ pub struct Pair {
     pub verdict: Verdict,
     /// The same as `verdict`. Older results have here what could be said of `a` if there were no other pairs.
     pub verdict_alone: Verdict,
-    /// As in [`Comparison::rounds_needed`].
+    /// As in [`PairComparison::rounds_needed`].
     pub rounds_needed: Option<u32>,
 }
 

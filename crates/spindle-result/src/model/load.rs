@@ -7,7 +7,7 @@ use spindle_text::rate::Rate;
 
 /// A load level of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Load {
+pub struct LoadLevel {
     /// Sessions that work at the same time, 1 or more; where transactions come at a rate, at most this many.
     pub clients: u32,
     /// The rate at which transactions come, where the plan has several; `None`: the plan says the same for all cases,
@@ -16,10 +16,10 @@ pub struct Load {
     pub rate: Option<Rate>,
 }
 
-impl Load {
+impl LoadLevel {
     /// A load level of which nothing but the number of clients is to be told.
-    pub fn of(clients: u32) -> Load {
-        Load {
+    pub fn of(clients: u32) -> LoadLevel {
+        LoadLevel {
             clients,
             rate: None,
         }
@@ -44,20 +44,20 @@ impl Load {
 }
 
 /// One client.
-impl Default for Load {
-    fn default() -> Load {
-        Load::of(1)
+impl Default for LoadLevel {
+    fn default() -> LoadLevel {
+        LoadLevel::of(1)
     }
 }
 
-impl From<u32> for Load {
-    fn from(clients: u32) -> Load {
-        Load::of(clients)
+impl From<u32> for LoadLevel {
+    fn from(clients: u32) -> LoadLevel {
+        LoadLevel::of(clients)
     }
 }
 
 /// `1 client`, `8 clients`, `8 clients at 200/s`.
-impl fmt::Display for Load {
+impl fmt::Display for LoadLevel {
     fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.clients {
             1 => write!(text, "1 client")?,
@@ -76,25 +76,25 @@ mod tests {
 
     #[test]
     fn a_load_level_without_a_rate_is_what_it_always_was() {
-        let old: Load = serde_json::from_str(r#"{"clients":8}"#).unwrap();
-        assert_eq!(old, Load::of(8));
+        let old: LoadLevel = serde_json::from_str(r#"{"clients":8}"#).unwrap();
+        assert_eq!(old, LoadLevel::of(8));
         assert_eq!(serde_json::to_string(&old).unwrap(), r#"{"clients":8}"#);
     }
 
     #[test]
     fn a_rate_is_told_wherever_the_load_is() {
-        let load = |rate: &str| Load {
+        let load = |rate: &str| LoadLevel {
             clients: 8,
             rate: Rate::parse(rate),
         };
         let at = load("200/s");
         let json = serde_json::to_string(&at).unwrap();
         assert_eq!(json, r#"{"clients":8,"rate":"200/s"}"#);
-        assert_eq!(serde_json::from_str::<Load>(&json).unwrap(), at);
+        assert_eq!(serde_json::from_str::<LoadLevel>(&json).unwrap(), at);
         assert_eq!(at.to_string(), "8 clients at 200/s");
         assert_eq!(load("30%").in_column(), "8 at 30%");
         assert_eq!(at.in_file_names(), "clients8-200ps");
         assert_eq!(load("30%").in_file_names(), "clients8-30pc");
-        assert_eq!(Load::of(8).in_file_names(), "clients8");
+        assert_eq!(LoadLevel::of(8).in_file_names(), "clients8");
     }
 }

@@ -29,9 +29,9 @@ pub struct Machine {
     /// What a hypervisor, if any, shows of itself.
     pub virtualisation: Virtualisation,
     /// Kernel settings.
-    pub settings: Settings,
+    pub settings: MachineSettings,
     /// Limits set on the program by control groups.
-    pub limits: Limits,
+    pub limits: ControlGroupLimits,
     /// How busy the machine was.
     pub load: Busy,
     /// Where data lies.
@@ -66,7 +66,7 @@ pub struct Virtualisation {
 
 /// Kernel settings that move results, under the names of sysctl.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct MachineSettings {
     /// Transparent huge pages: `always`, `madvise` or `never`.
     pub transparent_huge_pages: Option<String>,
     /// Dirty share of available memory at which writers must write back themselves; 0 when the bytes are set instead.
@@ -89,7 +89,7 @@ pub struct Settings {
 
 /// The tightest limits that control groups set on the program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct ControlGroupLimits {
     /// Most memory, page cache included; `None` when not limited.
     pub memory_bytes: Option<u64>,
     /// Most processor time per time, in processors; `None` when not limited.
@@ -120,7 +120,7 @@ pub struct DataPath {
     /// The file system; `None` for a raw device.
     pub file_system: Option<FileSystem>,
     /// The block device beneath, or the raw device itself.
-    pub device: Option<BlockDevice>,
+    pub device: Option<DiskFacts>,
     /// Why `device` is `None`.
     pub device_unknown_because: Option<String>,
     /// What `spindle calibrate` found of it, where that was kept.
@@ -152,7 +152,7 @@ pub struct FileSystem {
 
 /// A block device and its settings. Everything but number and name is `None` where the kernel does not say.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BlockDevice {
+pub struct DiskFacts {
     /// Its number, `major:minor`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub number: String,
@@ -197,7 +197,7 @@ pub struct BlockDevice {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loop_file_device: Option<String>,
     /// The devices a stacked one (device-mapper, md) stands on.
-    pub stands_on: Vec<BlockDevice>,
+    pub stands_on: Vec<DiskFacts>,
 }
 
 /// A device's own limits.

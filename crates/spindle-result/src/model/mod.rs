@@ -41,12 +41,12 @@ pub use conditions::{
 pub use effect::{Effect, FactorAnswer, FactorName, Interaction};
 pub use io_calls::IoCalls;
 pub use judgement::{
-    Comparison, Drift, Measure, NoiseFloor, Pair, RankedCase, Ranking, RatioEstimate, Stopping,
+    Drift, Measure, NoiseFloor, Pair, PairComparison, RankedCase, Ranking, RatioEstimate, Stopping,
 };
 pub use layout::{
     AccessMethod, DatabaseFacts, Layout, NOT_DIRECT_HERE, PageCache, Price, StackKind, StackPart,
 };
-pub use load::Load;
+pub use load::LoadLevel;
 pub use promise::{Promise, PromiseReason};
 pub use spindle_stats::RateStep;
 pub use spindle_text::keeps::Keeps;
@@ -93,7 +93,7 @@ pub struct RunResult {
     /// Who won under each load level that has a measured case.
     pub rankings: Vec<Ranking>,
     /// For each load level, the best case against every other.
-    pub verdicts: Vec<Comparison>,
+    pub verdicts: Vec<PairComparison>,
     /// For each load level, every case beside every other.
     #[serde(default)]
     pub pairs: Vec<Pair>,

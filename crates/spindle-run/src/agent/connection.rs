@@ -5,15 +5,15 @@ use std::time::Instant;
 
 use spindle_engines::sql::{ServerHome, SshHost};
 
-use super::protocol::{AGENT_COMMAND, Answer, Ask, Seen, Watch, Watching};
+use super::protocol::{AGENT_COMMAND, AgentAnswer, AgentAsk, AgentLook, AgentWatch, Watching};
 use crate::far::clock::{ClockLine, ClockReading};
 use crate::far::machine::PATIENCE;
 use crate::far::protocol::SILENCE;
-use crate::far::{FarError, FarMachine, Way};
+use crate::far::{FarError, FarMachine, MachineAccess};
 
 /// An agent at work.
 pub struct Agent {
-    machine: FarMachine<Ask, Answer>,
+    machine: FarMachine<AgentAsk, AgentAnswer>,
 }
 
 /// What an agent saw in a trial.
@@ -22,7 +22,7 @@ pub struct Watched {
     /// Its clock.
     pub line: ClockLine,
     /// Its looks, in order.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<AgentLook>,
     /// Time between them.
     pub interval_ms: u64,
     /// Why it ended before the trial did, if so.
@@ -42,13 +42,13 @@ impl Agent {
     /// # Errors
     /// See [`FarError`].
     pub fn start(host: &SshHost, interrupted: &AtomicBool) -> Result<Agent, FarError> {
-        let way = Way::to(host.clone());
+        let way = MachineAccess::to(host.clone());
         let machine = FarMachine::start(&way, AGENT_COMMAND, interrupted)?;
         Ok(Agent { machine })
     }
 
     /// The way to it.
-    pub fn way(&self) -> &Way {
+    pub fn way(&self) -> &MachineAccess {
         self.machine.way()
     }
 
@@ -76,18 +76,18 @@ impl Agent {
     ) -> Result<Watching, FarError> {
         // Answers to an earlier look are discarded.
         self.machine.heard();
-        let watch = Watch {
+        let watch = AgentWatch {
             home: home.clone(),
             interval_ms: SILENCE.as_millis() as u64,
         };
-        self.machine.tell(Ask::Watch(watch), interrupted)?;
+        self.machine.tell(AgentAsk::Watch(watch), interrupted)?;
         let until = Instant::now() + PATIENCE;
         let watching = loop {
-            if let Answer::Watching(watching) = self.machine.hear(Some(until), interrupted)? {
+            if let AgentAnswer::Watching(watching) = self.machine.hear(Some(until), interrupted)? {
                 break watching;
             }
         };
-        self.machine.tell(Ask::Rest, interrupted)?;
+        self.machine.tell(AgentAsk::Rest, interrupted)?;
         Ok(watching)
     }
 
@@ -103,11 +103,11 @@ impl Agent {
     ) -> Result<WatchingTrial, FarError> {
         let first = self.read_clock(interrupted)?;
         self.machine.heard();
-        let watch = Watch {
+        let watch = AgentWatch {
             home: home.clone(),
             interval_ms,
         };
-        self.machine.tell(Ask::Watch(watch), interrupted)?;
+        self.machine.tell(AgentAsk::Watch(watch), interrupted)?;
         Ok(WatchingTrial { first, interval_ms })
     }
 
@@ -115,13 +115,13 @@ impl Agent {
     pub fn rest(&mut self, trial: WatchingTrial, interrupted: &AtomicBool) -> Watched {
         let last = self
             .machine
-            .tell(Ask::Rest, interrupted)
+            .tell(AgentAsk::Rest, interrupted)
             .and_then(|()| self.read_clock(interrupted));
         let WatchingTrial { first, interval_ms } = trial;
         let seen = self.machine.heard().into_iter();
         let seen = seen.filter_map(|said| match said {
-            Answer::Seen(seen) => Some(*seen),
-            Answer::Watching(_) => None,
+            AgentAnswer::Seen(seen) => Some(*seen),
+            AgentAnswer::Watching(_) => None,
         });
         Watched {
             line: ClockLine {

@@ -12,7 +12,7 @@ use spindle_system::processes::{self, Processes};
 use spindle_system::sampler::Sampler;
 use spindle_system::{DeviceNumber, SystemTree};
 
-use super::protocol::{Answer, Ask, Seen, Watch, Watching};
+use super::protocol::{AgentAnswer, AgentAsk, AgentLook, AgentWatch, Watching};
 use crate::far::other_side::{self, say};
 use crate::far::protocol::SILENCE;
 
@@ -24,8 +24,8 @@ pub fn run(made_for_it: Option<&Path>) -> ! {
     loop {
         let next = looking.as_ref().map_or(SILENCE, Looking::left);
         match asked.recv_timeout(next) {
-            Ok(Ask::Watch(watch)) => looking = Some(Looking::begin(&watch)),
-            Ok(Ask::Rest) => looking = None,
+            Ok(AgentAsk::Watch(watch)) => looking = Some(Looking::begin(&watch)),
+            Ok(AgentAsk::Rest) => looking = None,
             Err(RecvTimeoutError::Timeout) => {
                 if let Some(looking) = &mut looking {
                     looking.look();
@@ -47,11 +47,11 @@ struct Looking {
 
 impl Looking {
     /// Looks at once, and from now on.
-    fn begin(watch: &Watch) -> Looking {
+    fn begin(watch: &AgentWatch) -> Looking {
         let tree = SystemTree::default();
         let (devices, watching) = what_is_there(&tree, &watch.home);
         let processes = Processes::of_servers(watching.process.into_iter().collect());
-        say(&Answer::Watching(watching));
+        say(&AgentAnswer::Watching(watching));
         let mut looking = Looking {
             sampler: Sampler::new(tree, devices, processes),
             interval: Duration::from_millis(watch.interval_ms.max(1)),
@@ -71,7 +71,7 @@ impl Looking {
         let (before_ns, mut system) = (monotonic_ns(), self.sampler.sample());
         // What holds back this process does not hold back the server.
         system.cpu_throttled_us = None;
-        say(&Answer::Seen(Box::new(Seen {
+        say(&AgentAnswer::Seen(Box::new(AgentLook {
             at_ns: before_ns.midpoint(monotonic_ns()),
             own_cpu_ns: (processor_time_of_thread() - self.cpu_before).as_nanos() as u64,
             system,

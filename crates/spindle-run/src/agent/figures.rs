@@ -6,8 +6,8 @@ use spindle_result::{CpuMicroseconds, IoCounts, SystemSeries};
 use spindle_system::sampler::Sample;
 
 use super::connection::Watched;
-use super::protocol::Seen;
-use crate::observe::series::{Look, SeriesBuilder};
+use super::protocol::AgentLook;
+use crate::observe::series::{SeriesBuilder, SeriesLook};
 use crate::trial::counter_snapshot::{
     cpu_per_transaction, cpu_shares, device_counts, fetched_bytes,
 };
@@ -28,7 +28,7 @@ pub struct Figures {
 
 /// Looks with their moments on this machine's clock.
 struct Looks<'a> {
-    looks: Vec<(u64, &'a Seen)>,
+    looks: Vec<(u64, &'a AgentLook)>,
     /// Times are accurate to within this.
     tolerance_ns: u64,
 }
@@ -45,7 +45,7 @@ impl<'a> Looks<'a> {
     }
 
     /// The look that is nearest to a moment, if it is near.
-    fn near(&self, moment_ns: u64) -> Option<(u64, &'a Seen)> {
+    fn near(&self, moment_ns: u64) -> Option<(u64, &'a AgentLook)> {
         let after = self.looks.partition_point(|(at_ns, _)| *at_ns < moment_ns);
         let around = [after.checked_sub(1), Some(after)].into_iter().flatten();
         let around = around.filter_map(|number| self.looks.get(number));
@@ -105,7 +105,7 @@ fn series(looks: &Looks<'_>, span: Span, step_ms: u64) -> SystemSeries {
         let (at_ns, seen) = looks.near(moment_ns)?;
         let mut system = seen.system.clone();
         system.elapsed_us = at_ns / 1_000;
-        Some(Look {
+        Some(SeriesLook {
             system,
             database: None,
             writers_waiting: None,
@@ -160,9 +160,9 @@ mod tests {
 
     /// A machine of which a hundredth of a device's reads and of a processor's time are done in each hundredth of a
     /// second.
-    fn seen(here_ns: u64) -> Seen {
+    fn seen(here_ns: u64) -> AgentLook {
         let done = (here_ns - 990 * SECOND) / (10 * MS);
-        Seen {
+        AgentLook {
             at_ns: here_ns.wrapping_add_signed(AHEAD_NS),
             own_cpu_ns: done * 1_000,
             system: Sample {

@@ -12,16 +12,16 @@ pub const AGENT_COMMAND: &str = "agent";
 /// What the run says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ask {
+pub enum AgentAsk {
     /// Look at your machine from now on.
-    Watch(Watch),
+    Watch(AgentWatch),
     /// Look no more.
     Rest,
 }
 
 /// What is looked at, and how often.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Watch {
+pub struct AgentWatch {
     /// Where the server is on its machine.
     pub home: ServerHome,
     /// Time between looks.
@@ -31,11 +31,11 @@ pub struct Watch {
 /// What an agent says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum AgentAnswer {
     /// What it looks at.
     Watching(Watching),
     /// What it saw.
-    Seen(Box<Seen>),
+    Seen(Box<AgentLook>),
 }
 
 /// What an agent looks at.
@@ -51,7 +51,7 @@ pub struct Watching {
 
 /// One look.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct AgentLook {
     /// When, by the agent's clock.
     pub at_ns: u64,
     /// Processor time that looking has taken so far, nanoseconds.

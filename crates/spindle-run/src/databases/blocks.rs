@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use spindle_engines::database::{BlockImage, KernelDatabase};
 use spindle_engines::engine::Engine;
 use spindle_layout::{
-    ChangedBlocks, DataDirectory, DatabaseFiles, FileManager, Golden, ImageSpec, Kept as KeptIn,
-    KnownDevice, LayoutError, Place, Placement, Shape, check_space,
+    ChangedBlocks, DataDirectory, DatabaseFiles, DatabaseShape, FileManager, Golden, GoldenSource,
+    ImageSpec, KnownDevice, LayoutError, Place, Placement, check_space,
 };
 
 use super::recipe::{Making, Recipe, Store, devices_beneath};
@@ -28,7 +28,7 @@ use spindle_text::quantity::size;
 /// What a layout's database is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BlockFiles {
-    shape: Shape,
+    shape: DatabaseShape,
     /// Directories are those in which the run's own are.
     placement: Placement,
     manager: FileManager,
@@ -102,7 +102,7 @@ pub(super) fn check_room(
     golden_place: &Path,
 ) -> Result<(), DatabaseError> {
     let mut needed: BTreeMap<PathBuf, u64> = BTreeMap::new();
-    let mut goldens: Vec<Shape> = Vec::new();
+    let mut goldens: Vec<DatabaseShape> = Vec::new();
     let mut images: Vec<(BlockFiles, PutBack)> = Vec::new();
     for (layout, spec) in kernels_of(experiment, layouts) {
         let Ok(files) = BlockFiles::by(spec, experiment, layout, targets) else {
@@ -238,7 +238,7 @@ pub(super) fn changed_by(files: &DatabaseFiles, written: &WrittenRuns) -> Change
 /// A golden copy in `directory`, loaded.
 fn make_golden(
     engine: &KernelDatabase,
-    shape: &Shape,
+    shape: &DatabaseShape,
     directory: &Path,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<Arc<Golden>, DatabaseError> {
@@ -282,7 +282,7 @@ fn probed_by(place: &Place) -> Option<Probed> {
 const MEMORY_SHARE: u64 = 4;
 
 /// Whether a golden copy can be kept in memory.
-fn kept(memory: DatabaseMemory, shape: &Shape) -> KeptIn {
+fn kept(memory: DatabaseMemory, shape: &DatabaseShape) -> GoldenSource {
     let files = SystemTree::default();
     let available = MemoryState::read(&files).map_or(0, |memory| memory.available_bytes);
     let allowed = GroupLimits::read(&files).memory_bytes;
@@ -293,10 +293,10 @@ fn kept(memory: DatabaseMemory, shape: &Shape) -> KeptIn {
     )
 }
 
-fn kept_in(available_bytes: u64, budget_bytes: u64, golden_bytes: u64) -> KeptIn {
+fn kept_in(available_bytes: u64, budget_bytes: u64, golden_bytes: u64) -> GoldenSource {
     match is_kept_in_memory(available_bytes, budget_bytes, golden_bytes) {
-        true => KeptIn::InMemory,
-        false => KeptIn::OnDisk,
+        true => GoldenSource::InMemory,
+        false => GoldenSource::OnDisk,
     }
 }
 
@@ -324,7 +324,7 @@ fn kernels_of<'a>(
 }
 
 /// The sizes of a layout's files.
-pub(crate) fn shape_of(experiment: &Experiment, layout: usize, spec: &KernelSpec) -> Shape {
+pub(crate) fn shape_of(experiment: &Experiment, layout: usize, spec: &KernelSpec) -> DatabaseShape {
     // Layouts that differ only in their writers share their files.
     let layouts: Vec<usize> = (0..experiment.layouts.len()).collect();
     let kernels = kernels_of(experiment, &layouts);
@@ -347,9 +347,12 @@ mod tests {
 
     #[test]
     fn memory_that_trials_may_need_is_left_to_them() {
-        assert_eq!(kept_in(9 << 30, 1 << 30, 2 << 30), KeptIn::InMemory);
-        assert_eq!(kept_in(9 << 30, 1 << 30, (2 << 30) + 1), KeptIn::OnDisk);
-        assert_eq!(kept_in(1 << 30, 2 << 30, 1), KeptIn::OnDisk);
-        assert_eq!(kept_in(0, 0, 1), KeptIn::OnDisk);
+        assert_eq!(kept_in(9 << 30, 1 << 30, 2 << 30), GoldenSource::InMemory);
+        assert_eq!(
+            kept_in(9 << 30, 1 << 30, (2 << 30) + 1),
+            GoldenSource::OnDisk
+        );
+        assert_eq!(kept_in(1 << 30, 2 << 30, 1), GoldenSource::OnDisk);
+        assert_eq!(kept_in(0, 0, 1), GoldenSource::OnDisk);
     }
 }

@@ -25,7 +25,7 @@ use super::database_error::DatabaseError;
 use super::layout_targets::LayoutTargets;
 use super::replay::RunState;
 use super::schedule::order_of_making;
-use super::schemas::{self, Way, way_of};
+use super::schemas::{self, ServerPutBack, way_of};
 use super::volumes;
 use crate::consequence::{AfterLayout, after_database};
 use crate::observe::device_probe::Probed;
@@ -112,16 +112,16 @@ impl AmongAll for ServerSchema {
 }
 
 /// A database of the run. Layouts that need the same share one.
-struct Made {
+struct RunDatabase {
     database: MadeDatabase,
     /// The volumes that its files lie on, where they are put back as a whole.
     volumes: Vec<usize>,
     devices: Vec<DeviceNumber>,
 }
 
-impl Made {
+impl RunDatabase {
     /// Whether a layout may as well have the other; where it is not known, it may not.
-    fn is_alike(&self, other: &Made) -> bool {
+    fn is_alike(&self, other: &RunDatabase) -> bool {
         match (&self.database, &other.database) {
             (MadeDatabase::Kernel(one), MadeDatabase::Kernel(other)) => {
                 one.serves(&other.recipe, other.put_back)
@@ -140,17 +140,17 @@ struct OfLayout {
 }
 
 /// The databases of a run.
-pub struct Databases {
+pub struct RunDatabases {
     verify: Verify,
     // In this order: files go before the directories they lie in.
-    made: Vec<Made>,
+    made: Vec<RunDatabase>,
     of_layout: BTreeMap<usize, OfLayout>,
     store: Store,
     /// Time that loading took.
     loading: Duration,
 }
 
-impl Databases {
+impl RunDatabases {
     /// Makes the databases of the layouts `wanted` on what they stand on. `note` hears what is being done. Returns the
     /// layouts that turned out not to hold theirs, with the reason; what goes wrong elsewhere is an error. Once
     /// `interrupted`, loading ends and no further one is made: the run looks at that itself before it uses any.
@@ -160,9 +160,9 @@ impl Databases {
         targets: &LayoutTargets,
         interrupted: &Arc<AtomicBool>,
         note: &mut dyn FnMut(&str),
-    ) -> Result<(Databases, Vec<(usize, String)>), DatabaseError> {
+    ) -> Result<(RunDatabases, Vec<(usize, String)>), DatabaseError> {
         let experiment = &state.experiment;
-        let mut databases = Databases {
+        let mut databases = RunDatabases {
             verify: experiment.plan.restore_verify,
             made: Vec::new(),
             of_layout: BTreeMap::new(),
@@ -175,11 +175,11 @@ impl Databases {
             DatabaseSpec::Kernel(_) | DatabaseSpec::Server(_) => {
                 let place = golden_place(experiment, &layouts, targets)?;
                 databases.store.directories.make(&place, None)?;
-                (place, Way::Reload { why: None })
+                (place, ServerPutBack::Reload { why: None })
             }
             DatabaseSpec::Remote(_) => (PathBuf::new(), way_of(experiment)),
         };
-        if let Way::Reload { why: Some(why) } = &way {
+        if let ServerPutBack::Reload { why: Some(why) } = &way {
             let said = format!("the database is loaded again before each trial: {why}");
             note(&said);
         }
@@ -298,7 +298,7 @@ impl Databases {
         })?;
         store.next_image += 1;
         let home = R::home(&image);
-        self.made.push(Made {
+        self.made.push(RunDatabase {
             volumes: match put_back {
                 PutBack::ThinVolumes => {
                     let targets = making.targets;
@@ -343,7 +343,7 @@ impl Databases {
         std::mem::take(&mut self.store.warnings)
     }
 
-    fn made(&self, layout: usize) -> &Made {
+    fn made(&self, layout: usize) -> &RunDatabase {
         &self.made[self.of_layout[&layout].made]
     }
 
@@ -402,7 +402,7 @@ impl Databases {
 
     /// Whether they are on servers that run already.
     pub fn are_remote(&self) -> bool {
-        let is_remote = |made: &Made| matches!(made.database, MadeDatabase::Remote(_));
+        let is_remote = |made: &RunDatabase| matches!(made.database, MadeDatabase::Remote(_));
         self.made.iter().any(is_remote)
     }
 

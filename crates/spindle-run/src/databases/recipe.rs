@@ -16,7 +16,7 @@ use crate::database_error::DatabaseError;
 use crate::layout_targets::LayoutTargets;
 use crate::own_directories::OwnDirectories;
 use crate::replay::RunState;
-use crate::schemas::{NotedSchemas, Way};
+use crate::schemas::{NotedSchemas, ServerPutBack};
 
 /// What a layout needs of a database of one kind, and how that is made. Layouts whose recipes are equal share an image.
 pub(super) trait Recipe: PartialEq + Sized {
@@ -70,7 +70,7 @@ pub(super) struct Making<'a> {
     /// Where golden copies go; nowhere, when there are existing servers only.
     pub golden_place: &'a Path,
     /// How existing servers put their tables back.
-    pub way: &'a Way,
+    pub way: &'a ServerPutBack,
     /// Hears what is being done.
     pub note: &'a mut dyn FnMut(&str),
 }

@@ -12,7 +12,7 @@ use spindle_system::{DeviceNumber, SystemTree};
 
 use super::recipe::{Making, Recipe, Store};
 use crate::database_error::DatabaseError;
-use crate::schemas::{Way, name_of};
+use crate::schemas::{ServerPutBack, name_of};
 
 /// A layout's schema: the same for all layouts on its server.
 #[derive(Debug, PartialEq)]
@@ -59,7 +59,7 @@ impl Recipe for ServerSchema {
     ) -> Result<Arc<LoadedSchema>, DatabaseError> {
         let mut golden = LoadedSchema::default();
         let name = name_for(making);
-        let Way::Copy(copying) = making.way else {
+        let ServerPutBack::Copy(copying) = making.way else {
             engine.check_statements(&self.schema(name, SchemaKind::Schema)?)?;
             return Ok(Arc::new(golden));
         };

@@ -5,7 +5,7 @@ use std::io;
 use spindle_engines::{EngineError, ErrorKind};
 use spindle_text::plain;
 
-use super::Way;
+use super::MachineAccess;
 
 /// Of words that are not understood, no more are shown.
 pub(super) const SAID_LENGTH_MAX: usize = 200;
@@ -28,7 +28,7 @@ pub enum FarError {
     #[error("{way}: there is no host of that name: {words}")]
     UnknownHost {
         /// The way there.
-        way: Box<Way>,
+        way: Box<MachineAccess>,
         /// The client's words.
         words: String,
     },
@@ -40,7 +40,7 @@ pub enum FarError {
     )]
     NotPermitted {
         /// The way there.
-        way: Box<Way>,
+        way: Box<MachineAccess>,
         /// The client's words.
         words: String,
     },
@@ -51,7 +51,7 @@ pub enum FarError {
     )]
     UnknownKey {
         /// The way there.
-        way: Box<Way>,
+        way: Box<MachineAccess>,
         /// The client's words.
         words: String,
     },
@@ -59,7 +59,7 @@ pub enum FarError {
     #[error("{way}: the connection ended: {words}")]
     Ended {
         /// The way there.
-        way: Box<Way>,
+        way: Box<MachineAccess>,
         /// The client's words.
         words: String,
     },
@@ -67,13 +67,13 @@ pub enum FarError {
     #[error("{way}: it does not answer any more")]
     Silent {
         /// The way there.
-        way: Box<Way>,
+        way: Box<MachineAccess>,
     },
     /// It says more than this program does.
     #[error("{way}: it says {said}, which Spindle does not, and is not listened to any more")]
     Excess {
         /// The way there.
-        way: Box<Way>,
+        way: Box<MachineAccess>,
         /// What it said.
         said: String,
     },
@@ -83,7 +83,7 @@ pub enum FarError {
     )]
     OtherMachine {
         /// The way there.
-        way: Box<Way>,
+        way: Box<MachineAccess>,
         /// What it is, by `uname`.
         machine: String,
         /// What this program is for.
@@ -96,7 +96,7 @@ pub enum FarError {
     )]
     NoPlace {
         /// The way there.
-        way: Box<Way>,
+        way: Box<MachineAccess>,
     },
     /// It speaks otherwise.
     #[error(
@@ -106,7 +106,7 @@ pub enum FarError {
     )]
     OtherVersion {
         /// The way there.
-        way: Box<Way>,
+        way: Box<MachineAccess>,
         /// Its version.
         version: String,
         /// The version of what it says.
@@ -116,7 +116,7 @@ pub enum FarError {
     #[error("{way}: what it says is not understood: {said:?}")]
     NotUnderstood {
         /// The way there.
-        way: Box<Way>,
+        way: Box<MachineAccess>,
         /// What it said.
         said: String,
     },
@@ -126,8 +126,8 @@ pub enum FarError {
 }
 
 /// The arguments of the client, in words.
-fn arguments(way: &Way) -> String {
-    let Way::Ssh {
+fn arguments(way: &MachineAccess) -> String {
+    let MachineAccess::Ssh {
         host,
         identity_file,
     } = way
@@ -147,7 +147,7 @@ fn arguments(way: &Way) -> String {
 
 impl FarError {
     /// From what it said instead.
-    pub(super) fn not_understood(way: &Way, said: &str) -> FarError {
+    pub(super) fn not_understood(way: &MachineAccess, said: &str) -> FarError {
         FarError::NotUnderstood {
             way: Box::new(way.clone()),
             said: plain::shortened(said, SAID_LENGTH_MAX).into_owned(),
@@ -164,12 +164,12 @@ impl FarError {
     }
 
     /// From what the client said when it ended.
-    pub(super) fn of_client(way: &Way, words: &str) -> FarError {
+    pub(super) fn of_client(way: &MachineAccess, words: &str) -> FarError {
         let way = Box::new(way.clone());
         let words = plain::one_line(words);
         let words = match (words.is_empty(), &*way) {
-            (true, Way::Here) => "the process is gone".to_owned(),
-            (true, Way::Ssh { .. }) => "ssh gave no reason".to_owned(),
+            (true, MachineAccess::Here) => "the process is gone".to_owned(),
+            (true, MachineAccess::Ssh { .. }) => "ssh gave no reason".to_owned(),
             (false, _) => words.trim_end_matches('.').to_owned(),
         };
         let says = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
@@ -220,7 +220,7 @@ mod tests {
             ),
             ("", "gave no reason"),
         ] {
-            let way = Way::to(SshHost::parse("ssh://ann@db1:2222").unwrap());
+            let way = MachineAccess::to(SshHost::parse("ssh://ann@db1:2222").unwrap());
             let told = FarError::of_client(&way, words).to_string();
             assert!(told.contains(said), "{told}");
             assert!(told.starts_with("ssh://ann@db1:2222: "), "{told}");

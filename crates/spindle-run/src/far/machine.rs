@@ -16,9 +16,9 @@ use super::FarError;
 use super::clock::{ClockReading, RoundTrip};
 use super::error::SAID_LENGTH_MAX;
 use super::pipes::{Input, Unsent};
-use super::protocol::{Answer, Ask, Hello, PROTOCOL, SILENCE};
+use super::protocol::{FarAnswer, FarAsk, Hello, PROTOCOL, SILENCE};
 pub use super::ssh::PATIENCE;
-use super::ssh::{Connection, Way};
+use super::ssh::{Connection, MachineAccess};
 
 /// Round trips of a reading, at most; fewer when time runs out, but always some.
 const TRIPS_MAX: u64 = 16;
@@ -31,7 +31,7 @@ const UNASKED: u64 = 0;
 
 /// A program at work on another machine, which is told `W` and says `S`.
 pub struct FarMachine<W, S> {
-    way: Way,
+    way: MachineAccess,
     // Dropped first: what keeps the other side awake ends before the connection does.
     _signs: Sender<()>,
     connection: Connection,
@@ -48,7 +48,7 @@ impl<W: Serialize, S: DeserializeOwned> FarMachine<W, S> {
     /// # Errors
     /// See [`FarError`].
     pub fn start(
-        way: &Way,
+        way: &MachineAccess,
         command: &str,
         interrupted: &AtomicBool,
     ) -> Result<FarMachine<W, S>, FarError> {
@@ -74,7 +74,7 @@ impl<W: Serialize, S: DeserializeOwned> FarMachine<W, S> {
     }
 
     /// The way there.
-    pub fn way(&self) -> &Way {
+    pub fn way(&self) -> &MachineAccess {
         &self.way
     }
 
@@ -103,21 +103,21 @@ impl<W: Serialize, S: DeserializeOwned> FarMachine<W, S> {
         self.questions += 1;
         let question = self.questions;
         let asked_ns = monotonic_ns();
-        self.ask(&Ask::Clock { number: question }, interrupted)?;
+        self.ask(&FarAsk::Clock { number: question }, interrupted)?;
         let until = Instant::now() + PATIENCE;
         loop {
             let line = self.connection.line(&self.way, until, interrupted)?;
             let back_ns = monotonic_ns();
             match self.understand(&line)? {
-                Answer::Clock { number, at_ns } if number == question => {
+                FarAnswer::Clock { number, at_ns } if number == question => {
                     return Ok(RoundTrip {
                         asked_ns,
                         there_ns: at_ns,
                         back_ns,
                     });
                 }
-                Answer::Word(word) => self.said.push_back(word),
-                Answer::Hello(_) | Answer::Clock { .. } => {}
+                FarAnswer::Word(word) => self.said.push_back(word),
+                FarAnswer::Hello(_) | FarAnswer::Clock { .. } => {}
             }
         }
     }
@@ -127,7 +127,7 @@ impl<W: Serialize, S: DeserializeOwned> FarMachine<W, S> {
     /// # Errors
     /// It is gone.
     pub fn tell(&mut self, word: W, interrupted: &AtomicBool) -> Result<(), FarError> {
-        self.ask(&Ask::Word(word), interrupted)
+        self.ask(&FarAsk::Word(word), interrupted)
     }
 
     /// What it says next; `until`: as long as the connection lasts, if there is no such moment.
@@ -148,7 +148,7 @@ impl<W: Serialize, S: DeserializeOwned> FarMachine<W, S> {
                 Err(FarError::Silent { .. }) if until.is_none() => {}
                 Err(error) => return Err(error),
                 Ok(line) => {
-                    if let Answer::Word(word) = self.understand(&line)? {
+                    if let FarAnswer::Word(word) = self.understand(&line)? {
                         return Ok(word);
                     }
                 }
@@ -161,26 +161,26 @@ impl<W: Serialize, S: DeserializeOwned> FarMachine<W, S> {
         let mut all: Vec<S> = self.said.drain(..).collect();
         while let Some(line) = self.connection.line_there() {
             match self.understand(&line) {
-                Ok(Answer::Word(word)) => all.push(word),
-                Ok(Answer::Hello(_) | Answer::Clock { .. }) => {}
+                Ok(FarAnswer::Word(word)) => all.push(word),
+                Ok(FarAnswer::Hello(_) | FarAnswer::Clock { .. }) => {}
                 Err(_) => break,
             }
         }
         all
     }
 
-    fn ask(&mut self, ask: &Ask<W>, interrupted: &AtomicBool) -> Result<(), FarError> {
+    fn ask(&mut self, ask: &FarAsk<W>, interrupted: &AtomicBool) -> Result<(), FarError> {
         let line = line_of(ask);
         self.connection
             .send(&self.way, line.as_bytes(), interrupted)
     }
 
-    fn understand(&self, line: &str) -> Result<Answer<S>, FarError> {
+    fn understand(&self, line: &str) -> Result<FarAnswer<S>, FarError> {
         serde_json::from_str(line).map_err(|_| FarError::not_understood(&self.way, line))
     }
 }
 
-fn line_of(ask: &Ask<impl Serialize>) -> String {
+fn line_of(ask: &FarAsk<impl Serialize>) -> String {
     let line = serde_json::to_string(ask).expect("it holds only strings, numbers and lists");
     line + "\n"
 }
@@ -188,12 +188,12 @@ fn line_of(ask: &Ask<impl Serialize>) -> String {
 /// Waits for its first word. Of other versions, too, it has the fields that matter.
 fn hello_of<S: DeserializeOwned>(
     connection: &mut Connection,
-    way: &Way,
+    way: &MachineAccess,
     interrupted: &AtomicBool,
 ) -> Result<Hello, FarError> {
     let line = connection.line(way, Instant::now() + PATIENCE, interrupted)?;
-    match serde_json::from_str::<Answer<S>>(&line) {
-        Ok(Answer::Hello(hello)) => Ok(Hello {
+    match serde_json::from_str::<FarAnswer<S>>(&line) {
+        Ok(FarAnswer::Hello(hello)) => Ok(Hello {
             version: shortened(&hello.version, SAID_LENGTH_MAX).into_owned(),
             machine: shortened(&hello.machine, SAID_LENGTH_MAX).into_owned(),
             ..hello
@@ -205,7 +205,7 @@ fn hello_of<S: DeserializeOwned>(
 /// Says now and then that the run is alive, until what is returned is dropped.
 fn give_signs_of_life(input: Input) -> Sender<()> {
     let (sender, ended) = mpsc::channel::<()>();
-    let sign = line_of(&Ask::<()>::Clock { number: UNASKED });
+    let sign = line_of(&FarAsk::<()>::Clock { number: UNASKED });
     std::thread::spawn(move || {
         while ended.recv_timeout(SIGN_OF_LIFE) == Err(RecvTimeoutError::Timeout) {
             // One that has not taken what was said before needs no further sign.

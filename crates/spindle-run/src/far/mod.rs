@@ -14,4 +14,4 @@ mod ssh;
 
 pub use error::FarError;
 pub use machine::FarMachine;
-pub use ssh::Way;
+pub use ssh::MachineAccess;

@@ -14,7 +14,7 @@ use spindle_system::SystemTree;
 use spindle_system::machine::Machine;
 use spindle_text::quantity::size;
 
-use super::protocol::{Answer, Ask, Hello, PROTOCOL, SILENCE};
+use super::protocol::{FarAnswer, FarAsk, Hello, PROTOCOL, SILENCE};
 
 /// Interval between checks whether anything was heard.
 const LOOK: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ pub fn begin<W: DeserializeOwned + Send + 'static>(made_for_it: Option<&Path>) -
     if let Some(directory) = made_for_it {
         remove_own_file(directory);
     }
-    say_line(&Answer::<()>::Hello(Hello {
+    say_line(&FarAnswer::<()>::Hello(Hello {
         protocol: PROTOCOL,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         machine: described(&SystemTree::default()),
@@ -42,10 +42,10 @@ pub fn begin<W: DeserializeOwned + Send + 'static>(made_for_it: Option<&Path>) -
 
 /// Sends a word; this process ends when the run is gone.
 pub fn say(word: &impl Serialize) {
-    say_line(&Answer::Word(word));
+    say_line(&FarAnswer::Word(word));
 }
 
-fn say_line(answer: &Answer<impl Serialize>) {
+fn say_line(answer: &FarAnswer<impl Serialize>) {
     let mut line =
         serde_json::to_string(answer).expect("an answer holds only strings, numbers and lists");
     line.push('\n');
@@ -64,11 +64,11 @@ fn hear<W: DeserializeOwned>(hand_on: impl Fn(W) -> bool) {
     for line in BufReader::new(io::stdin()).lines().map_while(Result::ok) {
         HEARD_NS.store(monotonic_ns(), Ordering::Relaxed);
         match serde_json::from_str(&line) {
-            Ok(Ask::Clock { number }) => say_line(&Answer::<()>::Clock {
+            Ok(FarAsk::Clock { number }) => say_line(&FarAnswer::<()>::Clock {
                 number,
                 at_ns: monotonic_ns(),
             }),
-            Ok(Ask::Word(word)) => {
+            Ok(FarAsk::Word(word)) => {
                 if !hand_on(word) {
                     break;
                 }

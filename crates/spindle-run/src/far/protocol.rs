@@ -1,5 +1,5 @@
 //! What both sides say to each other, whatever the other one does: lines of JSON. The other side begins, with
-//! [`Answer::Hello`]; then this one asks. One whose standard input ends, or is silent for [`SILENCE`], has lost its
+//! [`FarAnswer::Hello`]; then this one asks. One whose standard input ends, or is silent for [`SILENCE`], has lost its
 //! run, and ends.
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub const SILENCE: Duration = Duration::from_secs(60);
 /// What this side says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ask<W> {
+pub enum FarAsk<W> {
     /// What does your clock say?
     Clock {
         /// Comes back with the answer.
@@ -27,7 +27,7 @@ pub enum Ask<W> {
 /// What the other side says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer<S> {
+pub enum FarAnswer<S> {
     /// It has started.
     Hello(Hello),
     /// What its clocks say.

@@ -11,7 +11,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use spindle_engines::sql::Way;
+pub use spindle_engines::sql::MachineAccess;
 use spindle_system::{SystemTree, processes};
 use spindle_text::plain::shortened;
 
@@ -90,14 +90,14 @@ impl Connection {
     /// # Errors
     /// See [`FarError`].
     pub fn open(
-        way: &Way,
+        way: &MachineAccess,
         (command, token): (&str, &str),
         interrupted: &AtomicBool,
     ) -> Result<Connection, FarError> {
         let program = processes::own_program(&SystemTree::default());
         let (host, identity_file) = match way {
-            Way::Here => return Connection::of(Command::new(program).arg(command)),
-            Way::Ssh {
+            MachineAccess::Here => return Connection::of(Command::new(program).arg(command)),
+            MachineAccess::Ssh {
                 host,
                 identity_file,
             } => (host, identity_file),
@@ -122,7 +122,7 @@ impl Connection {
     /// Brings the program to a shell that waits for it.
     fn bring(
         &mut self,
-        way: &Way,
+        way: &MachineAccess,
         program: &[u8],
         interrupted: &AtomicBool,
     ) -> Result<(), FarError> {
@@ -174,7 +174,7 @@ impl Connection {
     /// Waits for a line of the shell there that begins so; the rest of it.
     fn word(
         &mut self,
-        way: &Way,
+        way: &MachineAccess,
         begin: &str,
         interrupted: &AtomicBool,
     ) -> Result<String, FarError> {
@@ -191,7 +191,7 @@ impl Connection {
     /// Waits for a line until some moment.
     pub fn line(
         &mut self,
-        way: &Way,
+        way: &MachineAccess,
         until: Instant,
         interrupted: &AtomicBool,
     ) -> Result<String, FarError> {
@@ -216,7 +216,7 @@ impl Connection {
     /// Sends bytes to the other side.
     pub fn send(
         &mut self,
-        way: &Way,
+        way: &MachineAccess,
         bytes: &[u8],
         interrupted: &AtomicBool,
     ) -> Result<(), FarError> {
@@ -241,7 +241,7 @@ impl Connection {
     }
 
     /// Why the connection ended: the other side said too much, or in the client's own words, with what to do.
-    pub fn ended(&mut self, way: &Way) -> FarError {
+    pub fn ended(&mut self, way: &MachineAccess) -> FarError {
         self.input.close();
         // What it said last, or why nothing more is read, may still be on the way.
         let began = Instant::now();

@@ -27,7 +27,7 @@ pub struct DatabaseState {
 
 /// Everything looked at together.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Look {
+pub struct SeriesLook {
     /// The system.
     pub system: Sample,
     /// The database; `None` when only its machine is looked at.
@@ -40,8 +40,8 @@ pub struct Look {
 
 /// Two looks, one after the other.
 struct Interval<'a> {
-    before: &'a Look,
-    after: &'a Look,
+    before: &'a SeriesLook,
+    after: &'a SeriesLook,
 }
 
 type Figure = fn(&Interval<'_>) -> Option<f64>;
@@ -248,13 +248,13 @@ impl Interval<'_> {
 /// Columns being filled, look by look.
 #[derive(Debug)]
 pub struct SeriesBuilder {
-    last: Look,
+    last: SeriesLook,
     columns: Vec<SystemColumn>,
 }
 
 impl SeriesBuilder {
     /// Begins with a look from which the first interval counts.
-    pub fn new(first: Look) -> SeriesBuilder {
+    pub fn new(first: SeriesLook) -> SeriesBuilder {
         let empty = |(name, _): &(&str, Figure)| SystemColumn {
             name: (*name).into(),
             values: Vec::new(),
@@ -266,7 +266,7 @@ impl SeriesBuilder {
     }
 
     /// Adds the interval that ends with this look.
-    pub fn add(&mut self, look: Look) {
+    pub fn add(&mut self, look: SeriesLook) {
         let interval = Interval {
             before: &self.last,
             after: &look,
@@ -302,7 +302,7 @@ mod tests {
     use spindle_system::cpu::ProcessCpu;
     use spindle_system::sampler::{DiskSample, Scheduler};
 
-    fn look(elapsed_us: u64) -> Look {
+    fn look(elapsed_us: u64) -> SeriesLook {
         let nothing = Sample {
             elapsed_us,
             cpu: None,
@@ -316,7 +316,7 @@ mod tests {
             memory_pressure: None,
             io_pressure: None,
         };
-        Look {
+        SeriesLook {
             system: nothing,
             database: Some(DatabaseState::default()),
             writers_waiting: None,
@@ -324,7 +324,7 @@ mod tests {
         }
     }
 
-    fn series(first: Look, second: Look) -> SystemSeries {
+    fn series(first: SeriesLook, second: SeriesLook) -> SystemSeries {
         let mut builder = SeriesBuilder::new(first);
         builder.add(second);
         builder.finish(1000)

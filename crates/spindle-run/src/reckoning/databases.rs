@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use spindle_engines::sql::{Room, Server, ServerKind, ServerRequest, server};
-use spindle_layout::Shape;
+use spindle_engines::sql::{Server, ServerKind, ServerRequest, ServerRoom, server};
+use spindle_layout::DatabaseShape;
 
 use super::destination::{Destination, Destinations};
 use crate::databases::blocks::shape_of;
@@ -16,9 +16,9 @@ use spindle_text::file_kind::FileKind;
 /// The databases of a run.
 pub struct Databases {
     /// Golden copies.
-    pub goldens: Vec<Golden>,
+    pub goldens: Vec<ReckonedGolden>,
     /// Copies of them.
-    pub images: Vec<Image>,
+    pub images: Vec<ReckonedImage>,
     layouts: usize,
 }
 
@@ -26,7 +26,7 @@ pub struct Databases {
 #[derive(PartialEq)]
 pub enum Files {
     /// Of the embedded database.
-    Kernel(Shape),
+    Kernel(DatabaseShape),
     /// Of a server.
     Server {
         /// Which.
@@ -39,23 +39,23 @@ pub enum Files {
 }
 
 /// A loaded database.
-pub struct Golden {
+pub struct ReckonedGolden {
     /// Its files.
     pub files: Files,
     /// What they take beside the tables, of a server.
-    room: Option<Room>,
+    room: Option<ServerRoom>,
     /// Its datafiles, made as long as they are to be on devices.
     on_devices_bytes: Option<u64>,
 }
 
 /// A copy of a golden copy.
-pub struct Image {
+pub struct ReckonedImage {
     /// Number of the golden copy.
     pub golden: usize,
     /// The first layout that uses it.
     pub layout: usize,
     /// What its files beside the tables may take, of a server.
-    pub room: Option<Room>,
+    pub room: Option<ServerRoom>,
     /// Its datafiles, where they lie on raw devices or in a disk group, of a server.
     pub on_devices_bytes: Option<u64>,
     /// How it is put back.
@@ -71,7 +71,7 @@ impl Files {
     fn of(
         destinations: Destinations<'_>,
         layout: usize,
-    ) -> Option<(Files, Option<Room>, Option<u64>)> {
+    ) -> Option<(Files, Option<ServerRoom>, Option<u64>)> {
         let experiment = destinations.experiment;
         match &experiment.database_of(layout).spec {
             DatabaseSpec::Kernel(spec) => {
@@ -137,11 +137,11 @@ fn on_devices(
     }
 }
 
-impl Golden {
+impl ReckonedGolden {
     /// What a golden copy takes, about. Loading a server's tables, written as a whole, fills its log with them at most.
     pub fn bytes(&self) -> u64 {
         let data_bytes = self.files.bytes().max(self.on_devices_bytes.unwrap_or(0));
-        let added = |room: Room| room.own_bytes + room.redo_bytes.min(data_bytes);
+        let added = |room: ServerRoom| room.own_bytes + room.redo_bytes.min(data_bytes);
         data_bytes + self.room.map_or(0, added)
     }
 }
@@ -172,7 +172,7 @@ impl Databases {
         };
         let known = self.goldens.iter().position(|other| other.files == files);
         let golden = known.unwrap_or_else(|| {
-            self.goldens.push(Golden {
+            self.goldens.push(ReckonedGolden {
                 files,
                 room,
                 on_devices_bytes,
@@ -183,7 +183,7 @@ impl Databases {
         let mut with_files = of_kinds.iter();
         let has_files =
             with_files.any(|destination| destination.has_file_system(destinations.specs));
-        let image = Image {
+        let image = ReckonedImage {
             golden,
             layout,
             room,
@@ -201,16 +201,16 @@ impl Databases {
     }
 }
 
-impl Image {
-    fn is_same(&self, other: &Image) -> bool {
-        let of = |image: &Image| (image.golden, image.put_back, image.by_odm);
+impl ReckonedImage {
+    fn is_same(&self, other: &ReckonedImage) -> bool {
+        let of = |image: &ReckonedImage| (image.golden, image.put_back, image.by_odm);
         of(self) == of(other) && self.destinations == other.destinations
     }
 
     /// Of layouts that share an image, the one that takes most counts.
-    fn grow_to(&mut self, other: Option<Room>) {
+    fn grow_to(&mut self, other: Option<ServerRoom>) {
         if let (Some(room), Some(other)) = (&mut self.room, other) {
-            *room = Room {
+            *room = ServerRoom {
                 own_bytes: room.own_bytes.max(other.own_bytes),
                 redo_bytes: room.redo_bytes.max(other.redo_bytes),
                 growth_bytes: room.growth_bytes.max(other.growth_bytes),

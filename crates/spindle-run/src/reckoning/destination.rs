@@ -6,7 +6,7 @@ use spindle_layout::plan::PlannedTarget;
 use spindle_layout::spec::LayoutKind;
 use spindle_layout::{LayoutSpec, ProvisionPlan, RawDevice};
 
-use spindle_experiment::{DiskGroup, Experiment, PlacedOn};
+use spindle_experiment::{DiskGroupSpec, Experiment, PlacedOn};
 use spindle_text::file_kind::FileKind;
 use spindle_text::word::Word;
 
@@ -20,7 +20,7 @@ pub enum Destination {
         /// Its number among that.
         number: usize,
         /// How it stripes and reads, if it is a disk group.
-        group: Option<DiskGroup>,
+        group: Option<DiskGroupSpec>,
         /// Which of its devices, as they are written; none: those that are not set aside for other files.
         devices: Vec<String>,
     },

@@ -6,7 +6,7 @@ use std::fmt;
 use spindle_engines::sql::server;
 
 use super::databases::{Databases, Files};
-use super::room::Room;
+use super::room::RoomAtPlace;
 use crate::databases::blocks::is_kept_in_memory;
 use crate::server_files::request_of;
 use spindle_experiment::{DatabaseSpec, Experiment};
@@ -46,19 +46,19 @@ impl MachineMemory {
 }
 
 /// What a run takes of it.
-pub struct Memory {
+pub struct RunMemory {
     machine: MachineMemory,
     words: &'static Vocabulary,
     parts: Vec<(String, u64)>,
 }
 
-impl Memory {
+impl RunMemory {
     pub(super) fn of(
         machine: MachineMemory,
         experiment: &Experiment,
         databases: &Databases,
-        rooms: &[Room],
-    ) -> Memory {
+        rooms: &[RoomAtPlace],
+    ) -> RunMemory {
         let images = databases.images.iter();
         let trials = images.map(|image| of_trial(experiment, image.layout));
         let [caches_bytes, beside_bytes] = match experiment.plan.interleave_ms {
@@ -82,9 +82,9 @@ impl Memory {
             }
         }
         let in_memory = rooms.iter().filter(|room| room.is_in_memory);
-        let files_bytes = in_memory.map(Room::sure_bytes).sum();
+        let files_bytes = in_memory.map(RoomAtPlace::sure_bytes).sum();
         let words = Vocabulary::of(experiment.database.engine().as_str());
-        Memory {
+        RunMemory {
             machine,
             words,
             parts: vec![
@@ -140,7 +140,7 @@ fn of_trial(experiment: &Experiment, layout: usize) -> [u64; 2] {
     }
 }
 
-impl fmt::Display for Memory {
+impl fmt::Display for RunMemory {
     fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = self.parts.iter().filter(|(_, bytes)| *bytes > 0);
         let parts = parts.map(|(what, bytes)| format!("{what} {}", size_needed(*bytes)));

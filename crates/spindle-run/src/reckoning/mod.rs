@@ -19,10 +19,10 @@ use spindle_layout::plan::LookedAt;
 
 pub use databases::Databases;
 pub use destination::Destinations;
-pub use memory::{MachineMemory, Memory};
+pub use memory::{MachineMemory, RunMemory};
 pub(crate) use process::short_of;
 pub use process::{ProcessNeeds, try_out};
-pub use room::Room;
+pub use room::RoomAtPlace;
 pub use time::Time;
 use time::trials_of;
 
@@ -34,7 +34,7 @@ const WIDEST: usize = 1_000;
 
 /// What is reckoned from.
 #[derive(Clone, Copy)]
-pub struct Seen<'a> {
+pub struct ReckoningInput<'a> {
     /// The experiment, and what is made for it.
     pub destinations: Destinations<'a>,
     /// Whether a layout can be used here, as far as was looked.
@@ -53,11 +53,11 @@ pub struct Seen<'a> {
 pub struct Reckoning {
     /// The databases that are made; `None` when existing servers hold them.
     pub databases: Option<Databases>,
-    rooms: Vec<Room>,
+    rooms: Vec<RoomAtPlace>,
     misfits: Vec<String>,
     /// The devices that were looked at for it.
     pub looked_at: LookedAt,
-    memory: Option<Memory>,
+    memory: Option<RunMemory>,
     short_of: Vec<String>,
     time: Time,
     /// How many cases can be measured here, as far as was looked.
@@ -68,7 +68,7 @@ pub struct Reckoning {
 
 impl Reckoning {
     /// Reckons.
-    pub fn of(seen: Seen<'_>) -> Reckoning {
+    pub fn of(seen: ReckoningInput<'_>) -> Reckoning {
         let experiment = seen.destinations.experiment;
         let databases = Databases::of(seen.destinations, seen.can_be_used);
         let layouts = experiment.candidates();
@@ -79,7 +79,7 @@ impl Reckoning {
         let has_databases = !databases.goldens.is_empty();
         let memory = seen.memory.filter(|_| has_databases);
         Reckoning {
-            memory: memory.map(|machine| Memory::of(machine, experiment, &databases, &rooms)),
+            memory: memory.map(|machine| RunMemory::of(machine, experiment, &databases, &rooms)),
             short_of: process::shortages(experiment, seen.try_out),
             time: Time::of(seen, &databases, trials),
             cases,
@@ -101,7 +101,7 @@ impl Reckoning {
 
     /// Why it cannot be run here, in words; a line for each reason.
     pub fn refusal(&self) -> Option<String> {
-        let is_short = |room: &&Room| room.sure_bytes() > room.free_bytes;
+        let is_short = |room: &&RoomAtPlace| room.sure_bytes() > room.free_bytes;
         let mut reasons: Vec<String> = self.rooms.iter().filter(is_short).map(too_little).collect();
         if reasons.is_empty() {
             reasons.extend(self.misfits.iter().cloned());
@@ -113,7 +113,7 @@ impl Reckoning {
                     .to_owned(),
             );
         }
-        reasons.extend(self.memory.as_ref().and_then(Memory::refusal));
+        reasons.extend(self.memory.as_ref().and_then(RunMemory::refusal));
         reasons.extend(self.short_of.iter().cloned());
         (!reasons.is_empty()).then(|| {
             format!(
@@ -125,7 +125,7 @@ impl Reckoning {
 
     /// What may go wrong, in words.
     pub fn warnings(&self) -> Vec<String> {
-        let is_tight = |room: &&Room| {
+        let is_tight = |room: &&RoomAtPlace| {
             room.sure_bytes() <= room.free_bytes && room.all_bytes() > room.free_bytes
         };
         let tight = self.rooms.iter().filter(is_tight).map(|room| {
@@ -137,9 +137,9 @@ impl Reckoning {
                 room.parts()
             )
         });
-        let refused = self.memory.as_ref().and_then(Memory::refusal);
+        let refused = self.memory.as_ref().and_then(RunMemory::refusal);
         let memory = self.memory.as_ref().filter(|_| refused.is_none());
-        tight.chain(memory.and_then(Memory::warning)).collect()
+        tight.chain(memory.and_then(RunMemory::warning)).collect()
     }
 
     /// The sums, a line each.
@@ -165,12 +165,12 @@ impl Reckoning {
     }
 }
 
-fn row(room: &Room) -> [String; 4] {
+fn row(room: &RoomAtPlace) -> [String; 4] {
     let (sure, free) = (size_needed(room.sure_bytes()), size_free(room.free_bytes));
     [room.place.clone(), sure, free, room.parts()]
 }
 
-fn too_little(room: &Room) -> String {
+fn too_little(room: &RoomAtPlace) -> String {
     format!(
         "Room on {}: {} are needed ({}), and {} are free",
         room.place,

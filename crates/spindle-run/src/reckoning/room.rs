@@ -4,16 +4,18 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use spindle_engines::sql::{Room as ServerRoom, Server};
+use spindle_engines::sql::{Server, ServerRoom};
 use spindle_io::disk_group;
 use spindle_io::real::facts::FsFacts;
 use spindle_layout::spec::{DeviceSpec, LayoutKind};
-use spindle_layout::{DatabaseFiles, Placement, RawDevice, RawSpace, Shape, Target};
+use spindle_layout::{
+    DatabaseFiles, DatabaseShape, Placement, PlacementTarget, RawDevice, RawSpace,
+};
 
-use super::Seen;
-use super::databases::{Databases, Files, Image};
+use super::ReckoningInput;
+use super::databases::{Databases, Files, ReckonedImage};
 use super::destination::Destination;
-use spindle_experiment::{DatabaseSpec, DiskGroup, PutBack};
+use spindle_experiment::{DatabaseSpec, DiskGroupSpec, PutBack};
 use spindle_text::file_kind::FileKind;
 use spindle_text::quantity::size_needed;
 use spindle_text::vocabulary::Vocabulary;
@@ -24,18 +26,18 @@ const RESULTS_OF_TRIAL_BYTES: u64 = 64 << 10;
 const MIB: u64 = 1 << 20;
 
 /// A place, what goes there, and what is free.
-pub struct Room {
+pub struct RoomAtPlace {
     /// The place, in words.
     pub place: String,
     /// What is free there.
     pub free_bytes: u64,
     /// Whether what lies there takes memory.
     pub is_in_memory: bool,
-    parts: Vec<Part>,
+    parts: Vec<RoomPart>,
 }
 
 /// Something that takes room.
-struct Part {
+struct RoomPart {
     what: &'static str,
     bytes: u64,
     /// How often.
@@ -44,7 +46,7 @@ struct Part {
     is_sure: bool,
 }
 
-impl Room {
+impl RoomAtPlace {
     /// What is taken for certain.
     pub fn sure_bytes(&self) -> u64 {
         let sure = self.parts.iter().filter(|part| part.is_sure);
@@ -75,14 +77,14 @@ impl Room {
     }
 
     fn add(&mut self, what: &'static str, bytes: u64, is_sure: bool) {
-        let is_same = |part: &&mut Part| (part.what, part.is_sure) == (what, is_sure);
+        let is_same = |part: &&mut RoomPart| (part.what, part.is_sure) == (what, is_sure);
         match self.parts.iter_mut().find(is_same) {
             _ if bytes == 0 => {}
             Some(part) => {
                 part.bytes += bytes;
                 part.count += 1;
             }
-            None => self.parts.push(Part {
+            None => self.parts.push(RoomPart {
                 what,
                 bytes,
                 count: 1,
@@ -105,8 +107,8 @@ enum Key {
 
 /// All places.
 pub(super) struct Rooms<'a> {
-    seen: Seen<'a>,
-    rooms: BTreeMap<Key, Room>,
+    seen: ReckoningInput<'a>,
+    rooms: BTreeMap<Key, RoomAtPlace>,
     raw: RawSpace,
     /// What fits into no single device, though there is room in all together.
     misfits: Vec<String>,
@@ -114,7 +116,11 @@ pub(super) struct Rooms<'a> {
 
 impl<'a> Rooms<'a> {
     /// The room that a run takes, and what fits nowhere though its sum would, in words.
-    pub fn of(seen: Seen<'a>, databases: &Databases, trials: u64) -> (Vec<Room>, Vec<String>) {
+    pub fn of(
+        seen: ReckoningInput<'a>,
+        databases: &Databases,
+        trials: u64,
+    ) -> (Vec<RoomAtPlace>, Vec<String>) {
         let mut rooms = Rooms {
             seen,
             rooms: BTreeMap::new(),
@@ -178,7 +184,7 @@ impl<'a> Rooms<'a> {
         said.or(beside).unwrap_or_else(|| PathBuf::from("."))
     }
 
-    fn add_kernel(&mut self, image: &Image, shape: &Shape) {
+    fn add_kernel(&mut self, image: &ReckonedImage, shape: &DatabaseShape) {
         let copies = copies_of(image.put_back);
         let redo_bytes = shape.redo_bytes.iter().sum();
         let data_bytes = shape.data_bytes.iter().sum::<u64>() + shape.double_write_bytes;
@@ -202,7 +208,7 @@ impl<'a> Rooms<'a> {
     }
 
     /// Places files on raw devices as `run` does, where a whole file lies on one device.
-    fn try_to_place(&mut self, image: &Image, shape: &Shape) {
+    fn try_to_place(&mut self, image: &ReckonedImage, shape: &DatabaseShape) {
         let target =
             |kind| self.target_of(image.layout, &self.seen.destinations.of(image.layout, kind));
         let placement = Placement {
@@ -218,16 +224,16 @@ impl<'a> Rooms<'a> {
         }
     }
 
-    fn target_of(&self, layout: usize, destination: &Destination) -> Target {
+    fn target_of(&self, layout: usize, destination: &Destination) -> PlacementTarget {
         match self.seen.destinations.devices_of(layout, destination) {
-            Some(devices) => Target::Devices(devices),
-            None => Target::Directory(PathBuf::from("/")),
+            Some(devices) => PlacementTarget::Devices(devices),
+            None => PlacementTarget::Directory(PathBuf::from("/")),
         }
     }
 
     fn add_server(
         &mut self,
-        image: &Image,
+        image: &ReckonedImage,
         server: &dyn Server,
         data_bytes: u64,
         room: ServerRoom,
@@ -328,10 +334,10 @@ impl<'a> Rooms<'a> {
         room.add(what, bytes, is_sure);
     }
 
-    fn room(&mut self, key: Key, make: impl FnOnce() -> (String, u64, bool)) -> &mut Room {
+    fn room(&mut self, key: Key, make: impl FnOnce() -> (String, u64, bool)) -> &mut RoomAtPlace {
         self.rooms.entry(key).or_insert_with(|| {
             let (place, free_bytes, is_in_memory) = make();
-            Room {
+            RoomAtPlace {
                 place,
                 free_bytes,
                 is_in_memory,
@@ -351,7 +357,7 @@ fn copies_of(put_back: PutBack) -> u64 {
 }
 
 /// What a disk group of these disks has for files, each in as many copies as it keeps.
-fn room_of_group(group: &DiskGroup, disks_bytes: &[u64]) -> u64 {
+fn room_of_group(group: &DiskGroupSpec, disks_bytes: &[u64]) -> u64 {
     let of_disk = |bytes: &u64| disk_group::room_bytes(*bytes, group.allocation_unit_bytes);
     disks_bytes.iter().map(of_disk).sum::<u64>() / group.redundancy.copies() as u64
 }

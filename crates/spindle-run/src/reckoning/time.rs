@@ -5,8 +5,8 @@ use std::fmt;
 
 use spindle_stats::ROUNDS_TO_JUDGE;
 
-use super::Seen;
-use super::databases::{Databases, Image};
+use super::ReckoningInput;
+use super::databases::{Databases, ReckonedImage};
 use crate::trial_time::{
     BYTES_PER_S, SERVER_LOADS_PER_S, ends_ms, ms_of, put_back_ms, search_ms, there_ms,
 };
@@ -48,7 +48,7 @@ pub(super) fn trials_of(experiment: &Experiment, cases: usize) -> (u64, u64) {
 
 impl Time {
     /// The time to run this many trials.
-    pub(super) fn of(seen: Seen<'_>, databases: &Databases, trials: (u64, u64)) -> Time {
+    pub(super) fn of(seen: ReckoningInput<'_>, databases: &Databases, trials: (u64, u64)) -> Time {
         let experiment = seen.destinations.experiment;
         let plan = &experiment.plan;
         let loads_per_s = match experiment.spec() {
@@ -158,7 +158,7 @@ impl Time {
 }
 
 /// Time to put an image back, mean of all trials.
-fn restore_ms(experiment: &Experiment, databases: &Databases, image: &Image) -> u64 {
+fn restore_ms(experiment: &Experiment, databases: &Databases, image: &ReckonedImage) -> u64 {
     let bytes = databases.goldens[image.golden].bytes();
     put_back_ms(experiment, bytes, image.put_back)
 }

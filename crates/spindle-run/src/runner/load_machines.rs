@@ -9,25 +9,25 @@ use spindle_experiment::{DatabaseSpec, Experiment, RemoteSpec, deal};
 
 use super::{RunError, Runner};
 use crate::consequence::{AfterLayout, after_look};
-use crate::trial::load::machine::Machine;
+use crate::trial::load::machine::MachineAtWork;
 
 /// What was found for a layout: notes for people, or why it must be skipped.
-pub(super) type Found = Result<Vec<String>, EngineError>;
+pub(super) type NotesOrSkip = Result<Vec<String>, EngineError>;
 
 impl Runner {
     /// Looks at every load machine, for each of these layouts.
     pub(super) fn examine_load_machines(
         &mut self,
         wanted: &[usize],
-    ) -> Result<BTreeMap<usize, Found>, RunError> {
-        let mut found: BTreeMap<usize, Found> = BTreeMap::new();
+    ) -> Result<BTreeMap<usize, NotesOrSkip>, RunError> {
+        let mut found: BTreeMap<usize, NotesOrSkip> = BTreeMap::new();
         if wanted.is_empty() {
             return Ok(found);
         }
         let experiment = self.state.experiment.clone();
         for (place, of) in experiment.load.iter().enumerate() {
             self.say(&format!("looking at the load machine {}", of.way));
-            let mut machine = Machine::start(&of.way, &self.interrupted)
+            let mut machine = MachineAtWork::start(&of.way, &self.interrupted)
                 .map_err(|error| error.in_a_look("load machine "));
             for &layout in wanted {
                 let DatabaseSpec::Remote(remote) = &experiment.database_of(layout).spec else {
@@ -59,7 +59,7 @@ impl Runner {
 
 /// Has a machine reach a server.
 fn look(
-    machine: &mut Machine,
+    machine: &mut MachineAtWork,
     remote: &RemoteSpec,
     interrupted: &AtomicBool,
 ) -> Result<(), EngineError> {
@@ -70,7 +70,7 @@ fn look(
 }
 
 /// What must be known of a machine, in words.
-fn described(machine: &Machine, experiment: &Experiment, place: usize) -> String {
+fn described(machine: &MachineAtWork, experiment: &Experiment, place: usize) -> String {
     let clients = experiment.workload.clients.iter();
     let shares: Vec<String> = clients
         .map(|&clients| format!("{} of {clients}", deal(clients, &experiment.load)[place]))

@@ -21,13 +21,13 @@ use spindle_engines::ErrorKind;
 use spindle_experiment::Experiment;
 use spindle_layout::plan::LookedAt;
 use spindle_layout::{clean, ledger};
-use spindle_result::{Load, Phase};
+use spindle_result::{LoadLevel, Phase};
 use spindle_system::SystemTree;
 use spindle_system::memory::MemoryBudget;
 use spindle_text::files::Directory;
 
 use crate::database_error::DatabaseError;
-use crate::databases::Databases;
+use crate::databases::RunDatabases;
 use crate::directory::{self, DirectoryError};
 use crate::journal::{Event, Journal, JournalError};
 use crate::layout_targets::{LayoutTargets, TargetError};
@@ -414,7 +414,7 @@ impl Runner {
         let mut note = |text: &str| listener.hear(Said::Note(text));
         let began = Instant::now();
         let (mut databases, failed) =
-            Databases::prepare(&self.state, &wanted, targets, &self.interrupted, &mut note)?;
+            RunDatabases::prepare(&self.state, &wanted, targets, &self.interrupted, &mut note)?;
         let (whole, loading) = (began.elapsed(), databases.loading());
         let noted = self.phase_done("loading databases", loading);
         let copying = whole.saturating_sub(loading);
@@ -447,7 +447,7 @@ impl Runner {
 
     fn run_rounds(
         &mut self,
-        databases: &mut Databases,
+        databases: &mut RunDatabases,
         targets: &LayoutTargets,
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
@@ -509,7 +509,7 @@ impl Runner {
                 rates.filter_map(|rate| Some(format!("{rate} = {}/s", rate.per_s(Some(per_s))?)));
             self.say(&format!(
                 "{layout} is slowest without a rate at {}: {per_s:.0} transactions a second. Rates are now {}",
-                Load::of(clients),
+                LoadLevel::of(clients),
                 rates.collect::<Vec<_>>().join(", ")
             ));
             self.note(Event::SlowestKnown {

@@ -10,7 +10,7 @@ use spindle_engines::engine::Restored;
 use spindle_experiment::Experiment;
 use spindle_io::env::seeded_rng;
 use spindle_result::{
-    Conditions, DeviceProbe, Doubt, Load, QuietWait, TRIES_MAX, Trial, TrialTimes, doubt,
+    Conditions, DeviceProbe, Doubt, LoadLevel, QuietWait, TRIES_MAX, Trial, TrialTimes, doubt,
 };
 use spindle_system::DeviceNumber;
 use spindle_system::memory::MemoryBudget;
@@ -19,7 +19,7 @@ use spindle_system::neighbours::OtherPrograms;
 use super::{RunError, Runner};
 use crate::answers;
 use crate::consequence::{AfterLayout, AfterTrial, after_database, after_trial, told};
-use crate::databases::Databases;
+use crate::databases::RunDatabases;
 use crate::finished_trial::FinishedTrial;
 use crate::journal::Event;
 use crate::layout_targets::LayoutTargets;
@@ -63,7 +63,7 @@ impl Runner {
         &mut self,
         case: CaseKey,
         round: u32,
-        databases: &mut Databases,
+        databases: &mut RunDatabases,
         targets: &LayoutTargets,
     ) -> Result<Option<Restored>, RunError> {
         let (layout, _) = case;
@@ -91,7 +91,7 @@ impl Runner {
     pub(super) fn run_trial(
         &mut self,
         planned: Planned,
-        databases: &mut Databases,
+        databases: &mut RunDatabases,
         targets: &LayoutTargets,
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
@@ -103,7 +103,7 @@ impl Runner {
         {
             let reason = format!(
                 "no layout could be measured without a rate at {}, and {load} is a part of what the slowest did",
-                Load::of(load.clients)
+                LoadLevel::of(load.clients)
             );
             return self.trial_failed(planned.case, planned.round, reason);
         }
@@ -146,7 +146,7 @@ impl Runner {
         &mut self,
         planned: Planned,
         outcome: &Result<T, EngineError>,
-        databases: &mut Databases,
+        databases: &mut RunDatabases,
         targets: &LayoutTargets,
     ) -> Result<bool, RunError> {
         let error = match outcome {
@@ -172,7 +172,7 @@ impl Runner {
     pub(super) fn prepare(
         &mut self,
         planned: Planned,
-        databases: &mut Databases,
+        databases: &mut RunDatabases,
         targets: &LayoutTargets,
     ) -> Result<Option<Prepared>, RunError> {
         let Planned { round, case, .. } = planned;
@@ -209,7 +209,7 @@ impl Runner {
         prepared: Prepared,
         outcome: Result<TrialOutcome, EngineError>,
         whole: Duration,
-        databases: &mut Databases,
+        databases: &mut RunDatabases,
         targets: &LayoutTargets,
     ) -> Result<(), RunError> {
         let Planned {
@@ -360,7 +360,12 @@ impl Runner {
         })
     }
 
-    pub(super) fn task(&self, (layout, load): CaseKey, round: u32, databases: &Databases) -> Task {
+    pub(super) fn task(
+        &self,
+        (layout, load): CaseKey,
+        round: u32,
+        databases: &RunDatabases,
+    ) -> Task {
         let experiment = &self.state.experiment;
         let plan = &experiment.plan;
         Task {

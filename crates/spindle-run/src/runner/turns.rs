@@ -9,11 +9,11 @@ use spindle_system::memory::MemoryBudget;
 
 use super::trials::{Prepared, tries};
 use super::{RunError, Runner};
-use crate::databases::Databases;
+use crate::databases::RunDatabases;
 use crate::layout_targets::LayoutTargets;
 use crate::listener::Said;
 use crate::schedule::{self, Planned};
-use crate::trial::protocol::{Progress, TrialOutcome};
+use crate::trial::protocol::{TrialOutcome, TrialProgress};
 use crate::trial::supervisor::{Bounds, TrialByTurns};
 
 /// A trial under way.
@@ -28,7 +28,7 @@ impl Runner {
         &mut self,
         round: &[Planned],
         turn_ms: u64,
-        databases: &mut Databases,
+        databases: &mut RunDatabases,
         targets: &LayoutTargets,
         budget: Option<&MemoryBudget>,
     ) -> Result<(), RunError> {
@@ -60,7 +60,7 @@ impl Runner {
     fn start_by_turns(
         &mut self,
         planned: Planned,
-        databases: &mut Databases,
+        databases: &mut RunDatabases,
         targets: &LayoutTargets,
         budget: Option<&MemoryBudget>,
     ) -> Result<Option<Underway>, RunError> {
@@ -75,7 +75,7 @@ impl Runner {
                 io: self.limits.get(&layout).map(|limit| &limit.io),
             };
             let listener = &mut self.listener;
-            let hear = |heard: &Progress| listener.hear(Said::TrialGoesOn(heard));
+            let hear = |heard: &TrialProgress| listener.hear(Said::TrialGoesOn(heard));
             let started = TrialByTurns::start(&prepared.task, bounds, &self.interrupted, hear);
             if !is_last_try && self.must_try_again(planned, &started, databases, targets)? {
                 continue;
@@ -95,7 +95,7 @@ impl Runner {
         &mut self,
         underway: &mut Vec<Underway>,
         turn: u64,
-        databases: &mut Databases,
+        databases: &mut RunDatabases,
         targets: &LayoutTargets,
     ) -> Result<(), RunError> {
         let Some(round) = underway.first().map(|one| one.prepared.planned.round) else {
@@ -106,7 +106,7 @@ impl Runner {
         for (index, one) in underway.iter_mut().enumerate() {
             self.say_whose_turn(&one.prepared);
             let listener = &mut self.listener;
-            let hear = |heard: &Progress| listener.hear(Said::TrialGoesOn(heard));
+            let hear = |heard: &TrialProgress| listener.hear(Said::TrialGoesOn(heard));
             if let Err(error) = one.trial.take_turn(&self.interrupted, hear) {
                 failed.push((index, error));
             }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::journal::Event;
 use spindle_experiment::Experiment;
-use spindle_result::{Load, Phase, Trial, TrialTimes, sample};
+use spindle_result::{LoadLevel, Phase, Trial, TrialTimes, sample};
 
 fn state(plan: &str, layouts: &[&str]) -> RunState {
     let layouts: String = layouts
@@ -74,7 +74,7 @@ fn by_turns_only_cases_of_one_load_are_under_way_together() {
     assert_eq!(loads.len(), 2);
     for load in &loads {
         let layouts: BTreeSet<usize> = load.iter().map(|planned| planned.case.0).collect();
-        let clients: BTreeSet<Load> = load.iter().map(|planned| planned.case.1).collect();
+        let clients: BTreeSet<LoadLevel> = load.iter().map(|planned| planned.case.1).collect();
         assert_eq!((layouts.len(), clients.len()), (3, 1));
     }
     let orders: BTreeSet<Vec<u32>> = (0..20)
@@ -164,7 +164,7 @@ fn a_layout_that_has_no_closed_loop_is_not_the_slowest() {
     assert_eq!(slowest(&state, 8), None);
     state.add(&Event::TrialFailed {
         layout: 1,
-        load: Load::of(8),
+        load: LoadLevel::of(8),
         round: 1,
         reason: "the disk is full".to_owned(),
     });
@@ -186,7 +186,7 @@ fn a_failed_case_is_left_out_until_the_run_goes_on() {
     let mut state = state("", &["a", "b", "c"]);
     let failed = Event::TrialFailed {
         layout: 1,
-        load: Load::of(8),
+        load: LoadLevel::of(8),
         round: 1,
         reason: "r".to_string(),
     };

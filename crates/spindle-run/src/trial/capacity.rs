@@ -9,7 +9,7 @@ use spindle_workload::driver::Running;
 
 use super::channel::say;
 use super::measurement::Measurement;
-use super::protocol::{Progress, Report};
+use super::protocol::{TrialProgress, WorkerReport};
 
 /// A rate is tried for this part of the time measured, and no less than a second.
 const TRY_PART: u64 = 4;
@@ -53,7 +53,7 @@ impl Measurement<'_> {
         if let Some(error) = failed.or_else(|| self.engine.counters().failure()) {
             return Err(error);
         }
-        say(&Report::Progress(Progress {
+        say(&WorkerReport::Progress(TrialProgress {
             measuring: false,
             all_at_work: self.load.are_all_at_work(),
             tpm: step.rate_per_s * 60.0,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use spindle_text::plain;
 
-use super::protocol::Report;
+use super::protocol::WorkerReport;
 
 /// Says a line of the protocol to the run.
 ///
@@ -24,7 +24,7 @@ pub(super) fn to_people(text: &str) {
 }
 
 /// Says something to the run; this process ends when that is gone.
-pub(super) fn say(report: &Report) {
+pub(super) fn say(report: &WorkerReport) {
     let mut line =
         serde_json::to_string(report).expect("a report holds only strings, numbers and lists");
     line.push('\n');

@@ -78,7 +78,7 @@ pub async fn probe(task: &LimitProbe) -> Result<Option<String>, EngineError> {
             (true, writes) => writes,
             (false, _) => None,
         };
-        let (done, time) = Load::new(task, writes, length)?.run().await?;
+        let (done, time) = ProbeLoad::new(task, writes, length)?.run().await?;
         if let Some(exceeded) = task.rates.exceeded(&done, time) {
             return Ok(Some(exceeded));
         }
@@ -87,7 +87,7 @@ pub async fn probe(task: &LimitProbe) -> Result<Option<String>, EngineError> {
 }
 
 /// I/O of one kind and length on places of the scratch file that do not touch, so that no two become one request.
-struct Load {
+struct ProbeLoad {
     device: FileDevice,
     writes: Option<ProbedWrites>,
     arena: Arc<Arena>,
@@ -96,19 +96,19 @@ struct Load {
     next: u64,
 }
 
-impl Load {
+impl ProbeLoad {
     fn new(
         task: &LimitProbe,
         writes: Option<ProbedWrites>,
         length: u64,
-    ) -> Result<Load, EngineError> {
+    ) -> Result<ProbeLoad, EngineError> {
         let caching = match writes {
             None | Some(ProbedWrites::Direct) => Caching::Direct,
             Some(ProbedWrites::BufferedDurable | ProbedWrites::BufferedLater) => Caching::Buffered,
         };
         let what = "testing the limit";
         let pool = SlavePool::new(AT_ONCE).map_err(|error| EngineError::failed(what, error))?;
-        Ok(Load {
+        Ok(ProbeLoad {
             device: (task.scratch.open(caching, Queue::slaves(pool)))
                 .map_err(|error| EngineError::failed(what, error))?,
             writes,

@@ -21,13 +21,13 @@ use super::counter_snapshot::{
 };
 use super::heartbeat::Heartbeat;
 use super::limit_check;
-use super::load::clients::Load;
+use super::load::clients::LoadClients;
 use super::open_loop;
 use super::outside::{as_seen_from_outside, is_apart};
 use super::page_cache::{PAGE_BYTES, cached_pages_of, dirty_bytes_of, not_direct};
 use super::promise::promise_of;
 use super::protocol::{
-    Report, Span, Task, TrialDatabase, TrialOutcome, Word, data_paths, file_paths,
+    Span, Task, TrialDatabase, TrialOutcome, WordToWorker, WorkerReport, data_paths, file_paths,
 };
 use super::query_run::query_run;
 use super::series_recorder::{self, SeriesRecorder};
@@ -58,7 +58,7 @@ pub(super) struct Measurement<'a> {
     pub task: &'a Task,
     pub env: &'a Arc<dyn Env>,
     pub engine: &'a Arc<dyn RunningEngine>,
-    pub load: Load,
+    pub load: LoadClients,
     /// When the clients were started.
     pub started_ns: u64,
     /// What had been read into the cache before.
@@ -66,7 +66,7 @@ pub(super) struct Measurement<'a> {
     /// Memory of the process before there were clients.
     pub instance_bytes: Option<u64>,
     /// What the run says of turns.
-    pub words: Receiver<Word>,
+    pub words: Receiver<WordToWorker>,
     /// Where the time went so far.
     pub times: TrialTimes,
 }
@@ -237,11 +237,11 @@ impl Measurement<'_> {
                 running.pause().await;
             }
             heartbeat.pause();
-            say(&Report::AtRest);
+            say(&WorkerReport::AtRest);
             let word = self.words.recv();
             heartbeat.go_on();
             match (word, sum) {
-                (Ok(Word::Turn), so_far) => {
+                (Ok(WordToWorker::Turn), so_far) => {
                     if let Some(running) = self.load.here() {
                         running.go_on();
                     }
@@ -252,7 +252,7 @@ impl Measurement<'_> {
                         None => turn,
                     });
                 }
-                (Ok(Word::End), Some(measured)) => return Ok(measured),
+                (Ok(WordToWorker::End), Some(measured)) => return Ok(measured),
                 _ => return Err(EngineError::new(ErrorKind::Interrupted, "the run ended")),
             }
         }
@@ -268,8 +268,8 @@ impl Measurement<'_> {
         let cached_pages = self.cached_pages();
         let page_cache_bytes = self.page_cache_bytes();
         // A check remembers more than the database does.
-        say(&Report::Measured);
-        if self.words.recv() != Ok(Word::Check) {
+        say(&WorkerReport::Measured);
+        if self.words.recv() != Ok(WordToWorker::Check) {
             return Err(EngineError::new(ErrorKind::Interrupted, "the run ended"));
         }
         let began = Instant::now();

@@ -14,7 +14,7 @@ use spindle_io::real::RealEnv;
 use spindle_io::real::facts::ProcessorTime;
 use spindle_workload::driver::{Behaviour, Running};
 
-use spindle_experiment::{DatabaseSpec, Experiment, KernelSpec, Workload};
+use spindle_experiment::{DatabaseSpec, Experiment, KernelSpec, WorkloadChoice};
 use spindle_result::{CpuMicroseconds, OwnCost};
 
 /// Most data that is loaded, bytes: enough for a cache that misses, and made in a tenth of a second.
@@ -38,7 +38,7 @@ pub struct OwnCostTask {
     /// The experiment's database, made small.
     pub database: KernelSpec,
     /// The experiment's workload.
-    pub workload: Workload,
+    pub workload: WorkloadChoice,
 }
 
 impl OwnCostTask {
@@ -49,7 +49,7 @@ impl OwnCostTask {
         let DatabaseSpec::Kernel(spec) = &experiment.database.spec else {
             return None;
         };
-        let workload = Workload {
+        let workload = WorkloadChoice {
             transactions: (experiment.workload.transactions.clone()).within(DATA_BYTES_MAX)?,
             ..experiment.workload.clone()
         };

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use spindle_engines::engine::RunningEngine;
-use spindle_engines::promise::Storage;
+use spindle_engines::promise::CommitStorage;
 use spindle_engines::promise::storage::Between;
 use spindle_layout::place_of;
 use spindle_system::flush_functions::libraries_that_flush;
@@ -37,7 +37,7 @@ pub(super) fn promise_of(engine: &dyn RunningEngine, database: &TrialDatabase) -
 }
 
 /// What lies beneath the files that a commit needs, each place once.
-fn storage_of(database: &TrialDatabase, tree: &SystemTree) -> Storage {
+fn storage_of(database: &TrialDatabase, tree: &SystemTree) -> CommitStorage {
     let mut places: Vec<Beneath> = Vec::new();
     for path in paths_of(database) {
         let beneath = Beneath::of(tree, &path);
@@ -45,7 +45,7 @@ fn storage_of(database: &TrialDatabase, tree: &SystemTree) -> Storage {
             places.push(beneath);
         }
     }
-    Storage {
+    CommitStorage {
         places,
         between: Vec::new(),
     }

@@ -1,7 +1,7 @@
 //! What the run and the process of a trial say to each other: lines of JSON. The run sends one [`Order`] and then, when
-//! the worker is [`Report::Opened`], the [`Word`] that measuring may begin; where it is measured by turns, one for each
-//! of them; and one that the check may begin, when all is measured. A worker whose standard input ends has
-//! lost its run, and exits.
+//! the worker is [`WorkerReport::Opened`], the [`WordToWorker`] that measuring may begin; where it is measured by
+//! turns, one for each of them; and one that the check may begin, when all is measured. A worker whose standard input
+//! ends has lost its run, and exits.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use spindle_layout::{DatabaseFiles, Place, TreeDirectories};
 
 use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
-use spindle_experiment::{AccessPath, Caching, Delay, KernelSpec, LoadMachine, Workload};
+use spindle_experiment::{AccessPath, Caching, Delay, KernelSpec, LoadMachine, WorkloadChoice};
 use spindle_result::{OwnCost, Standstill, SystemSeries, TrialFigures, TrialTimes, Wait};
 use spindle_system::DeviceNumber;
 use spindle_system::io_limit::Rates;
@@ -35,7 +35,7 @@ pub enum Order {
 /// What the run says to the worker of a trial after that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Word {
+pub enum WordToWorker {
     /// Memory is limited now: the clients may begin.
     Begin,
     /// Be measured for a turn, and be at rest again.
@@ -61,7 +61,7 @@ pub struct Task {
     /// Which devices are held to a limit.
     pub limited: Vec<Limited>,
     /// What the clients do.
-    pub workload: Workload,
+    pub workload: WorkloadChoice,
     /// How many of them.
     pub clients: u32,
     /// The machines that they are dealt out to; none: all are in the trial's own process.
@@ -161,14 +161,14 @@ pub struct Limited {
 /// What a worker says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
-pub enum Report {
+pub enum WorkerReport {
     /// The database is open; the worker waits for a word.
     Opened {
         /// What its clients will share, bytes: the instrument's, and not in the budget. 0 where there is none.
         shared_bytes: u64,
     },
     /// How it goes.
-    Progress(Progress),
+    Progress(TrialProgress),
     /// Its clients pause; it waits for a word.
     AtRest,
     /// All is measured, and what clients left is to be checked; it waits for a word.
@@ -191,7 +191,7 @@ pub enum Report {
 
 /// How a trial goes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Progress {
+pub struct TrialProgress {
     /// Warm-up is over.
     pub measuring: bool,
     /// Each client of this process has committed, and has all the memory that it needs.

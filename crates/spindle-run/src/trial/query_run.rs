@@ -2,14 +2,14 @@
 
 use spindle_workload::driver::KindRecord;
 
-use spindle_experiment::Workload;
+use spindle_experiment::WorkloadChoice;
 use spindle_result::tpch;
 use spindle_result::{QueryRun, QueryTime, is_refresh};
 
 /// From the kinds of transactions; `None` for a workload that is not one of queries. `streams` asked at once, and took
 /// `elapsed_s` together.
 pub fn query_run(
-    workload: &Workload,
+    workload: &WorkloadChoice,
     streams: u32,
     kinds: Vec<KindRecord>,
     elapsed_s: f64,
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use spindle_experiment::Experiment;
 
-    fn workload() -> Workload {
+    fn workload() -> WorkloadChoice {
         let text = "[database]\nengine = \"sqlite\"\nbuffer_cache = \"4MiB\"\n[workload]\nkind = \"tpch\"\nscale = 2\n\
                     [[layout]]\nname = \"a\"\n";
         Experiment::parse("x", text, &[])

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use spindle_io::real::facts::processor_time_of_thread;
 
-use crate::observe::series::{DatabaseState, Look, SeriesBuilder};
+use crate::observe::series::{DatabaseState, SeriesBuilder, SeriesLook};
 use spindle_result::SystemSeries;
 use spindle_system::file_locks::WritingThreads;
 use spindle_system::sampler::Sampler;
@@ -38,8 +38,8 @@ struct Looking<D> {
 }
 
 impl<D: Fn() -> DatabaseState> Looking<D> {
-    fn look(&mut self) -> Look {
-        Look {
+    fn look(&mut self) -> SeriesLook {
+        SeriesLook {
             system: self.sampler.sample(),
             database: Some((self.database)()),
             writers_waiting: self.writers.waiting(),

@@ -15,7 +15,9 @@ use spindle_engines::{Cause, EngineError, ErrorKind};
 
 use super::limit_probe::LimitProbe;
 use super::own_cost::OwnCostTask;
-use super::protocol::{Order, Progress, Report, Task, TrialDatabase, TrialOutcome, Word};
+use super::protocol::{
+    Order, Task, TrialDatabase, TrialOutcome, TrialProgress, WordToWorker, WorkerReport,
+};
 use spindle_result::OwnCost;
 use spindle_system::disk::DiskCounters;
 use spindle_system::io_limit::{IoGroup, IoLimit};
@@ -109,12 +111,12 @@ pub fn run(
     task: &Task,
     bounds: Bounds<'_>,
     interrupted: &AtomicBool,
-    mut progress: impl FnMut(&Progress),
+    mut progress: impl FnMut(&TrialProgress),
 ) -> Result<TrialOutcome, EngineError> {
     let order = Order::Trial(Box::new(task.clone()));
     let mut at_work = false;
     converse(&order, bounds, interrupted, |worker, report| match report {
-        Report::Done(outcome) => Ok(Some(*outcome)),
+        WorkerReport::Done(outcome) => Ok(Some(*outcome)),
         other => attend(worker, task, &mut at_work, other, &mut progress).map(|()| None),
     })
 }
@@ -124,17 +126,17 @@ fn attend(
     worker: &mut Worker,
     task: &Task,
     at_work: &mut bool,
-    report: Report,
-    progress: &mut impl FnMut(&Progress),
+    report: WorkerReport,
+    progress: &mut impl FnMut(&TrialProgress),
 ) -> Result<(), EngineError> {
     match report {
-        Report::Opened { shared_bytes } => {
+        WorkerReport::Opened { shared_bytes } => {
             let connections = task.workload.connections(task.clients);
             let clients_bytes = u64::from(connections) * CLIENT_BYTES + shared_bytes;
             limit_memory(worker, task, clients_bytes)?;
-            send(worker, &Word::Begin)
+            send(worker, &WordToWorker::Begin)
         }
-        Report::Progress(heard) => {
+        WorkerReport::Progress(heard) => {
             if heard.all_at_work && !std::mem::replace(at_work, true) {
                 // The clients have what they need: what they did not take shall not be page cache.
                 limit_memory(worker, task, 0)?;
@@ -142,11 +144,11 @@ fn attend(
             progress(&heard);
             Ok(())
         }
-        Report::Measured => {
+        WorkerReport::Measured => {
             if let Some(group) = &worker.group {
                 group.lift_limit().map_err(refused)?;
             }
-            send(worker, &Word::Check)
+            send(worker, &WordToWorker::Check)
         }
         other => Err(unexpected(&other)),
     }
@@ -166,7 +168,7 @@ impl TrialByTurns {
         task: &Task,
         bounds: Bounds<'_>,
         interrupted: &AtomicBool,
-        progress: impl FnMut(&Progress),
+        progress: impl FnMut(&TrialProgress),
     ) -> Result<TrialByTurns, EngineError> {
         let order = Order::Trial(Box::new(task.clone()));
         let mut trial = TrialByTurns {
@@ -182,24 +184,24 @@ impl TrialByTurns {
     pub fn take_turn(
         &mut self,
         interrupted: &AtomicBool,
-        progress: impl FnMut(&Progress),
+        progress: impl FnMut(&TrialProgress),
     ) -> Result<(), EngineError> {
-        self.wake(&Word::Turn)?;
+        self.wake(&WordToWorker::Turn)?;
         self.until_at_rest(interrupted, progress)
     }
 
     /// Lets it look at what it leaves behind, and end.
     pub fn end(mut self, interrupted: &AtomicBool) -> Result<TrialOutcome, EngineError> {
-        self.wake(&Word::End)?;
+        self.wake(&WordToWorker::End)?;
         let task = &self.task;
         self.conversation
             .hear_until(interrupted, |worker, report| match report {
-                Report::Done(outcome) => Ok(Some(*outcome)),
+                WorkerReport::Done(outcome) => Ok(Some(*outcome)),
                 other => attend(worker, task, &mut self.at_work, other, &mut |_| {}).map(|()| None),
             })
     }
 
-    fn wake(&mut self, word: &Word) -> Result<(), EngineError> {
+    fn wake(&mut self, word: &WordToWorker) -> Result<(), EngineError> {
         let worker = &mut self.conversation.worker;
         signal(worker, Signal::CONT).and_then(|()| send(worker, word))
     }
@@ -208,12 +210,12 @@ impl TrialByTurns {
     fn until_at_rest(
         &mut self,
         interrupted: &AtomicBool,
-        mut progress: impl FnMut(&Progress),
+        mut progress: impl FnMut(&TrialProgress),
     ) -> Result<(), EngineError> {
         let (task, at_work) = (&self.task, &mut self.at_work);
         self.conversation
             .hear_until(interrupted, |worker, report| match report {
-                Report::AtRest => Ok(Some(())),
+                WorkerReport::AtRest => Ok(Some(())),
                 other => attend(worker, task, at_work, other, &mut progress).map(|()| None),
             })?;
         stand_still(&mut self.conversation.worker)?;
@@ -264,7 +266,7 @@ pub fn own_cost(task: &OwnCostTask, interrupted: &AtomicBool) -> Result<OwnCost,
     let order = Order::OwnCost(Box::new(task.clone()));
     let free = Bounds::default();
     converse(&order, free, interrupted, |_, report| match report {
-        Report::OwnCost(cost) => Ok(Some(cost)),
+        WorkerReport::OwnCost(cost) => Ok(Some(cost)),
         other => Err(unexpected(&other)),
     })
 }
@@ -281,14 +283,14 @@ pub fn probe_limit(
         io: Some(limit),
     };
     converse(&order, bounds, interrupted, |_, report| match report {
-        Report::LimitProbed { exceeded } => Ok(Some(exceeded)),
+        WorkerReport::LimitProbed { exceeded } => Ok(Some(exceeded)),
         other => Err(unexpected(&other)),
     })
 }
 
-fn unexpected(report: &Report) -> EngineError {
+fn unexpected(report: &WorkerReport) -> EngineError {
     match report {
-        Report::Failed { error } => error.clone(),
+        WorkerReport::Failed { error } => error.clone(),
         other => EngineError::other(format!("the worker said {other:?}")),
     }
 }
@@ -298,7 +300,7 @@ fn converse<T>(
     order: &Order,
     bounds: Bounds<'_>,
     interrupted: &AtomicBool,
-    hear: impl FnMut(&mut Worker, Report) -> Result<Option<T>, EngineError>,
+    hear: impl FnMut(&mut Worker, WorkerReport) -> Result<Option<T>, EngineError>,
 ) -> Result<T, EngineError> {
     Conversation::begin(order, bounds)?.hear_until(interrupted, hear)
 }
@@ -335,7 +337,7 @@ impl Conversation {
     fn hear_until<T>(
         &mut self,
         interrupted: &AtomicBool,
-        mut hear: impl FnMut(&mut Worker, Report) -> Result<Option<T>, EngineError>,
+        mut hear: impl FnMut(&mut Worker, WorkerReport) -> Result<Option<T>, EngineError>,
     ) -> Result<T, EngineError> {
         loop {
             if interrupted.load(Ordering::Relaxed) {

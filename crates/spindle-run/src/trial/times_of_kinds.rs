@@ -1,13 +1,13 @@
 //! How long transactions took, those of each kind apart.
 
-use spindle_experiment::Workload;
+use spindle_experiment::WorkloadChoice;
 use spindle_result::{Deferred, KindOfTransaction, Latency};
 use spindle_stats::{CensoredTimes, LatencyHistogram};
 use spindle_workload::driver::{DeferredRecord, KindRecord, TimeSpent};
 
 /// The kinds of transactions apart, when there are several; queries have their own place.
 pub(super) fn kinds(
-    workload: &Workload,
+    workload: &WorkloadChoice,
     kinds: &[KindRecord],
     spent: &TimeSpent,
 ) -> Vec<KindOfTransaction> {

@@ -8,11 +8,11 @@ use spindle_workload::driver::Running;
 
 use super::channel::say;
 use super::counter_snapshot::waits_between;
-use super::load::clients::Load;
+use super::load::clients::LoadClients;
 use super::load::spread::SpreadLoad;
 use super::load::words::Tick;
 use super::measurement::Measurement;
-use super::protocol::{Progress, Report};
+use super::protocol::{TrialProgress, WorkerReport};
 use spindle_engines::engine::EngineWait;
 
 /// Interval between samples in a warm-up that ends by itself: the fewest that tell a steady state take five seconds.
@@ -91,7 +91,8 @@ impl Measurement<'_> {
         step_ms: u64,
         measured: bool,
     ) -> Result<(), EngineError> {
-        let (Load::Spread(spread), Until::Passed(length_ms)) = (&mut self.load, until) else {
+        let (LoadClients::Spread(spread), Until::Passed(length_ms)) = (&mut self.load, until)
+        else {
             return Ok(());
         };
         let from_ns = spread.arrange(length_ms, step_ms, measured)?;
@@ -114,12 +115,12 @@ impl Measurement<'_> {
         measuring: bool,
     ) -> Result<Watched, EngineError> {
         match (&mut self.load, until) {
-            (Load::Here(_), _) => self.watch_here(until, step_ms, measuring).await,
-            (Load::Spread(spread), Until::Passed(length_ms)) => {
+            (LoadClients::Here(_), _) => self.watch_here(until, step_ms, measuring).await,
+            (LoadClients::Spread(spread), Until::Passed(length_ms)) => {
                 let first = spread.tick()?;
                 let mut watching = self.begin_watching(first, measuring);
                 for _ in 0..SpreadLoad::ticks(length_ms, step_ms) {
-                    let Load::Spread(spread) = &mut self.load else {
+                    let LoadClients::Spread(spread) = &mut self.load else {
                         break;
                     };
                     let tick = spread.tick()?;
@@ -127,7 +128,7 @@ impl Measurement<'_> {
                 }
                 Ok(watching.watched)
             }
-            (Load::Spread(_), Until::Finished) => Err(EngineError::other(
+            (LoadClients::Spread(_), Until::Finished) => Err(EngineError::other(
                 "clients on load machines have no last transaction",
             )),
         }
@@ -139,7 +140,7 @@ impl Measurement<'_> {
         step_ms: u64,
         measuring: bool,
     ) -> Result<Watched, EngineError> {
-        let Load::Here(running) = &self.load else {
+        let LoadClients::Here(running) = &self.load else {
             return Ok(Watched::default());
         };
         let tick = |now_ns| Tick {
@@ -191,7 +192,7 @@ impl Measurement<'_> {
         watching.watched.samples.push(tps);
         watching.watched.backlogs.push(tick.backlog);
         watching.last = tick;
-        say(&Report::Progress(Progress {
+        say(&WorkerReport::Progress(TrialProgress {
             measuring: watching.measuring,
             all_at_work: self.load.are_all_at_work(),
             tpm: 60.0 * per_second(&watching.first),

@@ -10,14 +10,14 @@ use spindle_engines::sql::said_of_full_disks;
 use spindle_engines::{EngineError, ErrorKind};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on, facts};
-use spindle_workload::{Pace, driver};
+use spindle_workload::{TrialPace, driver};
 
 use super::channel::say;
 use super::heartbeat::Heartbeat;
-use super::load::clients::Load;
+use super::load::clients::LoadClients;
 use super::load::spread::SpreadLoad;
 use super::measurement::{Measurement, milliseconds};
-use super::protocol::{Order, Report, Task, TrialDatabase, TrialOutcome, Word};
+use super::protocol::{Order, Task, TrialDatabase, TrialOutcome, WordToWorker, WorkerReport};
 use super::start::start;
 use super::{channel, limit_probe, open_loop, own_cost};
 use crate::panics;
@@ -33,7 +33,7 @@ pub fn run() -> ! {
         .and_then(Result::ok)
         .and_then(|line| serde_json::from_str(&line).ok());
     let Some(order) = order else {
-        say(&Report::Failed {
+        say(&WorkerReport::Failed {
             error: EngineError::other("the worker was given no order it understands"),
         });
         std::process::exit(1);
@@ -41,20 +41,20 @@ pub fn run() -> ! {
     let report = match order {
         Order::Trial(task) => panics::told(channel::to_people, || {
             block_on(measure(&task, lines))
-                .map(|outcome| Report::Done(Box::new(outcome)))
+                .map(|outcome| WorkerReport::Done(Box::new(outcome)))
                 .map_err(|error| with_its_place(&task.database, error))
         }),
         Order::OwnCost(task) => panics::told(channel::to_people, || {
             exit_with_run(lines);
-            Ok(Report::OwnCost(block_on(own_cost::measure(&task))?))
+            Ok(WorkerReport::OwnCost(block_on(own_cost::measure(&task))?))
         }),
         Order::LimitProbe(task) => panics::told(channel::to_people, || {
             exit_with_run(lines);
             let exceeded = block_on(limit_probe::probe(&task))?;
-            Ok(Report::LimitProbed { exceeded })
+            Ok(WorkerReport::LimitProbed { exceeded })
         }),
     };
-    say(&report.unwrap_or_else(|error| Report::Failed { error }));
+    say(&report.unwrap_or_else(|error| WorkerReport::Failed { error }));
     std::process::exit(0);
 }
 
@@ -69,7 +69,7 @@ fn exit_with_run(lines: impl Iterator<Item = std::io::Result<String>> + Send + '
 /// Hears the run from now on, and ends this process when the run does.
 fn words_of_run(
     lines: impl Iterator<Item = std::io::Result<String>> + Send + 'static,
-) -> Receiver<Word> {
+) -> Receiver<WordToWorker> {
     let (sender, words) = mpsc::channel();
     std::thread::spawn(move || {
         let heard = lines.map_while(|line| serde_json::from_str(&line.ok()?).ok());
@@ -106,17 +106,17 @@ async fn measure(
         _ => None,
     };
     let start_ms = milliseconds(began);
-    say(&Report::Opened {
+    say(&WorkerReport::Opened {
         shared_bytes: shared_bytes(task),
     });
     let words = words_of_run(lines);
-    if words.recv() != Ok(Word::Begin) {
+    if words.recv() != Ok(WordToWorker::Begin) {
         return Err(EngineError::new(ErrorKind::Interrupted, "the run ended"));
     }
     let instance_bytes = facts::anonymous_bytes();
     let behaviour = task.workload.behaviour(task.clients);
     let pace = task.workload.transactions.settings().pace();
-    if behaviour.arrivals.is_some() || pace == Pace::Recorded {
+    if behaviour.arrivals.is_some() || pace == TrialPace::Recorded {
         open_loop::begin_on_time();
     }
     let heartbeat = Heartbeat::start(engine.counters().processes()).map_err(|error| {
@@ -125,8 +125,8 @@ async fn measure(
     let cache_at_start = engine.counters().cache();
     let started_ns = env.now();
     let load = match spread {
-        Some(spread) => Load::Spread(Box::new(spread)),
-        None => Load::Here(engine.start_clients(&env, behaviour)),
+        Some(spread) => LoadClients::Spread(Box::new(spread)),
+        None => LoadClients::Here(engine.start_clients(&env, behaviour)),
     };
     let measurement = Measurement {
         task,

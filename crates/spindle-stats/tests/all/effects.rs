@@ -2,7 +2,9 @@
 //! experiment of 20 calls any effect, and any interaction, on quiet and awkward machines and with cases of unlike
 //! noise; and effects that are there are found by fewer rounds than pairs take.
 
-use spindle_stats::{CaseRounds, Comparison, Effects, Family, Matrix, Standard, Verdict, effects};
+use spindle_stats::{
+    CaseRounds, Comparison, Effects, Family, LevelMatrix, Standard, Verdict, effects,
+};
 
 use super::machine::{Chance, Machine, measured, named};
 
@@ -21,7 +23,7 @@ fn share(seed: u64, mut event: impl FnMut(&mut Chance) -> bool) -> f64 {
 }
 
 /// All combinations of this many levels of each factor.
-fn full(levels: &[usize]) -> Matrix {
+fn full(levels: &[usize]) -> LevelMatrix {
     let mut cells = vec![Vec::new()];
     for count in levels {
         let longer = |cell: &Vec<usize>| {
@@ -30,22 +32,22 @@ fn full(levels: &[usize]) -> Matrix {
         };
         cells = cells.iter().flat_map(longer).collect();
     }
-    Matrix {
+    LevelMatrix {
         cells,
         is_fraction: false,
     }
 }
 
-fn half_of_five() -> Matrix {
+fn half_of_five() -> LevelMatrix {
     let mut cells = full(&[2; 5]).cells;
     cells.retain(|cell| cell.iter().sum::<usize>().is_multiple_of(2));
-    Matrix {
+    LevelMatrix {
         cells,
         is_fraction: true,
     }
 }
 
-fn matrices() -> [Matrix; 4] {
+fn matrices() -> [LevelMatrix; 4] {
     [
         full(&[2, 2]),
         full(&[3, 2]),
@@ -54,7 +56,7 @@ fn matrices() -> [Matrix; 4] {
     ]
 }
 
-fn told(cases: &[CaseRounds], matrix: &Matrix) -> Effects {
+fn told(cases: &[CaseRounds], matrix: &LevelMatrix) -> Effects {
     effects(cases, matrix, Standard::fixed(0.0)).unwrap()
 }
 
@@ -64,7 +66,7 @@ fn misses(comparison: &Comparison, truth: f64) -> bool {
 }
 
 /// Of equal cases: whether any effect, and any interaction, is called.
-fn called(cases: &[CaseRounds], matrix: &Matrix) -> (bool, bool) {
+fn called(cases: &[CaseRounds], matrix: &LevelMatrix) -> (bool, bool) {
     let told = told(cases, matrix);
     (
         told.effects
@@ -79,7 +81,7 @@ fn called(cases: &[CaseRounds], matrix: &Matrix) -> (bool, bool) {
 /// In which share of experiments of equal cases any effect is called, and any interaction.
 fn shares(
     seed: u64,
-    matrix: &Matrix,
+    matrix: &LevelMatrix,
     mut run: impl FnMut(&mut Chance) -> Vec<CaseRounds>,
 ) -> (f64, f64) {
     let mut interactions = 0;

@@ -104,12 +104,12 @@ fn version_1_gets_a_line_in_the_file_of_each_rate_that_is_set() {
 fn version_2_limits_the_group_that_holds_the_memory() {
     let fixture = v2_tree("memory\n");
     let limit = IoLimit::available(&fixture.files(), RATES, &[PARTITION]).unwrap();
-    assert_eq!(limit.version, Version::V2);
+    assert_eq!(limit.version, CgroupVersion::V2);
     assert_eq!(limit.parent, fixture.path("sys/fs/cgroup"));
     let group = "sys/fs/cgroup/spindle-1-0";
     fixture.write(&format!("{group}/io.max"), "");
     let path = fixture.path(group);
-    let held = limit.hold(42, Some((Version::V2, &path))).unwrap();
+    let held = limit.hold(42, Some((CgroupVersion::V2, &path))).unwrap();
     let line = "8:0 riops=500 wbps=41943040";
     assert_eq!(fixture.read(path.join("io.max")), line);
     let control = fixture.read("sys/fs/cgroup/cgroup.subtree_control");
@@ -122,7 +122,7 @@ fn version_2_limits_the_group_that_holds_the_memory() {
 fn without_a_controller_there_is_no_limit() {
     assert_eq!(
         IoLimit::available(&Fixture::empty().files(), RATES, &[DISK]),
-        Err(NoLimit::Unavailable(Unavailable::NoController(
+        Err(NoLimit::Unavailable(GroupsUnavailable::NoController(
             Controller::BlockIo
         )))
     );
@@ -131,7 +131,7 @@ fn without_a_controller_there_is_no_limit() {
     fixture.write("sys/fs/cgroup/cgroup.procs", "1\n");
     assert_eq!(
         IoLimit::available(&fixture.files(), RATES, &[DISK]),
-        Err(NoLimit::Unavailable(Unavailable::NotHandedDown(
+        Err(NoLimit::Unavailable(GroupsUnavailable::NotHandedDown(
             Controller::BlockIo,
             fixture.path("sys/fs/cgroup/scope")
         )))
@@ -139,7 +139,7 @@ fn without_a_controller_there_is_no_limit() {
     fixture.write("sys/fs/cgroup/cgroup.controllers", "memory\n");
     assert_eq!(
         IoLimit::available(&fixture.files(), RATES, &[DISK]),
-        Err(NoLimit::Unavailable(Unavailable::NoController(
+        Err(NoLimit::Unavailable(GroupsUnavailable::NoController(
             Controller::BlockIo
         )))
     );

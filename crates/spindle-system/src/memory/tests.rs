@@ -54,7 +54,7 @@ fn empty_directory(path: &Path) {
 fn version_2_uses_the_nearest_group_that_hands_memory_down() {
     let fixture = v2_tree("memory\n", "");
     let budget = MemoryBudget::available(&fixture.files()).expect("available");
-    assert_eq!(budget.version, Version::V2);
+    assert_eq!(budget.version, CgroupVersion::V2);
     assert_eq!(budget.parent, fixture.path("sys/fs/cgroup/slice"));
 }
 
@@ -81,7 +81,7 @@ fn version_2_skips_groups_with_processes_of_their_own() {
     fixture.write("sys/fs/cgroup/cgroup.procs", "1\n");
     assert_eq!(
         MemoryBudget::available(&fixture.files()),
-        Err(Unavailable::NotHandedDown(
+        Err(GroupsUnavailable::NotHandedDown(
             Controller::Memory,
             fixture.path("sys/fs/cgroup/slice/scope")
         ))
@@ -92,7 +92,7 @@ fn version_2_skips_groups_with_processes_of_their_own() {
 fn without_a_controller_the_budget_says_so() {
     assert_eq!(
         MemoryBudget::available(&Fixture::empty().files()),
-        Err(Unavailable::NoController(Controller::Memory))
+        Err(GroupsUnavailable::NoController(Controller::Memory))
     );
 }
 

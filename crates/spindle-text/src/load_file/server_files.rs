@@ -42,7 +42,7 @@ const WAL_NAME: usize = 24;
 
 /// Which directory of a database something belongs in.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum DatabasePart {
     /// The data directory.
     Data,
     /// Redo: the write-ahead log of PostgreSQL, the log files of InnoDB.
@@ -55,9 +55,9 @@ pub enum Part {
 
 /// A file or directory of a database that is copied.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct DatabaseFile {
     /// The directory that it belongs in.
-    pub part: Part,
+    pub part: DatabasePart,
     /// Its path there.
     pub name: PathBuf,
     /// Where it is.
@@ -66,7 +66,7 @@ pub struct Found {
     pub metadata: Metadata,
 }
 
-impl Found {
+impl DatabaseFile {
     /// Whether it is a directory; else it is a regular file.
     pub fn is_directory(&self) -> bool {
         self.metadata.is_dir()
@@ -101,17 +101,17 @@ pub fn version(cluster: &Path) -> io::Result<String> {
 ///
 /// # Errors
 /// It contains something that no cluster has, in words; or the system's.
-pub fn of_cluster(directory: &Path) -> io::Result<Vec<Found>> {
+pub fn of_cluster(directory: &Path) -> io::Result<Vec<DatabaseFile>> {
     let mut found = Vec::new();
     for name in BESIDE {
         match fs::symlink_metadata(directory.join(name)) {
-            Ok(_) => take(&Part::Data, directory, name.as_ref(), &mut found)?,
+            Ok(_) => take(&DatabasePart::Data, directory, name.as_ref(), &mut found)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(at(&directory.join(name), error)),
         }
     }
     for name in WHOLE {
-        take(&Part::Data, directory, name.as_ref(), &mut found)?;
+        take(&DatabasePart::Data, directory, name.as_ref(), &mut found)?;
     }
     take_log(&directory.join(WAL), &mut found)?;
     let spaces = directory.join("pg_tblspc");
@@ -131,7 +131,7 @@ pub(super) fn is_mariadb(directory: &Path) -> bool {
 ///
 /// # Errors
 /// It contains something that no server makes, or a table lies elsewhere, in words; or the system's.
-pub fn of_mariadb(directory: &Path) -> io::Result<Vec<Found>> {
+pub fn of_mariadb(directory: &Path) -> io::Result<Vec<DatabaseFile>> {
     if directory.join(OF_MYSQL).exists() {
         let reason =
             "it is of MySQL, and files are copied of MariaDB only: make a dump with mysqldump";
@@ -143,7 +143,8 @@ pub fn of_mariadb(directory: &Path) -> io::Result<Vec<Found>> {
             take(&part, directory, &name, &mut found)?;
         }
     }
-    let is_elsewhere = |file: &&Found| file.name.extension().is_some_and(|end| end == ELSEWHERE);
+    let is_elsewhere =
+        |file: &&DatabaseFile| file.name.extension().is_some_and(|end| end == ELSEWHERE);
     match found.iter().find(is_elsewhere) {
         None => Ok(found),
         Some(file) => Err(at(
@@ -157,36 +158,38 @@ pub fn of_mariadb(directory: &Path) -> io::Result<Vec<Found>> {
 }
 
 /// Where what lies in a data directory belongs; `None`: the database has no part in it.
-fn part_of(directory: &Path, name: &Path) -> Option<Part> {
+fn part_of(directory: &Path, name: &Path) -> Option<DatabasePart> {
     let text = name.to_string_lossy();
     let is_directory = directory.join(name).is_dir();
     match () {
         () if is_directory => {
             // What the file system keeps there, and what begins so: other engines, snapshots.
             let is_other = text == "lost+found" || text.starts_with(['#', '.']);
-            (!is_other).then_some(Part::Data)
+            (!is_other).then_some(DatabasePart::Data)
         }
-        () if text.starts_with("ib_logfile") => Some(Part::Log),
-        () if text.starts_with("undo") => Some(Part::Undo),
-        () if text.starts_with("ibdata") || text.starts_with("aria_log") => Some(Part::Data),
+        () if text.starts_with("ib_logfile") => Some(DatabasePart::Log),
+        () if text.starts_with("undo") => Some(DatabasePart::Undo),
+        () if text.starts_with("ibdata") || text.starts_with("aria_log") => {
+            Some(DatabasePart::Data)
+        }
         () => None,
     }
 }
 
 /// The write-ahead log, which may lie behind a link.
-fn take_log(directory: &Path, found: &mut Vec<Found>) -> io::Result<()> {
+fn take_log(directory: &Path, found: &mut Vec<DatabaseFile>) -> io::Result<()> {
     for name in names_in(directory)? {
         let text = name.to_string_lossy();
         let is_piece = text.len() == WAL_NAME && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         if is_piece || text.ends_with(".history") {
-            take(&Part::Log, directory, &name, found)?;
+            take(&DatabasePart::Log, directory, &name, found)?;
         }
     }
     Ok(())
 }
 
 /// A tablespace, which lies behind a link. Several clusters of different versions may share its directory.
-fn take_tablespace(spaces: &Path, number: &Path, found: &mut Vec<Found>) -> io::Result<()> {
+fn take_tablespace(spaces: &Path, number: &Path, found: &mut Vec<DatabaseFile>) -> io::Result<()> {
     let text = number.to_string_lossy();
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(at(
@@ -195,7 +198,7 @@ fn take_tablespace(spaces: &Path, number: &Path, found: &mut Vec<Found>) -> io::
         ));
     }
     let directory = spaces.join(number);
-    let part = Part::Tablespace(text.into_owned());
+    let part = DatabasePart::Tablespace(text.into_owned());
     let of_version = format!("PG_{}_", version(spaces.parent().unwrap_or(spaces))?);
     for name in names_in(&directory)? {
         if name.to_string_lossy().starts_with(&of_version) {
@@ -206,7 +209,12 @@ fn take_tablespace(spaces: &Path, number: &Path, found: &mut Vec<Found>) -> io::
 }
 
 /// What is named in a directory, and all that is in it.
-fn take(part: &Part, directory: &Path, name: &Path, found: &mut Vec<Found>) -> io::Result<()> {
+fn take(
+    part: &DatabasePart,
+    directory: &Path,
+    name: &Path,
+    found: &mut Vec<DatabaseFile>,
+) -> io::Result<()> {
     let path = directory.join(name);
     let metadata = fs::symlink_metadata(&path).map_err(|error| at(&path, error))?;
     if let Some(what) = stranger(&metadata) {
@@ -214,7 +222,7 @@ fn take(part: &Part, directory: &Path, name: &Path, found: &mut Vec<Found>) -> i
         return Err(at(&path, invalid(reason)));
     }
     let is_directory = metadata.is_dir();
-    found.push(Found {
+    found.push(DatabaseFile {
         part: part.clone(),
         name: name.to_owned(),
         path: path.clone(),
@@ -269,7 +277,7 @@ fn at(path: &Path, error: io::Error) -> io::Error {
 }
 
 /// Bytes of all files, and when something of them was changed last.
-pub(super) fn size_and_age(found: &[Found]) -> (u64, i64) {
+pub(super) fn size_and_age(found: &[DatabaseFile]) -> (u64, i64) {
     let files = found.iter().filter(|found| !found.is_directory());
     let bytes = files.fold(0_u64, |sum, file| sum.saturating_add(file.metadata.size()));
     let ages = found.iter().map(|found| age_ns(&found.metadata));

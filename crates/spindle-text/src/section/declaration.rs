@@ -42,7 +42,7 @@ macro_rules! settings {
 
 #[cfg(test)]
 mod tests {
-    use crate::section::{Listing, Row, Section};
+    use crate::section::{Listing, Section, SettingRow};
 
     settings! {
         /// How a kettle boils.
@@ -63,7 +63,8 @@ mod tests {
     #[test]
     fn a_section_is_declared_read_and_listed_from_one_place() {
         let rows = Listing::of::<Kettle>();
-        let cells = |row: &Row| [row.key.to_owned(), row.default.clone(), row.allowed.clone()];
+        let cells =
+            |row: &SettingRow| [row.key.to_owned(), row.default.clone(), row.allowed.clone()];
         assert_eq!(cells(&rows[0]), ["watts", "`2000`", "100 to 3000"]);
         assert_eq!(rows[1].says, "water in it, at most what it holds");
         assert_eq!(cells(&rows[1])[1], "`\"1MiB\"`");

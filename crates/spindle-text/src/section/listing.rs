@@ -14,7 +14,7 @@ use crate::word::Word;
 
 /// A setting, as the reference lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct SettingRow {
     /// Its key.
     pub key: &'static str,
     /// Its default, as it is written.
@@ -28,19 +28,19 @@ pub struct Row {
 /// All settings of a section, each at its default.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    rows: Vec<Row>,
+    rows: Vec<SettingRow>,
 }
 
 impl Listing {
     /// The rows of a section.
-    pub fn of<S: Section>() -> Vec<Row> {
+    pub fn of<S: Section>() -> Vec<SettingRow> {
         Listing::asked_by(|listing| {
             S::read(listing);
         })
     }
 
     /// The rows that `read` asks for.
-    pub fn asked_by(read: impl FnOnce(&mut Listing)) -> Vec<Row> {
+    pub fn asked_by(read: impl FnOnce(&mut Listing)) -> Vec<SettingRow> {
         let mut listing = Listing::default();
         read(&mut listing);
         listing.rows
@@ -52,7 +52,7 @@ impl Listing {
     }
 
     fn row(&mut self, key: Key, default: impl Into<String>, allowed: impl Into<String>) {
-        self.rows.push(Row {
+        self.rows.push(SettingRow {
             key: key.name,
             default: default.into(),
             allowed: allowed.into(),

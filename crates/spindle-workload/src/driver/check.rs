@@ -7,23 +7,23 @@ use spindle_io::Env;
 use spindle_io::env::LocalFuture;
 use spindle_io::sync::Latch;
 
-use crate::session::{Session, SessionError, Share};
+use crate::session::{ClientSession, SessionError, TableShare};
 use crate::workload::{Acknowledged, CheckError, Checker, Workload};
 
 /// Reads the whole database in this session.
-pub async fn check<S: Session>(
+pub async fn check<S: ClientSession>(
     session: &mut S,
     workload: &dyn Workload,
     acknowledged: Vec<Acknowledged>,
 ) -> Result<String, CheckError> {
     let checker = workload.checker(acknowledged);
-    read(session, workload, &*checker, Share::WHOLE).await?;
+    read(session, workload, &*checker, TableShare::WHOLE).await?;
     checker.finish()
 }
 
 /// The same by `sessions` at once, each in a separate process. Nothing may change the database meanwhile, as each
 /// session reads as of a different moment.
-pub async fn check_together<S: Session + 'static>(
+pub async fn check_together<S: ClientSession + 'static>(
     env: &Arc<dyn Env>,
     workload: &Arc<dyn Workload>,
     acknowledged: &[Acknowledged],
@@ -36,7 +36,7 @@ pub async fn check_together<S: Session + 'static>(
         .map(|part| {
             let (workload, connect) = (Arc::clone(workload), Arc::clone(&connect));
             let checker = Arc::clone(&checker);
-            let share = Share::new(part, sessions.max(1));
+            let share = TableShare::new(part, sessions.max(1));
             let found = Arc::new(Latch::new(None));
             let told = Arc::clone(&found);
             let start = Box::new(move || {
@@ -62,11 +62,11 @@ pub async fn check_together<S: Session + 'static>(
     checker.finish()
 }
 
-async fn read<S: Session>(
+async fn read<S: ClientSession>(
     session: &mut S,
     workload: &dyn Workload,
     checker: &dyn Checker,
-    share: Share,
+    share: TableShare,
 ) -> Result<(), CheckError> {
     let mut seen = checker.share();
     for table in 0..workload.tables().len() {

@@ -8,7 +8,7 @@ use spindle_io::Env;
 
 use super::board::{Board, ClientRecord, Coming};
 use super::deferral::{Deferral, Deferred, PutsOff, Queue};
-use super::parts::Part;
+use super::parts::ClientPart;
 use super::time_spent::{Doing, Open};
 use super::work::{ClientError, Work};
 use crate::arrivals::Arrivals;
@@ -36,13 +36,13 @@ pub struct Behaviour {
     /// rate is that, too, until [`Running::arrive`] sets another.
     pub arrivals: Option<Arrivals>,
     /// Which clients these are, where others are at work elsewhere; `None`: they are all.
-    pub part: Option<Part>,
+    pub part: Option<ClientPart>,
 }
 
 impl Behaviour {
     /// Which of all clients these are.
-    pub(super) fn part(&self) -> Part {
-        self.part.unwrap_or(Part {
+    pub(super) fn part(&self) -> ClientPart {
+        self.part.unwrap_or(ClientPart {
             first: 0,
             all: self.clients,
         })

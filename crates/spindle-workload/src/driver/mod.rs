@@ -29,14 +29,14 @@ use client::{Shared, run_client, run_deferred};
 use deferral::Queue;
 pub use deferral::{DeferredRecord, deferring};
 use open_loop::OpenLoop;
-pub use parts::{KindRecord, LeftOpen, Part};
+pub use parts::{ClientPart, KindRecord, LeftOpen};
 pub use settings::{CLIENTS, ClientSettings};
 pub use time_spent::TimeSpent;
 pub use work::{ClientError, RowWork, StatementTotal, Work};
 
 use crate::arrivals::Arrivals;
-use crate::session::Session;
-use crate::workload::{Acknowledged, Client, Table, Workload};
+use crate::session::ClientSession;
+use crate::workload::{Acknowledged, Client, LoadedTable, Workload};
 
 /// Random streams from here on are the clients'.
 const CLIENT_STREAMS: u64 = 1 << 32;
@@ -53,10 +53,10 @@ pub struct Running {
 }
 
 /// Starts the clients on a workload of row operations; `connect` gives each a session, in its own process.
-pub fn start<S: Session + 'static>(
+pub fn start<S: ClientSession + 'static>(
     env: &Arc<dyn Env>,
     workload: &Arc<dyn Workload>,
-    tables: &[Table],
+    tables: &[LoadedTable],
     behaviour: Behaviour,
     connect: impl Fn() -> S + Send + Sync + 'static,
 ) -> Running {

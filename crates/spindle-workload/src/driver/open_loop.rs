@@ -6,7 +6,7 @@ use spindle_io::Env;
 use spindle_io::sync::{Latch, Notify, timeout};
 use spindle_stats::LatencyHistogram;
 
-use super::parts::Part;
+use super::parts::ClientPart;
 use crate::arrivals::{Arrivals, Schedule};
 
 /// The stream of chance of the arrivals; those of later paces follow.
@@ -41,7 +41,7 @@ struct Arriving {
 
 impl Arriving {
     /// Those of some of the clients.
-    fn of(part: Part) -> Arriving {
+    fn of(part: ClientPart) -> Arriving {
         Arriving {
             stream: ARRIVAL_STREAM + ((part.first as u64) << PART_BIT),
             ahead: part.first as f64 / part.all.max(1) as f64,
@@ -82,7 +82,7 @@ impl OpenLoop {
     pub(super) fn new(
         env: &dyn Env,
         arrivals: Arrivals,
-        part: Part,
+        part: ClientPart,
         histograms: usize,
     ) -> OpenLoop {
         let arriving = Arriving::of(part);

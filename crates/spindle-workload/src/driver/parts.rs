@@ -6,7 +6,7 @@ use spindle_stats::LatencyHistogram;
 
 /// Some of the clients of a load that is spread over machines. Each draws and locks as it would among all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct ClientPart {
     /// Number of the first of them; the others follow.
     pub first: usize,
     /// Clients of all parts.

@@ -1,11 +1,11 @@
-//! What clients carry out: transactions of row operations on a [`Session`], or of SQL on a connection
+//! What clients carry out: transactions of row operations on a [`ClientSession`], or of SQL on a connection
 //! ([`crate::sql::SqlWork`]). The driver knows neither.
 
 use std::future::Future;
 use std::sync::Arc;
 
-use crate::session::{Session, SessionError, Txn};
-use crate::workload::{Client, Table, TerminalTimes, Workload};
+use crate::session::{ClientSession, SessionError, Txn};
+use crate::workload::{Client, LoadedTable, TerminalTimes, Workload};
 use serde::{Deserialize, Serialize};
 
 /// What ended a client, and with it the load.
@@ -119,14 +119,14 @@ pub struct RowWork<C> {
     /// The workload.
     pub workload: Arc<dyn Workload>,
     /// Its tables.
-    pub tables: Arc<[Table]>,
+    pub tables: Arc<[LoadedTable]>,
     /// Gives a client its session.
     pub connect: C,
 }
 
 impl<S, C> Work for RowWork<C>
 where
-    S: Session + 'static,
+    S: ClientSession + 'static,
     C: Fn() -> S + Send + Sync + 'static,
 {
     type Txn = Txn;

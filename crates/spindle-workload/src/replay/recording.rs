@@ -1,5 +1,5 @@
-//! The file of a recording: lines of JSON. The first is a [`Head`]. Then come the texts that have parameters, one a
-//! line. Then comes each session: a [`SessionHead`], and a line for each of its transactions. A transaction is
+//! The file of a recording: lines of JSON. The first is a [`RecordingHead`]. Then come the texts that have parameters,
+//! one a line. Then comes each session: a [`SessionHead`], and a line for each of its transactions. A transaction is
 //! `[at_us, [step, ...]]`. A step is `[after_us, "sql"]` or `[after_us, number of a text, [parameter, ...]]`. Moments
 //! count from the begin of the recording, those of steps from the begin of their transaction, all in microseconds.
 
@@ -24,7 +24,7 @@ pub const TEXTS_MAX: usize = 500;
 
 /// What a recording is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Head {
+pub struct RecordingHead {
     /// [`FORMAT`].
     pub format: String,
     /// [`VERSION`].
@@ -57,7 +57,7 @@ pub struct SessionHead {
 /// A statement with its moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Step {
+pub enum RecordedStep {
     /// As it is written.
     Text(u64, String),
     /// A text that has parameters.
@@ -66,11 +66,11 @@ pub enum Step {
 
 /// A transaction, or a statement that is one by itself: its moment, and its statements.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recorded(pub u64, pub Vec<Step>);
+pub struct Recorded(pub u64, pub Vec<RecordedStep>);
 
 /// A line of a text, or of a session.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Line {
+pub enum RecordingLine {
     /// A text that has parameters.
     #[serde(rename = "text")]
     Text(String),
@@ -112,10 +112,10 @@ pub enum RecordingError {
 }
 
 /// Which kind of transaction it is, of [`KINDS`], by the first word of its first statement.
-pub fn kind_of(steps: &[Step], texts: &[String]) -> &'static str {
+pub fn kind_of(steps: &[RecordedStep], texts: &[String]) -> &'static str {
     let text = match steps {
-        [Step::Text(_, sql)] => sql,
-        [Step::Prepared(_, number, _)] => texts.get(*number).map_or("", String::as_str),
+        [RecordedStep::Text(_, sql)] => sql,
+        [RecordedStep::Prepared(_, number, _)] => texts.get(*number).map_or("", String::as_str),
         _ => return KINDS[0],
     };
     let first = text
@@ -149,7 +149,7 @@ pub fn word_of(dialect: Dialect) -> &'static str {
 
 /// A session of a recording that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Session {
+pub struct RecordedSession {
     /// What it is.
     pub head: SessionHead,
     /// The bytes of its transactions.
@@ -160,11 +160,11 @@ pub struct Session {
 #[derive(Debug)]
 pub struct Recording {
     /// What it is.
-    pub head: Head,
+    pub head: RecordingHead,
     /// Texts that have parameters.
     pub texts: Vec<String>,
     /// Its sessions, in the order of their begins.
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<RecordedSession>,
     /// The kinds of its transactions, of [`KINDS`].
     pub kinds: Vec<&'static str>,
     bytes: Vec<u8>,
@@ -221,8 +221,8 @@ impl Recording {
         let steps = lines.filter_map(|line| serde_json::from_slice::<Recorded>(line).ok());
         let written = steps.flat_map(|Recorded(_, steps)| {
             steps.into_iter().filter_map(|step| match step {
-                Step::Text(_, text) => Some(text),
-                Step::Prepared(..) => None,
+                RecordedStep::Text(_, text) => Some(text),
+                RecordedStep::Prepared(..) => None,
             })
         });
         self.texts.iter().cloned().chain(written)
@@ -242,8 +242,8 @@ impl Recording {
                 continue;
             };
             let texts = steps.into_iter().filter_map(|step| match step {
-                Step::Text(_, text) => Some(text),
-                Step::Prepared(_, number, parameters) => {
+                RecordedStep::Text(_, text) => Some(text),
+                RecordedStep::Prepared(_, number, parameters) => {
                     let text = self.texts.get(number)?;
                     Some(inlined(text, &parameters).unwrap_or_else(|| text.clone()))
                 }
@@ -302,7 +302,7 @@ impl<'a> Reader<'a> {
     }
 
     fn recording(mut self) -> Result<Recording, Wrong> {
-        let head: Head = self.needed("head of a recording")?;
+        let head: RecordingHead = self.needed("head of a recording")?;
         if head.format != FORMAT || head.version != VERSION {
             return Err(self.wrong(format!("no {FORMAT} of version {VERSION}")));
         }
@@ -312,15 +312,15 @@ impl<'a> Reader<'a> {
         let mut texts = Vec::new();
         for _ in 0..head.texts {
             match self.needed("text")? {
-                Line::Text(text) => texts.push(text),
-                Line::Session(_) => return Err(self.wrong("a text belongs here")),
+                RecordingLine::Text(text) => texts.push(text),
+                RecordingLine::Session(_) => return Err(self.wrong("a text belongs here")),
             }
         }
-        let mut sessions: Vec<Session> = Vec::new();
+        let mut sessions: Vec<RecordedSession> = Vec::new();
         let (mut transactions, mut statements) = (0, 0);
         let mut kinds = BTreeSet::new();
         while let Some(line) = self.next("session")? {
-            let Line::Session(of_session) = line else {
+            let RecordingLine::Session(of_session) = line else {
                 return Err(self.wrong("a session belongs here"));
             };
             let earlier = sessions.last().map_or(0, |session| session.head.from_us);
@@ -336,7 +336,7 @@ impl<'a> Reader<'a> {
                 kinds.insert(kind_of(&recorded.1, &texts));
             }
             transactions += of_session.transactions;
-            sessions.push(Session {
+            sessions.push(RecordedSession {
                 head: of_session,
                 lines: start..self.offset,
             });
@@ -368,9 +368,9 @@ impl<'a> Reader<'a> {
         if steps.is_empty() {
             return Err(self.wrong("a transaction without statements"));
         }
-        let is_known = |step: &Step| match step {
-            Step::Text(..) => true,
-            Step::Prepared(_, number, _) => *number < texts,
+        let is_known = |step: &RecordedStep| match step {
+            RecordedStep::Text(..) => true,
+            RecordedStep::Prepared(_, number, _) => *number < texts,
         };
         match steps.iter().all(is_known) {
             true => Ok(()),

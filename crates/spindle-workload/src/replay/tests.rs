@@ -11,7 +11,7 @@ use spindle_io::real::{RealEnv, block_on};
 use spindle_io::sync::Latch;
 
 use super::lanes::deal_out;
-use super::recording::{Recorded, Recording, SessionHead, Step};
+use super::recording::{Recorded, RecordedStep, Recording, SessionHead};
 use super::workload::ReplayWorkload;
 use super::{clients_at_once, inlined};
 use crate::driver::{Behaviour, start_work};
@@ -48,9 +48,9 @@ fn a_recording_is_read_session_by_session() {
     assert_eq!(recording.kinds, ["select", "transaction", "update"]);
     let (first, next) = recording.transaction(0, 0).unwrap();
     let steps = vec![
-        Step::Text(0, "begin".to_owned()),
-        Step::Prepared(10, 0, vec![Some("1".to_owned()), None]),
-        Step::Text(20, "commit".to_owned()),
+        RecordedStep::Text(0, "begin".to_owned()),
+        RecordedStep::Prepared(10, 0, vec![Some("1".to_owned()), None]),
+        RecordedStep::Text(20, "commit".to_owned()),
     ];
     assert_eq!(first, Recorded(0, steps));
     let (second, end) = recording.transaction(0, next).unwrap();

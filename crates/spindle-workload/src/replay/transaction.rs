@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use spindle_io::sync::Latch;
 
 use super::inlined::inlined;
-use super::recording::{Recorded, Recording, Step};
+use super::recording::{Recorded, RecordedStep, Recording};
 use crate::session::SessionError;
 use crate::sql::{Dialect, SqlConnection, SqlTransaction, Value};
 
@@ -53,7 +53,7 @@ impl SqlTransaction for ReplayTransaction {
         let began = now();
         let mut first_error = None;
         for step in &self.recorded.1 {
-            let (Step::Text(after_us, _) | Step::Prepared(after_us, ..)) = step;
+            let (RecordedStep::Text(after_us, _) | RecordedStep::Prepared(after_us, ..)) = step;
             if let Some(speed) = self.speed {
                 let after = Duration::from_micros((*after_us as f64 / speed) as u64);
                 connection.pause(after.saturating_sub(now() - began));
@@ -84,12 +84,12 @@ impl SqlTransaction for ReplayTransaction {
 impl ReplayTransaction {
     fn carry_out(
         &self,
-        step: &Step,
+        step: &RecordedStep,
         connection: &mut dyn SqlConnection,
     ) -> Result<(), SessionError> {
         let (number, parameters) = match step {
-            Step::Text(_, sql) => return run(sql, connection),
-            Step::Prepared(_, number, parameters) => (*number, parameters),
+            RecordedStep::Text(_, sql) => return run(sql, connection),
+            RecordedStep::Prepared(_, number, parameters) => (*number, parameters),
         };
         let is_unprepared = self.unprepared.lock().contains(&number);
         if is_unprepared {

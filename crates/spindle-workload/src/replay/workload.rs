@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use spindle_io::sync::Latch;
 use spindle_text::load_file::{Dump, LargeFile, LoadFile};
 use spindle_text::plain::shortened;
-use spindle_text::section::{Refusal, TextFile};
+use spindle_text::section::{SettingsRefusal, TextFile};
 use spindle_text::{settings, words};
 
 use super::lanes::deal_out;
@@ -18,8 +18,8 @@ use crate::script::own_data::{self, OwnData, refusal};
 use crate::session::SessionError;
 use crate::sql::connection::SqlConnection;
 use crate::sql::dialect::Dialect;
-use crate::sql::kind::{Kind, Made, MadeFor, Pace};
-use crate::sql::{Origin, Ours, SqlTransaction, SqlWorkload};
+use crate::sql::kind::{MadeFor, MadeWorkload, TrialPace, WorkloadSettings};
+use crate::sql::{Ours, SqlTransaction, SqlWorkload, StatementOrigin};
 use crate::workload::{Acknowledged, CheckError, Client};
 
 /// More of a statement is not told.
@@ -56,7 +56,7 @@ settings! {
 
 /// Where a client is in its sessions.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct ReplayPosition {
     /// Of its sessions.
     session: usize,
     /// In the session's lines.
@@ -76,7 +76,7 @@ pub(super) struct ReplayWorkload {
 
 struct Dealt {
     lanes: Vec<Arc<[usize]>>,
-    places: Vec<Place>,
+    places: Vec<ReplayPosition>,
 }
 
 impl ReplaySettings {
@@ -92,19 +92,19 @@ impl ReplaySettings {
     }
 }
 
-impl Kind for ReplaySettings {
-    fn make(&self, made_for: &MadeFor) -> Made {
+impl WorkloadSettings for ReplaySettings {
+    fn make(&self, made_for: &MadeFor) -> MadeWorkload {
         let dialect = made_for.dialect.unwrap_or(Dialect::Postgres);
         let recording = self.read();
         let recording = recording.expect("the recording is read when the experiment is");
         let data = OwnData::read(&self.load, &self.check, &BTreeMap::new(), dialect);
         let data = data.map_err(|(file, mistake)| format!("{}: {}", file.name, mistake.message));
         let data = data.expect("files are read when the experiment is");
-        Made::Sql(Arc::new(ReplayWorkload::new(recording, data, self.speed())))
+        MadeWorkload::Sql(Arc::new(ReplayWorkload::new(recording, data, self.speed())))
     }
 
-    fn pace(&self) -> Pace {
-        Pace::Recorded
+    fn pace(&self) -> TrialPace {
+        TrialPace::Recorded
     }
 
     fn is_in_sql(&self) -> bool {
@@ -122,7 +122,7 @@ impl Kind for ReplaySettings {
         Some((100.0 * per_s).round().max(1.0) / 100.0)
     }
 
-    fn check(&self, made_for: &MadeFor) -> Vec<Refusal> {
+    fn check(&self, made_for: &MadeFor) -> Vec<SettingsRefusal> {
         let Some(dialect) = made_for.dialect else {
             return Vec::new();
         };
@@ -146,7 +146,7 @@ impl Kind for ReplaySettings {
 
 impl ReplaySettings {
     /// What is wrong with the recording for this database.
-    fn refused_recording(&self, made_for: &MadeFor, dialect: Dialect) -> Vec<Refusal> {
+    fn refused_recording(&self, made_for: &MadeFor, dialect: Dialect) -> Vec<SettingsRefusal> {
         let recording = match self.read() {
             Ok(recording) => recording,
             Err(RecordingError::Missing) => {
@@ -210,7 +210,7 @@ impl ReplayWorkload {
                 .into_iter()
                 .map(Arc::from)
                 .collect(),
-            places: vec![Place::default(); clients],
+            places: vec![ReplayPosition::default(); clients],
         });
         what(dealt)
     }
@@ -232,7 +232,7 @@ impl ReplayWorkload {
                     break (recorded, resets);
                 }
                 None => {
-                    place = Place {
+                    place = ReplayPosition {
                         session: place.session + 1,
                         offset: 0,
                     };
@@ -315,10 +315,12 @@ impl SqlWorkload for ReplayWorkload {
         })
     }
 
-    fn place(&self, of: Origin) -> Option<&str> {
+    fn place(&self, of: StatementOrigin) -> Option<&str> {
         match of {
-            Origin::Table(number) => self.data.statement(number).map(|it| it.place.as_str()),
-            Origin::Statement(_) => None,
+            StatementOrigin::Table(number) => {
+                self.data.statement(number).map(|it| it.place.as_str())
+            }
+            StatementOrigin::Statement(_) => None,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::program::Placed;
 use crate::session::SessionError;
-use crate::sql::{Row, SqlConnection, Value};
+use crate::sql::{SqlConnection, SqlRow, Value};
 use crate::workload::CheckError;
 
 const TABLE: &str = "spindle_answers";
@@ -12,7 +12,7 @@ const SHOWN_LENGTH: usize = 200;
 
 /// An answer in short.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Answer {
+struct AnswerDigest {
     rows: i64,
     /// The sum of FNV-1a of each row: their order may be the database's choice, also with `order by` where keys are
     /// equal.
@@ -77,7 +77,7 @@ pub(super) fn compare(
     let mut kept = Vec::new();
     let sql = format!("select answer_rows, answer_hash, first_row from {TABLE} order by question");
     let asked = connection.ask(&sql, &mut |row| {
-        kept.push(Answer {
+        kept.push(AnswerDigest {
             rows: row.int(0)?,
             hash: row.int(1)?,
             first: row.text(2)?,
@@ -109,7 +109,7 @@ pub(super) fn compare(
     })
 }
 
-fn difference(before: &Answer, now: &Answer) -> String {
+fn difference(before: &AnswerDigest, now: &AnswerDigest) -> String {
     if before.rows != now.rows {
         return format!("{} rows, and {} after the load", now.rows, before.rows);
     }
@@ -119,8 +119,11 @@ fn difference(before: &Answer, now: &Answer) -> String {
     }
 }
 
-fn ask(question: &Placed, connection: &mut dyn SqlConnection) -> Result<Answer, SessionError> {
-    let mut answer = Answer {
+fn ask(
+    question: &Placed,
+    connection: &mut dyn SqlConnection,
+) -> Result<AnswerDigest, SessionError> {
+    let mut answer = AnswerDigest {
         rows: 0,
         hash: 0,
         first: String::new(),
@@ -149,7 +152,7 @@ fn hash_of(text: &str) -> i64 {
 }
 
 /// The columns of a row, in brackets.
-fn row_text(row: &dyn Row) -> Result<String, SessionError> {
+fn row_text(row: &dyn SqlRow) -> Result<String, SessionError> {
     let mut text = String::from("(");
     for column in 0..row.columns() {
         if column > 0 {

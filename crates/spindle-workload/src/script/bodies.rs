@@ -66,17 +66,17 @@ pub(super) fn has_body(sql: &str, dialect: Dialect) -> bool {
 }
 
 /// A part of a statement, and whether it is code; a text that is carried out; another one.
-type Part<'a> = (&'a str, Kind);
+type TextPart<'a> = (&'a str, PartKind);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
+enum PartKind {
     Code,
     CarriedOut,
     Text,
 }
 
 /// What lies between quotes, semicolons and marks of dollars.
-fn parts(sql: &str, dialect: Dialect) -> impl Iterator<Item = Part<'_>> {
+fn parts(sql: &str, dialect: Dialect) -> impl Iterator<Item = TextPart<'_>> {
     let is_quote =
         move |letter: char| letter == '\'' || letter == '"' && dialect == Dialect::MariaDb;
     let (mut is_text, mut before) = (false, "");
@@ -84,9 +84,9 @@ fn parts(sql: &str, dialect: Dialect) -> impl Iterator<Item = Part<'_>> {
         .map(move |part| {
             let inner = part.trim_end_matches(['\'', '"', ';', '$']);
             let kind = match is_text {
-                true if is_before_text(before) => Kind::CarriedOut,
-                true => Kind::Text,
-                false => Kind::Code,
+                true if is_before_text(before) => PartKind::CarriedOut,
+                true => PartKind::Text,
+                false => PartKind::Code,
             };
             is_text ^= part.ends_with(is_quote);
             if !inner.trim().is_empty() {
@@ -105,7 +105,7 @@ fn is_before_text(before: &str) -> bool {
 }
 
 /// The statements that begin in a part. A text that is carried out is one as a whole, unless it is a body.
-fn begun_in((part, kind): Part<'_>) -> Vec<&str> {
+fn begun_in((part, kind): TextPart<'_>) -> Vec<&str> {
     let words = places_of_words(part);
     let first = words.first().map(|(_, word)| word.as_str());
     let is_body = first.is_some_and(|first| ["begin", "declare"].contains(&first));
@@ -115,8 +115,8 @@ fn begun_in((part, kind): Part<'_>) -> Vec<&str> {
         let may_begin = before.is_none_or(|before| BEFORE.contains(&before));
         let changes = CHANGES.contains(&word.as_str())
             || may_begin && CHANGES_AT_BEGIN.contains(&word.as_str());
-        let is_whole = kind == Kind::CarriedOut && number == 0;
-        if changes && (is_whole || kind == Kind::Code || is_body) {
+        let is_whole = kind == PartKind::CarriedOut && number == 0;
+        if changes && (is_whole || kind == PartKind::Code || is_body) {
             begun.push(&part[*at..]);
         }
         before = Some(word);

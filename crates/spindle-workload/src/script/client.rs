@@ -14,7 +14,7 @@ use super::random::Random;
 use super::value::{Scalar, Variable};
 use crate::session::SessionError;
 use crate::sql::value::{date_text, decimal_text};
-use crate::sql::{Dialect, Row, SqlConnection, SqlTransaction, Value};
+use crate::sql::{Dialect, SqlConnection, SqlRow, SqlTransaction, Value};
 
 /// The variables of a client, between its transactions.
 pub(super) type ClientVariables = Latch<Vec<Variable>>;
@@ -285,7 +285,7 @@ impl<'a> Attempt<'a> {
 }
 
 /// What a column leaves in a variable: a text, as in pgbench; no value is an empty one.
-fn variable_of(row: &dyn Row, column: usize) -> Result<Variable, SessionError> {
+fn variable_of(row: &dyn SqlRow, column: usize) -> Result<Variable, SessionError> {
     Ok(match row.value(column)? {
         Value::Null => Variable::Text(String::new()),
         Value::Int(number) => Variable::Scalar(Scalar::Int(number)),

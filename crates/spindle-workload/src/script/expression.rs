@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::function::{ARGUMENTS_MAX, Arity, Function, apply, named, names};
-use super::lexer::{Kind, Token};
+use super::lexer::{Token, TokenKind};
 use super::mistake::{Mistake, NoValue, shown};
 use super::random::Random;
 use super::value::{Scalar, Variable};
@@ -96,7 +96,7 @@ pub(super) fn parse(tokens: &[Token], names: &mut Names) -> Result<Expression, M
     };
     let expression = parser.expression(0)?;
     match parser.peek() {
-        Kind::End => Ok(expression),
+        TokenKind::End => Ok(expression),
         _ => Err(parser.unexpected("an operator or the end of the line")),
     }
 }
@@ -109,7 +109,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn peek(&self) -> &Kind {
+    fn peek(&self) -> &TokenKind {
         &self.tokens[self.at].kind
     }
 
@@ -120,7 +120,7 @@ impl Parser<'_> {
         token
     }
 
-    fn takes(&mut self, kind: &Kind) -> bool {
+    fn takes(&mut self, kind: &TokenKind) -> bool {
         let is_it = self.peek() == kind;
         if is_it {
             self.take();
@@ -129,11 +129,11 @@ impl Parser<'_> {
     }
 
     fn takes_sign(&mut self, sign: &'static str) -> bool {
-        self.takes(&Kind::Sign(sign))
+        self.takes(&TokenKind::Sign(sign))
     }
 
     fn takes_word(&mut self, word: &str) -> bool {
-        let is_it = matches!(self.peek(), Kind::Word(found) if found == word);
+        let is_it = matches!(self.peek(), TokenKind::Word(found) if found == word);
         if is_it {
             self.take();
         }
@@ -143,13 +143,13 @@ impl Parser<'_> {
     fn unexpected(&self, wanted: &str) -> Mistake {
         let span = self.tokens[self.at].span.clone();
         let found = match self.peek() {
-            Kind::End => "the line ends here".to_owned(),
-            Kind::Int(number) => format!("unexpected {number}"),
-            Kind::PastInt => "bigint constant overflow".to_owned(),
-            Kind::Double(number) => format!("unexpected {number}"),
-            Kind::Variable(name) => format!("unexpected :{name}"),
-            Kind::Word(word) => format!("unexpected {}", shown(word)),
-            Kind::Sign(sign) => format!("unexpected {}", shown(sign)),
+            TokenKind::End => "the line ends here".to_owned(),
+            TokenKind::Int(number) => format!("unexpected {number}"),
+            TokenKind::PastInt => "bigint constant overflow".to_owned(),
+            TokenKind::Double(number) => format!("unexpected {number}"),
+            TokenKind::Variable(name) => format!("unexpected :{name}"),
+            TokenKind::Word(word) => format!("unexpected {}", shown(word)),
+            TokenKind::Sign(sign) => format!("unexpected {}", shown(sign)),
         };
         Mistake::new(span, format!("{found}: {wanted} is missing"))
     }
@@ -186,7 +186,7 @@ impl Parser<'_> {
             let sign = self.take().kind;
             let right = self.expression(binds + 1)?;
             left = match sign {
-                Kind::Sign(">" | ">=") => Expression::operation(operator, [right, left]),
+                TokenKind::Sign(">" | ">=") => Expression::operation(operator, [right, left]),
                 _ => Expression::operation(operator, [left, right]),
             };
             was_comparison = binds == COMPARISON;
@@ -198,13 +198,13 @@ impl Parser<'_> {
     /// The operator that comes next, and how strongly it binds. Of `is` the function is found later.
     fn operator(&self) -> Option<(u8, Operator)> {
         let (binds, function) = match self.peek() {
-            Kind::Word(word) => match word.as_str() {
+            TokenKind::Word(word) => match word.as_str() {
                 "or" => return Some((OR, Operator::Or)),
                 "and" => return Some((AND, Operator::And)),
                 "is" | "isnull" | "notnull" => (IS, Function::Is),
                 _ => return None,
             },
-            Kind::Sign(sign) => match *sign {
+            TokenKind::Sign(sign) => match *sign {
                 "<" | ">" => (COMPARISON, Function::Below),
                 "<=" | ">=" => (COMPARISON, Function::AtMost),
                 "=" => (COMPARISON, Function::Equal),
@@ -247,7 +247,7 @@ impl Parser<'_> {
     }
 
     fn constant_word(&mut self) -> Option<Scalar> {
-        let Kind::Word(word) = self.peek() else {
+        let TokenKind::Word(word) = self.peek() else {
             return None;
         };
         let constant = match word.as_str() {
@@ -269,7 +269,7 @@ impl Parser<'_> {
             return self.expression(SIGN + 1);
         }
         if self.takes_sign("-") {
-            if self.takes(&Kind::PastInt) {
+            if self.takes(&TokenKind::PastInt) {
                 return Ok(Expression::constant(Scalar::Int(i64::MIN)));
             }
             return call(Function::Subtract, 0, self.expression(SIGN + 1)?);
@@ -295,10 +295,10 @@ impl Parser<'_> {
             return self.case();
         }
         let made = match self.peek().clone() {
-            Kind::Int(number) => Expression::constant(Scalar::Int(number)),
-            Kind::Double(number) => Expression::constant(Scalar::Double(number)),
-            Kind::Variable(name) => Expression::variable(self.names.number(&name)),
-            Kind::Word(word) if !is_keyword(&word) => return self.call(&word),
+            TokenKind::Int(number) => Expression::constant(Scalar::Int(number)),
+            TokenKind::Double(number) => Expression::constant(Scalar::Double(number)),
+            TokenKind::Variable(name) => Expression::variable(self.names.number(&name)),
+            TokenKind::Word(word) if !is_keyword(&word) => return self.call(&word),
             _ => return Err(self.unexpected("an expression")),
         };
         self.take();

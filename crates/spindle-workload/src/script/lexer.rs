@@ -7,7 +7,7 @@ use super::mistake::Mistake;
 
 /// What a token is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     Int(i64),
     /// 9223372036854775808, which is a number behind a minus only.
     PastInt,
@@ -25,7 +25,7 @@ pub(super) enum Kind {
 /// A token.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token {
-    pub kind: Kind,
+    pub kind: TokenKind,
     pub span: Range<usize>,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn tokens(text: &str, start: usize) -> Result<Vec<Token>, Mistake> {
         at = skip_blanks(text, at);
         let token = token_at(text, at)?;
         at = token.span.end;
-        let is_end = token.kind == Kind::End;
+        let is_end = token.kind == TokenKind::End;
         tokens.push(token);
         if is_end {
             return Ok(tokens);
@@ -81,17 +81,17 @@ pub(super) fn skip_blanks(text: &str, mut at: usize) -> usize {
 
 fn token_at(text: &str, at: usize) -> Result<Token, Mistake> {
     let rest = &text[at..];
-    let of = |kind: Kind, length: usize| {
+    let of = |kind: TokenKind, length: usize| {
         Ok(Token {
             kind,
             span: at..at + length,
         })
     };
     let Some(first) = rest.chars().next() else {
-        return of(Kind::End, 0);
+        return of(TokenKind::End, 0);
     };
     if first == '\n' {
-        return of(Kind::End, 0);
+        return of(TokenKind::End, 0);
     }
     if first.is_ascii_digit() || (first == '.' && digits(&rest[1..]) > 0) {
         return number(rest, at);
@@ -102,19 +102,19 @@ fn token_at(text: &str, at: usize) -> Result<Token, Mistake> {
     };
     if first == ':' && name_bytes(&rest[1..]) > 0 {
         let length = name_bytes(&rest[1..]);
-        return of(Kind::Variable(rest[1..=length].to_owned()), 1 + length);
+        return of(TokenKind::Variable(rest[1..=length].to_owned()), 1 + length);
     }
     if is_name_letter(first) {
         let length = name_bytes(rest);
-        return of(Kind::Word(rest[..length].to_ascii_lowercase()), length);
+        return of(TokenKind::Word(rest[..length].to_ascii_lowercase()), length);
     }
     if first == ',' {
-        return of(Kind::Sign(","), 1);
+        return of(TokenKind::Sign(","), 1);
     }
     match SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
         // Both are "not equal".
-        Some(&"!=") => of(Kind::Sign("<>"), 2),
-        Some(sign) => of(Kind::Sign(sign), sign.len()),
+        Some(&"!=") => of(TokenKind::Sign("<>"), 2),
+        Some(sign) => of(TokenKind::Sign(sign), sign.len()),
         None => Err(Mistake::new(
             at..at + first.len_utf8(),
             format!("unexpected character {first:?} in an expression"),
@@ -141,10 +141,10 @@ fn number(rest: &str, at: usize) -> Result<Token, Mistake> {
     let (text, span) = (&rest[..length], at..at + length);
     let too_large = |what: &str| Mistake::new(span.clone(), format!("{what} constant overflow"));
     let kind = match length == whole {
-        true if text == "9223372036854775808" => Kind::PastInt,
-        true => Kind::Int(text.parse().map_err(|_| too_large("bigint"))?),
+        true if text == "9223372036854775808" => TokenKind::PastInt,
+        true => TokenKind::Int(text.parse().map_err(|_| too_large("bigint"))?),
         false => match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => Kind::Double(number),
+            Ok(number) if number.is_finite() => TokenKind::Double(number),
             _ => return Err(too_large("double")),
         },
     };

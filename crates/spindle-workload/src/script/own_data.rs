@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use spindle_text::load_file::{Dump, DumpForm, LoadFile};
-use spindle_text::section::{Refusal, Shown, TextFile};
+use spindle_text::section::{SettingsRefusal, ShownPlace, TextFile};
 
 use super::mistake::Mistake;
 use super::program::{self, FileMistake, Placed};
@@ -149,8 +149,8 @@ pub(crate) fn refusal(
     title: &str,
     label: &str,
     help: &'static str,
-) -> Refusal {
-    Refusal {
+) -> SettingsRefusal {
+    SettingsRefusal {
         keys,
         title: title.to_owned(),
         label: label.to_owned(),
@@ -160,7 +160,7 @@ pub(crate) fn refusal(
 }
 
 /// Why dumps are refused: those of another database, and copies by which something would be lost.
-pub(crate) fn refused_dumps(load: &[LoadFile], dialect: Dialect) -> Vec<Refusal> {
+pub(crate) fn refused_dumps(load: &[LoadFile], dialect: Dialect) -> Vec<SettingsRefusal> {
     let dumps = load.iter().enumerate();
     let refused = dumps.filter_map(|(number, file)| match file {
         LoadFile::Dump(dump) => refused_dump(number, dump, dialect),
@@ -169,7 +169,7 @@ pub(crate) fn refused_dumps(load: &[LoadFile], dialect: Dialect) -> Vec<Refusal>
     refused.collect()
 }
 
-fn refused_dump(number: usize, dump: &Dump, dialect: Dialect) -> Option<Refusal> {
+fn refused_dump(number: usize, dump: &Dump, dialect: Dialect) -> Option<SettingsRefusal> {
     let (of, database) = dialect_of(dump.form);
     if of != dialect {
         return Some(refusal(
@@ -197,10 +197,10 @@ fn refused_dump(number: usize, dump: &Dump, dialect: Dialect) -> Option<Refusal>
 pub(crate) fn refused(
     (file, mistake): FileMistake<'_>,
     lists: &[(&'static [&'static str], &[TextFile])],
-) -> Refusal {
+) -> SettingsRefusal {
     let has = |files: &[TextFile]| files.iter().any(|of_list| std::ptr::eq(of_list, file));
     let list = lists.iter().find(|(_, files)| has(files));
-    Refusal {
+    SettingsRefusal {
         // What is in no other list is loaded.
         keys: list.map_or(&["load"], |(key, _)| *key),
         title: format!("{} cannot be carried out", file.name),
@@ -208,7 +208,7 @@ pub(crate) fn refused(
         help: "docs/how-to/your-own-sql.md says what scripts may hold",
         // Nothing can be shown of an empty one.
         shown: (!file.text.is_empty()).then(|| {
-            Box::new(Shown {
+            Box::new(ShownPlace {
                 name: file.name.clone(),
                 text: file.text.clone(),
                 span: mistake.span,

@@ -11,7 +11,7 @@ use super::expression::{Expression, Names, parse};
 use super::lexer::{is_name, tokens};
 use super::makes::{made_by, names_any};
 use super::mistake::{Mistake, Places, shown};
-use super::scanner::{Command, Part, Piece, Statement, pieces};
+use super::scanner::{Command, Piece, Statement, StatementPart, pieces};
 use super::value::Variable;
 use crate::session::{Complaint, SessionError};
 use crate::sql::Dialect;
@@ -226,8 +226,8 @@ pub(super) fn statements<'a>(
         let mut sql = String::new();
         for part in &statement.parts {
             match part {
-                Part::Text(text) => sql.push_str(text),
-                Part::Variable(name, span) => {
+                StatementPart::Text(text) => sql.push_str(text),
+                StatementPart::Variable(name, span) => {
                     let unknown = || Mistake::new(span.clone(), undefined(name));
                     sql.push_str(defined.get(name).ok_or_else(unknown).map_err(in_file)?);
                 }
@@ -354,8 +354,8 @@ impl Reader {
         let (mut sql, mut parameters) = (String::new(), Vec::new());
         for part in &statement.parts {
             match part {
-                Part::Text(text) => sql.push_str(text),
-                Part::Variable(name, span) => {
+                StatementPart::Text(text) => sql.push_str(text),
+                StatementPart::Variable(name, span) => {
                     let variable = self.names.number(name);
                     self.used.push((variable, body.number, span.clone()));
                     parameters.push(variable);
@@ -469,7 +469,7 @@ impl Reader {
         let expression = parse(&tokens, &mut self.names)?;
         for token in tokens {
             // Within a condition, it may never be evaluated.
-            if let super::lexer::Kind::Variable(name) = token.kind
+            if let super::lexer::TokenKind::Variable(name) = token.kind
                 && body.open.is_empty()
             {
                 self.used

@@ -17,7 +17,7 @@ pub(super) enum Piece {
 /// A statement, without its semicolon and its comments.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Statement {
-    pub parts: Vec<Part>,
+    pub parts: Vec<StatementPart>,
     /// From its first letter to its last.
     pub span: Range<usize>,
     /// What looks like variables within quotes.
@@ -32,7 +32,7 @@ pub(super) struct Statement {
 
 /// A part of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum StatementPart {
     Text(String),
     /// `:name`.
     Variable(String, Range<usize>),
@@ -329,8 +329,8 @@ impl<'a> Scanner<'a> {
                 statement.span.start = self.at;
             }
             match statement.parts.last_mut() {
-                Some(Part::Text(text)) => text.push_str(kept),
-                _ => statement.parts.push(Part::Text(kept.to_owned())),
+                Some(StatementPart::Text(text)) => text.push_str(kept),
+                _ => statement.parts.push(StatementPart::Text(kept.to_owned())),
             }
             if !is_blank {
                 statement.span.end = self.at + length;
@@ -344,7 +344,7 @@ impl<'a> Scanner<'a> {
         self.depth = 0;
         self.body = FunctionBody::default();
         self.trigger = TriggerBody::default();
-        if let Some(Part::Text(text)) = statement.parts.last_mut() {
+        if let Some(StatementPart::Text(text)) = statement.parts.last_mut() {
             text.truncate(text.trim_end().len());
         }
         if !statement.parts.is_empty() {
@@ -518,7 +518,7 @@ impl<'a> Scanner<'a> {
                 }
                 self.statement
                     .parts
-                    .push(Part::Variable(name, span.clone()));
+                    .push(StatementPart::Variable(name, span.clone()));
                 self.statement.span.end = span.end;
                 self.at = span.end;
             }
@@ -581,8 +581,8 @@ mod tests {
         let of = |piece: &Piece| match piece {
             Piece::Statement(statement) => {
                 let parts = statement.parts.iter().map(|part| match part {
-                    Part::Text(text) => text.clone(),
-                    Part::Variable(name, _) => format!("<{name}>"),
+                    StatementPart::Text(text) => text.clone(),
+                    StatementPart::Variable(name, _) => format!("<{name}>"),
                 });
                 parts.collect::<String>()
             }

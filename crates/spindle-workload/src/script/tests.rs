@@ -16,7 +16,7 @@ use super::random::Random;
 use super::value::{Scalar, Variable};
 use crate::session::SessionError;
 use crate::sql::connection::{LoadPart, Visit};
-use crate::sql::{Dialect, Row, SqlConnection, SqlTransaction, Value};
+use crate::sql::{Dialect, SqlConnection, SqlRow, SqlTransaction, Value};
 
 /// Why parameters of a script's own are refused.
 const OWN: &str = "parameters are Spindle's own";
@@ -408,7 +408,7 @@ struct Noting {
 
 struct OneColumn(&'static str, i64);
 
-impl Row for OneColumn {
+impl SqlRow for OneColumn {
     fn columns(&self) -> usize {
         1
     }

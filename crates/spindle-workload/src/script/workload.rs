@@ -7,7 +7,7 @@ use rand_xoshiro::rand_core::RngCore;
 use serde::{Deserialize, Serialize};
 use spindle_io::sync::Latch;
 use spindle_text::load_file::{Dump, LoadFile};
-use spindle_text::section::{Refusal, TextFile};
+use spindle_text::section::{SettingsRefusal, TextFile};
 use spindle_text::settings;
 
 use super::client::{ClientVariables, ScriptTransaction};
@@ -19,8 +19,8 @@ use super::value::{Scalar, Variable};
 use crate::session::{Complaint, SessionError};
 use crate::sql::connection::SqlConnection;
 use crate::sql::dialect::Dialect;
-use crate::sql::kind::{Kind, Made, MadeFor};
-use crate::sql::{Origin, Ours, SqlTransaction, SqlWorkload};
+use crate::sql::kind::{MadeFor, MadeWorkload, WorkloadSettings};
+use crate::sql::{Ours, SqlTransaction, SqlWorkload, StatementOrigin};
 use crate::workload::{Acknowledged, CheckError, Client};
 
 settings! {
@@ -96,12 +96,12 @@ impl ScriptSettings {
     }
 }
 
-impl Kind for ScriptSettings {
-    fn make(&self, made_for: &MadeFor) -> Made {
+impl WorkloadSettings for ScriptSettings {
+    fn make(&self, made_for: &MadeFor) -> MadeWorkload {
         let dialect = made_for.dialect.unwrap_or(Dialect::Postgres);
         let made = self.workload(dialect, made_for.clients, made_for.seed);
         let made = made.map_err(|(file, mistake)| format!("{}: {}", file.name, mistake.message));
-        Made::Sql(Arc::new(
+        MadeWorkload::Sql(Arc::new(
             made.expect("scripts are read when the experiment is"),
         ))
     }
@@ -114,7 +114,7 @@ impl Kind for ScriptSettings {
         &self.load
     }
 
-    fn check(&self, made_for: &MadeFor) -> Vec<Refusal> {
+    fn check(&self, made_for: &MadeFor) -> Vec<SettingsRefusal> {
         let Some(dialect) = made_for.dialect else {
             return Vec::new();
         };
@@ -190,10 +190,10 @@ impl SqlWorkload for ScriptWorkload {
             .beyond(&self.program.statements, dialect, ours, others)
     }
 
-    fn place(&self, of: Origin) -> Option<&str> {
+    fn place(&self, of: StatementOrigin) -> Option<&str> {
         let statement = match of {
-            Origin::Table(number) => self.data.statement(number),
-            Origin::Statement(number) => self.program.statements.get(number),
+            StatementOrigin::Table(number) => self.data.statement(number),
+            StatementOrigin::Statement(number) => self.program.statements.get(number),
         };
         statement.map(|statement| statement.place.as_str())
     }

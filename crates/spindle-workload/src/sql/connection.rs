@@ -7,7 +7,7 @@ use super::value::{Value, parse_decimal};
 use crate::session::SessionError;
 
 /// A row of an answer.
-pub trait Row {
+pub trait SqlRow {
     /// The value of a column, counted from 0.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl From<SessionError> for PipelineFailure {
 }
 
 /// Learns of each row of an answer.
-pub type Visit<'a> = &'a mut dyn FnMut(&dyn Row) -> Result<(), SessionError>;
+pub type Visit<'a> = &'a mut dyn FnMut(&dyn SqlRow) -> Result<(), SessionError>;
 
 /// Ends what a connection waits for, from another thread, and perhaps the connection with it.
 pub type Breaker = Box<dyn FnOnce() + Send>;

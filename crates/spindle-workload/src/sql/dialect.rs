@@ -4,7 +4,7 @@
 //! which would make floats of them, keeps whole numbers of the last place instead (cents): sums and comparisons are the
 //! same, and no workload multiplies or divides them in SQL.
 
-use super::connection::Row;
+use super::connection::SqlRow;
 use super::value::Value;
 use crate::session::SessionError;
 
@@ -63,7 +63,12 @@ impl Dialect {
     ///
     /// # Errors
     /// [`SessionError::Failed`]: it is none.
-    pub fn read_exact(self, row: &dyn Row, column: usize, places: u8) -> Result<i64, SessionError> {
+    pub fn read_exact(
+        self,
+        row: &dyn SqlRow,
+        column: usize,
+        places: u8,
+    ) -> Result<i64, SessionError> {
         match self {
             Dialect::Postgres | Dialect::MariaDb => row.decimal(column, places),
             Dialect::Sqlite => row.int(column),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use spindle_text::load_file::LoadFile;
-use spindle_text::section::Refusal;
+use spindle_text::section::SettingsRefusal;
 
 use super::SqlWorkload;
 use super::dialect::Dialect;
@@ -28,7 +28,7 @@ pub struct MadeFor {
 
 /// How a trial goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
+pub enum TrialPace {
     /// Transactions follow each other until the time is over.
     Timed,
     /// It ends when a given amount has been done.
@@ -58,7 +58,7 @@ pub struct RowsInserted {
 }
 
 /// A workload, made for a database.
-pub enum Made {
+pub enum MadeWorkload {
     /// Of row operations, which every engine can do.
     Rows(Box<dyn Workload>),
     /// In SQL.
@@ -67,32 +67,32 @@ pub enum Made {
     Both(Box<dyn Workload>, Arc<dyn SqlWorkload>),
 }
 
-impl Made {
+impl MadeWorkload {
     /// As the embedded database carries it out; `None` when it exists in SQL only.
     pub fn of_rows(self) -> Option<Box<dyn Workload>> {
         match self {
-            Made::Rows(rows) | Made::Both(rows, _) => Some(rows),
-            Made::Sql(_) => None,
+            MadeWorkload::Rows(rows) | MadeWorkload::Both(rows, _) => Some(rows),
+            MadeWorkload::Sql(_) => None,
         }
     }
 
     /// As a database that speaks SQL carries it out; rows are drawn from `seed`.
     pub fn in_sql(self, seed: u64) -> Arc<dyn SqlWorkload> {
         match self {
-            Made::Rows(rows) => Arc::new(RowsInSql::new(Arc::from(rows), seed)),
-            Made::Sql(workload) | Made::Both(_, workload) => workload,
+            MadeWorkload::Rows(rows) => Arc::new(RowsInSql::new(Arc::from(rows), seed)),
+            MadeWorkload::Sql(workload) | MadeWorkload::Both(_, workload) => workload,
         }
     }
 }
 
 /// The settings of a workload, and what follows from them.
-pub trait Kind {
+pub trait WorkloadSettings {
     /// Makes it.
-    fn make(&self, made_for: &MadeFor) -> Made;
+    fn make(&self, made_for: &MadeFor) -> MadeWorkload;
 
     /// How a trial of it goes.
-    fn pace(&self) -> Pace {
-        Pace::Timed
+    fn pace(&self) -> TrialPace {
+        TrialPace::Timed
     }
 
     /// Its data, when it says itself how much there is.
@@ -106,7 +106,7 @@ pub trait Kind {
     }
 
     /// All that is wrong with its settings for a database of this size.
-    fn check(&self, _: &MadeFor) -> Vec<Refusal> {
+    fn check(&self, _: &MadeFor) -> Vec<SettingsRefusal> {
         Vec::new()
     }
 
@@ -169,8 +169,8 @@ pub trait Kind {
 }
 
 /// Refuses `room_for` where the database grows by itself.
-pub(super) fn refused_room(made_for: &MadeFor, is_given: bool) -> Option<Refusal> {
-    (is_given && made_for.dialect.is_some()).then(|| Refusal {
+pub(super) fn refused_room(made_for: &MadeFor, is_given: bool) -> Option<SettingsRefusal> {
+    (is_given && made_for.dialect.is_some()).then(|| SettingsRefusal {
         keys: &["room_for"],
         title: "room_for does not apply to a database that speaks SQL".to_owned(),
         label: "it grows by itself".to_owned(),

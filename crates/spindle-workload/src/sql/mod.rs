@@ -18,13 +18,13 @@ pub mod tpch;
 pub mod value;
 pub mod work;
 
-pub use connection::{LoadPart, Row, RowSink, SqlConnection, Visit};
+pub use connection::{LoadPart, RowSink, SqlConnection, SqlRow, Visit};
 pub use dialect::Dialect;
 pub use junk::Junk;
 pub use literals::{continued_bytes, has_escapes_behind, is_identifier_letter};
 pub use rows::RowsInSql;
 pub use tpcb::Tpcb;
-pub use tpcc::{Mix, Sizes, Tpcc};
+pub use tpcc::{Sizes, Tpcc, TpccMix};
 pub use tpch::Tpch;
 pub use tpch::answers::KeptAnswer;
 pub use value::Value;
@@ -39,7 +39,7 @@ use crate::workload::{Acknowledged, CheckError, Client, TerminalTimes};
 
 /// Which of a workload's statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum StatementOrigin {
     /// One of [`SqlWorkload::create_tables`].
     Table(usize),
     /// One of [`SqlWorkload::statements`].
@@ -101,7 +101,7 @@ pub trait SqlWorkload: Send + Sync {
     }
 
     /// Where a statement stands, when it comes from a file.
-    fn place(&self, _: Origin) -> Option<&str> {
+    fn place(&self, _: StatementOrigin) -> Option<&str> {
         None
     }
 
@@ -137,7 +137,7 @@ pub trait SqlWorkload: Send + Sync {
         let refused = connection.prepare_what_can(&statements)?;
         match refused.into_iter().next() {
             None => Ok(()),
-            Some((number, error)) => Err(match self.place(Origin::Statement(number)) {
+            Some((number, error)) => Err(match self.place(StatementOrigin::Statement(number)) {
                 Some(place) => error.at(place),
                 None => error,
             }),

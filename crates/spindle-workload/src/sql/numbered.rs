@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use super::connection::{Row, SqlConnection};
+use super::connection::{SqlConnection, SqlRow};
 use crate::workload::{Acknowledged, CheckError};
 
 /// What a client's rows say.
 #[derive(Debug, Clone, Copy, Default)]
-struct Found {
+struct ClientNumbers {
     rows: u64,
     numbers: u64,
     last: u64,
@@ -24,13 +24,13 @@ pub fn check(
     rows: &str,
     acknowledged: &[Acknowledged],
 ) -> Result<u64, CheckError> {
-    let mut clients: BTreeMap<usize, Found> = BTreeMap::new();
+    let mut clients: BTreeMap<usize, ClientNumbers> = BTreeMap::new();
     let sql = format!(
         "select client, count(*), count(distinct number), max(number) from ({rows}) as numbered group by client"
     );
-    connection.ask(&sql, &mut |row: &dyn Row| {
+    connection.ask(&sql, &mut |row: &dyn SqlRow| {
         let number = |column| Ok(row.int(column)?.unsigned_abs());
-        let found = Found {
+        let found = ClientNumbers {
             rows: number(1)?,
             numbers: number(2)?,
             last: number(3)?,
@@ -42,7 +42,7 @@ pub fn check(
 }
 
 fn judge(
-    clients: &BTreeMap<usize, Found>,
+    clients: &BTreeMap<usize, ClientNumbers>,
     acknowledged: &[Acknowledged],
 ) -> Result<u64, CheckError> {
     for (client, promised) in acknowledged.iter().enumerate() {
@@ -82,7 +82,7 @@ impl Numbers {
             let mut sorted = numbers.clone();
             sorted.sort_unstable();
             sorted.dedup();
-            Found {
+            ClientNumbers {
                 rows: numbers.len() as u64,
                 numbers: sorted.len() as u64,
                 last: sorted.last().copied().unwrap_or(0),
@@ -95,7 +95,7 @@ impl Numbers {
 }
 
 /// `None`: nothing.
-fn wrong_with(promised: Acknowledged, found: Found) -> Option<String> {
+fn wrong_with(promised: Acknowledged, found: ClientNumbers) -> Option<String> {
     let Acknowledged { last, failed } = promised;
     if found.last < last {
         let found = found.last;
@@ -133,7 +133,7 @@ mod tests {
     fn judged(promised: (u64, u64), found: (u64, u64, u64)) -> Option<String> {
         let (last, failed) = promised;
         let (rows, numbers, last_found) = found;
-        let found = Found {
+        let found = ClientNumbers {
             rows,
             numbers,
             last: last_found,

@@ -12,9 +12,9 @@ use super::dialect::Dialect;
 use super::value::Value;
 use super::{SqlTransaction, SqlWorkload};
 use crate::ledger::{BALANCE, CHECKED_BYTES, NUMBER, VERSIONS};
-use crate::session::{Edit, Operation, SessionError, Txn};
+use crate::session::{Edit, RowOperation, SessionError, Txn};
 use crate::workload::{
-    Acknowledged, CheckError, Client, RowLength, Table, TableSize, TableSpec, Workload,
+    Acknowledged, CheckError, Client, LoadedTable, RowLength, TableSize, TableSpec, Workload,
 };
 
 /// A row that fills a block has this many bytes. PostgreSQL's pages of 8 KiB are half filled when it is loaded
@@ -42,7 +42,7 @@ const STATEMENTS: usize = 4;
 pub struct RowsInSql {
     workload: Arc<dyn Workload>,
     specs: Vec<TableSpec>,
-    tables: Arc<[Table]>,
+    tables: Arc<[LoadedTable]>,
     seed: u64,
 }
 
@@ -101,7 +101,7 @@ fn counter_at(bytes: &[u8], offset: usize) -> i64 {
     i64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes"))
 }
 
-fn table_of(spec: &TableSpec) -> Table {
+fn table_of(spec: &TableSpec) -> LoadedTable {
     let (row_bytes, on_disk_bytes) = match spec.row {
         RowLength::WholeBlock => (BLOCK_ROW_BYTES, BLOCK_BYTES),
         RowLength::Bytes(bytes) => (bytes, bytes as u64 + ROW_OVERHEAD_BYTES),
@@ -110,7 +110,7 @@ fn table_of(spec: &TableSpec) -> Table {
         TableSize::Rows(rows) => rows,
         TableSize::Bytes(bytes) => (bytes / on_disk_bytes).max(1),
     };
-    Table {
+    LoadedTable {
         rows,
         blocks: (rows * on_disk_bytes).div_ceil(BLOCK_BYTES),
         row_bytes,
@@ -230,7 +230,7 @@ impl SqlWorkload for RowsInSql {
 /// A transaction of row operations.
 struct RowsTransaction {
     txn: Txn,
-    tables: Arc<[Table]>,
+    tables: Arc<[LoadedTable]>,
 }
 
 impl SqlTransaction for RowsTransaction {
@@ -257,11 +257,11 @@ impl SqlTransaction for RowsTransaction {
 impl RowsTransaction {
     fn carry_out(
         &self,
-        operation: &Operation,
+        operation: &RowOperation,
         connection: &mut dyn SqlConnection,
     ) -> Result<(), SessionError> {
         let (rows, wanted) = match operation {
-            Operation::Read { table, row } => {
+            RowOperation::Read { table, row } => {
                 let parameters = [Value::Int(*row as i64)];
                 let statement = table * STATEMENTS + READ;
                 (
@@ -269,14 +269,14 @@ impl RowsTransaction {
                     1,
                 )
             }
-            Operation::Update { table, row, edits } => {
+            RowOperation::Update { table, row, edits } => {
                 (update(*table, *row, edits, connection)?, 1)
             }
-            Operation::Insert { .. } | Operation::Call(_) | Operation::Query(_) => {
+            RowOperation::Insert { .. } | RowOperation::Call(_) | RowOperation::Query(_) => {
                 let reason = "a workload that adds rows, or has procedures or queries, has its own statements in SQL";
                 return Err(SessionError::Failed(reason.to_owned()));
             }
-            Operation::Scan {
+            RowOperation::Scan {
                 table,
                 first_block,
                 blocks,

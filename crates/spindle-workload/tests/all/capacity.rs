@@ -11,8 +11,8 @@ use spindle_io::sim::World;
 use spindle_workload::capacity::{Capacity, Goal, NoCapacity, find_capacity};
 use spindle_workload::driver::{self, Behaviour};
 use spindle_workload::{
-    Acknowledged, Arrivals, Checker, Client, Loader, Operation, Session, SessionError, Share,
-    Spacing, Table, TableSpec, Txn, Workload,
+    Acknowledged, Arrivals, Checker, Client, ClientSession, LoadedTable, Loader, RowOperation,
+    SessionError, Spacing, TableShare, TableSpec, Txn, Workload,
 };
 
 const SERVERS: u32 = 4;
@@ -36,7 +36,7 @@ impl Workload for Nothing {
     fn replaced_bytes(&self, _table: usize, _row_bytes: usize) -> usize {
         0
     }
-    fn next(&self, _client: &mut Client, _tables: &[Table]) -> Txn {
+    fn next(&self, _client: &mut Client, _tables: &[LoadedTable]) -> Txn {
         Txn::default()
     }
     fn checker(&self, _acknowledged: Vec<Acknowledged>) -> Arc<dyn Checker> {
@@ -51,8 +51,8 @@ struct Server {
     service_per_s: f64,
 }
 
-impl Session for Server {
-    async fn execute(&mut self, _operation: &Operation) -> Result<(), SessionError> {
+impl ClientSession for Server {
+    async fn execute(&mut self, _operation: &RowOperation) -> Result<(), SessionError> {
         Ok(())
     }
     async fn commit(&mut self) -> Result<(), SessionError> {
@@ -67,7 +67,7 @@ impl Session for Server {
     async fn visit(
         &mut self,
         _table: usize,
-        _share: Share,
+        _share: TableShare,
         _visit: &mut dyn FnMut(&[u8]),
     ) -> Result<(), SessionError> {
         Ok(())

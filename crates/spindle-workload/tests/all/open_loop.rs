@@ -9,8 +9,8 @@ use spindle_io::sync::Latch;
 use spindle_stats::LatencyHistogram;
 use spindle_workload::driver::{self, Behaviour, Running};
 use spindle_workload::{
-    Acknowledged, Arrivals, Checker, Client, Loader, Operation, Schedule, Session, SessionError,
-    Share, Spacing, Table, TableSpec, Txn, Workload,
+    Acknowledged, Arrivals, Checker, Client, ClientSession, LoadedTable, Loader, RowOperation,
+    Schedule, SessionError, Spacing, TableShare, TableSpec, Txn, Workload,
 };
 
 const MS: u64 = 1_000_000;
@@ -32,7 +32,7 @@ impl Workload for Nothing {
     fn replaced_bytes(&self, _table: usize, _row_bytes: usize) -> usize {
         0
     }
-    fn next(&self, _client: &mut Client, _tables: &[Table]) -> Txn {
+    fn next(&self, _client: &mut Client, _tables: &[LoadedTable]) -> Txn {
         Txn::default()
     }
     fn checker(&self, _acknowledged: Vec<Acknowledged>) -> Arc<dyn Checker> {
@@ -58,8 +58,8 @@ struct Seen {
     served: LatencyHistogram,
 }
 
-impl Session for Server {
-    async fn execute(&mut self, _operation: &Operation) -> Result<(), SessionError> {
+impl ClientSession for Server {
+    async fn execute(&mut self, _operation: &RowOperation) -> Result<(), SessionError> {
         Ok(())
     }
     async fn commit(&mut self) -> Result<(), SessionError> {
@@ -79,7 +79,7 @@ impl Session for Server {
     async fn visit(
         &mut self,
         _table: usize,
-        _share: Share,
+        _share: TableShare,
         _visit: &mut dyn FnMut(&[u8]),
     ) -> Result<(), SessionError> {
         Ok(())

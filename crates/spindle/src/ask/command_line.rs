@@ -3,13 +3,13 @@
 
 use spindle_experiment::CommandLine;
 
-use super::draft::{Draft, Place};
+use super::draft::{Draft, DraftPlace};
 
 /// The text of a draft, and the `command` that it was made from. `argument_of` names the argument that says what
 /// stands at a place; `None` where no single one does.
 pub fn with_command_line(
     draft: &Draft,
-    argument_of: impl Fn(&Place) -> Option<String>,
+    argument_of: impl Fn(&DraftPlace) -> Option<String>,
     command: String,
 ) -> (String, CommandLine) {
     let (text, places) = draft.text_and_places();
@@ -27,7 +27,7 @@ mod tests {
     use std::path::Path;
 
     use spindle_engines::sql::ServerKind;
-    use spindle_experiment::{Changes, Engine, Experiment};
+    use spindle_experiment::{Changes, DatabaseEngine, Experiment};
 
     use super::super::question::{Question, SIZE_BYTES};
     use super::super::workloads::ReadyWorkload;
@@ -35,7 +35,7 @@ mod tests {
 
     fn question(path: &str) -> Question {
         Question {
-            engine: Engine::Server(ServerKind::Sqlite),
+            engine: DatabaseEngine::Server(ServerKind::Sqlite),
             paths: vec![path.to_owned(), ".".to_owned()],
             vary: Vec::new(),
             workload: ReadyWorkload::by_default(),

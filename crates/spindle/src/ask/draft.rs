@@ -15,7 +15,7 @@ const COMMENT_COLUMN: usize = 35;
 
 /// A section that every experiment has once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Section {
+pub enum DraftSection {
     /// `[database]`.
     Database,
     /// `[workload]`.
@@ -26,29 +26,29 @@ pub enum Section {
     Vary,
 }
 
-impl Section {
-    const ALL: [Section; 4] = [
-        Section::Database,
-        Section::Workload,
-        Section::Plan,
-        Section::Vary,
+impl DraftSection {
+    const ALL: [DraftSection; 4] = [
+        DraftSection::Database,
+        DraftSection::Workload,
+        DraftSection::Plan,
+        DraftSection::Vary,
     ];
 
     fn name(self) -> &'static str {
         match self {
-            Section::Database => "database",
-            Section::Workload => "workload",
-            Section::Plan => "plan",
-            Section::Vary => "vary",
+            DraftSection::Database => "database",
+            DraftSection::Workload => "workload",
+            DraftSection::Plan => "plan",
+            DraftSection::Vary => "vary",
         }
     }
 }
 
 /// What a part of a file says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum DraftPlace {
     /// A key of a section.
-    Key(Section, String),
+    Key(DraftSection, String),
     /// A layout, by its number.
     Layout(usize),
 }
@@ -88,12 +88,12 @@ impl Draft {
     }
 
     /// Sets a key of a section to a value in TOML, and says why; replaces what was set before.
-    pub fn set(&mut self, section: Section, key: &str, value: impl Into<String>, why: &str) {
+    pub fn set(&mut self, section: DraftSection, key: &str, value: impl Into<String>, why: &str) {
         put(&mut self.sections[section as usize], key, value.into(), why);
     }
 
     /// Leaves a key out again.
-    pub fn leave_out(&mut self, section: Section, key: &str) {
+    pub fn leave_out(&mut self, section: DraftSection, key: &str) {
         self.sections[section as usize].retain(|line| line.key != key);
     }
 
@@ -129,9 +129,9 @@ impl Draft {
             put(&mut self.top, key, value, why);
             return Ok(());
         };
-        let mut known = Section::ALL.into_iter();
+        let mut known = DraftSection::ALL.into_iter();
         let Some(section) = known.find(|known| known.name() == section) else {
-            let names = Section::ALL.map(Section::name);
+            let names = DraftSection::ALL.map(DraftSection::name);
             return Err(match nearest(section, names.into_iter()) {
                 Some(near) => AskError::Misspelt {
                     set: set.to_owned(),
@@ -150,7 +150,7 @@ impl Draft {
     }
 
     /// The file, and which part of it, in bytes, says what.
-    pub fn text_and_places(&self) -> (String, Vec<(Range<usize>, Place)>) {
+    pub fn text_and_places(&self) -> (String, Vec<(Range<usize>, DraftPlace)>) {
         let (mut text, mut places) = (String::new(), Vec::new());
         for paragraph in &self.about {
             let lines = wrapped(paragraph, COMMENT_WIDTH);
@@ -159,12 +159,12 @@ impl Draft {
             });
         }
         write_lines(&mut text, &self.top, |_, _| ());
-        for section in Section::ALL {
+        for section in DraftSection::ALL {
             let lines = &self.sections[section as usize];
             if !lines.is_empty() {
                 let _ = writeln!(text, "\n[{}]", section.name());
                 write_lines(&mut text, lines, |part, key| {
-                    places.push((part, Place::Key(section, key.to_owned())));
+                    places.push((part, DraftPlace::Key(section, key.to_owned())));
                 });
             }
         }
@@ -172,7 +172,7 @@ impl Draft {
             let start = text.len();
             text.push_str("\n[[layout]]\n");
             write_lines(&mut text, layout, |_, _| ());
-            places.push((start..text.len(), Place::Layout(number)));
+            places.push((start..text.len(), DraftPlace::Layout(number)));
         }
         (text, places)
     }
@@ -226,13 +226,13 @@ mod tests {
     fn a_draft_is_a_file_that_can_be_read() {
         let mut draft = Draft::new("a \"try\"", vec!["Which is faster?".to_owned()]);
         draft.set(
-            Section::Database,
+            DraftSection::Database,
             "size",
             "\"64MiB\"",
             "more than the cache",
         );
-        draft.set(Section::Database, "buffer_cache", "\"8MiB\"", "");
-        draft.set(Section::Vary, "io.method", "[\"sync\", \"async\"]", "");
+        draft.set(DraftSection::Database, "buffer_cache", "\"8MiB\"", "");
+        draft.set(DraftSection::Vary, "io.method", "[\"sync\", \"async\"]", "");
         draft.layout("here", ".");
         draft.apply("plan.measure=5s").unwrap();
         draft.apply("workload.clients=[1, 4]").unwrap();

@@ -1,16 +1,16 @@
 //! The engines that may be asked for: their words, and the settings of each that are worth a comparison. What a server
 //! is called and compared by, it says itself.
 
-use spindle_engines::sql::{Comparison, ServerKind, server};
-use spindle_experiment::Engine;
+use spindle_engines::sql::{ComparableSettings, ServerKind, server};
+use spindle_experiment::DatabaseEngine;
 use spindle_text::word::Word;
 
 use super::draft::value_of;
 use super::error::UnknownEngine;
 
 /// What is worth a comparison on the embedded database.
-const OF_THE_KERNEL: &[Comparison] = &[
-    Comparison {
+const OF_THE_KERNEL: &[ComparableSettings] = &[
+    ComparableSettings {
         word: "access",
         says: "ways of reading and writing: buffered or direct, one by one or all together",
         asks: "which way of reading and writing is fastest",
@@ -23,7 +23,7 @@ const OF_THE_KERNEL: &[Comparison] = &[
             ],
         )],
     },
-    Comparison {
+    ComparableSettings {
         word: "writers",
         says: "one database writer or four, with synchronous and asynchronous I/O",
         asks: "which is faster, one database writer or four",
@@ -35,16 +35,16 @@ const OF_THE_KERNEL: &[Comparison] = &[
 ];
 
 /// What is worth a comparison on an engine.
-pub fn comparisons(engine: Engine) -> &'static [Comparison] {
+pub fn comparisons(engine: DatabaseEngine) -> &'static [ComparableSettings] {
     match engine {
-        Engine::Kernel => OF_THE_KERNEL,
-        Engine::Server(kind) => server(kind).comparisons(),
+        DatabaseEngine::Kernel => OF_THE_KERNEL,
+        DatabaseEngine::Server(kind) => server(kind).comparisons(),
     }
 }
 
 /// Whether a server's processes are started for it.
-pub fn has_processes(engine: Engine) -> bool {
-    matches!(engine, Engine::Server(kind) if !server(kind).is_library())
+pub fn has_processes(engine: DatabaseEngine) -> bool {
+    matches!(engine, DatabaseEngine::Server(kind) if !server(kind).is_library())
 }
 
 /// Values as a list of an experiment file.
@@ -57,9 +57,9 @@ pub fn listed(values: &[&str]) -> String {
 ///
 /// # Errors
 /// The words that there are.
-pub fn engine_of(word: &str) -> Result<Engine, UnknownEngine> {
+pub fn engine_of(word: &str) -> Result<DatabaseEngine, UnknownEngine> {
     let word = word.to_lowercase();
-    let known = Engine::of_word(&word).or_else(|| Engine::of_other_word(&word));
+    let known = DatabaseEngine::of_word(&word).or_else(|| DatabaseEngine::of_other_word(&word));
     known.ok_or_else(|| {
         let servers = ServerKind::ALLOWED.iter().map(|(own, _)| *own);
         UnknownEngine {

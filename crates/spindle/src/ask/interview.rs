@@ -1,9 +1,9 @@
 //! The five questions of `spindle init`: what may be answered, what is taken where nothing is, and the experiment file
 //! that follows. What this machine has is given; nothing here looks at it.
 
-use spindle_experiment::Engine;
+use spindle_experiment::DatabaseEngine;
 
-use super::draft::{Draft, Place, Section, quoted};
+use super::draft::{Draft, DraftPlace, DraftSection, quoted};
 use super::engines::{comparisons, has_processes, listed};
 use super::error::AskError;
 use super::question::Question;
@@ -53,7 +53,7 @@ impl CandidatePlace {
 
 /// What this machine has.
 #[derive(Clone, Debug, Default)]
-pub struct Machine {
+pub struct MachineOffer {
     /// The engines, and what was found of each, in words; those that cannot be used say why.
     pub engines: Vec<(&'static str, String)>,
     /// The current directory first, then other file systems.
@@ -68,7 +68,7 @@ pub struct Machine {
 #[derive(Clone, Debug)]
 pub struct Answers {
     /// Which database.
-    pub engine: Engine,
+    pub engine: DatabaseEngine,
     /// The word of what is compared.
     pub compare: String,
     /// Directories, and devices among those that the machine has to offer.
@@ -87,7 +87,7 @@ fn choice(word: &str, text: impl Into<String>) -> Choice {
 }
 
 /// What may be compared, the default first.
-pub fn comparable(engine: Engine, machine: &Machine) -> Vec<Choice> {
+pub fn comparable(engine: DatabaseEngine, machine: &MachineOffer) -> Vec<Choice> {
     let mut choices: Vec<Choice> = comparisons(engine)
         .iter()
         .map(|comparison| choice(comparison.word, comparison.says))
@@ -126,7 +126,7 @@ pub fn times() -> Vec<Choice> {
     ]
 }
 
-impl Machine {
+impl MachineOffer {
     /// Whether a place is one of the devices on offer.
     pub fn is_device(&self, place: &str) -> bool {
         self.devices.iter().any(|device| device.path == place)
@@ -156,7 +156,12 @@ impl Answers {
     ///
     /// # Errors
     /// What does not go together.
-    pub fn draft(&self, name: &str, machine: &Machine, cases: usize) -> Result<Draft, AskError> {
+    pub fn draft(
+        &self,
+        name: &str,
+        machine: &MachineOffer,
+        cases: usize,
+    ) -> Result<Draft, AskError> {
         if self.compare == DIRECTORIES && self.places.len() < 2 {
             return Err(AskError::OneDirectory);
         }
@@ -195,7 +200,7 @@ impl Answers {
             ""
         };
         for (key, values) in varied {
-            draft.set(Section::Vary, key, listed(values), why);
+            draft.set(DraftSection::Vary, key, listed(values), why);
         }
         if self.compare == FILE_SYSTEMS {
             self.write_file_systems(&mut draft, machine, size_bytes);
@@ -211,25 +216,27 @@ impl Answers {
     }
 
     /// The answer that says what stands at a place of the file; `None` where no single one does.
-    pub fn argument_of(&self, place: &Place) -> Option<String> {
+    pub fn argument_of(&self, place: &DraftPlace) -> Option<String> {
         match place {
-            Place::Layout(number) => self
+            DraftPlace::Layout(number) => self
                 .places
                 .get(*number)
                 .map(|place| format!("--where {place}")),
-            Place::Key(Section::Database, key) if key == "engine" => {
+            DraftPlace::Key(DraftSection::Database, key) if key == "engine" => {
                 Some(format!("--engine {}", self.engine))
             }
-            Place::Key(Section::Workload, key) if key == "kind" => {
+            DraftPlace::Key(DraftSection::Workload, key) if key == "kind" => {
                 Some(format!("--workload {}", self.workload))
             }
-            Place::Key(Section::Plan, _) => Some(format!("--time {}", duration_text(self.time_ms))),
-            Place::Key(..) => None,
+            DraftPlace::Key(DraftSection::Plan, _) => {
+                Some(format!("--time {}", duration_text(self.time_ms)))
+            }
+            DraftPlace::Key(..) => None,
         }
     }
 
     /// What a run does to devices; nothing where there is none.
-    pub fn formatted(&self, machine: &Machine) -> Option<String> {
+    pub fn formatted(&self, machine: &MachineOffer) -> Option<String> {
         let devices: Vec<&str> = self
             .places
             .iter()
@@ -266,7 +273,7 @@ impl Answers {
     }
 
     /// Each on its own file, in the first place.
-    fn write_file_systems(&self, draft: &mut Draft, machine: &Machine, size_bytes: u64) {
+    fn write_file_systems(&self, draft: &mut Draft, machine: &MachineOffer, size_bytes: u64) {
         if let Some(device) = self.places.first().filter(|place| machine.is_device(place)) {
             for kind in ["ext4", "xfs"] {
                 let mut settings = on_device(device, kind);
@@ -296,7 +303,7 @@ impl Answers {
         }
     }
 
-    fn free_bytes(&self, machine: &Machine) -> u64 {
+    fn free_bytes(&self, machine: &MachineOffer) -> u64 {
         let free = |path: &String| {
             let mut places = machine.places.iter().chain(&machine.devices);
             places
@@ -307,7 +314,7 @@ impl Answers {
     }
 
     /// Loaded data: the more the longer a run may take, and no more than there is room for.
-    fn size_bytes(&self, machine: &Machine) -> u64 {
+    fn size_bytes(&self, machine: &MachineOffer) -> u64 {
         let wanted = match self.time_ms / MINUTE_MS {
             0..=5 => 256 * MIB,
             6..=30 => 512 * MIB,
@@ -324,13 +331,13 @@ mod tests {
     use spindle_engines::sql::ServerKind;
     use spindle_experiment::Experiment;
 
-    fn machine() -> Machine {
+    fn machine() -> MachineOffer {
         let place = |path: &str| CandidatePlace {
             path: path.to_owned(),
             text: String::new(),
             free_bytes: 100 * GIB,
         };
-        Machine {
+        MachineOffer {
             engines: Vec::new(),
             places: vec![place("."), place("/mnt/nvme")],
             devices: vec![place("/dev/disk/by-id/nvme-X")],
@@ -338,7 +345,7 @@ mod tests {
         }
     }
 
-    fn answers(engine: Engine, compare: &str) -> Answers {
+    fn answers(engine: DatabaseEngine, compare: &str) -> Answers {
         Answers {
             engine,
             compare: compare.to_owned(),
@@ -352,10 +359,10 @@ mod tests {
     fn every_choice_makes_a_file_that_can_be_read() {
         let machine = machine();
         for engine in [
-            Engine::Kernel,
-            Engine::Server(ServerKind::Sqlite),
-            Engine::Server(ServerKind::Postgres),
-            Engine::Server(ServerKind::MariaDb),
+            DatabaseEngine::Kernel,
+            DatabaseEngine::Server(ServerKind::Sqlite),
+            DatabaseEngine::Server(ServerKind::Postgres),
+            DatabaseEngine::Server(ServerKind::MariaDb),
         ] {
             for compare in comparable(engine, &machine) {
                 for workload in &READY {
@@ -376,14 +383,14 @@ mod tests {
     #[test]
     fn a_file_says_what_it_asks_and_why() {
         insta::assert_snapshot!(
-            answers(Engine::Server(ServerKind::Sqlite), "journal")
+            answers(DatabaseEngine::Server(ServerKind::Sqlite), "journal")
                 .draft("journal", &machine(), 4)
                 .unwrap()
                 .text()
         );
         insta::assert_snapshot!(
             "file_systems",
-            answers(Engine::Kernel, FILE_SYSTEMS)
+            answers(DatabaseEngine::Kernel, FILE_SYSTEMS)
                 .draft("fs", &machine(), 2)
                 .unwrap()
                 .text()
@@ -399,7 +406,7 @@ mod tests {
             ("access", vec![device], "filesystem = \"ext4\""),
             (FILE_SYSTEMS, vec![device], "share = \"fair\""),
         ] {
-            let mut answers = answers(Engine::Kernel, compare);
+            let mut answers = answers(DatabaseEngine::Kernel, compare);
             answers.places = places.iter().map(ToString::to_string).collect();
             let text = answers.draft("x", &machine, 2).unwrap().text();
             let devices = format!("devices = [\"{device}\"]");
@@ -409,7 +416,7 @@ mod tests {
             let experiment = experiment.unwrap_or_else(|error| panic!("{error}\n{text}"));
             assert!(experiment.candidates().count() >= 2, "{text}");
         }
-        let mut answers = answers(Engine::Kernel, "access");
+        let mut answers = answers(DatabaseEngine::Kernel, "access");
         answers.places = vec!["/dev/sdb".to_owned()];
         let text = answers.draft("x", &machine, 2).unwrap().text();
         assert!(!text.contains("devices = ["), "{text}");
@@ -420,18 +427,18 @@ mod tests {
         let mut machine = machine();
         machine.places[0].free_bytes = 2 * GIB;
         assert_eq!(
-            answers(Engine::Kernel, "access").size_bytes(&machine),
+            answers(DatabaseEngine::Kernel, "access").size_bytes(&machine),
             170 * MIB
         );
         assert!(machine.places[0].has_room());
         machine.places[0].free_bytes = 100 * MIB;
         assert!(!machine.places[0].has_room());
-        let told = answers(Engine::Kernel, "access")
+        let told = answers(DatabaseEngine::Kernel, "access")
             .draft("x", &machine, 3)
             .unwrap_err()
             .to_string();
         assert!(told.contains("100 MiB free"), "{told}");
-        let refused = answers(Engine::Kernel, DIRECTORIES).draft("x", &machine, 3);
+        let refused = answers(DatabaseEngine::Kernel, DIRECTORIES).draft("x", &machine, 3);
         assert!(matches!(refused, Err(AskError::OneDirectory)));
     }
 }

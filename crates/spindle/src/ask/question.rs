@@ -12,11 +12,11 @@ use spindle_stats::{ROUNDS_MIN, rounds_to_find};
 use spindle_text::plain::{is_harmful, is_invisible};
 use spindle_text::quantity::{duration_text, size, size_text};
 
-use super::draft::{Draft, Place, Section, quoted, value_of};
+use super::draft::{Draft, DraftPlace, DraftSection, quoted, value_of};
 use super::engines::{comparisons, has_processes, listed};
 use super::error::AskError;
 use super::workloads::ReadyWorkload;
-use spindle_experiment::{Engine, NAME_LENGTH_MAX};
+use spindle_experiment::{DatabaseEngine, NAME_LENGTH_MAX};
 use spindle_workload::WorkloadKind;
 
 const MIB: u64 = 1 << 20;
@@ -55,7 +55,7 @@ const OPTIONS: [(&str, &str); 4] = [
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Which database.
-    pub engine: Engine,
+    pub engine: DatabaseEngine,
     /// Directories, as they were written.
     pub paths: Vec<String>,
     /// Each `KEY=A,B`.
@@ -129,7 +129,7 @@ impl Question {
             }
             if set.starts_with("plan.rounds=") && !set.contains("auto") {
                 for key in ["max", "time"] {
-                    draft.leave_out(Section::Plan, key);
+                    draft.leave_out(DraftSection::Plan, key);
                 }
             }
         }
@@ -167,7 +167,7 @@ impl Question {
     fn write_database(&self, draft: &mut Draft) {
         let cache_bytes = (self.size_bytes / DATA_PER_CACHE).max(MIB);
         draft.set(
-            Section::Database,
+            DraftSection::Database,
             "engine",
             quoted(self.engine.as_str()),
             "",
@@ -175,7 +175,7 @@ impl Question {
         if self.data_of_workload().is_none() {
             let size = quoted(&size_text(self.size_bytes));
             draft.set(
-                Section::Database,
+                DraftSection::Database,
                 "size",
                 size,
                 "loaded data: more than the caches hold",
@@ -183,13 +183,13 @@ impl Question {
         }
         let cache = quoted(&size_text(cache_bytes));
         draft.set(
-            Section::Database,
+            DraftSection::Database,
             "buffer_cache",
             cache,
             "a sixteenth of the data",
         );
-        if self.engine == Engine::Kernel {
-            draft.set(Section::Database, "log_file_size", "\"32MiB\"", "");
+        if self.engine == DatabaseEngine::Kernel {
+            draft.set(DraftSection::Database, "log_file_size", "\"32MiB\"", "");
         }
     }
 
@@ -198,18 +198,18 @@ impl Question {
             true => self.workload.kind,
             false => WorkloadKind::Script,
         };
-        draft.set(Section::Workload, "kind", quoted(kind.as_str()), "");
+        draft.set(DraftSection::Workload, "kind", quoted(kind.as_str()), "");
         for (key, files) in [("scripts", &self.scripts), ("load", &self.load)] {
             if !files.is_empty() {
-                draft.set(Section::Workload, key, list_of(files), "");
+                draft.set(DraftSection::Workload, key, list_of(files), "");
             }
         }
         if !self.defines.is_empty() {
-            draft.set(Section::Workload, "define", self.defined(), "");
+            draft.set(DraftSection::Workload, "define", self.defined(), "");
         }
         if let Some((key, count)) = self.data_of_workload() {
             draft.set(
-                Section::Workload,
+                DraftSection::Workload,
                 key,
                 count.to_string(),
                 "how much data there is",
@@ -217,9 +217,19 @@ impl Question {
         }
         if let Some(transactions) = self.room_for(cases) {
             let why = "transactions of a trial: more for a longer warm-up or measure";
-            draft.set(Section::Workload, "room_for", transactions.to_string(), why);
+            draft.set(
+                DraftSection::Workload,
+                "room_for",
+                transactions.to_string(),
+                why,
+            );
         }
-        draft.set(Section::Workload, "clients", self.clients.to_string(), "");
+        draft.set(
+            DraftSection::Workload,
+            "clients",
+            self.clients.to_string(),
+            "",
+        );
     }
 
     /// The variables of the scripts as a table. Of one that is given twice the last value counts, as with `pgbench`.
@@ -239,7 +249,7 @@ impl Question {
     /// Transactions for whose rows the embedded database makes room, so that its files go with the data and the time of
     /// a trial; `None` where none adds rows to it.
     fn room_for(&self, cases: usize) -> Option<u64> {
-        if self.engine != Engine::Kernel || !self.scripts.is_empty() {
+        if self.engine != DatabaseEngine::Kernel || !self.scripts.is_empty() {
             return None;
         }
         let per_s = self.workload.per_s_max?;
@@ -255,7 +265,7 @@ impl Question {
 
     fn write_plan(&self, draft: &mut Draft, cases: usize) {
         let (warmup_ms, measure_ms) = self.times_ms(cases as u64);
-        let plan = Section::Plan;
+        let plan = DraftSection::Plan;
         draft.set(plan, "warmup", quoted(&duration_text(warmup_ms)), "");
         let why = "short, so that rounds fit the time";
         draft.set(plan, "measure", quoted(&duration_text(measure_ms)), why);
@@ -317,16 +327,16 @@ impl Question {
                     format!("[{}]", values.join(", "))
                 }
             };
-            draft.set(Section::Vary, key.trim(), values, "");
+            draft.set(DraftSection::Vary, key.trim(), values, "");
         }
         Ok(())
     }
 
     /// The argument that says what stands at a place of the file; `None` where no single one does.
-    pub fn argument_of(&self, place: &Place) -> Option<String> {
+    pub fn argument_of(&self, place: &DraftPlace) -> Option<String> {
         let (section, key) = match place {
-            Place::Layout(number) => return self.paths.get(*number).cloned(),
-            Place::Key(section, key) => (section, key.as_str()),
+            DraftPlace::Layout(number) => return self.paths.get(*number).cloned(),
+            DraftPlace::Key(section, key) => (section, key.as_str()),
         };
         let files = |option: &str, files: &[String]| {
             let files = files.iter().map(|file| format!("--{option} {file}"));
@@ -334,23 +344,23 @@ impl Question {
         };
         let is_script = !self.scripts.is_empty();
         match (section, key) {
-            (Section::Database, "engine") => Some(format!("--engine {}", self.engine)),
-            (Section::Database, "size" | "buffer_cache")
-            | (Section::Workload, "scale" | "warehouses") => {
+            (DraftSection::Database, "engine") => Some(format!("--engine {}", self.engine)),
+            (DraftSection::Database, "size" | "buffer_cache")
+            | (DraftSection::Workload, "scale" | "warehouses") => {
                 Some(format!("--size {}", size_text(self.size_bytes)))
             }
-            (Section::Workload, "kind" | "scripts") if is_script => {
+            (DraftSection::Workload, "kind" | "scripts") if is_script => {
                 Some(files("script", &self.scripts))
             }
-            (Section::Workload, "kind") => Some(format!("--workload {}", self.workload)),
-            (Section::Workload, "load") => Some(files("load", &self.load)),
-            (Section::Workload, "define") => {
+            (DraftSection::Workload, "kind") => Some(format!("--workload {}", self.workload)),
+            (DraftSection::Workload, "load") => Some(files("load", &self.load)),
+            (DraftSection::Workload, "define") => {
                 let defines = self.defines.iter();
                 let defines = defines.map(|(name, value)| format!("-D {name}={value}"));
                 Some(defines.collect::<Vec<_>>().join(" "))
             }
-            (Section::Workload, "clients") => Some(format!("--clients {}", self.clients)),
-            (Section::Plan, _) | (Section::Workload, "room_for") => {
+            (DraftSection::Workload, "clients") => Some(format!("--clients {}", self.clients)),
+            (DraftSection::Plan, _) | (DraftSection::Workload, "room_for") => {
                 Some(format!("--time {}", duration_text(self.time_ms)))
             }
             _ => None,
@@ -364,7 +374,7 @@ impl Question {
             let vary = format!("{key}={}", values.join(","));
             return Err(AskError::NothingToCompare { vary });
         }
-        draft.set(Section::Vary, key, listed(values), "");
+        draft.set(DraftSection::Vary, key, listed(values), "");
         Ok(())
     }
 
@@ -499,7 +509,7 @@ mod tests {
     use spindle_experiment::{Changes, Experiment};
     use spindle_workload::Transactions;
 
-    fn question(paths: &[&str], engine: Engine) -> Question {
+    fn question(paths: &[&str], engine: DatabaseEngine) -> Question {
         Question {
             engine,
             paths: paths.iter().map(ToString::to_string).collect(),
@@ -531,7 +541,7 @@ mod tests {
     fn what_is_saved_says_all_that_was_chosen() {
         let mut asked = question(
             &["/mnt/nvme", "/srv/data"],
-            Engine::Server(ServerKind::Postgres),
+            DatabaseEngine::Server(ServerKind::Postgres),
         );
         asked.vary = vec!["settings.full_page_writes=on,off".to_owned()];
         insta::assert_snapshot!(asked.draft(4).unwrap().text());
@@ -543,7 +553,10 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let script = place.path().join("x.sql");
         std::fs::write(&script, "select :scale, :blue;").unwrap();
-        let mut asked = question(&["/mnt/a", "/mnt/b"], Engine::Server(ServerKind::Sqlite));
+        let mut asked = question(
+            &["/mnt/a", "/mnt/b"],
+            DatabaseEngine::Server(ServerKind::Sqlite),
+        );
         asked.scripts = vec![script.display().to_string()];
         let defines = [("scale", "7"), ("blue", "the \"sky\""), ("scale", "10")];
         asked.defines = defines
@@ -565,7 +578,7 @@ mod tests {
 
     #[test]
     fn one_directory_compares_what_matters_most() {
-        let kernel = read(&question(&["."], Engine::Kernel));
+        let kernel = read(&question(&["."], DatabaseEngine::Kernel));
         let names: Vec<&str> = kernel
             .layouts
             .iter()
@@ -573,12 +586,15 @@ mod tests {
             .collect();
         assert_eq!(names, ["buffered sync", "direct sync", "direct async"]);
         assert_eq!(
-            read(&question(&["."], Engine::Server(ServerKind::Sqlite)))
-                .layouts
-                .len(),
+            read(&question(
+                &["."],
+                DatabaseEngine::Server(ServerKind::Sqlite)
+            ))
+            .layouts
+            .len(),
             2
         );
-        let refused = question(&["."], Engine::Server(ServerKind::Postgres))
+        let refused = question(&["."], DatabaseEngine::Server(ServerKind::Postgres))
             .draft(1)
             .unwrap_err()
             .to_string();
@@ -591,9 +607,9 @@ mod tests {
     #[test]
     fn every_workload_has_more_data_than_cache() {
         for (engine, workload) in [
-            (Engine::Kernel, "slob"),
-            (Engine::Server(ServerKind::Sqlite), "tpcb"),
-            (Engine::Server(ServerKind::Postgres), "tpcc"),
+            (DatabaseEngine::Kernel, "slob"),
+            (DatabaseEngine::Server(ServerKind::Sqlite), "tpcb"),
+            (DatabaseEngine::Server(ServerKind::Postgres), "tpcc"),
         ] {
             let mut asked = question(&["/a", "/b"], engine);
             asked.workload = ReadyWorkload::of_word(workload).unwrap();
@@ -612,7 +628,7 @@ mod tests {
     #[test]
     fn the_embedded_database_has_room_for_the_transactions_of_a_trial_and_not_for_many_more() {
         for workload in ["tpcb", "tpcc"] {
-            let mut asked = question(&["/a", "/b"], Engine::Kernel);
+            let mut asked = question(&["/a", "/b"], DatabaseEngine::Kernel);
             asked.workload = ReadyWorkload::of_word(workload).unwrap();
             let read = read(&asked);
             let spindle_experiment::DatabaseSpec::Kernel(kernel) = &read.database.spec else {
@@ -629,9 +645,9 @@ mod tests {
             let room = asked.room_for(2).expect("rows are added");
             assert!(room >= (warmup_ms + measure_ms) * 20, "{workload}: {room}");
         }
-        let mut asked = question(&["/a"], Engine::Kernel);
+        let mut asked = question(&["/a"], DatabaseEngine::Kernel);
         assert_eq!(asked.room_for(2), None);
-        asked.engine = Engine::Server(ServerKind::Postgres);
+        asked.engine = DatabaseEngine::Server(ServerKind::Postgres);
         asked.workload = ReadyWorkload::of_word("tpcc").unwrap();
         assert_eq!(asked.room_for(2), None, "it grows by itself");
     }
@@ -644,7 +660,7 @@ mod tests {
             (2, 6, 120_000),
             (2, 4, 3_600_000),
         ] {
-            let mut asked = question(&["/a", "/b"][..paths], Engine::Kernel);
+            let mut asked = question(&["/a", "/b"][..paths], DatabaseEngine::Kernel);
             asked.time_ms = time_ms;
             let (warmup_ms, measure_ms) = asked.times_ms(cases);
             assert!(
@@ -658,29 +674,29 @@ mod tests {
 
     #[test]
     fn more_time_is_more_rounds() {
-        let times_ms = |engine: Engine, time_ms: u64| {
+        let times_ms = |engine: DatabaseEngine, time_ms: u64| {
             let mut asked = question(&["/a", "/b"], engine);
             asked.time_ms = time_ms;
             asked.times_ms(2)
         };
-        assert_eq!(times_ms(Engine::Kernel, 120_000), (700, 2_000));
-        assert_eq!(times_ms(Engine::Kernel, 600_000), (700, 2_000));
-        assert_eq!(times_ms(Engine::Kernel, 3_600_000), (3_000, 11_000));
+        assert_eq!(times_ms(DatabaseEngine::Kernel, 120_000), (700, 2_000));
+        assert_eq!(times_ms(DatabaseEngine::Kernel, 600_000), (700, 2_000));
+        assert_eq!(times_ms(DatabaseEngine::Kernel, 3_600_000), (3_000, 11_000));
         // A server takes longer to start than a short trial lasts.
-        let server = Engine::Server(ServerKind::Postgres);
+        let server = DatabaseEngine::Server(ServerKind::Postgres);
         assert!(times_ms(server, 3_600_000) > times_ms(server, 120_000));
     }
 
     #[test]
     fn devices_and_files_are_refused() {
-        let check = |paths: &[&str]| question(paths, Engine::Kernel).check_paths();
+        let check = |paths: &[&str]| question(paths, DatabaseEngine::Kernel).check_paths();
         let told = |path: &str| check(&[path]).unwrap_err().to_string();
         assert!(told("/dev/null").contains("not a directory"));
         assert!(told("/no/such").contains("Name an existing directory"));
         assert!(matches!(check(&[".", "."]), Err(AskError::Twice(_))));
         assert!(check(&["."]).is_ok());
         assert!(
-            question(&[".", "src"], Engine::Kernel)
+            question(&[".", "src"], DatabaseEngine::Kernel)
                 .shared_file_system()
                 .is_some()
         );
@@ -688,7 +704,7 @@ mod tests {
 
     #[test]
     fn one_directory_under_two_names_is_refused() {
-        let told = |paths: &[&str]| question(paths, Engine::Kernel).check_paths();
+        let told = |paths: &[&str]| question(paths, DatabaseEngine::Kernel).check_paths();
         let scratch = tempfile::tempdir().unwrap();
         let link = scratch.path().join("link");
         let here = std::env::current_dir().unwrap().join("src");
@@ -705,7 +721,7 @@ mod tests {
 
     #[test]
     fn directories_are_arguments_and_nothing_takes_their_place() {
-        let mut asked = question(&["."], Engine::Kernel);
+        let mut asked = question(&["."], DatabaseEngine::Kernel);
         for vary in ["path=/a,/b", "\"path\"=/a,/b", " path = /a,/b"] {
             asked.vary = vec![vary.to_owned()];
             let refused = asked.draft(2).unwrap_err();
@@ -716,7 +732,10 @@ mod tests {
     #[test]
     fn a_long_path_and_one_with_odd_characters_are_places_like_others() {
         let long = format!("/{}/end", "long/".repeat(40));
-        let asked = question(&["/a", &long, "/zero\u{200b}width", "/b "], Engine::Kernel);
+        let asked = question(
+            &["/a", &long, "/zero\u{200b}width", "/b "],
+            DatabaseEngine::Kernel,
+        );
         let names: Vec<String> = read(&asked).layouts.into_iter().map(|of| of.name).collect();
         assert!(
             names[1].starts_with("2: ...") && names[1].ends_with("long//end"),
@@ -724,13 +743,13 @@ mod tests {
         );
         assert!(names[1].chars().count() <= NAME_LENGTH_MAX, "{names:?}");
         assert_eq!(names[2..], ["3: /zero_width", "4: /b"]);
-        let refused = question(&["/a\n/b"], Engine::Kernel).check_paths();
+        let refused = question(&["/a\n/b"], DatabaseEngine::Kernel).check_paths();
         assert!(matches!(refused, Err(AskError::NotPlain(_))));
     }
 
     #[test]
     fn what_is_saved_is_what_is_read() {
-        let mut asked = question(&["."], Engine::Server(ServerKind::Sqlite));
+        let mut asked = question(&["."], DatabaseEngine::Server(ServerKind::Sqlite));
         asked.vary = vec![
             "settings.journal_mode=wal,delete".to_owned(),
             "settings.synchronous=[\"full\", \"normal\"]".to_owned(),

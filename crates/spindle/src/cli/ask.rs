@@ -19,7 +19,7 @@ use crate::ask::error::AskError;
 use crate::ask::question::{Question, ROUNDS_MAX, SIZE_BYTES, found_percent};
 use crate::ask::workloads::{READY, ReadyWorkload};
 use crate::{plan, say};
-use spindle_experiment::{Changes, Engine, Experiment};
+use spindle_experiment::{Changes, DatabaseEngine, Experiment};
 use spindle_run::refusals::Refusals;
 use spindle_text::files;
 use spindle_text::paragraph::wrapped;
@@ -49,7 +49,7 @@ pub(super) struct Try {
     paths: Vec<String>,
     /// The database: kernel (embedded), sqlite, postgres, mariadb.
     #[arg(long, default_value = "kernel", value_parser = engine_of)]
-    engine: Engine,
+    engine: DatabaseEngine,
     /// Compares these values, too; several make a matrix, and the effect of each is reported.
     #[arg(long, value_name = "KEY=A,B,...")]
     vary: Vec<String>,

@@ -10,9 +10,9 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use spindle_calibrate::fio::{FioResults, job_file};
 use spindle_calibrate::{
-    Answer, AskedCaching, Bought, CalibrateError, Calibration, FioComparison, Judged, LargeType,
-    Matrix, Need, NoNeed, Orion, Run, STRIPE_BYTES, Settings, Simulate, calibrate, files,
-    latency_us, text,
+    AskedCaching, Bought, CalibrateError, Calibration, CalibrationSettings, DemandAnswer,
+    FioComparison, Judged, LargeType, Need, NoNeed, Orion, OrionMatrix, Run, STRIPE_BYTES,
+    Simulate, calibrate, files, latency_us, text,
 };
 use spindle_experiment::{Changes, Experiment};
 use spindle_text::files::{Directory, read_piped, read_text};
@@ -21,7 +21,7 @@ use spindle_text::quantity::{self, parse_duration_ms, parse_size};
 use spindle_text::word::Word;
 
 use crate::calibration_sheet::sheet_of;
-use crate::kept_limits::{Kept, keep_limits};
+use crate::kept_limits::{KeptLimits, keep_limits};
 
 use super::calibrate_layouts::{LayoutsCalibrated, calibrate_layouts};
 use super::code::Code;
@@ -209,8 +209,8 @@ struct OrionKnobs {
     #[arg(long, alias = "num_streamIO", requires = "run", value_name = "N", value_parser = number(1..=64_u32))]
     num_stream_io: Option<u32>,
     /// Only with advanced: basic, detailed, point, col, row or max [default: basic].
-    #[arg(long, requires = "run", value_name = "HOW", value_parser = word::<Matrix>)]
-    matrix: Option<Matrix>,
+    #[arg(long, requires = "run", value_name = "HOW", value_parser = word::<OrionMatrix>)]
+    matrix: Option<OrionMatrix>,
     /// Small reads under way, for --matrix point, col and max.
     #[arg(long, alias = "num_small", requires = "run", value_name = "N", value_parser = number(0..=640_u32))]
     num_small: Option<u32>,
@@ -258,7 +258,7 @@ impl OrionKnobs {
             num_stream_io: self.num_stream_io.unwrap_or(4),
             cache_size_bytes: self.cache_size.unwrap_or(0),
             duration: Duration::from_millis(self.duration.unwrap_or(60_000)),
-            matrix: self.matrix.unwrap_or(Matrix::Basic),
+            matrix: self.matrix.unwrap_or(OrionMatrix::Basic),
             num_small: self.num_small,
             num_large: self.num_large,
         }))
@@ -410,12 +410,12 @@ fn carry_out_on_targets(asked: Calibrate) -> Result<ExitCode, CalibrateError> {
     let mut found = measured.inspect_err(|_| out.iter().for_each(Directory::remove_if_made))?;
     found.against = against.map(|fio| FioComparison::of(&found, &fio));
     match keep_limits(&found) {
-        Kept::Nothing => {}
-        Kept::In(path) => tell(&format!(
+        KeptLimits::Nothing => {}
+        KeptLimits::In(path) => tell(&format!(
             "the limits are kept for later runs on this device, in {}",
             path.display()
         )),
-        Kept::Not(why) => tell(&format!("the limits are not kept for later runs: {why}")),
+        KeptLimits::Not(why) => tell(&format!("the limits are not kept for later runs: {why}")),
     }
     Ok(report(&found, out, is_json))
 }
@@ -495,7 +495,7 @@ fn write_layouts(
 }
 
 impl Calibrate {
-    fn settings(self, interrupted: Arc<AtomicBool>) -> Result<Settings, CalibrateError> {
+    fn settings(self, interrupted: Arc<AtomicBool>) -> Result<CalibrationSettings, CalibrateError> {
         let orion = self.orion.complete(self.targets.len());
         let is_only_read = |path: &PathBuf| path.exists() && !path.is_dir() && !is_experiment(path);
         if self.size.is_some() && self.write_percent == 0 && self.targets.iter().all(is_only_read) {
@@ -514,7 +514,7 @@ impl Calibrate {
                 "--simulate raid0 needs at least two targets to stripe over".to_owned(),
             ));
         }
-        Ok(Settings {
+        Ok(CalibrationSettings {
             targets: self.targets,
             simulate: self.simulate,
             stripe_bytes: self.stripe.unwrap_or(STRIPE_BYTES),
@@ -594,8 +594,8 @@ fn write(directory: &Directory, found: &Calibration, json: &str) -> std::io::Res
 /// What the needs decide.
 fn code_of<'a>(all: impl Iterator<Item = &'a Calibration>) -> ExitCode {
     let needs: Vec<&Judged> = all.flat_map(|found| &found.needs).collect();
-    let has = |answer: Answer| needs.iter().any(|judged| judged.answer == answer);
-    match (has(Answer::Missed), has(Answer::Unknown)) {
+    let has = |answer: DemandAnswer| needs.iter().any(|judged| judged.answer == answer);
+    match (has(DemandAnswer::Missed), has(DemandAnswer::Unknown)) {
         (true, _) => Code::NoAnswer.into(),
         (false, true) => Code::Unsure.into(),
         (false, false) => Code::Done.into(),

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use serde::Serialize;
 use spindle_calibrate::text::{self, trust_word};
 use spindle_calibrate::{
-    CalibrateError, Calibration, DurableBy, Settings, Simulate, calibrate, calibrate_devices,
-    run_name,
+    CalibrateError, Calibration, CalibrationSettings, DurableBy, Simulate, calibrate,
+    calibrate_devices, run_name,
 };
 use spindle_experiment::{Experiment, specs_of};
 use spindle_layout::ledger;
 use spindle_layout::spec::LayoutKind;
-use spindle_layout::{Facts, LayoutSpec, Ledger, Provision, ProvisionPlan, Target};
+use spindle_layout::{Facts, LayoutSpec, Ledger, PlacementTarget, Provision, ProvisionPlan};
 use spindle_system::SystemTree;
 use spindle_text::plain;
 use spindle_text::quantity::{thousands, thousands_or_tenths, time};
@@ -49,7 +49,7 @@ pub(super) struct StorageCalibrated {
 }
 
 /// What layouts stand on, before it is made.
-struct Storage {
+struct LayoutStorage {
     names: Vec<String>,
     place: Storing,
 }
@@ -67,7 +67,7 @@ enum Storing {
 /// A layout cannot be made, which is found before anything is; or the ledger cannot be kept.
 pub(super) fn calibrate_layouts(
     experiment: &Experiment,
-    settings: &Settings,
+    settings: &CalibrationSettings,
     tell: &mut dyn FnMut(&str),
 ) -> Result<LayoutsCalibrated, CalibrateError> {
     let tree = SystemTree::default();
@@ -96,7 +96,7 @@ pub(super) fn calibrate_layouts(
             Some(Provision::carry_out(&plan, ledger, &tree, tell)?)
         }
     };
-    let each = Settings {
+    let each = CalibrationSettings {
         time_ms: settings.time_ms / storages.len().max(1) as u64,
         ..settings.clone()
     };
@@ -122,14 +122,14 @@ pub(super) fn calibrate_layouts(
 }
 
 /// Each storage once, in the order of the layouts.
-fn storages_of(experiment: &Experiment) -> Result<Vec<Storage>, CalibrateError> {
+fn storages_of(experiment: &Experiment) -> Result<Vec<LayoutStorage>, CalibrateError> {
     let wrong = |reason: String| CalibrateError::Refused(reason);
     let candidates: Vec<usize> = (0..experiment.layouts.len())
         .filter(|index| experiment.layouts[*index].candidate)
         .collect();
     let specs = specs_of(&experiment.layouts, &candidates)
         .map_err(|error| wrong(format!("there is no current directory: {error}")))?;
-    let mut storages: Vec<Storage> = Vec::new();
+    let mut storages: Vec<LayoutStorage> = Vec::new();
     for index in candidates {
         let layout = &experiment.layouts[index];
         let name = layout.name.clone();
@@ -143,7 +143,7 @@ fn storages_of(experiment: &Experiment) -> Result<Vec<Storage>, CalibrateError> 
                 Storing::OfPlan(Box::new(spec.clone()))
             }
             Some((spec, _)) => {
-                let stands = |storage: &&mut Storage| storage.names[0] == spec.name;
+                let stands = |storage: &&mut LayoutStorage| storage.names[0] == spec.name;
                 if let Some(storage) = storages.iter_mut().find(stands) {
                     storage.names.push(name);
                 }
@@ -159,7 +159,7 @@ fn storages_of(experiment: &Experiment) -> Result<Vec<Storage>, CalibrateError> 
             });
         match same {
             Some(storage) => storage.names.push(name),
-            None => storages.push(Storage {
+            None => storages.push(LayoutStorage {
                 names: vec![name],
                 place,
             }),
@@ -169,12 +169,12 @@ fn storages_of(experiment: &Experiment) -> Result<Vec<Storage>, CalibrateError> 
 }
 
 fn measure(
-    storage: &Storage,
-    settings: &Settings,
+    storage: &LayoutStorage,
+    settings: &CalibrationSettings,
     provision: Option<&Provision>,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Calibration, CalibrateError> {
-    let in_directory = |path: &PathBuf| Settings {
+    let in_directory = |path: &PathBuf| CalibrationSettings {
         targets: vec![path.clone()],
         ..settings.clone()
     };
@@ -192,20 +192,22 @@ fn measure(
         _ => return Err(CalibrateError::Take(why_not_made(provision))),
     };
     match target {
-        Target::Directory(path) => calibrate(&in_directory(path), tell),
-        Target::Devices(devices) => {
+        PlacementTarget::Directory(path) => calibrate(&in_directory(path), tell),
+        PlacementTarget::Devices(devices) => {
             let simulate = match spec.kind {
                 // Its files lie in stripes over all of its disks.
                 LayoutKind::DiskGroup => Simulate::Raid0,
                 LayoutKind::Raw | LayoutKind::FileSystem(_) => Simulate::Concat,
             };
-            let settings = Settings {
+            let settings = CalibrationSettings {
                 simulate,
                 ..settings.clone()
             };
             calibrate_devices(&settings, devices, tell)
         }
-        Target::DiskGroup(_) => unreachable!("disks are handed over before there is a group"),
+        PlacementTarget::DiskGroup(_) => {
+            unreachable!("disks are handed over before there is a group")
+        }
     }
 }
 
@@ -217,7 +219,7 @@ fn why_not_made(provision: Option<&Provision>) -> String {
     format!("it was not made: {}", errors.join("; "))
 }
 
-impl Storage {
+impl LayoutStorage {
     fn with(
         self,
         measured: Result<Calibration, CalibrateError>,

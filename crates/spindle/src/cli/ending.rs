@@ -19,7 +19,7 @@ use crate::disk_group::CommandError;
 use crate::doctor::ReportError;
 use crate::import::error::ImportError;
 use crate::power_cut::PowerCutError;
-use crate::results_database::KeepError;
+use crate::results_database::ResultsKeepError;
 use crate::say::{self, fitted_to_output};
 
 /// An error that ends a command.
@@ -85,7 +85,7 @@ impl EndsCommand for ImportError {
     }
 }
 
-impl EndsCommand for KeepError {
+impl EndsCommand for ResultsKeepError {
     fn code(&self) -> Code {
         refused_if(self.is_of_command_line())
     }

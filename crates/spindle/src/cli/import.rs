@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use super::ending::{ended_by, print};
 use crate::import::error::ImportError;
 use crate::import::log::{self, AskedLog, LogForm};
-use crate::import::{self, Asked, Counter};
+use crate::import::{self, Counter, ImportRequest};
 
 pub(super) const STATEMENTS_HELP: &str = "Examples:
   spindle import pg_stat_statements postgres://ann@db1/shop --load shop.dump
@@ -133,7 +133,7 @@ impl MixOptions {
         source: &str,
         statistics: Option<&str>,
     ) -> Result<String, ImportError> {
-        let asked = Asked {
+        let asked = ImportRequest {
             source,
             statistics,
             password_env: self.password_env.as_deref(),

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use spindle_engines::sql::{ServerKind, ServerRequest, server};
-use spindle_experiment::{Changes, Engine, Experiment};
+use spindle_experiment::{Changes, DatabaseEngine, Experiment};
 use spindle_layout::file_system;
 use spindle_layout::guard::{EmptyDevice, Guard, Want, empty_devices};
 use spindle_layout::tool::Tools;
@@ -23,7 +23,7 @@ use crate::ask::command_line::with_command_line;
 use crate::ask::engines::{engine_of, has_processes};
 use crate::ask::error::AskError;
 use crate::ask::interview::{
-    Answers, CandidatePlace, Choice, DIRECTORIES, Machine, comparable, times, workloads,
+    Answers, CandidatePlace, Choice, DIRECTORIES, MachineOffer, comparable, times, workloads,
 };
 use crate::ask::question::{PlaceId, check_apart, check_path};
 use crate::ask::workloads::ReadyWorkload;
@@ -133,7 +133,7 @@ fn written(asked: &Init) -> Result<ExitCode, AskError> {
 }
 
 /// Asks what no flag says.
-fn answers(asked: &Init, machine: &Machine) -> Result<Answers, AskError> {
+fn answers(asked: &Init, machine: &MachineOffer) -> Result<Answers, AskError> {
     let mut input = Input::new();
     let choices: Vec<Choice> = machine
         .engines
@@ -196,7 +196,7 @@ fn answers(asked: &Init, machine: &Machine) -> Result<Answers, AskError> {
     })
 }
 
-fn known_engine(word: &str) -> Result<Engine, AskError> {
+fn known_engine(word: &str) -> Result<DatabaseEngine, AskError> {
     engine_of(word).map_err(|allowed| AskError::NoEngine {
         word: word.to_owned(),
         allowed,
@@ -273,7 +273,11 @@ impl Input {
     }
 
     /// The third question: one directory, or several.
-    fn ask_places(&mut self, compare: &str, machine: &Machine) -> Result<Vec<String>, AskError> {
+    fn ask_places(
+        &mut self,
+        compare: &str,
+        machine: &MachineOffer,
+    ) -> Result<Vec<String>, AskError> {
         let all = machine.places.iter().chain(&machine.devices);
         let choices: Vec<Choice> = all.map(|place| choice(&place.path, &place.text)).collect();
         let is_several = compare == DIRECTORIES;
@@ -327,7 +331,7 @@ impl Input {
 }
 
 /// A directory as it is, or a device by the name under which it is on offer.
-fn checked_place(place: &str, machine: &Machine) -> Result<String, AskError> {
+fn checked_place(place: &str, machine: &MachineOffer) -> Result<String, AskError> {
     let path = Path::new(place);
     let found = std::fs::metadata(path).map_err(|source| AskError::NotThere {
         path: place.to_owned(),
@@ -378,7 +382,7 @@ fn show(question: &str, choices: &[Choice], default: &[String]) {
 }
 
 /// Looks at what this machine has.
-fn machine() -> Machine {
+fn machine() -> MachineOffer {
     let mut engines = vec![("kernel", "the embedded database, built in".to_owned())];
     for (word, kind) in ServerKind::ALLOWED {
         let request = ServerRequest {
@@ -392,13 +396,13 @@ fn machine() -> Machine {
         };
         let found = server(*kind).examine(&request);
         let mut text = found.map_or("not found here".to_owned(), |found| found.version);
-        if !has_processes(Engine::Server(*kind)) {
+        if !has_processes(DatabaseEngine::Server(*kind)) {
             text.push_str(", built in");
         }
         engines.push((word, text));
     }
     let is_root = rustix::process::geteuid().is_root();
-    Machine {
+    MachineOffer {
         engines,
         places: places(),
         devices: devices(),

@@ -257,7 +257,7 @@ fn cut_power(experiment: &Experiment, asked: PowerCuts) -> ExitCode {
     }
     let default = || Path::new("runs").join(format!("powercut-{}", experiment.name));
     let out = asked.out.unwrap_or_else(default);
-    let options = power_cut::Options {
+    let options = power_cut::PowerCutOptions {
         work: asked.work.unwrap_or_else(|| out.join("work")),
         out,
         judging: Judging {

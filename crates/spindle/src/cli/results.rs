@@ -16,7 +16,7 @@ use super::options::RUNS;
 use crate::list::{self, FoundRun};
 use crate::results_database::ResultsDatabase;
 use crate::say::{self, fitted_to_output};
-use spindle_report::compare::{self, Conclusion, Options, RunComparison, Side};
+use spindle_report::compare::{self, CompareOptions, ComparedRun, Conclusion, RunComparison};
 use spindle_report::export::rows::rows;
 use spindle_report::{export, history, show};
 use spindle_result::StoredRun;
@@ -245,7 +245,9 @@ pub(super) fn history(below: &Path, format: TellFormat) -> ExitCode {
         .map(|run| run.directory.display().to_string())
         .collect();
     let named = runs.iter().zip(&names);
-    let sides: Vec<Side<'_>> = named.map(|(run, name)| Side::of(run, name)).collect();
+    let sides: Vec<ComparedRun<'_>> = named
+        .map(|(run, name)| ComparedRun::of(run, name))
+        .collect();
     let histories = match history::histories(&sides) {
         Ok(histories) => histories,
         Err(error) => return fail(&error.to_string()),
@@ -265,7 +267,7 @@ pub(super) fn history(below: &Path, format: TellFormat) -> ExitCode {
 
 /// The first run beside each of the others, or one side of runs beside another. The gravest exit code of all counts.
 pub(super) fn compare(asked: &Compare) -> ExitCode {
-    let options = Options {
+    let options = CompareOptions {
         threshold: asked.threshold,
         across_machines: asked.across_machines,
         across_settings: asked.across_settings,
@@ -302,10 +304,12 @@ pub(super) fn compare(asked: &Compare) -> ExitCode {
         .map(|run| run.directory.display().to_string())
         .collect();
     let named = runs.iter().zip(&names);
-    let sides: Vec<Side<'_>> = named.map(|(run, name)| Side::of(run, name)).collect();
+    let sides: Vec<ComparedRun<'_>> = named
+        .map(|(run, name)| ComparedRun::of(run, name))
+        .collect();
     let (before, others) = match (asked.now.is_empty(), sides.as_slice()) {
         (true, [before, others @ ..]) if !others.is_empty() => {
-            let others: Vec<&[Side<'_>]> = others.chunks(1).collect();
+            let others: Vec<&[ComparedRun<'_>]> = others.chunks(1).collect();
             (std::slice::from_ref(before), others)
         }
         (true, _) => return wrong_command_line("two run directories or more are needed"),
@@ -314,7 +318,7 @@ pub(super) fn compare(asked: &Compare) -> ExitCode {
             (before, vec![now])
         }
     };
-    let mut comparisons: Vec<(Vec<Side<'_>>, RunComparison)> = Vec::new();
+    let mut comparisons: Vec<(Vec<ComparedRun<'_>>, RunComparison)> = Vec::new();
     for after in others {
         match compare::compare(before, after, &options) {
             Ok(comparison) => comparisons.push((after.to_vec(), comparison)),
@@ -334,9 +338,9 @@ fn named_twice(runs: &[StoredRun]) -> Option<(&StoredRun, &StoredRun)> {
 
 /// Prints comparisons, and ends with the exit code that they come to.
 fn tell(
-    before: &[Side<'_>],
-    comparisons: &[(Vec<Side<'_>>, RunComparison)],
-    options: &Options,
+    before: &[ComparedRun<'_>],
+    comparisons: &[(Vec<ComparedRun<'_>>, RunComparison)],
+    options: &CompareOptions,
     format: TellFormat,
 ) -> ExitCode {
     let text = match format {

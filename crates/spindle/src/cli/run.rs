@@ -16,7 +16,7 @@ use super::ending::{
 };
 use super::options::{RUNS, Show};
 use super::signals::{self, AtOnce};
-use crate::progress::{Progress, Shown};
+use crate::progress::{Progress, ProgressForm};
 use crate::say::{self, fitted_to_output};
 use crate::watch::terminal;
 use crate::{plan, reports};
@@ -101,7 +101,7 @@ fn interrupts(directory: &Directory, path: PathBuf) -> Result<Arc<AtomicBool>, R
 
 /// Who listens to the run, made when the run knows what it has to do; `told` is the time that was announced.
 fn listener(
-    shown: Shown,
+    shown: ProgressForm,
     interrupted: &Arc<AtomicBool>,
     told: Option<Duration>,
 ) -> impl FnOnce(&RunState) -> io::Result<Box<dyn Listener>> + use<> {
@@ -110,11 +110,11 @@ fn listener(
 }
 
 /// How progress is shown; `None` for a dashboard where there is no terminal.
-fn shown(show: &Show, watch: bool) -> Option<Shown> {
+fn shown(show: &Show, watch: bool) -> Option<ProgressForm> {
     match (show.quiet, watch) {
-        (true, _) => Some(Shown::Nothing),
-        (false, false) => Some(Shown::Lines),
-        (false, true) => terminal::is_there().then_some(Shown::Dashboard),
+        (true, _) => Some(ProgressForm::Nothing),
+        (false, false) => Some(ProgressForm::Lines),
+        (false, true) => terminal::is_there().then_some(ProgressForm::Dashboard),
     }
 }
 

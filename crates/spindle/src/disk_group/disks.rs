@@ -10,10 +10,10 @@ use spindle_io::disk_group::{Disk, DiskGroupError};
 use spindle_io::real::create::OdmCreation;
 use spindle_io::real::facts::{self, DirectProbe};
 use spindle_io::real::{Caching, FileError, Queue};
-use spindle_layout::guard::{Guard, Refusal, Seen, TakenDevice, Want};
+use spindle_layout::guard::{FileUses, Guard, Refusal, TakenDevice, Want};
 use spindle_layout::steps::{empty_device, empty_file};
 use spindle_layout::tool::Tools;
-use spindle_system::{Storage, SystemTree};
+use spindle_system::{StoragePlace, SystemTree};
 
 use super::{CommandError, NewDisks};
 
@@ -27,16 +27,16 @@ fn caching_of(path: &Path) -> Result<Caching, FileError> {
     })
 }
 
-fn storage_of(path: &Path) -> Option<Storage> {
-    Storage::of(&path.metadata().ok()?)
+fn storage_of(path: &Path) -> Option<StoragePlace> {
+    StoragePlace::of(&path.metadata().ok()?)
 }
 
 /// Whether no two of the paths lead to one file or device. Those that lead nowhere are for others to judge.
 pub(super) fn must_differ(paths: impl Iterator<Item = PathBuf>) -> Result<(), CommandError> {
-    let mut known: Vec<(PathBuf, Option<Storage>)> = Vec::new();
+    let mut known: Vec<(PathBuf, Option<StoragePlace>)> = Vec::new();
     for path in paths {
         let storage = storage_of(&path);
-        let is_same = |(other, its): &&(PathBuf, Option<Storage>)| {
+        let is_same = |(other, its): &&(PathBuf, Option<StoragePlace>)| {
             *other == path || storage.is_some() && *its == storage
         };
         if let Some((first, _)) = known.iter().find(is_same) {
@@ -55,7 +55,7 @@ pub(super) fn must_differ(paths: impl Iterator<Item = PathBuf>) -> Result<(), Co
 pub(super) struct TakenDisks {
     pub(super) devices: Vec<Arc<dyn BlockDevice>>,
     alone: Vec<TakenDevice>,
-    files: Vec<Seen>,
+    files: Vec<FileUses>,
     /// What could not be looked at.
     pub(super) unseen: Option<String>,
 }
@@ -80,7 +80,7 @@ impl TakenDisks {
     ) -> Result<Arc<dyn BlockDevice>, CommandError> {
         let (tree, tools) = (SystemTree::default(), Tools::new());
         let guard = Guard::new(&tree, &tools);
-        let device = if matches!(storage_of(path), Some(Storage::Device(_))) {
+        let device = if matches!(storage_of(path), Some(StoragePlace::Device(_))) {
             let taken = claim(&guard)?;
             self.unseen.clone_from(&taken.state().unseen);
             // The device that was examined, whatever its path means by now.
@@ -115,7 +115,7 @@ impl TakenDisks {
 /// Disks that are read and not written to, even while others use them.
 pub(super) struct SeenDisks {
     pub(super) devices: Vec<Arc<dyn BlockDevice>>,
-    seen: Vec<(PathBuf, Seen)>,
+    seen: Vec<(PathBuf, FileUses)>,
     /// What could not be looked at.
     pub(super) unseen: Option<String>,
 }
@@ -279,7 +279,7 @@ impl NewlyOpened {
             let emptied = empty_device(taken, &want(&path, &erase))?;
             self.taken.alone.push(emptied);
         }
-        let may_hold_data = |file: &&Seen| new.may_hold_data(file.device.called());
+        let may_hold_data = |file: &&FileUses| new.may_hold_data(file.device.called());
         for file in self.taken.files.iter().filter(may_hold_data) {
             empty_file(file)?;
         }

@@ -14,8 +14,8 @@ use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use spindle_io::Env;
 use spindle_io::disk_group::{
-    CheckReport, DiskGroup, DiskGroupError, GoOn, GroupDescription, GroupView, MountOptions,
-    Options, Redundancy,
+    CheckReport, DiskGroup, DiskGroupError, DiskGroupOptions, GoOn, GroupDescription, GroupView,
+    MountOptions, Redundancy,
 };
 use spindle_io::real::{FileError, RealEnv, block_on};
 use spindle_layout::LayoutError;
@@ -129,7 +129,7 @@ fn size_of_word(text: &str) -> Result<u64, String> {
 }
 
 /// What is said, and whether all is well.
-pub struct Answer {
+pub struct DiskGroupAnswer {
     /// For standard output.
     pub text: String,
     /// Whether the check found nothing.
@@ -261,7 +261,7 @@ impl DiskGroupCommand {
 pub fn carry_out(
     command: DiskGroupCommand,
     interrupted: &Arc<AtomicBool>,
-) -> Result<Answer, CommandError> {
+) -> Result<DiskGroupAnswer, CommandError> {
     let env: Arc<dyn Env> = RealEnv::new(1);
     block_on(answer(&env, command, interrupted))
 }
@@ -270,7 +270,7 @@ async fn answer(
     env: &Arc<dyn Env>,
     command: DiskGroupCommand,
     interrupted: &Arc<AtomicBool>,
-) -> Result<Answer, CommandError> {
+) -> Result<DiskGroupAnswer, CommandError> {
     let go_on: GoOn = {
         let interrupted = Arc::clone(interrupted);
         Arc::new(move || !interrupted.load(Ordering::Relaxed))
@@ -316,7 +316,7 @@ async fn answer(
     if let Err(error) = &dismounted {
         let _ = writeln!(text, "{error}");
     }
-    Ok(Answer {
+    Ok(DiskGroupAnswer {
         text,
         is_well: dismounted.is_ok(),
         unseen: mounted.taken.unseen,
@@ -348,7 +348,7 @@ async fn view(
     env: &Arc<dyn Env>,
     group: &Group,
     check_while: Option<&GoOn>,
-) -> Result<Answer, CommandError> {
+) -> Result<DiskGroupAnswer, CommandError> {
     let seen = SeenDisks::see(&group.disks)?;
     if check_while.is_some() {
         // Copies that are being written differ.
@@ -356,7 +356,7 @@ async fn view(
     }
     let opened = GroupView::open(env, &seen.devices, &mount_options(group)).await;
     let view = opened.map_err(|error| seen.explain(error))?;
-    let mut answer = Answer {
+    let mut answer = DiskGroupAnswer {
         text: String::new(),
         is_well: true,
         unseen: None,
@@ -391,7 +391,7 @@ async fn create(
     env: &Arc<dyn Env>,
     name: &str,
     new: &NewDisks,
-    options: Options,
+    options: DiskGroupOptions,
     interrupted: &AtomicBool,
 ) -> Result<Mounted, CommandError> {
     must_differ(new.paths())?;
@@ -423,13 +423,16 @@ async fn add(
     Ok(())
 }
 
-fn options(redundancy: Redundancy, allocation_unit_bytes: u64) -> Result<Options, CommandError> {
+fn options(
+    redundancy: Redundancy,
+    allocation_unit_bytes: u64,
+) -> Result<DiskGroupOptions, CommandError> {
     let identity =
         spindle_run::layout_targets::draw_identity().map_err(|source| CommandError::System {
             action: "draw an identity from /dev/urandom".to_owned(),
             source,
         })?;
-    Ok(Options {
+    Ok(DiskGroupOptions {
         allocation_unit_bytes,
         redundancy,
         identity: Some(identity),

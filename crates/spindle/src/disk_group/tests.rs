@@ -9,7 +9,7 @@ struct Line {
     command: DiskGroupCommand,
 }
 
-fn said(line: &str) -> Result<Answer, String> {
+fn said(line: &str) -> Result<DiskGroupAnswer, String> {
     let words = std::iter::once("diskgroup").chain(line.split_whitespace());
     let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
     carry_out(line.command, &Arc::default()).map_err(|error| error.to_string())

@@ -7,7 +7,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use spindle_text::quantity::{size, thousands};
 
 use super::finding::Finding;
-use spindle_system::block_device::BlockDevice;
+use spindle_system::block_device::DiskFacts;
 use spindle_system::cpu::{CpuTimes, deepest_idle_latency_us};
 use spindle_system::disk::ProcessIo;
 use spindle_system::machine::Machine;
@@ -268,11 +268,11 @@ fn clock(sampled: &Sampled) -> Finding {
 }
 
 /// Whole devices that hold data; not loop devices, memory or empty drives.
-fn disks(files: &SystemTree) -> Vec<BlockDevice> {
-    let mut disks: Vec<BlockDevice> = BlockDeviceNode::all(files)
+fn disks(files: &SystemTree) -> Vec<DiskFacts> {
+    let mut disks: Vec<DiskFacts> = BlockDeviceNode::all(files)
         .into_iter()
         .filter(|node| !node.is_partition())
-        .filter_map(|node| BlockDevice::describe(files, node.number))
+        .filter_map(|node| DiskFacts::describe(files, node.number))
         .filter(|disk| disk.size_bytes.is_some_and(|bytes| bytes > 0))
         .filter(|disk| {
             !["loop", "ram", "zram", "sr", "fd"]
@@ -284,7 +284,7 @@ fn disks(files: &SystemTree) -> Vec<BlockDevice> {
     disks
 }
 
-fn disk(disk: &BlockDevice) -> Vec<Finding> {
+fn disk(disk: &DiskFacts) -> Vec<Finding> {
     let name = &disk.name;
     let scheduler = disk.scheduler.as_deref().unwrap_or("not told");
     let slow = disk.rotational == Some(true);

@@ -1,7 +1,7 @@
 //! An existing server: what it is, what it keeps, how much is in it, what a run may do there, how far away it is.
 
 use spindle_engines::promise::Keeps;
-use spindle_engines::sql::survey::{Clock, Limit, Right, RoundTrip, Survey, Volume};
+use spindle_engines::sql::survey::{Clock, Limit, Right, RoundTripTimes, ServerSurvey, Volume};
 use spindle_text::quantity::{size, time};
 
 use super::finding::Finding;
@@ -10,7 +10,7 @@ use super::finding::Finding;
 const CLOCK_OFF_US: i64 = 1_000_000;
 
 /// What was found, by headings.
-pub(super) fn find(survey: &Survey) -> Vec<(&'static str, Vec<Finding>)> {
+pub(super) fn find(survey: &ServerSurvey) -> Vec<(&'static str, Vec<Finding>)> {
     vec![
         ("The server", identity(survey)),
         ("What it keeps when the power goes", promise(survey)),
@@ -37,7 +37,7 @@ fn listed(lines: &[String]) -> Vec<Finding> {
     }
 }
 
-fn identity(survey: &Survey) -> Vec<Finding> {
+fn identity(survey: &ServerSurvey) -> Vec<Finding> {
     let mut found = vec![Finding::ok(&survey.version)];
     found.push(match &survey.encryption {
         Some(encryption) => Finding::ok(encryption),
@@ -52,7 +52,7 @@ fn identity(survey: &Survey) -> Vec<Finding> {
     found
 }
 
-fn promise(survey: &Survey) -> Vec<Finding> {
+fn promise(survey: &ServerSurvey) -> Vec<Finding> {
     let reasons = survey.promise.reasons.iter();
     reasons
         .map(|reason| match reason.keeps {
@@ -62,7 +62,7 @@ fn promise(survey: &Survey) -> Vec<Finding> {
         .collect()
 }
 
-fn sizes(survey: &Survey) -> Vec<Finding> {
+fn sizes(survey: &ServerSurvey) -> Vec<Finding> {
     let cache = match survey.cache_bytes {
         Some(bytes) => format!("its buffer cache: {}", size(bytes)),
         None => "its buffer cache: not told".to_owned(),
@@ -97,13 +97,13 @@ fn right(right: &Right) -> Finding {
 }
 
 /// What a run may do, and what ends it.
-fn standing(survey: &Survey) -> Vec<Finding> {
+fn standing(survey: &ServerSurvey) -> Vec<Finding> {
     let limit = |limit: &Limit| Finding::warn(&limit.setting, limit.effect());
     let rights = survey.rights.iter().map(right);
     rights.chain(survey.limits.iter().map(limit)).collect()
 }
 
-fn way(round_trip: &RoundTrip, clock: Option<&Clock>) -> Vec<Finding> {
+fn way(round_trip: &RoundTripTimes, clock: Option<&Clock>) -> Vec<Finding> {
     let [p50, p99] = [round_trip.p50_us, round_trip.p99_us].map(|us| time(us as f64));
     let trip = format!("a trivial statement takes {p50} (p50), {p99} (p99)");
     let clock = match clock {
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_told_with_its_remedy() {
-        let survey = Survey {
+        let survey = ServerSurvey {
             version: "PostgreSQL 15".to_owned(),
             encryption: None,
             settings: vec!["fsync = on".to_owned()],
@@ -172,7 +172,7 @@ mod tests {
                 setting: "statement_timeout = 5s".to_owned(),
                 ends: "a statement that takes longer",
             }],
-            round_trip: RoundTrip {
+            round_trip: RoundTripTimes {
                 p50_us: 70,
                 p99_us: 120,
             },

@@ -1,14 +1,14 @@
 //! Words of an experiment file: its settings, the kinds of workload and the ways of I/O, from the page that describes
 //! the file (`docs/experiment-file.md`), which is in the program.
 
-use super::{Entry, without_links};
+use super::{WordEntry, without_links};
 
 const PAGE: &str = include_str!("../../../../docs/experiment-file.md");
 /// The head of the table of the ways of I/O.
 const METHODS: &str = "| method |";
 
-pub(super) fn entries() -> Vec<Entry> {
-    let mut entries: Vec<Entry> = Vec::new();
+pub(super) fn entries() -> Vec<WordEntry> {
+    let mut entries: Vec<WordEntry> = Vec::new();
     let mut section = Section::default();
     for line in PAGE.lines() {
         if line.starts_with('#') {
@@ -64,9 +64,9 @@ impl<'a> Section<'a> {
     }
 
     /// The kinds of workload, once their paragraph has been read.
-    fn workloads(&mut self) -> Option<Entry> {
+    fn workloads(&mut self) -> Option<WordEntry> {
         let is_told = self.is_told && !self.kinds.is_empty();
-        is_told.then(|| Entry {
+        is_told.then(|| WordEntry {
             words: self.kinds.drain(..).map(str::to_owned).collect(),
             elsewhere: Vec::new(),
             section: "Workloads".to_owned(),
@@ -75,7 +75,7 @@ impl<'a> Section<'a> {
     }
 
     /// `| `key` | default | allowed | meaning |`.
-    fn setting(&self, line: &str) -> Option<Entry> {
+    fn setting(&self, line: &str) -> Option<WordEntry> {
         let cells: Vec<&str> = line
             .strip_prefix("| `")?
             .strip_suffix(" |")?
@@ -95,7 +95,7 @@ impl<'a> Section<'a> {
                 .replace("see below", "see docs/experiment-file.md")
         });
         let meaning = format!("{says}. Default: {default}. Allowed: {allowed}.");
-        Some(Entry {
+        Some(WordEntry {
             words,
             elsewhere: Vec::new(),
             section: "Settings of an experiment file".to_owned(),
@@ -104,10 +104,10 @@ impl<'a> Section<'a> {
     }
 
     /// `| `"sync"` | one by one, each waited for |`.
-    fn method(&self, line: &str) -> Option<Entry> {
+    fn method(&self, line: &str) -> Option<WordEntry> {
         let row = line.strip_prefix("| `\"")?.strip_suffix(" |")?;
         let (word, says) = row.split_once("\"` | ").filter(|_| self.is_of_methods)?;
-        Some(Entry {
+        Some(WordEntry {
             words: vec![word.to_owned()],
             elsewhere: Vec::new(),
             section: "Methods".to_owned(),

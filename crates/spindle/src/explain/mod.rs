@@ -30,7 +30,7 @@ const ALL_BUT_THE_LAST: &str = "all but the last";
 const OTHER_WAITS: &str = "other waits";
 
 /// A word, or several for one thing, and what it means.
-struct Entry {
+struct WordEntry {
     words: Vec<String>,
     /// Words that others have for it.
     elsewhere: Vec<String>,
@@ -86,11 +86,11 @@ fn is_number(text: &str) -> bool {
 fn of_one(word: &str) -> Option<String> {
     let wanted = plain(word);
     let entries = entries();
-    let is_it = |entry: &&Entry| {
+    let is_it = |entry: &&WordEntry| {
         let mut words = entry.words.iter().chain(&entry.elsewhere);
         words.any(|word| plain(word) == wanted)
     };
-    let found: Vec<&Entry> = entries.iter().filter(is_it).collect();
+    let found: Vec<&WordEntry> = entries.iter().filter(is_it).collect();
     if found.is_empty() {
         let mut aliases = spindle_experiment::aliases();
         let (_, own) = aliases.find(|(alias, _)| plain(alias) == wanted)?;
@@ -180,7 +180,7 @@ fn listed(words: Vec<String>) -> Vec<String> {
         .collect()
 }
 
-fn paragraph(entry: &Entry) -> String {
+fn paragraph(entry: &WordEntry) -> String {
     let mut text = format!(
         "{} ({})\n",
         entry.words.join(", "),
@@ -192,9 +192,9 @@ fn paragraph(entry: &Entry) -> String {
     text
 }
 
-fn entries() -> Vec<Entry> {
+fn entries() -> Vec<WordEntry> {
     let mut entries = of_glossary(GLOSSARY.split(NOT_FOR_REPORTS).next().unwrap_or_default());
-    entries.extend(kinds_of_findings().map(|(name, text, remedy)| Entry {
+    entries.extend(kinds_of_findings().map(|(name, text, remedy)| WordEntry {
         words: vec![name.to_owned()],
         elsewhere: Vec::new(),
         section: "Findings".to_owned(),
@@ -215,14 +215,14 @@ fn entries() -> Vec<Entry> {
         };
         let legend = column.legend.filter(says_more);
         let legend = legend.map_or(String::new(), |legend| format!(" ({legend})"));
-        Entry {
+        WordEntry {
             words,
             elsewhere: Vec::new(),
             section: "Columns".to_owned(),
             meaning: format!("A column of the table: {}{legend}.", column.title),
         }
     }));
-    entries.extend(HEADINGS.iter().map(|(head, meaning)| Entry {
+    entries.extend(HEADINGS.iter().map(|(head, meaning)| WordEntry {
         words: vec![(*head).to_owned()],
         elsewhere: Vec::new(),
         section: "Columns".to_owned(),
@@ -233,7 +233,7 @@ fn entries() -> Vec<Entry> {
 }
 
 /// The rows of the glossary's tables.
-fn of_glossary(text: &str) -> Vec<Entry> {
+fn of_glossary(text: &str) -> Vec<WordEntry> {
     let mut section = String::new();
     let mut entries = Vec::new();
     for line in text.lines() {
@@ -244,7 +244,7 @@ fn of_glossary(text: &str) -> Vec<Entry> {
             continue;
         };
         let words = words.replace("**", "").replace('`', "");
-        entries.push(Entry {
+        entries.push(WordEntry {
             words: words
                 .split(", ")
                 .map(|word| word.trim().to_owned())

@@ -19,7 +19,7 @@ pub const CLIENTS_MAX: u32 = 256;
 
 /// What values are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// Whole numbers up to `max`.
     Whole {
         /// The greatest that the column holds.
@@ -37,7 +37,7 @@ pub enum Kind {
 
 /// Where values are known from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum ValueOrigin {
     /// PostgreSQL's `pg_stats`.
     Statistics,
     /// A histogram of MariaDB's.
@@ -46,19 +46,19 @@ pub enum Origin {
     Rows,
 }
 
-impl Origin {
+impl ValueOrigin {
     /// Which values these are, and how there would be more.
     fn about(self) -> (&'static str, &'static str) {
         match self {
-            Origin::Statistics => (
+            ValueOrigin::Statistics => (
                 "all that the statistics hold",
                 "a greater statistics target, and ANALYZE, make them more",
             ),
-            Origin::Histogram => (
+            ValueOrigin::Histogram => (
                 "all that its histogram holds",
                 "a greater histogram_size, and ANALYZE TABLE ... PERSISTENT FOR ALL, make them more",
             ),
-            Origin::Rows => (
+            ValueOrigin::Rows => (
                 "those of the rows that were read",
                 "in MariaDB a histogram of type JSON_HB holds up to 255, which ANALYZE TABLE ... PERSISTENT FOR ALL makes",
             ),
@@ -68,11 +68,11 @@ impl Origin {
 
 /// What is known of a column's values.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Column {
+pub struct ImportedColumn {
     /// For people: `table.column`.
     pub name: String,
     /// What they are.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// Its type, as arrays of it are cast.
     pub type_name: String,
     /// The most common values, and which share of the rows has each.
@@ -88,7 +88,7 @@ pub struct Column {
     /// Bytes of a value, about.
     pub width: u32,
     /// Where they are known from.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
 }
 
 /// A value that is drawn: commands that set a variable, and what stands in the statement.
@@ -112,7 +112,7 @@ pub enum End {
 /// A share, and the expression that has it.
 type Leaf = (f64, String);
 
-impl Column {
+impl ImportedColumn {
     /// What does not show in the drawn values; `None`: nothing that matters.
     pub fn doubt(&self) -> Option<String> {
         let (name, distinct) = (&self.name, self.distinct);
@@ -211,7 +211,7 @@ impl Column {
     pub fn fresh(&self, variable: &str, dialect: Dialect) -> Option<Drawn> {
         let next = format!("\\set client_id :client_id + {CLIENTS_MAX}");
         match self.kind {
-            Kind::Whole { max } => {
+            ValueKind::Whole { max } => {
                 let common = self.common.iter().map(|(value, _)| value);
                 let values = common.chain(&self.bounds);
                 let values: Vec<i64> = values.filter_map(|value| value.parse().ok()).collect();
@@ -224,14 +224,14 @@ impl Column {
                     given: format!(":{variable}"),
                 })
             }
-            Kind::Uuid => Some(Drawn {
+            ValueKind::Uuid => Some(Drawn {
                 sets: Vec::new(),
                 given: match dialect {
                     Dialect::MariaDb => "uuid()".to_owned(),
                     Dialect::Postgres | Dialect::Sqlite => "gen_random_uuid()".to_owned(),
                 },
             }),
-            Kind::Text => Some(Drawn {
+            ValueKind::Text => Some(Drawn {
                 sets: vec![format!("\\set {variable} :client_id"), next],
                 given: match dialect {
                     Dialect::MariaDb => format!("concat('spindle ', cast(:{variable} as char))"),
@@ -240,11 +240,11 @@ impl Column {
                     }
                 },
             }),
-            Kind::Bytes => (self.width >= 16).then(|| Drawn {
+            ValueKind::Bytes => (self.width >= 16).then(|| Drawn {
                 sets: Vec::new(),
                 given: "unhex(md5(uuid()))".to_owned(),
             }),
-            Kind::Other => None,
+            ValueKind::Other => None,
         }
     }
 
@@ -265,11 +265,11 @@ impl Column {
         let chance = chance.then(|| format!("\\set chance random(1, {CHANCE:.0})"));
         let set = format!("\\set {variable} {expression}");
         let given = match self.kind {
-            Kind::Whole { .. } => format!(":{variable}"),
+            ValueKind::Whole { .. } => format!(":{variable}"),
             _ => {
                 let values = self.values();
                 let written = |value: &&str| match self.kind {
-                    Kind::Bytes => format!("x'{value}'"),
+                    ValueKind::Bytes => format!("x'{value}'"),
                     _ => literal(value, dialect),
                 };
                 let values: Vec<String> = values.iter().map(written).collect();
@@ -290,7 +290,7 @@ impl Column {
 
     /// The bounds, when they are whole numbers.
     fn whole_bounds(&self) -> Option<Vec<i64>> {
-        let is_whole = matches!(self.kind, Kind::Whole { .. });
+        let is_whole = matches!(self.kind, ValueKind::Whole { .. });
         let bounds = self.bounds.iter().map(|bound| bound.parse().ok());
         bounds.collect::<Option<Vec<i64>>>().filter(|_| is_whole)
     }
@@ -312,7 +312,7 @@ impl Column {
         self.density() >= DENSITY_MIN
     }
 
-    /// How many of [`Column::values`] are common ones; they come first.
+    /// How many of [`ImportedColumn::values`] are common ones; they come first.
     fn common_values(&self) -> usize {
         self.common.len().min(VALUES_MAX / 2)
     }
@@ -330,7 +330,7 @@ impl Column {
 
     /// What is drawn, and how often.
     fn leaves(&self) -> Vec<Leaf> {
-        let is_whole = matches!(self.kind, Kind::Whole { .. });
+        let is_whole = matches!(self.kind, ValueKind::Whole { .. });
         let values = self.values();
         let common = self.common_values();
         let taken = self.common.iter().take(common).enumerate();
@@ -460,9 +460,14 @@ pub fn literal(text: &str, dialect: Dialect) -> String {
 mod tests {
     use super::*;
 
-    fn column(kind: Kind, common: &[(&str, f64)], bounds: &[&str], distinct: f64) -> Column {
+    fn column(
+        kind: ValueKind,
+        common: &[(&str, f64)],
+        bounds: &[&str],
+        distinct: f64,
+    ) -> ImportedColumn {
         let share: f64 = common.iter().map(|(_, share)| share).sum();
-        Column {
+        ImportedColumn {
             name: "t.c".to_owned(),
             kind,
             type_name: "text".to_owned(),
@@ -475,11 +480,11 @@ mod tests {
             distinct,
             rows: 1000.0,
             width: 10,
-            origin: Origin::Statistics,
+            origin: ValueOrigin::Statistics,
         }
     }
 
-    const WHOLE: Kind = Kind::Whole { max: i64::MAX };
+    const WHOLE: ValueKind = ValueKind::Whole { max: i64::MAX };
 
     #[test]
     fn numbers_that_lie_close_are_drawn_between_bounds() {
@@ -515,7 +520,12 @@ mod tests {
             set,
             "\\set a case when :chance <= 333333 then 1 else case when :chance <= 666667 then 50000 else 90000 end end"
         );
-        let texts = column(Kind::Text, &[("it's", 0.9)], &["a:b", "c\\d", "e"], 400.0);
+        let texts = column(
+            ValueKind::Text,
+            &[("it's", 0.9)],
+            &["a:b", "c\\d", "e"],
+            400.0,
+        );
         let drawn = texts.any("a", Dialect::Postgres);
         assert_eq!(
             drawn.given,
@@ -547,7 +557,7 @@ mod tests {
                 "\\set client_id :client_id + 256"
             ]
         );
-        let small = column(Kind::Whole { max: 32_767 }, &[], &["1", "30000"], 9.0);
+        let small = column(ValueKind::Whole { max: 32_767 }, &[], &["1", "30000"], 9.0);
         assert_eq!(small.fresh("a", Dialect::Postgres), None);
     }
 }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::error::LeftOut;
+use super::error::LeftOutStatement;
 use super::mix::Counted;
 use super::statement::{PARAMETERS_MAX, TEXT_BYTES_MAX};
 use super::table::Tables;
@@ -36,16 +36,16 @@ const TYPES: [&str; 3] = ["DATE", "TIME", "TIMESTAMP"];
 ///
 /// # Errors
 /// Why the statement is left out.
-pub fn restored(counted: &Counted, tables: &mut dyn Tables) -> Result<String, LeftOut> {
+pub fn restored(counted: &Counted, tables: &mut dyn Tables) -> Result<String, LeftOutStatement> {
     if counted.text.len() > TEXT_BYTES_MAX {
         let most = size(TEXT_BYTES_MAX as u64);
-        return Err(LeftOut::Statement(
+        return Err(LeftOutStatement::Statement(
             format!("it is longer than {most}").into(),
         ));
     }
     let words = words(&counted.text);
     if words.last() == Some(&"...") {
-        return Err(LeftOut::Statement(
+        return Err(LeftOutStatement::Statement(
             "the server has cut its text: set max_digest_length and performance_schema_max_digest_length to more, and \
              restart it"
                 .into(),
@@ -88,8 +88,8 @@ fn words(text: &str) -> Vec<&str> {
     found
 }
 
-fn forgotten(list: &str) -> LeftOut {
-    LeftOut::Statement(
+fn forgotten(list: &str) -> LeftOutStatement {
+    LeftOutStatement::Statement(
         format!("how long a list in it is, {list:?}, the server does not tell").into(),
     )
 }
@@ -147,7 +147,7 @@ impl<'a> Restoring<'a> {
     }
 
     /// The next word, as SQL has it.
-    fn next(&mut self) -> Result<(), LeftOut> {
+    fn next(&mut self) -> Result<(), LeftOutStatement> {
         let word = self.words[self.at];
         let follows = self.word(1).unwrap_or_default();
         let before = self.before();
@@ -202,7 +202,7 @@ impl<'a> Restoring<'a> {
     }
 
     /// The name of a table in quotes, where the digest has taken it for a keyword: those are in capitals.
-    fn table_name(&mut self, word: &str) -> Result<Option<String>, LeftOut> {
+    fn table_name(&mut self, word: &str) -> Result<Option<String>, LeftOutStatement> {
         let name = word.trim_matches('`');
         let is_of_word = |letter: char| letter.is_ascii_uppercase() || letter == '_';
         if !name.chars().all(is_of_word) {
@@ -213,7 +213,7 @@ impl<'a> Restoring<'a> {
     }
 
     /// The rows of an INSERT, as many as are added by a call.
-    fn rows(&mut self, rows: usize) -> Result<(), LeftOut> {
+    fn rows(&mut self, rows: usize) -> Result<(), LeftOutStatement> {
         loop {
             match self.word(0) {
                 Some(word @ (ROW | ROWS | ONE | ONES)) => {
@@ -226,7 +226,7 @@ impl<'a> Restoring<'a> {
                         _ => rows.max(2),
                     };
                     if columns * count > PARAMETERS_MAX {
-                        return Err(LeftOut::Statement(
+                        return Err(LeftOutStatement::Statement(
                             format!("it adds {count} rows at once, which are more values than a script holds").into(),
                         ));
                     }
@@ -244,7 +244,7 @@ impl<'a> Restoring<'a> {
     }
 
     /// A row of which not all constants are one list.
-    fn row(&mut self) -> Result<(), LeftOut> {
+    fn row(&mut self) -> Result<(), LeftOutStatement> {
         let words = &self.words[self.at..];
         let (mut depth, mut values, mut lists, mut length) = (0, 1, 0, 0);
         for word in words {
@@ -286,7 +286,7 @@ impl<'a> Restoring<'a> {
     }
 
     /// How many values a row that is added has: as many as columns are named, or as the table has.
-    fn columns(&mut self) -> Result<usize, LeftOut> {
+    fn columns(&mut self) -> Result<usize, LeftOutStatement> {
         let begins = |word: &&str| matches!(*word, "INTO" | "REPLACE" | "INSERT" | "IGNORE");
         let begins = self.words[..self.at].iter().rposition(begins);
         let table = begins.map_or(0, |place| place + 1);
@@ -308,24 +308,27 @@ mod tests {
     use std::collections::BTreeSet;
     use std::rc::Rc;
 
-    use super::super::column::{Column, Kind};
-    use super::super::mix::Form;
-    use super::super::table::{Known, NoTables, Table};
+    use super::super::column::{ImportedColumn, ValueKind};
+    use super::super::mix::StatementForm;
+    use super::super::table::{ImportedTable, Known, NoTables};
     use super::*;
 
     /// There are `status`, `user` and `items`, each of three columns.
     struct Three;
 
     impl Tables for Three {
-        fn table(&mut self, name: &[String]) -> Result<Option<Rc<Table>>, LeftOut> {
+        fn table(
+            &mut self,
+            name: &[String],
+        ) -> Result<Option<Rc<ImportedTable>>, LeftOutStatement> {
             let name = name[0].to_lowercase();
             let is_there = ["status", "user", "items"].contains(&name.as_str());
             let column = |name: &str| Known {
                 name: name.to_owned(),
-                kind: Kind::Text,
+                kind: ValueKind::Text,
                 type_name: "text".to_owned(),
             };
-            let table = Table {
+            let table = ImportedTable {
                 name,
                 rows: 1.0,
                 columns: ["id", "a", "b"].map(column).into(),
@@ -334,11 +337,15 @@ mod tests {
             Ok(is_there.then(|| Rc::new(table)))
         }
 
-        fn column(&mut self, _: &Table, _: usize) -> Result<Option<Column>, LeftOut> {
+        fn column(
+            &mut self,
+            _: &ImportedTable,
+            _: usize,
+        ) -> Result<Option<ImportedColumn>, LeftOutStatement> {
             Ok(None)
         }
 
-        fn check(&mut self, _: &[String]) -> Result<(), LeftOut> {
+        fn check(&mut self, _: &[String]) -> Result<(), LeftOutStatement> {
             Ok(())
         }
 
@@ -351,7 +358,7 @@ mod tests {
     fn counted(text: &str) -> Counted {
         Counted {
             text: text.to_owned(),
-            form: Form::Digest,
+            form: StatementForm::Digest,
             calls: 10.0,
             time_ms: 1.0,
             rows: 30.0,
@@ -447,7 +454,7 @@ mod tests {
             }
         }
         let without = restored(&counted("INSERT INTO `items` VALUES (...)"), &mut NoTables);
-        assert_eq!(without, Err(LeftOut::NoStatistics));
+        assert_eq!(without, Err(LeftOutStatement::NoStatistics));
         // Whatever stands there, it is read to its end.
         for odd in [
             "",

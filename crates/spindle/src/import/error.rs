@@ -236,7 +236,7 @@ pub fn unread_lines(count: u64, line: u64, reason: &str) -> String {
 
 /// Why a statement is left out of a mix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LeftOut {
+pub enum LeftOutStatement {
     /// What it is, or does, has no place in a script.
     #[error("{0}")]
     Statement(Cow<'static, str>),

@@ -1,5 +1,5 @@
 //! What a server has counted as a file: `pg_stat_statements` of one database, or the digests of one, as `how` of
-//! [`Columns`] says. Counts of one statement by several users are added up.
+//! [`ExportedColumns`] says. Counts of one statement by several users are added up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,16 +9,16 @@ use spindle_text::files;
 use spindle_workload::sql::Dialect;
 
 use super::error::{BadExport, ImportError};
-use super::mix::{Counted, Form};
+use super::mix::{Counted, StatementForm};
 use super::own_names::without_own;
 
 /// No larger file is read, bytes.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// The columns of such a file.
-pub struct Columns {
+pub struct ExportedColumns {
     text: &'static str,
-    form: Form,
+    form: StatementForm,
     calls: &'static str,
     /// By one of these names.
     time: &'static [&'static str],
@@ -35,9 +35,9 @@ pub struct Columns {
 }
 
 /// Those of `pg_stat_statements`.
-pub const PG_STAT_STATEMENTS: Columns = Columns {
+pub const PG_STAT_STATEMENTS: ExportedColumns = ExportedColumns {
     text: "query",
-    form: Form::Statement,
+    form: StatementForm::Statement,
     calls: "calls",
     time: &["total_exec_time", "total_time"],
     time_units: 1.0,
@@ -50,9 +50,9 @@ pub const PG_STAT_STATEMENTS: Columns = Columns {
 };
 
 /// Those of `events_statements_summary_by_digest`. Its times are picoseconds.
-pub const DIGESTS: Columns = Columns {
+pub const DIGESTS: ExportedColumns = ExportedColumns {
     text: "digest_text",
-    form: Form::Digest,
+    form: StatementForm::Digest,
     calls: "count_star",
     time: &["sum_timer_wait"],
     time_units: 1e9,
@@ -68,7 +68,7 @@ pub const DIGESTS: Columns = Columns {
 ///
 /// # Errors
 /// The file cannot be read, or is not such a one, with the line.
-pub fn statements(path: &Path, columns: &Columns) -> Result<Vec<Counted>, ImportError> {
+pub fn statements(path: &Path, columns: &ExportedColumns) -> Result<Vec<Counted>, ImportError> {
     let text = files::read_text(path, BYTES_MAX).map_err(|source| ImportError::NotRead {
         path: path.to_owned(),
         source,
@@ -90,7 +90,7 @@ struct Places {
     top: Option<usize>,
 }
 
-impl Columns {
+impl ExportedColumns {
     fn places(&self, header: &StringRecord) -> Result<Places, BadExport> {
         let place = |name: &str| {
             let mut columns = header.iter();
@@ -116,10 +116,10 @@ impl Columns {
     }
 }
 
-fn of_text(text: &str, columns: &Columns) -> Result<Vec<Counted>, BadExport> {
+fn of_text(text: &str, columns: &ExportedColumns) -> Result<Vec<Counted>, BadExport> {
     let header = text.lines().next().unwrap_or_default();
     // As the client of MariaDB and MySQL writes: tabs between fields, and backslashes for what would look like them.
-    let is_of_client = columns.form == Form::Digest && header.contains('\t');
+    let is_of_client = columns.form == StatementForm::Digest && header.contains('\t');
     let mut reader = csv::ReaderBuilder::new();
     if is_of_client {
         reader.delimiter(b'\t').quoting(false);
@@ -153,7 +153,7 @@ fn of_text(text: &str, columns: &Columns) -> Result<Vec<Counted>, BadExport> {
             });
         }
         let mut counted = counted(&record, line, &places, columns)?;
-        if counted.form == Form::Digest {
+        if counted.form == StatementForm::Digest {
             if is_of_client {
                 counted.text = unescaped(&counted.text);
             }
@@ -170,15 +170,15 @@ fn of_text(text: &str, columns: &Columns) -> Result<Vec<Counted>, BadExport> {
 }
 
 /// Whether a field of MariaDB and MySQL has no value.
-fn is_null(field: &str, columns: &Columns) -> bool {
-    columns.form == Form::Digest && matches!(field, "" | "NULL" | "\\N")
+fn is_null(field: &str, columns: &ExportedColumns) -> bool {
+    columns.form == StatementForm::Digest && matches!(field, "" | "NULL" | "\\N")
 }
 
 fn counted(
     record: &StringRecord,
     line: u64,
     places: &Places,
-    columns: &Columns,
+    columns: &ExportedColumns,
 ) -> Result<Counted, BadExport> {
     let number = |column: usize| {
         let field = record.get(column).unwrap_or_default();
@@ -236,7 +236,7 @@ mod tests {
         let text = "userid,toplevel,query,calls,total_exec_time,rows\n10,t,\"select $1,\n2\",5,1.5,7\n10,f,x,1,1,1\n";
         let counted = Counted {
             text: "select $1,\n2".to_owned(),
-            form: Form::Statement,
+            form: StatementForm::Statement,
             calls: 5.0,
             time_ms: 1.5,
             rows: 7.0,
@@ -305,7 +305,7 @@ mod tests {
         let with_tabs = of_text(&format!("{head}{with_tabs}"), &DIGESTS).unwrap();
         let counted = Counted {
             text: "SELECT `a\\b` , `c` FROM `t`".to_owned(),
-            form: Form::Digest,
+            form: StatementForm::Digest,
             calls: 4.0,
             time_ms: 2.0,
             rows: 8.0,

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use spindle_text::section::TextFile;
 use spindle_workload::sql::Dialect;
-use spindle_workload::{Kind, MadeFor, ScriptSettings};
+use spindle_workload::{MadeFor, ScriptSettings, WorkloadSettings};
 
 use super::digest;
-use super::error::LeftOut;
+use super::error::LeftOutStatement;
 use super::sample::{RowsOfCall, Sampled, sample};
 use super::statement::{Statement, Verb, read};
 use super::table::Tables;
@@ -45,7 +45,7 @@ const COMMITS: [&str; 6] = [
 
 /// What the text of a counted statement is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum StatementForm {
     /// The statement, constants as parameters.
     Statement,
     /// A digest of it, as MariaDB and MySQL write them.
@@ -60,7 +60,7 @@ pub struct Counted {
     /// Its text, constants as parameters.
     pub text: String,
     /// What this text is.
-    pub form: Form,
+    pub form: StatementForm,
     /// How often it was carried out.
     pub calls: f64,
     /// How long that took in all, milliseconds.
@@ -82,7 +82,7 @@ impl Counted {
     pub fn unknown(what: &str, why: &'static str, calls: f64, time_ms: f64) -> Counted {
         Counted {
             text: what.to_owned(),
-            form: Form::Unknown(why),
+            form: StatementForm::Unknown(why),
             calls,
             time_ms,
             rows: 0.0,
@@ -117,14 +117,14 @@ pub struct Left {
     /// Its text.
     pub text: String,
     /// Why.
-    pub why: LeftOut,
+    pub why: LeftOutStatement,
     /// Its calls and its time, as shares of all.
-    pub share: Share,
+    pub share: CallShare,
 }
 
 /// Shares of all calls and of all time.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Share {
+pub struct CallShare {
     /// Of the calls.
     pub calls: f64,
     /// Of the time.
@@ -133,11 +133,11 @@ pub struct Share {
 
 /// What became of the statements.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Mix {
+pub struct ImportedMix {
     /// The scripts.
     pub scripts: Vec<TextFile>,
     /// What they cover.
-    pub covered: Share,
+    pub covered: CallShare,
     /// What they do not, the most calls first.
     pub left: Vec<Left>,
     /// What values that are drawn do not have of the real ones.
@@ -149,7 +149,7 @@ pub struct Mix {
 /// A statement of the mix.
 struct Taken {
     calls: f64,
-    share: Share,
+    share: CallShare,
     statement: Statement,
     sampled: Sampled,
 }
@@ -161,11 +161,11 @@ impl Taken {
 }
 
 /// Makes a mix of statements.
-pub fn mix(counted: Vec<Counted>, dialect: Dialect, tables: &mut dyn Tables) -> Mix {
+pub fn mix(counted: Vec<Counted>, dialect: Dialect, tables: &mut dyn Tables) -> ImportedMix {
     let (calls, time_ms) = counted.iter().fold((0.0, 0.0), |(calls, time_ms), each| {
         (calls + each.calls, time_ms + each.time_ms)
     });
-    let share = |each: &Counted| Share {
+    let share = |each: &Counted| CallShare {
         calls: each.calls / f64::max(calls, 1.0),
         time: each.time_ms / f64::max(time_ms, f64::MIN_POSITIVE),
     };
@@ -184,7 +184,7 @@ pub fn mix(counted: Vec<Counted>, dialect: Dialect, tables: &mut dyn Tables) -> 
         by_weight.then_with(|| a.text.cmp(&b.text))
     });
     let (mut taken, mut left) = (Vec::new(), Vec::new());
-    let leave = |each: &Counted, why: LeftOut| Left {
+    let leave = |each: &Counted, why: LeftOutStatement| Left {
         text: each.text.clone(),
         why,
         share: share(each),
@@ -192,7 +192,7 @@ pub fn mix(counted: Vec<Counted>, dialect: Dialect, tables: &mut dyn Tables) -> 
     for (place, each) in others.iter().enumerate() {
         let found = match place < STATEMENTS_MAX {
             true => take(each, dialect, tables),
-            false => Err(LeftOut::TooMany(STATEMENTS_MAX)),
+            false => Err(LeftOutStatement::TooMany(STATEMENTS_MAX)),
         };
         match found {
             Ok((statement, sampled)) => taken.push(Taken {
@@ -209,12 +209,12 @@ pub fn mix(counted: Vec<Counted>, dialect: Dialect, tables: &mut dyn Tables) -> 
         left.extend(
             around
                 .iter()
-                .map(|each| leave(each, LeftOut::NothingWithin)),
+                .map(|each| leave(each, LeftOutStatement::NothingWithin)),
         );
     }
     left.sort_by(|a, b| b.share.calls.total_cmp(&a.share.calls));
     let doubts = inside.iter().chain(&alone);
-    Mix {
+    ImportedMix {
         doubts: doubts
             .flat_map(|taken| taken.sampled.doubts.clone())
             .collect(),
@@ -226,9 +226,9 @@ pub fn mix(counted: Vec<Counted>, dialect: Dialect, tables: &mut dyn Tables) -> 
 }
 
 /// What is covered when these are not.
-fn without(left: &[Left]) -> Share {
-    let missing = |of: fn(&Share) -> f64| left.iter().map(|each| of(&each.share)).sum::<f64>();
-    Share {
+fn without(left: &[Left]) -> CallShare {
+    let missing = |of: fn(&CallShare) -> f64| left.iter().map(|each| of(&each.share)).sum::<f64>();
+    CallShare {
         calls: (1.0 - missing(|share| share.calls)).max(0.0),
         time: (1.0 - missing(|share| share.time)).max(0.0),
     }
@@ -245,11 +245,11 @@ fn take(
     counted: &Counted,
     dialect: Dialect,
     tables: &mut dyn Tables,
-) -> Result<(Statement, Sampled), LeftOut> {
+) -> Result<(Statement, Sampled), LeftOutStatement> {
     let text = match counted.form {
-        Form::Statement => Cow::Borrowed(&counted.text),
-        Form::Digest => Cow::Owned(digest::restored(counted, tables)?),
-        Form::Unknown(why) => return Err(LeftOut::Statement(why.into())),
+        StatementForm::Statement => Cow::Borrowed(&counted.text),
+        StatementForm::Digest => Cow::Owned(digest::restored(counted, tables)?),
+        StatementForm::Unknown(why) => return Err(LeftOutStatement::Statement(why.into())),
     };
     let statement = read(&text, dialect)?;
     let sampled = sample(&statement, counted.rows_of_call(), dialect, tables)?;
@@ -259,7 +259,7 @@ fn take(
 }
 
 /// The statements of a script as they will be prepared.
-fn as_script(text: &str, dialect: Dialect) -> Result<Vec<String>, LeftOut> {
+fn as_script(text: &str, dialect: Dialect) -> Result<Vec<String>, LeftOutStatement> {
     let settings = ScriptSettings {
         scripts: vec![TextFile {
             name: "script".to_owned(),
@@ -279,12 +279,12 @@ fn as_script(text: &str, dialect: Dialect) -> Result<Vec<String>, LeftOut> {
     };
     if let Some(refusal) = settings.check(&made_for).first() {
         let why = format!("no script can hold it: {}", refusal.label);
-        return Err(LeftOut::Statement(why.into()));
+        return Err(LeftOutStatement::Statement(why.into()));
     }
     let statements = settings.make(&made_for).in_sql(0).statements(dialect);
     match statements.len() {
         1 => Ok(statements),
-        _ => Err(LeftOut::Statement(
+        _ => Err(LeftOutStatement::Statement(
             "in a script it is not one statement".into(),
         )),
     }

@@ -29,15 +29,15 @@ use spindle_text::files::Directory;
 use spindle_text::plain::one_line;
 use spindle_workload::sql::Dialect;
 
-use crate::ask::draft::{Draft, Section, quoted};
+use crate::ask::draft::{Draft, DraftSection, quoted};
 use error::ImportError;
-use exported::Columns;
-use mariadb::MariaDb;
-use mix::{Counted, Mix, mix};
-use postgres::Postgres;
+use exported::ExportedColumns;
+use mariadb::MariaDbSource;
+use mix::{Counted, ImportedMix, mix};
+use postgres::PostgresSource;
 use server::{CountingServer, ServerTables};
 use table::{NoTables, Tables};
-use told::{EXPERIMENT, Totals};
+use told::{EXPERIMENT, ToldTotals};
 
 /// Room on the stack while texts are read.
 const STACK_BYTES: usize = 256 << 20;
@@ -45,10 +45,12 @@ const STACK_BYTES: usize = 256 << 20;
 const SIZE_MIN_MIB: u64 = 16;
 /// The size that an experiment says when the server does not tell one.
 const SIZE_BYTES: u64 = 1 << 30;
+/// Why a setting has its value.
+const AS_THERE: &str = "as on the server";
 
 /// Where statements and statistics come from, and where the mix goes.
 #[derive(Debug)]
-pub struct Asked<'a> {
+pub struct ImportRequest<'a> {
     /// The address of a server, or the name of a CSV file.
     pub source: &'a str,
     /// The address of the server whose statistics give the parameters, for a CSV file.
@@ -79,7 +81,7 @@ impl Counter {
     }
 
     /// The columns of a file of what was counted.
-    fn columns(self) -> &'static Columns {
+    fn columns(self) -> &'static ExportedColumns {
         match self {
             Counter::PgStatStatements => &exported::PG_STAT_STATEMENTS,
             Counter::PerformanceSchema => &exported::DIGESTS,
@@ -99,8 +101,8 @@ impl Counter {
         let password = address.find_password(password_env)?;
         let reader = remote_server(address.scheme).reader(&address, password.as_ref())?;
         let server: Box<dyn CountingServer> = match self {
-            Counter::PgStatStatements => Box::new(Postgres::new(reader)),
-            Counter::PerformanceSchema => Box::new(MariaDb::new(reader, &address)?),
+            Counter::PgStatStatements => Box::new(PostgresSource::new(reader)),
+            Counter::PerformanceSchema => Box::new(MariaDbSource::new(reader, &address)?),
         };
         Ok((address, server))
     }
@@ -110,7 +112,7 @@ impl Counter {
 ///
 /// # Errors
 /// Why there is none; nothing was written then.
-pub fn counted_mix(counter: Counter, asked: &Asked<'_>) -> Result<String, ImportError> {
+pub fn counted_mix(counter: Counter, asked: &ImportRequest<'_>) -> Result<String, ImportError> {
     with_room(|| {
         let of_server = match is_address(asked.source) {
             true => Some(asked.source),
@@ -158,8 +160,8 @@ fn with_room(
 }
 
 struct MadeMix {
-    mix: Mix,
-    totals: Totals,
+    mix: ImportedMix,
+    totals: ToldTotals,
     dialect: Dialect,
     /// Where the server looks for names without a schema, if that is to be set.
     search_path: Option<String>,
@@ -174,7 +176,7 @@ fn made(
     if counted.is_empty() {
         return Err(ImportError::NothingCounted(source.to_owned()));
     }
-    let totals = Totals::of(&counted);
+    let totals = ToldTotals::of(&counted);
     let mix = mix(counted, dialect, tables);
     match mix.scripts.is_empty() {
         true => Err(ImportError::AllLeftOut {
@@ -193,7 +195,7 @@ fn made(
 /// Writes the files, and says what they are.
 fn finish(
     made: &MadeMix,
-    asked: &Asked<'_>,
+    asked: &ImportRequest<'_>,
     source: &str,
     size_bytes: Option<u64>,
 ) -> Result<String, ImportError> {
@@ -263,35 +265,40 @@ fn experiment(made: &MadeMix, load: &[String], source: &str, size_bytes: Option<
         Dialect::MariaDb => "mariadb",
         Dialect::Postgres | Dialect::Sqlite => "postgres",
     };
-    draft.set(Section::Database, "engine", quoted(engine), "");
+    draft.set(DraftSection::Database, "engine", quoted(engine), "");
     let mib = size_bytes
         .unwrap_or(SIZE_BYTES)
         .div_ceil(1 << 20)
         .max(SIZE_MIN_MIB);
     let why = match size_bytes {
-        Some(_) => "as on the server",
+        Some(_) => AS_THERE,
         None => "a guess: set what load makes",
     };
-    draft.set(Section::Database, "size", quoted(&format!("{mib}MiB")), why);
+    draft.set(
+        DraftSection::Database,
+        "size",
+        quoted(&format!("{mib}MiB")),
+        why,
+    );
     let cache_mib = (mib / 4).max(8);
     let why = "set what your server has, or its share of the data";
     draft.set(
-        Section::Database,
+        DraftSection::Database,
         "buffer_cache",
         quoted(&format!("{cache_mib}MiB")),
         why,
     );
     if let Some(path) = &made.search_path {
         let settings = format!("{{ search_path = {} }}", quoted(path));
-        draft.set(Section::Database, "settings", settings, "as on the server");
+        draft.set(DraftSection::Database, "settings", settings, AS_THERE);
     }
-    draft.set(Section::Workload, "kind", quoted("script"), "");
+    draft.set(DraftSection::Workload, "kind", quoted("script"), "");
     let scripts = made.mix.scripts.iter();
     let scripts: Vec<String> = scripts
         .map(|script| quoted(&format!("{}@{}", script.name, script.weight)))
         .collect();
     draft.set(
-        Section::Workload,
+        DraftSection::Workload,
         "scripts",
         format!("[{}]", scripts.join(", ")),
         "",
@@ -302,13 +309,13 @@ fn experiment(made: &MadeMix, load: &[String], source: &str, size_bytes: Option<
         false => "",
     };
     draft.set(
-        Section::Workload,
+        DraftSection::Workload,
         "load",
         format!("[{}]", load.join(", ")),
         why,
     );
     let why = format!("{} at most", column::CLIENTS_MAX);
-    draft.set(Section::Workload, "clients", "8", &why);
+    draft.set(DraftSection::Workload, "clients", "8", &why);
     draft.layout("here", ".");
     draft.text()
 }

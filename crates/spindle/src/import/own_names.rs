@@ -39,7 +39,7 @@ pub fn without_own<'a>(text: &'a str, database: &str, dialect: Dialect) -> Cow<'
 }
 
 /// A name with the database before it.
-struct Place<'a> {
+struct QualifiedName<'a> {
     begin: usize,
     /// Where the name behind the dot begins.
     name: usize,
@@ -49,7 +49,7 @@ struct Place<'a> {
 }
 
 /// Where the database stands before a name; `None`: it stands elsewhere, too, or the text does not end as it should.
-fn places<'a>(text: &'a str, database: &str) -> Option<Vec<Place<'a>>> {
+fn places<'a>(text: &'a str, database: &str) -> Option<Vec<QualifiedName<'a>>> {
     let tokens = tokens(text)?;
     let is_dot =
         |token: Option<&Token>| token.is_some_and(|token| &text[token.begin..token.end] == ".");
@@ -62,7 +62,7 @@ fn places<'a>(text: &'a str, database: &str) -> Option<Vec<Place<'a>>> {
         let name = tokens.get(number + 2).filter(|name| name.word.is_some());
         match name.filter(|_| !is_part && is_dot(tokens.get(number + 1))) {
             None => return None,
-            Some(name) => found.push(Place {
+            Some(name) => found.push(QualifiedName {
                 begin: token.begin,
                 name: name.begin,
                 end: name.end,

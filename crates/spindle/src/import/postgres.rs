@@ -3,32 +3,32 @@
 
 use spindle_engines::sql::{OWN_STATEMENT, Reader};
 use spindle_workload::SessionError;
-use spindle_workload::sql::Row;
+use spindle_workload::sql::SqlRow;
 
-use super::column::{Column, Kind, Origin};
+use super::column::{ImportedColumn, ValueKind, ValueOrigin};
 use super::error::ImportError;
-use super::mix::{Counted, Form};
+use super::mix::{Counted, StatementForm};
 use super::server::{CountingServer, texts};
 use super::statement::TEXT_BYTES_MAX;
-use super::table::{Known, Table};
+use super::table::{ImportedTable, Known};
 
 /// Where the extension lies, quoted.
 const HOME: &str = "select quote_ident(n.nspname)::text from pg_extension e \
                     join pg_namespace n on n.oid = e.extnamespace where e.extname = 'pg_stat_statements'";
 
 /// A server of PostgreSQL.
-pub struct Postgres {
+pub struct PostgresSource {
     connection: Box<dyn Reader>,
 }
 
-impl Postgres {
+impl PostgresSource {
     /// The one, and the database there, that is read from.
-    pub fn new(connection: Box<dyn Reader>) -> Postgres {
-        Postgres { connection }
+    pub fn new(connection: Box<dyn Reader>) -> PostgresSource {
+        PostgresSource { connection }
     }
 }
 
-impl CountingServer for Postgres {
+impl CountingServer for PostgresSource {
     fn statements(&mut self) -> Result<Vec<Counted>, ImportError> {
         let connection = &mut *self.connection;
         let home = texts(connection, HOME)?.pop();
@@ -56,7 +56,7 @@ impl CountingServer for Postgres {
         let told = connection.ask(&asked, &mut |row| {
             found.push(Counted {
                 text: row.text(0)?,
-                form: Form::Statement,
+                form: StatementForm::Statement,
                 calls: row.float(1)?,
                 time_ms: row.float(2)?,
                 rows: row.float(3)?,
@@ -86,7 +86,7 @@ impl CountingServer for Postgres {
         Ok(path.filter(|path| !path.is_empty() && path != "public"))
     }
 
-    fn table(&mut self, name: &[String]) -> Result<Option<Table>, SessionError> {
+    fn table(&mut self, name: &[String]) -> Result<Option<ImportedTable>, SessionError> {
         let quoted: Vec<String> = name
             .iter()
             .map(|part| format!("\"{}\"", part.replace('"', "\"\"")))
@@ -132,7 +132,7 @@ impl CountingServer for Postgres {
             unique.extend(places.collect::<Option<Vec<usize>>>());
             Ok(())
         })?;
-        Ok(Some(Table {
+        Ok(Some(ImportedTable {
             name,
             rows,
             columns,
@@ -140,7 +140,11 @@ impl CountingServer for Postgres {
         }))
     }
 
-    fn column(&mut self, table: &Table, place: usize) -> Result<Option<Column>, SessionError> {
+    fn column(
+        &mut self,
+        table: &ImportedTable,
+        place: usize,
+    ) -> Result<Option<ImportedColumn>, SessionError> {
         let Known {
             name,
             kind,
@@ -156,7 +160,7 @@ impl CountingServer for Postgres {
         let asked = format!("select null_frac::float8, avg_width, n_distinct::float8 {of}");
         self.connection.ask(&asked, &mut |row| {
             let distinct = row.float(2)?;
-            column = Some(Column {
+            column = Some(ImportedColumn {
                 name: format!("{}.{name}", table.name),
                 kind: *kind,
                 type_name: type_name.clone(),
@@ -169,7 +173,7 @@ impl CountingServer for Postgres {
                 },
                 rows: table.rows,
                 width: row.int(1)?.clamp(0, 1 << 20) as u32,
-                origin: Origin::Statistics,
+                origin: ValueOrigin::Statistics,
             });
             Ok(())
         })?;
@@ -203,18 +207,18 @@ impl CountingServer for Postgres {
 }
 
 /// A column by its number, name, type, the type's category and the type's number.
-fn known(row: &dyn Row) -> Result<Known, SessionError> {
+fn known(row: &dyn SqlRow) -> Result<Known, SessionError> {
     let kind = match (row.int(4)?, row.text(3)?.as_str()) {
-        (21, _) => Kind::Whole {
+        (21, _) => ValueKind::Whole {
             max: i16::MAX.into(),
         },
-        (23, _) => Kind::Whole {
+        (23, _) => ValueKind::Whole {
             max: i32::MAX.into(),
         },
-        (20, _) => Kind::Whole { max: i64::MAX },
-        (2950, _) => Kind::Uuid,
-        (_, "S") => Kind::Text,
-        _ => Kind::Other,
+        (20, _) => ValueKind::Whole { max: i64::MAX },
+        (2950, _) => ValueKind::Uuid,
+        (_, "S") => ValueKind::Text,
+        _ => ValueKind::Other,
     };
     Ok(Known {
         name: row.text(1)?,

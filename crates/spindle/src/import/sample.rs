@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use spindle_workload::sql::Dialect;
 
-use super::column::{Column, Drawn, End, Kind};
-use super::error::LeftOut;
-use super::statement::{ColumnName, Place, Role, Statement, VARIABLE, Verb};
-use super::table::{Table, Tables};
+use super::column::{Drawn, End, ImportedColumn, ValueKind};
+use super::error::LeftOutStatement;
+use super::statement::{ColumnName, InsertedColumn, Role, Statement, VARIABLE, Verb};
+use super::table::{ImportedTable, Tables};
 
 /// Rows of a range, where the server does not tell how many were found.
 const RANGE_ROWS: f64 = 100.0;
@@ -45,7 +45,7 @@ pub fn sample(
     rows: RowsOfCall,
     dialect: Dialect,
     tables: &mut dyn Tables,
-) -> Result<Sampled, LeftOut> {
+) -> Result<Sampled, LeftOutStatement> {
     let mut known = Vec::new();
     if !statement.parameters.is_empty() {
         for relation in &statement.relations {
@@ -89,14 +89,14 @@ struct Sampler<'a> {
     dialect: Dialect,
     tables: &'a mut dyn Tables,
     /// Tables by what columns have before their point.
-    known: Vec<(String, Rc<Table>)>,
+    known: Vec<(String, Rc<ImportedTable>)>,
     doubts: BTreeSet<String>,
     /// Columns of the first table that get a value which no row has.
     fresh: BTreeSet<usize>,
 }
 
-fn no_keys(of: &str) -> LeftOut {
-    LeftOut::Values(format!("no new keys can be made for {of}"))
+fn no_keys(of: &str) -> LeftOutStatement {
+    LeftOutStatement::Values(format!("no new keys can be made for {of}"))
 }
 
 fn variable(number: usize) -> String {
@@ -105,7 +105,7 @@ fn variable(number: usize) -> String {
 
 impl Sampler<'_> {
     /// The column that a name means.
-    fn find(&mut self, name: &ColumnName) -> Result<Column, LeftOut> {
+    fn find(&mut self, name: &ColumnName) -> Result<ImportedColumn, LeftOutStatement> {
         let matching = self.known.iter().filter(|(alias, _)| {
             let qualifier = name.qualifier.as_ref();
             qualifier.is_none_or(|qualifier| qualifier == alias)
@@ -116,7 +116,7 @@ impl Sampler<'_> {
             })
             .next();
         let Some((table, place)) = found else {
-            return Err(LeftOut::Values(format!(
+            return Err(LeftOutStatement::Values(format!(
                 "no column {} is known in its tables",
                 name.name
             )));
@@ -124,11 +124,15 @@ impl Sampler<'_> {
         self.values(&table, place)
     }
 
-    fn values(&mut self, table: &Table, place: usize) -> Result<Column, LeftOut> {
+    fn values(
+        &mut self,
+        table: &ImportedTable,
+        place: usize,
+    ) -> Result<ImportedColumn, LeftOutStatement> {
         let column = self.tables.column(table, place)?;
         let name = &table.columns[place].name;
         column.ok_or_else(|| {
-            LeftOut::Values(format!(
+            LeftOutStatement::Values(format!(
                 "nothing is known of the values of {}.{name}: run ANALYZE there, or grant select on it",
                 table.name
             ))
@@ -136,7 +140,7 @@ impl Sampler<'_> {
     }
 
     /// Of each unique index whose columns are all given by parameters, one column gets a value that no row has.
-    fn find_fresh(&mut self) -> Result<(), LeftOut> {
+    fn find_fresh(&mut self) -> Result<(), LeftOutStatement> {
         let inserted = self.inserted();
         if self.statement.verb != Verb::Insert || self.statement.forgives_doubles {
             return Ok(());
@@ -150,16 +154,16 @@ impl Sampler<'_> {
             {
                 continue;
             }
-            let of = |wanted: fn(&Kind) -> bool| {
+            let of = |wanted: fn(&ValueKind) -> bool| {
                 let mut places = index.iter().rev();
                 places
                     .find(|place| wanted(&table.columns[**place].kind))
                     .copied()
             };
-            let place = of(|kind| matches!(kind, Kind::Whole { .. }))
-                .or_else(|| of(|kind| *kind == Kind::Uuid))
-                .or_else(|| of(|kind| *kind == Kind::Text))
-                .or_else(|| of(|kind| *kind == Kind::Bytes));
+            let place = of(|kind| matches!(kind, ValueKind::Whole { .. }))
+                .or_else(|| of(|kind| *kind == ValueKind::Uuid))
+                .or_else(|| of(|kind| *kind == ValueKind::Text))
+                .or_else(|| of(|kind| *kind == ValueKind::Bytes));
             let Some(place) = place else {
                 return Err(no_keys(&table.name));
             };
@@ -177,8 +181,8 @@ impl Sampler<'_> {
     fn inserted_place(&self, role: &Role) -> Option<usize> {
         let (_, table) = self.known.first()?;
         match role {
-            Role::Inserted(Place::Named(name)) => table.place(name, self.dialect),
-            Role::Inserted(Place::Nth(number)) => {
+            Role::Inserted(InsertedColumn::Named(name)) => table.place(name, self.dialect),
+            Role::Inserted(InsertedColumn::Nth(number)) => {
                 (*number < table.columns.len()).then_some(*number)
             }
             _ => None,
@@ -186,7 +190,7 @@ impl Sampler<'_> {
     }
 
     /// Draws pairs of parameters that are both ends of a range of one column.
-    fn ranges(&mut self, given: &mut [Option<Drawn>]) -> Result<(), LeftOut> {
+    fn ranges(&mut self, given: &mut [Option<Drawn>]) -> Result<(), LeftOutStatement> {
         let statement = self.statement;
         let begins = statement.parameters.iter().enumerate();
         for (from, role) in begins {
@@ -252,7 +256,7 @@ impl Sampler<'_> {
 
     /// Rows that a condition on this column finds alone, of which `rows` have the values that other columns must have,
     /// too.
-    fn rows_alone(&mut self, rows: f64, column: &Column) -> Result<f64, LeftOut> {
+    fn rows_alone(&mut self, rows: f64, column: &ImportedColumn) -> Result<f64, LeftOutStatement> {
         let statement = self.statement;
         let mut values: Vec<(&ColumnName, f64)> = Vec::new();
         for role in statement.parameters.iter().flatten() {
@@ -271,24 +275,24 @@ impl Sampler<'_> {
         Ok(alone.min(column.rows.max(rows)))
     }
 
-    fn must_have_values(&self, column: &Column) -> Result<(), LeftOut> {
+    fn must_have_values(&self, column: &ImportedColumn) -> Result<(), LeftOutStatement> {
         match column.has_values() {
             true => Ok(()),
-            false => Err(LeftOut::Values(format!(
+            false => Err(LeftOutStatement::Values(format!(
                 "no values of {} are known",
                 column.name
             ))),
         }
     }
 
-    fn draw(&mut self, number: usize) -> Result<Drawn, LeftOut> {
+    fn draw(&mut self, number: usize) -> Result<Drawn, LeftOutStatement> {
         let name = variable(number);
         let plain = |given: &str| Drawn {
             sets: Vec::new(),
             given: given.to_owned(),
         };
         let Some(role) = &self.statement.parameters[number] else {
-            return Err(LeftOut::Values(format!(
+            return Err(LeftOutStatement::Values(format!(
                 "what its parameter {} is compared with is not known",
                 number + 1
             )));
@@ -322,7 +326,12 @@ impl Sampler<'_> {
         }
     }
 
-    fn one_end(&mut self, column: &ColumnName, end: End, name: &str) -> Result<Drawn, LeftOut> {
+    fn one_end(
+        &mut self,
+        column: &ColumnName,
+        end: End,
+        name: &str,
+    ) -> Result<Drawn, LeftOutStatement> {
         let column = self.find(column)?;
         self.must_have_values(&column)?;
         self.doubts.extend(column.doubt());
@@ -336,7 +345,7 @@ impl Sampler<'_> {
         })
     }
 
-    fn among(&mut self, column: &ColumnName, name: &str) -> Result<Drawn, LeftOut> {
+    fn among(&mut self, column: &ColumnName, name: &str) -> Result<Drawn, LeftOutStatement> {
         let column = self.find(column)?;
         self.must_have_values(&column)?;
         self.doubts.extend(column.doubt());
@@ -360,10 +369,10 @@ impl Sampler<'_> {
         })
     }
 
-    fn written(&mut self, column: &Column, name: &str) -> Drawn {
+    fn written(&mut self, column: &ImportedColumn, name: &str) -> Drawn {
         match (column.has_values(), column.kind) {
             (true, _) => column.any(name, self.dialect),
-            (false, Kind::Text) if column.width > 0 => column.filler(name),
+            (false, ValueKind::Text) if column.width > 0 => column.filler(name),
             (false, _) => Drawn {
                 sets: Vec::new(),
                 given: "null".to_owned(),
@@ -371,11 +380,11 @@ impl Sampler<'_> {
         }
     }
 
-    fn inserted_value(&mut self, role: &Role, name: &str) -> Result<Drawn, LeftOut> {
+    fn inserted_value(&mut self, role: &Role, name: &str) -> Result<Drawn, LeftOutStatement> {
         let place = self.inserted_place(role);
         let first = self.known.first().cloned();
         let (Some(place), Some((_, table))) = (place, first) else {
-            return Err(LeftOut::Values(
+            return Err(LeftOutStatement::Values(
                 "the columns that it fills are not known".to_owned(),
             ));
         };

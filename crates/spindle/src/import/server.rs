@@ -7,10 +7,10 @@ use std::rc::Rc;
 use spindle_engines::sql::Reader;
 use spindle_workload::SessionError;
 
-use super::column::{Column, Origin};
-use super::error::{ImportError, LeftOut};
+use super::column::{ImportedColumn, ValueOrigin};
+use super::error::{ImportError, LeftOutStatement};
 use super::mix::Counted;
-use super::table::{Table, Tables};
+use super::table::{ImportedTable, Tables};
 
 /// A server that is read, in transactions that change nothing.
 pub trait CountingServer {
@@ -30,10 +30,14 @@ pub trait CountingServer {
     fn search_path(&mut self) -> Result<Option<String>, SessionError>;
 
     /// A table by the parts of its name; `None`: it is not known.
-    fn table(&mut self, name: &[String]) -> Result<Option<Table>, SessionError>;
+    fn table(&mut self, name: &[String]) -> Result<Option<ImportedTable>, SessionError>;
 
     /// What is known of the values of a column; `None`: nothing.
-    fn column(&mut self, table: &Table, place: usize) -> Result<Option<Column>, SessionError>;
+    fn column(
+        &mut self,
+        table: &ImportedTable,
+        place: usize,
+    ) -> Result<Option<ImportedColumn>, SessionError>;
 
     /// Looks whether the server takes statements, without carrying them out.
     fn check(&mut self, statements: &[String]) -> Result<(), SessionError>;
@@ -42,8 +46,8 @@ pub trait CountingServer {
 /// The tables of a server, each of which is asked for once.
 pub struct ServerTables<'a> {
     server: &'a mut dyn CountingServer,
-    tables: BTreeMap<Vec<String>, Option<Rc<Table>>>,
-    columns: BTreeMap<(String, usize), Option<Column>>,
+    tables: BTreeMap<Vec<String>, Option<Rc<ImportedTable>>>,
+    columns: BTreeMap<(String, usize), Option<ImportedColumn>>,
 }
 
 impl<'a> ServerTables<'a> {
@@ -58,7 +62,7 @@ impl<'a> ServerTables<'a> {
 }
 
 impl Tables for ServerTables<'_> {
-    fn table(&mut self, name: &[String]) -> Result<Option<Rc<Table>>, LeftOut> {
+    fn table(&mut self, name: &[String]) -> Result<Option<Rc<ImportedTable>>, LeftOutStatement> {
         if let Some(known) = self.tables.get(name) {
             return Ok(known.clone());
         }
@@ -67,7 +71,11 @@ impl Tables for ServerTables<'_> {
         Ok(found)
     }
 
-    fn column(&mut self, table: &Table, place: usize) -> Result<Option<Column>, LeftOut> {
+    fn column(
+        &mut self,
+        table: &ImportedTable,
+        place: usize,
+    ) -> Result<Option<ImportedColumn>, LeftOutStatement> {
         let key = (table.name.clone(), place);
         if let Some(known) = self.columns.get(&key) {
             return Ok(known.clone());
@@ -77,13 +85,15 @@ impl Tables for ServerTables<'_> {
         Ok(found)
     }
 
-    fn check(&mut self, statements: &[String]) -> Result<(), LeftOut> {
-        self.server.check(statements).map_err(LeftOut::Refused)
+    fn check(&mut self, statements: &[String]) -> Result<(), LeftOutStatement> {
+        self.server
+            .check(statements)
+            .map_err(LeftOutStatement::Refused)
     }
 
     fn read_from_rows(&self) -> BTreeSet<String> {
         let known = self.columns.values().flatten();
-        let of_rows = known.filter(|column| column.origin == Origin::Rows);
+        let of_rows = known.filter(|column| column.origin == ValueOrigin::Rows);
         of_rows.map(|column| column.name.clone()).collect()
     }
 }

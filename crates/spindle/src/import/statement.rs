@@ -15,7 +15,7 @@ use sqlparser::dialect::{Dialect as Grammar, MySqlDialect, PostgreSqlDialect};
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
 
-use super::error::LeftOut;
+use super::error::LeftOutStatement;
 use super::harmless::{is_aggregate, is_harmless};
 use spindle_text::quantity::size;
 use std::borrow::Cow;
@@ -65,7 +65,7 @@ impl Verb {
 
 /// A table that a statement names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Relation {
+pub struct NamedTable {
     /// Its name, with its schema before it where that is named.
     pub name: Vec<String>,
     /// What columns have before their point.
@@ -97,7 +97,7 @@ pub enum Role {
     /// It is written to a column.
     Written(ColumnName),
     /// It is written to a column of the table that rows are added to; without names, by its place.
-    Inserted(Place),
+    Inserted(InsertedColumn),
     /// It is added to a column, or the like.
     Amount,
     /// The most rows that are wanted.
@@ -110,7 +110,7 @@ pub enum Role {
 
 /// Which column of the table that rows are added to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum InsertedColumn {
     /// By its name.
     Named(String),
     /// By its place, from 0.
@@ -119,7 +119,7 @@ pub enum Place {
 
 /// A part of a statement's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum StatementPiece {
     Text(String),
     Parameter(usize),
 }
@@ -138,18 +138,18 @@ pub struct Statement {
     /// Adding a row that already exists is no error.
     pub forgives_doubles: bool,
     /// Its tables; the one that is changed is the first.
-    pub relations: Vec<Relation>,
+    pub relations: Vec<NamedTable>,
     /// Of each parameter, what it is for; `None`: that is not understood.
     pub parameters: Vec<Option<Role>>,
-    parts: Vec<Part>,
+    parts: Vec<StatementPiece>,
 }
 
 impl Statement {
     /// Its text in the language of scripts, `given` in the places of parameters.
     pub fn script(&self, given: &[String]) -> String {
         let parts = self.parts.iter().map(|part| match part {
-            Part::Text(text) => text.as_str(),
-            Part::Parameter(number) => &given[*number],
+            StatementPiece::Text(text) => text.as_str(),
+            StatementPiece::Parameter(number) => &given[*number],
         });
         parts.collect::<String>().trim().to_owned()
     }
@@ -159,7 +159,7 @@ impl Statement {
 ///
 /// # Errors
 /// Why it is left out.
-pub fn read(text: &str, dialect: Dialect) -> Result<Statement, LeftOut> {
+pub fn read(text: &str, dialect: Dialect) -> Result<Statement, LeftOutStatement> {
     let too_long = || out(format!("it is longer than {}", size(TEXT_BYTES_MAX as u64)));
     if text.len() > TEXT_BYTES_MAX {
         return Err(too_long());
@@ -235,7 +235,10 @@ type Places = BTreeMap<(u64, u64), usize>;
 
 /// The text in parts, without comments, and as scripts have it: a colon alone is no variable there. Also where its
 /// parameters stand, and how many there are.
-fn parts_of(text: &str, tokens: &[TokenWithSpan]) -> Result<(Vec<Part>, Places, usize), LeftOut> {
+fn parts_of(
+    text: &str,
+    tokens: &[TokenWithSpan],
+) -> Result<(Vec<StatementPiece>, Places, usize), LeftOutStatement> {
     let offsets = offsets(text, tokens);
     let (mut parts, mut places, mut count) = (Vec::new(), Places::new(), 0);
     let ends = offsets.iter().skip(1).copied().chain([text.len()]);
@@ -253,7 +256,7 @@ fn parts_of(text: &str, tokens: &[TokenWithSpan]) -> Result<(Vec<Part>, Places, 
                 count = count.max(number + 1);
                 let Location { line, column } = token.span.start;
                 places.insert((line, column), number);
-                parts.push(Part::Parameter(number));
+                parts.push(StatementPiece::Parameter(number));
                 continue;
             }
             Token::Whitespace(
@@ -271,8 +274,8 @@ fn parts_of(text: &str, tokens: &[TokenWithSpan]) -> Result<(Vec<Part>, Places, 
             _ => written,
         };
         match parts.last_mut() {
-            Some(Part::Text(text)) => text.push_str(kept),
-            _ => parts.push(Part::Text(kept.to_owned())),
+            Some(StatementPiece::Text(text)) => text.push_str(kept),
+            _ => parts.push(StatementPiece::Text(kept.to_owned())),
         }
     }
     Ok((parts, places, count))
@@ -309,7 +312,7 @@ struct Look {
     dialect: Dialect,
     places: Places,
     roles: Vec<Option<Role>>,
-    relations: Vec<Relation>,
+    relations: Vec<NamedTable>,
     /// Names that `WITH` gives.
     temporary: Vec<String>,
     changes: bool,
@@ -323,10 +326,10 @@ struct Look {
 type OfColumn = fn(ColumnName) -> Role;
 
 /// Why a statement is left out; boxed, as it is handed through every part of a statement.
-type Reason = Box<LeftOut>;
+type Reason = Box<LeftOutStatement>;
 
-fn out(reason: impl Into<Cow<'static, str>>) -> LeftOut {
-    LeftOut::Statement(reason.into())
+fn out(reason: impl Into<Cow<'static, str>>) -> LeftOutStatement {
+    LeftOutStatement::Statement(reason.into())
 }
 
 fn leave(reason: impl Into<Cow<'static, str>>) -> ControlFlow<Reason> {
@@ -369,7 +372,7 @@ impl Look {
         }
         let last = name.last().cloned().unwrap_or_default();
         let alias = alias.map_or(last, |alias| self.name(alias));
-        self.relations.push(Relation { name, alias });
+        self.relations.push(NamedTable { name, alias });
         ControlFlow::Continue(())
     }
 
@@ -476,8 +479,8 @@ impl Look {
             .map(|name| self.names(name).and_then(|mut names| names.pop()))
             .collect();
         let place = |number: usize| match columns.get(number) {
-            Some(Some(name)) => Place::Named(name.clone()),
-            _ => Place::Nth(number),
+            Some(Some(name)) => InsertedColumn::Named(name.clone()),
+            _ => InsertedColumn::Nth(number),
         };
         if let Some(source) = &insert.source {
             let mut rows: Vec<Vec<&Expr>> = Vec::new();
@@ -695,7 +698,7 @@ mod tests {
         let statement = of(
             "insert into t (a, b) values ($1, $2), ($3, now()) on conflict (a) do update set b = $4",
         );
-        let inserted = |name: &str| Some(Role::Inserted(Place::Named(name.to_owned())));
+        let inserted = |name: &str| Some(Role::Inserted(InsertedColumn::Named(name.to_owned())));
         let written = Some(Role::Written(column(None, "b")));
         assert_eq!(
             statement.parameters,

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use spindle_workload::sql::Dialect;
 
-use super::column::{Column, Kind};
-use super::error::LeftOut;
+use super::column::{ImportedColumn, ValueKind};
+use super::error::LeftOutStatement;
 
 /// A column, without its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,14 +14,14 @@ pub struct Known {
     /// Its name.
     pub name: String,
     /// What its values are.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// Its type, as arrays of it are cast.
     pub type_name: String,
 }
 
 /// A table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Table {
+pub struct ImportedTable {
     /// Its name: of PostgreSQL with its schema, quoted where need be.
     pub name: String,
     /// Rows, about.
@@ -32,7 +32,7 @@ pub struct Table {
     pub unique: Vec<Vec<usize>>,
 }
 
-impl Table {
+impl ImportedTable {
     /// The place of a column. MariaDB and MySQL know columns by names in large and in small letters.
     pub fn place(&self, name: &str, dialect: Dialect) -> Option<usize> {
         let is_meant = |column: &Known| match dialect {
@@ -49,13 +49,17 @@ pub trait Tables {
     ///
     /// # Errors
     /// Why that cannot be known now; so for the others.
-    fn table(&mut self, name: &[String]) -> Result<Option<Rc<Table>>, LeftOut>;
+    fn table(&mut self, name: &[String]) -> Result<Option<Rc<ImportedTable>>, LeftOutStatement>;
 
     /// What is known of the values of a column; `None`: nothing.
-    fn column(&mut self, table: &Table, place: usize) -> Result<Option<Column>, LeftOut>;
+    fn column(
+        &mut self,
+        table: &ImportedTable,
+        place: usize,
+    ) -> Result<Option<ImportedColumn>, LeftOutStatement>;
 
     /// Looks whether the server takes a statement, without carrying it out.
-    fn check(&mut self, statements: &[String]) -> Result<(), LeftOut>;
+    fn check(&mut self, statements: &[String]) -> Result<(), LeftOutStatement>;
 
     /// The columns whose values were read from rows.
     fn read_from_rows(&self) -> BTreeSet<String>;
@@ -65,15 +69,19 @@ pub trait Tables {
 pub struct NoTables;
 
 impl Tables for NoTables {
-    fn table(&mut self, _: &[String]) -> Result<Option<Rc<Table>>, LeftOut> {
-        Err(LeftOut::NoStatistics)
+    fn table(&mut self, _: &[String]) -> Result<Option<Rc<ImportedTable>>, LeftOutStatement> {
+        Err(LeftOutStatement::NoStatistics)
     }
 
-    fn column(&mut self, _: &Table, _: usize) -> Result<Option<Column>, LeftOut> {
+    fn column(
+        &mut self,
+        _: &ImportedTable,
+        _: usize,
+    ) -> Result<Option<ImportedColumn>, LeftOutStatement> {
         Ok(None)
     }
 
-    fn check(&mut self, _: &[String]) -> Result<(), LeftOut> {
+    fn check(&mut self, _: &[String]) -> Result<(), LeftOutStatement> {
         Ok(())
     }
 

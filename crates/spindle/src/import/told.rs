@@ -9,7 +9,7 @@ use spindle_text::paragraph::wrapped;
 use spindle_text::plain::{one_line, shortened};
 use spindle_workload::sql::Dialect;
 
-use super::mix::{Counted, Left, Mix, Share};
+use super::mix::{CallShare, Counted, ImportedMix, Left};
 
 /// What the experiment file is called.
 pub const EXPERIMENT: &str = "experiment.toml";
@@ -24,16 +24,16 @@ const WIDTH: usize = 100;
 
 /// All that was counted.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Totals {
+pub struct ToldTotals {
     statements: usize,
     calls: f64,
     time_ms: f64,
 }
 
-impl Totals {
+impl ToldTotals {
     /// Of these statements.
-    pub fn of(counted: &[Counted]) -> Totals {
-        Totals {
+    pub fn of(counted: &[Counted]) -> ToldTotals {
+        ToldTotals {
             statements: counted.len(),
             calls: counted.iter().map(|each| each.calls).sum(),
             time_ms: counted.iter().map(|each| each.time_ms).sum(),
@@ -43,8 +43,8 @@ impl Totals {
 
 /// What a mix is, in words.
 pub fn told(
-    mix: &Mix,
-    totals: &Totals,
+    mix: &ImportedMix,
+    totals: &ToldTotals,
     source: &str,
     out: &Path,
     has_load: bool,
@@ -106,7 +106,7 @@ pub fn paragraph(text: &mut String, sentence: &str) {
     }
 }
 
-fn shares(share: Share) -> String {
+fn shares(share: CallShare) -> String {
     format!(
         "{:.1} % of the calls and {:.1} % of the time",
         100.0 * share.calls,
@@ -115,22 +115,22 @@ fn shares(share: Share) -> String {
 }
 
 /// What is not in a mix, by reasons.
-pub fn left(mix: &Mix) -> String {
+pub fn left(mix: &ImportedMix) -> String {
     let mut reasons: BTreeMap<String, Vec<&Left>> = BTreeMap::new();
     for each in &mix.left {
         reasons.entry(each.why.to_string()).or_default().push(each);
     }
     let sum = |of: &[&Left]| {
-        of.iter().fold(Share::default(), |sum, each| Share {
+        of.iter().fold(CallShare::default(), |sum, each| CallShare {
             calls: sum.calls + each.share.calls,
             time: sum.time + each.share.time,
         })
     };
-    let mut reasons: Vec<(String, Share, Vec<&Left>)> = reasons
+    let mut reasons: Vec<(String, CallShare, Vec<&Left>)> = reasons
         .into_iter()
         .map(|(why, of)| (why, sum(&of), of))
         .collect();
-    let weight = |share: Share| share.calls.max(share.time);
+    let weight = |share: CallShare| share.calls.max(share.time);
     reasons.sort_by(|a, b| weight(b.1).total_cmp(&weight(a.1)));
     let mut text = String::new();
     for (why, share, of) in reasons.iter().take(REASONS_MAX) {

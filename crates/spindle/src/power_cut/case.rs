@@ -4,17 +4,19 @@
 
 use std::path::PathBuf;
 
-use spindle_engines::kernel::{self, Commit, Settings, double_write_bytes, files_of};
+use spindle_engines::kernel::{self, Commit, KernelSettings, double_write_bytes, files_of};
 use spindle_io::real::facts;
 use spindle_layout::file_system;
 use spindle_layout::spec::{DeviceSpec, FileSystemSpec, LayoutKind, Preparation};
-use spindle_layout::{DatabaseFiles, LayoutError, LayoutSpec, Placement, RawSpace, Shape, Target};
+use spindle_layout::{
+    DatabaseFiles, DatabaseShape, LayoutError, LayoutSpec, Placement, PlacementTarget, RawSpace,
+};
 use spindle_workload::{OltpMix, OltpMixSettings, Workload};
 use thiserror::Error;
 
 use super::error::PowerCutError;
 use spindle_experiment::{
-    AccessPath, DatabaseSpec, DiskGroup, Experiment, KernelSpec, Layout, TornBlocks,
+    AccessPath, DatabaseSpec, DiskGroupSpec, Experiment, KernelSpec, Layout, TornBlocks,
 };
 
 /// Clients of a recording.
@@ -39,7 +41,7 @@ const LAYOUT_BYTES: u64 = 112 * MIB;
 const LARGE_LAYOUT_BYTES: u64 = 416 * MIB;
 
 /// One row of the table.
-pub struct Case {
+pub struct CutCase {
     /// The layout's name in the experiment.
     pub layout: String,
     /// The access path of its datafiles.
@@ -49,12 +51,12 @@ pub struct Case {
     /// What it is made of; its devices are stood in for.
     pub spec: LayoutSpec,
     /// The disk group that its devices become, if so.
-    pub disk_group: Option<DiskGroup>,
+    pub disk_group: Option<DiskGroupSpec>,
 }
 
-impl Case {
+impl CutCase {
     /// The cases of an experiment, or why a candidate has none.
-    pub fn all(experiment: &Experiment) -> Vec<Result<Case, PowerCutError>> {
+    pub fn all(experiment: &Experiment) -> Vec<Result<CutCase, PowerCutError>> {
         let both = |index: usize| {
             [Commit::Wait, Commit::NoWait].map(|commit| {
                 let layout = &experiment.layouts[index];
@@ -66,13 +68,13 @@ impl Case {
                 };
                 let mut spec = spec.clone();
                 spec.instance.commit = commit;
-                Case::of(layout, spec)
+                CutCase::of(layout, spec)
             })
         };
         experiment.candidates().flat_map(both).collect()
     }
 
-    fn of(layout: &Layout, database: KernelSpec) -> Result<Case, PowerCutError> {
+    fn of(layout: &Layout, database: KernelSpec) -> Result<CutCase, PowerCutError> {
         let cannot = |reason: String| PowerCutError::CannotBeCut {
             layout: layout.name.clone(),
             reason,
@@ -94,7 +96,7 @@ impl Case {
             let reason = "a logged device does not promise atomic writes";
             return Err(cannot(reason.to_owned()));
         }
-        Ok(Case {
+        Ok(CutCase {
             layout: layout.name.clone(),
             io: layout.io,
             database,
@@ -164,10 +166,10 @@ impl Case {
     }
 
     /// The instance's settings.
-    pub fn settings(&self) -> Settings {
+    pub fn settings(&self) -> KernelSettings {
         let mut settings = self.database.settings();
         settings.instance.checkpoint_interval_ns = CHECKPOINT_INTERVAL_NS;
-        Settings {
+        KernelSettings {
             buffer_cache_bytes: BUFFER_CACHE_BYTES.max(64 * settings.block_bytes as u64),
             log_buffer_bytes: 16 * settings.block_bytes,
             checkpoint_progress_ns: CHECKPOINT_PROGRESS_NS,
@@ -187,7 +189,7 @@ impl Case {
     }
 
     /// Sizes of the database's files.
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> DatabaseShape {
         let (workload, settings) = (self.workload(), self.settings());
         let block_bytes = settings.block_bytes;
         let mut shape = files_of(
@@ -218,7 +220,7 @@ impl Case {
     }
 
     /// The database's files on a target; the same places on targets of the same sizes.
-    pub fn files_on(&self, target: &Target) -> Result<DatabaseFiles, LayoutError> {
+    pub fn files_on(&self, target: &PlacementTarget) -> Result<DatabaseFiles, LayoutError> {
         let placement = Placement::one(target);
         DatabaseFiles::place(&self.shape(), &placement, &mut RawSpace::default())
     }
@@ -281,9 +283,9 @@ fn like_directory(layout: &Layout) -> Result<LayoutSpec, NoneLikeIt> {
 mod tests {
     use super::*;
 
-    fn cases(layout: &str) -> Vec<Result<Case, PowerCutError>> {
+    fn cases(layout: &str) -> Vec<Result<CutCase, PowerCutError>> {
         let text = format!("[[layout]]\nname = \"it\"\n{layout}\n");
-        Case::all(&Experiment::parse("test.toml", &text, &[]).unwrap())
+        CutCase::all(&Experiment::parse("test.toml", &text, &[]).unwrap())
     }
 
     const TWO: &str =
@@ -294,8 +296,8 @@ mod tests {
         let cases = cases(&format!(
             "{TWO}volume = {{ stripes = 2 }}\nfilesystem = \"xfs\""
         ));
-        let cases: Vec<Case> = cases.into_iter().map(Result::unwrap).collect();
-        let keys: Vec<String> = cases.iter().map(Case::key).collect();
+        let cases: Vec<CutCase> = cases.into_iter().map(Result::unwrap).collect();
+        let keys: Vec<String> = cases.iter().map(CutCase::key).collect();
         assert_eq!(keys, ["it, commit = wait", "it, commit = nowait"]);
         assert!(cases[0].waits() && !cases[1].waits());
         assert!(cases[0].device_bytes() * 2 >= LARGE_LAYOUT_BYTES);
@@ -313,7 +315,7 @@ mod tests {
             "[database]\nengine = \"sqlite\"\n[[layout]]\nname = \"it\"\n{TWO}raw = true\n"
         );
         let experiment = Experiment::parse("test.toml", &text, &[]).unwrap();
-        for case in Case::all(&experiment) {
+        for case in CutCase::all(&experiment) {
             let told = case.err().expect("no case").to_string();
             assert!(told.contains("only the embedded database"), "{told}");
         }

@@ -8,24 +8,26 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use spindle_engines::kernel::{IoSettings, OpenStorage};
-use spindle_engines::power_cut::{Broken, Promises, Survey, survey};
+use spindle_engines::power_cut::{Broken, PowerCutSurvey, Promises, survey};
 use spindle_io::disk_group::DiskGroup;
 use spindle_io::real::{AccessPath, Caching, Method, Queue, RealEnv, block_on};
 use spindle_io::sim::DiskImage;
 use spindle_io::{BlockDevice, Env};
 use spindle_layout::file_system;
-use spindle_layout::power_cut::{Cut, Kind, Notes, Replay, WriteLog, draw_cuts};
+use spindle_layout::power_cut::{Cut, CutKind, Notes, Replay, WriteLog, draw_cuts};
 use spindle_layout::spec::{FileSystemSpec, LayoutKind};
 use spindle_layout::tool::{Tools, find};
-use spindle_layout::{DiskGroupTarget, GroupStripes, KnownDevice, LayoutError, RawDevice, Target};
+use spindle_layout::{
+    DiskGroupTarget, GroupStripes, KnownDevice, LayoutError, PlacementTarget, RawDevice,
+};
 
-use super::case::Case;
+use super::case::CutCase;
 use super::error::PowerCutError;
-use super::record::Recording;
+use super::record::CutRecording;
 use spindle_text::files;
 
 /// Kinds of cuts that a layout must survive.
-const HONEST: [Kind; 2] = [Kind::InOrder, Kind::Scattered];
+const HONEST: [CutKind; 2] = [CutKind::InOrder, CutKind::Scattered];
 /// One cut of the control for this many others, and some at the least.
 const CUTS_PER_CONTROL: usize = 5;
 const CONTROLS_MIN: usize = 10;
@@ -34,7 +36,7 @@ const TOLD_MAX: usize = 3;
 
 /// What became of a case: one row of the table.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Row {
+pub struct CutRow {
     /// The case's key.
     pub case: String,
     /// The layout's name.
@@ -77,7 +79,7 @@ pub struct Row {
     pub told: Vec<String>,
 }
 
-impl Row {
+impl CutRow {
     /// Why the case did not pass; `None` when it did.
     pub fn failure(&self) -> Option<String> {
         let mut wrong = Vec::new();
@@ -118,13 +120,13 @@ pub struct Judging {
 /// Judges a case by its log, which is in the file or on the device `log`. Images are made in `work`, which must be the
 /// program's own. `go_on` is asked before each cut, and what it says ends it.
 pub fn judge(
-    case: &Case,
-    recording: &Recording,
+    case: &CutCase,
+    recording: &CutRecording,
     log: &Path,
     work: &Path,
     judging: Judging,
     go_on: &dyn Fn() -> Result<(), PowerCutError>,
-) -> Result<Row, PowerCutError> {
+) -> Result<CutRow, PowerCutError> {
     let log = WriteLog::open(log, recording.log_first_byte)?;
     let notes = Notes::of(&log);
     let Some((first, last)) = notes.running() else {
@@ -133,7 +135,7 @@ pub fn judge(
     if log.flushes() == 0 {
         return Err(PowerCutError::NoWriteCache { case: case.key() });
     }
-    let mut row = Row {
+    let mut row = CutRow {
         case: case.key(),
         layout: case.layout.clone(),
         stack: case.stack(),
@@ -142,7 +144,7 @@ pub fn judge(
         waits: case.waits(),
         requests: (last - first) as u64,
         acknowledged: notes.in_the_end().iter().sum(),
-        ..Row::default()
+        ..CutRow::default()
     };
     let scene = AttachedImages { case, work };
     let mut replay = Replay::new(&log, recording.volumes.clone());
@@ -161,7 +163,7 @@ fn cuts(first: usize, last: usize, judging: Judging) -> Vec<Cut> {
     all.extend(draw_cuts(
         first,
         last,
-        &[Kind::FlushesIgnored],
+        &[CutKind::FlushesIgnored],
         controls,
         seed,
     ));
@@ -169,30 +171,30 @@ fn cuts(first: usize, last: usize, judging: Judging) -> Vec<Cut> {
 }
 
 /// What was found after one cut.
-struct Found {
-    database: Result<Survey, Broken>,
+struct CutFindings {
+    database: Result<PowerCutSurvey, Broken>,
     file_system_damage: Option<String>,
     /// Extents of a disk group whose copies differ, and what else its check finds.
     divergence: Vec<String>,
 }
 
-impl Default for Found {
-    fn default() -> Found {
-        Found {
-            database: Ok(Survey::default()),
+impl Default for CutFindings {
+    fn default() -> CutFindings {
+        CutFindings {
+            database: Ok(PowerCutSurvey::default()),
             file_system_damage: None,
             divergence: Vec::new(),
         }
     }
 }
 
-impl Row {
-    fn add(&mut self, cut: Cut, found: Found) {
+impl CutRow {
+    fn add(&mut self, cut: Cut, found: CutFindings) {
         let (lost, broken) = match &found.database {
             Ok(survey) => (survey.lost, None),
             Err(broken) => (0, Some(broken.to_string())),
         };
-        if cut.kind == Kind::FlushesIgnored {
+        if cut.kind == CutKind::FlushesIgnored {
             let is_damaged = found.file_system_damage.is_some() || !found.divergence.is_empty();
             let is_harmed = lost > 0 || broken.is_some() || is_damaged;
             self.control_cuts += 1;
@@ -231,7 +233,7 @@ impl Row {
 
 /// Where images are attached.
 struct AttachedImages<'a> {
-    case: &'a Case,
+    case: &'a CutCase,
     work: &'a Path,
 }
 
@@ -241,7 +243,7 @@ impl AttachedImages<'_> {
         images: &[DiskImage],
         notes: &Notes,
         cut: Cut,
-    ) -> Result<Found, PowerCutError> {
+    ) -> Result<CutFindings, PowerCutError> {
         let mut volumes = Vec::new();
         for (number, image) in images.iter().enumerate() {
             let path = self.work.join(format!("volume{number}.img"));
@@ -251,9 +253,9 @@ impl AttachedImages<'_> {
         }
         let found = match &self.case.spec.kind {
             LayoutKind::FileSystem(of) => self.on_file_system(of, volumes[0].path(), notes, cut)?,
-            LayoutKind::Raw => Found {
-                database: self.survey(&Target::Devices(volumes.clone()), notes, cut)?,
-                ..Found::default()
+            LayoutKind::Raw => CutFindings {
+                database: self.survey(&PlacementTarget::Devices(volumes.clone()), notes, cut)?,
+                ..CutFindings::default()
             },
             LayoutKind::DiskGroup => self.in_disk_group(&volumes, notes, cut)?,
         };
@@ -272,20 +274,20 @@ impl AttachedImages<'_> {
         image: &Path,
         notes: &Notes,
         cut: Cut,
-    ) -> Result<Found, PowerCutError> {
+    ) -> Result<CutFindings, PowerCutError> {
         let at = self.work.join("mounted");
         let found = match Mounted::mount(image, &at, &of.mount_options)? {
-            Mount::Refused(words) => Found {
+            Mount::Refused(words) => CutFindings {
                 database: Err(Broken::NotRecovered(words)),
-                ..Found::default()
+                ..CutFindings::default()
             },
             Mount::Came(mounted) => {
-                let database = self.survey(&Target::Directory(at.clone()), notes, cut)?;
+                let database = self.survey(&PlacementTarget::Directory(at.clone()), notes, cut)?;
                 mounted.unmount()?;
-                Found {
+                CutFindings {
                     database,
                     file_system_damage: damage(&of.type_name, image),
-                    ..Found::default()
+                    ..CutFindings::default()
                 }
             }
         };
@@ -299,9 +301,9 @@ impl AttachedImages<'_> {
         volumes: &[RawDevice],
         notes: &Notes,
         cut: Cut,
-    ) -> Result<Found, PowerCutError> {
+    ) -> Result<CutFindings, PowerCutError> {
         let disks: Vec<KnownDevice> = volumes.iter().map(|of| of.device.clone()).collect();
-        let target = Target::DiskGroup(DiskGroupTarget {
+        let target = PlacementTarget::DiskGroup(DiskGroupTarget {
             disks: disks.clone(),
             prefix: String::new(),
             // Its files exist already.
@@ -314,10 +316,10 @@ impl AttachedImages<'_> {
             (Err(_), Err(broken)) => (Vec::new(), Err(broken)),
             (Err(error), Ok(_)) => (Vec::new(), Err(Broken::Wrong(error.to_string()))),
         };
-        Ok(Found {
+        Ok(CutFindings {
             database,
             divergence: findings,
-            ..Found::default()
+            ..CutFindings::default()
         })
     }
 
@@ -325,10 +327,10 @@ impl AttachedImages<'_> {
     /// the database did not survive; the outer one: it could not be judged.
     fn survey(
         &self,
-        target: &Target,
+        target: &PlacementTarget,
         notes: &Notes,
         cut: Cut,
-    ) -> Result<Result<Survey, Broken>, PowerCutError> {
+    ) -> Result<Result<PowerCutSurvey, Broken>, PowerCutError> {
         let files = self.case.files_on(target)?;
         let env: Arc<dyn Env> = RealEnv::new(cut.seed);
         let (settings, workload) = (self.case.settings(), self.case.workload());

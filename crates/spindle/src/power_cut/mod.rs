@@ -24,10 +24,10 @@ use spindle_system::SystemTree;
 
 pub use error::PowerCutError;
 
-use case::Case;
-use judge::{Judging, Row, judge};
+use case::CutCase;
+use judge::{CutRow, Judging, judge};
 use logged_device::{LoggedDevice, Slice};
-use record::{Recording, record};
+use record::{CutRecording, record};
 use spindle_experiment::Experiment;
 use state::State;
 
@@ -50,7 +50,7 @@ pub enum Scratch {
 
 /// What to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct PowerCutOptions {
     /// The table's directory.
     pub out: PathBuf,
     /// Where images are made while cases are judged; whatever is in it is the program's.
@@ -64,7 +64,7 @@ pub struct Options {
 /// What came of it.
 pub struct PowerCutReport {
     /// The rows, in the experiment's order.
-    pub rows: Vec<Row>,
+    pub rows: Vec<CutRow>,
     /// Layouts without rows, and why.
     pub left_out: Vec<String>,
 }
@@ -79,14 +79,14 @@ impl Judging {
 /// could not be carried to its end; [`PowerCutError::Interrupted`], when nothing is left of the case under way.
 pub fn run(
     experiment: &Experiment,
-    options: &Options,
+    options: &PowerCutOptions,
     interrupted: &AtomicBool,
     tell: &mut dyn FnMut(&str),
 ) -> Result<PowerCutReport, PowerCutError> {
     let mut state = State::open(&options.out, experiment, &options.judging.describe())?;
     let mut left_out = Vec::new();
     let mut cases = Vec::new();
-    for case in Case::all(experiment) {
+    for case in CutCase::all(experiment) {
         match case {
             Ok(case) => cases.push(case),
             Err(reason) => left_out.push(reason.to_string()),
@@ -117,9 +117,9 @@ pub fn run(
 
 /// What is to be done.
 struct Work<'a> {
-    cases: &'a [Case],
+    cases: &'a [CutCase],
     seed: u64,
-    options: &'a Options,
+    options: &'a PowerCutOptions,
     interrupted: &'a AtomicBool,
 }
 
@@ -147,11 +147,11 @@ impl Work<'_> {
 
     fn record(
         &self,
-        case: &Case,
+        case: &CutCase,
         slices: [Slice; 2],
         ledgers: &Path,
         run: &str,
-    ) -> Result<Recording, PowerCutError> {
+    ) -> Result<CutRecording, PowerCutError> {
         let recorded = record(case, slices, ledgers, run, self.seed, self.interrupted);
         match recorded {
             Err(left @ PowerCutError::Left { .. }) => Err(left),
@@ -172,7 +172,7 @@ impl Work<'_> {
         &self,
         state: &mut State,
         tell: &mut dyn FnMut(&str),
-    ) -> Result<Vec<Row>, PowerCutError> {
+    ) -> Result<Vec<CutRow>, PowerCutError> {
         let mut rows = Vec::new();
         for (number, case) in self.cases.iter().enumerate() {
             if let Some(row) = state.row(&case.key()) {
@@ -201,7 +201,7 @@ impl Work<'_> {
         log: &Path,
         state: &mut State,
         tell: &mut dyn FnMut(&str),
-    ) -> Result<Vec<Row>, PowerCutError> {
+    ) -> Result<Vec<CutRow>, PowerCutError> {
         let mut rows = Vec::new();
         for case in self.cases {
             let key = case.key();
@@ -221,7 +221,12 @@ impl Work<'_> {
     }
 
     /// Judges a case in a directory that exists meanwhile.
-    fn judged(&self, case: &Case, recording: &Recording, log: &Path) -> Result<Row, PowerCutError> {
+    fn judged(
+        &self,
+        case: &CutCase,
+        recording: &CutRecording,
+        log: &Path,
+    ) -> Result<CutRow, PowerCutError> {
         let work = &self.options.work;
         std::fs::create_dir_all(work)
             .map_err(|source| PowerCutError::system("make", work, source))?;
@@ -259,7 +264,7 @@ struct ScratchFiles {
 }
 
 impl ScratchFiles {
-    fn make(case: &Case, directory: &Path, run: &str) -> Result<ScratchFiles, PowerCutError> {
+    fn make(case: &CutCase, directory: &Path, run: &str) -> Result<ScratchFiles, PowerCutError> {
         let directory = std::path::absolute(directory)
             .map_err(|source| PowerCutError::system("find", directory, source))?;
         let file = |name: &str, size_bytes| DeviceSpec::File {

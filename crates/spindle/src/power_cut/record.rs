@@ -1,5 +1,5 @@
 //! Recording a case: its layout is made on logged devices, the database runs on it, and every acknowledged commit is
-//! marked in the log. What the replay needs to know is in a [`Recording`]; the log itself is on the log device.
+//! marked in the log. What the replay needs to know is in a [`CutRecording`]; the log itself is on the log device.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -9,22 +9,22 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use spindle_engines::EngineError;
-use spindle_engines::kernel::{KernelEngine, Load, Shutdown, create_and_load};
+use spindle_engines::kernel::{InitialLoad, KernelEngine, Shutdown, create_and_load};
 use spindle_engines::power_cut::{AcknowledgedCommits, start_noted_clients};
 use spindle_io::Env;
-use spindle_io::real::device_mapper::DeviceMapper;
+use spindle_io::real::device_mapper::MapperMessages;
 use spindle_io::real::{RealEnv, block_on, facts};
 use spindle_layout::power_cut::{AddressMap, mark};
 use spindle_layout::{
-    DatabaseFiles, Facts, FileManager, LayoutError, Ledger, Place, Provision, ProvisionPlan,
-    Target, create_file,
+    DatabaseFiles, Facts, FileManager, LayoutError, Ledger, Place, PlacementTarget, Provision,
+    ProvisionPlan, create_file,
 };
 use spindle_system::DeviceNumber;
 use spindle_system::SystemTree;
 use spindle_workload::Workload;
 use spindle_workload::driver::Behaviour;
 
-use super::case::{CLIENTS, Case};
+use super::case::{CLIENTS, CutCase};
 use super::error::PowerCutError;
 use super::logged_device::{LoggedDevice, Slice};
 use spindle_run::layout_targets::target_of;
@@ -38,7 +38,7 @@ const DATABASE: u64 = 0x50_0C07;
 
 /// A case that was recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Recording {
+pub struct CutRecording {
     /// The case's key.
     pub case: String,
     /// Where its log begins on the log device.
@@ -50,13 +50,13 @@ pub struct Recording {
 /// Records a case on `origin`, with its log on `log`; `run` names what is made meanwhile. Once `interrupted`, it fails,
 /// or ends early.
 pub fn record(
-    case: &Case,
+    case: &CutCase,
     [origin, log]: [Slice; 2],
     ledgers: &Path,
     run: &str,
     seed: u64,
     interrupted: &AtomicBool,
-) -> Result<Recording, PowerCutError> {
+) -> Result<CutRecording, PowerCutError> {
     let tree = SystemTree::default();
     let ledger = Arc::new(Ledger::begin(ledgers, run, &tree)?);
     let log_first_byte = log.first_byte;
@@ -79,7 +79,7 @@ pub fn record(
             what: left.join("; "),
         });
     }
-    Ok(Recording {
+    Ok(CutRecording {
         case: case.key(),
         log_first_byte,
         volumes,
@@ -88,8 +88,8 @@ pub fn record(
 
 /// Runs the database on a layout that was made. Returns where its volumes lie.
 fn record_on(
-    case: &Case,
-    made: &Target,
+    case: &CutCase,
+    made: &PlacementTarget,
     logged: &LoggedDevice<'_>,
     seed: u64,
     interrupted: &AtomicBool,
@@ -97,7 +97,7 @@ fn record_on(
     let target = target_of(&case.spec, case.disk_group.as_ref(), made)
         .map_err(|reason| case.not_made(reason.to_string()))?;
     let volumes: Vec<String> = match &target {
-        Target::Directory(directory) => {
+        PlacementTarget::Directory(directory) => {
             let facts = facts::file_system(directory)?;
             vec![format!("{}:{}", facts.device_major, facts.device_minor)]
         }
@@ -128,7 +128,7 @@ fn device_number(path: &Path) -> Result<String, PowerCutError> {
 
 /// Makes the database's files as a run would; regions of raw devices already exist.
 fn make_files(
-    case: &Case,
+    case: &CutCase,
     files: &DatabaseFiles,
     interrupted: &AtomicBool,
 ) -> Result<(), PowerCutError> {
@@ -151,7 +151,7 @@ fn make_files(
 }
 
 async fn run_database(
-    case: &Case,
+    case: &CutCase,
     files: &DatabaseFiles,
     logged: &str,
     seed: u64,
@@ -160,7 +160,7 @@ async fn run_database(
     let env: Arc<dyn Env> = RealEnv::new(seed);
     let workload: Arc<dyn Workload> = Arc::new(case.workload());
     let (settings, [data, redo]) = (case.settings(), case.paths());
-    let load = Load {
+    let load = InitialLoad {
         workload: &*workload,
         database: DATABASE,
         clients: CLIENTS,
@@ -198,7 +198,7 @@ async fn run_database(
 fn promises_marked_on(logged: &str) -> Result<Arc<AcknowledgedCommits>, PowerCutError> {
     let control = Path::new("/dev/mapper/control");
     let mapper =
-        DeviceMapper::open().map_err(|source| PowerCutError::system("open", control, source))?;
+        MapperMessages::open().map_err(|source| PowerCutError::system("open", control, source))?;
     let logged = logged.to_owned();
     Ok(AcknowledgedCommits::new(CLIENTS, move |acknowledged| {
         let message = format!("mark {}", mark(acknowledged));

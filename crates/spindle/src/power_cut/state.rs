@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::error::PowerCutError;
-use super::judge::Row;
-use super::record::Recording;
+use super::judge::CutRow;
+use super::record::CutRecording;
 use spindle_experiment::Experiment;
 use spindle_text::files::{self, Directory};
 
@@ -20,8 +20,8 @@ const ROWS: &str = "rows.jsonl";
 /// What is done of a table.
 pub struct State {
     directory: Directory,
-    recordings: Lines<Recording>,
-    rows: Lines<Row>,
+    recordings: Lines<CutRecording>,
+    rows: Lines<CutRow>,
 }
 
 impl State {
@@ -56,22 +56,22 @@ impl State {
     }
 
     /// The recording of a case.
-    pub fn recording(&self, case: &str) -> Option<&Recording> {
+    pub fn recording(&self, case: &str) -> Option<&CutRecording> {
         self.recordings.list.iter().find(|it| it.case == case)
     }
 
     /// The row of a case.
-    pub fn row(&self, case: &str) -> Option<&Row> {
+    pub fn row(&self, case: &str) -> Option<&CutRow> {
         self.rows.list.iter().find(|it| it.case == case)
     }
 
     /// Notes a recording.
-    pub fn add_recording(&mut self, recording: Recording) -> Result<(), PowerCutError> {
+    pub fn add_recording(&mut self, recording: CutRecording) -> Result<(), PowerCutError> {
         self.recordings.add(recording)
     }
 
     /// Notes a row.
-    pub fn add_row(&mut self, row: Row) -> Result<(), PowerCutError> {
+    pub fn add_row(&mut self, row: CutRow) -> Result<(), PowerCutError> {
         self.rows.add(row)
     }
 }
@@ -128,10 +128,10 @@ mod tests {
         Experiment::parse("test.toml", &text, &[]).unwrap()
     }
 
-    fn row(case: &str) -> Row {
-        Row {
+    fn row(case: &str) -> CutRow {
+        CutRow {
             case: case.to_owned(),
-            ..Row::default()
+            ..CutRow::default()
         }
     }
 

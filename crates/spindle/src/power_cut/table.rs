@@ -6,8 +6,8 @@ use std::path::Path;
 
 use jiff::Zoned;
 
-use super::judge::Row;
-use super::{Options, PowerCutError, PowerCutReport};
+use super::judge::CutRow;
+use super::{PowerCutError, PowerCutOptions, PowerCutReport};
 use spindle_text::files;
 
 /// No document of ours is larger.
@@ -25,7 +25,7 @@ harm, or the row would show nothing.
 ";
 
 /// What a column says of a row.
-type Value = fn(&Row) -> String;
+type Value = fn(&CutRow) -> String;
 
 /// Heading and value of each column.
 const COLUMNS: &[(&str, Value)] = &[
@@ -119,7 +119,7 @@ pub fn check_place(path: &Path) -> Result<(), PowerCutError> {
 pub fn write(
     path: &Path,
     outcome: &PowerCutReport,
-    options: &Options,
+    options: &PowerCutOptions,
 ) -> Result<(), PowerCutError> {
     check_place(path)?;
     let date = Zoned::now().strftime("%Y-%m-%d");
@@ -138,19 +138,19 @@ mod tests {
     use super::super::judge::Judging;
     use super::*;
 
-    fn row() -> Row {
-        Row {
+    fn row() -> CutRow {
+        CutRow {
             case: "ext4, commit = wait".to_owned(),
             layout: "ext4".to_owned(),
             waits: true,
             cuts: 200,
             control_cuts: 40,
             control_harmed: 31,
-            ..Row::default()
+            ..CutRow::default()
         }
     }
 
-    fn rendered(row: Row) -> String {
+    fn rendered(row: CutRow) -> String {
         render(&PowerCutReport {
             rows: vec![row],
             left_out: Vec::new(),
@@ -173,7 +173,7 @@ mod tests {
                 rows: vec![row()],
                 left_out: Vec::new(),
             };
-            let options = Options {
+            let options = PowerCutOptions {
                 out: directory.path().to_owned(),
                 work: directory.path().to_owned(),
                 judging: Judging { cuts: 1, seed: 1 },
@@ -200,21 +200,21 @@ mod tests {
 
     #[test]
     fn loss_damage_and_a_blind_control_are_told() {
-        let lost = Row {
+        let lost = CutRow {
             lost: 3,
             cuts_with_loss: 2,
             ..row()
         };
         assert!(rendered(lost.clone()).contains("3 acknowledged commits lost"));
         assert!(rendered(lost.clone()).contains("**no**"));
-        let nowait = Row {
+        let nowait = CutRow {
             waits: false,
             ..lost
         };
         assert!(rendered(nowait).contains("| 3 in 2 cuts |"));
-        let broken = Row { broken: 1, ..row() };
+        let broken = CutRow { broken: 1, ..row() };
         assert!(rendered(broken).contains("199 of 200"));
-        let blind = Row {
+        let blind = CutRow {
             control_harmed: 0,
             ..row()
         };

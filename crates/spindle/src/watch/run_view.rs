@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use spindle_result::{Load, Wait};
+use spindle_result::{LoadLevel, Wait};
 use spindle_run::replay::{CaseKey, RunState};
 use spindle_run::schedule;
-use spindle_run::trial::protocol::Progress;
+use spindle_run::trial::protocol::TrialProgress;
 
 /// A run under way.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ pub struct CaseView {
     /// Name of its layout.
     pub layout: String,
     /// Its load level.
-    pub load: Load,
+    pub load: LoadLevel,
     /// Throughput of each finished trial, transactions per minute.
     pub finished_tpm: Vec<f64>,
     /// Throughput over the measured time of its last trial, finished or not.
@@ -63,7 +63,7 @@ pub enum UnderWay {
         /// When it began.
         began: Instant,
         /// What it said last; `None` while the database is put back.
-        heard: Option<Progress>,
+        heard: Option<TrialProgress>,
     },
 }
 
@@ -91,7 +91,7 @@ impl RunView {
     }
 
     /// A trial begins.
-    pub fn trial_begins(&mut self, layout: &str, load: Load, round: u32) {
+    pub fn trial_begins(&mut self, layout: &str, load: LoadLevel, round: u32) {
         let mut cases = self.cases.iter();
         let case = cases.position(|case| case.layout == layout && case.load == load);
         let Some(case) = case else {
@@ -107,7 +107,7 @@ impl RunView {
     }
 
     /// The trial said how it goes.
-    pub fn trial_goes_on(&mut self, now: &Progress) {
+    pub fn trial_goes_on(&mut self, now: &TrialProgress) {
         if let UnderWay::Trial { case, heard, .. } = &mut self.under_way {
             if now.measuring {
                 self.cases[*case].samples_tpm.push(now.tpm_now);

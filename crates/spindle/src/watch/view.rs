@@ -228,13 +228,13 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use spindle_result::Load;
-    use spindle_run::trial::protocol::Progress;
+    use spindle_result::LoadLevel;
+    use spindle_run::trial::protocol::TrialProgress;
 
     fn run(now: Instant) -> RunView {
         let case = |layout: &str, finished_tpm: &[f64]| CaseView {
             layout: layout.to_owned(),
-            load: Load::of(8),
+            load: LoadLevel::of(8),
             finished_tpm: finished_tpm.to_vec(),
             samples_tpm: finished_tpm
                 .iter()
@@ -275,9 +275,9 @@ mod tests {
 
     fn measuring(now: Instant) -> RunView {
         let mut run = run(now);
-        run.trial_begins("direct, async", Load::of(8), 2);
+        run.trial_begins("direct, async", LoadLevel::of(8), 2);
         for tpm_now in [40_000.0, 55_000.0, 61_000.0] {
-            run.trial_goes_on(&Progress {
+            run.trial_goes_on(&TrialProgress {
                 all_at_work: true,
                 measuring: true,
                 tpm: 52_000.0,
@@ -319,11 +319,11 @@ mod tests {
         run.cases = (0..40)
             .map(|number| CaseView {
                 layout: format!("layout {number}"),
-                load: Load::of(8),
+                load: LoadLevel::of(8),
                 ..CaseView::default()
             })
             .collect();
-        run.trial_begins("layout 33", Load::of(8), 1);
+        run.trial_begins("layout 33", LoadLevel::of(8), 1);
         for (width, height) in [(1, 1), (20, 5), (80, 24), (300, 100)] {
             let picture = picture(&run, now, width, height);
             assert!(height < 20 || picture.contains("> layout 33"), "{picture}");

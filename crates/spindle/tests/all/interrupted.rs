@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rustix::process::{Pid, Signal, kill_process};
 use spindle_io::Env;
-use spindle_io::disk_group::{Disk, DiskGroup, Options, Striping, Template};
+use spindle_io::disk_group::{Disk, DiskGroup, DiskGroupOptions, Striping, Template};
 use spindle_io::real::{Caching, FileDevice, Queue, RealEnv, block_on};
 
 const MIB: u64 = 1 << 20;
@@ -212,9 +212,9 @@ fn make_group(directory: &Path) {
         }
     };
     let env: Arc<dyn Env> = RealEnv::new(1);
-    let options = Options {
+    let options = DiskGroupOptions {
         allocation_unit_bytes: MIB,
-        ..Options::default()
+        ..DiskGroupOptions::default()
     };
     block_on(async {
         let disks = ["a", "b"].map(disk).into();

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use spindle_layout::KnownDevice;
 use spindle_run::trial::limit_probe::{LimitProbe, ProbedWrites, SCRATCH_BYTES};
-use spindle_run::trial::protocol::{Order, Report};
+use spindle_run::trial::protocol::{Order, WorkerReport};
 use spindle_run::trial::supervisor::WORKER_COMMAND;
 use spindle_system::DeviceNumber;
 use spindle_system::SystemTree;
@@ -219,7 +219,7 @@ fn probe(probe: LimitProbe, limited: DeviceNumber) -> Option<String> {
     worker.wait().unwrap();
     drop(group);
     match serde_json::from_str(&line).unwrap() {
-        Report::LimitProbed { exceeded } => exceeded,
+        WorkerReport::LimitProbed { exceeded } => exceeded,
         other => panic!("{other:?}"),
     }
 }

@@ -11,11 +11,11 @@ use std::process::{Command, Output};
 
 use journals::Run;
 use serde_json::{Value, json};
-use spindle_report::compare::{self, Options, Side};
+use spindle_report::compare::{self, CompareOptions, ComparedRun};
 use spindle_report::table::Style;
 use spindle_report::{export, show};
 use spindle_result::{
-    Arrivals, Attribution, CaseStatus, Finding, Load, RankedCase, RatioEstimate, ResponseTime,
+    Arrivals, Attribution, CaseStatus, Finding, LoadLevel, RankedCase, RatioEstimate, ResponseTime,
     RunResult, TimePart, build,
 };
 
@@ -88,7 +88,7 @@ fn full_result() -> RunResult {
         });
     }
     result.attributions = vec![Attribution {
-        load: Load::of(8),
+        load: LoadLevel::of(8),
         slower: names[0].clone(),
         faster: names[5].clone(),
         difference_us: 9_800.0,
@@ -239,14 +239,14 @@ fn faults_in_openmetrics_are_seen() {
 
 // compare
 
-const OPTIONS: Options = Options {
+const OPTIONS: CompareOptions = CompareOptions {
     threshold: 0.05,
     across_machines: false,
     across_settings: false,
 };
 
-fn side<'a>(name: &'a str, result: &'a RunResult) -> Side<'a> {
-    Side {
+fn side<'a>(name: &'a str, result: &'a RunResult) -> ComparedRun<'a> {
+    ComparedRun {
         name,
         started_at: AT,
         result,
@@ -254,7 +254,7 @@ fn side<'a>(name: &'a str, result: &'a RunResult) -> Side<'a> {
 }
 
 /// The text of the fixture beside itself after `change`, and whether it has a regression and is judged.
-fn compared(change: impl FnOnce(&mut RunResult), options: Options) -> (String, bool, bool) {
+fn compared(change: impl FnOnce(&mut RunResult), options: CompareOptions) -> (String, bool, bool) {
     let before = result();
     let mut after = result();
     change(&mut after);
@@ -319,7 +319,7 @@ fn machines_that_differ_are_named_and_nothing_is_called() {
     let (text, has_regression, is_judged) = compared(change, OPTIONS);
     assert_eq!((has_regression, is_judged), (false, false));
     insta::assert_snapshot!("compare_of_machines_that_differ", text);
-    let across = Options {
+    let across = CompareOptions {
         across_machines: true,
         ..OPTIONS
     };
@@ -338,7 +338,7 @@ fn settings_that_differ_are_named_and_nothing_is_called() {
     let (text, has_regression, is_judged) = compared(change, OPTIONS);
     assert_eq!((has_regression, is_judged), (false, false));
     insta::assert_snapshot!("compare_of_settings_that_differ", text);
-    let across = Options {
+    let across = CompareOptions {
         across_settings: true,
         ..OPTIONS
     };
@@ -411,13 +411,13 @@ fn several(speeds: &[f64], change: impl Fn(&mut RunResult)) -> Vec<RunResult> {
     speeds.iter().map(run).collect()
 }
 
-fn sides<'a>(names: &[&'a str], results: &'a [RunResult]) -> Vec<Side<'a>> {
+fn sides<'a>(names: &[&'a str], results: &'a [RunResult]) -> Vec<ComparedRun<'a>> {
     let named = names.iter().zip(results);
     named.map(|(name, result)| side(name, result)).collect()
 }
 
 /// Sides of three runs that differ by what each run adds, `change` applied to each of now.
-fn three_a_side(change: impl Fn(&mut RunResult), options: Options) -> (String, Value) {
+fn three_a_side(change: impl Fn(&mut RunResult), options: CompareOptions) -> (String, Value) {
     let (before, after) = (
         several(&[1.0, 1.06, 0.95], |_| {}),
         several(&[1.02, 0.96, 1.07], change),
@@ -505,7 +505,7 @@ fn schema_errors(document: &Value) -> Vec<String> {
 }
 
 /// The fixture beside itself after each of `changes`, as JSON.
-fn as_json(changes: &[fn(&mut RunResult)], options: &Options) -> Value {
+fn as_json(changes: &[fn(&mut RunResult)], options: &CompareOptions) -> Value {
     let before = result();
     let others: Vec<RunResult> = changes
         .iter()

@@ -9,7 +9,7 @@ mod mapping;
 use std::path::Path;
 use std::sync::Arc;
 
-use spindle_io::disk_group::{Disk, DiskGroup, Options, Redundancy, Striping, Template};
+use spindle_io::disk_group::{Disk, DiskGroup, DiskGroupOptions, Redundancy, Striping, Template};
 use spindle_io::real::{RealEnv, block_on};
 use spindle_io::{BlockDevice, Env};
 
@@ -46,7 +46,7 @@ impl Group {
             failure_group: None,
             device,
         });
-        let options = Options {
+        let options = DiskGroupOptions {
             allocation_unit_bytes: 1 << 20,
             redundancy: Redundancy::External,
             identity: None,

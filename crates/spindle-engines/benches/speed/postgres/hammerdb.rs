@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use spindle_workload::sql::Mix;
+use spindle_workload::sql::TpccMix;
 
 use super::tpcc::{CLIENTS, WAREHOUSES};
 use super::{Private, Reached, cpu_of_threads, on_path};
@@ -34,7 +34,7 @@ pub(super) struct HammerDb {
 
 impl HammerDb {
     /// Of 23 transactions (`loadtimedpgtpcc` of its pgoltp.tcl).
-    pub(super) const MIX: Mix = Mix {
+    pub(super) const MIX: TpccMix = TpccMix {
         new_order: 10,
         payment: 10,
         order_status: 1,

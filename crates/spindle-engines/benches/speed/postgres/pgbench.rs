@@ -9,7 +9,7 @@ use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::{Purpose, ServerKind, create_and_load, server};
 use spindle_text::section::TextFile;
 use spindle_workload::sql::{Dialect, SqlWorkload, Tpcb};
-use spindle_workload::{Kind, MadeFor, ScriptSettings};
+use spindle_workload::{MadeFor, ScriptSettings, WorkloadSettings};
 
 use super::{
     CACHE_BYTES, Private, Reached, add_pairs, ended_children_cpu_s, ours, program_of_postgres,

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spindle_engines::engine::RunningEngine;
-use spindle_engines::kernel::{KernelEngine, KernelUnderTest, Settings, files_of};
+use spindle_engines::kernel::{KernelEngine, KernelSettings, KernelUnderTest, files_of};
 use spindle_engines::sql::{Purpose, ServerKind, create_and_load, server};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_workload::Workload;
 use spindle_workload::driver::Behaviour;
 use spindle_workload::sql::Tpch;
-use spindle_workload::sql::tpch::{Parameters, Version};
+use spindle_workload::sql::tpch::{Parameters, TpchVersion};
 
 use super::{CACHE_BYTES, Private};
 use crate::Pace;
@@ -28,9 +28,9 @@ const PAIRS_MAX: usize = 3;
 
 fn workload(scale: f64) -> Tpch {
     Tpch {
-        version: Version::H,
+        version: TpchVersion::H,
         scale,
-        queries: Version::H.queries().collect(),
+        queries: TpchVersion::H.queries().collect(),
         refresh: false,
         parameters: Parameters::Validation,
         query_limit: None,
@@ -81,11 +81,11 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
 fn embedded(scale: f64) -> Arc<dyn RunningEngine> {
     let env: Arc<dyn Env> = RealEnv::new(1);
     let workload: Arc<dyn Workload> = Arc::from(workload(scale).in_plans(1, SLAVES));
-    let settings = Settings {
+    let settings = KernelSettings {
         block_bytes: BLOCK_BYTES,
         buffer_cache_bytes: CACHE_BYTES,
         log_buffer_bytes: LOG_BUFFER_BYTES,
-        ..Settings::default()
+        ..KernelSettings::default()
     };
     let shape = files_of(&*workload, 1, BLOCK_BYTES, 2, 3, LOG_FILE_BYTES);
     let started = KernelEngine::in_memory(&env, &shape, &settings, &*workload, 1);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use spindle_engines::sql::{Purpose, ServerKind, create_and_load, server};
-use spindle_workload::sql::{Mix, Tpcc};
+use spindle_workload::sql::{Tpcc, TpccMix};
 
 use super::benchbase::BenchBase;
 use super::go_tpc::GoTpc;
@@ -51,7 +51,7 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
     let workload = |mix, procedures| Tpcc::new(WAREHOUSES, mix, procedures, SEED);
     let postgres = server(ServerKind::Postgres);
     let began = Instant::now();
-    let loaded = workload(Mix::STANDARD, true);
+    let loaded = workload(TpccMix::STANDARD, true);
     create_and_load(
         postgres,
         &request,
@@ -84,7 +84,7 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
     let private = Private::start(ServerKind::Postgres, &request, directories, Purpose::Trial);
     // A program that is compiled while it runs needs some seconds for it.
     let measure = pace.measure * 4;
-    let engine = private.engine(workload(Mix::STANDARD, false));
+    let engine = private.engine(workload(TpccMix::STANDARD, false));
     ours(&engine, CLIENTS, pace.warm_up);
     for peer in peers.into_iter().flatten() {
         let theirs = || peer.run(&private, measure.as_secs().max(1));

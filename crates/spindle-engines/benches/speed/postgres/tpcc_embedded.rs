@@ -15,7 +15,7 @@ use spindle_system::SystemTree;
 use spindle_system::processes::Processes;
 use spindle_workload::Workload;
 use spindle_workload::driver::Behaviour;
-use spindle_workload::sql::{Mix, Tpcc};
+use spindle_workload::sql::{Tpcc, TpccMix};
 
 use super::tpcc::{SEED, WAREHOUSES};
 use super::{CACHE_BYTES, Private};
@@ -45,7 +45,7 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
     let home = directory.with_file_name("tpcc-postgres");
     std::fs::create_dir(&home).expect("a directory for the server");
     let directories = Private::directories(&home);
-    let tpcc = |procedures| Tpcc::new(WAREHOUSES, Mix::STANDARD, procedures, SEED);
+    let tpcc = |procedures| Tpcc::new(WAREHOUSES, TpccMix::STANDARD, procedures, SEED);
     let postgres = server(ServerKind::Postgres);
     let loaded = create_and_load(
         postgres,

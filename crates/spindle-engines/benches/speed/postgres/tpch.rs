@@ -14,7 +14,7 @@ use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_workload::SessionError;
 use spindle_workload::driver::Behaviour;
-use spindle_workload::sql::tpch::{Parameters, Version};
+use spindle_workload::sql::tpch::{Parameters, TpchVersion};
 use spindle_workload::sql::{Dialect, LoadPart, RowSink, SqlWorkload, Tpch, Value};
 
 use super::ratios::Ratios;
@@ -49,7 +49,7 @@ pub fn run(pace: Pace, directory: &Path, figures: &mut Figures) {
     let is_quick = pace.pairs <= 2;
     let scale = if is_quick { 0.01 } else { 1.0 };
     let workload = |queries| Tpch {
-        version: Version::H,
+        version: TpchVersion::H,
         scale,
         queries,
         refresh: false,

@@ -13,12 +13,14 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use spindle_engines::EngineError;
-use spindle_engines::sql::{Purpose, RunningServer, Server, ServerRequest, Stop, create_and_load};
+use spindle_engines::sql::{
+    Purpose, RunningServer, Server, ServerRequest, ServerStop, create_and_load,
+};
 use spindle_layout::{GoldenTree, TreeDirectories, TreeImage, Verify};
 use spindle_text::load_file::{Dump, LoadFile};
 use spindle_text::section::TextFile;
 use spindle_workload::sql::{Dialect, SqlWorkload};
-use spindle_workload::{Kind, MadeFor, ScriptSettings};
+use spindle_workload::{MadeFor, ScriptSettings, WorkloadSettings};
 
 use crate::dumps::dump_at;
 use crate::sql_workloads::{empty, request};
@@ -213,7 +215,7 @@ fn answers_of_copy(
         connection.run("delete from items where id > 1").unwrap();
         workload.check(&mut *connection, &[]).unwrap_err();
         drop(connection);
-        running.stop(Stop::Kill).unwrap();
+        running.stop(ServerStop::Kill).unwrap();
         image.restore(Verify::Changed).unwrap();
     }
     assert_eq!(answers[0], answers[1], "it is put back");

@@ -5,14 +5,15 @@ use std::ops::ControlFlow;
 
 use spindle_engines::kernel::KernelSession;
 use spindle_workload::{
-    Ended, IndexOf, Keyed, Operation, Session, SessionError, Share, Step, TakeRow,
+    ClientSession, Ended, IndexOf, Keyed, RowOperation, SessionError, StepFuture, TableShare,
+    TakeRow,
 };
 
 pub struct Careless(pub KernelSession);
 
-impl Session for Careless {
-    async fn execute(&mut self, operation: &Operation) -> Result<(), SessionError> {
-        let Operation::Call(call) = operation else {
+impl ClientSession for Careless {
+    async fn execute(&mut self, operation: &RowOperation) -> Result<(), SessionError> {
+        let RowOperation::Call(call) = operation else {
             return self.0.execute(operation).await;
         };
         match call.procedure().run(self).await? {
@@ -32,7 +33,7 @@ impl Session for Careless {
     async fn visit(
         &mut self,
         table: usize,
-        share: Share,
+        share: TableShare,
         visit: &mut dyn FnMut(&[u8]),
     ) -> Result<(), SessionError> {
         self.0.visit(table, share, visit).await
@@ -40,7 +41,7 @@ impl Session for Careless {
 }
 
 impl Keyed for Careless {
-    fn get<'a>(&'a mut self, index: IndexOf, key: &'a [u8]) -> Step<'a, Option<Vec<u8>>> {
+    fn get<'a>(&'a mut self, index: IndexOf, key: &'a [u8]) -> StepFuture<'a, Option<Vec<u8>>> {
         self.0.get(index, key)
     }
 
@@ -50,11 +51,11 @@ impl Keyed for Careless {
         from: &'a [u8],
         to: &'a [u8],
         visit: &'a mut dyn FnMut(&[u8]) -> ControlFlow<()>,
-    ) -> Step<'a, ()> {
+    ) -> StepFuture<'a, ()> {
         self.0.range(index, from, to, visit)
     }
 
-    fn insert<'a>(&'a mut self, table: usize, row: &'a [u8]) -> Step<'a, ()> {
+    fn insert<'a>(&'a mut self, table: usize, row: &'a [u8]) -> StepFuture<'a, ()> {
         Box::pin(async move {
             self.0.commit().await?;
             self.0.insert(table, row).await
@@ -66,15 +67,19 @@ impl Keyed for Careless {
         index: IndexOf,
         key: &'a [u8],
         edit: &'a mut dyn FnMut(&mut Vec<u8>),
-    ) -> Step<'a, bool> {
+    ) -> StepFuture<'a, bool> {
         self.0.update(index, key, edit)
     }
 
-    fn delete<'a>(&'a mut self, index: IndexOf, key: &'a [u8]) -> Step<'a, bool> {
+    fn delete<'a>(&'a mut self, index: IndexOf, key: &'a [u8]) -> StepFuture<'a, bool> {
         self.0.delete(index, key)
     }
 
-    fn ask<'a>(&'a mut self, query: &'a spindle_query::Query, take: TakeRow<'a>) -> Step<'a, ()> {
+    fn ask<'a>(
+        &'a mut self,
+        query: &'a spindle_query::Query,
+        take: TakeRow<'a>,
+    ) -> StepFuture<'a, ()> {
         self.0.ask(query, take)
     }
 }

@@ -12,12 +12,13 @@ use std::sync::Arc;
 
 use spindle_engines::engine::RunningEngine;
 use spindle_engines::kernel::{
-    KernelEngine, KernelUnderTest, Load, Settings, Storage, WriteSync, create_and_load_on, files_of,
+    InitialLoad, KernelEngine, KernelSettings, KernelUnderTest, Storage, WriteSync,
+    create_and_load_on, files_of,
 };
 use spindle_io::sim::{DiskImage, DiskTiming, IoFault, Lasts, PowerCut, SimDisk, Stop, World};
 use spindle_io::sync::Latch;
 use spindle_io::{BlockDevice, Env};
-use spindle_layout::Shape;
+use spindle_layout::DatabaseShape;
 use spindle_workload::driver::{self, Behaviour, Running};
 use spindle_workload::{Acknowledged, Workload};
 
@@ -32,7 +33,7 @@ const MILLISECOND_NS: u64 = 1_000_000;
 /// What a database is told, and what it stands on.
 #[derive(Clone)]
 struct Machine {
-    settings: Settings,
+    settings: KernelSettings,
     timing: DiskTiming,
     clients: usize,
     /// By which it is drawn what happens.
@@ -44,7 +45,7 @@ impl Default for Machine {
         let mut settings = small::settings(WriteSync::Dsync);
         settings.instance.checkpoint_interval_ns = 20 * MILLISECOND_NS;
         Machine {
-            settings: Settings {
+            settings: KernelSettings {
                 block_bytes: 2048,
                 buffer_cache_bytes: 48 * 2048,
                 log_buffer_bytes: 32 << 10,
@@ -58,9 +59,9 @@ impl Default for Machine {
 }
 
 impl Machine {
-    fn shape(&self, workload: &dyn Workload) -> Shape {
+    fn shape(&self, workload: &dyn Workload) -> DatabaseShape {
         let block_bytes = self.settings.block_bytes;
-        Shape {
+        DatabaseShape {
             undo_bytes: UNDO_BLOCKS * block_bytes as u64,
             ..files_of(workload, self.clients, block_bytes, 2, 3, 256 << 10)
         }
@@ -114,7 +115,7 @@ fn made(workload: &Arc<dyn Workload>, machine: &Machine) -> Images {
     let (storage, workload) = (disks.storage(), Arc::clone(workload));
     let settings = machine.settings.clone();
     let loaded = world.run(async move {
-        let load = Load {
+        let load = InitialLoad {
             workload: &*workload,
             database: 7,
             clients,

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use spindle_engines::kernel::Settings;
+use spindle_engines::kernel::KernelSettings;
 use spindle_engines::spec::DatabaseSpec;
 use spindle_experiment::Experiment;
 use spindle_harness::stride;
@@ -66,7 +66,7 @@ impl Scenario {
         let mut small = spec.clone();
         let machine = Machine::default();
         small.files.block_size_bytes = machine.settings.block_bytes as u64;
-        let mut settings = Settings {
+        let mut settings = KernelSettings {
             block_bytes: machine.settings.block_bytes,
             buffer_cache_bytes: machine.settings.buffer_cache_bytes,
             log_buffer_bytes: machine.settings.log_buffer_bytes,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use spindle_harness::stride;
 use spindle_workload::Workload;
-use spindle_workload::sql::{Mix, Sizes, Tpcc};
+use spindle_workload::sql::{Sizes, Tpcc, TpccMix};
 
 use super::Story;
 
@@ -13,7 +13,7 @@ const TRANSACTIONS: u64 = 12;
 
 /// Few customers, so that clients meet, and more deliveries than the standard has.
 pub fn workload(is_delivery_deferred: bool) -> Arc<dyn Workload> {
-    let mix = Mix {
+    let mix = TpccMix {
         new_order: 40,
         payment: 30,
         order_status: 5,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spindle_engines::sql::{RunningServer, Stop};
+use spindle_engines::sql::{RunningServer, ServerStop};
 
 use super::certificates::Certificates;
 use super::{Case, case, look, own_host};
@@ -114,7 +114,7 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        let _ = self.running.stop(Stop::Kill);
+        let _ = self.running.stop(ServerStop::Kill);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use spindle_engines::ErrorKind;
-use spindle_engines::sql::{ServerKind, Stop, server};
+use spindle_engines::sql::{ServerKind, ServerStop, server};
 use spindle_workload::sql::{LoadPart, SqlConnection, Value};
 use spindle_workload::{Complaint, SessionError};
 
@@ -39,7 +39,7 @@ const COLUMNS: [&str; 7] = ["n", "t", "b", "d", "f", "day", "at"];
 
 fn all_rows(connection: &mut dyn SqlConnection, prepared: bool) -> Vec<Vec<Value<'static>>> {
     let mut found = Vec::new();
-    let mut visit = |row: &dyn spindle_workload::sql::Row| {
+    let mut visit = |row: &dyn spindle_workload::sql::SqlRow| {
         let owned = |column| -> Result<Value<'static>, SessionError> {
             Ok(match row.value(column)? {
                 Value::Text(text) => Value::Text(text.into_owned().into()),
@@ -128,7 +128,7 @@ fn every_value_comes_back() {
     );
     connection.run("select 1").unwrap();
     drop(connection);
-    running.stop(Stop::Clean).unwrap();
+    running.stop(ServerStop::Clean).unwrap();
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn errors_are_told_apart() {
     let waited = other.run("update t set n = 4 where id = 1");
     assert!(matches!(waited, Err(SessionError::Retry(_))), "{waited:?}");
     assert!(!one.is_closed());
-    running.stop(Stop::Kill).unwrap();
+    running.stop(ServerStop::Kill).unwrap();
     let lost = one.run("select 1");
     assert!(matches!(lost, Err(SessionError::Lost(_))), "{lost:?}");
     assert!(one.is_closed());

@@ -2,7 +2,7 @@
 //! clients alone.
 
 use spindle_engines::sql::{
-    Address, Purpose, Schema, SchemaGone, SchemaKind, Scheme, Stop, remote_server,
+    Address, Purpose, Schema, SchemaGone, SchemaKind, Scheme, ServerStop, remote_server,
 };
 
 use super::{Ground, IS_MYSQL, is_missing, request, started};
@@ -76,7 +76,7 @@ fn limits_and_a_server_that_takes_no_changes_are_told() {
     };
     assert!(!slept(true));
     assert!(slept(false));
-    opened.stop(Stop::Clean).unwrap();
+    opened.stop(ServerStop::Clean).unwrap();
     assert_eq!(server.drop_schema(&schema).unwrap(), SchemaGone::Dropped);
     run("set global read_only = on");
     let refused = server
@@ -91,5 +91,5 @@ fn limits_and_a_server_that_takes_no_changes_are_told() {
         .iter()
         .find_map(|right| right.missing.as_deref());
     assert!(missing.unwrap().starts_with(why), "{survey:?}");
-    running.stop(Stop::Kill).unwrap();
+    running.stop(ServerStop::Kill).unwrap();
 }

@@ -1,7 +1,7 @@
 //! What a running server is found to keep when the power goes, by its settings in force.
 
 use spindle_engines::promise::{Keeps, Promise};
-use spindle_engines::sql::{ServerKind, Stop, server};
+use spindle_engines::sql::{ServerKind, ServerStop, server};
 
 use super::{Ground, is_missing, request, started};
 use crate::promise::{must_name, storage};
@@ -13,7 +13,7 @@ fn promise_with(ground: &Ground, name: &str, settings: &[(&str, &str)]) -> Promi
     created.unwrap();
     let running = started(&request, &directories);
     let promise = running.promise(&storage(&directories.data), &[]);
-    running.stop(Stop::Kill).unwrap();
+    running.stop(ServerStop::Kill).unwrap();
     promise
 }
 
@@ -92,7 +92,7 @@ fn tables_outside_innodb_are_named_in_what_is_kept() {
         let what = format!("engine = {engine}: in_{engine}");
         must_name(&promise(), &what, keeps, None);
     }
-    running.stop(Stop::Kill).unwrap();
+    running.stop(ServerStop::Kill).unwrap();
 }
 
 /// What is given back at once counts as well, and what a procedure sets.
@@ -116,5 +116,5 @@ fn what_clients_set_is_in_what_is_kept() {
     let body = "create procedure quick() begin set global innodb_flush_log_at_trx_commit = 2; end";
     session.run(body).unwrap();
     must_name(&promise(&[]), &what(2), Keeps::AllButTheLast, Some(1_000));
-    running.stop(Stop::Kill).unwrap();
+    running.stop(ServerStop::Kill).unwrap();
 }

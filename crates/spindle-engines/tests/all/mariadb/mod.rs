@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use spindle_engines::engine::RunningEngine;
 use spindle_engines::sql::{
-    Purpose, RunningServer, ServerIo, ServerKind, ServerRequest, SqlUnderTest, Stop,
+    Purpose, RunningServer, ServerIo, ServerKind, ServerRequest, ServerStop, SqlUnderTest,
     create_and_load, server,
 };
 use spindle_engines::{EngineError, ErrorKind};
@@ -265,7 +265,7 @@ fn every_access_path_that_it_has_starts() {
             });
             // Which of the two kinds there is depends on how the server was built, and on the kernel.
             match mariadb.examine(&request) {
-                Ok(_) => started(&request, &made).stop(Stop::Clean).unwrap(),
+                Ok(_) => started(&request, &made).stop(ServerStop::Clean).unwrap(),
                 Err(error) if error.kind() != ErrorKind::Failed => eprintln!("not here: {error}"),
                 Err(other) => panic!("{other}"),
             }
@@ -300,7 +300,7 @@ fn a_lost_change_is_found() {
         .to_string();
     assert!(missed.contains("client 1 was promised 5"), "{missed}");
     drop(connection);
-    running.stop(Stop::Clean).unwrap();
+    running.stop(ServerStop::Clean).unwrap();
     // And a damaged page by the server's own checker.
     let table = made.data.join("spindle/accounts.ibd");
     let file = std::fs::OpenOptions::new().write(true).open(table).unwrap();
@@ -469,7 +469,7 @@ fn a_database_is_put_back_and_starts_again() {
     assert!(opened.iter().any(|file| file.ends_with("ibdata1")));
     let of_golden = |file: &&PathBuf| file.starts_with(ground.path().join("golden"));
     assert_eq!(opened.iter().find(of_golden), None);
-    copy.stop(Stop::Clean).unwrap();
+    copy.stop(ServerStop::Clean).unwrap();
     for verify in [Verify::Changed, Verify::Full] {
         let (committed, check) = work(&request, image.directories(), &workload);
         assert!(committed > 0);
@@ -506,7 +506,7 @@ fn killed_under_load_it_keeps_what_it_acknowledged() {
         let engine = Arc::new(under_test);
         let mut running = start_clients(&engine);
         wait_for(&running, 20 + 97 * kill % 400);
-        running_server.stop(Stop::Kill).unwrap();
+        running_server.stop(ServerStop::Kill).unwrap();
         let lost = block_on(running.stop());
         assert!(lost.is_err(), "the clients noticed nothing");
         assert!(engine.counters().failure().is_some());
@@ -524,7 +524,7 @@ fn killed_under_load_it_keeps_what_it_acknowledged() {
         }
         workload.check(&mut *connection, &promised).unwrap();
         drop(connection);
-        again.stop(Stop::Clean).unwrap();
+        again.stop(ServerStop::Clean).unwrap();
         mariadb.verify(&request, image.directories()).unwrap();
         image.restore(Verify::Full).unwrap();
     }
@@ -546,13 +546,13 @@ fn survives_a_kill(
     );
     let mut running = start_clients(&Arc::new(engine));
     wait_for(&running, 500);
-    running_server.stop(Stop::Kill).unwrap();
+    running_server.stop(ServerStop::Kill).unwrap();
     let _ = block_on(running.stop());
     let again = started(request, directories);
     let mut connection = again.connect().unwrap();
     let found = workload.check(&mut *connection, &running.acknowledged());
     drop(connection);
-    again.stop(Stop::Clean).unwrap();
+    again.stop(ServerStop::Clean).unwrap();
     found
 }
 
@@ -634,5 +634,7 @@ fn a_server_ends_with_the_process_that_started_it() {
         std::thread::sleep(Duration::from_millis(5));
     }
     // And what it left starts again.
-    started(&request(&[]), &made).stop(Stop::Clean).unwrap();
+    started(&request(&[]), &made)
+        .stop(ServerStop::Clean)
+        .unwrap();
 }

@@ -7,7 +7,9 @@ use std::process::Command;
 use std::sync::Arc;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use spindle_engines::sql::{Purpose, ServerKind, ServerRequest, Stop, create_and_load, server};
+use spindle_engines::sql::{
+    Purpose, ServerKind, ServerRequest, ServerStop, create_and_load, server,
+};
 use spindle_layout::{GoldenTree, RawDevice, TreeImage, TreeSite, Verify};
 use spindle_workload::sql::SqlWorkload;
 
@@ -150,7 +152,7 @@ fn a_database_on_a_raw_device_works_is_killed_and_is_put_back() {
         !flags.is_empty() && flags.iter().all(|flags| flags & direct != 0),
         "{flags:?}"
     );
-    running.stop(Stop::Clean).unwrap();
+    running.stop(ServerStop::Clean).unwrap();
     // Nothing else holds tables of the workload.
     let files = directories.files().unwrap();
     let has_own = |path: &PathBuf| path.extension().is_some_and(|end| end == "ibd");

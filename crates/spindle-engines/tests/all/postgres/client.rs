@@ -1,6 +1,6 @@
 //! The client: every type of value, there and back; what errors become; loading.
 
-use spindle_engines::sql::Stop;
+use spindle_engines::sql::ServerStop;
 use spindle_workload::sql::{LoadPart, SqlConnection, Value};
 use spindle_workload::{Complaint, SessionError};
 
@@ -22,7 +22,7 @@ fn on_a_server(work: impl FnOnce(&mut Connection, &mut Connection)) {
         &mut server.connect().unwrap(),
         &mut server.connect().unwrap(),
     );
-    server.stop(Stop::Kill).unwrap();
+    server.stop(ServerStop::Kill).unwrap();
 }
 
 const COLUMNS: [&str; 14] = [

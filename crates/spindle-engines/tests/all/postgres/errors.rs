@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use spindle_engines::ErrorKind;
-use spindle_engines::sql::{ServerIo, Stop, create_and_load};
+use spindle_engines::sql::{ServerIo, ServerStop, create_and_load};
 use spindle_io::real::{Caching, Method};
 use spindle_workload::SessionError;
 
@@ -271,7 +271,7 @@ fn a_server_that_dies_is_lost_and_tells_why() {
     assert!(failure.contains("has ended"), "{failure}");
     assert!(failure.contains("ready to accept connections"), "{failure}");
     assert!(matches!(server.connect(), Err(SessionError::Lost(_))));
-    assert!(server.stop(Stop::Clean).is_err());
+    assert!(server.stop(ServerStop::Clean).is_err());
 }
 
 /// The process that is killed: it starts a server and waits.

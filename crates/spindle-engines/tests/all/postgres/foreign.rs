@@ -1,7 +1,9 @@
 //! A schema on an existing server: made once, known by its token, loaded again as often as one likes.
 
 use spindle_engines::sql::foreign::reload;
-use spindle_engines::sql::{Purpose, Schema, SchemaGone, SchemaKind, Scheme, Stop, remote_server};
+use spindle_engines::sql::{
+    Purpose, Schema, SchemaGone, SchemaKind, Scheme, ServerStop, remote_server,
+};
 
 use super::home::{Home, is_installed, place_on, request, workload};
 
@@ -59,9 +61,9 @@ fn a_schema_is_dropped_only_by_its_token() {
             segments.iter().any(|segment| segment.name == "more"),
             "{segments:?}"
         );
-        opened.stop(Stop::Kill).unwrap();
+        opened.stop(ServerStop::Kill).unwrap();
     }
     assert_eq!(server.drop_schema(&schema).unwrap(), SchemaGone::Dropped);
     assert_eq!(server.drop_schema(&schema).unwrap(), SchemaGone::WasNot);
-    running.stop(Stop::Kill).unwrap();
+    running.stop(ServerStop::Kill).unwrap();
 }

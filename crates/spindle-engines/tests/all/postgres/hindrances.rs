@@ -8,7 +8,8 @@ use spindle_engines::database::RemoteDatabase;
 use spindle_engines::engine::Engine;
 use spindle_engines::sql::foreign::copy_again;
 use spindle_engines::sql::{
-    Copying, Purpose, RunningServer, Schema, SchemaGone, SchemaKind, Scheme, Stop, remote_server,
+    Copying, Purpose, RunningServer, Schema, SchemaGone, SchemaKind, Scheme, ServerStop,
+    remote_server,
 };
 use spindle_layout::TreeDirectories;
 use spindle_workload::SessionError;
@@ -88,7 +89,7 @@ fn nobody_comes_to_a_loaded_database_and_who_is_there_is_named() {
     drop(theirs);
     assert_eq!(server.drop_schema(&copy).unwrap(), SchemaGone::Dropped);
     assert_eq!(server.drop_schema(&loaded).unwrap(), SchemaGone::Dropped);
-    running.stop(Stop::Kill).unwrap();
+    running.stop(ServerStop::Kill).unwrap();
 }
 
 #[test]
@@ -126,7 +127,7 @@ fn what_keeps_commits_and_changes_from_their_end_is_told_before_the_load() {
         session.run(sql).unwrap();
     }
     drop(session);
-    running.stop(Stop::Clean).unwrap();
+    running.stop(ServerStop::Clean).unwrap();
     // It has no primary, and waits for one.
     std::fs::write(directories.data.join("cluster/standby.signal"), "").unwrap();
     let running = start(&request, &directories);
@@ -134,7 +135,7 @@ fn what_keeps_commits_and_changes_from_their_end_is_told_before_the_load() {
     for said in said_of(&schema) {
         assert!(said.ends_with("give the address of its primary"), "{said}");
     }
-    running.stop(Stop::Kill).unwrap();
+    running.stop(ServerStop::Kill).unwrap();
 }
 
 #[test]
@@ -177,7 +178,7 @@ fn statements_that_leave_a_schema_are_told_before_it_is_made() {
         of_server.contains("belongs to the whole server"),
         "{of_server}"
     );
-    running.stop(Stop::Kill).unwrap();
+    running.stop(ServerStop::Kill).unwrap();
 }
 
 #[test]
@@ -227,5 +228,5 @@ fn limits_of_time_end_what_clients_do_and_nothing_else() {
     server.make(&schema).unwrap();
     is_ended(&server.open(&schema, Purpose::Trial).unwrap());
     assert_eq!(server.drop_schema(&schema).unwrap(), SchemaGone::Dropped);
-    running.stop(Stop::Kill).unwrap();
+    running.stop(ServerStop::Kill).unwrap();
 }

@@ -1,8 +1,8 @@
 //! What a running server is found to keep when the power goes: its settings in force, also those that a role has of its
 //! own.
 
-use spindle_engines::promise::{Keeps, Promise, Storage};
-use spindle_engines::sql::{Purpose, SchemaKind, Scheme, Stop, remote_server};
+use spindle_engines::promise::{CommitStorage, Keeps, Promise};
+use spindle_engines::sql::{Purpose, SchemaKind, Scheme, ServerStop, remote_server};
 
 use super::home::{Home, is_installed, place_on, postgres, request, start};
 use crate::promise::{must_name, storage};
@@ -13,7 +13,7 @@ fn promise_with(home: &Home, name: &str, settings: &[(&str, &str)]) -> Promise {
     postgres().create(&request, &directories).unwrap();
     let running = start(&request, &directories);
     let promise = running.promise(&storage(&directories.data), &[]);
-    running.stop(Stop::Kill).unwrap();
+    running.stop(ServerStop::Kill).unwrap();
     promise
 }
 
@@ -86,7 +86,7 @@ fn unlogged_tables_are_named_in_what_is_kept() {
         Keeps::Nothing,
         None,
     );
-    running.stop(Stop::Kill).unwrap();
+    running.stop(ServerStop::Kill).unwrap();
 }
 
 /// The file says on; the role says off.
@@ -115,7 +115,7 @@ fn what_a_role_has_of_its_own_is_in_force_for_its_clients() {
     let foreign = remote_server(Scheme::Postgres);
     foreign.make(&schema).unwrap();
     let opened = foreign.open(&schema, Purpose::Trial).unwrap();
-    let promise = opened.promise(&Storage::default(), &[]);
+    let promise = opened.promise(&CommitStorage::default(), &[]);
     must_name(
         &promise,
         "synchronous_commit = off",
@@ -127,11 +127,11 @@ fn what_a_role_has_of_its_own_is_in_force_for_its_clients() {
         .run("alter role spindle reset synchronous_commit")
         .unwrap();
     assert_eq!(
-        opened.promise(&Storage::default(), &[]).keeps,
+        opened.promise(&CommitStorage::default(), &[]).keeps,
         Keeps::Unknown
     );
-    opened.stop(Stop::Kill).unwrap();
-    running.stop(Stop::Kill).unwrap();
+    opened.stop(ServerStop::Kill).unwrap();
+    running.stop(ServerStop::Kill).unwrap();
 }
 
 /// Neither a function's own setting nor a transaction's is in force for a fresh session.
@@ -165,5 +165,5 @@ fn what_clients_set_is_in_what_is_kept() {
         let after = promise(&[]);
         assert!(!is_named(&after), "{after:?}");
     }
-    running.stop(Stop::Kill).unwrap();
+    running.stop(ServerStop::Kill).unwrap();
 }

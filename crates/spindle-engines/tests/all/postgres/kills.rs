@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rand_xoshiro::rand_core::RngCore;
 use spindle_engines::engine::RunningEngine;
-use spindle_engines::sql::{SqlUnderTest, Stop};
+use spindle_engines::sql::{ServerStop, SqlUnderTest};
 use spindle_io::Env;
 use spindle_io::env::seeded_rng;
 use spindle_io::real::{RealEnv, block_on};
@@ -48,7 +48,7 @@ fn kills_under_load_lose_no_commit() {
         for (sum, more) in promised.iter_mut().zip(running.acknowledged()) {
             *sum += more.last;
         }
-        server.stop(Stop::Kill).unwrap();
+        server.stop(ServerStop::Kill).unwrap();
 
         let recovered = start(&request, &directories);
         let mut connection = recovered.connect().unwrap();
@@ -64,7 +64,7 @@ fn kills_under_load_lose_no_commit() {
             })
             .unwrap();
         drop(connection);
-        recovered.stop(Stop::Kill).unwrap();
+        recovered.stop(ServerStop::Kill).unwrap();
     }
     let verified = postgres().verify(&request, &directories).unwrap();
     println!("{kills} kills, {promised:?} transactions; {verified}");

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use spindle_engines::engine::RunningEngine;
-use spindle_engines::sql::{SqlUnderTest, Stop};
+use spindle_engines::sql::{ServerStop, SqlUnderTest};
 use spindle_io::Env;
 use spindle_io::real::{RealEnv, block_on};
 use spindle_layout::{GoldenTree, TreeImage, Verify};
@@ -139,7 +139,7 @@ fn files_lie_where_their_kind_belongs() {
         .unwrap();
     assert!(bytes_in(&directories.temp) > 1 << 20);
     drop(connection);
-    server.stop(Stop::Clean).unwrap();
+    server.stop(ServerStop::Clean).unwrap();
     assert!(server.failure().is_some());
 }
 
@@ -175,5 +175,5 @@ fn what_waits_is_seen_by_its_name() {
     });
     let (count, total_ns) = seen();
     assert!(total_ns >= count * 100_000_000);
-    server.stop(Stop::Kill).unwrap();
+    server.stop(ServerStop::Kill).unwrap();
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use spindle_engines::sql::foreign::reload;
 use spindle_engines::sql::{
-    Purpose, RunningServer, SchemaGone, SchemaKind, Scheme, Stop, remote_server,
+    Purpose, RunningServer, SchemaGone, SchemaKind, Scheme, ServerStop, remote_server,
 };
 
 use spindle_workload::sql::Dialect;
@@ -70,7 +70,7 @@ fn nothing_of_a_load_and_its_trials_stays_on_an_existing_server() {
             .run("begin; insert into t values (1); prepare transaction 'ours'")
             .unwrap();
         drop(connection);
-        opened.stop(Stop::Kill).unwrap();
+        opened.stop(ServerStop::Kill).unwrap();
         if kind == SchemaKind::Schema {
             // One that touched what is others', too, is theirs to end: until then the schema cannot go.
             others
@@ -99,5 +99,5 @@ fn nothing_of_a_load_and_its_trials_stays_on_an_existing_server() {
     asked.unwrap();
     assert_eq!(roles, 0);
     drop(others);
-    running.stop(Stop::Kill).unwrap();
+    running.stop(ServerStop::Kill).unwrap();
 }

@@ -1,8 +1,8 @@
 //! A look at an existing server: it tells what is there and what is missing, and changes nothing.
 
 use spindle_engines::promise::Keeps;
-use spindle_engines::sql::survey::Survey;
-use spindle_engines::sql::{Address, Password, RunningServer, Scheme, Stop, remote_server};
+use spindle_engines::sql::survey::ServerSurvey;
+use spindle_engines::sql::{Address, Password, RunningServer, Scheme, ServerStop, remote_server};
 
 use super::home::{Home, is_installed, postgres, request, start};
 
@@ -29,7 +29,7 @@ fn catalogue(running: &dyn RunningServer) -> String {
     known
 }
 
-fn missing(survey: &Survey) -> Vec<&str> {
+fn missing(survey: &ServerSurvey) -> Vec<&str> {
     let missing = survey.rights.iter();
     missing
         .filter_map(|right| right.missing.as_deref())
@@ -95,7 +95,7 @@ fn a_survey_tells_what_is_there_and_changes_nothing() {
     }
     assert_ne!(catalogue(&*running), before, "a change is seen");
     assert_eq!(missing(&look()), Vec::<&str>::new());
-    running.stop(Stop::Kill).unwrap();
+    running.stop(ServerStop::Kill).unwrap();
 }
 
 #[test]
@@ -138,5 +138,5 @@ fn a_reader_changes_nothing_and_leaves_no_setting_to_its_session() {
         "off"
     );
     assert_eq!(ask("select current_setting('lock_timeout')").unwrap(), "5s");
-    running.stop(Stop::Clean).unwrap();
+    running.stop(ServerStop::Clean).unwrap();
 }

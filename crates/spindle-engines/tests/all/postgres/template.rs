@@ -8,7 +8,9 @@ use spindle_engines::ErrorKind;
 use spindle_engines::database::RemoteDatabase;
 use spindle_engines::engine::Engine;
 use spindle_engines::sql::foreign::copy_again;
-use spindle_engines::sql::{Copying, Purpose, SchemaGone, SchemaKind, Scheme, Stop, remote_server};
+use spindle_engines::sql::{
+    Copying, Purpose, SchemaGone, SchemaKind, Scheme, ServerStop, remote_server,
+};
 use spindle_workload::sql::Dialect;
 
 use super::home::{Home, is_installed, place_on, request, workload};
@@ -62,7 +64,7 @@ fn a_database_is_copied_from_a_loaded_one_and_dropped_only_by_its_marks() {
             segments.iter().any(|segment| segment.name == "more"),
             "{segments:?}"
         );
-        opened.stop(Stop::Kill).unwrap();
+        opened.stop(ServerStop::Kill).unwrap();
     }
     // A copy that is interrupted leaves nothing.
     let interrupted = copy_again(
@@ -98,7 +100,7 @@ fn a_database_is_copied_from_a_loaded_one_and_dropped_only_by_its_marks() {
     assert_eq!(server.drop_schema(&copy).unwrap(), SchemaGone::Dropped);
     assert_eq!(server.drop_schema(&loaded).unwrap(), SchemaGone::Dropped);
     assert_eq!(server.drop_schema(&loaded).unwrap(), SchemaGone::WasNot);
-    running.stop(Stop::Kill).unwrap();
+    running.stop(ServerStop::Kill).unwrap();
 }
 
 /// What is under way would keep the schema, and the run would wait for it.
@@ -130,5 +132,5 @@ fn an_interrupted_load_leaves_nothing_at_work_on_an_existing_server() {
     interrupting.join().unwrap();
     let server = remote_server(Scheme::Postgres);
     assert_eq!(server.drop_schema(&schema).unwrap(), SchemaGone::Dropped);
-    running.stop(Stop::Kill).unwrap();
+    running.stop(ServerStop::Kill).unwrap();
 }

@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use spindle_engines::kernel::{
-    InstanceSettings, IoSettings, KernelEngine, Load, Settings, WriteSync, create_and_load,
-    files_of,
+    InitialLoad, InstanceSettings, IoSettings, KernelEngine, KernelSettings, WriteSync,
+    create_and_load, files_of,
 };
 use spindle_io::Env;
 use spindle_io::real::{AccessPath, Caching, Method};
-use spindle_layout::{DatabaseFiles, Place, Shape};
+use spindle_layout::{DatabaseFiles, DatabaseShape, Place};
 use spindle_workload::{OltpMix, OltpMixSettings, Workload};
 
 pub const CLIENTS: usize = 4;
@@ -25,8 +25,8 @@ pub fn workload() -> Arc<dyn Workload> {
     })
 }
 
-pub fn settings(write_sync: WriteSync) -> Settings {
-    Settings {
+pub fn settings(write_sync: WriteSync) -> KernelSettings {
+    KernelSettings {
         block_bytes: 4096,
         buffer_cache_bytes: 1 << 20,
         log_buffer_bytes: 64 << 10,
@@ -35,7 +35,7 @@ pub fn settings(write_sync: WriteSync) -> Settings {
             write_sync,
             ..InstanceSettings::default()
         },
-        ..Settings::default()
+        ..KernelSettings::default()
     }
 }
 
@@ -46,7 +46,7 @@ pub fn path(caching: Caching, method: Method) -> IoSettings {
     })
 }
 
-fn shape() -> Shape {
+fn shape() -> DatabaseShape {
     let block_bytes = settings(WriteSync::Dsync).block_bytes;
     files_of(&*workload(), CLIENTS, block_bytes, 2, 3, 1 << 20)
 }
@@ -66,7 +66,7 @@ pub async fn load(env: &Arc<dyn Env>, directory: &Path) -> DatabaseFiles {
         &files,
         plain,
         &settings,
-        Load {
+        InitialLoad {
             workload: &*workload,
             database: 7,
             clients: CLIENTS,
@@ -79,7 +79,7 @@ pub async fn load(env: &Arc<dyn Env>, directory: &Path) -> DatabaseFiles {
 }
 
 /// Makes the files of a database, all of them written.
-pub fn create(shape: &Shape, directory: &Path) -> DatabaseFiles {
+pub fn create(shape: &DatabaseShape, directory: &Path) -> DatabaseFiles {
     let files = DatabaseFiles::in_directory(shape, directory);
     let create = |place: &Place, bytes: u64| {
         std::fs::write(place.path(), vec![0x5A; bytes as usize]).unwrap();

@@ -3,7 +3,7 @@
 //! waits for those under way ([`ExtentMap::lock_writes`]). Changing the place itself keeps out reads as well
 //! ([`WritesKeptOut::keep_reads_out`]), so that no late read finds a place that has been given to another file.
 
-use crate::disk_group::extents::striping::Shape;
+use crate::disk_group::extents::striping::FileExtents;
 use crate::sync::Notify;
 use crate::sync::atomic::{AtomicU64, Ordering};
 
@@ -95,7 +95,7 @@ impl Extent {
 
 /// The extents of one file.
 pub(crate) struct ExtentMap {
-    pub(crate) shape: Shape,
+    pub(crate) shape: FileExtents,
     copies: usize,
     extents: Box<[Extent]>,
     /// An I/O has left an extent that is being locked.
@@ -122,7 +122,7 @@ impl Access {
 
 impl ExtentMap {
     /// A file of that shape whose extents lie at `places`, `copies` of each.
-    pub(crate) fn new(shape: Shape, copies: usize, places: &[Vec<UnitPlace>]) -> ExtentMap {
+    pub(crate) fn new(shape: FileExtents, copies: usize, places: &[Vec<UnitPlace>]) -> ExtentMap {
         ExtentMap {
             shape,
             copies,
@@ -236,7 +236,7 @@ mod tests {
     use std::task::{Context, Poll, Waker};
 
     fn map() -> ExtentMap {
-        let shape = Shape::new(1 << 20, Striping::Coarse, 1, 1 << 20);
+        let shape = FileExtents::new(1 << 20, Striping::Coarse, 1, 1 << 20);
         ExtentMap::new(
             shape,
             2,

@@ -53,7 +53,7 @@ const TIERS: [(u64, u32); 3] = [(0, 0), (20_000, 2), (40_000, 4)];
 
 /// The extents of a file: how many, how large, in which order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct FileExtents {
     pub(crate) bytes: u64,
     pub(crate) striping: Striping,
     /// Extents over which stripes go round; 1 with coarse striping.
@@ -82,9 +82,9 @@ pub(crate) struct Spot {
     pub(crate) left: u64,
 }
 
-impl Shape {
+impl FileExtents {
     /// A file of `bytes` bytes. `width` is of no meaning with coarse striping.
-    pub(crate) fn new(bytes: u64, striping: Striping, width: u64, au_bytes: u64) -> Shape {
+    pub(crate) fn new(bytes: u64, striping: Striping, width: u64, au_bytes: u64) -> FileExtents {
         let width = match striping {
             Striping::Coarse => 1,
             Striping::Fine => width.max(1),
@@ -109,7 +109,7 @@ impl Shape {
                 shift: au_shift + aus_shift,
             };
         }
-        Shape {
+        FileExtents {
             bytes,
             striping,
             width,
@@ -143,7 +143,7 @@ impl Shape {
         u64::from(self.aus(extent)) << self.au_shift
     }
 
-    /// The byte of the file that lies at `offset` of an extent: the reverse of [`Shape::locate`].
+    /// The byte of the file that lies at `offset` of an extent: the reverse of [`FileExtents::locate`].
     pub(crate) fn byte_at(&self, extent: usize, offset: u64) -> u64 {
         let extent = extent as u64;
         let of = |tier: &&Tier| tier.first_extent <= extent;
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn extents_grow_at_20_000_and_40_000() {
-        let coarse = |bytes| Shape::new(bytes, Striping::Coarse, 8, MIB);
+        let coarse = |bytes| FileExtents::new(bytes, Striping::Coarse, 8, MIB);
         assert_eq!(coarse(20_000 * MIB).extents(), 20_000);
         assert_eq!(coarse(20_000 * MIB + 1).extents(), 20_001);
         assert_eq!(coarse(20_004 * MIB + 1).extents(), 20_002);
@@ -223,13 +223,13 @@ mod tests {
             (spot.extent, spot.offset, spot.left),
             (40_001, MIB + 5, 15 * MIB - 5)
         );
-        let fixed = Shape::new(200_000 * MIB, Striping::Coarse, 1, 4 * MIB);
+        let fixed = FileExtents::new(200_000 * MIB, Striping::Coarse, 1, 4 * MIB);
         assert_eq!((fixed.extents(), fixed.aus(49_999)), (50_000, 1));
     }
 
     #[test]
     fn fine_stripes_go_round() {
-        let shape = Shape::new(20 * MIB, Striping::Fine, 8, MIB);
+        let shape = FileExtents::new(20 * MIB, Striping::Fine, 8, MIB);
         assert_eq!(shape.extents(), 24);
         let at = |at| {
             let spot = shape.locate(at);
@@ -252,7 +252,7 @@ mod tests {
             (5, MIB / 2),
         ] {
             for striping in [Striping::Coarse, Striping::Fine] {
-                let shape = Shape::new(bytes, striping, width, MIB);
+                let shape = FileExtents::new(bytes, striping, width, MIB);
                 let mut seen = std::collections::BTreeSet::new();
                 let mut at = 0;
                 while at < bytes {
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn fine_stripes_of_any_width_meet_the_borders() {
         for width in 2..=8 {
-            let shape = Shape::new(150_000 * MIB, Striping::Fine, width, MIB);
+            let shape = FileExtents::new(150_000 * MIB, Striping::Fine, width, MIB);
             for border in [shape.tiers[1], shape.tiers[2]] {
                 assert!(border.first_extent % width == 0);
                 let before = shape.locate(border.first_byte - 1);

@@ -15,7 +15,7 @@ use crate::disk_group::disk::format::BLOCK_BYTES;
 use crate::disk_group::error::DiskGroupError;
 use crate::disk_group::extents::map::{ExtentMap, UnitPlace};
 use crate::disk_group::extents::space::Spread;
-use crate::disk_group::extents::striping::{STRIPE_WIDTH, Shape, Striping};
+use crate::disk_group::extents::striping::{FileExtents, STRIPE_WIDTH, Striping};
 use crate::disk_group::file::group_file::GroupFile;
 use crate::disk_group::metadata::state::{Change, FileEntry, Redundancy};
 use crate::disk_group::mounted::core::{Book, Core};
@@ -153,7 +153,7 @@ fn reserve(
         )));
     }
     let width = candidates.len().min(STRIPE_WIDTH) as u64;
-    let shape = Shape::new(bytes, template.striping, width, book.state.au_bytes);
+    let shape = FileExtents::new(bytes, template.striping, width, book.state.au_bytes);
     let mut spread = Spread::new(&candidates, copies, book.state.next_file as usize);
     let (mut places, mut reserved) = (Vec::new(), Vec::new());
     for extent in 0..shape.extents() {

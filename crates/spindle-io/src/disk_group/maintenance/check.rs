@@ -18,7 +18,7 @@ const PIECE_BYTES: u64 = 1 << 20;
 
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Finding {
+pub enum GroupFinding {
     /// Copies of an extent differ.
     CopiesDiffer {
         /// The file.
@@ -61,10 +61,10 @@ pub enum Finding {
     },
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for GroupFinding {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Finding::CopiesDiffer {
+            GroupFinding::CopiesDiffer {
                 file,
                 extent,
                 at,
@@ -77,7 +77,7 @@ impl fmt::Display for Finding {
                     "file {file}, extent {extent}: copies differ from byte {at} of the file on; disks {sides}"
                 )
             }
-            Finding::Unreadable {
+            GroupFinding::Unreadable {
                 file,
                 extent,
                 disk,
@@ -86,7 +86,7 @@ impl fmt::Display for Finding {
                 to,
                 "file {file}, extent {extent}: the copy on disk {disk} cannot be read: {reason}"
             ),
-            Finding::Missing {
+            GroupFinding::Missing {
                 file,
                 extents,
                 disk,
@@ -94,8 +94,8 @@ impl fmt::Display for Finding {
                 to,
                 "file {file}: {extents} extents have a copy on disk {disk}, which is offline"
             ),
-            Finding::Allocation(what) => write!(to, "allocation table: {what}"),
-            Finding::Metadata { disk, what } => write!(to, "disk {disk}: {what}"),
+            GroupFinding::Allocation(what) => write!(to, "allocation table: {what}"),
+            GroupFinding::Metadata { disk, what } => write!(to, "disk {disk}: {what}"),
         }
     }
 }
@@ -108,7 +108,7 @@ pub struct CheckReport {
     /// Bytes read for it.
     pub bytes: u64,
     /// What is not as it should be; empty when all is well.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<GroupFinding>,
 }
 
 impl DiskGroup {
@@ -163,13 +163,13 @@ impl Core {
             Err(misplaced) => {
                 report
                     .findings
-                    .push(Finding::Allocation(misplaced.to_string()));
+                    .push(GroupFinding::Allocation(misplaced.to_string()));
             }
             // Files that are being made have space that no extent map knows.
             Ok(of_maps) if of_maps != space && !reserved => {
                 let what = "it has space in use that belongs to no extent, or the other way round"
                     .to_owned();
-                report.findings.push(Finding::Allocation(what));
+                report.findings.push(GroupFinding::Allocation(what));
             }
             Ok(_) => {}
         }
@@ -189,7 +189,7 @@ impl Core {
             let disk = member.name.clone();
             report
                 .findings
-                .extend(what.map(|what| Finding::Metadata { disk, what }));
+                .extend(what.map(|what| GroupFinding::Metadata { disk, what }));
         }
         Ok(())
     }
@@ -212,7 +212,7 @@ impl Core {
             for (member, place) in &copies {
                 match disk_io::read(&member.device, member.byte_of(*place) + at, length).await {
                     Ok(hold) => read.push((&member.name, hold)),
-                    Err(error) => report.findings.push(Finding::Unreadable {
+                    Err(error) => report.findings.push(GroupFinding::Unreadable {
                         file: file.to_owned(),
                         extent,
                         disk: member.name.clone(),
@@ -235,7 +235,7 @@ impl Core {
                 }
             }
             disks.sort_by_key(|(_, list)| std::cmp::Reverse(list.len()));
-            report.findings.push(Finding::CopiesDiffer {
+            report.findings.push(GroupFinding::CopiesDiffer {
                 file: file.to_owned(),
                 extent,
                 at: map.shape.byte_at(extent, at + differs),
@@ -258,7 +258,7 @@ impl Core {
                 };
                 let extents = map.extents().iter().filter(on_it).count();
                 if extents > 0 {
-                    report.findings.push(Finding::Missing {
+                    report.findings.push(GroupFinding::Missing {
                         file: file.clone(),
                         extents,
                         disk: entry.name.clone(),

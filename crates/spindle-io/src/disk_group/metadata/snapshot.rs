@@ -10,7 +10,8 @@
 //!
 //! | entry | |
 //! | --- | --- |
-//! | disk | name, failure group, incarnation (8), AUs (4), AUs of a slot (4), flags (1: online 1, leaving 2), mount (8) and step (8) at which it was last in the group |
+//! | disk | name, failure group, incarnation (8), AUs (4), AUs of a slot (4), flags (1: online 1, leaving 2), mount (8)
+//! and step (8) at which it was last in the group |
 //! | file | name, bytes (8), fine (1), width (1), copies (1), extents (4), for each copy of each: disk (2), AU (4) |
 //!
 //! A change is its kind (1) and its fields, in the order of [`Change`].
@@ -20,7 +21,7 @@ use std::sync::Arc;
 
 use crate::disk_group::disk::format::{DISKS_MAX, DiskLayout, is_allocation_unit};
 use crate::disk_group::extents::map::{COPIES_MAX, ExtentMap, UnitPlace};
-use crate::disk_group::extents::striping::{STRIPE_WIDTH, Shape, Striping};
+use crate::disk_group::extents::striping::{FileExtents, STRIPE_WIDTH, Striping};
 use crate::disk_group::metadata::encoding::{Decoder, Encoder};
 use crate::disk_group::metadata::state::{Change, DiskEntry, FileEntry, Redundancy, State};
 
@@ -242,7 +243,7 @@ fn decode_file(from: &mut Decoder<'_>, au_bytes: u64) -> Option<FileEntry> {
         .u8()
         .map(usize::from)
         .filter(|copies| (1..=COPIES_MAX).contains(copies))?;
-    let shape = Shape::new(bytes, striping, u64::from(width), au_bytes);
+    let shape = FileExtents::new(bytes, striping, u64::from(width), au_bytes);
     let extents = from.u32()? as usize;
     (extents == shape.extents()).then_some(())?;
     let mut places = Vec::with_capacity(extents.min(from.0.len()));

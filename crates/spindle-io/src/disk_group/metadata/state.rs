@@ -204,7 +204,7 @@ pub(crate) struct Misplaced {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::disk_group::extents::striping::{Shape, Striping};
+    use crate::disk_group::extents::striping::{FileExtents, Striping};
 
     pub(in crate::disk_group) fn disk(name: &str) -> DiskEntry {
         DiskEntry {
@@ -235,7 +235,7 @@ pub(crate) mod tests {
     }
 
     pub(in crate::disk_group) fn file(places: &[[UnitPlace; 2]]) -> FileEntry {
-        let shape = Shape::new(
+        let shape = FileExtents::new(
             places.len() as u64 * (1 << 20),
             Striping::Coarse,
             1,

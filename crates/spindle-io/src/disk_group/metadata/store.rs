@@ -40,7 +40,7 @@ pub(crate) struct Store {
 }
 
 /// A record to be written, and the store when it has been.
-pub(crate) struct Entry {
+pub(crate) struct PendingRecord {
     pub(crate) offset: u64,
     pub(crate) bytes: Vec<u8>,
     pub(crate) then: Store,
@@ -60,7 +60,7 @@ impl Store {
 
     /// The record that notes `change`, which `state` contains already; a snapshot when there is no room for a change.
     /// `None` when the state is too large for the disk.
-    pub(crate) fn entry(&self, state: &State, change: &[u8]) -> Option<Entry> {
+    pub(crate) fn entry(&self, state: &State, change: &[u8]) -> Option<PendingRecord> {
         let bytes = record(CHANGE, state, self.base_step, change);
         let end = self.next_at.checked_add(bytes.len() as u64);
         let fits = end.is_some_and(|end| end <= self.layout.slot_bytes());
@@ -70,7 +70,7 @@ impl Store {
         let mut then = *self;
         then.next_at += bytes.len() as u64;
         then.changes += 1;
-        Some(Entry {
+        Some(PendingRecord {
             offset: self.layout.slot_at(self.slot) + self.next_at,
             bytes,
             then,
@@ -78,7 +78,7 @@ impl Store {
     }
 
     /// The record that holds all of `state`, in the slot that is not in use.
-    pub(crate) fn snapshot(&self, state: &State) -> Option<Entry> {
+    pub(crate) fn snapshot(&self, state: &State) -> Option<PendingRecord> {
         let bytes = record(SNAPSHOT, state, state.step, &state.encode());
         let slot = 1 - self.slot;
         let then = Store {
@@ -88,7 +88,7 @@ impl Store {
             base_step: state.step,
             changes: 0,
         };
-        (then.next_at <= self.layout.slot_bytes()).then_some(Entry {
+        (then.next_at <= self.layout.slot_bytes()).then_some(PendingRecord {
             offset: self.layout.slot_at(slot),
             bytes,
             then,

@@ -15,7 +15,7 @@ use crate::disk_group::mount::disks::{
 use crate::disk_group::mounted::change_map::ChangeMap;
 use crate::disk_group::mounted::core::Core;
 use crate::disk_group::mounted::members::Members;
-use crate::disk_group::{Disk, DiskGroup, Options};
+use crate::disk_group::{Disk, DiskGroup, DiskGroupOptions};
 use crate::env::Env;
 
 impl DiskGroup {
@@ -25,14 +25,18 @@ impl DiskGroup {
         env: &Arc<dyn Env>,
         name: &str,
         disks: Vec<Disk>,
-        options: Options,
+        options: DiskGroupOptions,
     ) -> Result<DiskGroup, DiskGroupError> {
         create(env, name, disks, options).await
     }
 
     /// Whether a group can be made of these disks. Reads nothing of them, and writes nothing. Errors: names, sizes, too
     /// few failure groups.
-    pub fn check_new(name: &str, disks: &[Disk], options: &Options) -> Result<(), DiskGroupError> {
+    pub fn check_new(
+        name: &str,
+        disks: &[Disk],
+        options: &DiskGroupOptions,
+    ) -> Result<(), DiskGroupError> {
         check_options(name, disks, options)?;
         let au_bytes = options.allocation_unit_bytes;
         for (number, disk) in (0..).zip(disks) {
@@ -42,7 +46,11 @@ impl DiskGroup {
     }
 }
 
-fn check_options(name: &str, disks: &[Disk], options: &Options) -> Result<(), DiskGroupError> {
+fn check_options(
+    name: &str,
+    disks: &[Disk],
+    options: &DiskGroupOptions,
+) -> Result<(), DiskGroupError> {
     let invalid = |what: String| {
         Err(DiskGroupError::Invalid {
             group: name.to_owned(),
@@ -76,7 +84,7 @@ async fn create(
     env: &Arc<dyn Env>,
     name: &str,
     disks: Vec<Disk>,
-    options: Options,
+    options: DiskGroupOptions,
 ) -> Result<DiskGroup, DiskGroupError> {
     DiskGroup::check_new(name, &disks, &options)?;
     let letters = name.bytes().map(u64::from);

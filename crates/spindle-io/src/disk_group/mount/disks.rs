@@ -34,7 +34,7 @@ pub(crate) fn draw(env: &Arc<dyn Env>, known: &[u64]) -> u64 {
 }
 
 /// A device that has been looked at.
-pub(crate) struct Found {
+pub(crate) struct ExaminedDisk {
     pub(crate) device: Device,
     pub(crate) header: DiskHeader,
     /// One of the two copies of the header is not as it should be.
@@ -42,7 +42,7 @@ pub(crate) struct Found {
 }
 
 /// What is on a device. Errors: it is no disk of a group, or cannot be read.
-pub(crate) async fn look_at(device: &Device) -> Result<Found, DiskGroupError> {
+pub(crate) async fn look_at(device: &Device) -> Result<ExaminedDisk, DiskGroupError> {
     let capacity_bytes = device.limits().capacity_bytes;
     let no_disk = || DiskGroupError::NoDisk {
         device: device.name().to_owned(),
@@ -51,7 +51,7 @@ pub(crate) async fn look_at(device: &Device) -> Result<Found, DiskGroupError> {
         return Err(no_disk());
     }
     let first = DiskHeader::decode(&disk_io::read(device, 0, BLOCK_BYTES).await?);
-    let found = |header, needs_repair| Found {
+    let found = |header, needs_repair| ExaminedDisk {
         device: Arc::clone(device),
         header,
         needs_repair,

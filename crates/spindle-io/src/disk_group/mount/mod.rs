@@ -19,7 +19,9 @@ use crate::disk_group::extents::map::ExtentMap;
 use crate::disk_group::extents::space::Space;
 use crate::disk_group::metadata::state::{Redundancy, State};
 use crate::disk_group::metadata::store::{Store, age};
-use crate::disk_group::mount::disks::{Found, draw, header_of, look_at, member, write_header};
+use crate::disk_group::mount::disks::{
+    ExaminedDisk, draw, header_of, look_at, member, write_header,
+};
 use crate::disk_group::mounted::change_map::ChangeMap;
 use crate::disk_group::mounted::core::Core;
 use crate::disk_group::mounted::members::Members;
@@ -51,7 +53,7 @@ impl DiskGroup {
 
 /// What the disks of a group say, before it is decided which of them to believe.
 struct Disks {
-    found: Vec<(Found, Option<(State, Store)>)>,
+    found: Vec<(ExaminedDisk, Option<(State, Store)>)>,
     /// Devices that could not be read.
     unreadable: Vec<IoError>,
 }
@@ -82,7 +84,7 @@ async fn look_at_all(devices: &[Device]) -> Result<Disks, DiskGroupError> {
 
 impl Disks {
     /// Whether a disk may be one of these.
-    fn check_new(&self, new: &Found) -> Result<(), DiskGroupError> {
+    fn check_new(&self, new: &ExaminedDisk) -> Result<(), DiskGroupError> {
         let header = &new.header;
         if header.membership == Membership::Former {
             return Err(DiskGroupError::Invalid {
@@ -110,7 +112,7 @@ impl Disks {
                 ),
             });
         }
-        let is_same = |other: &Found| other.header.incarnation == header.incarnation;
+        let is_same = |other: &ExaminedDisk| other.header.incarnation == header.incarnation;
         match self.found.iter().find(|(other, _)| is_same(other)) {
             None => Ok(()),
             Some((other, _)) => Err(DiskGroupError::Twice {

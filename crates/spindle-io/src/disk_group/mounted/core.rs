@@ -15,7 +15,7 @@ use crate::disk_group::error::DiskGroupError;
 use crate::disk_group::extents::map::ExtentMap;
 use crate::disk_group::extents::space::Space;
 use crate::disk_group::metadata::state::{Change, State};
-use crate::disk_group::metadata::store::{Entry, Store};
+use crate::disk_group::metadata::store::{PendingRecord, Store};
 use crate::disk_group::mounted::change_map::SWEEP_NS;
 use crate::disk_group::mounted::members::{Member, Members};
 use crate::disk_group::planted::{Planted, has_planted};
@@ -194,7 +194,7 @@ impl Core {
     }
 
     /// Writes records, each to its disk; returns the disks that did not take them.
-    async fn write_to_each(&self, entries: Vec<(u16, Entry)>) -> Vec<(u16, IoError)> {
+    async fn write_to_each(&self, entries: Vec<(u16, PendingRecord)>) -> Vec<(u16, IoError)> {
         let members = self.members.load_full();
         let (mut under_way, mut failed) = (Vec::new(), Vec::new());
         for (disk, entry) in entries {
@@ -376,7 +376,7 @@ impl Book {
         &mut self,
         group: &str,
         change: Option<Change>,
-    ) -> Result<Vec<(u16, Entry)>, DiskGroupError> {
+    ) -> Result<Vec<(u16, PendingRecord)>, DiskGroupError> {
         self.state.step += 1;
         let bytes = change.map(|change| change.encode());
         let mut entries = Vec::new();

@@ -230,7 +230,7 @@ fn a_look_tells_what_a_mount_would_mend_and_writes_nothing() {
         assert!(
             matches!(
                 &findings[..],
-                [Finding::CopiesDiffer {
+                [GroupFinding::CopiesDiffer {
                     extent: 0,
                     at: 4000,
                     ..

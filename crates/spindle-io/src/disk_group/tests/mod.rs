@@ -77,8 +77,8 @@ impl Room {
     }
 }
 
-pub(super) fn options(redundancy: Redundancy) -> Options {
-    Options {
+pub(super) fn options(redundancy: Redundancy) -> DiskGroupOptions {
+    DiskGroupOptions {
         allocation_unit_bytes: MIB,
         redundancy,
         identity: None,
@@ -398,7 +398,7 @@ pub(super) async fn judge_group(group: &DiskGroup, promised: &Promised) -> Optio
         Ok(report) => report,
         Err(error) => return Some(format!("the check: {error}")),
     };
-    let serious = |finding: &&Finding| !matches!(finding, Finding::Missing { .. });
+    let serious = |finding: &&GroupFinding| !matches!(finding, GroupFinding::Missing { .. });
     if let Some(finding) = report.findings.iter().find(serious) {
         return Some(format!("the check finds: {finding}"));
     }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::carrier::{Carrier, Way};
+use super::carrier::{BatchMethod, Carrier};
 use crate::device::{Completion, Operation};
 use crate::real::file::core::Core;
 use crate::real::file::transfer;
@@ -11,7 +11,7 @@ use crate::real::file::transfer;
 /// The way, and what carries it out.
 pub(super) struct AtOnce;
 
-impl Way for AtOnce {
+impl BatchMethod for AtOnce {
     fn open(&self, _: usize) -> io::Result<Arc<dyn Carrier>> {
         Ok(Arc::new(AtOnce))
     }

@@ -1,17 +1,17 @@
-//! What each way of carrying out batched requests offers: a [`Way`] is known without being used, a [`Carrier`] is one
-//! with what it needs. `method` lists them.
+//! What each way of carrying out batched requests offers: a [`BatchMethod`] is known without being used, a [`Carrier`]
+//! is one with what it needs. `method` lists them.
 
 use std::io;
 use std::sync::Arc;
 
 use super::ring_config::RingConfig;
-use super::unavailable::Unavailable;
+use super::unavailable::MethodUnavailable;
 use crate::device::{Completion, Operation};
 use crate::real::file::core::Core;
 use crate::real::slaves::SlavePool;
 
 /// What there is to know of a way of carrying out batched requests.
-pub(in crate::real) trait Way: Sync {
+pub(in crate::real) trait BatchMethod: Sync {
     /// Makes what it needs; `slaves` is the number of I/O slaves, where it has some.
     fn open(&self, slaves: usize) -> io::Result<Arc<dyn Carrier>>;
 
@@ -19,7 +19,7 @@ pub(in crate::real) trait Way: Sync {
     ///
     /// # Errors
     /// Why not.
-    fn available(&self) -> Result<(), Unavailable> {
+    fn available(&self) -> Result<(), MethodUnavailable> {
         Ok(())
     }
 

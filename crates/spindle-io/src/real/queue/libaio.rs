@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use super::aio;
-use super::carrier::{Carrier, Way};
-use super::unavailable::Unavailable;
+use super::carrier::{BatchMethod, Carrier};
+use super::unavailable::MethodUnavailable;
 use crate::device::{Completion, Operation};
 use crate::real::facts;
 use crate::real::file::core::Core;
@@ -14,13 +14,13 @@ use crate::real::file::core::Core;
 /// The way, and what carries it out: a context belongs to its thread.
 pub(super) struct Libaio;
 
-impl Way for Libaio {
+impl BatchMethod for Libaio {
     fn open(&self, _: usize) -> io::Result<Arc<dyn Carrier>> {
         Ok(Arc::new(Libaio))
     }
 
-    fn available(&self) -> Result<(), Unavailable> {
-        facts::libaio_available().map_err(Unavailable::NoAio)
+    fn available(&self) -> Result<(), MethodUnavailable> {
+        facts::libaio_available().map_err(MethodUnavailable::NoAio)
     }
 
     fn is_asynchronous(&self) -> bool {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use spindle_text::words;
 
-use super::carrier::{Carrier, Way};
+use super::carrier::{BatchMethod, Carrier};
 use super::ring_config::RingConfig;
-use super::unavailable::Unavailable;
+use super::unavailable::MethodUnavailable;
 use super::{at_once, libaio, ring_calls, to_slaves};
 use crate::device::{Completion, Operation};
 use crate::real::file::core::Core;
@@ -26,7 +26,7 @@ macro_rules! methods {
         }
 
         impl Method {
-            fn way(self) -> &'static dyn Way {
+            fn way(self) -> &'static dyn BatchMethod {
                 match self {
                     $(Method::$variant => &$way,)+
                 }
@@ -62,7 +62,7 @@ impl Method {
     }
 
     /// Whether this system has it. Errors: why not.
-    pub fn available(self) -> Result<(), Unavailable> {
+    pub fn available(self) -> Result<(), MethodUnavailable> {
         self.way().available()
     }
 

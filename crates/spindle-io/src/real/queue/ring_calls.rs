@@ -5,10 +5,10 @@
 use std::io;
 use std::sync::Arc;
 
-use super::carrier::{Carrier, Way};
+use super::carrier::{BatchMethod, Carrier};
 use super::ring::{self, Calls};
 use super::ring_config::RingConfig;
-use super::unavailable::Unavailable;
+use super::unavailable::MethodUnavailable;
 use crate::device::{Completion, Operation};
 use crate::real::facts;
 use crate::real::file::core::Core;
@@ -41,13 +41,13 @@ impl Rings {
     }
 }
 
-impl Way for Rings {
+impl BatchMethod for Rings {
     fn open(&self, _: usize) -> io::Result<Arc<dyn Carrier>> {
         Ok(Arc::new(self.carrier(Arc::new(RingConfig::new()))))
     }
 
-    fn available(&self) -> Result<(), Unavailable> {
-        facts::io_uring_available().map_err(Unavailable::NoRing)
+    fn available(&self) -> Result<(), MethodUnavailable> {
+        facts::io_uring_available().map_err(MethodUnavailable::NoRing)
     }
 
     fn is_asynchronous(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::carrier::{Carrier, Way};
+use super::carrier::{BatchMethod, Carrier};
 use crate::device::{Completion, Operation};
 use crate::real::file::core::Core;
 use crate::real::slaves::SlavePool;
@@ -14,7 +14,7 @@ pub(super) struct ToSlaves;
 /// The slaves of a queue.
 pub(super) struct Slaves(pub(super) Arc<SlavePool>);
 
-impl Way for ToSlaves {
+impl BatchMethod for ToSlaves {
     fn open(&self, slaves: usize) -> io::Result<Arc<dyn Carrier>> {
         Ok(Arc::new(Slaves(SlavePool::new(slaves)?)))
     }

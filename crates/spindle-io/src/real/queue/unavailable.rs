@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// Why a method of I/O cannot be used here.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Unavailable {
+pub enum MethodUnavailable {
     /// It needs rings.
     #[error("no io_uring here: {0}")]
     NoRing(NoRing),

@@ -38,16 +38,16 @@ const LIKELY_ENTRY_BYTES: usize = 20;
 
 /// A place in the order of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place<'a> {
+pub struct EntryPlace<'a> {
     /// The key.
     pub key: &'a [u8],
     /// Among equal keys.
     pub row: RowId,
 }
 
-impl Place<'_> {
+impl EntryPlace<'_> {
     /// Before every entry.
-    pub const FIRST: Place<'static> = Place {
+    pub const FIRST: EntryPlace<'static> = EntryPlace {
         key: &[],
         row: RowId {
             address: BlockAddress { file: 0, block: 0 },
@@ -58,7 +58,7 @@ impl Place<'_> {
 
 /// An entry of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry<'a> {
+pub struct IndexEntry<'a> {
     /// Its key, without the node's prefix.
     pub suffix: &'a [u8],
     /// Its rowid.
@@ -69,7 +69,7 @@ pub struct Entry<'a> {
     pub is_ghost: bool,
 }
 
-impl Entry<'_> {
+impl IndexEntry<'_> {
     /// As stored.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(stored_bytes(self.suffix.len(), self.number.is_some()));
@@ -92,12 +92,12 @@ impl Entry<'_> {
     }
 
     /// The entry at the beginning of `bytes`, and its length as stored; `None` when there is none.
-    fn read(bytes: &[u8]) -> Option<(Entry<'_>, usize)> {
+    fn read(bytes: &[u8]) -> Option<(IndexEntry<'_>, usize)> {
         let head = u16::from_le_bytes(*bytes.first_chunk()?);
         let (key_bytes, is_numbered) = (usize::from(head & LENGTH), head & NUMBERED != 0);
         let length = stored_bytes(key_bytes, is_numbered);
         let bytes = bytes.get(..length)?;
-        let entry = Entry {
+        let entry = IndexEntry {
             suffix: &bytes[length - key_bytes..],
             row: RowId::from_bytes(&bytes[2..]),
             number: is_numbered.then(|| get_u64(bytes, 2 + RowId::BYTES)),
@@ -119,28 +119,28 @@ pub fn key_bytes_max(block_bytes: usize) -> usize {
 
 /// What an index's first block says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
+pub struct IndexHead {
     /// The first of the blocks that are free again; each knows the next.
     pub free: Option<BlockAddress>,
     /// The first block that was never used, counted over the extents.
     pub fresh: u32,
 }
 
-impl Head {
+impl IndexHead {
     /// Bytes as stored.
     pub const BYTES: usize = 12;
 
     /// As stored.
-    pub fn to_bytes(self) -> [u8; Head::BYTES] {
-        let mut bytes = [0; Head::BYTES];
+    pub fn to_bytes(self) -> [u8; IndexHead::BYTES] {
+        let mut bytes = [0; IndexHead::BYTES];
         put(&mut bytes, 0, &link(self.free).to_le_bytes());
         put(&mut bytes, 8, &self.fresh.to_le_bytes());
         bytes
     }
 
     /// That of an index's first block.
-    pub fn of(block: &[u8]) -> Head {
-        Head {
+    pub fn of(block: &[u8]) -> IndexHead {
+        IndexHead {
             free: linked(block, RIGHT_AT),
             fresh: get_u32(block, RIGHT_AT + 8),
         }
@@ -162,11 +162,11 @@ fn linked(block: &[u8], at: usize) -> Option<BlockAddress> {
 }
 
 /// Makes an index's first block.
-pub fn format_head(block: &mut [u8], address: BlockAddress, segment: u32, head: Head) {
+pub fn format_head(block: &mut [u8], address: BlockAddress, segment: u32, head: IndexHead) {
     format(block, BlockKind::Index, address, segment);
     block[HEADER_BYTES..].fill(0);
     block[HEADER_BYTES] = HEAD;
-    Head::set(block, &head.to_bytes());
+    IndexHead::set(block, &head.to_bytes());
 }
 
 /// Makes a block that is in no tree; `next` is the next free one.
@@ -229,17 +229,17 @@ pub fn prefix(block: &[u8]) -> &[u8] {
 }
 
 /// The first place that the node covers.
-pub fn low(block: &[u8]) -> Place<'_> {
-    Place {
+pub fn low(block: &[u8]) -> EntryPlace<'_> {
+    EntryPlace {
         key: &block[FENCES_AT..FENCES_AT + size(block, 10)],
         row: RowId::from_bytes(&block[LOW_ROW_AT..]),
     }
 }
 
 /// The first place after those that the node covers; `None`: it covers all there are.
-pub fn high(block: &[u8]) -> Option<Place<'_>> {
+pub fn high(block: &[u8]) -> Option<EntryPlace<'_>> {
     let at = FENCES_AT + size(block, 10);
-    (block[HEADER_BYTES + 1] != 0).then(|| Place {
+    (block[HEADER_BYTES + 1] != 0).then(|| EntryPlace {
         key: &block[at..at + size(block, 12)],
         row: RowId::from_bytes(&block[HIGH_ROW_AT..]),
     })
@@ -265,7 +265,7 @@ pub enum Covers {
 }
 
 /// Whether the block is the node of `segment` that covers a place.
-pub fn covers(block: &[u8], segment: u32, place: Place<'_>) -> Covers {
+pub fn covers(block: &[u8], segment: u32, place: EntryPlace<'_>) -> Covers {
     if !is_node(block) || super::segment(block) != segment || place < low(block) {
         return Covers::Elsewhere;
     }
@@ -276,26 +276,26 @@ pub fn covers(block: &[u8], segment: u32, place: Place<'_>) -> Covers {
 }
 
 /// The entry at a position.
-pub fn entry(block: &[u8], position: u16) -> Entry<'_> {
+pub fn entry(block: &[u8], position: u16) -> IndexEntry<'_> {
     let at = directory(block) + 2 * usize::from(position);
     let start = usize::from(get_u16(block, at));
-    Entry::read(&block[start..])
+    IndexEntry::read(&block[start..])
         .expect("the directory leads to entries")
         .0
 }
 
 /// Every entry, in order.
-pub fn entries(block: &[u8]) -> impl DoubleEndedIterator<Item = Entry<'_>> {
+pub fn entries(block: &[u8]) -> impl DoubleEndedIterator<Item = IndexEntry<'_>> {
     (0..count(block)).map(move |position| entry(block, position))
 }
 
 /// An entry's whole key.
-pub fn key_of(block: &[u8], entry: &Entry<'_>) -> Vec<u8> {
+pub fn key_of(block: &[u8], entry: &IndexEntry<'_>) -> Vec<u8> {
     [prefix(block), entry.suffix].concat()
 }
 
 /// Where the entry of a place is, which the node covers; else where it would be put.
-pub fn find(block: &[u8], place: Place<'_>) -> Result<u16, u16> {
+pub fn find(block: &[u8], place: EntryPlace<'_>) -> Result<u16, u16> {
     let suffix = &place.key[size(block, 8).min(place.key.len())..];
     let starts = &block[directory(block)..];
     let order_at = |position: u16| {
@@ -330,7 +330,7 @@ pub enum Holds {
 }
 
 /// Whether a leaf that covers a place holds its key, from there on.
-pub fn holds(block: &[u8], place: Place<'_>) -> Holds {
+pub fn holds(block: &[u8], place: EntryPlace<'_>) -> Holds {
     let from = find(block, place).unwrap_or_else(|position| position);
     let suffix = &place.key[prefix(block).len()..];
     let entries = (from..count(block)).map(|position| entry(block, position));
@@ -354,7 +354,7 @@ fn stored_order(stored: &[u8], suffix: &[u8], row: RowId) -> Ordering {
 }
 
 /// Where in a branch the child is that covers a place: its position and its address.
-pub fn child(block: &[u8], place: Place<'_>) -> (u16, BlockAddress) {
+pub fn child(block: &[u8], place: EntryPlace<'_>) -> (u16, BlockAddress) {
     let position = find(block, place).unwrap_or_else(|after| after.saturating_sub(1));
     let number = entry(block, position).number;
     (position, BlockAddress::from_u64(number.unwrap_or(0)))
@@ -422,7 +422,7 @@ fn is_numbered(block: &[u8], position: u16) -> bool {
 
 /// True when [`put_entry`] has room for an entry of `bytes`.
 pub fn takes(block: &[u8], position: u16, replaces: bool, bytes: &[u8]) -> bool {
-    let Some((_, length)) = Entry::read(bytes) else {
+    let Some((_, length)) = IndexEntry::read(bytes) else {
         return false;
     };
     let fits = match replaces {
@@ -487,7 +487,7 @@ pub fn tidy(block: &mut [u8], gone: &[u16], bare: &[u16]) {
     let kept = (0..)
         .zip(entries(&before))
         .filter(|(position, _)| !has(gone, *position));
-    let bared = kept.map(|(position, entry)| Entry {
+    let bared = kept.map(|(position, entry)| IndexEntry {
         number: entry.number.filter(|_| !has(bare, position)),
         ..entry
     });
@@ -518,9 +518,9 @@ pub struct Node<'a> {
     /// 0: a leaf.
     pub level: u8,
     /// Where it begins.
-    pub low: Place<'a>,
+    pub low: EntryPlace<'a>,
     /// Where its right neighbour does.
-    pub high: Option<Place<'a>>,
+    pub high: Option<EntryPlace<'a>>,
     /// Its right neighbour.
     pub right: Option<BlockAddress>,
 }
@@ -549,8 +549,8 @@ impl<'a> Node<'a> {
 
     /// The node with entries of another, or of others, as the redo has it: what stands between the block's header and
     /// the directory, then the entries.
-    pub fn with<'b>(&self, entries: impl Iterator<Item = (&'b [u8], Entry<'b>)>) -> Vec<u8> {
-        let high = self.high.unwrap_or(Place::FIRST);
+    pub fn with<'b>(&self, entries: impl Iterator<Item = (&'b [u8], IndexEntry<'b>)>) -> Vec<u8> {
+        let high = self.high.unwrap_or(EntryPlace::FIRST);
         let mut bytes = Vec::with_capacity(LIKELY_NODE_BYTES);
         bytes.resize(FENCES_AT - HEADER_BYTES, 0);
         bytes[0] = self.level;
@@ -575,7 +575,7 @@ impl<'a> Node<'a> {
         for (prefix, entry) in entries {
             let suffix = &entry.suffix[shared.saturating_sub(prefix.len())..];
             let before = &prefix[shared.min(prefix.len())..];
-            Entry { suffix, ..entry }.store(before, &mut bytes);
+            IndexEntry { suffix, ..entry }.store(before, &mut bytes);
         }
         bytes
     }
@@ -593,7 +593,7 @@ fn parse(bytes: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let (before, mut rest) = bytes.split_at_checked(fixed)?;
     let mut entries = Vec::with_capacity(rest.len() / LIKELY_ENTRY_BYTES);
     while !rest.is_empty() {
-        let (entry, after) = rest.split_at(Entry::read(rest)?.1);
+        let (entry, after) = rest.split_at(IndexEntry::read(rest)?.1);
         entries.push(entry);
         rest = after;
     }
@@ -616,18 +616,18 @@ pub fn format_node(block: &mut [u8], address: BlockAddress, segment: u32, bytes:
 }
 
 /// True when [`cut`] can be carried out.
-pub fn takes_cut(block: &[u8], keep: u16, high: Place<'_>) -> bool {
+pub fn takes_cut(block: &[u8], keep: u16, high: EntryPlace<'_>) -> bool {
     if !(1..count(block)).contains(&keep) {
         return false;
     }
     let [last, first] = [keep - 1, keep].map(|position| entry(block, position));
     let [last_key, first_key] = [&last, &first].map(|entry| key_of(block, entry));
-    let place = |key, row| Place { key, row };
+    let place = |key, row| EntryPlace { key, row };
     let divides = place(&last_key[..], last.row) < high && high <= place(&first_key[..], first.row);
     divides && node_fits(&cut_node(block, keep, high, None), block.len())
 }
 
-fn cut_node(block: &[u8], keep: u16, high: Place<'_>, right: Option<BlockAddress>) -> Vec<u8> {
+fn cut_node(block: &[u8], keep: u16, high: EntryPlace<'_>, right: Option<BlockAddress>) -> Vec<u8> {
     let node = Node {
         high: Some(high),
         right,
@@ -639,7 +639,7 @@ fn cut_node(block: &[u8], keep: u16, high: Place<'_>, right: Option<BlockAddress
 
 /// Leaves a node the first `keep` of its entries: the others have gone to its new right neighbour, which begins at
 /// `high`.
-pub fn cut(block: &mut [u8], keep: u16, high: Place<'_>, right: BlockAddress) {
+pub fn cut(block: &mut [u8], keep: u16, high: EntryPlace<'_>, right: BlockAddress) {
     let node = cut_node(block, keep, high, Some(right));
     let address = BlockAddress::from_u64(get_u64(block, 8));
     let (segment, scn) = (super::segment(block), super::scn(block));
@@ -673,7 +673,7 @@ pub fn separator(block: &[u8], keep: u16) -> (Vec<u8>, RowId) {
         return (key, right.row);
     }
     key.truncate(prefix(block).len() + common(left.suffix, right.suffix) + 1);
-    (key, Place::FIRST.row)
+    (key, EntryPlace::FIRST.row)
 }
 
 /// What the block says of itself that cannot be; `None` when all of it can.
@@ -707,7 +707,7 @@ pub fn check(block: &[u8]) -> Option<String> {
     let mut taken = 0;
     for place in block[directory..directory + 2 * count].chunks_exact(2) {
         let at = usize::from(u16::from_le_bytes([place[0], place[1]]));
-        match block.get(at..).and_then(Entry::read) {
+        match block.get(at..).and_then(IndexEntry::read) {
             Some((_, length)) if at >= start => taken += length,
             _ => return Some(format!("an entry of its {count} begins at byte {at}")),
         }

@@ -15,7 +15,7 @@ fn row(number: u64) -> RowId {
     }
 }
 
-fn leaf<'a>(low: Place<'a>, high: Option<Place<'a>>) -> Node<'a> {
+fn leaf<'a>(low: EntryPlace<'a>, high: Option<EntryPlace<'a>>) -> Node<'a> {
     Node {
         level: 0,
         low,
@@ -47,12 +47,12 @@ fn content(block: &[u8]) -> Vec<(Vec<u8>, RowId, Option<u64>, bool)> {
 }
 
 fn put_key(block: &mut [u8], key: &[u8], number: u64) -> bool {
-    let place = Place {
+    let place = EntryPlace {
         key,
         row: row(number),
     };
     let suffix = key[prefix(block).len()..].to_vec();
-    let entry = Entry {
+    let entry = IndexEntry {
         suffix: &suffix,
         row: row(number),
         number: None,
@@ -70,11 +70,11 @@ fn put_key(block: &mut [u8], key: &[u8], number: u64) -> bool {
 
 #[test]
 fn what_the_fences_share_is_stored_once() {
-    let place = |key| Place { key, row: row(0) };
+    let place = |key| EntryPlace { key, row: row(0) };
     let narrow = leaf(place(b"customer 00017"), Some(place(b"customer 00018")));
     let mut narrow = made(&narrow, 2048);
     assert_eq!(prefix(&narrow), b"customer 0001");
-    let mut wide = made(&leaf(Place::FIRST, None), 2048);
+    let mut wide = made(&leaf(EntryPlace::FIRST, None), 2048);
     let fill = |block: &mut Vec<u8>| {
         let mut keys = (0..).map(|number| (format!("customer 00017 {number:04}"), number));
         keys.find(|(key, number)| !put_key(block, key.as_bytes(), *number))
@@ -92,7 +92,7 @@ fn what_the_fences_share_is_stored_once() {
 /// A block with a right checksum may still be made to break the database.
 #[test]
 fn a_node_that_cannot_be_is_not_read() {
-    let place = |key| Place { key, row: row(0) };
+    let place = |key| EntryPlace { key, row: row(0) };
     let node = leaf(place(b"customer 00017"), Some(place(b"customer 00018")));
     let mut good = made(&node, 2048);
     let long = [&b"customer 00017 "[..], &[b'x'; 200]].concat();
@@ -132,11 +132,11 @@ fn a_node_that_cannot_be_is_not_read() {
 #[test]
 fn a_node_stands_to_a_place() {
     let (low, high) = (
-        Place {
+        EntryPlace {
             key: b"b",
             row: row(5),
         },
-        Place {
+        EntryPlace {
             key: b"d",
             row: row(1),
         },
@@ -146,7 +146,7 @@ fn a_node_stands_to_a_place() {
         covers(
             &block,
             9,
-            Place {
+            EntryPlace {
                 key,
                 row: row(number),
             },
@@ -165,7 +165,7 @@ fn a_node_stands_to_a_place() {
 
 #[test]
 fn where_keys_only_grow_nine_tenths_stay() {
-    let mut block = made(&leaf(Place::FIRST, None), 8192);
+    let mut block = made(&leaf(EntryPlace::FIRST, None), 8192);
     let mut keys = (0..).map(|number: u64| (number.to_be_bytes(), number));
     let (_, full) = keys
         .find(|(key, number)| !put_key(&mut block, key, *number))
@@ -177,27 +177,30 @@ fn where_keys_only_grow_nine_tenths_stay() {
 
 #[test]
 fn the_shortest_key_divides_two_leaves() {
-    let mut block = made(&leaf(Place::FIRST, None), 2048);
+    let mut block = made(&leaf(EntryPlace::FIRST, None), 2048);
     for (number, key) in [&b"apple"[..], b"apricot", b"apricot", b"b"]
         .iter()
         .enumerate()
     {
         assert!(put_key(&mut block, key, number as u64));
     }
-    assert_eq!(separator(&block, 1), (b"apr".to_vec(), Place::FIRST.row));
+    assert_eq!(
+        separator(&block, 1),
+        (b"apr".to_vec(), EntryPlace::FIRST.row)
+    );
     assert_eq!(separator(&block, 2), (b"apricot".to_vec(), row(2)));
-    assert_eq!(separator(&block, 3), (b"b".to_vec(), Place::FIRST.row));
+    assert_eq!(separator(&block, 3), (b"b".to_vec(), EntryPlace::FIRST.row));
 }
 
 #[test]
 fn ghosts_go_when_nobody_wants_them() {
-    let mut block = made(&leaf(Place::FIRST, None), 2048);
+    let mut block = made(&leaf(EntryPlace::FIRST, None), 2048);
     for number in 0..6 {
         put_key(&mut block, &[number; 200], u64::from(number));
     }
     for (position, number, is_ghost) in [(1, 71, true), (2, 72, true), (3, 71, false)] {
         let suffix = [position as u8; 200];
-        let entry = Entry {
+        let entry = IndexEntry {
             suffix: &suffix,
             row: row(u64::from(position)),
             number: Some(number),
@@ -240,9 +243,9 @@ fn random_changes_do_what_they_do_to_a_map() {
         let mut below = |limit: usize| (rng.next_u64() % limit as u64) as usize;
         let block_bytes = [2048, 4096][below(2)];
         let (low, high) = (b"pre".to_vec(), b"prez".to_vec());
-        let at = |key| Place {
+        let at = |key| EntryPlace {
             key,
-            row: Place::FIRST.row,
+            row: EntryPlace::FIRST.row,
         };
         let bounded = below(2) == 0;
         let mut block = made(&leaf(at(&low), bounded.then(|| at(&high))), block_bytes);
@@ -255,7 +258,7 @@ fn random_changes_do_what_they_do_to_a_map() {
             } else {
                 model.keys().nth(below(model.len())).unwrap().0.clone()
             };
-            let place = Place {
+            let place = EntryPlace {
                 key: &key,
                 row: row(below(3) as u64),
             };
@@ -273,7 +276,7 @@ fn random_changes_do_what_they_do_to_a_map() {
                 let number = (below(2) == 0).then(|| below(4) as u64);
                 let suffix = key[prefix(&block).len()..].to_vec();
                 let is_ghost = number.is_some() && below(2) == 0;
-                let entry = Entry {
+                let entry = IndexEntry {
                     suffix: &suffix,
                     row: place.row,
                     number,
@@ -295,15 +298,15 @@ fn random_changes_do_what_they_do_to_a_map() {
                     Fit::No if count(&block) > 1 => {
                         let keep = split_at(&block, position);
                         let (key, row) = separator(&block, keep);
-                        assert!(takes_cut(&block, keep, Place { key: &key, row }));
+                        assert!(takes_cut(&block, keep, EntryPlace { key: &key, row }));
                         let right = Node {
-                            low: Place { key: &key, row },
+                            low: EntryPlace { key: &key, row },
                             ..Node::of(&block)
                         };
                         let moved = entries(&block).skip(usize::from(keep));
                         let moved = right.with(moved.map(|entry| (prefix(&block), entry)));
                         assert!(node_fits(&moved, block_bytes));
-                        cut(&mut block, keep, Place { key: &key, row }, ADDRESS);
+                        cut(&mut block, keep, EntryPlace { key: &key, row }, ADDRESS);
                         model = model.into_iter().take(usize::from(keep)).collect();
                         continue;
                     }
@@ -324,6 +327,6 @@ fn random_changes_do_what_they_do_to_a_map() {
     }
 }
 
-fn high_is_past(block: &[u8], place: Place<'_>) -> bool {
+fn high_is_past(block: &[u8], place: EntryPlace<'_>) -> bool {
     high(block).is_some_and(|high| place >= high)
 }

@@ -2,9 +2,9 @@
 //! and in a unique index its key, too. A deleted entry stays as a ghost: a roll-back wakes it where it lies, without
 //! needing room, and statements that began before the commit find their rows by it.
 
-use crate::block::index::{self, Entry, Fit, Holds, Place};
+use crate::block::index::{self, EntryPlace, Fit, Holds, IndexEntry};
 use crate::block::space_map::Fill;
-use crate::block::{BlockAddress, Version};
+use crate::block::{BlockAddress, RowVersion};
 use crate::cache::ExclusiveBlock;
 use crate::change::blocks::change_and_note;
 use crate::change::space::{WithUndo, push_fill};
@@ -50,7 +50,7 @@ pub(crate) async fn change_entry(
     builder: &mut RecordBuilder,
     (id, undo_address): (u64, BlockAddress),
     index: &Index,
-    place: Place<'_>,
+    place: EntryPlace<'_>,
     (what, mut known): (What, Option<BlockAddress>),
 ) -> Result<()> {
     let (root, mut tells_map) = (index.root, false);
@@ -113,11 +113,11 @@ pub(crate) fn plan_new(
     (id, undo_address): (u64, BlockAddress),
     root: Root,
     leaf: (BlockAddress, &[u8]),
-    (place, looked): (Place<'_>, bool),
+    (place, looked): (EntryPlace<'_>, bool),
 ) -> Result<bool> {
-    let first = Place {
+    let first = EntryPlace {
         key: place.key,
-        ..Place::FIRST
+        ..EntryPlace::FIRST
     };
     let fits = match looked {
         true => is_leaf_of(sga, leaf.1, root, place),
@@ -139,7 +139,7 @@ fn push_undo(
     builder: &mut RecordBuilder,
     (id, undo_address): (u64, BlockAddress),
     root: Root,
-    place: Place<'_>,
+    place: EntryPlace<'_>,
     what: What,
 ) {
     let (row, index, key) = (place.row, root.segment, place.key);
@@ -147,7 +147,7 @@ fn push_undo(
         What::Add => UndoRecord::NoEntry { row, index, key },
         What::Remove => UndoRecord::Entry { row, index, key },
     };
-    let header = record.header(id, Version::LOADED);
+    let header = record.header(id, RowVersion::LOADED);
     builder.push(VectorKind::UndoAppend, undo_address, &[&header, key]);
 }
 
@@ -157,7 +157,7 @@ fn plan(
     builder: &mut RecordBuilder,
     root: Root,
     leaf: (BlockAddress, &[u8]),
-    place: Place<'_>,
+    place: EntryPlace<'_>,
     (id, what): (u64, What),
 ) -> Result<Attempt> {
     match is_leaf_of(sga, leaf.1, root, place) {
@@ -172,7 +172,7 @@ fn plan_in_leaf(
     builder: &mut RecordBuilder,
     root: Root,
     (address, block): (BlockAddress, &[u8]),
-    place: Place<'_>,
+    place: EntryPlace<'_>,
     (id, what): (u64, What),
 ) -> Result<Attempt> {
     let found = index::find(block, place);
@@ -189,7 +189,7 @@ fn plan_in_leaf(
         );
         return Err(is_damaged(sga, root, address, reason));
     }
-    let entry = Entry {
+    let entry = IndexEntry {
         suffix: &place.key[index::prefix(block).len()..],
         row: place.row,
         number: before.map(|_| id),
@@ -216,9 +216,9 @@ pub(crate) fn is_emptied(
     emptied: &FreeSpace,
     root: Root,
     (address, block): (BlockAddress, &[u8]),
-    place: Place<'_>,
+    place: EntryPlace<'_>,
 ) -> bool {
-    let counts = |entry: Entry<'_>| !entry.is_ghost && entry.row != place.row;
+    let counts = |entry: IndexEntry<'_>| !entry.is_ghost && entry.row != place.row;
     address != root.address && !index::entries(block).any(counts) && !emptied.is_known(address)
 }
 
@@ -229,7 +229,7 @@ pub(crate) fn push_undone(
     builder: &mut RecordBuilder,
     root: Root,
     (address, block): (BlockAddress, &[u8]),
-    place: Place<'_>,
+    place: EntryPlace<'_>,
     (id, what): (u64, What),
 ) -> Result<()> {
     let Ok(position) = index::find(block, place) else {
@@ -244,7 +244,7 @@ pub(crate) fn push_undone(
         builder.push(VectorKind::DropEntry, address, &[&position.to_le_bytes()]);
         return Ok(());
     }
-    let undone = Entry {
+    let undone = IndexEntry {
         number: entry.number.map(|_| id),
         is_ghost: what == What::Add,
         ..entry

@@ -4,7 +4,7 @@
 //! when no other waits: its neighbours may have changed.
 
 use crate::block::BlockAddress;
-use crate::block::index::{self, Covers, Head, Node, Place};
+use crate::block::index::{self, Covers, EntryPlace, IndexHead, Node};
 use crate::block::space_map::{self, Fill};
 use crate::cache::{ExclusiveBlock, Wanted};
 use crate::change::blocks::{change, change_and_note};
@@ -76,7 +76,7 @@ async fn reclaim_leaf(
     let Some((key, row)) = low else {
         return settle(sga, waits, builder, index, address).await;
     };
-    let place = Place { key: &key, row };
+    let place = EntryPlace { key: &key, row };
     for beside in [Beside::Right, Beside::Left] {
         match merge(sga, waits, builder, index, place, beside).await? {
             Attempt::NotNow => {}
@@ -102,7 +102,7 @@ async fn merge(
     waits: &ProcessWaits,
     builder: &mut RecordBuilder,
     index: &Index,
-    place: Place<'_>,
+    place: EntryPlace<'_>,
     beside: Beside,
 ) -> Result<Attempt> {
     let pair = match find_pair(sga, waits, index, place, beside).await? {
@@ -189,7 +189,7 @@ async fn find_pair(
     sga: &Sga,
     waits: &ProcessWaits,
     index: &Index,
-    place: Place<'_>,
+    place: EntryPlace<'_>,
     beside: Beside,
 ) -> Result<std::result::Result<Pair, Attempt>> {
     let Some(branch) = descend(sga, waits, index.root, place, 0).await?.parent else {
@@ -245,7 +245,7 @@ fn plan(
     }
     let spent = is_spent(sga);
     let is_wanted =
-        |entry: &index::Entry<'_>| !(entry.is_ghost && entry.number.is_some_and(&spent));
+        |entry: &index::IndexEntry<'_>| !(entry.is_ghost && entry.number.is_some_and(&spent));
     let are_wanted = |block| index::entries(block).any(|entry| is_wanted(&entry));
     if are_wanted(left) && are_wanted(right) {
         let has_live = |block| index::entries(block).any(|entry| !entry.is_ghost);
@@ -268,7 +268,7 @@ fn plan(
         return Attempt::NotNow;
     }
     probe::hit(Probe::LeafReclaimed);
-    let before = Head::of(head);
+    let before = IndexHead::of(head);
     let next = before.free.map_or(0, BlockAddress::to_u64);
     builder.push(
         VectorKind::DropEntry,
@@ -282,7 +282,7 @@ fn plan(
         pair.right,
         &[&segment, &next.to_le_bytes()],
     );
-    let head = Head {
+    let head = IndexHead {
         free: Some(pair.right),
         ..before
     };

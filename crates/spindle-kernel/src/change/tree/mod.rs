@@ -12,7 +12,7 @@ pub(crate) mod merge;
 pub(crate) mod split;
 
 use crate::block::BlockAddress;
-use crate::block::index::{self, Covers, Entry, Place};
+use crate::block::index::{self, Covers, EntryPlace, IndexEntry};
 use crate::buggify::Switch;
 use crate::cache::Pin;
 use crate::error::{KernelError, Result};
@@ -31,7 +31,7 @@ use super::transaction::statement_scn;
 const STEPS_MAX: usize = 1_000_000;
 
 /// A node that was found.
-pub(crate) struct Found {
+pub(crate) struct FoundNode {
     /// No other may be waited for meanwhile.
     pub(crate) pin: Pin,
     /// The branch that led there; `None`: it is the root.
@@ -43,9 +43,9 @@ pub(crate) async fn descend(
     sga: &Sga,
     waits: &ProcessWaits,
     root: Root,
-    place: Place<'_>,
+    place: EntryPlace<'_>,
     level: u8,
-) -> Result<Found> {
+) -> Result<FoundNode> {
     let (mut address, mut parent) = (root.address, None);
     for _ in 0..STEPS_MAX {
         let pin = sga.cache.get(sga, waits, address).await?;
@@ -57,7 +57,7 @@ pub(crate) async fn descend(
             }
             Covers::Here if index::level(&block) == level => {
                 drop(block);
-                return Ok(Found { pin, parent });
+                return Ok(FoundNode { pin, parent });
             }
             Covers::Here if index::level(&block) > level => {
                 Some((index::child(&block, place).1, Some(address)))
@@ -74,7 +74,7 @@ pub(crate) async fn descend(
 }
 
 /// Where a node stands to a place.
-fn covers(sga: &Sga, block: &[u8], root: Root, place: Place<'_>) -> Covers {
+fn covers(sga: &Sga, block: &[u8], root: Root, place: EntryPlace<'_>) -> Covers {
     match index::covers(block, root.segment, place) {
         Covers::Right(_) if sga.settings.has_planted(PlantedFault::NeighbourIgnored) => {
             Covers::Here
@@ -84,7 +84,7 @@ fn covers(sga: &Sga, block: &[u8], root: Root, place: Place<'_>) -> Covers {
 }
 
 /// True when the block is the leaf of a place.
-pub(crate) fn is_leaf_of(sga: &Sga, block: &[u8], root: Root, place: Place<'_>) -> bool {
+pub(crate) fn is_leaf_of(sga: &Sga, block: &[u8], root: Root, place: EntryPlace<'_>) -> bool {
     covers(sga, block, root, place) == Covers::Here && index::level(block) == 0
 }
 
@@ -125,7 +125,7 @@ fn push_put(
     address: BlockAddress,
     position: u16,
     replaces: bool,
-    entry: &Entry<'_>,
+    entry: &IndexEntry<'_>,
 ) {
     builder.push_written(VectorKind::PutEntry, address, |bytes| {
         bytes.extend_from_slice(&position.to_le_bytes());
@@ -142,7 +142,7 @@ fn push_tidy(builder: &mut RecordBuilder, address: BlockAddress, gone: &[u16], b
     builder.push(VectorKind::TidyNode, address, &[&bytes]);
 }
 
-fn push_head(builder: &mut RecordBuilder, root: Root, head: index::Head) {
+fn push_head(builder: &mut RecordBuilder, root: Root, head: index::IndexHead) {
     builder.push(VectorKind::SetIndexHead, root.head, &[&head.to_bytes()]);
 }
 

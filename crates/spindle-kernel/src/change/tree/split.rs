@@ -4,7 +4,7 @@
 //! the root keeps its place.
 
 use crate::block::BlockAddress;
-use crate::block::index::{self, Covers, Entry, Fit, Head, Node, Place};
+use crate::block::index::{self, Covers, EntryPlace, Fit, IndexEntry, IndexHead, Node};
 use crate::cache::{ExclusiveBlock, Wanted};
 use crate::change::blocks::change;
 use crate::error::Result;
@@ -34,22 +34,22 @@ struct Spare {
     wanted: Wanted,
     address: BlockAddress,
     /// The header that offers it.
-    head: Head,
+    head: IndexHead,
 }
 
 impl Spare {
     /// The header when the block is taken; `None`: another session was faster.
-    fn take(&self, block: &[u8], head: &[u8]) -> Option<Head> {
-        let now = Head::of(head);
+    fn take(&self, block: &[u8], head: &[u8]) -> Option<IndexHead> {
+        let now = IndexHead::of(head);
         if now != self.head {
             return None;
         }
         Some(match now.free {
-            Some(_) => Head {
+            Some(_) => IndexHead {
                 free: index::right(block),
                 ..now
             },
-            None => Head {
+            None => IndexHead {
                 fresh: now.fresh + 1,
                 ..now
             },
@@ -63,7 +63,7 @@ pub(crate) async fn make_room(
     waits: &ProcessWaits,
     builder: &mut RecordBuilder,
     index: &Index,
-    place: Place<'_>,
+    place: EntryPlace<'_>,
 ) -> Result<()> {
     super::merge::reclaim(sga, waits, builder, index).await?;
     let (mut level, mut needed) = (0, index::stored_bytes(place.key.len(), true));
@@ -92,7 +92,7 @@ async fn spare(sga: &Sga, waits: &ProcessWaits, index: &Index) -> Result<Spare> 
         let head = {
             let pin = sga.cache.get(sga, waits, index.root.head).await?;
             let block = pin.read(sga, waits).await?;
-            Head::of(&block)
+            IndexHead::of(&block)
         };
         if let Some(address) = head.free {
             return Ok(Spare {
@@ -146,7 +146,7 @@ async fn grow(
         let child = Node::of(block);
         let entries = index::entries(block).map(|entry| (index::prefix(block), entry));
         push_node(builder, spare.address, root, &child.with(entries));
-        let entry = Entry {
+        let entry = IndexEntry {
             suffix: &[],
             row: child.low.row,
             number: Some(spare.address.to_u64()),
@@ -171,7 +171,7 @@ async fn split(
     waits: &ProcessWaits,
     builder: &mut RecordBuilder,
     index: &Index,
-    place: Place<'_>,
+    place: EntryPlace<'_>,
     (address, parent): (BlockAddress, BlockAddress),
     (level, needed): (u8, usize),
 ) -> Result<Attempt> {
@@ -226,7 +226,7 @@ impl Splitting<'_> {
         &self,
         blocks: &[ExclusiveBlock<'_>],
         builder: &mut RecordBuilder,
-        place: Place<'_>,
+        place: EntryPlace<'_>,
     ) -> Result<Attempt> {
         let Splitting {
             sga, root, spare, ..
@@ -250,12 +250,12 @@ impl Splitting<'_> {
         let position = index::find(node, place).unwrap_or_else(|position| position);
         let keep = index::split_at(node, position);
         let (key, row) = index::separator(node, keep);
-        let low = Place { key: &key, row };
+        let low = EntryPlace { key: &key, row };
         let Err(position) = index::find(branch, low) else {
             let reason = "a branch has the place at which a node below is split";
             return Err(is_damaged(sga, root, branch_address, reason));
         };
-        let entry = Entry {
+        let entry = IndexEntry {
             suffix: &key[index::prefix(branch).len()..],
             row,
             number: Some(spare.address.to_u64()),
@@ -297,7 +297,7 @@ fn push_cut(
     address: BlockAddress,
     keep: u16,
     right: BlockAddress,
-    low: Place<'_>,
+    low: EntryPlace<'_>,
 ) {
     let parts: [&[u8]; 5] = [
         &keep.to_le_bytes(),

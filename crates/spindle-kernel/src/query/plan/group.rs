@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use spindle_query::{Aggregate, Bound, Columns, Projection, Row, Type};
 
-use super::rows::{Collector, DEPTH_MAX, Part, hash};
+use super::rows::{Collector, DEPTH_MAX, KeptRows, hash};
 use crate::error::Result;
 use crate::temp::TempWork;
 
@@ -58,7 +58,7 @@ impl GroupShape {
 }
 
 /// Groups by their keys.
-struct Table {
+struct GroupTable {
     keys: Vec<u8>,
     /// Where each key ends.
     ends: Vec<usize>,
@@ -69,9 +69,9 @@ struct Table {
     slots: Vec<u32>,
 }
 
-impl Table {
-    fn new() -> Table {
-        Table {
+impl GroupTable {
+    fn new() -> GroupTable {
+        GroupTable {
             keys: Vec::new(),
             ends: Vec::new(),
             hashes: Vec::new(),
@@ -155,7 +155,7 @@ pub(super) struct Grouper {
     shape: Arc<GroupShape>,
     work: TempWork,
     depth: u32,
-    table: Table,
+    table: GroupTable,
     key: Vec<u8>,
     /// Once the table has been full.
     spilled: Option<Collector>,
@@ -168,7 +168,7 @@ impl Grouper {
             shape: Arc::clone(shape),
             work: work.clone(),
             depth,
-            table: Table::new(),
+            table: GroupTable::new(),
             key: Vec::new(),
             spilled: None,
         }
@@ -202,7 +202,7 @@ impl Grouper {
             return Ok(());
         }
         let mut collector = self.spilled.take().unwrap_or_else(|| self.collector());
-        let table = mem::replace(&mut self.table, Table::new());
+        let table = mem::replace(&mut self.table, GroupTable::new());
         let made = self.send(&table, &mut collector).await;
         self.spilled = Some(collector);
         made
@@ -212,7 +212,7 @@ impl Grouper {
         Collector::of_groups(&self.work, self.depth)
     }
 
-    async fn send(&self, table: &Table, collector: &mut Collector) -> Result<()> {
+    async fn send(&self, table: &GroupTable, collector: &mut Collector) -> Result<()> {
         for group in 0..table.count() {
             collector.add(table.hashes[group], |record| {
                 for number in table.numbers_of(group, &self.shape) {
@@ -229,7 +229,7 @@ impl Grouper {
     }
 
     /// Its groups, if the table never was full; else their partitions.
-    pub(super) async fn groups(self) -> Result<std::result::Result<Groups, Vec<Part>>> {
+    pub(super) async fn groups(self) -> Result<std::result::Result<Groups, Vec<KeptRows>>> {
         if self.spilled.is_some() {
             return Ok(Err(self.finish().await?));
         }
@@ -240,9 +240,9 @@ impl Grouper {
     }
 
     /// The partitions of all groups. Those of two tables of the same depth belong together one by one.
-    pub(super) async fn finish(mut self) -> Result<Vec<Part>> {
+    pub(super) async fn finish(mut self) -> Result<Vec<KeptRows>> {
         let mut collector = self.spilled.take().unwrap_or_else(|| self.collector());
-        let table = mem::replace(&mut self.table, Table::new());
+        let table = mem::replace(&mut self.table, GroupTable::new());
         self.send(&table, &mut collector).await?;
         drop(table);
         collector.finish().await
@@ -252,7 +252,7 @@ impl Grouper {
 /// Groups, each key once.
 pub(super) struct Groups {
     shape: Arc<GroupShape>,
-    table: Table,
+    table: GroupTable,
 }
 
 impl Groups {

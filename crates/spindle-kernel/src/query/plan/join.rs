@@ -16,7 +16,7 @@ const PLACE_BITS: u32 = 40;
 const WITHIN_BITS: u32 = CHUNK_BYTES_MAX.ilog2();
 
 /// The rows of a partition, by their keys. Each is its key, then the row.
-pub(super) struct Table {
+pub(super) struct JoinTable {
     chunks: Vec<Chunk>,
     /// Two for each row. Of a row its place plus 1, and bits of its hash; 0: no row.
     slots: Vec<u64>,
@@ -44,12 +44,12 @@ fn spot_of(slot: u64, hash: u64) -> Option<Spot> {
     ((slot ^ hash << PLACE_BITS) >> PLACE_BITS == 0).then(spot)
 }
 
-impl Table {
+impl JoinTable {
     /// Of rows in memory.
-    pub(super) fn new(work: &TempWork, chunks: Vec<Chunk>, key_bytes: usize) -> Result<Table> {
+    pub(super) fn new(work: &TempWork, chunks: Vec<Chunk>, key_bytes: usize) -> Result<JoinTable> {
         let rows: usize = chunks.iter().map(|chunk| chunk.iter().count()).sum();
         let held = work.usage.hold(SLOT_BYTES * rows);
-        let mut table = Table::empty(chunks, rows, key_bytes, held);
+        let mut table = JoinTable::empty(chunks, rows, key_bytes, held);
         for chunk in 0..table.chunks.len() {
             work.check()?;
             table.enter(chunk);
@@ -57,8 +57,8 @@ impl Table {
         Ok(table)
     }
 
-    fn empty(chunks: Vec<Chunk>, rows: usize, key_bytes: usize, held: Held) -> Table {
-        Table {
+    fn empty(chunks: Vec<Chunk>, rows: usize, key_bytes: usize, held: Held) -> JoinTable {
+        JoinTable {
             chunks,
             slots: vec![0; 2 * rows],
             key_bytes,
@@ -160,7 +160,7 @@ impl JoinShape {
     /// whether to continue.
     pub(super) fn join(
         &self,
-        table: &Table,
+        table: &JoinTable,
         (hash, key): (u64, &[u8]),
         row: &Row<'_>,
         pass: Pass,
@@ -238,7 +238,7 @@ fn put_nothing(columns: &Columns, row: &mut Vec<u8>) {
 
 /// A join whose kept side is in memory: a table for each partition.
 pub(super) struct InMemory {
-    pub(super) tables: Vec<Table>,
+    pub(super) tables: Vec<JoinTable>,
     pub(super) shape: Arc<JoinShape>,
 }
 
@@ -271,7 +271,7 @@ mod tests {
             Chunk::of_row(&usage, &row)
         };
         let chunks = (0..1000).map(chunk).collect();
-        let mut table = Table::empty(chunks, 1000, 4, usage.hold(0));
+        let mut table = JoinTable::empty(chunks, 1000, 4, usage.hold(0));
         (0..1000).for_each(|chunk| table.enter(chunk));
         for key in 0..110_u32 {
             let key = key.to_be_bytes();
@@ -285,7 +285,7 @@ mod tests {
             let wanted: Vec<u32> = (0..1000).filter(|number| number % 100 == key).collect();
             assert_eq!((found, rows), (key < 100, wanted));
         }
-        let nothing = Table::empty(Vec::new(), 0, 4, usage.hold(0));
+        let nothing = JoinTable::empty(Vec::new(), 0, 4, usage.hold(0));
         assert!(!nothing.find(1, b"", |_| true));
     }
 

@@ -15,8 +15,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use spindle_query::{
-    Aggregate, Bound, Cell, Columns, Direction, Heading, JoinKind, Layout, Plan, Query, Relation,
-    Test, cell,
+    Aggregate, Bound, Cell, Columns, Direction, JoinKind, Query, QueryPlan, Relation, RowHeading,
+    RowLayout, Test, cell,
 };
 
 use super::slaves::Slaves;
@@ -30,7 +30,7 @@ use group::GroupShape;
 use join::{InMemory, JoinShape, found_column};
 use pairs::Pair;
 use pipeline::{Keep, Kept, Op, Order, Output, ROWS_BETWEEN_LOOKS};
-use rows::{Part, add_all};
+use rows::{KeptRows, add_all};
 use source::{LookupShape, Source};
 
 /// Carries a query out for a session; `take` gets each row of the answer, and the names of its columns. It sees what
@@ -107,7 +107,7 @@ impl Needed {
     }
 
     /// And those that a step names.
-    fn and(&self, plan: &Plan) -> Needed {
+    fn and(&self, plan: &QueryPlan) -> Needed {
         match self {
             Needed::All => Needed::All,
             Needed::These(names) => {
@@ -119,7 +119,7 @@ impl Needed {
     }
 
     /// Those that a step names, and no others.
-    fn only(plan: &Plan) -> Needed {
+    fn only(plan: &QueryPlan) -> Needed {
         Needed::These(BTreeSet::new()).and(plan)
     }
 }
@@ -128,14 +128,14 @@ impl Needed {
 struct OpenStep {
     source: Source,
     ops: Vec<Op>,
-    heading: Heading,
+    heading: RowHeading,
 }
 
 /// What came of a step, of all slaves together.
 #[derive(Default)]
-struct Outcome {
-    parts: Vec<Part>,
-    sorted: Vec<sort::Part>,
+struct StepOutcome {
+    parts: Vec<KeptRows>,
+    sorted: Vec<sort::SortedPart>,
 }
 
 type Opened<'a> = Pin<Box<dyn Future<Output = Result<OpenStep>> + 'a>>;
@@ -157,7 +157,7 @@ impl Carrier<'_> {
             name: relation.name.to_owned(),
         })?;
         match table.columns() {
-            Some(columns) if Layout::try_from(&relation.columns).as_ref() != Ok(columns) => {
+            Some(columns) if RowLayout::try_from(&relation.columns).as_ref() != Ok(columns) => {
                 Err(crate::KernelError::OtherColumns {
                     table: relation.name.to_owned(),
                     columns: columns.clone(),
@@ -168,21 +168,21 @@ impl Carrier<'_> {
     }
 
     /// The last step of a plan, once those before it have been carried out.
-    fn step<'a>(&'a self, plan: &'a Plan, needed: Needed) -> Opened<'a> {
+    fn step<'a>(&'a self, plan: &'a QueryPlan, needed: Needed) -> Opened<'a> {
         Box::pin(async move {
             match plan {
-                Plan::Scan(relation) => Ok(OpenStep {
+                QueryPlan::Scan(relation) => Ok(OpenStep {
                     source: Source::Table(self.table(relation)?),
                     ops: Vec::new(),
-                    heading: Heading::of(relation.columns.clone()),
+                    heading: RowHeading::of(relation.columns.clone()),
                 }),
-                Plan::Filter(rows, condition) => {
+                QueryPlan::Filter(rows, condition) => {
                     let mut step = self.step(rows, needed.and(plan)).await?;
                     let test = Test::of(condition, &step.heading)?;
                     step.ops.push(Op::Filter(test));
                     Ok(step)
                 }
-                Plan::Select(rows, columns) => {
+                QueryPlan::Select(rows, columns) => {
                     let mut step = self.step(rows, Needed::only(plan)).await?;
                     let mut exprs = Vec::new();
                     for (_, of) in columns {
@@ -191,11 +191,11 @@ impl Carrier<'_> {
                     let names = columns.iter().map(|(name, _)| name.clone());
                     let types = exprs.iter().map(Bound::type_of);
                     let columns = Columns::new(names.zip(types));
-                    step.heading = Heading::of(columns.clone());
+                    step.heading = RowHeading::of(columns.clone());
                     step.ops.push(Op::Select(columns, exprs));
                     Ok(step)
                 }
-                Plan::Join {
+                QueryPlan::Join {
                     rows,
                     with,
                     on,
@@ -207,7 +207,7 @@ impl Carrier<'_> {
                     let step = self.step(rows, below.clone()).await?;
                     self.joined(step, kept, on, kind, &below).await
                 }
-                Plan::Lookup {
+                QueryPlan::Lookup {
                     rows,
                     table,
                     index,
@@ -216,7 +216,7 @@ impl Carrier<'_> {
                     self.looked_up(rows, (table, index), on, needed.and(plan))
                         .await
                 }
-                Plan::Group { rows, by, of } => {
+                QueryPlan::Group { rows, by, of } => {
                     self.grouped(rows, by, of, Needed::only(plan)).await
                 }
             }
@@ -226,7 +226,7 @@ impl Carrier<'_> {
     /// Carries out the step of a join's kept side.
     async fn kept_side(
         &self,
-        with: &Plan,
+        with: &QueryPlan,
         on: &[(String, String)],
         kind: &JoinKind,
         needed: &Needed,
@@ -266,7 +266,7 @@ impl Carrier<'_> {
         let names: Vec<&String> = on.iter().map(|(left, _)| left).collect();
         let key = step.heading.named(&names)?;
         let shape = Arc::new(JoinShape::new(kind, key, &kept.columns));
-        let after = |heading: &Heading| -> Result<Heading> {
+        let after = |heading: &RowHeading| -> Result<RowHeading> {
             Ok(match kind {
                 JoinKind::Semi | JoinKind::Anti => heading.clone(),
                 JoinKind::Inner => heading.and(kept.columns.clone())?,
@@ -283,7 +283,7 @@ impl Carrier<'_> {
             return Ok(step);
         }
         let columns = step.heading.only(|name| below.has(name));
-        let read = Heading::of(columns.columns().clone());
+        let read = RowHeading::of(columns.columns().clone());
         let heading = after(&read)?;
         let kept = self.spilled(kept.parts).await?;
         let keep = Keep::Keyed {
@@ -302,14 +302,18 @@ impl Carrier<'_> {
     }
 
     /// The slaves make the tables of partitions in memory, each some of them.
-    async fn tables_of(&self, parts: Vec<Part>, key_bytes: usize) -> Result<Vec<join::Table>> {
-        let numbered: Vec<(usize, Part)> = parts.into_iter().enumerate().collect();
+    async fn tables_of(
+        &self,
+        parts: Vec<KeptRows>,
+        key_bytes: usize,
+    ) -> Result<Vec<join::JoinTable>> {
+        let numbered: Vec<(usize, KeptRows)> = parts.into_iter().enumerate().collect();
         let dealt = self.slaves.deal(numbered);
         let made = self.slaves.all(move |work, _| {
             let mine = dealt.lock().pop().unwrap_or_default();
             Box::pin(async move {
-                let table = |(number, part): (usize, Part)| {
-                    Ok((number, join::Table::new(&work, part.chunks, key_bytes)?))
+                let table = |(number, part): (usize, KeptRows)| {
+                    Ok((number, join::JoinTable::new(&work, part.chunks, key_bytes)?))
                 };
                 mine.into_iter().map(table).collect::<Result<Vec<_>>>()
             })
@@ -318,8 +322,8 @@ impl Carrier<'_> {
     }
 
     /// The slaves write what they still have in memory of partitions to temporary segments, each of some.
-    async fn spilled(&self, parts: Vec<Part>) -> Result<Vec<Part>> {
-        let numbered: Vec<(usize, Part)> = parts.into_iter().enumerate().collect();
+    async fn spilled(&self, parts: Vec<KeptRows>) -> Result<Vec<KeptRows>> {
+        let numbered: Vec<(usize, KeptRows)> = parts.into_iter().enumerate().collect();
         let dealt = self.slaves.deal(numbered);
         let made = self.slaves.all(move |work, _| {
             let mine = dealt.lock().pop().unwrap_or_default();
@@ -336,7 +340,7 @@ impl Carrier<'_> {
 
     async fn looked_up(
         &self,
-        rows: &Plan,
+        rows: &QueryPlan,
         (table, index): (&Relation, &str),
         on: &[String],
         below: Needed,
@@ -345,7 +349,7 @@ impl Carrier<'_> {
         check_key(&index, &rows.columns()?, on)?;
         let step = self.step(rows, below.clone()).await?;
         let columns = step.heading.only(|name| below.has(name));
-        let outer = Heading::of(columns.columns().clone());
+        let outer = RowHeading::of(columns.columns().clone());
         let shape = LookupShape {
             key: outer.named(on)?,
             key_bytes: index.key_bytes(),
@@ -361,7 +365,7 @@ impl Carrier<'_> {
 
     async fn grouped(
         &self,
-        rows: &Plan,
+        rows: &QueryPlan,
         by: &[String],
         of: &[(String, Aggregate)],
         needed: Needed,
@@ -382,12 +386,12 @@ impl Carrier<'_> {
         Ok(OpenStep {
             source: Source::Groups(parts, shape),
             ops: Vec::new(),
-            heading: Heading::of(key).and(numbers)?,
+            heading: RowHeading::of(key).and(numbers)?,
         })
     }
 
     /// Has the slaves carry out a step.
-    async fn run(&self, step: OpenStep, keep: Keep) -> Result<Outcome> {
+    async fn run(&self, step: OpenStep, keep: Keep) -> Result<StepOutcome> {
         let source = step.source.share(&self.slaves);
         let stage = Arc::new((source, step.ops, keep));
         let scn = self.scn;
@@ -400,7 +404,7 @@ impl Carrier<'_> {
                 output.finish().await
             })
         });
-        let mut outcome = Outcome::default();
+        let mut outcome = StepOutcome::default();
         for of_slave in kept.await? {
             match of_slave {
                 Kept::Parts(parts) => add_all(&mut outcome.parts, parts),
@@ -434,7 +438,7 @@ fn in_order<T>(made: Vec<Vec<(usize, T)>>) -> Vec<T> {
 
 /// The side of a join that was kept.
 struct KeptSide {
-    parts: Vec<Part>,
+    parts: Vec<KeptRows>,
     columns: Columns,
     /// Of its key.
     key_bytes: usize,

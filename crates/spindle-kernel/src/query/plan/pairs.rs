@@ -4,9 +4,9 @@
 
 use spindle_query::Row;
 
-use super::join::{JoinShape, Pass, Table};
+use super::join::{JoinShape, JoinTable, Pass};
 use super::pipeline::Output;
-use super::rows::{Collector, DEPTH_MAX, Part, PartReader, SLOT_BYTES, hash};
+use super::rows::{Collector, DEPTH_MAX, KeptRows, PartReader, SLOT_BYTES, hash};
 use crate::error::Result;
 use crate::settings::PlantedFault;
 use crate::temp::TempWork;
@@ -14,8 +14,8 @@ use crate::temp::run::{RunWriter, arena};
 
 /// The same partition of both sides.
 pub(super) struct Pair {
-    kept: Part,
-    read: Part,
+    kept: KeptRows,
+    read: KeptRows,
     /// How often both have been partitioned.
     depth: u32,
     /// What the kept side needed in memory before it was partitioned last.
@@ -24,7 +24,7 @@ pub(super) struct Pair {
 
 impl Pair {
     /// Partitioned once.
-    pub(super) fn new(kept: Part, read: Part) -> Pair {
+    pub(super) fn new(kept: KeptRows, read: KeptRows) -> Pair {
         Pair {
             kept,
             read,
@@ -59,10 +59,10 @@ impl Pair {
 /// A partition, partitioned again.
 async fn partitioned(
     work: &TempWork,
-    part: Part,
+    part: KeptRows,
     depth: u32,
     key_bytes: usize,
-) -> Result<Vec<Part>> {
+) -> Result<Vec<KeptRows>> {
     let mut collector = Collector::of_join(work, depth);
     let mut reader = part.reader(work);
     while let Some(rows) = reader.next().await? {
@@ -120,7 +120,7 @@ async fn next_table(
     work: &TempWork,
     key_bytes: usize,
     kept: &mut PartReader,
-) -> Result<(Table, bool)> {
+) -> Result<(JoinTable, bool)> {
     let (mut chunks, mut bytes, mut is_last) = (Vec::new(), 0, false);
     while !is_last && bytes < work.memory_bytes {
         match kept.next().await? {
@@ -131,7 +131,7 @@ async fn next_table(
             None => is_last = true,
         }
     }
-    Ok((Table::new(work, chunks, key_bytes)?, is_last))
+    Ok((JoinTable::new(work, chunks, key_bytes)?, is_last))
 }
 
 /// Joins rows with a table, the first of several, or the last. Those that further tables must see are carried on, each
@@ -139,11 +139,11 @@ async fn next_table(
 async fn join_table(
     work: &TempWork,
     shape: &JoinShape,
-    table: &Table,
-    read: Part,
+    table: &JoinTable,
+    read: KeptRows,
     (is_first, is_last): (bool, bool),
     output: &mut Output<'_>,
-) -> Result<Part> {
+) -> Result<KeptRows> {
     let mut carried = match is_last {
         true => None,
         false => Some(RunWriter::new(work, &arena(work)?)),
@@ -172,7 +172,7 @@ async fn join_table(
         }
         output.make_room().await?;
     }
-    let mut rest = Part::default();
+    let mut rest = KeptRows::default();
     if let Some(carried) = carried {
         rest.runs.push(carried.finish().await?);
     }

@@ -7,7 +7,7 @@ use spindle_query::{Bound, Columns, Projection, Row, Test};
 
 use super::group::{GroupShape, Grouper};
 use super::join::{InMemory, JoinShape};
-use super::rows::{Collector, Part};
+use super::rows::{Collector, KeptRows};
 use crate::error::Result;
 use crate::temp::TempWork;
 use crate::temp::sort::{self, Sorter};
@@ -77,9 +77,9 @@ impl Order {
 /// What a process has kept.
 pub(super) enum Kept {
     /// Rows, partition by partition.
-    Parts(Vec<Part>),
+    Parts(Vec<KeptRows>),
     /// Sorted records.
-    Sorted(Vec<sort::Part>),
+    Sorted(Vec<sort::SortedPart>),
 }
 
 enum Keeper<'a> {

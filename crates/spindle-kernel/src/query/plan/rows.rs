@@ -120,14 +120,14 @@ impl Chunk {
 
 /// Rows that have been kept: some in memory, the others in runs.
 #[derive(Default)]
-pub(super) struct Part {
+pub(super) struct KeptRows {
     pub(super) chunks: Vec<Chunk>,
     pub(super) runs: Vec<Run>,
 }
 
-impl Part {
+impl KeptRows {
     /// With what another process has kept of the same.
-    pub(super) fn add(&mut self, other: Part) {
+    pub(super) fn add(&mut self, other: KeptRows) {
         self.chunks.extend(other.chunks);
         self.runs.extend(other.runs);
     }
@@ -146,12 +146,12 @@ impl Part {
     }
 
     /// The same rows in parts, each of which can be read by itself.
-    pub(super) fn pieces(self) -> impl Iterator<Item = Part> {
-        let chunk = |chunk| Part {
+    pub(super) fn pieces(self) -> impl Iterator<Item = KeptRows> {
+        let chunk = |chunk| KeptRows {
             chunks: vec![chunk],
             runs: Vec::new(),
         };
-        let run = |run| Part {
+        let run = |run| KeptRows {
             chunks: Vec::new(),
             runs: vec![run],
         };
@@ -162,7 +162,7 @@ impl Part {
     }
 
     /// The same rows with none of them in memory.
-    pub(super) async fn spilled(mut self, work: &TempWork) -> Result<Part> {
+    pub(super) async fn spilled(mut self, work: &TempWork) -> Result<KeptRows> {
         let mut writer = RunWriter::new(work, &arena(work)?);
         for chunk in self.chunks.drain(..) {
             for row in chunk.iter() {
@@ -186,9 +186,9 @@ impl Part {
 }
 
 /// Adds the parts of another process to those of the same number.
-pub(super) fn add_all(parts: &mut Vec<Part>, others: Vec<Part>) {
+pub(super) fn add_all(parts: &mut Vec<KeptRows>, others: Vec<KeptRows>) {
     if parts.len() < others.len() {
-        parts.resize_with(others.len(), Part::default);
+        parts.resize_with(others.len(), KeptRows::default);
     }
     for (part, other) in parts.iter_mut().zip(others) {
         part.add(other);
@@ -198,7 +198,7 @@ pub(super) fn add_all(parts: &mut Vec<Part>, others: Vec<Part>) {
 /// Reads the rows of a part, a chunk at a time.
 pub(super) struct PartReader {
     work: TempWork,
-    part: Part,
+    part: KeptRows,
     run: Option<RunReader>,
     row: Vec<u8>,
     /// The row did not fit into the last chunk.
@@ -327,10 +327,10 @@ impl Collector {
     }
 
     /// The partitions: all in memory, or nothing.
-    pub(super) async fn finish(self) -> Result<Vec<Part>> {
+    pub(super) async fn finish(self) -> Result<Vec<KeptRows>> {
         match self.writers.is_empty() {
             true => {
-                let parts = self.partitions.into_iter().map(|chunks| Part {
+                let parts = self.partitions.into_iter().map(|chunks| KeptRows {
                     chunks,
                     runs: Vec::new(),
                 });
@@ -341,11 +341,11 @@ impl Collector {
     }
 
     /// The partitions, nothing of them in memory.
-    pub(super) async fn finish_spilled(mut self) -> Result<Vec<Part>> {
+    pub(super) async fn finish_spilled(mut self) -> Result<Vec<KeptRows>> {
         self.spill().await?;
         let mut parts = Vec::new();
         for writer in self.writers {
-            parts.push(Part {
+            parts.push(KeptRows {
                 chunks: Vec::new(),
                 runs: vec![writer.finish().await?],
             });

@@ -11,7 +11,7 @@ use super::group::{GroupShape, Grouper};
 use super::join::JoinShape;
 use super::pairs::{Pair, join_partitions};
 use super::pipeline::Output;
-use super::rows::{Chunk, Part};
+use super::rows::{Chunk, KeptRows};
 use crate::error::Result;
 use crate::index::Index;
 use crate::query::slaves::{Granules, Slaves};
@@ -26,7 +26,7 @@ const GROUPS_IN_BATCH: usize = 1024;
 type Dealt<T> = Latch<Vec<Vec<T>>>;
 
 /// Rows at the beginning of a step: of a table `T`, in parts `P`, or in pairs of parts `Q`.
-pub(super) enum Source<T = Arc<Table>, P = Vec<Part>, Q = Vec<Pair>> {
+pub(super) enum Source<T = Arc<Table>, P = Vec<KeptRows>, Q = Vec<Pair>> {
     /// Of a table.
     Table(T),
     /// Groups.
@@ -47,7 +47,7 @@ pub(super) struct LookupShape {
 }
 
 /// The same, ready for slaves.
-pub(super) type Shared = Source<(Arc<Table>, Arc<Granules>), Dealt<Part>, Dealt<Pair>>;
+pub(super) type Shared = Source<(Arc<Table>, Arc<Granules>), Dealt<KeptRows>, Dealt<Pair>>;
 
 impl Source {
     /// Makes it ready.
@@ -60,7 +60,7 @@ impl Source {
             Source::Groups(parts, shape) => Source::Groups(slaves.deal(parts), shape),
             Source::Pairs(pairs, shape) => Source::Pairs(slaves.deal(pairs), shape),
             Source::Lookup(parts, shape) => {
-                let pieces = parts.into_iter().flat_map(Part::pieces).collect();
+                let pieces = parts.into_iter().flat_map(KeptRows::pieces).collect();
                 Source::Lookup(slaves.deal(pieces), shape)
             }
         }
@@ -142,10 +142,10 @@ async fn look_up(
 async fn fold_partitions(
     work: &TempWork,
     shape: &Arc<GroupShape>,
-    partitions: Vec<Part>,
+    partitions: Vec<KeptRows>,
     output: &mut Output<'_>,
 ) -> Result<()> {
-    let mut waiting: Vec<(Part, u32)> = partitions.into_iter().map(|part| (part, 1)).collect();
+    let mut waiting: Vec<(KeptRows, u32)> = partitions.into_iter().map(|part| (part, 1)).collect();
     let mut numbers = Vec::new();
     while let Some((part, depth)) = waiting.pop() {
         let mut grouper = Grouper::new(work, shape, depth);

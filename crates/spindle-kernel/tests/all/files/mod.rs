@@ -12,8 +12,8 @@ use spindle_io::env::seeded_rng;
 use spindle_io::real::{Caching, FileDevice, FileError, Method, Queue, RealEnv, block_on};
 use spindle_io::{BlockDevice, Env};
 use spindle_kernel::{
-    CONTROL_FILE_BYTES, Instance, InstanceSettings, KernelError, Result, RowId, Session, Settings,
-    Shutdown, Storage, Table, WriteSync, create_database,
+    CONTROL_FILE_BYTES, Instance, InstanceSettings, KernelError, KernelSettings, Result, RowId,
+    Session, Shutdown, Storage, Table, WriteSync, create_database,
 };
 use spindle_text::word::Word;
 
@@ -52,8 +52,8 @@ impl Way {
         }
     }
 
-    pub fn settings(&self) -> Settings {
-        Settings {
+    pub fn settings(&self) -> KernelSettings {
+        KernelSettings {
             block_bytes: BLOCK_BYTES,
             // Three shards, and a third of the accounts.
             buffer_cache_bytes: 192 * BLOCK_BYTES as u64,
@@ -67,7 +67,7 @@ impl Way {
                 lock_timeout_ns: 30_000_000,
                 ..InstanceSettings::default()
             },
-            ..Settings::default()
+            ..KernelSettings::default()
         }
     }
 
@@ -237,7 +237,11 @@ fn add(bytes: &mut [u8], amount: i64) {
 }
 
 impl Bank {
-    async fn start(env: &Arc<dyn Env>, storage: &Storage, settings: &Settings) -> Result<Bank> {
+    async fn start(
+        env: &Arc<dyn Env>,
+        storage: &Storage,
+        settings: &KernelSettings,
+    ) -> Result<Bank> {
         Bank::of(Instance::startup(env, storage, settings).await?)
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use spindle_io::env::seeded_rng;
 use spindle_io::sync::Latch;
 use spindle_kernel::probe::{self, Probe};
-use spindle_kernel::{KernelError, PlantedFault, Result, Session, Settings};
+use spindle_kernel::{KernelError, KernelSettings, PlantedFault, Result, Session};
 
 use rand_xoshiro::rand_core::RngCore;
 
@@ -30,7 +30,7 @@ type Endings = Vec<(Result<()>, u64)>;
 
 /// Each of `clients` locks its own row, then all ask for the row of the next; the last for that of the first when
 /// `closed`, else for one of nobody's.
-fn chain(clients: u64, closed: bool, settings: &Settings) -> (Endings, u64) {
+fn chain(clients: u64, closed: bool, settings: &KernelSettings) -> (Endings, u64) {
     let images = stage::loaded(settings, 48, ROWS);
     let (outcome, _) = stage::play(clients, settings, &images, None, move |stage| async move {
         let endings = Arc::new(Latch::new(Vec::new()));
@@ -64,7 +64,7 @@ fn chain(clients: u64, closed: bool, settings: &Settings) -> (Endings, u64) {
 }
 
 /// Says what is wrong with how a circle of `clients` ended.
-fn broken_by_one(clients: u64, settings: &Settings) -> std::result::Result<(), String> {
+fn broken_by_one(clients: u64, settings: &KernelSettings) -> std::result::Result<(), String> {
     let (endings, counted) = chain(clients, true, settings);
     let mut victims = 0;
     for (ended, at_ns) in endings {
@@ -101,7 +101,7 @@ fn a_circle_is_broken_at_once_by_one_of_those_in_it() {
 
 #[test]
 fn deadlocks_unseen_end_by_timeout_and_the_check_says_so() {
-    let settings = Settings {
+    let settings = KernelSettings {
         planted: Some(PlantedFault::DeadlockUnseen),
         ..stage::settings(LOCK_TIMEOUT_NS)
     };

@@ -13,7 +13,7 @@ use rand_xoshiro::rand_core::RngCore;
 use spindle_io::env::seeded_rng;
 use spindle_io::sync::Latch;
 use spindle_kernel::probe::{self, Probe};
-use spindle_kernel::{KernelError, PlantedFault, Result, RowId, Session, Settings};
+use spindle_kernel::{KernelError, KernelSettings, PlantedFault, Result, RowId, Session};
 
 use super::checker::{Scans, judge};
 use super::history::{History, Key, Kind, Step, Value};
@@ -213,7 +213,7 @@ async fn perform(stage: Stage, history: Arc<Latch<History>>, seed: u64, ends: bo
 
 /// One run: the clients until the power is cut, if it is, and again after recovery.
 fn run(seed: u64, planted: Option<PlantedFault>, images: &Images) -> History {
-    let settings = Settings {
+    let settings = KernelSettings {
         planted,
         ..stage::settings(LOCK_TIMEOUTS_NS[seed as usize % 2])
     };

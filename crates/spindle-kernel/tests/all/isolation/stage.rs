@@ -7,8 +7,8 @@ use spindle_io::env::LocalFuture;
 use spindle_io::sim::{DiskImage, DiskTiming, PowerCut, SimDisk, Stop, World};
 use spindle_io::{BlockDevice, Env, Join};
 use spindle_kernel::{
-    CONTROL_FILE_BYTES, Instance, InstanceSettings, RowId, Settings, Shutdown, Storage, Table,
-    create_database,
+    CONTROL_FILE_BYTES, Instance, InstanceSettings, KernelSettings, RowId, Shutdown, Storage,
+    Table, create_database,
 };
 
 const BLOCK_BYTES: usize = 2048;
@@ -20,8 +20,8 @@ const TRANSACTIONS: usize = 32;
 pub type Images = Vec<DiskImage>;
 
 /// Settings for a database in which everything is scarce.
-pub fn settings(lock_timeout_ns: u64) -> Settings {
-    Settings {
+pub fn settings(lock_timeout_ns: u64) -> KernelSettings {
+    KernelSettings {
         block_bytes: BLOCK_BYTES,
         buffer_cache_bytes: 24 * BLOCK_BYTES as u64,
         write_batch_blocks: 8,
@@ -32,7 +32,7 @@ pub fn settings(lock_timeout_ns: u64) -> Settings {
             lock_timeout_ns,
             ..InstanceSettings::default()
         },
-        ..Settings::default()
+        ..KernelSettings::default()
     }
 }
 
@@ -91,7 +91,7 @@ impl Disks {
 }
 
 /// Makes the database with a table of `rows` rows of `row_bytes` zeros.
-pub fn loaded(settings: &Settings, row_bytes: usize, rows: u64) -> Images {
+pub fn loaded(settings: &KernelSettings, row_bytes: usize, rows: u64) -> Images {
     let log_bytes = (8 << 10) + 6 * LOG_BUFFER_BYTES + (16 << 10);
     let (undo_bytes, data_bytes) = (80 * BLOCK_BYTES, (1 << 20) + 2 * BLOCK_BYTES);
     let control_bytes = CONTROL_FILE_BYTES as usize;
@@ -128,7 +128,7 @@ pub fn loaded(settings: &Settings, row_bytes: usize, rows: u64) -> Images {
 /// first. Returns what `play` returned, unless there was a cut, and the disks.
 pub fn play<T: 'static, F: Future<Output = T>>(
     seed: u64,
-    settings: &Settings,
+    settings: &KernelSettings,
     images: &Images,
     cut_at: Option<u64>,
     play: impl FnOnce(Stage) -> F + 'static,

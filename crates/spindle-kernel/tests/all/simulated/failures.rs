@@ -8,7 +8,7 @@ use spindle_io::env::LocalFuture;
 use spindle_io::sim::{FailedIo, IoFault, IoKind, Lasts, PowerCut, Stop, World};
 use spindle_io::sync::{Latch, timeout};
 use spindle_io::{Env, Join};
-use spindle_kernel::{Instance, KernelError, RowId, Session, Settings, Shutdown, Storage};
+use spindle_kernel::{Instance, KernelError, KernelSettings, RowId, Session, Shutdown, Storage};
 
 use super::crashes::{FIRST, crash_points};
 use super::{
@@ -162,7 +162,7 @@ async fn builder(instance: &Instance, told: &Told) -> Result<(), KernelError> {
 async fn story(
     env: Arc<dyn Env>,
     storage: Storage,
-    settings: Settings,
+    settings: KernelSettings,
     beginning: (Scenario, [u64; SESSIONS]),
     promises: Acknowledged,
     told: Told,
@@ -227,7 +227,7 @@ struct Ended {
 }
 
 impl Beginning {
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> KernelSettings {
         self.scenario.settings()
     }
 

@@ -16,9 +16,9 @@ use spindle_io::env::{LocalFuture, seeded_rng};
 use spindle_io::sim::{DiskImage, DiskMoment, DiskTiming, PowerCut, SimDisk, Stop, World};
 use spindle_io::sync::{Latch, timeout};
 use spindle_kernel::{
-    CONTROL_FILE_BYTES, Instance, InstanceSettings, KernelError, PlantedFault, Result, RowId,
-    Session, Settings, Shutdown, Storage, Switches, Table, TornBlocks, WriteSync, create_database,
-    double_write_bytes,
+    CONTROL_FILE_BYTES, Instance, InstanceSettings, KernelError, KernelSettings, PlantedFault,
+    Result, RowId, Session, Shutdown, Storage, Switches, Table, TornBlocks, WriteSync,
+    create_database, double_write_bytes,
 };
 
 pub use method::Method;
@@ -216,8 +216,8 @@ impl Scenario {
         promised
     }
 
-    fn settings(&self) -> Settings {
-        Settings {
+    fn settings(&self) -> KernelSettings {
+        KernelSettings {
             block_bytes: self.block_bytes,
             buffer_cache_bytes: self.cache_blocks * self.block_bytes as u64,
             instance: InstanceSettings {
@@ -235,7 +235,7 @@ impl Scenario {
             checkpoint_lag_bytes: self.checkpoint_lag_bytes,
             planted: self.planted,
             switches: self.switches,
-            ..Settings::default()
+            ..KernelSettings::default()
         }
     }
 }
@@ -337,7 +337,7 @@ pub fn load(scenario: Scenario) -> (Images, World) {
     let env: Arc<dyn Env> = world.env();
     let disks = Disks::new(&world, scenario, &blank(scenario));
     let storage = disks.storage(scenario);
-    let settings = Settings {
+    let settings = KernelSettings {
         planted: None,
         ..scenario.settings()
     };

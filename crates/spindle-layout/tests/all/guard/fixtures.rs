@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use spindle_layout::guard::{Content, Permit, Refusal, Signature, Want, verdict};
+use spindle_layout::guard::{DeviceContent, Permit, Refusal, Signature, Want, verdict};
 
 use super::machine::Machine;
 
@@ -29,9 +29,9 @@ fn judge(machine: &Machine, question: &Question) -> Result<Permit, Refusal> {
     let state = machine.state(&question.device, path)?;
     let (code, printed) = &question.blkid;
     let content = match Signature::parse(*code, printed.as_bytes()) {
-        Ok(Some(signature)) => Content::Signature(signature),
-        Ok(None) if question.edges_are_zero => Content::Empty,
-        Ok(None) => Content::Unknown("data of an unknown kind".to_owned()),
+        Ok(Some(signature)) => DeviceContent::Signature(signature),
+        Ok(None) if question.edges_are_zero => DeviceContent::Empty,
+        Ok(None) => DeviceContent::Unknown("data of an unknown kind".to_owned()),
         Err(error) => {
             return Err(Refusal::Unknown {
                 path: path.to_owned(),

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
-use spindle_layout::guard::{DeviceState, Refusal, Survey};
+use spindle_layout::guard::{DeviceState, GuardSurvey, Refusal};
 use spindle_system::DeviceNumber;
 use spindle_system::SystemTree;
 use spindle_system::mounts::TableError;
@@ -46,8 +46,8 @@ impl Machine {
     }
 
     /// What the machine looks like now.
-    pub fn survey(&self) -> Result<Survey, TableError> {
-        Survey::with_tables(&self.tree(), &self.mapped_tables)
+    pub fn survey(&self) -> Result<GuardSurvey, TableError> {
+        GuardSurvey::with_tables(&self.tree(), &self.mapped_tables)
     }
 
     /// What the guard is told of a device.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
-use spindle_layout::guard::{Content, DeviceState, Signature, Survey, Want, verdict};
+use spindle_layout::guard::{DeviceContent, DeviceState, GuardSurvey, Signature, Want, verdict};
 use spindle_system::mounts::{parse_mounts, parse_swaps};
 
 use super::machine::Machine;
@@ -88,12 +88,12 @@ fn a_device_that_a_line_names_is_never_allowed() {
         erase: &erase,
     };
     let is_allowed = || {
-        let survey = Survey::with_tables(&tree, "");
+        let survey = GuardSurvey::with_tables(&tree, "");
         let state =
             survey.map(|survey| DeviceState::of(&tree, &survey, "8:16".parse().unwrap(), path));
         state.is_ok_and(|state| {
             state.is_ok_and(|state| {
-                verdict(&tree, &want, &state, &Content::Unknown(String::new())).is_ok()
+                verdict(&tree, &want, &state, &DeviceContent::Unknown(String::new())).is_ok()
             })
         })
     };

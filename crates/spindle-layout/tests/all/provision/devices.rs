@@ -3,9 +3,9 @@
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-use spindle_layout::Target;
+use spindle_layout::PlacementTarget;
 use spindle_layout::guard::{Permit, Refusal};
-use spindle_layout::spec::{LayoutKind, Share};
+use spindle_layout::spec::{DeviceSharing, LayoutKind};
 
 use super::making::target;
 use super::scene::{Disk, MIB, Scene, can_run, file_system, layout, tool};
@@ -42,7 +42,7 @@ fn an_empty_device_is_taken_and_given_back_empty() {
         spec.preparation.overwrite_passes = 1;
         let provision = scene.carry_out(&[spec]);
         let target = target(&provision, 0);
-        if let Target::Devices(devices) = &target {
+        if let PlacementTarget::Devices(devices) = &target {
             assert_eq!(devices.len(), 1);
             let number = |path: &std::path::Path| fs::metadata(path).unwrap().rdev();
             assert_eq!(number(devices[0].path()), number(&disk.path));
@@ -93,7 +93,10 @@ fn a_device_with_something_on_it_is_refused_unless_it_is_named() {
     let mut named = spec;
     named.erase = vec![path];
     let provision = scene.carry_out(&[named]);
-    assert!(matches!(target(&provision, 0), Target::Directory(_)));
+    assert!(matches!(
+        target(&provision, 0),
+        PlacementTarget::Directory(_)
+    ));
     assert_eq!(provision.teardown(), Vec::<String>::new());
     assert_eq!(disk.look(&[]).unwrap().permit, Permit::Empty);
 }
@@ -165,13 +168,13 @@ fn devices_are_shared_by_partitions() {
             disks.iter().map(Disk::spec).collect(),
             LayoutKind::Raw,
         );
-        spec.share = Some(Share::Fair);
+        spec.share = Some(DeviceSharing::Fair);
         spec
     };
     let provision = scene.carry_out(&[shared("one"), shared("two")]);
     let mut parts = Vec::new();
     for index in 0..2 {
-        let Target::Devices(devices) = target(&provision, index) else {
+        let PlacementTarget::Devices(devices) = target(&provision, index) else {
             panic!("raw is devices")
         };
         parts.push(
@@ -228,7 +231,7 @@ fn what_is_left_inside_shared_devices_does_not_stop_the_next_run() {
             disks.iter().map(Disk::spec).collect(),
             file_system("btrfs", &[], ""),
         );
-        spec.share = Some(Share::Fair);
+        spec.share = Some(DeviceSharing::Fair);
         spec
     };
     for _ in 0..2 {

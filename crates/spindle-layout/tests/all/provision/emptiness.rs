@@ -4,7 +4,7 @@
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 
-use spindle_layout::Target;
+use spindle_layout::PlacementTarget;
 use spindle_layout::guard::{Permit, Refusal};
 use spindle_layout::spec::LayoutKind;
 
@@ -77,8 +77,10 @@ fn what_a_run_left_is_known_until_it_is_changed() {
     ] {
         let provision = scene.carry_out(&[layout("it", vec![disk.spec()], kind)]);
         match target(&provision, 0) {
-            Target::Devices(_) => write(&disk, 40 * MIB, &[7; 70_000]),
-            Target::Directory(at) => fs::write(at.join("file"), vec![9; 3 * MIB as usize]).unwrap(),
+            PlacementTarget::Devices(_) => write(&disk, 40 * MIB, &[7; 70_000]),
+            PlacementTarget::Directory(at) => {
+                fs::write(at.join("file"), vec![9; 3 * MIB as usize]).unwrap()
+            }
             other => panic!("{other:?}"),
         }
         assert_eq!(provision.teardown(), Vec::<String>::new());
@@ -112,7 +114,7 @@ fn a_disk_of_a_disk_group_is_called_so() {
     let disk = Disk::new(&scene, "disk", 64 * MIB);
     let env: std::sync::Arc<dyn spindle_io::Env> = spindle_io::real::RealEnv::new(1);
     spindle_io::real::block_on(async {
-        use spindle_io::disk_group::{Disk as GroupDisk, DiskGroup, Options};
+        use spindle_io::disk_group::{Disk as GroupDisk, DiskGroup, DiskGroupOptions};
         use spindle_io::real::{Caching, Queue};
         let known = spindle_layout::KnownDevice::look(&disk.path).unwrap();
         let device = known.open(Caching::Buffered, Queue::sync()).unwrap();
@@ -121,9 +123,9 @@ fn a_disk_of_a_disk_group_is_called_so() {
             failure_group: None,
             device: std::sync::Arc::new(device),
         }];
-        let options = Options {
+        let options = DiskGroupOptions {
             allocation_unit_bytes: MIB,
-            ..Options::default()
+            ..DiskGroupOptions::default()
         };
         let group = DiskGroup::create(&env, "data", disks, options)
             .await

@@ -180,7 +180,7 @@ fn what_is_busy_is_told_and_cleaned_later() {
         vec![scene.file("a", 32 * MIB)],
         file_system("ext4", &[], ""),
     )]);
-    let spindle_layout::Target::Directory(directory) = target(&provision, 0) else {
+    let spindle_layout::PlacementTarget::Directory(directory) = target(&provision, 0) else {
         panic!("a file system is a directory")
     };
     let open = std::fs::File::create(directory.join("open")).unwrap();

@@ -14,8 +14,8 @@ use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use spindle_harness::stride;
 use spindle_layout::guard::Permit;
 use spindle_layout::record::RunDirectory;
-use spindle_layout::spec::{DeviceSpec, LayoutKind, Share};
-use spindle_layout::{DataDirectory, LayoutSpec, Target, clean};
+use spindle_layout::spec::{DeviceSharing, DeviceSpec, LayoutKind};
+use spindle_layout::{DataDirectory, LayoutSpec, PlacementTarget, clean};
 use spindle_system::SystemTree;
 
 use super::scene::{Disk, MIB, RUN, Scene, can_run, carry_out_in, file_system, layout};
@@ -51,7 +51,7 @@ fn specs(directory: &Path, disks: &[PathBuf]) -> Vec<LayoutSpec> {
     let disk = |index: usize| DeviceSpec::Existing(disks[index].clone());
     let shared = |name: &str, kind| {
         let mut spec = layout(name, vec![disk(1), disk(2)], kind);
-        spec.share = Some(Share::Fair);
+        spec.share = Some(DeviceSharing::Fair);
         spec
     };
     let mut taken = layout("xfs on a disk", vec![disk(0)], file_system("xfs", &[], ""));
@@ -90,7 +90,7 @@ fn child() {
     let mut directories = Vec::new();
     for made in provision.layouts() {
         let made = made.as_ref().unwrap_or_else(|error| panic!("{error}"));
-        if let Target::Directory(parent) = &made.target {
+        if let PlacementTarget::Directory(parent) = &made.target {
             let record = RunDirectory {
                 parent: parent.clone(),
                 run: RUN.to_owned(),

@@ -3,8 +3,8 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 
-use spindle_layout::spec::{LayoutKind, Share};
-use spindle_layout::{Provision, Target};
+use spindle_layout::spec::{DeviceSharing, LayoutKind};
+use spindle_layout::{PlacementTarget, Provision};
 
 use super::scene::{MIB, Scene, can_run, file_system, layout};
 
@@ -17,19 +17,19 @@ const TOOLS: [&str; 6] = [
     "mount",
 ];
 
-pub fn target(provision: &Provision, layout: usize) -> Target {
+pub fn target(provision: &Provision, layout: usize) -> PlacementTarget {
     match &provision.layouts()[layout] {
         Ok(made) => made.target.clone(),
         Err(error) => panic!("{error}"),
     }
 }
 
-fn write_in(target: &Target) {
+fn write_in(target: &PlacementTarget) {
     match target {
-        Target::Directory(directory) => {
+        PlacementTarget::Directory(directory) => {
             fs::write(directory.join("data1.dbf"), vec![7; 1 << 20]).unwrap()
         }
-        Target::Devices(devices) => {
+        PlacementTarget::Devices(devices) => {
             for device in devices {
                 let file = fs::OpenOptions::new()
                     .write(true)
@@ -39,7 +39,7 @@ fn write_in(target: &Target) {
                 file.sync_all().unwrap();
             }
         }
-        Target::DiskGroup(group) => panic!("{group:?} is made by the program"),
+        PlacementTarget::DiskGroup(group) => panic!("{group:?} is made by the program"),
     }
 }
 
@@ -80,7 +80,7 @@ fn every_kind_is_made_used_and_taken_away() {
         write_in(&target);
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         match (&spec.kind, target) {
-            (LayoutKind::FileSystem(of), Target::Directory(path)) => {
+            (LayoutKind::FileSystem(of), PlacementTarget::Directory(path)) => {
                 let line = mounts
                     .lines()
                     .find(|line| line.contains(&format!(" {} ", path.display())));
@@ -93,7 +93,7 @@ fn every_kind_is_made_used_and_taken_away() {
                     .collect();
                 assert!(options.iter().all(|option| line.contains(option)), "{line}");
             }
-            (_, Target::Devices(devices)) => {
+            (_, PlacementTarget::Devices(devices)) => {
                 assert_eq!(devices.len(), 2);
                 assert!(
                     devices
@@ -137,13 +137,13 @@ fn files_are_shared_by_ranges() {
             .map(|number| scene.file(&format!("disk{number}"), 65 * MIB))
             .collect();
         let mut spec = layout(name, devices, LayoutKind::Raw);
-        spec.share = Some(Share::Fair);
+        spec.share = Some(DeviceSharing::Fair);
         spec
     };
     let provision = scene.carry_out(&[shared("one"), shared("two")]);
     let mut seen = Vec::new();
     for index in 0..2 {
-        let Target::Devices(devices) = target(&provision, index) else {
+        let PlacementTarget::Devices(devices) = target(&provision, index) else {
             panic!("raw is devices")
         };
         for device in devices {
@@ -193,7 +193,7 @@ fn without_root_files_stand_in_for_devices() {
     let tree = spindle_system::SystemTree::default();
     let ledger = spindle_layout::Ledger::begin(&scene.ledgers(), super::scene::RUN, &tree).unwrap();
     let provision = Provision::carry_out(&plan, ledger.into(), &tree, &mut |_| {}).unwrap();
-    let Target::Devices(devices) = target(&provision, 0) else {
+    let PlacementTarget::Devices(devices) = target(&provision, 0) else {
         panic!("raw is devices")
     };
     assert_eq!(devices.len(), 1);

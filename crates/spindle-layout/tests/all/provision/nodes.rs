@@ -4,7 +4,7 @@
 use spindle_harness::Watch;
 use spindle_layout::LayoutSpec;
 use spindle_layout::guard::Permit;
-use spindle_layout::spec::{LayoutKind, Preparation, Share};
+use spindle_layout::spec::{DeviceSharing, LayoutKind, Preparation};
 
 use super::not_ours::{abandoned, cleaned};
 use super::scene::{Disk, MIB, Scene, can_run, file_system, layout, tool};
@@ -31,7 +31,7 @@ fn cases(disk: &Disk) -> Vec<(&'static str, Vec<LayoutSpec>)> {
     let mut shared = [of(LayoutKind::Raw), of(LayoutKind::Raw)];
     shared[1].name = "other".to_owned();
     for spec in &mut shared {
-        spec.share = Some(Share::Fair);
+        spec.share = Some(DeviceSharing::Fair);
     }
     let mut erased = of(file_system("ext4", &[], ""));
     erased.erase = vec![disk.path.to_str().unwrap().to_owned()];

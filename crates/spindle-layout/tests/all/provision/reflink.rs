@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use spindle_layout::{
-    ChangedBlocks, DatabaseFiles, FileManager, Golden, GoldenTree, Image, ImageSpec, Kept,
-    LayoutError, Placement, RawSpace, RestoreMethod, Shape, Target, TreeDirectories, TreeImage,
-    TreeSite, Verify, reflink_refusal,
+    ChangedBlocks, DatabaseFiles, DatabaseShape, FileManager, Golden, GoldenSource, GoldenTree,
+    Image, ImageSpec, LayoutError, Placement, PlacementTarget, RawSpace, RestoreMethod,
+    TreeDirectories, TreeImage, TreeSite, Verify, reflink_refusal,
 };
 
 use super::making::target;
@@ -16,8 +16,8 @@ use super::scene::{MIB, Scene, can_run, file_system, layout};
 
 const BLOCK: u64 = 8192;
 
-fn shape() -> Shape {
-    Shape {
+fn shape() -> DatabaseShape {
+    DatabaseShape {
         block_bytes: BLOCK,
         control_bytes: MIB,
         redo_bytes: vec![MIB; 2],
@@ -38,7 +38,7 @@ fn golden(scene: &Scene) -> Arc<Golden> {
     let directory = scene.path().join("golden");
     fs::create_dir(&directory).unwrap();
     let loading = Golden::create(&directory, &shape(), 1, &Arc::default()).unwrap();
-    loading.seal(Kept::OnDisk).unwrap()
+    loading.seal(GoldenSource::OnDisk).unwrap()
 }
 
 fn contents(files: &DatabaseFiles) -> Vec<Vec<u8>> {
@@ -188,7 +188,7 @@ fn files_share_blocks_with_their_originals_and_are_put_back() {
     let provision = scene.carry_out(&specs);
     let (golden, golden_tree) = (golden(&scene), golden_tree(&scene));
     for (index, spec) in specs.iter().enumerate() {
-        let Target::Directory(directory) = target(&provision, index) else {
+        let PlacementTarget::Directory(directory) = target(&provision, index) else {
             panic!("{} is a file system", spec.name);
         };
         assert_eq!(reflink_refusal(&directory), None, "{}", spec.name);
@@ -219,7 +219,7 @@ fn what_cannot_share_blocks_is_told() {
     let provision = scene.carry_out(&specs);
     let golden = golden(&scene);
     for index in 0..specs.len() {
-        let Target::Directory(directory) = target(&provision, index) else {
+        let PlacementTarget::Directory(directory) = target(&provision, index) else {
             panic!("a file system");
         };
         let told = reflink_refusal(&directory).unwrap();

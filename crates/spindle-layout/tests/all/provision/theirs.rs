@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spindle_io::disk_group::{Disk as GroupDisk, DiskGroup, Options};
+use spindle_io::disk_group::{Disk as GroupDisk, DiskGroup, DiskGroupOptions};
 use spindle_io::real::{Caching, Queue, RealEnv, block_on};
 use spindle_layout::guard::Permit;
-use spindle_layout::spec::{DeviceSpec, LayoutKind, Share};
+use spindle_layout::spec::{DeviceSharing, DeviceSpec, LayoutKind};
 use spindle_layout::{Cleaned, KnownDevice, LayoutSpec};
 
 use super::not_ours::{STEP_OF_TIMES, abandoned, cleaned};
@@ -35,9 +35,9 @@ fn make_group(device: &Path, name: &str, disk_name: &str) {
         failure_group: None,
         device: Arc::new(device),
     }];
-    let options = Options {
+    let options = DiskGroupOptions {
         allocation_unit_bytes: MIB,
-        ..Options::default()
+        ..DiskGroupOptions::default()
     };
     block_on(async {
         let group = DiskGroup::create(&env, name, disks, options).await;
@@ -152,7 +152,7 @@ fn sharing(disk: &Disk, kind: &LayoutKind) -> Vec<LayoutSpec> {
     };
     let shared = |name: &&str| {
         let mut spec = layout(name, vec![disk.spec()], kind.clone());
-        spec.share = Some(Share::Fair);
+        spec.share = Some(DeviceSharing::Fair);
         spec
     };
     names.iter().map(shared).collect()

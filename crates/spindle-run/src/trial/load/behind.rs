@@ -23,7 +23,7 @@ const CLOCK_MIN_S: f64 = 0.02;
 
 /// What was seen of a load machine.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct LoadMachineLook {
     /// Which.
     pub name: String,
     /// Its clients.
@@ -37,8 +37,8 @@ pub struct Seen {
 }
 
 /// What is to be said of those that fall behind; nothing where none does.
-pub fn behind(machines: &[Seen]) -> Vec<String> {
-    let done: u64 = machines.iter().map(Seen::done).sum();
+pub fn behind(machines: &[LoadMachineLook]) -> Vec<String> {
+    let done: u64 = machines.iter().map(LoadMachineLook::done).sum();
     let clients: u32 = machines.iter().map(|machine| machine.clients).sum();
     let each = done as f64 / f64::from(clients.max(1));
     machines
@@ -59,7 +59,7 @@ pub fn behind(machines: &[Seen]) -> Vec<String> {
         .collect()
 }
 
-impl Seen {
+impl LoadMachineLook {
     fn done(&self) -> u64 {
         let [begin, end] = &self.counts;
         end.committed().saturating_sub(begin.committed())
@@ -186,13 +186,13 @@ mod tests {
     }
 
     /// A machine that did so many transactions in ten seconds.
-    fn machine(name: &str, done: u64) -> Seen {
+    fn machine(name: &str, done: u64) -> LoadMachineLook {
         let reading = ClockReading {
             there_ns: 0,
             ahead_ns: 77 * SECOND as i64,
             uncertainty_ns: 100_000,
         };
-        Seen {
+        LoadMachineLook {
             name: name.to_owned(),
             clients: 1,
             counts: [
@@ -208,7 +208,7 @@ mod tests {
     }
 
     /// What is said of two machines of which the second is changed.
-    fn said(change: impl FnOnce(&mut Seen)) -> String {
+    fn said(change: impl FnOnce(&mut LoadMachineLook)) -> String {
         let mut other = machine("ssh://b", 10_000);
         change(&mut other);
         let said = behind(&[machine("ssh://a", 10_000), other]);

@@ -3,10 +3,10 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use spindle_engines::sql::{Address, Password, Way};
+use spindle_engines::sql::{Address, MachineAccess, Password};
 use spindle_engines::{EngineError, ErrorKind};
 use spindle_text::plain::shortened;
-use spindle_workload::driver::Part;
+use spindle_workload::driver::ClientPart;
 
 use super::counts::{LoadCounts, LoadRecord};
 use super::words::{LOAD_COMMAND, LoadSaid, LoadWord, Tick};
@@ -20,10 +20,10 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 const SAID_LENGTH_MAX: usize = 200;
 
 /// A machine at work.
-pub struct Machine {
+pub struct MachineAtWork {
     far: FarMachine<LoadWord, LoadSaid>,
     /// Its part of the clients.
-    pub part: Part,
+    pub part: ClientPart,
     /// How many they are.
     pub clients: u32,
     /// Its clock, when it was come to.
@@ -34,17 +34,17 @@ pub struct Machine {
     pub due_ns: [u64; 2],
 }
 
-impl Machine {
+impl MachineAtWork {
     /// Comes to a machine, and starts the program there.
     ///
     /// # Errors
     /// See [`FarError`].
-    pub fn start(way: &Way, interrupted: &AtomicBool) -> Result<Machine, FarError> {
+    pub fn start(way: &MachineAccess, interrupted: &AtomicBool) -> Result<MachineAtWork, FarError> {
         let mut far = FarMachine::start(way, LOAD_COMMAND, interrupted)?;
         let first = far.read_clock(interrupted)?;
-        Ok(Machine {
+        Ok(MachineAtWork {
             far,
-            part: Part { first: 0, all: 0 },
+            part: ClientPart { first: 0, all: 0 },
             clients: 0,
             first,
             counts: Vec::new(),
@@ -56,9 +56,13 @@ impl Machine {
     ///
     /// # Errors
     /// It cannot be come to.
-    pub fn open(way: &Way, clients: u32, part: Part) -> Result<Machine, EngineError> {
-        let machine = Machine::start(way, &NEVER).map_err(lost)?;
-        Ok(Machine {
+    pub fn open(
+        way: &MachineAccess,
+        clients: u32,
+        part: ClientPart,
+    ) -> Result<MachineAtWork, EngineError> {
+        let machine = MachineAtWork::start(way, &NEVER).map_err(lost)?;
+        Ok(MachineAtWork {
             part,
             clients,
             ..machine
@@ -66,7 +70,7 @@ impl Machine {
     }
 
     /// The way to it.
-    pub fn way(&self) -> &Way {
+    pub fn way(&self) -> &MachineAccess {
         self.far.way()
     }
 
@@ -141,7 +145,7 @@ impl Machine {
     /// Waits until it has said this, which takes as long as its clients do.
     ///
     /// # Errors
-    /// Those of [`Machine::hear`].
+    /// Those of [`MachineAtWork::hear`].
     pub fn hear_that(&mut self, wanted: &LoadSaid) -> Result<(), EngineError> {
         let said = self.hear(None)?;
         match said == *wanted {
@@ -153,7 +157,7 @@ impl Machine {
     /// Its next tick, due `after` this time.
     ///
     /// # Errors
-    /// Those of [`Machine::hear`].
+    /// Those of [`MachineAtWork::hear`].
     pub fn tick(&mut self, after: Duration) -> Result<Tick, EngineError> {
         match self.hear(Some(after))? {
             LoadSaid::Tick(tick) => Ok(Tick {
@@ -167,7 +171,7 @@ impl Machine {
     /// Its counts, due `after` this time.
     ///
     /// # Errors
-    /// Those of [`Machine::hear`].
+    /// Those of [`MachineAtWork::hear`].
     pub fn take_counts(&mut self, after: Duration) -> Result<LoadCounts, EngineError> {
         match self.hear(Some(after))? {
             LoadSaid::Counts(counts) => {
@@ -183,7 +187,7 @@ impl Machine {
     /// What became of all its transactions, when every client has ended.
     ///
     /// # Errors
-    /// Those of [`Machine::hear`].
+    /// Those of [`MachineAtWork::hear`].
     pub fn take_record(&mut self) -> Result<LoadRecord, EngineError> {
         let mut record = LoadRecord::default();
         loop {

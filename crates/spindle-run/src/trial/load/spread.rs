@@ -7,12 +7,12 @@ use spindle_engines::EngineError;
 use spindle_engines::sql::Schema;
 use spindle_experiment::{LoadMachine, deal};
 use spindle_io::real::facts::monotonic_ns;
-use spindle_workload::driver::Part;
+use spindle_workload::driver::ClientPart;
 
 use super::super::protocol::{Task, TrialDatabase};
-use super::behind::{Seen, behind};
+use super::behind::{LoadMachineLook, behind};
 use super::counts::{LoadCounts, LoadRecord};
-use super::machine::Machine;
+use super::machine::MachineAtWork;
 use super::words::{LoadSaid, LoadWord, Orders, Stretch, Tick};
 
 /// What is to begin together begins this long after it was told, and longer where the way is longer.
@@ -20,7 +20,7 @@ const LEAD: Duration = Duration::from_millis(100);
 
 /// Clients on load machines.
 pub struct SpreadLoad {
-    machines: Vec<Machine>,
+    machines: Vec<MachineAtWork>,
     /// Time from the last word to what it waits for.
     after: Duration,
     first_error: Option<String>,
@@ -151,7 +151,7 @@ impl SpreadLoad {
             record = record.and(machine.take_record()?);
             let clock = machine.clock()?;
             let counts = <[LoadCounts; 2]>::try_from(std::mem::take(&mut machine.counts)).ok();
-            seen.extend(counts.map(|counts| Seen {
+            seen.extend(counts.map(|counts| LoadMachineLook {
                 name: machine.way().to_string(),
                 clients: machine.clients,
                 counts,
@@ -183,10 +183,10 @@ impl SpreadLoad {
 }
 
 /// How many clients run on each machine, and which.
-fn parts(machines: &[LoadMachine], clients: u32) -> Vec<(u32, Part)> {
+fn parts(machines: &[LoadMachine], clients: u32) -> Vec<(u32, ClientPart)> {
     let mut first = 0;
     let of = |count: u32| {
-        let part = Part {
+        let part = ClientPart {
             first,
             all: clients as usize,
         };
@@ -197,7 +197,7 @@ fn parts(machines: &[LoadMachine], clients: u32) -> Vec<(u32, Part)> {
 }
 
 /// What one machine is to do of a trial. A rate is dealt out as the clients are.
-fn orders(task: &Task, schema: &Schema, clients: u32, part: Part) -> Orders {
+fn orders(task: &Task, schema: &Schema, clients: u32, part: ClientPart) -> Orders {
     let mut own = Task {
         clients,
         database: TrialDatabase::Remote(Box::new(schema.clone())),
@@ -210,9 +210,9 @@ fn orders(task: &Task, schema: &Schema, clients: u32, part: Part) -> Orders {
     Orders { task: own, part }
 }
 
-fn open(machine: &LoadMachine, orders: Orders) -> Result<Machine, EngineError> {
+fn open(machine: &LoadMachine, orders: Orders) -> Result<MachineAtWork, EngineError> {
     let (clients, part) = (orders.task.clients, orders.part);
-    let mut opened = Machine::open(&machine.way, clients, part)?;
+    let mut opened = MachineAtWork::open(&machine.way, clients, part)?;
     opened.tell(LoadWord::Open(Box::new(orders)))?;
     opened.hear_that(&LoadSaid::Opened)?;
     Ok(opened)
@@ -231,14 +231,14 @@ fn together((one, clients): (Tick, u64), (other, others): (Tick, u64)) -> Tick {
 
 #[cfg(test)]
 mod tests {
-    use spindle_engines::sql::Way;
+    use spindle_engines::sql::MachineAccess;
 
     use super::*;
 
     #[test]
     fn every_client_is_on_one_machine() {
         let machine = |weight| LoadMachine {
-            way: Way::Here,
+            way: MachineAccess::Here,
             weight,
         };
         let parts = parts(&[machine(1), machine(2), machine(1)], 9);

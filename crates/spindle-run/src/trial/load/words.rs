@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use spindle_engines::EngineError;
 use spindle_engines::sql::{Address, Password};
-use spindle_workload::driver::{KindRecord, Part};
+use spindle_workload::driver::{ClientPart, KindRecord};
 
 use super::super::protocol::Task;
 use super::counts::{LoadCounts, RestOfRecord};
@@ -42,7 +42,7 @@ pub struct Orders {
     /// The trial, with the password of its server. Its number of clients, and its rate, are this machine's.
     pub task: Task,
     /// Which of all clients they are.
-    pub part: Part,
+    pub part: ClientPart,
 }
 
 /// A stretch of time that is watched.

@@ -6,7 +6,7 @@ use crate::workload::{Acknowledged, CheckError};
 
 /// What a client's rows add up to.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Found {
+pub(super) struct ClientSums {
     /// How many there are.
     pub(super) rows: u64,
     /// The largest number.
@@ -15,9 +15,9 @@ pub(super) struct Found {
     pub(super) disagreeing: u64,
 }
 
-impl Found {
+impl ClientSums {
     /// More of the client's rows.
-    pub(super) fn add(&mut self, more: Found) {
+    pub(super) fn add(&mut self, more: ClientSums) {
         self.rows += more.rows;
         self.last = self.last.max(more.last);
         self.disagreeing += more.disagreeing;
@@ -29,12 +29,12 @@ pub(super) fn check(
     commit_every: u64,
     acknowledged: &[Acknowledged],
 ) -> Result<String, CheckError> {
-    let mut clients = vec![Found::default(); acknowledged.len()];
+    let mut clients = vec![ClientSums::default(); acknowledged.len()];
     let sql = "select c2, count(*), max(c1), sum(case when c1 = c3 and c2 = c4 then 0 else 1 end) from junk group by c2";
     let asked = connection.ask(sql, &mut |row| {
         let number = |column| Ok(row.int(column)?.unsigned_abs());
         if let Some(client) = clients.get_mut(number(0)? as usize) {
-            *client = Found {
+            *client = ClientSums {
                 rows: number(1)?,
                 last: number(2)?,
                 disagreeing: number(3)?,
@@ -48,7 +48,7 @@ pub(super) fn check(
 
 /// Compares what was found with what the clients were promised.
 pub(super) fn judge(
-    clients: &[Found],
+    clients: &[ClientSums],
     commit_every: u64,
     acknowledged: &[Acknowledged],
 ) -> Result<String, CheckError> {
@@ -62,8 +62,8 @@ pub(super) fn judge(
 }
 
 /// `None`: nothing.
-fn wrong_with(found: Found, commit_every: u64, promised: Acknowledged) -> Option<String> {
-    let Found {
+fn wrong_with(found: ClientSums, commit_every: u64, promised: Acknowledged) -> Option<String> {
+    let ClientSums {
         rows,
         last,
         disagreeing,
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     fn judged(rows: u64, last: u64, promised: (u64, u64)) -> Option<String> {
-        let found = Found {
+        let found = ClientSums {
             rows,
             last,
             disagreeing: 0,

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use rand_xoshiro::rand_core::RngCore;
-use spindle_query::{Column, DataType, Form, Layout};
+use spindle_query::{Column, DataType, Form, RowLayout};
 
-use super::check::{Found, judge};
+use super::check::{ClientSums, judge};
 use super::{C6_LENGTH, C7_LENGTH, Junk};
-use crate::session::{Operation, Txn};
+use crate::session::{RowOperation, Txn};
 use crate::workload::{
-    Acknowledged, CheckError, Checker, Client, IndexSpec, Inserts, Loader, RowLength, Table,
+    Acknowledged, CheckError, Checker, Client, IndexSpec, Inserts, LoadedTable, Loader, RowLength,
     TableSize, TableSpec, Tally, Workload, checker_of,
 };
 
@@ -63,9 +63,9 @@ impl Workload for JunkInRows {
         }]
     }
 
-    fn columns(&self, _: usize) -> Option<Layout> {
+    fn columns(&self, _: usize) -> Option<RowLayout> {
         let number = |name| Column::in_form(name, DataType::Integer, Form::Unsigned(8));
-        let columns = Layout::new([
+        let columns = RowLayout::new([
             number("c1"),
             number("c2"),
             number("c3"),
@@ -93,13 +93,13 @@ impl Workload for JunkInRows {
         0
     }
 
-    fn next(&self, client: &mut Client, _: &[Table]) -> Txn {
+    fn next(&self, client: &mut Client, _: &[LoadedTable]) -> Txn {
         let mut letter = || b'a' + (client.rng.next_u64() % 26) as u8;
         let letters: Vec<u8> = (0..C6_LENGTH + C7_LENGTH).map(|_| letter()).collect();
         let rows = u64::from(self.0.commit_every);
         let first = client.changes * rows + 1;
         client.changes += 1;
-        let insert = Operation::Insert {
+        let insert = RowOperation::Insert {
             table: JUNK,
             first: row(first, client.number as u64, &letters),
             rows,
@@ -114,7 +114,7 @@ impl Workload for JunkInRows {
     fn checker(&self, acknowledged: Vec<Acknowledged>) -> Arc<dyn Checker> {
         checker_of(Rows {
             commit_every: u64::from(self.0.commit_every),
-            clients: vec![Found::default(); acknowledged.len()],
+            clients: vec![ClientSums::default(); acknowledged.len()],
             acknowledged,
         })
     }
@@ -137,7 +137,7 @@ fn row(number: u64, client: u64, letters: &[u8]) -> Vec<u8> {
 #[derive(Clone)]
 struct Rows {
     commit_every: u64,
-    clients: Vec<Found>,
+    clients: Vec<ClientSums>,
     acknowledged: Vec<Acknowledged>,
 }
 
@@ -148,7 +148,7 @@ impl Tally for Rows {
             u64::from_be_bytes(bytes.try_into().expect("eight bytes"))
         };
         let [c1, c2, c3, c4] = [0, 1, 2, 3].map(column);
-        let found = Found {
+        let found = ClientSums {
             rows: 1,
             last: c1,
             disagreeing: u64::from((c1, c2) != (c3, c4)),
@@ -176,7 +176,7 @@ mod tests {
 
     fn rows_of(txn: &Txn) -> Vec<Vec<u8>> {
         let [
-            Operation::Insert {
+            RowOperation::Insert {
                 first,
                 rows,
                 counters,
@@ -188,7 +188,7 @@ mod tests {
         };
         let next = |row: &Vec<u8>| {
             let mut row = row.clone();
-            Operation::count_on(&mut row, counters);
+            RowOperation::count_on(&mut row, counters);
             Some(row)
         };
         std::iter::successors(Some(first.clone()), next)

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use rand_xoshiro::rand_core::RngCore;
 use serde::{Deserialize, Serialize};
-use spindle_text::section::Refusal;
+use spindle_text::section::SettingsRefusal;
 use spindle_text::settings;
 
 use super::connection::SqlConnection;
@@ -19,7 +19,7 @@ use super::dialect::Dialect;
 use super::value::Value;
 use super::{SqlTransaction, SqlWorkload};
 use crate::session::SessionError;
-use crate::sql::kind::{Data, Kind, Made, MadeFor, Pace, RowsInserted};
+use crate::sql::kind::{Data, MadeFor, MadeWorkload, RowsInserted, TrialPace, WorkloadSettings};
 use crate::workload::{Acknowledged, CheckError, Client};
 use statements::{CALL, INSERT};
 
@@ -48,20 +48,20 @@ settings! {
     }
 }
 
-impl Kind for Junk {
-    fn make(&self, _: &MadeFor) -> Made {
-        Made::Both(Box::new(in_rows::JunkInRows(*self)), Arc::new(*self))
+impl WorkloadSettings for Junk {
+    fn make(&self, _: &MadeFor) -> MadeWorkload {
+        MadeWorkload::Both(Box::new(in_rows::JunkInRows(*self)), Arc::new(*self))
     }
 
     fn is_in_sql(&self) -> bool {
         false
     }
 
-    fn check(&self, made_for: &MadeFor) -> Vec<Refusal> {
+    fn check(&self, made_for: &MadeFor) -> Vec<SettingsRefusal> {
         if made_for.dialect.is_some() || self.rows <= EMBEDDED_ROWS_MAX {
             return Vec::new();
         }
-        vec![Refusal {
+        vec![SettingsRefusal {
             keys: &["rows"],
             title: format!("the embedded database has no room for {} rows", self.rows),
             label: format!("at most {EMBEDDED_ROWS_MAX} with engine = \"kernel\""),
@@ -82,8 +82,8 @@ impl Kind for Junk {
         })
     }
 
-    fn pace(&self) -> Pace {
-        Pace::Counted
+    fn pace(&self) -> TrialPace {
+        TrialPace::Counted
     }
 
     fn data(&self) -> Option<Data> {

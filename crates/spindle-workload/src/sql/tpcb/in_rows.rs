@@ -4,16 +4,16 @@
 
 use std::sync::Arc;
 
-use spindle_query::{Column, DataType, Form, Layout};
+use spindle_query::{Column, DataType, Form, RowLayout};
 
 use super::check::{agreed, said};
 use super::transaction::{Select, TpcbTransaction};
 use super::{Drawn, TELLERS, Tpcb};
-use crate::keyed::{Ended, IndexOf, Keyed, Procedure, Step, is_missing};
+use crate::keyed::{Ended, IndexOf, Keyed, Procedure, StepFuture, is_missing};
 use crate::session::{SessionError, Txn};
 use crate::sql::numbered::Numbers;
 use crate::workload::{
-    Acknowledged, CheckError, Checker, Client, IndexSpec, Inserts, Loader, RowLength, Table,
+    Acknowledged, CheckError, Checker, Client, IndexSpec, Inserts, LoadedTable, Loader, RowLength,
     TableSize, TableSpec, Tally, Workload, checker_of,
 };
 
@@ -135,8 +135,8 @@ impl Workload for TpcbInRows {
         tables.into_iter().enumerate().map(spec).collect()
     }
 
-    fn columns(&self, table: usize) -> Option<Layout> {
-        let columns = Layout::new(columns_of(table));
+    fn columns(&self, table: usize) -> Option<RowLayout> {
+        let columns = RowLayout::new(columns_of(table));
         Some(columns.expect("columns of TPC-B's tables"))
     }
 
@@ -175,7 +175,7 @@ impl Workload for TpcbInRows {
         0
     }
 
-    fn next(&self, client: &mut Client, _: &[Table]) -> Txn {
+    fn next(&self, client: &mut Client, _: &[LoadedTable]) -> Txn {
         match self.tpcb.draw(client, self.accounts) {
             Drawn::Select(select) => Txn::call(select, 0),
             Drawn::Transaction(transaction) => {
@@ -195,7 +195,7 @@ impl Workload for TpcbInRows {
 }
 
 impl Procedure for TpcbTransaction {
-    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> Step<'a, Ended> {
+    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> StepFuture<'a, Ended> {
         Box::pin(async move {
             self.add(rows, ACCOUNTS_TABLE, self.account).await?;
             balance(rows, self.account).await?;
@@ -208,7 +208,7 @@ impl Procedure for TpcbTransaction {
 }
 
 impl Procedure for Select {
-    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> Step<'a, Ended> {
+    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> StepFuture<'a, Ended> {
         Box::pin(async move {
             balance(rows, self.account).await?;
             Ok(Ended::Done)

@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use rand_xoshiro::rand_core::RngCore;
 use serde::{Deserialize, Serialize};
-use spindle_text::section::Refusal;
+use spindle_text::section::SettingsRefusal;
 use spindle_text::settings;
 
 use super::connection::{LoadPart, SqlConnection};
 use super::dialect::Dialect;
 use super::{SqlTransaction, SqlWorkload};
-use crate::sql::kind::{Data, Kind, Made, MadeFor, refused_room};
+use crate::sql::kind::{Data, MadeFor, MadeWorkload, WorkloadSettings, refused_room};
 use crate::workload::{Acknowledged, CheckError, Client, Workload};
 use transaction::{Select, TpcbTransaction};
 
@@ -109,16 +109,16 @@ impl Tpcb {
     }
 }
 
-impl Kind for Tpcb {
-    fn make(&self, _: &MadeFor) -> Made {
-        Made::Both(self.in_rows(ACCOUNTS), Arc::new(*self))
+impl WorkloadSettings for Tpcb {
+    fn make(&self, _: &MadeFor) -> MadeWorkload {
+        MadeWorkload::Both(self.in_rows(ACCOUNTS), Arc::new(*self))
     }
 
     fn is_in_sql(&self) -> bool {
         false
     }
 
-    fn check(&self, made_for: &MadeFor) -> Vec<Refusal> {
+    fn check(&self, made_for: &MadeFor) -> Vec<SettingsRefusal> {
         let room = refused_room(made_for, self.room_for != ROOM_FOR);
         room.into_iter().collect()
     }

@@ -3,7 +3,7 @@
 use super::random::{self, happens};
 use super::terms::{Tpcc, int};
 use crate::session::SessionError;
-use crate::sql::connection::{Row, SqlConnection};
+use crate::sql::connection::{SqlConnection, SqlRow};
 use crate::sql::value::Value;
 use crate::workload::Client;
 
@@ -42,7 +42,7 @@ impl Who {
         connection: &mut dyn SqlConnection,
         statements: &Statements,
         (warehouse, district): (u64, u64),
-        read: impl Fn(&dyn Row) -> Result<T, SessionError>,
+        read: impl Fn(&dyn SqlRow) -> Result<T, SessionError>,
     ) -> Result<T, SessionError> {
         let (statement, key) = match self {
             Who::Number(number) => (statements.by_number, int(*number)),

@@ -9,7 +9,7 @@ use super::statements::{
 use super::terms::{DELIVERY, Tpcc, int, padded};
 use crate::session::SessionError;
 use crate::sql::SqlTransaction;
-use crate::sql::connection::{Row, SqlConnection};
+use crate::sql::connection::{SqlConnection, SqlRow};
 use crate::sql::value::Value;
 use crate::workload::Client;
 
@@ -43,7 +43,7 @@ impl Delivery {
         connection: &mut dyn SqlConnection,
         statement: usize,
         parameters: &[Value<'_>],
-        read: impl Fn(&dyn Row) -> Result<i64, SessionError>,
+        read: impl Fn(&dyn SqlRow) -> Result<i64, SessionError>,
     ) -> Result<Vec<OfDistrict>, SessionError> {
         let mut found = Vec::with_capacity(DISTRICTS_ASKED);
         connection.query(statement, parameters, &mut |row| {

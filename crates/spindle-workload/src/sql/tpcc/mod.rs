@@ -21,17 +21,17 @@ mod terms;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use spindle_text::section::{Listing, Refusal};
+use spindle_text::section::{Listing, SettingsRefusal};
 use spindle_text::settings;
 
 use super::connection::{LoadPart, SqlConnection};
 use super::dialect::Dialect;
 use super::{SqlTransaction, SqlWorkload};
-use crate::sql::kind::{Data, Kind, Made, MadeFor, refused_room};
+use crate::sql::kind::{Data, MadeFor, MadeWorkload, WorkloadSettings, refused_room};
 use crate::workload::{Acknowledged, CheckError, Client, TerminalTimes, Workload};
 use terms::{DELIVERY, DISTRICTS, KINDS, LINES_MAX, NEW_ORDER, ORDER_STATUS, PAYMENT};
 
-pub use terms::{Mix, Sizes, Tpcc};
+pub use terms::{Sizes, Tpcc, TpccMix};
 
 /// Transactions for which there is room by default.
 const ROOM_FOR: u64 = 500_000;
@@ -47,7 +47,7 @@ settings! {
         procedures: bool = flag("procedures", false),
         /// Shares of the transactions, percent, 100 in sum: `new_order`, `payment`, `order_status`, `delivery`,
         /// `stock_level`. The standard's are 45, 43, 4, 4 and 4; one that is left out of a `mix` does not take place.
-        mix: Mix = table_or("mix", "the standard's"),
+        mix: TpccMix = table_or("mix", "the standard's"),
         /// How long clients key in and think, percent of the standard's times; 0: not at all. At 100 a client keys a
         /// new order in for 18 s and then thinks for 12 s on average. The standard has ten clients a warehouse. Trials
         /// of seconds want 1 or less. Not with `rate`, `think_time` or `interleave`.
@@ -74,8 +74,8 @@ impl Default for TpccSettings {
     }
 }
 
-impl Kind for TpccSettings {
-    fn make(&self, made_for: &MadeFor) -> Made {
+impl WorkloadSettings for TpccSettings {
+    fn make(&self, made_for: &MadeFor) -> MadeWorkload {
         let TpccSettings {
             warehouses,
             procedures,
@@ -88,8 +88,8 @@ impl Kind for TpccSettings {
             .with_terminals(keying_and_think_percent)
             .with_deferred_delivery(deferred_delivery);
         match made_for.dialect {
-            Some(_) => Made::Sql(Arc::new(tpcc)),
-            None => Made::Rows(tpcc.in_rows(room_for)),
+            Some(_) => MadeWorkload::Sql(Arc::new(tpcc)),
+            None => MadeWorkload::Rows(tpcc.in_rows(room_for)),
         }
     }
 
@@ -109,9 +109,9 @@ impl Kind for TpccSettings {
         })
     }
 
-    fn check(&self, made_for: &MadeFor) -> Vec<Refusal> {
+    fn check(&self, made_for: &MadeFor) -> Vec<SettingsRefusal> {
         let sum = self.mix.sum();
-        let mix = (sum != 100).then(|| Refusal {
+        let mix = (sum != 100).then(|| SettingsRefusal {
             keys: &["mix"],
             title: format!("the shares of mix add up to {sum}"),
             label: "they are percentages: 100 in sum".to_owned(),

@@ -125,7 +125,7 @@ impl NewOrder {
     fn take_number(&self, connection: &mut dyn SqlConnection) -> Result<i64, SessionError> {
         let district = [int(self.warehouse), int(self.district)];
         let mut taken = None;
-        let mut take = |row: &dyn crate::sql::Row| {
+        let mut take = |row: &dyn crate::sql::SqlRow| {
             taken = Some(row.int(0)?);
             Ok(())
         };

@@ -121,7 +121,7 @@ impl Payment {
         let mut parameters = vec![connection.dialect().exact(self.cents, 2)];
         parameters.extend_from_slice(key);
         let mut name = None;
-        let mut visit = |row: &dyn crate::sql::Row| {
+        let mut visit = |row: &dyn crate::sql::SqlRow| {
             name = Some(row.text(0)?);
             Ok(())
         };

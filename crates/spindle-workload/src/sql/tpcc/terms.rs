@@ -39,7 +39,7 @@ const THINK_MEANS_MAX: f64 = 10.0;
 
 /// Shares of the five kinds, percent; 100 in sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mix {
+pub struct TpccMix {
     /// Orders entered.
     pub new_order: u32,
     /// Payments by customers.
@@ -52,9 +52,9 @@ pub struct Mix {
     pub stock_level: u32,
 }
 
-impl Mix {
+impl TpccMix {
     /// The standard's (clause 5.2.3), with as many new orders as it allows.
-    pub const STANDARD: Mix = Mix {
+    pub const STANDARD: TpccMix = TpccMix {
         new_order: 45,
         payment: 43,
         order_status: 4,
@@ -78,31 +78,35 @@ impl Mix {
     }
 }
 
-impl Section for Mix {
-    fn read<K: Keys>(keys: &mut K) -> Mix {
+impl Section for TpccMix {
+    fn read<K: Keys>(keys: &mut K) -> TpccMix {
         let is_given = keys.is_given();
         let mut share = |name, says, standard: u32| {
             // A kind that is left out of a mix does not take place.
             let default = if is_given { 0 } else { standard };
             keys.number(Key { name, says }, default, 0..=100)
         };
-        Mix {
-            new_order: share("new_order", "orders entered", Mix::STANDARD.new_order),
-            payment: share("payment", "payments by customers", Mix::STANDARD.payment),
+        TpccMix {
+            new_order: share("new_order", "orders entered", TpccMix::STANDARD.new_order),
+            payment: share(
+                "payment",
+                "payments by customers",
+                TpccMix::STANDARD.payment,
+            ),
             order_status: share(
                 "order_status",
                 "questions about a customer's last order",
-                Mix::STANDARD.order_status,
+                TpccMix::STANDARD.order_status,
             ),
             delivery: share(
                 "delivery",
                 "the oldest order of every district delivered",
-                Mix::STANDARD.delivery,
+                TpccMix::STANDARD.delivery,
             ),
             stock_level: share(
                 "stock_level",
                 "questions about items that run short",
-                Mix::STANDARD.stock_level,
+                TpccMix::STANDARD.stock_level,
             ),
         }
     }
@@ -145,7 +149,7 @@ impl Sizes {
 pub struct Tpcc {
     pub(super) warehouses: u32,
     pub(super) sizes: Sizes,
-    pub(super) mix: Mix,
+    pub(super) mix: TpccMix,
     pub(super) procedures: bool,
     terminal_percent: u32,
     is_delivery_deferred: bool,
@@ -155,7 +159,7 @@ pub struct Tpcc {
 
 impl Tpcc {
     /// This many warehouses, their rows drawn from `seed`; with `procedures` a transaction is one call of a procedure.
-    pub fn new(warehouses: u32, mix: Mix, procedures: bool, seed: u64) -> Tpcc {
+    pub fn new(warehouses: u32, mix: TpccMix, procedures: bool, seed: u64) -> Tpcc {
         Tpcc {
             warehouses,
             sizes: Sizes::STANDARD,
@@ -283,7 +287,7 @@ mod tests {
     /// is known as the most that a warehouse can (clause 4.2.1).
     #[test]
     fn ten_terminals_make_as_many_new_orders_as_a_warehouse_can() {
-        let tpcc = Tpcc::new(1, Mix::STANDARD, false, 1).with_terminals(100);
+        let tpcc = Tpcc::new(1, TpccMix::STANDARD, false, 1).with_terminals(100);
         let (mut client, mut new_orders, mut passed_ns) = (client(), 0, 0);
         const TRANSACTIONS: u64 = 200_000;
         for _ in 0..TRANSACTIONS {
@@ -300,7 +304,7 @@ mod tests {
 
     #[test]
     fn shares_of_the_times_and_none_at_all() {
-        let tpcc = Tpcc::new(1, Mix::STANDARD, false, 1);
+        let tpcc = Tpcc::new(1, TpccMix::STANDARD, false, 1);
         let times = tpcc
             .clone()
             .with_terminals(1)

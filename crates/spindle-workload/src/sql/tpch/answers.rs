@@ -6,15 +6,15 @@ use std::sync::{Mutex, PoisonError};
 
 use tpchgen::q_and_a::answers_sf1;
 
-pub use crate::answer::{Agreement, Answer, KeptAnswer};
+pub use crate::answer::{Agreement, KeptAnswer, QueryAnswer};
 use crate::session::SessionError;
 use crate::sql::value::{date_text, decimal_text};
-use crate::sql::{Row, SqlConnection, Value};
+use crate::sql::{SqlConnection, SqlRow, Value};
 
-impl Answer {
+impl QueryAnswer {
     /// The standard's, at scale 1.
-    pub fn of_standard(query: u8) -> Option<Answer> {
-        answers_sf1::answer(i32::from(query)).map(Answer::read)
+    pub fn of_standard(query: u8) -> Option<QueryAnswer> {
+        answers_sf1::answer(i32::from(query)).map(QueryAnswer::read)
     }
 
     /// The database's, of this many columns.
@@ -25,20 +25,20 @@ impl Answer {
         connection: &mut dyn SqlConnection,
         sql: &str,
         columns: usize,
-    ) -> Result<Answer, SessionError> {
+    ) -> Result<QueryAnswer, SessionError> {
         let mut rows = Vec::new();
-        connection.ask(sql, &mut |row: &dyn Row| {
+        connection.ask(sql, &mut |row: &dyn SqlRow| {
             let values = (0..columns).map(|column| Ok(text_of(&row.value(column)?)));
             rows.push(values.collect::<Result<Vec<String>, SessionError>>()?);
             Ok(())
         })?;
-        Ok(Answer { rows })
+        Ok(QueryAnswer { rows })
     }
 }
 
 impl KeptAnswer {
     /// Takes in a row.
-    pub(super) fn add(&mut self, row: &dyn Row) -> Result<(), SessionError> {
+    pub(super) fn add(&mut self, row: &dyn SqlRow) -> Result<(), SessionError> {
         let values = (0..row.columns()).map(|column| Ok(text_of(&row.value(column)?)));
         let values = values.collect::<Result<Vec<String>, SessionError>>()?;
         let names = || {
@@ -86,12 +86,12 @@ mod tests {
 
     #[test]
     fn the_standard_has_an_answer_to_each_of_its_queries() {
-        let rows = |query| Answer::of_standard(query).unwrap().rows;
+        let rows = |query| QueryAnswer::of_standard(query).unwrap().rows;
         assert_eq!(
             [1, 6, 9, 16].map(|query| rows(query).len()),
             [4, 1, 175, 18314]
         );
         assert_eq!(rows(6), [["123141078.23"]]);
-        assert_eq!(Answer::of_standard(23), None);
+        assert_eq!(QueryAnswer::of_standard(23), None);
     }
 }

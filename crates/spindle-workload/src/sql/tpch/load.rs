@@ -11,7 +11,7 @@ use tpchgen::generators::{
     Supplier, SupplierGenerator,
 };
 
-use super::schema::{self, Table};
+use super::schema::{self, TpchTable};
 use crate::session::SessionError;
 use crate::sql::connection::MakeRows;
 use crate::sql::{LoadPart, RowSink, Value};
@@ -47,7 +47,7 @@ pub(super) fn parts(scale: f64) -> Vec<LoadPart> {
     all
 }
 
-fn rows_of(table: &Table, scale: f64, part: i32, count: i32) -> MakeRows {
+fn rows_of(table: &TpchTable, scale: f64, part: i32, count: i32) -> MakeRows {
     let make = match table.name {
         "region" => regions,
         "nation" => nations,
@@ -84,48 +84,48 @@ fn written<'a>(buffer: &'a mut String, text: &impl Display) -> Value<'a> {
     Value::text(buffer)
 }
 
-type Made = Result<(), SessionError>;
+type LoadResult = Result<(), SessionError>;
 
-fn regions(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> Made {
+fn regions(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> LoadResult {
     let mut rows = RegionGenerator::new(scale, part, count).iter();
     rows.try_for_each(|row| sink.row(&region_row(&row)))
 }
 
-fn nations(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> Made {
+fn nations(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> LoadResult {
     let mut rows = NationGenerator::new(scale, part, count).iter();
     rows.try_for_each(|row| sink.row(&nation_row(&row)))
 }
 
-fn parts_of_part(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> Made {
+fn parts_of_part(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> LoadResult {
     let mut texts = Texts::default();
     let mut rows = PartGenerator::new(scale, part, count).iter();
     rows.try_for_each(|row| sink.row(&part_row(&row, &mut texts)))
 }
 
-fn suppliers(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> Made {
+fn suppliers(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> LoadResult {
     let mut texts = Texts::default();
     let mut rows = SupplierGenerator::new(scale, part, count).iter();
     rows.try_for_each(|row| sink.row(&supplier_row(&row, &mut texts)))
 }
 
-fn partsupps(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> Made {
+fn partsupps(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> LoadResult {
     let mut rows = PartSuppGenerator::new(scale, part, count).iter();
     rows.try_for_each(|row| sink.row(&partsupp_row(&row)))
 }
 
-fn customers(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> Made {
+fn customers(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> LoadResult {
     let mut texts = Texts::default();
     let mut rows = CustomerGenerator::new(scale, part, count).iter();
     rows.try_for_each(|row| sink.row(&customer_row(&row, &mut texts)))
 }
 
-fn orders(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> Made {
+fn orders(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> LoadResult {
     let mut clerk = String::new();
     let mut rows = OrderGenerator::new(scale, part, count).iter();
     rows.try_for_each(|row| sink.row(&order_row(&row, &mut clerk)))
 }
 
-fn lineitems(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> Made {
+fn lineitems(scale: f64, part: i32, count: i32, sink: &mut dyn RowSink) -> LoadResult {
     let mut rows = LineItemGenerator::new(scale, part, count).iter();
     rows.try_for_each(|row| sink.row(&lineitem_row(&row)))
 }

@@ -22,16 +22,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use spindle_text::section::{Key, Keys, Refusal, Section};
+use spindle_text::section::{Key, Keys, Section, SettingsRefusal};
 
 use self::answers::KeptAnswer;
 use self::terms::{Keeps, RF1};
-use super::{Dialect, LoadPart, Row, SqlConnection, SqlTransaction, SqlWorkload};
+use super::{Dialect, LoadPart, SqlConnection, SqlRow, SqlTransaction, SqlWorkload};
 use crate::session::SessionError;
-use crate::sql::kind::{Data, Kind, Made, MadeFor, Pace};
+use crate::sql::kind::{Data, MadeFor, MadeWorkload, TrialPace, WorkloadSettings};
 use crate::workload::{Acknowledged, CheckError, Client, Workload};
 
-pub use self::terms::{KINDS, Parameters, Tpch, Version};
+pub use self::terms::{KINDS, Parameters, Tpch, TpchVersion};
 
 /// What a unit of scale takes in a database, tables and indexes together, about.
 const BYTES_PER_SCALE: f64 = 1.6e9;
@@ -68,7 +68,7 @@ fn slaves_by_default() -> u32 {
 }
 
 impl Queries {
-    fn read<K: Keys>(version: Version, keys: &mut K) -> Queries {
+    fn read<K: Keys>(version: TpchVersion, keys: &mut K) -> Queries {
         let key = |name, says| Key { name, says };
         let numbers = version.queries();
         Queries {
@@ -138,7 +138,7 @@ impl Queries {
         self
     }
 
-    fn make(&self, version: Version, made_for: &MadeFor) -> Made {
+    fn make(&self, version: TpchVersion, made_for: &MadeFor) -> MadeWorkload {
         let tpch = Tpch {
             version,
             scale: self.scale,
@@ -150,16 +150,16 @@ impl Queries {
             seed: made_for.seed,
         };
         match made_for.dialect {
-            Some(_) => Made::Sql(Arc::new(tpch)),
-            None => Made::Rows(tpch.in_plans(made_for.clients, self.slaves)),
+            Some(_) => MadeWorkload::Sql(Arc::new(tpch)),
+            None => MadeWorkload::Rows(tpch.in_plans(made_for.clients, self.slaves)),
         }
     }
 
-    fn check(&self, made_for: &MadeFor) -> Vec<Refusal> {
+    fn check(&self, made_for: &MadeFor) -> Vec<SettingsRefusal> {
         if made_for.dialect.is_none() || self.slaves == SLAVES {
             return Vec::new();
         }
-        vec![Refusal {
+        vec![SettingsRefusal {
             keys: &["slaves"],
             title: "slaves does not apply to a database that speaks SQL".to_owned(),
             label: "it has its own processes".to_owned(),
@@ -182,13 +182,13 @@ macro_rules! settings_of {
             }
         }
 
-        impl Kind for $name {
-            fn make(&self, made_for: &MadeFor) -> Made {
+        impl WorkloadSettings for $name {
+            fn make(&self, made_for: &MadeFor) -> MadeWorkload {
                 self.0.make($version, made_for)
             }
 
-            fn pace(&self) -> Pace {
-                Pace::Streams
+            fn pace(&self) -> TrialPace {
+                TrialPace::Streams
             }
 
             fn data(&self) -> Option<Data> {
@@ -202,7 +202,7 @@ macro_rules! settings_of {
                 false
             }
 
-            fn check(&self, made_for: &MadeFor) -> Vec<Refusal> {
+            fn check(&self, made_for: &MadeFor) -> Vec<SettingsRefusal> {
                 self.0.check(made_for)
             }
 
@@ -217,8 +217,8 @@ macro_rules! settings_of {
     };
 }
 
-settings_of!(TpchSettings, Version::H, "Settings of `tpch`.");
-settings_of!(TpcdSettings, Version::D, "Settings of `tpcd`.");
+settings_of!(TpchSettings, TpchVersion::H, "Settings of `tpch`.");
+settings_of!(TpcdSettings, TpchVersion::D, "Settings of `tpcd`.");
 
 impl Tpch {
     /// As the embedded database carries it out, for this many streams, with this many query slaves.
@@ -337,7 +337,7 @@ impl SqlWorkload for Tpch {
 
 fn count(connection: &mut dyn SqlConnection, sql: &str) -> Result<i64, SessionError> {
     let mut count = 0;
-    let asked = connection.ask(sql, &mut |row: &dyn Row| {
+    let asked = connection.ask(sql, &mut |row: &dyn SqlRow| {
         count = row.int(0)?;
         Ok(())
     });
@@ -403,7 +403,7 @@ mod tests {
 
     fn workload(refresh: bool, queries: Vec<u8>) -> Tpch {
         Tpch {
-            version: Version::H,
+            version: TpchVersion::H,
             scale: 0.01,
             queries,
             refresh,
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn one_client_is_the_power_run_and_more_are_streams_and_one_that_refreshes() {
-        let all: Vec<u8> = Version::H.queries().collect();
+        let all: Vec<u8> = TpchVersion::H.queries().collect();
         let with = workload(true, all.clone());
         let power = kinds(&with, 0, 1);
         assert_eq!((power[0], power[1], power[23]), ("RF1", "Q14", "RF2"));
@@ -447,9 +447,9 @@ mod tests {
     #[test]
     fn the_ancestor_asked_about_clerks() {
         let workload = Tpch {
-            version: Version::D,
+            version: TpchVersion::D,
             parameters: Parameters::Validation,
-            ..workload(false, Version::D.queries().collect())
+            ..workload(false, TpchVersion::D.queries().collect())
         };
         assert!(
             workload

@@ -11,7 +11,7 @@ use tpchgen::generators::{LineItemGenerator, OrderGenerator};
 use tpchgen::text::TextPool;
 
 use super::load::{lineitem_row, order_row};
-use super::schema::{LINEITEM, ORDERS, Table};
+use super::schema::{LINEITEM, ORDERS, TpchTable};
 use crate::session::SessionError;
 use crate::sql::{SqlConnection, Value};
 
@@ -30,7 +30,7 @@ const DELETE_LINES: usize = 3;
 
 /// Their text.
 pub(super) fn statements() -> Vec<String> {
-    let insert = |table: &Table| {
+    let insert = |table: &TpchTable| {
         let places: Vec<String> = (1..=table.columns.len()).map(|n| format!("${n}")).collect();
         let (name, columns) = (table.name, table.columns.join(", "));
         format!(

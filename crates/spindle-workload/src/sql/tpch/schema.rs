@@ -26,7 +26,7 @@ fn in_dialect(of: Type, dialect: Dialect) -> String {
 }
 
 /// A table.
-pub(super) struct Table {
+pub(super) struct TpchTable {
     /// Its name.
     pub name: &'static str,
     /// The names of its columns.
@@ -39,7 +39,7 @@ pub(super) struct Table {
     pub indexes: &'static [&'static [&'static str]],
 }
 
-pub(super) const REGION: Table = Table {
+pub(super) const REGION: TpchTable = TpchTable {
     name: "region",
     columns: &["r_regionkey", "r_name", "r_comment"],
     types: &[Key, Fixed(25), Varying(152)],
@@ -47,7 +47,7 @@ pub(super) const REGION: Table = Table {
     indexes: &[],
 };
 
-pub(super) const NATION: Table = Table {
+pub(super) const NATION: TpchTable = TpchTable {
     name: "nation",
     columns: &["n_nationkey", "n_name", "n_regionkey", "n_comment"],
     types: &[Key, Fixed(25), Key, Varying(152)],
@@ -55,7 +55,7 @@ pub(super) const NATION: Table = Table {
     indexes: &[&["n_regionkey"]],
 };
 
-pub(super) const PART: Table = Table {
+pub(super) const PART: TpchTable = TpchTable {
     name: "part",
     columns: &[
         "p_partkey",
@@ -83,7 +83,7 @@ pub(super) const PART: Table = Table {
     indexes: &[],
 };
 
-pub(super) const SUPPLIER: Table = Table {
+pub(super) const SUPPLIER: TpchTable = TpchTable {
     name: "supplier",
     columns: &[
         "s_suppkey",
@@ -107,7 +107,7 @@ pub(super) const SUPPLIER: Table = Table {
     indexes: &[&["s_nationkey"]],
 };
 
-pub(super) const PARTSUPP: Table = Table {
+pub(super) const PARTSUPP: TpchTable = TpchTable {
     name: "partsupp",
     columns: &[
         "ps_partkey",
@@ -121,7 +121,7 @@ pub(super) const PARTSUPP: Table = Table {
     indexes: &[&["ps_suppkey"]],
 };
 
-pub(super) const CUSTOMER: Table = Table {
+pub(super) const CUSTOMER: TpchTable = TpchTable {
     name: "customer",
     columns: &[
         "c_custkey",
@@ -147,7 +147,7 @@ pub(super) const CUSTOMER: Table = Table {
     indexes: &[&["c_nationkey"]],
 };
 
-pub(super) const ORDERS: Table = Table {
+pub(super) const ORDERS: TpchTable = TpchTable {
     name: "orders",
     columns: &[
         "o_orderkey",
@@ -175,7 +175,7 @@ pub(super) const ORDERS: Table = Table {
     indexes: &[&["o_custkey"]],
 };
 
-pub(super) const LINEITEM: Table = Table {
+pub(super) const LINEITEM: TpchTable = TpchTable {
     name: "lineitem",
     columns: &[
         "l_orderkey",
@@ -218,11 +218,11 @@ pub(super) const LINEITEM: Table = Table {
 };
 
 /// Every table.
-pub(super) const TABLES: [&Table; 8] = [
+pub(super) const TABLES: [&TpchTable; 8] = [
     &REGION, &NATION, &PART, &SUPPLIER, &PARTSUPP, &CUSTOMER, &ORDERS, &LINEITEM,
 ];
 
-impl Table {
+impl TpchTable {
     /// The statement that makes it. InnoDB keeps rows in their primary key, and SQLite in a key of one column: those
     /// are made with the table, the others after the rows are loaded.
     pub fn create(&self, dialect: Dialect) -> String {

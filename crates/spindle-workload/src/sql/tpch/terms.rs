@@ -8,7 +8,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use spindle_text::words;
 
-use super::answers::{Answer, KeptAnswer, KeptAnswers};
+use super::answers::{KeptAnswer, KeptAnswers, QueryAnswer};
 use super::parameters::{self, Draw};
 use super::{queries, streams};
 use crate::sql::Dialect;
@@ -24,19 +24,19 @@ pub(super) const RF2: usize = 23;
 
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Version {
+pub enum TpchVersion {
     /// TPC-H.
     H,
     /// TPC-D: the first 17 queries, the 13th of which was another.
     D,
 }
 
-impl Version {
+impl TpchVersion {
     /// Its queries, by number.
     pub fn queries(self) -> std::ops::RangeInclusive<u8> {
         match self {
-            Version::H => 1..=22,
-            Version::D => 1..=17,
+            TpchVersion::H => 1..=22,
+            TpchVersion::D => 1..=17,
         }
     }
 }
@@ -54,7 +54,7 @@ words! {
 /// The workload.
 pub struct Tpch {
     /// TPC-H or TPC-D.
-    pub version: Version,
+    pub version: TpchVersion,
     /// Size of the data: 1 has about a gigabyte; from 0.01 up.
     pub scale: f64,
     /// The queries that are asked, by number; the others are left out of every stream.
@@ -112,12 +112,12 @@ impl Tpch {
     }
 
     /// The standard has answers for its own parameters at scale 1, before anything is refreshed.
-    pub(super) fn right_answer(&self, query: u8) -> Option<Answer> {
-        let is_known = self.version == Version::H
+    pub(super) fn right_answer(&self, query: u8) -> Option<QueryAnswer> {
+        let is_known = self.version == TpchVersion::H
             && self.parameters == Parameters::Validation
             && self.scale == 1.0
             && !self.refresh;
-        is_known.then(|| Answer::of_standard(query)).flatten()
+        is_known.then(|| QueryAnswer::of_standard(query)).flatten()
     }
 
     /// The text of a query of a stream.
@@ -134,7 +134,7 @@ impl Tpch {
         let of_query = self.seed ^ (stream as u64 + 1) << 32 ^ u64::from(query) << 24;
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(of_query);
         let mut draw = Draw(&mut rng);
-        let is_clerk = self.version == Version::D && query == 13;
+        let is_clerk = self.version == TpchVersion::D && query == 13;
         match (self.parameters, is_clerk) {
             (Parameters::Validation, false) => {
                 Values::OfQuery(parameters::validation(query, self.scale))
@@ -147,8 +147,8 @@ impl Tpch {
 
     pub(super) fn word(&self) -> &'static str {
         match self.version {
-            Version::H => "tpch",
-            Version::D => "tpcd",
+            TpchVersion::H => "tpch",
+            TpchVersion::D => "tpcd",
         }
     }
 

@@ -7,7 +7,7 @@ use std::io::{BufRead, Result};
 
 use super::lines::{LineFault, Lines};
 use super::moment::moment_us;
-use super::recorder::{Call, Recorder};
+use super::recorder::{Recorder, StatementCall};
 use super::slow::BANNER;
 use super::wording::TEXT_BYTES_MAX;
 
@@ -164,7 +164,7 @@ fn finish(open: Option<Open>, schemas: &BTreeMap<String, String>, recorder: &mut
     if open.is_broken {
         return recorder.skip(open.line, LineFault::StatementNotWhole);
     }
-    recorder.call(&Call {
+    recorder.call(&StatementCall {
         session: &open.session,
         database: schemas.get(&open.session).map_or("", String::as_str),
         from_us: open.at_us,

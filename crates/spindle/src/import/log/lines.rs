@@ -57,7 +57,7 @@ pub enum LineFault {
 
 /// A line without its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct LogLine {
     /// From 1.
     pub number: u64,
     /// Its text, or why it has none.
@@ -71,7 +71,7 @@ pub struct Lines<R> {
     from: R,
     number: u64,
     /// Those that come next.
-    again: VecDeque<Line>,
+    again: VecDeque<LogLine>,
 }
 
 impl<R: BufRead> Lines<R> {
@@ -88,7 +88,7 @@ impl<R: BufRead> Lines<R> {
     ///
     /// # Errors
     /// Those of reading.
-    pub fn next(&mut self) -> Result<Option<Line>> {
+    pub fn next(&mut self) -> Result<Option<LogLine>> {
         if let Some(line) = self.again.pop_front() {
             return Ok(Some(line));
         }
@@ -121,7 +121,7 @@ impl<R: BufRead> Lines<R> {
             (1, Ok(text)) => Ok(text.trim_start_matches('\u{feff}').to_owned()),
             (_, text) => text,
         };
-        Ok(Some(Line {
+        Ok(Some(LogLine {
             number: self.number,
             text,
             is_cut,
@@ -129,7 +129,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// Gives lines back: they come next.
-    pub fn give_back(&mut self, lines: impl DoubleEndedIterator<Item = Line>) {
+    pub fn give_back(&mut self, lines: impl DoubleEndedIterator<Item = LogLine>) {
         lines.rev().for_each(|line| self.again.push_front(line));
     }
 

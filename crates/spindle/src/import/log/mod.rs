@@ -25,9 +25,9 @@ use spindle_workload::sql::Dialect;
 use super::error::ImportError;
 use super::told::EXPERIMENT;
 use super::{SIZE_BYTES, absolute, make_directory, not_written};
-use crate::ask::draft::{Draft, Section, quoted};
+use crate::ask::draft::{Draft, DraftSection, quoted};
 use lines::Lines;
-use recorder::{Made, Recorder};
+use recorder::{FinishedRecording, Recorder};
 
 /// What the recording is called.
 pub const RECORDING: &str = "recording.jsonl";
@@ -125,7 +125,7 @@ pub fn log(asked: &AskedLog<'_>) -> Result<String, ImportError> {
     Ok(told::told(asked, &made))
 }
 
-fn write(asked: &AskedLog<'_>, made: &Made) -> Result<(), ImportError> {
+fn write(asked: &AskedLog<'_>, made: &FinishedRecording) -> Result<(), ImportError> {
     let load: Vec<String> = asked
         .load
         .iter()
@@ -139,14 +139,14 @@ fn write(asked: &AskedLog<'_>, made: &Made) -> Result<(), ImportError> {
     written.map_err(|error| not_written(EXPERIMENT, asked.out, error))
 }
 
-fn write_recording(directory: &Directory, made: &Made) -> std::io::Result<()> {
+fn write_recording(directory: &Directory, made: &FinishedRecording) -> std::io::Result<()> {
     let mut file = std::io::BufWriter::new(directory.create_new(RECORDING)?);
     made.write(&mut file)?;
     file.flush()
 }
 
 /// The experiment file: the recording, on a database that is made here.
-fn experiment(asked: &AskedLog<'_>, made: &Made, load: &[String]) -> String {
+fn experiment(asked: &AskedLog<'_>, made: &FinishedRecording, load: &[String]) -> String {
     let about = format!(
         "Which layout is the fastest for what the sessions in {} did? The recording has {} transactions.",
         asked.file.display(),
@@ -154,29 +154,34 @@ fn experiment(asked: &AskedLog<'_>, made: &Made, load: &[String]) -> String {
     );
     let mut draft = Draft::new("replay", vec![one_line(&about).into_owned()]);
     let engine = recording::word_of(asked.form.dialect());
-    draft.set(Section::Database, "engine", quoted(engine), "");
+    draft.set(DraftSection::Database, "engine", quoted(engine), "");
     let mib = SIZE_BYTES >> 20;
     let size = quoted(&format!("{mib}MiB"));
     let why = "what load makes, about";
-    draft.set(Section::Database, "size", size, why);
+    draft.set(DraftSection::Database, "size", size, why);
     let cache = quoted(&format!("{}MiB", mib / 4));
     let why = "set what your server has, or its share of the data";
-    draft.set(Section::Database, "buffer_cache", cache, why);
-    draft.set(Section::Workload, "kind", quoted("replay"), "");
-    draft.set(Section::Workload, "recording", quoted(RECORDING), "");
+    draft.set(DraftSection::Database, "buffer_cache", cache, why);
+    draft.set(DraftSection::Workload, "kind", quoted("replay"), "");
+    draft.set(DraftSection::Workload, "recording", quoted(RECORDING), "");
     let why = "or \"ignored\": as fast as possible";
-    draft.set(Section::Workload, "times", quoted("kept"), why);
-    draft.set(Section::Workload, "speed", "1.0", "2.0: in half the time");
+    draft.set(DraftSection::Workload, "times", quoted("kept"), why);
+    draft.set(
+        DraftSection::Workload,
+        "speed",
+        "1.0",
+        "2.0: in half the time",
+    );
     let why = match load.is_empty() {
         true => "name a dump here, of the data as they were when the log began",
         false => "",
     };
     let load: Vec<String> = load.iter().map(|file| quoted(file)).collect();
     let load = format!("[{}]", load.join(", "));
-    draft.set(Section::Workload, "load", load, why);
+    draft.set(DraftSection::Workload, "load", load, why);
     let why = "sessions at once, as recorded";
     let clients = made.clients.to_string();
-    draft.set(Section::Workload, "clients", clients, why);
+    draft.set(DraftSection::Workload, "clients", clients, why);
     draft.layout("here", ".");
     draft.text()
 }

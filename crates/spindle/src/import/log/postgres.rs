@@ -6,9 +6,9 @@ use std::io::{BufRead, Result};
 
 use serde::Deserialize;
 
-use super::lines::{LINE_BYTES_MAX, Line, LineFault, Lines};
+use super::lines::{LINE_BYTES_MAX, LineFault, Lines, LogLine};
 use super::moment::{duration_us, moment_us};
-use super::recorder::{Call, Recorder};
+use super::recorder::{Recorder, StatementCall};
 
 /// Columns that every version writes.
 const COLUMNS_MIN: usize = 23;
@@ -16,7 +16,7 @@ const COLUMNS_MIN: usize = 23;
 const SHORTENED: &str = "...";
 /// What is of interest in an entry.
 #[derive(Debug, Default, PartialEq, Deserialize)]
-struct Entry {
+struct LogEntry {
     #[serde(rename = "timestamp")]
     time: String,
     #[serde(default, rename = "dbname")]
@@ -82,7 +82,7 @@ pub fn read_json<R: BufRead>(lines: &mut Lines<R>, recorder: &mut Recorder<'_>) 
             break;
         }
         let entry = line.text.and_then(|text| {
-            let entry: serde_json::Result<Entry> = serde_json::from_str(&text);
+            let entry: serde_json::Result<LogEntry> = serde_json::from_str(&text);
             let reason = if line.is_cut {
                 LineFault::Cut
             } else {
@@ -108,7 +108,7 @@ fn flush(begun: AllBegun, recorder: &mut Recorder<'_>) {
 }
 
 fn carry(session: &str, begun: Begun, from_us: u64, to_us: u64, recorder: &mut Recorder<'_>) {
-    recorder.call(&Call {
+    recorder.call(&StatementCall {
         session,
         database: &begun.database,
         from_us,
@@ -120,7 +120,7 @@ fn carry(session: &str, begun: Begun, from_us: u64, to_us: u64, recorder: &mut R
 
 /// Takes what an entry tells.
 fn take(
-    entry: &Entry,
+    entry: &LogEntry,
     all_begun: &mut AllBegun,
     recorder: &mut Recorder<'_>,
 ) -> std::result::Result<(), LineFault> {
@@ -251,12 +251,12 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     }
 }
 
-fn entry_of(mut fields: Vec<String>) -> Option<Entry> {
+fn entry_of(mut fields: Vec<String>) -> Option<LogEntry> {
     if fields.len() < COLUMNS_MIN {
         return None;
     }
     let mut field = |place: usize| std::mem::take(&mut fields[place]);
-    Some(Entry {
+    Some(LogEntry {
         time: field(0),
         database: field(2),
         session: field(5),
@@ -269,11 +269,11 @@ fn entry_of(mut fields: Vec<String>) -> Option<Entry> {
 
 /// A record of CSV that begins with a line, as its fields. What follows a line that begins none is looked at again.
 fn record<R: BufRead>(
-    first: Line,
+    first: LogLine,
     lines: &mut Lines<R>,
 ) -> Result<std::result::Result<Vec<String>, LineFault>> {
     let mut fields = Fields::default();
-    let mut more: Vec<Line> = Vec::new();
+    let mut more: Vec<LogLine> = Vec::new();
     let mut bytes = 0;
     let mut state = match &first.text {
         Ok(text) => fields.feed(text),

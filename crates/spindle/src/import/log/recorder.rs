@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::io::{Result as IoResult, Write};
 
 use spindle_workload::replay::recording::{
-    BYTES_MAX, FORMAT, Head, Line, SessionHead, Step, TEXTS_MAX, VERSION, word_of,
+    BYTES_MAX, FORMAT, RecordedStep, RecordingHead, RecordingLine, SessionHead, TEXTS_MAX, VERSION,
+    word_of,
 };
 use spindle_workload::replay::{clients_at_once, inlined};
 use spindle_workload::sql::Dialect;
@@ -14,19 +15,19 @@ use spindle_workload::sql::Dialect;
 use super::super::error::NothingToReplay;
 use super::super::own_names::without_own;
 use super::lines::LineFault;
-use super::wording::{Effect, Left, Reason, judge};
+use super::wording::{Left, TransactionEffect, WhyLeftOut, judge};
 
 /// Clients that an experiment can have.
 const CLIENTS_MAX: usize = 4_096;
-const NO_PARAMETERS: Reason = "statements whose parameters are not in the log";
-const MIXED: Reason =
+const NO_PARAMETERS: WhyLeftOut = "statements whose parameters are not in the log";
+const MIXED: WhyLeftOut =
     "texts that end a transaction and have more statements, where autocommit is off";
-pub const OTHER_DATABASE: Reason = "statements of other databases";
-pub const FAILED: Reason = "statements that failed when they were recorded";
+pub const OTHER_DATABASE: WhyLeftOut = "statements of other databases";
+pub const FAILED: WhyLeftOut = "statements that failed when they were recorded";
 
 /// A statement that a session has carried out.
 #[derive(Debug, Clone)]
-pub struct Call<'a> {
+pub struct StatementCall<'a> {
     pub session: &'a str,
     pub database: &'a str,
     pub from_us: u64,
@@ -57,7 +58,7 @@ struct Open {
     at_us: u64,
     /// The statement that begins another one like it.
     begin: String,
-    steps: Vec<Step>,
+    steps: Vec<RecordedStep>,
     /// Of the texts in its steps.
     bytes: u64,
     /// A statement of it has failed: a commit undoes it.
@@ -78,7 +79,7 @@ pub struct Recorder<'a> {
     bytes: u64,
     /// Of transactions that have not.
     open_bytes: u64,
-    left: BTreeMap<Reason, u64>,
+    left: BTreeMap<WhyLeftOut, u64>,
     skipped: Skipped,
     unended: u64,
     begins: Begins,
@@ -132,7 +133,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Counts a statement that is left out.
-    pub fn leave(&mut self, reason: Reason) {
+    pub fn leave(&mut self, reason: WhyLeftOut) {
         *self.left.entry(reason).or_default() += 1;
     }
 
@@ -168,17 +169,17 @@ impl<'a> Recorder<'a> {
     }
 
     /// A statement.
-    pub fn call(&mut self, call: &Call<'_>) {
+    pub fn call(&mut self, call: &StatementCall<'_>) {
         match without_own(call.text, call.database, self.dialect) {
             Cow::Borrowed(_) => self.take(call),
-            Cow::Owned(text) => self.take(&Call {
+            Cow::Owned(text) => self.take(&StatementCall {
                 text: &text,
                 ..call.clone()
             }),
         }
     }
 
-    fn take(&mut self, call: &Call<'_>) {
+    fn take(&mut self, call: &StatementCall<'_>) {
         let is_other = |database| database != call.database;
         let taken = match judge(call.text, self.dialect) {
             Ok(taken) if taken.parameters > call.parameters.len() => Err(NO_PARAMETERS.into()),
@@ -188,7 +189,7 @@ impl<'a> Recorder<'a> {
         let effects = taken
             .as_ref()
             .map_or_else(|left| &left.effects, |taken| &taken.effects);
-        self.begins.any |= effects.iter().any(Effect::tells_of_begins);
+        self.begins.any |= effects.iter().any(TransactionEffect::tells_of_begins);
         let taken = match taken {
             Ok(taken) => taken,
             Err(left) => return self.leave_out(call, left),
@@ -200,8 +201,10 @@ impl<'a> Recorder<'a> {
         }
         session.statements += 1;
         match &taken.effects[..] {
-            [Effect::Statement] => self.statement(number, call, from_us, taken.parameters),
-            [Effect::StandsAlone] => {
+            [TransactionEffect::Statement] => {
+                self.statement(number, call, from_us, taken.parameters)
+            }
+            [TransactionEffect::StandsAlone] => {
                 self.end_implicitly(number, from_us);
                 let step = self.step(call, taken.parameters);
                 self.push(number, from_us, step);
@@ -212,7 +215,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// A statement that is left out begins and ends transactions as it did.
-    fn leave_out(&mut self, call: &Call<'_>, left: Left) {
+    fn leave_out(&mut self, call: &StatementCall<'_>, left: Left) {
         self.leave(left.reason);
         let is_other = |database| database != call.database;
         if left.effects.is_empty() || self.database.is_some_and(is_other) {
@@ -225,7 +228,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// The session of a statement, and when the statement began: not before the last one has ended.
-    fn moment(&mut self, call: &Call<'_>) -> (usize, u64) {
+    fn moment(&mut self, call: &StatementCall<'_>) -> (usize, u64) {
         let number = self.session(call);
         let session = &mut self.sessions[number];
         let from_us = call.from_us.max(session.to_us.min(call.to_us));
@@ -233,7 +236,7 @@ impl<'a> Recorder<'a> {
         (number, from_us)
     }
 
-    fn session(&mut self, call: &Call<'_>) -> usize {
+    fn session(&mut self, call: &StatementCall<'_>) -> usize {
         let key = (call.session.to_owned(), call.database.to_owned());
         let sessions = &mut self.sessions;
         *self.known.entry(key).or_insert_with(|| {
@@ -246,37 +249,47 @@ impl<'a> Recorder<'a> {
     }
 
     /// What a statement does to the transaction of its session. `begin`: its text, where it begins one.
-    fn effect(&mut self, number: usize, effect: &Effect, begin: &str, from_us: u64) {
+    fn effect(&mut self, number: usize, effect: &TransactionEffect, begin: &str, from_us: u64) {
         match effect {
-            Effect::Begins => {
+            TransactionEffect::Begins => {
                 // Beginning one ends the last.
                 self.end_implicitly(number, from_us);
                 let begin = plain_or(begin, &["begin", "start transaction"], "begin");
                 self.open(number, from_us, begin.clone(), begin);
             }
-            Effect::Commits { chains } => self.end_one(number, from_us, "commit", *chains),
-            Effect::RollsBack { chains } => self.end_one(number, from_us, "rollback", *chains),
-            Effect::Autocommit(is_on) => {
+            TransactionEffect::Commits { chains } => {
+                self.end_one(number, from_us, "commit", *chains)
+            }
+            TransactionEffect::RollsBack { chains } => {
+                self.end_one(number, from_us, "rollback", *chains)
+            }
+            TransactionEffect::Autocommit(is_on) => {
                 let session = &mut self.sessions[number];
                 let joined = std::mem::replace(&mut session.joins_statements, !is_on);
                 if *is_on && joined {
                     self.end_implicitly(number, from_us);
                 }
             }
-            Effect::Prepares(name) => self.prepare(number, name, from_us),
-            Effect::EndsPrepared { name, commits } => match self.prepared.remove(name) {
+            TransactionEffect::Prepares(name) => self.prepare(number, name, from_us),
+            TransactionEffect::EndsPrepared { name, commits } => match self.prepared.remove(name) {
                 Some(place) if !commits => self.undo(place),
                 Some(_) => {}
                 // In one phase: MariaDB's sessions end so what is open.
                 None if *commits => self.close(number, from_us, "commit"),
                 None => self.close(number, from_us, "rollback"),
             },
-            Effect::StandsAlone => self.end_implicitly(number, from_us),
-            Effect::Statement => {}
+            TransactionEffect::StandsAlone => self.end_implicitly(number, from_us),
+            TransactionEffect::Statement => {}
         }
     }
 
-    fn statement(&mut self, number: usize, call: &Call<'_>, from_us: u64, parameters: usize) {
+    fn statement(
+        &mut self,
+        number: usize,
+        call: &StatementCall<'_>,
+        from_us: u64,
+        parameters: usize,
+    ) {
         let session = &self.sessions[number];
         if session.open.is_none() && session.joins_statements {
             self.open(number, from_us, "begin".to_owned(), "begin".to_owned());
@@ -314,13 +327,19 @@ impl<'a> Recorder<'a> {
     }
 
     /// A text of several statements is carried out as one.
-    fn effects(&mut self, number: usize, effects: &[Effect], call: &Call<'_>, from_us: u64) {
+    fn effects(
+        &mut self,
+        number: usize,
+        effects: &[TransactionEffect],
+        call: &StatementCall<'_>,
+        from_us: u64,
+    ) {
         let session = &self.sessions[number];
         let (joins, has_failed) = (
             session.joins_statements,
             session.open.as_ref().is_some_and(|open| open.has_failed),
         );
-        let has_ended = effects.iter().any(Effect::ends_one);
+        let has_ended = effects.iter().any(TransactionEffect::ends_one);
         // A begin that a replay makes would come within it; and what has failed cannot be committed.
         if has_ended && (joins || has_failed) {
             self.leave(if joins { MIXED } else { FAILED });
@@ -336,9 +355,11 @@ impl<'a> Recorder<'a> {
         let is_open = effects
             .iter()
             .fold(was_open, |is_open, effect| match effect {
-                Effect::Begins => true,
-                Effect::Commits { chains } | Effect::RollsBack { chains } => *chains,
-                Effect::StandsAlone => false,
+                TransactionEffect::Begins => true,
+                TransactionEffect::Commits { chains } | TransactionEffect::RollsBack { chains } => {
+                    *chains
+                }
+                TransactionEffect::StandsAlone => false,
                 // Those of two-phase commits and of autocommit are left out.
                 _ => is_open,
             });
@@ -346,56 +367,56 @@ impl<'a> Recorder<'a> {
         match (was_open, is_open) {
             (false, true) => self.open(number, from_us, text, "begin".to_owned()),
             (true, false) => self.close_by(number, from_us, text),
-            _ => self.push(number, from_us, Step::Text(0, text)),
+            _ => self.push(number, from_us, RecordedStep::Text(0, text)),
         }
     }
 
     /// A statement as a step, at a moment that is set later.
-    fn step(&mut self, call: &Call<'_>, parameters: usize) -> Step {
+    fn step(&mut self, call: &StatementCall<'_>, parameters: usize) -> RecordedStep {
         let text = call.text.trim().trim_end_matches(';');
         if parameters == 0 {
-            return Step::Text(0, text.to_owned());
+            return RecordedStep::Text(0, text.to_owned());
         }
         let values = &call.parameters[..parameters];
         let next = self.texts.len();
         match self.texts.get(text) {
-            Some(number) => Step::Prepared(0, *number, values.to_vec()),
+            Some(number) => RecordedStep::Prepared(0, *number, values.to_vec()),
             None if next < TEXTS_MAX => {
                 self.texts.insert(text.to_owned(), next);
                 self.bytes += text.len() as u64;
-                Step::Prepared(0, next, values.to_vec())
+                RecordedStep::Prepared(0, next, values.to_vec())
             }
-            None => Step::Text(0, inlined(text, values).unwrap_or_default()),
+            None => RecordedStep::Text(0, inlined(text, values).unwrap_or_default()),
         }
     }
 
     /// A transaction begins with `text`; another one like it would with `begin`.
     fn open(&mut self, number: usize, at_us: u64, text: String, begin: String) {
         if self.sessions[number].open.is_some() {
-            return self.push(number, at_us, Step::Text(0, text));
+            return self.push(number, at_us, RecordedStep::Text(0, text));
         }
         self.sessions[number].open = Some(Open {
             at_us,
             begin,
-            steps: vec![Step::Text(0, text)],
+            steps: vec![RecordedStep::Text(0, text)],
             bytes: 0,
             has_failed: false,
         });
     }
 
     /// Adds a statement to what is open, or as a transaction by itself.
-    fn push(&mut self, number: usize, from_us: u64, mut step: Step) {
+    fn push(&mut self, number: usize, from_us: u64, mut step: RecordedStep) {
         let Some(open) = &mut self.sessions[number].open else {
             return self.add(number, from_us, &[step]);
         };
-        let (Step::Text(after_us, _) | Step::Prepared(after_us, ..)) = &mut step;
+        let (RecordedStep::Text(after_us, _) | RecordedStep::Prepared(after_us, ..)) = &mut step;
         *after_us = from_us.saturating_sub(open.at_us);
-        let is_to_savepoint = matches!(&step, Step::Text(_, text)
+        let is_to_savepoint = matches!(&step, RecordedStep::Text(_, text)
             if text.get(..8).is_some_and(|first| first.eq_ignore_ascii_case("rollback")));
         open.has_failed &= !is_to_savepoint;
         let bytes = match &step {
-            Step::Text(_, text) => text.len(),
-            Step::Prepared(_, _, values) => values.iter().flatten().map(String::len).sum(),
+            RecordedStep::Text(_, text) => text.len(),
+            RecordedStep::Prepared(_, _, values) => values.iter().flatten().map(String::len).sum(),
         };
         open.bytes += bytes as u64;
         self.open_bytes += bytes as u64;
@@ -416,7 +437,7 @@ impl<'a> Recorder<'a> {
     }
 
     fn close_by(&mut self, number: usize, from_us: u64, text: String) {
-        self.push(number, from_us, Step::Text(0, text));
+        self.push(number, from_us, RecordedStep::Text(0, text));
         if let Some(open) = self.sessions[number].open.take() {
             self.open_bytes -= open.bytes;
             self.add(number, open.at_us, &open.steps);
@@ -440,7 +461,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    fn add(&mut self, number: usize, at_us: u64, steps: &[Step]) {
+    fn add(&mut self, number: usize, at_us: u64, steps: &[RecordedStep]) {
         let session = &mut self.sessions[number];
         // Texts are strings and numbers, which always can be written.
         let written = serde_json::to_string(steps).unwrap_or_default();
@@ -452,7 +473,7 @@ impl<'a> Recorder<'a> {
     ///
     /// # Errors
     /// There is nothing to be replayed.
-    pub fn finish(mut self) -> Result<Made, NothingToReplay> {
+    pub fn finish(mut self) -> Result<FinishedRecording, NothingToReplay> {
         if self.is_full() {
             return Err(NothingToReplay::TooMuch(BYTES_MAX));
         }
@@ -490,7 +511,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    fn made(self, mut own: Vec<Session>, database: String) -> Made {
+    fn made(self, mut own: Vec<Session>, database: String) -> FinishedRecording {
         let moments = |session: &Session| session.transactions.first().map_or(0, |first| first.0);
         own.sort_by_key(moments);
         let base_us = own.iter().map(moments).min().unwrap_or(0);
@@ -523,8 +544,8 @@ impl<'a> Recorder<'a> {
             texts[number] = text;
         }
         let ended = heads.iter().map(|head| head.to_us).max().unwrap_or(0);
-        Made {
-            head: Head {
+        FinishedRecording {
+            head: RecordingHead {
                 format: FORMAT.to_owned(),
                 version: VERSION,
                 database: word_of(self.dialect).to_owned(),
@@ -556,14 +577,14 @@ fn plain_or(text: &str, plain: &[&str], word: &str) -> String {
 }
 
 /// A recording that was put together.
-pub struct Made {
-    pub head: Head,
+pub struct FinishedRecording {
+    pub head: RecordingHead,
     pub texts: Vec<String>,
     pub sessions: Vec<(SessionHead, Vec<Written>)>,
     /// Sessions at once.
     pub clients: usize,
     pub database: String,
-    pub left: BTreeMap<Reason, u64>,
+    pub left: BTreeMap<WhyLeftOut, u64>,
     pub skipped: Skipped,
     /// Transactions that the log does not end.
     pub unended: u64,
@@ -571,7 +592,7 @@ pub struct Made {
     pub has_begins: bool,
 }
 
-impl Made {
+impl FinishedRecording {
     /// Bytes of its file, about.
     pub fn bytes(&self) -> u64 {
         let transactions = self
@@ -590,10 +611,10 @@ impl Made {
     pub fn write(&self, out: &mut impl Write) -> IoResult<()> {
         write_line(out, &self.head)?;
         for text in &self.texts {
-            write_line(out, &Line::Text(text.clone()))?;
+            write_line(out, &RecordingLine::Text(text.clone()))?;
         }
         for (head, transactions) in &self.sessions {
-            write_line(out, &Line::Session(*head))?;
+            write_line(out, &RecordingLine::Session(*head))?;
             for (at_us, steps) in transactions {
                 writeln!(out, "[{at_us},{steps}]")?;
             }

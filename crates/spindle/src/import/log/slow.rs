@@ -5,7 +5,7 @@ use std::io::{BufRead, Result};
 
 use super::lines::{LineFault, Lines};
 use super::moment::{duration_us, moment_us};
-use super::recorder::{Call, Recorder};
+use super::recorder::{Recorder, StatementCall};
 use super::wording::TEXT_BYTES_MAX;
 
 /// What a server writes first ends so; two lines follow.
@@ -14,7 +14,7 @@ const BANNER_LINES: usize = 2;
 
 /// What is known of the statement that is being read.
 #[derive(Default)]
-struct Entry {
+struct SlowStatement {
     line: u64,
     session: String,
     schema: Option<String>,
@@ -39,7 +39,7 @@ struct Now {
 /// Those of reading.
 pub fn read<R: BufRead>(lines: &mut Lines<R>, recorder: &mut Recorder<'_>) -> Result<()> {
     let mut now = Now::default();
-    let mut entry: Option<Entry> = None;
+    let mut entry: Option<SlowStatement> = None;
     while let Some(line) = lines.next()? {
         if recorder.is_full() {
             break;
@@ -68,10 +68,10 @@ pub fn read<R: BufRead>(lines: &mut Lines<R>, recorder: &mut Recorder<'_>) -> Re
         }
         if text.starts_with("# User@Host: ") {
             finish(entry.take(), &mut now, recorder);
-            entry = Some(Entry {
+            entry = Some(SlowStatement {
                 line: line.number,
                 session: after(&text, "Id:").unwrap_or_default().to_owned(),
-                ..Entry::default()
+                ..SlowStatement::default()
             });
             continue;
         }
@@ -94,7 +94,7 @@ fn after<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     rest.split_whitespace().next()
 }
 
-impl Entry {
+impl SlowStatement {
     /// One more line of its text; what is longer than any that is taken is left out.
     fn go_on(&mut self, line: String) {
         self.text_bytes += line.len();
@@ -124,7 +124,7 @@ impl Entry {
 }
 
 /// Takes a statement that was read whole.
-fn finish(entry: Option<Entry>, now: &mut Now, recorder: &mut Recorder<'_>) {
+fn finish(entry: Option<SlowStatement>, now: &mut Now, recorder: &mut Recorder<'_>) {
     let Some(mut entry) = entry else {
         return;
     };
@@ -157,7 +157,7 @@ fn finish(entry: Option<Entry>, now: &mut Now, recorder: &mut Recorder<'_>) {
     let Some(from_us) = begin_us.or(ended_us) else {
         return recorder.skip(entry.line, LineFault::StatementWithoutTime);
     };
-    recorder.call(&Call {
+    recorder.call(&StatementCall {
         session: &entry.session,
         database: entry.schema.as_deref().unwrap_or(&now.schema),
         from_us,

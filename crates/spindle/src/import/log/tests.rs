@@ -7,11 +7,11 @@ use spindle_workload::sql::Dialect;
 
 use super::super::error::NothingToReplay;
 use super::lines::Lines;
-use super::recorder::{Made, Recorder};
-use super::wording::{Effect, judge};
+use super::recorder::{FinishedRecording, Recorder};
+use super::wording::{TransactionEffect, judge};
 use super::{general, postgres, slow};
 
-fn read_as(form: &str, log: &[u8]) -> Result<Made, NothingToReplay> {
+fn read_as(form: &str, log: &[u8]) -> Result<FinishedRecording, NothingToReplay> {
     let dialect = match form {
         "csv" | "json" => Dialect::Postgres,
         _ => Dialect::MariaDb,
@@ -29,7 +29,7 @@ fn read_as(form: &str, log: &[u8]) -> Result<Made, NothingToReplay> {
 }
 
 /// The lines of a recording but for the first.
-fn lines_of(made: &Made) -> Vec<String> {
+fn lines_of(made: &FinishedRecording) -> Vec<String> {
     let mut file = Vec::new();
     made.write(&mut file).unwrap();
     let text = String::from_utf8(file).unwrap();
@@ -678,6 +678,8 @@ fn nothing_that_tells_a_password_is_taken() {
 
 #[test]
 fn what_reaches_beyond_the_database_is_left_out() {
+    use TransactionEffect::{Autocommit, Begins, Commits, RollsBack, Statement};
+
     for (text, dialect) in [
         ("copy t to program 'rm'", Dialect::Postgres),
         ("select \"pg_read_file\"('/etc/passwd')", Dialect::Postgres),
@@ -751,30 +753,27 @@ fn what_reaches_beyond_the_database_is_left_out() {
         assert!(judge(text, dialect).is_err(), "{text}");
     }
     for (text, effect) in [
-        ("start transaction read only", Effect::Begins),
-        (
-            "begin isolation level repeatable read, read write",
-            Effect::Begins,
-        ),
-        ("set autocommit = 0", Effect::Autocommit(false)),
-        ("create table t (a int) engine = InnoDB", Effect::Statement),
-        ("END", Effect::Commits { chains: false }),
-        ("commit and no chain", Effect::Commits { chains: false }),
-        ("end work and chain", Effect::Commits { chains: true }),
-        ("rollback work", Effect::RollsBack { chains: false }),
-        ("abort and chain", Effect::RollsBack { chains: true }),
-        ("select chain from t", Effect::Statement),
-        ("set session autocommit = ON", Effect::Autocommit(true)),
-        ("set @@session.autocommit = 0", Effect::Autocommit(false)),
-        ("SET @@autocommit := false", Effect::Autocommit(false)),
-        ("rollback to savepoint a", Effect::Statement),
+        ("start transaction read only", Begins),
+        ("begin isolation level repeatable read, read write", Begins),
+        ("set autocommit = 0", Autocommit(false)),
+        ("create table t (a int) engine = InnoDB", Statement),
+        ("END", Commits { chains: false }),
+        ("commit and no chain", Commits { chains: false }),
+        ("end work and chain", Commits { chains: true }),
+        ("rollback work", RollsBack { chains: false }),
+        ("abort and chain", RollsBack { chains: true }),
+        ("select chain from t", Statement),
+        ("set session autocommit = ON", Autocommit(true)),
+        ("set @@session.autocommit = 0", Autocommit(false)),
+        ("SET @@autocommit := false", Autocommit(false)),
+        ("rollback to savepoint a", Statement),
         (
             "update users set password = 'x' where name = 'a;b'",
-            Effect::Statement,
+            Statement,
         ),
-        ("with a as (select 1) select * from a", Effect::Statement),
-        ("create temp table t (a int)", Effect::Statement),
-        ("set search_path = shop", Effect::Statement),
+        ("with a as (select 1) select * from a", Statement),
+        ("create temp table t (a int)", Statement),
+        ("set search_path = shop", Statement),
     ] {
         assert_eq!(
             judge(text, Dialect::Postgres).unwrap().effects,

@@ -8,11 +8,11 @@ use spindle_text::quantity::thousands;
 
 use super::super::error::unread_lines;
 use super::super::told::{EXPERIMENT, paragraph};
-use super::recorder::Made;
+use super::recorder::FinishedRecording;
 use super::{AskedLog, LogForm, RECORDING};
 
 /// What a recording is, for people.
-pub fn told(asked: &AskedLog<'_>, made: &Made) -> String {
+pub fn told(asked: &AskedLog<'_>, made: &FinishedRecording) -> String {
     let head = &made.head;
     let number = |count: u64| thousands(count as f64);
     let out = asked.out.display();
@@ -113,7 +113,7 @@ mod tests {
 
     use spindle_workload::sql::Dialect;
 
-    use super::super::recorder::{Call, Recorder};
+    use super::super::recorder::{Recorder, StatementCall};
     use super::*;
 
     /// What is said of a log of one session with these statements.
@@ -124,7 +124,7 @@ mod tests {
         };
         let mut recorder = Recorder::new(dialect, None);
         for (at_us, text) in (0..).zip(statements) {
-            recorder.call(&Call {
+            recorder.call(&StatementCall {
                 session: "1",
                 database: "shop",
                 from_us: at_us,

@@ -12,7 +12,7 @@ pub const TEXT_BYTES_MAX: usize = 8 << 20;
 
 /// What a statement does to the transaction of its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
+pub enum TransactionEffect {
     /// Nothing.
     Statement,
     /// It ends it, keeps what was changed, and is a transaction by itself: MariaDB and MySQL commit before and after
@@ -32,23 +32,26 @@ pub enum Effect {
     EndsPrepared { name: String, commits: bool },
 }
 
-impl Effect {
+impl TransactionEffect {
     /// Whether it says where a transaction begins, this one or those that follow.
     pub fn tells_of_begins(&self) -> bool {
-        matches!(self, Effect::Begins | Effect::Autocommit(_))
+        matches!(
+            self,
+            TransactionEffect::Begins | TransactionEffect::Autocommit(_)
+        )
     }
 
     /// Whether it ends the transaction of its session.
     pub fn ends_one(&self) -> bool {
         match self {
-            Effect::Commits { .. }
-            | Effect::RollsBack { .. }
-            | Effect::Prepares(_)
-            | Effect::StandsAlone => true,
-            Effect::Statement
-            | Effect::Begins
-            | Effect::Autocommit(_)
-            | Effect::EndsPrepared { .. } => false,
+            TransactionEffect::Commits { .. }
+            | TransactionEffect::RollsBack { .. }
+            | TransactionEffect::Prepares(_)
+            | TransactionEffect::StandsAlone => true,
+            TransactionEffect::Statement
+            | TransactionEffect::Begins
+            | TransactionEffect::Autocommit(_)
+            | TransactionEffect::EndsPrepared { .. } => false,
         }
     }
 }
@@ -57,25 +60,25 @@ impl Effect {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
     /// Its effects, in order; several where it has several statements.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<TransactionEffect>,
     /// The highest parameter, `$3`; 0 if there is none.
     pub parameters: usize,
 }
 
 /// Why a text is left out.
-pub type Reason = &'static str;
+pub type WhyLeftOut = &'static str;
 
 /// A text that is left out. What it does to the transaction of its session is done all the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
     /// Why. Nothing of the text is in it.
-    pub reason: Reason,
-    /// Its effects but for [`Effect::Statement`], in order.
-    pub effects: Vec<Effect>,
+    pub reason: WhyLeftOut,
+    /// Its effects but for [`TransactionEffect::Statement`], in order.
+    pub effects: Vec<TransactionEffect>,
 }
 
-impl From<Reason> for Left {
-    fn from(reason: Reason) -> Left {
+impl From<WhyLeftOut> for Left {
+    fn from(reason: WhyLeftOut) -> Left {
         Left {
             reason,
             effects: Vec::new(),
@@ -83,16 +86,16 @@ impl From<Reason> for Left {
     }
 }
 
-const USERS: Reason = "users, roles and rights (they may tell passwords)";
-const SERVER: Reason = "what changes the server, or reaches files and other servers";
-const ELSEWHERE: Reason =
+const USERS: WhyLeftOut = "users, roles and rights (they may tell passwords)";
+const SERVER: WhyLeftOut = "what changes the server, or reaches files and other servers";
+const ELSEWHERE: WhyLeftOut =
     "what changes another database, which it names, or works on the whole server";
-const COPY: Reason = "COPY and LOAD DATA, whose rows are not in the log";
-const UNKNOWN: Reason = "commands that are not known to be harmless";
-const CURSOR: Reason = "statements that are cut off, or too long";
-const SETTINGS: Reason = "settings of sessions that are not known to be harmless";
-const TWO_PHASE: Reason = "two-phase commits, which are replayed as a commit or a rollback where the transaction was prepared";
-const CONDITIONAL: Reason = "comments that are carried out (/*! ... */)";
+const COPY: WhyLeftOut = "COPY and LOAD DATA, whose rows are not in the log";
+const UNKNOWN: WhyLeftOut = "commands that are not known to be harmless";
+const CURSOR: WhyLeftOut = "statements that are cut off, or too long";
+const SETTINGS: WhyLeftOut = "settings of sessions that are not known to be harmless";
+const TWO_PHASE: WhyLeftOut = "two-phase commits, which are replayed as a commit or a rollback where the transaction was prepared";
+const CONDITIONAL: WhyLeftOut = "comments that are carried out (/*! ... */)";
 
 /// Statements that are taken, by their first words.
 const TAKEN: [&str; 31] = [
@@ -164,7 +167,7 @@ const OBJECTS: [&str; 9] = [
 /// Engines of tables that lie in the server's own files.
 const ENGINES: [&str; 5] = ["innodb", "myisam", "aria", "memory", "heap"];
 /// Words outside of quotes that a statement must not have.
-const WORDS: [(&str, Reason); 72] = [
+const WORDS: [(&str, WhyLeftOut); 72] = [
     ("federated", SERVER),
     ("directory", SERVER),
     ("dblink", SERVER),
@@ -301,7 +304,8 @@ pub fn judge(text: &str, dialect: Dialect) -> Result<Taken, Left> {
         }
     }
     // A replay makes begins and ends of it, and must not also send it to the server.
-    let sets_autocommit = |effect: &Effect| matches!(effect, Effect::Autocommit(_));
+    let sets_autocommit =
+        |effect: &TransactionEffect| matches!(effect, TransactionEffect::Autocommit(_));
     if effects.len() > 1 && effects.iter().any(sets_autocommit) {
         reason.get_or_insert(SETTINGS);
     }
@@ -310,7 +314,7 @@ pub fn judge(text: &str, dialect: Dialect) -> Result<Taken, Left> {
     }
     match reason {
         Some(reason) => {
-            effects.retain(|effect| *effect != Effect::Statement);
+            effects.retain(|effect| *effect != TransactionEffect::Statement);
             Err(Left { reason, effects })
         }
         None => Ok(Taken {
@@ -327,15 +331,17 @@ fn two_phase(words: &[String], literals: &[String]) -> Option<Left> {
     let is_part = |word: &&String| !["one", "phase"].contains(&word.as_str());
     let parts = literals.iter().chain(words.iter().skip(2).filter(is_part));
     let name = parts.map(String::as_str).collect::<Vec<_>>().join(",");
-    let ends = |commits| Effect::EndsPrepared {
+    let ends = |commits| TransactionEffect::EndsPrepared {
         name: name.clone(),
         commits,
     };
     let effect = match (word(0), word(1)) {
-        ("prepare", "transaction") | ("xa", "prepare") => Some(Effect::Prepares(name.clone())),
+        ("prepare", "transaction") | ("xa", "prepare") => {
+            Some(TransactionEffect::Prepares(name.clone()))
+        }
         ("commit", "prepared") | ("xa", "commit") => Some(ends(true)),
         ("rollback", "prepared") | ("xa", "rollback") => Some(ends(false)),
-        ("xa", "start" | "begin") => Some(Effect::Begins),
+        ("xa", "start" | "begin") => Some(TransactionEffect::Begins),
         ("xa", _) => None,
         _ => return None,
     };
@@ -368,16 +374,16 @@ fn tells_of_users(text: &str) -> bool {
 }
 
 /// What a statement does. One that is left out commits what is open as it did.
-fn effect_of(words: &[String], dialect: Dialect) -> Result<Effect, Left> {
+fn effect_of(words: &[String], dialect: Dialect) -> Result<TransactionEffect, Left> {
     let effect = effect(words, dialect);
     if dialect != Dialect::MariaDb || !commits_implicitly(words) {
         return effect;
     }
     match effect {
-        Ok(Effect::Statement) => Ok(Effect::StandsAlone),
+        Ok(TransactionEffect::Statement) => Ok(TransactionEffect::StandsAlone),
         Ok(other) => Ok(other),
         Err(mut left) => {
-            left.effects.push(Effect::StandsAlone);
+            left.effects.push(TransactionEffect::StandsAlone);
             Err(left)
         }
     }
@@ -394,7 +400,7 @@ fn commits_implicitly(words: &[String]) -> bool {
     }
 }
 
-fn effect(words: &[String], dialect: Dialect) -> Result<Effect, Left> {
+fn effect(words: &[String], dialect: Dialect) -> Result<TransactionEffect, Left> {
     let word = |place: usize| words.get(place).map_or("", String::as_str);
     if let Some((_, reason)) = WORDS
         .iter()
@@ -405,13 +411,13 @@ fn effect(words: &[String], dialect: Dialect) -> Result<Effect, Left> {
     let chains = words.windows(2).any(|pair| pair == ["and", "chain"]);
     match (word(0), word(1)) {
         ("begin", _) | ("start", "transaction") => return Ok(beginning(&words[1..])?),
-        ("commit" | "end", _) => return Ok(Effect::Commits { chains }),
+        ("commit" | "end", _) => return Ok(TransactionEffect::Commits { chains }),
         ("rollback" | "abort", _) => {
             let is_to_savepoint = words.iter().any(|it| it == "to");
             return Ok(if is_to_savepoint {
-                Effect::Statement
+                TransactionEffect::Statement
             } else {
-                Effect::RollsBack { chains }
+                TransactionEffect::RollsBack { chains }
             });
         }
         ("copy" | "load", _) => return Err(COPY.into()),
@@ -424,7 +430,7 @@ fn effect(words: &[String], dialect: Dialect) -> Result<Effect, Left> {
         _ => {}
     }
     match word(0) {
-        first if TAKEN.contains(&first) => Ok(Effect::Statement),
+        first if TAKEN.contains(&first) => Ok(TransactionEffect::Statement),
         "do" | "use" | "kill" | "flush" | "shutdown" | "install" | "change" | "purge"
         | "handler" => Err(SERVER.into()),
         _ => Err(UNKNOWN.into()),
@@ -432,22 +438,22 @@ fn effect(words: &[String], dialect: Dialect) -> Result<Effect, Left> {
 }
 
 /// Behind `BEGIN` or `START`: modes of a transaction. A block of statements, as MariaDB knows it, is none.
-fn beginning(words: &[String]) -> Result<Effect, Reason> {
+fn beginning(words: &[String]) -> Result<TransactionEffect, WhyLeftOut> {
     let is_mode = |word: &String| TRANSACTION_MODES.contains(&word.as_str());
     match words.iter().all(is_mode) {
-        true => Ok(Effect::Begins),
+        true => Ok(TransactionEffect::Begins),
         false => Err(UNKNOWN),
     }
 }
 
 /// A `SET`. Autocommit that is set among other settings is known, too, though the text is left out.
-fn set(words: &[String], dialect: Dialect) -> Result<Effect, Left> {
+fn set(words: &[String], dialect: Dialect) -> Result<TransactionEffect, Left> {
     let autocommit = autocommit(&words[1..]);
     match (autocommit, setting(words, dialect)) {
-        (Some(Autocommit { is_on, alone: true }), _) => Ok(Effect::Autocommit(is_on)),
+        (Some(Autocommit { is_on, alone: true }), _) => Ok(TransactionEffect::Autocommit(is_on)),
         (Some(Autocommit { is_on, .. }), setting) => Err(Left {
             reason: setting.err().unwrap_or(SETTINGS),
-            effects: vec![Effect::Autocommit(is_on)],
+            effects: vec![TransactionEffect::Autocommit(is_on)],
         }),
         (None, setting) => Ok(setting?),
     }
@@ -486,7 +492,7 @@ fn autocommit(words: &[String]) -> Option<Autocommit> {
 }
 
 /// A `SET`: of a session, never of the server or of a user, nor of how texts in quotes are read.
-fn setting(words: &[String], dialect: Dialect) -> Result<Effect, Reason> {
+fn setting(words: &[String], dialect: Dialect) -> Result<TransactionEffect, WhyLeftOut> {
     let has = |word: &str| words.iter().any(|it| it == word);
     let is_other = |word: &String| {
         word.starts_with("@@") || QUOTING.contains(&word.as_str()) || word == "sql_mode"
@@ -511,12 +517,12 @@ fn setting(words: &[String], dialect: Dialect) -> Result<Effect, Reason> {
             .get(1)
             .is_some_and(|word| word.starts_with('@') && !word.starts_with("@@"));
     match is_of_session {
-        true => Ok(Effect::Statement),
+        true => Ok(TransactionEffect::Statement),
         false => Err(SETTINGS),
     }
 }
 
-fn object(words: &[String]) -> Result<Effect, Reason> {
+fn object(words: &[String]) -> Result<TransactionEffect, WhyLeftOut> {
     let passed = [
         "or", "replace", "global", "local", "online", "offline", "ignore", "if", "exists",
     ];
@@ -533,7 +539,7 @@ fn object(words: &[String]) -> Result<Effect, Reason> {
         return Err(SERVER);
     }
     match of {
-        of if OBJECTS.contains(&of) => Ok(Effect::Statement),
+        of if OBJECTS.contains(&of) => Ok(TransactionEffect::Statement),
         "user" | "role" | "group" | "policy" | "default" => Err(USERS),
         _ => Err(SERVER),
     }

@@ -5,9 +5,9 @@
 use serde::Deserialize;
 use spindle_workload::SessionError;
 
-use super::super::column::{Column, Origin};
-use super::super::table::Table;
-use super::{MariaDb, text};
+use super::super::column::{ImportedColumn, ValueOrigin};
+use super::super::table::ImportedTable;
+use super::{MariaDbSource, text};
 
 /// What MariaDB writes.
 #[derive(Deserialize)]
@@ -27,13 +27,13 @@ struct Bucket {
     ndv: u64,
 }
 
-impl MariaDb {
+impl MariaDbSource {
     /// What the statistics hold of a column; `None`: no values.
     pub(super) fn of_histogram(
         &mut self,
-        table: &Table,
+        table: &ImportedTable,
         place: usize,
-    ) -> Result<Option<Column>, SessionError> {
+    ) -> Result<Option<ImportedColumn>, SessionError> {
         let known = &table.columns[place];
         let asked = format!(
             "select cast(histogram as char), nulls_ratio, avg_length, avg_frequency from mysql.column_stats \
@@ -45,7 +45,7 @@ impl MariaDb {
         let mut column = None;
         let told = self.connection.ask(&asked, &mut |row| {
             let nulls = row.float(1)?;
-            let has = Column {
+            let has = ImportedColumn {
                 name: format!("{}.{}", table.name, known.name),
                 kind: known.kind,
                 type_name: known.type_name.clone(),
@@ -55,7 +55,7 @@ impl MariaDb {
                 distinct: table.rows * (1.0 - nulls) / row.float(3)?.max(1.0),
                 rows: table.rows,
                 width: row.float(2)?.clamp(0.0, 1e6) as u32,
-                origin: Origin::Histogram,
+                origin: ValueOrigin::Histogram,
             };
             column = filled(has, &row.text(0)?, 1.0 - nulls);
             Ok(())
@@ -69,7 +69,7 @@ impl MariaDb {
 }
 
 /// A column with the values of a histogram, whose rows are this share of all.
-fn filled(mut column: Column, histogram: &str, share: f64) -> Option<Column> {
+fn filled(mut column: ImportedColumn, histogram: &str, share: f64) -> Option<ImportedColumn> {
     let Histogram { histogram_hb } = serde_json::from_str(histogram).ok()?;
     for Bucket {
         start,
@@ -94,13 +94,13 @@ fn filled(mut column: Column, histogram: &str, share: f64) -> Option<Column> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::column::Kind;
+    use super::super::super::column::ValueKind;
     use super::*;
 
-    fn of(histogram: &str) -> Option<Column> {
-        let column = Column {
+    fn of(histogram: &str) -> Option<ImportedColumn> {
+        let column = ImportedColumn {
             name: "t.c".to_owned(),
-            kind: Kind::Text,
+            kind: ValueKind::Text,
             type_name: "varchar".to_owned(),
             common: Vec::new(),
             bounds: Vec::new(),
@@ -108,7 +108,7 @@ mod tests {
             distinct: 9.0,
             rows: 100.0,
             width: 4,
-            origin: Origin::Histogram,
+            origin: ValueOrigin::Histogram,
         };
         filled(column, histogram, 0.5)
     }

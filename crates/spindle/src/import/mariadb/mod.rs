@@ -12,13 +12,13 @@ use spindle_engines::sql::{Address, Reader};
 use spindle_workload::sql::Dialect;
 use spindle_workload::{Complaint, SessionError};
 
-use super::column::{Column, Kind};
+use super::column::{ImportedColumn, ValueKind};
 use super::error::ImportError;
-use super::mix::{Counted, Form};
+use super::mix::{Counted, StatementForm};
 use super::own_names::without_own;
 use super::server::{CountingServer, texts};
 use super::statement::TEXT_BYTES_MAX;
-use super::table::{Known, Table};
+use super::table::{ImportedTable, Known};
 use rows::Sample;
 
 const DIGESTS: &str = "performance_schema.events_statements_summary_by_digest";
@@ -31,7 +31,7 @@ const NOT_COUNTED: &str = "MariaDB counts prepared statements apart, and does no
                            'events_statements_current'; then let the load run for a while";
 
 /// A database of a server.
-pub struct MariaDb {
+pub struct MariaDbSource {
     connection: Box<dyn Reader>,
     database: String,
     is_mariadb: bool,
@@ -49,12 +49,15 @@ struct Indexes {
     first: BTreeMap<usize, f64>,
 }
 
-impl MariaDb {
+impl MariaDbSource {
     /// The database of an address.
     ///
     /// # Errors
     /// There is none, or the user does not see it.
-    pub fn new(mut connection: Box<dyn Reader>, address: &Address) -> Result<MariaDb, ImportError> {
+    pub fn new(
+        mut connection: Box<dyn Reader>,
+        address: &Address,
+    ) -> Result<MariaDbSource, ImportError> {
         let named = address.database.clone();
         let database = named.ok_or_else(|| ImportError::NoDatabase(Box::new(address.clone())))?;
         let asked = format!(
@@ -68,7 +71,7 @@ impl MariaDb {
         let is_mariadb = texts(&mut *connection, "select version()")?
             .iter()
             .any(|version| version.to_lowercase().contains("mariadb"));
-        Ok(MariaDb {
+        Ok(MariaDbSource {
             connection,
             database,
             is_mariadb,
@@ -78,7 +81,7 @@ impl MariaDb {
     }
 
     /// Statements by a question for text, calls, milliseconds, rows and rows that were looked at.
-    fn counted(&mut self, asked: &str, form: Form) -> Result<Vec<Counted>, SessionError> {
+    fn counted(&mut self, asked: &str, form: StatementForm) -> Result<Vec<Counted>, SessionError> {
         let mut found = Vec::new();
         let database = &self.database;
         self.connection.ask(asked, &mut |row| {
@@ -113,7 +116,7 @@ impl MariaDb {
             TEXT_BYTES_MAX + 1,
             text(&self.database)
         );
-        let mut found = self.counted(&asked, Form::Digest)?;
+        let mut found = self.counted(&asked, StatementForm::Digest)?;
         let asked = format!(
             "select coalesce(sum(count_star), 0), coalesce(sum(sum_timer_wait), 0) / 1e9 from {DIGESTS} where digest is null"
         );
@@ -132,7 +135,7 @@ impl MariaDb {
             TEXT_BYTES_MAX + 1,
             text(&self.database)
         );
-        let mut found = self.counted(&asked, Form::Statement)?;
+        let mut found = self.counted(&asked, StatementForm::Statement)?;
         let of = |calls: &str, time: &str| {
             format!("coalesce(sum({calls}), 0), coalesce(sum({time}), 0) / 1e9")
         };
@@ -272,7 +275,7 @@ impl MariaDb {
     }
 }
 
-impl CountingServer for MariaDb {
+impl CountingServer for MariaDbSource {
     fn statements(&mut self) -> Result<Vec<Counted>, ImportError> {
         match self.all_counted() {
             Err(ImportError::Session(SessionError::Rejected {
@@ -299,7 +302,7 @@ impl CountingServer for MariaDb {
         Ok(None)
     }
 
-    fn table(&mut self, name: &[String]) -> Result<Option<Table>, SessionError> {
+    fn table(&mut self, name: &[String]) -> Result<Option<ImportedTable>, SessionError> {
         let [name] = name else {
             return Ok(None);
         };
@@ -321,7 +324,7 @@ impl CountingServer for MariaDb {
         };
         let columns = self.columns_of(&name)?;
         let unique = self.unique_of(&name, &columns)?;
-        Ok(Some(Table {
+        Ok(Some(ImportedTable {
             name,
             rows,
             columns,
@@ -329,7 +332,11 @@ impl CountingServer for MariaDb {
         }))
     }
 
-    fn column(&mut self, table: &Table, place: usize) -> Result<Option<Column>, SessionError> {
+    fn column(
+        &mut self,
+        table: &ImportedTable,
+        place: usize,
+    ) -> Result<Option<ImportedColumn>, SessionError> {
         match self.of_histogram(table, place)? {
             Some(column) => Ok(Some(column)),
             None => self.of_rows(table, place),
@@ -357,25 +364,25 @@ fn account(connection: &mut dyn Reader) -> Result<String, SessionError> {
 }
 
 /// What values of a type are.
-fn kind_of(type_name: &str) -> Kind {
+fn kind_of(type_name: &str) -> ValueKind {
     match type_name {
-        "tinyint" => Kind::Whole {
+        "tinyint" => ValueKind::Whole {
             max: i8::MAX.into(),
         },
-        "smallint" => Kind::Whole {
+        "smallint" => ValueKind::Whole {
             max: i16::MAX.into(),
         },
-        "mediumint" => Kind::Whole { max: (1 << 23) - 1 },
-        "int" => Kind::Whole {
+        "mediumint" => ValueKind::Whole { max: (1 << 23) - 1 },
+        "int" => ValueKind::Whole {
             max: i32::MAX.into(),
         },
-        "bigint" => Kind::Whole { max: i64::MAX },
-        "uuid" => Kind::Uuid,
-        "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" => Kind::Text,
+        "bigint" => ValueKind::Whole { max: i64::MAX },
+        "uuid" => ValueKind::Uuid,
+        "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" => ValueKind::Text,
         "binary" | "varbinary" | "bit" | "tinyblob" | "blob" | "mediumblob" | "longblob" => {
-            Kind::Bytes
+            ValueKind::Bytes
         }
-        _ => Kind::Other,
+        _ => ValueKind::Other,
     }
 }
 

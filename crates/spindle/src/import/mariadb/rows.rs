@@ -7,9 +7,9 @@ use std::rc::Rc;
 
 use spindle_workload::SessionError;
 
-use super::super::column::{Column, Kind, Origin};
-use super::super::table::Table;
-use super::{MariaDb, quoted};
+use super::super::column::{ImportedColumn, ValueKind, ValueOrigin};
+use super::super::table::ImportedTable;
+use super::{MariaDbSource, quoted};
 
 /// Places along the key that are looked at.
 const PLACES: usize = 100;
@@ -36,7 +36,7 @@ pub(super) struct Sample {
 }
 
 /// A place in the index of a key.
-struct Place {
+struct IndexPosition {
     /// What its first columns are.
     row: Vec<i64>,
     /// And the next one, at least.
@@ -56,13 +56,13 @@ struct Read {
     bytes: Option<f64>,
 }
 
-impl MariaDb {
+impl MariaDbSource {
     /// What rows hold of a column; `None`: no rows.
     pub(super) fn of_rows(
         &mut self,
-        table: &Table,
+        table: &ImportedTable,
         place: usize,
-    ) -> Result<Option<Column>, SessionError> {
+    ) -> Result<Option<ImportedColumn>, SessionError> {
         let sample = self.sample(table)?;
         let known = &table.columns[place];
         let read = self.read(table, &sample, place)?;
@@ -72,12 +72,12 @@ impl MariaDb {
             .get(&table.name)
             .and_then(|indexes| indexes.first.get(&place).copied());
         let mut ends = None;
-        if first.is_some() && matches!(known.kind, Kind::Whole { .. }) {
+        if first.is_some() && matches!(known.kind, ValueKind::Whole { .. }) {
             let asked = format!("min({name}), max({name}) from {}", self.name_of(table));
             ends = self.each(&[asked])?.pop().flatten();
         }
         let is_unique = table.unique.iter().any(|places| places[..] == [place]);
-        let column = Column {
+        let column = ImportedColumn {
             name: format!("{}.{}", table.name, known.name),
             kind: known.kind,
             type_name: known.type_name.clone(),
@@ -87,31 +87,32 @@ impl MariaDb {
             distinct: first.unwrap_or_default(),
             rows: sample.count.unwrap_or(table.rows),
             width: 0,
-            origin: Origin::Rows,
+            origin: ValueOrigin::Rows,
         };
         Ok((!read.is_empty()).then(|| filled(column, read, is_unique, ends)))
     }
 
     /// The table with its database, in SQL.
-    fn name_of(&self, table: &Table) -> String {
+    fn name_of(&self, table: &ImportedTable) -> String {
         format!("{}.{}", quoted(&self.database), quoted(&table.name))
     }
 
     /// The columns of the key of a table, and how many of the first ones are numbers.
-    fn key_of(&self, table: &Table) -> (Vec<String>, usize) {
+    fn key_of(&self, table: &ImportedTable) -> (Vec<String>, usize) {
         let key = self
             .indexes
             .get(&table.name)
             .map(|indexes| &indexes.key[..]);
         let key = key.unwrap_or_default();
-        let is_whole = |place: &&usize| matches!(table.columns[**place].kind, Kind::Whole { .. });
+        let is_whole =
+            |place: &&usize| matches!(table.columns[**place].kind, ValueKind::Whole { .. });
         let numbers = key.iter().take_while(is_whole).count();
         let names = key.iter().map(|place| quoted(&table.columns[*place].name));
         (names.collect(), numbers)
     }
 
     /// Which rows of a table are read. It is decided once.
-    fn sample(&mut self, table: &Table) -> Result<Rc<Sample>, SessionError> {
+    fn sample(&mut self, table: &ImportedTable) -> Result<Rc<Sample>, SessionError> {
         if let Some(known) = self.samples.get(&table.name) {
             return Ok(Rc::clone(known));
         }
@@ -141,7 +142,7 @@ impl MariaDb {
     /// numbers are in use, if enough of those looked for were.
     fn next(
         &mut self,
-        table: &Table,
+        table: &ImportedTable,
         key: &[String],
         rows: Vec<Vec<i64>>,
     ) -> Result<(Vec<Vec<i64>>, Option<f64>), SessionError> {
@@ -160,11 +161,12 @@ impl MariaDb {
             let (low, high) = (*ends)?;
             let way = (high as f64 - low as f64 + 1.0) * share;
             let at = low.saturating_add(way as i64).min(high);
-            Some(Place { row, at, passed: 0 })
+            Some(IndexPosition { row, at, passed: 0 })
         });
-        let places: Vec<Place> = places.collect();
+        let places: Vec<IndexPosition> = places.collect();
         let found = self.rows_at(table, key, &places)?;
-        let is_used = |(place, found): &(&Place, &Vec<i64>)| found.last() == Some(&place.at);
+        let is_used =
+            |(place, found): &(&IndexPosition, &Vec<i64>)| found.last() == Some(&place.at);
         let used = places.iter().zip(&found).filter(is_used).count();
         let count = ends.first().copied().flatten().map(|(low, high)| {
             used as f64 / places.len() as f64 * (high as f64 - low as f64 + 1.0)
@@ -175,7 +177,7 @@ impl MariaDb {
     /// Rows of which those that were found several times, behind a gap, are replaced by others after them.
     fn apart(
         &mut self,
-        table: &Table,
+        table: &ImportedTable,
         key: &[String],
         rows: Vec<Vec<i64>>,
     ) -> Result<Vec<Vec<i64>>, SessionError> {
@@ -185,21 +187,21 @@ impl MariaDb {
             *before += 1;
             let passed = (*before - 1) * STEP_ROWS;
             let at = row.pop().unwrap_or_default();
-            Place { row, at, passed }
+            IndexPosition { row, at, passed }
         });
-        let places: Vec<Place> = places.collect();
+        let places: Vec<IndexPosition> = places.collect();
         self.rows_at(table, key, &places)
     }
 
     /// The rows at these places, by the columns of `key`; where the index ends before, there is none.
     fn rows_at(
         &mut self,
-        table: &Table,
+        table: &ImportedTable,
         key: &[String],
-        places: &[Place],
+        places: &[IndexPosition],
     ) -> Result<Vec<Vec<i64>>, SessionError> {
         let (of, name) = (self.name_of(table), &key[key.len() - 1]);
-        let asked = places.iter().map(|Place { row, at, passed }| {
+        let asked = places.iter().map(|IndexPosition { row, at, passed }| {
             let joins = if row.is_empty() { "where" } else { "and" };
             format!(
                 "{name}, 0 from {of}{} {joins} {name} >= {at} order by {name} limit 1 offset {passed}",
@@ -239,14 +241,14 @@ impl MariaDb {
     /// A column of these rows.
     fn read(
         &mut self,
-        table: &Table,
+        table: &ImportedTable,
         sample: &Sample,
         place: usize,
     ) -> Result<Vec<Read>, SessionError> {
         let known = &table.columns[place];
         let (of, name) = (self.name_of(table), quoted(&known.name));
         let value = match known.kind {
-            Kind::Bytes => format!("hex({name})"),
+            ValueKind::Bytes => format!("hex({name})"),
             _ => format!("cast({name} as char)"),
         };
         let asked = format!(
@@ -305,7 +307,12 @@ fn with(key: &[String], row: &[i64]) -> String {
 }
 
 /// A column with values as they were read, and the ends that its index tells.
-fn filled(mut column: Column, read: Vec<Read>, is_unique: bool, ends: Pair) -> Column {
+fn filled(
+    mut column: ImportedColumn,
+    read: Vec<Read>,
+    is_unique: bool,
+    ends: Pair,
+) -> ImportedColumn {
     let count = read.len() as f64;
     let bytes: Vec<f64> = read.iter().filter_map(|read| read.bytes).collect();
     let there = bytes.len() as f64;
@@ -316,8 +323,8 @@ fn filled(mut column: Column, read: Vec<Read>, is_unique: bool, ends: Pair) -> C
     }
     let mut values: Vec<(String, usize)> = often.into_iter().collect();
     let number = |value: &str| match column.kind {
-        Kind::Whole { .. } | Kind::Other => value.parse::<f64>().unwrap_or(0.0),
-        Kind::Text | Kind::Uuid | Kind::Bytes => 0.0,
+        ValueKind::Whole { .. } | ValueKind::Other => value.parse::<f64>().unwrap_or(0.0),
+        ValueKind::Text | ValueKind::Uuid | ValueKind::Bytes => 0.0,
     };
     values.sort_by(|a, b| number(&a.0).total_cmp(&number(&b.0)));
     column.distinct = match (is_unique, column.distinct > 0.0) {
@@ -367,8 +374,8 @@ fn distinct(values: &[(String, usize)], rows: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn of(kind: Kind, values: &[&str], is_unique: bool, ends: Pair) -> Column {
-        let column = Column {
+    fn of(kind: ValueKind, values: &[&str], is_unique: bool, ends: Pair) -> ImportedColumn {
+        let column = ImportedColumn {
             name: "t.c".to_owned(),
             kind,
             type_name: "int".to_owned(),
@@ -378,7 +385,7 @@ mod tests {
             distinct: 0.0,
             rows: 1_000.0,
             width: 0,
-            origin: Origin::Rows,
+            origin: ValueOrigin::Rows,
         };
         let read = values.iter().map(|value| Read {
             value: Some(*value)
@@ -393,7 +400,7 @@ mod tests {
         filled(column, read.collect(), is_unique, ends)
     }
 
-    const WHOLE: Kind = Kind::Whole { max: i64::MAX };
+    const WHOLE: ValueKind = ValueKind::Whole { max: i64::MAX };
 
     #[test]
     fn keys_are_drawn_between_the_ends_of_their_index() {
@@ -420,7 +427,12 @@ mod tests {
 
     #[test]
     fn values_that_many_rows_have_are_common() {
-        let states = of(Kind::Text, &["new", "sent", "sent", "", "x"], false, None);
+        let states = of(
+            ValueKind::Text,
+            &["new", "sent", "sent", "", "x"],
+            false,
+            None,
+        );
         let (new, sent) = (("new".to_owned(), 0.2), ("sent".to_owned(), 0.4));
         assert_eq!(states.common, [new, sent, ("x".to_owned(), 0.2)]);
         assert!(states.rest < 1e-9 && states.distinct < 20.0, "{states:?}");
@@ -428,7 +440,7 @@ mod tests {
             .map(|number| (number / 2 * 10).to_string())
             .collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        let prices = of(Kind::Other, &many, false, None);
+        let prices = of(ValueKind::Other, &many, false, None);
         assert_eq!(
             (prices.common.len(), prices.bounds.len(), prices.rest),
             (0, 100, 1.0)
@@ -436,7 +448,7 @@ mod tests {
         // By their numbers, not by their letters.
         assert_eq!(prices.bounds[2..5], ["10", "10", "20"]);
         assert_eq!(prices.distinct, 50.0);
-        let texts = of(Kind::Text, &["long", "long"], false, None);
+        let texts = of(ValueKind::Text, &["long", "long"], false, None);
         assert!(!texts.has_values() && texts.width == 9_000, "{texts:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use spindle_report::table::{self, Style};
 use spindle_report::{brief, html};
-use spindle_result::machine::{BlockDevice, DataPath, FileSystem};
+use spindle_result::machine::{DataPath, DiskFacts, FileSystem};
 use spindle_result::{
     CaseRecord, CaseStatus, Keeps, KindOfTransaction, MatrixRecord, Promise, PromiseReason,
     RunRecord, RunResult, build,
@@ -59,12 +59,12 @@ fn a_dozen_lines_of_80_columns() {
         device,
         ..DataPath::default()
     };
-    let nvme = BlockDevice {
+    let nvme = DiskFacts {
         name: "nvme0n1".to_owned(),
         model: Some("SAMSUNG MZQL2".to_owned()),
         size_bytes: Some(960_197_124_096),
         rotational: Some(false),
-        ..BlockDevice::default()
+        ..DiskFacts::default()
     };
     record.machine.as_mut().expect("the fixture's").data_paths = vec![
         place("/mnt/nvme", "ext4", Some(nvme)),

@@ -2,10 +2,10 @@
 //! of the size that a small virtual machine gives, and disturbed a little from round to round.
 
 use serde_json::{Value, json};
-use spindle_result::machine::{Machine, Processor, Settings};
+use spindle_result::machine::{Machine, MachineSettings, Processor};
 use spindle_result::{
     Audit, CaseId, CaseRecord, CaseStatus, Conditions, CpuMicroseconds, CpuShares, IoCounts,
-    Latency, Layout, Load, Memory, OwnCost, PageCache, Phase, Promise, Restore, RunRecord,
+    Latency, Layout, LoadLevel, Memory, OwnCost, PageCache, Phase, Promise, Restore, RunRecord,
     RunResult, SampledTrial, SegmentSpace, SystemSeries, Trial, TrialFigures, TrialTimes, Wait,
     Warning,
 };
@@ -116,7 +116,7 @@ pub fn record() -> RunRecord {
     let cases: Vec<CaseRecord> = (0..PATHS.len())
         .map(|case| CaseRecord {
             layout: case,
-            load: Load::of(8),
+            load: LoadLevel::of(8),
             outcome: outcome(case),
             set_aside: Vec::new(),
             trials: match case {
@@ -184,9 +184,9 @@ fn machine() -> Machine {
             ..Processor::default()
         },
         memory_bytes: Some(4 << 30),
-        settings: Settings {
+        settings: MachineSettings {
             transparent_huge_pages: Some("madvise".to_owned()),
-            ..Settings::default()
+            ..MachineSettings::default()
         },
         ..Machine::default()
     }

@@ -4,14 +4,14 @@
 
 use spindle_experiment::Experiment;
 use spindle_result::machine::{
-    BlockDevice, Busy, DataPath, FileSystem, Machine, Processor, Settings, Virtualisation,
+    Busy, DataPath, DiskFacts, FileSystem, Machine, MachineSettings, Processor, Virtualisation,
 };
 use spindle_result::{
     Attribution, Audit, Case, CaseId, CaseRecord, CaseStatus, Conditions, CpuMicroseconds,
-    CpuShares, Drift, Finding, IoCounts, KindOfTransaction, Latency, Load, Measure, NoiseFloor,
-    PartDifference, Promise, RankedCase, RatioEstimate, ResponseTime, Restore, RunRecord,
-    RunResult, SampledTrial, SegmentSpace, Stopping, SystemColumn, SystemMean, SystemSeries,
-    TimePart, TimeUse, Trial, TrialFigures, Verdict, Wait, WarmUp, Warning, build,
+    CpuShares, Drift, Finding, IoCounts, KindOfTransaction, Latency, LoadLevel, Measure,
+    NoiseFloor, PartDifference, Promise, RankedCase, RatioEstimate, ResponseTime, Restore,
+    RunRecord, RunResult, SampledTrial, SegmentSpace, Stopping, SystemColumn, SystemMean,
+    SystemSeries, TimePart, TimeUse, Trial, TrialFigures, Verdict, Wait, WarmUp, Warning, build,
 };
 use spindle_run::description::describe;
 
@@ -129,7 +129,7 @@ pub fn record(extent: Extent<'_>) -> RunRecord {
             let rounds = 1..=extent.rounds;
             cases.push(CaseRecord {
                 layout,
-                load: Load::of(clients),
+                load: LoadLevel::of(clients),
                 outcome: CaseStatus::Measured,
                 set_aside: Vec::new(),
                 trials: rounds
@@ -169,7 +169,7 @@ pub fn record(extent: Extent<'_>) -> RunRecord {
 
 fn machine() -> Machine {
     let text = |text: &str| text.to_owned();
-    let device = BlockDevice {
+    let device = DiskFacts {
         name: text("nvme0n1"),
         model: Some(text("ACME 0001")),
         size_bytes: Some(960_197_124_096),
@@ -178,7 +178,7 @@ fn machine() -> Machine {
         read_ahead_kib: Some(128),
         nr_requests: Some(1023),
         write_cache: Some(text("write through")),
-        ..BlockDevice::default()
+        ..DiskFacts::default()
     };
     let place = DataPath {
         path: text("/mnt/nvme"),
@@ -209,11 +209,11 @@ fn machine() -> Machine {
             hypervisor_flag: Some(false),
             product: None,
         },
-        settings: Settings {
+        settings: MachineSettings {
             transparent_huge_pages: Some(text("madvise")),
             vm_dirty_ratio_percent: Some(20),
             vm_dirty_background_ratio_percent: Some(10),
-            ..Settings::default()
+            ..MachineSettings::default()
         },
         load: Busy {
             averages: Some([0.08, 0.12, 0.1]),
@@ -555,7 +555,7 @@ fn attribution(slower: &str, faster: &str, clients: u32) -> Attribution {
         explanation: explanation.map(str::to_owned),
     };
     Attribution {
-        load: Load::of(clients),
+        load: LoadLevel::of(clients),
         slower: slower.to_owned(),
         faster: faster.to_owned(),
         difference_us: 9_800.0,

@@ -1,7 +1,7 @@
 //! `spindle history`: what people read, what programs read, and which runs are one history.
 
 use serde_json::Value;
-use spindle_report::compare::Side;
+use spindle_report::compare::ComparedRun;
 use spindle_report::history;
 use spindle_result::RunResult;
 
@@ -30,8 +30,8 @@ fn eight() -> Vec<RunResult> {
     runs
 }
 
-fn sides(results: &[RunResult]) -> Vec<Side<'_>> {
-    let side = |(index, result)| Side {
+fn sides(results: &[RunResult]) -> Vec<ComparedRun<'_>> {
+    let side = |(index, result)| ComparedRun {
         name: NAMES[index],
         started_at: DAYS[index],
         result,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use spindle_experiment::Experiment;
-use spindle_result::{Layout, Load, PageCache, SystemSeries};
+use spindle_result::{Layout, LoadLevel, PageCache, SystemSeries};
 use spindle_run::journal::{Event, Journal};
 
 use crate::report::fixture;
@@ -88,7 +88,7 @@ impl Run<'_> {
         }
         Event::TrialFinished {
             layout,
-            load: Load::of(8),
+            load: LoadLevel::of(8),
             samples: vec![trial.tpm / 60.0; 10],
             trial: Box::new(trial),
             sample_ms: 500,

@@ -1,7 +1,7 @@
 //! MariaDB.
 
 use spindle_engines::sql::{
-    Address, Purpose, Schema, SchemaGone, SchemaKind, Scheme, ServerKind, Stop, remote_server,
+    Address, Purpose, Schema, SchemaGone, SchemaKind, Scheme, ServerKind, ServerStop, remote_server,
 };
 use spindle_workload::sql::{SqlConnection, Value};
 
@@ -170,7 +170,7 @@ fn prepared(scene: &Scene, port: &Port) {
         "{left}"
     );
     drop(connection);
-    opened.stop(Stop::Kill).unwrap();
+    opened.stop(ServerStop::Kill).unwrap();
     assert_eq!(open_on(scene), ["theirs"]);
     scene.run("set global innodb_lock_wait_timeout = 1");
     let told = server.drop_schema(&schema).unwrap_err().to_string();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use spindle_engines::sql::{Purpose, RunningServer, ServerKind, ServerRequest, Stop, server};
+use spindle_engines::sql::{Purpose, RunningServer, ServerKind, ServerRequest, ServerStop, server};
 use spindle_layout::TreeDirectories;
 use tempfile::TempDir;
 
@@ -207,7 +207,7 @@ impl Scene {
 impl Drop for Scene {
     fn drop(&mut self) {
         // Its directory goes after it.
-        let _ = self.running.stop(Stop::Kill);
+        let _ = self.running.stop(ServerStop::Kill);
     }
 }
 

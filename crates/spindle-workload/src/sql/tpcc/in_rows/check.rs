@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::columns::{
-    CUSTOMER, Column, DISTRICT, HISTORY, NEW_ORDER, ORDER_LINE, ORDERS, WAREHOUSE, customer,
+    ByteRange, CUSTOMER, DISTRICT, HISTORY, NEW_ORDER, ORDER_LINE, ORDERS, WAREHOUSE, customer,
     district, history, new_order, order_line, orders, warehouse,
 };
 use crate::sql::numbered::Numbers;
@@ -61,7 +61,7 @@ struct OfOrder {
 
 /// Looks at every row.
 #[derive(Clone)]
-pub struct Rows {
+pub struct TpccRowLook {
     /// Orders of a district that were delivered when it was loaded.
     loaded_delivered: u64,
     acknowledged: Vec<Acknowledged>,
@@ -72,9 +72,9 @@ pub struct Rows {
     numbers: Numbers,
 }
 
-impl Rows {
-    pub fn new(loaded_delivered: u64, acknowledged: Vec<Acknowledged>) -> Rows {
-        Rows {
+impl TpccRowLook {
+    pub fn new(loaded_delivered: u64, acknowledged: Vec<Acknowledged>) -> TpccRowLook {
+        TpccRowLook {
             loaded_delivered,
             acknowledged,
             warehouses: BTreeMap::new(),
@@ -203,11 +203,11 @@ impl OfDistrict {
     }
 }
 
-fn place(row: &[u8], warehouse: Column, district: Column) -> DistrictKey {
+fn place(row: &[u8], warehouse: ByteRange, district: ByteRange) -> DistrictKey {
     (warehouse.number(row), district.number(row))
 }
 
-impl Tally for Rows {
+impl Tally for TpccRowLook {
     fn row(&mut self, table: usize, bytes: &[u8]) {
         match table {
             WAREHOUSE => {
@@ -284,7 +284,7 @@ mod tests {
     use super::super::TpccInRows;
     use super::super::columns::TABLES;
     use super::*;
-    use crate::sql::tpcc::{Mix, Sizes, Tpcc};
+    use crate::sql::tpcc::{Sizes, Tpcc, TpccMix};
     use crate::workload::{TableSize, Workload};
 
     const CUSTOMERS: u64 = 20;
@@ -294,7 +294,7 @@ mod tests {
             items: 50,
             customers: CUSTOMERS,
         };
-        let tpcc = Tpcc::new(2, Mix::STANDARD, false, 1).with_sizes(sizes);
+        let tpcc = Tpcc::new(2, TpccMix::STANDARD, false, 1).with_sizes(sizes);
         TpccInRows::new(tpcc, 1000)
     }
 

@@ -2,7 +2,7 @@
 //! loaded. Numbers have 4 bytes, exact amounts (hundredths) and moments 8, the highest first; texts end with zeros. A
 //! number or a moment that is not there is 0. Each row begins with its primary key.
 
-use spindle_query::{Column as StoredColumn, DataType, Form, Layout};
+use spindle_query::{Column as StoredColumn, DataType, Form, RowLayout};
 
 use crate::session::SessionError;
 use crate::sql::connection::RowSink;
@@ -11,12 +11,12 @@ use crate::sql::value::Value;
 
 /// Where a column lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Column {
+pub struct ByteRange {
     pub at: usize,
     pub bytes: usize,
 }
 
-impl Column {
+impl ByteRange {
     fn of(self, row: &[u8]) -> &[u8] {
         &row[self.at..self.at + self.bytes]
     }
@@ -98,16 +98,16 @@ macro_rules! columns {
     ($($(#[doc = $says:literal])* $table:ident { $($column:ident $bytes:literal,)+ })+) => {
         $($(#[doc = $says])*
         pub mod $table {
-            use crate::sql::tpcc::in_rows::columns::Column;
+            use crate::sql::tpcc::in_rows::columns::ByteRange;
             /// Every column, in order.
-            pub const ALL: &[Column] = &[$($column),+];
+            pub const ALL: &[ByteRange] = &[$($column),+];
             /// Bytes of a row.
             pub const BYTES: usize = 0 $(+ $bytes)+;
             columns!(@ 0; $($column $bytes,)+);
         })+
     };
     (@ $at:expr; $column:ident $bytes:literal, $($rest:tt)*) => {
-        pub const $column: Column = Column { at: $at, bytes: $bytes };
+        pub const $column: ByteRange = ByteRange { at: $at, bytes: $bytes };
         columns!(@ $at + $bytes; $($rest)*);
     };
     (@ $at:expr;) => {};
@@ -150,7 +150,7 @@ columns! {
 }
 
 /// The tables, in the order by which steps name them: name, columns, bytes of a row.
-pub const TABLES: [(&str, &[Column], usize); 9] = [
+pub const TABLES: [(&str, &[ByteRange], usize); 9] = [
     ("warehouse", warehouse::ALL, warehouse::BYTES),
     ("district", district::ALL, district::BYTES),
     ("customer", customer::ALL, customer::BYTES),
@@ -173,7 +173,7 @@ pub const ITEM: usize = 7;
 pub const STOCK: usize = 8;
 
 /// The columns of a table for a dictionary: names and types are those of SQL, places those of [`TABLES`].
-pub fn layout(table: usize) -> Layout {
+pub fn layout(table: usize) -> RowLayout {
     let widths = TABLES[table].1.iter();
     let columns = schema::columns(table)
         .zip(widths)
@@ -185,7 +185,7 @@ pub fn layout(table: usize) -> Layout {
             };
             StoredColumn::in_form(name, of, form)
         });
-    Layout::new(columns).expect("columns of TPC-C's tables")
+    RowLayout::new(columns).expect("columns of TPC-C's tables")
 }
 
 /// A key, or the first numbers of one.
@@ -196,7 +196,7 @@ pub fn key<const N: usize>(numbers: [u64; N]) -> Vec<u8> {
 
 /// Rows of one table, as they are loaded.
 pub struct Loaded {
-    columns: &'static [Column],
+    columns: &'static [ByteRange],
     bytes: usize,
     /// The rows, each as long as the table's.
     pub rows: Vec<u8>,

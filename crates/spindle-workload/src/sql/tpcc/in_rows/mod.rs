@@ -7,7 +7,7 @@ mod transactions;
 
 use std::sync::Arc;
 
-use spindle_query::Layout;
+use spindle_query::RowLayout;
 
 use super::delivery::Delivery;
 use super::load;
@@ -20,10 +20,10 @@ use crate::keyed::IndexOf;
 use crate::session::Txn;
 use crate::sql::dialect::Dialect;
 use crate::workload::{
-    Acknowledged, Checker, Client, IndexSpec, Inserts, Loader, RowLength, Table, TableSize,
+    Acknowledged, Checker, Client, IndexSpec, Inserts, LoadedTable, Loader, RowLength, TableSize,
     TableSpec, TerminalTimes, Workload, checker_of,
 };
-use check::Rows;
+use check::TpccRowLook;
 use columns::{
     CUSTOMER, DISTRICT, HISTORY, ITEM, Loaded, NEW_ORDER, ORDER_LINE, ORDERS, STOCK, TABLES,
     WAREHOUSE, history, layout, new_order, order_line, orders,
@@ -136,7 +136,7 @@ impl Workload for TpccInRows {
         TABLES.into_iter().enumerate().map(spec).collect()
     }
 
-    fn columns(&self, table: usize) -> Option<Layout> {
+    fn columns(&self, table: usize) -> Option<RowLayout> {
         Some(layout(table))
     }
 
@@ -196,7 +196,7 @@ impl Workload for TpccInRows {
         0
     }
 
-    fn next(&self, client: &mut Client, _: &[Table]) -> Txn {
+    fn next(&self, client: &mut Client, _: &[LoadedTable]) -> Txn {
         let tpcc = &self.tpcc;
         match tpcc.kind(client) {
             terms::NEW_ORDER => {
@@ -224,6 +224,6 @@ impl Workload for TpccInRows {
     }
 
     fn checker(&self, acknowledged: Vec<Acknowledged>) -> Arc<dyn Checker> {
-        checker_of(Rows::new(self.tpcc.sizes.delivered(), acknowledged))
+        checker_of(TpccRowLook::new(self.tpcc.sizes.delivered(), acknowledged))
     }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use super::columns::{
-    CUSTOMER, Column, DISTRICT, HISTORY, ITEM, NEW_ORDER, ORDER_LINE, ORDERS, STOCK, WAREHOUSE,
+    ByteRange, CUSTOMER, DISTRICT, HISTORY, ITEM, NEW_ORDER, ORDER_LINE, ORDERS, STOCK, WAREHOUSE,
     customer, district, history, item, key, new_order, order_line, orders, stock, warehouse,
 };
 use super::{MOMENT, by_customer, by_last_name, primary};
-use crate::keyed::{Ended, Keyed, Procedure, Step, is_missing};
+use crate::keyed::{Ended, Keyed, Procedure, StepFuture, is_missing};
 use crate::session::SessionError;
 use crate::sql::tpcc::customer::Who;
 use crate::sql::tpcc::delivery::Delivery;
@@ -52,7 +52,7 @@ impl Procedure for NewOrder {
         terms::NEW_ORDER
     }
 
-    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> Step<'a, Ended> {
+    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> StepFuture<'a, Ended> {
         Box::pin(async move {
             let of_customer = key([self.warehouse, self.district, self.customer]);
             read(rows, CUSTOMER, &of_customer).await?;
@@ -152,7 +152,7 @@ impl NewOrder {
     /// Takes a line from the stock (clause 2.4.2.2: what falls short is filled up); the district's text.
     async fn take(&self, rows: &mut dyn Keyed, line: &Line) -> TransactionEnd<Vec<u8>> {
         let is_remote = line.supply_warehouse != self.warehouse;
-        let text = Column {
+        let text = ByteRange {
             at: stock::DISTRICT_1.at + (self.district as usize - 1) * stock::DISTRICT_1.bytes,
             ..stock::DISTRICT_1
         };
@@ -179,7 +179,7 @@ impl Procedure for Payment {
         terms::PAYMENT
     }
 
-    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> Step<'a, Ended> {
+    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> StepFuture<'a, Ended> {
         Box::pin(async move {
             let place = (self.customer_warehouse, self.customer_district);
             let payer = self.who.number_in(rows, place).await?;
@@ -272,7 +272,7 @@ impl Procedure for OrderStatus {
         terms::ORDER_STATUS
     }
 
-    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> Step<'a, Ended> {
+    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> StepFuture<'a, Ended> {
         Box::pin(async move {
             let place = (self.warehouse, self.district);
             let asker = self.who.number_in(rows, place).await?;
@@ -301,7 +301,7 @@ impl Procedure for Delivery {
         terms::DELIVERY
     }
 
-    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> Step<'a, Ended> {
+    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> StepFuture<'a, Ended> {
         Box::pin(async move {
             for district in 1..=DISTRICTS {
                 // A district without new orders is passed over.
@@ -373,7 +373,7 @@ impl Procedure for StockLevel {
         terms::STOCK_LEVEL
     }
 
-    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> Step<'a, Ended> {
+    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> StepFuture<'a, Ended> {
         Box::pin(async move {
             let (warehouse, of_district) = (self.warehouse, self.district);
             let row = read(rows, DISTRICT, &key([warehouse, of_district])).await?;

@@ -12,16 +12,16 @@ mod tables;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use spindle_query::{Cell, Columns, Layout, Query};
+use spindle_query::{Cell, Columns, Query, RowLayout};
 
 use super::answers::KeptAnswer;
 use super::refresh::{loaded_key, loaded_orders, orders_of, set_orders};
 use super::terms::{KINDS, Keeps, RF1, Tpch, Values};
-use crate::keyed::{Ended, Keyed, Procedure, Step};
+use crate::keyed::{Ended, Keyed, Procedure, StepFuture};
 use crate::session::Txn;
 use crate::sql::value::{date_text, decimal_text};
 use crate::workload::{
-    Acknowledged, CheckError, Checker, Client, IndexSpec, Inserts, Loader, RowLength, Table,
+    Acknowledged, CheckError, Checker, Client, IndexSpec, Inserts, LoadedTable, Loader, RowLength,
     TableSize, TableSpec, Tally, Workload, checker_of,
 };
 use refresh::RefreshInRows;
@@ -99,8 +99,8 @@ impl Workload for TpchInPlans {
         relations().iter().enumerate().map(spec).collect()
     }
 
-    fn columns(&self, table: usize) -> Option<Layout> {
-        let columns = Layout::try_from(&relations()[table].columns);
+    fn columns(&self, table: usize) -> Option<RowLayout> {
+        let columns = RowLayout::try_from(&relations()[table].columns);
         Some(columns.expect("columns of TPC-H's tables"))
     }
 
@@ -144,7 +144,7 @@ impl Workload for TpchInPlans {
         0
     }
 
-    fn next(&self, client: &mut Client, _: &[Table]) -> Txn {
+    fn next(&self, client: &mut Client, _: &[LoadedTable]) -> Txn {
         let next = self.tpch.next_step(client);
         if next.kind >= RF1 {
             let refresh = RefreshInRows {
@@ -154,7 +154,7 @@ impl Workload for TpchInPlans {
             };
             return Txn::call(refresh, client.changes);
         }
-        let asked = Asked {
+        let asked = RunningQuery {
             kind: next.kind,
             query: self.query(next.kind, next.stream),
             keeps: self.tpch.keeps(&next),
@@ -184,18 +184,18 @@ impl Workload for TpchInPlans {
 }
 
 /// A query on its way.
-struct Asked {
+struct RunningQuery {
     kind: usize,
     query: Query,
     keeps: Option<Keeps>,
 }
 
-impl Procedure for Asked {
+impl Procedure for RunningQuery {
     fn kind(&self) -> usize {
         self.kind
     }
 
-    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> Step<'a, Ended> {
+    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> StepFuture<'a, Ended> {
         Box::pin(async move {
             let Some(keeps) = &self.keeps else {
                 rows.ask(&self.query, &mut |_, _| {}).await?;

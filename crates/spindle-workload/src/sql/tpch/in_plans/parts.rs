@@ -1,6 +1,6 @@
 //! What several of the plans have in common: days, revenues, nations and their regions.
 
-use spindle_query::{Condition, Expr, Plan, col, date, number, text};
+use spindle_query::{Condition, Expr, QueryPlan, col, date, number, text};
 
 use super::tables::scan;
 use crate::sql::tpch::schema::{NATION, REGION};
@@ -59,12 +59,12 @@ pub(super) fn is_late() -> Condition {
 }
 
 /// A nation by its name.
-pub(super) fn nation(name: &str) -> Plan {
+pub(super) fn nation(name: &str) -> QueryPlan {
     scan(&NATION).filter(col("n_name").is(text(name)))
 }
 
 /// The nations of a region.
-pub(super) fn nations_of(region: &str) -> Plan {
+pub(super) fn nations_of(region: &str) -> QueryPlan {
     let regions = scan(&REGION).filter(col("r_name").is(text(region)));
     scan(&NATION).semi_join(regions, &[("n_regionkey", "r_regionkey")])
 }

@@ -1,7 +1,7 @@
 //! The refresh functions, row by row: RF1 puts orders and their lines in, RF2 takes old ones away by their keys.
 
 use super::tables::{LINEITEM, LINES_MAX, ORDERS, encode, order_key, relations};
-use crate::keyed::{Ended, IndexOf, Keyed, Procedure, Step, is_missing};
+use crate::keyed::{Ended, IndexOf, Keyed, Procedure, StepFuture, is_missing};
 use crate::sql::Value;
 use crate::sql::tpch::refresh::{loaded_key, new_orders, orders_of};
 use crate::sql::tpch::terms::RF1;
@@ -21,7 +21,7 @@ impl Procedure for RefreshInRows {
         self.kind
     }
 
-    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> Step<'a, Ended> {
+    fn run<'a>(&'a self, rows: &'a mut dyn Keyed) -> StepFuture<'a, Ended> {
         Box::pin(async move {
             match self.kind {
                 RF1 => self.insert(rows).await,

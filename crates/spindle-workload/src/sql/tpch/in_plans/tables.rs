@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use spindle_query::{Columns, Plan, Relation, Type};
+use spindle_query::{Columns, QueryPlan, Relation, Type};
 use tpchgen::generators::{
     CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator,
     PartSuppGenerator, RegionGenerator, SupplierGenerator,
@@ -11,7 +11,7 @@ use tpchgen::generators::{
 
 use crate::sql::Value;
 use crate::sql::tpch::load;
-use crate::sql::tpch::schema::{TABLES, Table};
+use crate::sql::tpch::schema::{TABLES, TpchTable};
 use crate::workload::{IndexSpec, Loader};
 
 /// Places of tables among all.
@@ -30,7 +30,7 @@ const NATIONS: i64 = 25;
 type Parts = Vec<(u16, u16)>;
 
 static RELATIONS: LazyLock<Vec<Relation>> = LazyLock::new(|| {
-    let relation = |table: &&Table| {
+    let relation = |table: &&TpchTable| {
         let columns = table.columns.iter().zip(table.types);
         Relation {
             name: table.name,
@@ -42,7 +42,7 @@ static RELATIONS: LazyLock<Vec<Relation>> = LazyLock::new(|| {
 
 /// Of each table, the names, the uniqueness and the keys of its indexes.
 static KEYS: LazyLock<Vec<Vec<(String, bool, Parts)>>> = LazyLock::new(|| {
-    let of_table = |(table, relation): (&&Table, &Relation)| {
+    let of_table = |(table, relation): (&&TpchTable, &Relation)| {
         let parts = |columns: &[&str]| {
             let part = |name: &&str| relation.columns.key_part(name);
             let parts: Result<Parts, _> = columns.iter().map(part).collect();
@@ -81,14 +81,14 @@ pub(super) fn indexes(table: usize) -> &'static [IndexSpec] {
 }
 
 /// A table by its description.
-pub(super) fn relation(table: &Table) -> &'static Relation {
+pub(super) fn relation(table: &TpchTable) -> &'static Relation {
     let found = RELATIONS.iter().find(|found| found.name == table.name);
     found.expect("every table has one")
 }
 
 /// All rows of a table.
-pub(super) fn scan(table: &Table) -> Plan {
-    Plan::scan(relation(table))
+pub(super) fn scan(table: &TpchTable) -> QueryPlan {
+    QueryPlan::scan(relation(table))
 }
 
 /// Rows of a table at a scale factor.

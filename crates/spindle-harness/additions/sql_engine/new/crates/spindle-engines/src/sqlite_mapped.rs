@@ -9,7 +9,8 @@ use spindle_workload::sql::Dialect;
 
 use crate::EngineError;
 use crate::sql::{
-    Comparison, FoundServer, Purpose, Room, RunningServer, Server, ServerIo, ServerRequest,
+    ComparableSettings, FoundServer, Purpose, RunningServer, Server, ServerIo, ServerRequest,
+    ServerRoom,
 };
 use crate::sqlite::Sqlite;
 
@@ -36,7 +37,7 @@ impl Server for SqliteMapped {
         Sqlite.file_words()
     }
 
-    fn comparisons(&self) -> &'static [Comparison] {
+    fn comparisons(&self) -> &'static [ComparableSettings] {
         Sqlite.comparisons()
     }
 
@@ -46,7 +47,11 @@ impl Server for SqliteMapped {
         Ok(found)
     }
 
-    fn examine_dump(&self, request: &ServerRequest, dump: &Dump) -> Result<Vec<String>, EngineError> {
+    fn examine_dump(
+        &self,
+        request: &ServerRequest,
+        dump: &Dump,
+    ) -> Result<Vec<String>, EngineError> {
         Sqlite.examine_dump(&mapped(request), dump)
     }
 
@@ -66,7 +71,7 @@ impl Server for SqliteMapped {
         Sqlite.shapes_files(setting)
     }
 
-    fn room(&self, request: &ServerRequest) -> Room {
+    fn room(&self, request: &ServerRequest) -> ServerRoom {
         Sqlite.room(request)
     }
 

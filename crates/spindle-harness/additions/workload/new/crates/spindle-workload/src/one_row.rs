@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use spindle_text::settings;
 
-use crate::session::{Operation, Txn};
-use crate::sql::kind::{MadeFor, Kind, Made};
+use crate::session::{RowOperation, Txn};
+use crate::sql::kind::{MadeFor, MadeWorkload, WorkloadSettings};
 use crate::workload::{
-    Acknowledged, CheckError, Checker, Client, Loader, RowLength, Table, TableSize, TableSpec, Tally, Workload,
-    checker_of,
+    Acknowledged, CheckError, Checker, Client, LoadedTable, Loader, RowLength, TableSize,
+    TableSpec, Tally, Workload, checker_of,
 };
 
 settings! {
@@ -21,9 +21,9 @@ settings! {
     }
 }
 
-impl Kind for OneRow {
-    fn make(&self, made_for: &MadeFor) -> Made {
-        Made::Rows(Box::new(Reading {
+impl WorkloadSettings for OneRow {
+    fn make(&self, made_for: &MadeFor) -> MadeWorkload {
+        MadeWorkload::Rows(Box::new(Reading {
             data_bytes: made_for.data_bytes,
             times: self.times,
         }))
@@ -56,8 +56,8 @@ impl Workload for Reading {
         0
     }
 
-    fn next(&self, _: &mut Client, _: &[Table]) -> Txn {
-        let read = || Operation::Read { table: 0, row: 0 };
+    fn next(&self, _: &mut Client, _: &[LoadedTable]) -> Txn {
+        let read = || RowOperation::Read { table: 0, row: 0 };
         Txn {
             operations: (0..self.times).map(|_| read()).collect(),
             number: 0,

@@ -1,8 +1,8 @@
 //! The file system of Minix, version 3.
 
-use super::kind::Kind;
+use super::kind::FileSystemKind;
 
-pub(super) const KIND: Kind = Kind {
+pub(super) const KIND: FileSystemKind = FileSystemKind {
     name: "minix",
     package: "util-linux",
     mkfs: &["-3"],
