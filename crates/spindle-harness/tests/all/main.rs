@@ -12,6 +12,7 @@ mod lacks;
 mod layers;
 mod links;
 mod literals;
+mod names;
 mod prose;
 mod sizes;
 mod sources;
