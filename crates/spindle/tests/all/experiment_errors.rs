@@ -277,9 +277,9 @@ fn what_the_file_alone_shows_is_a_mistake_of_the_file() {
             "same devices",
         ),
         (
-            layout("devices = [\"/dev/sd a\"]\nraw = true"),
+            layout("devices = [\"/dev/sd\\ta\"]\nraw = true"),
             "devices",
-            "do not take the name",
+            "allowed: a list of block devices",
         ),
         (
             of("sqlite", "settings = { no_such = 1 }"),
