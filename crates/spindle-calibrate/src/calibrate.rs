@@ -248,7 +248,7 @@ fn claims(
     match (devices.is_empty(), settings.erase.is_empty()) {
         (true, true) => Ok(None),
         (true, false) => Err(CalibrateError::Settings(
-            "--erase is for block devices, and no target is one".to_owned(),
+            "--erase needs a block device, and no target is one".to_owned(),
         )),
         (false, _) => DeviceClaims::look(devices, &settings.erase, tree).map(Some),
     }

@@ -1,4 +1,4 @@
-//! Watching a load until it is steady: how much was done is sampled at equal intervals, latencies are kept forevery
+//! Watching a load until it is steady: how much was done is sampled at equal intervals, latencies are kept for every
 //! ten of them, and the beginning is left out of both by the rule of `spindle_stats::steady_after` (MSER-5).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,6 +1,6 @@
 //! One point of a curve: requests of one kind and depth by one access path, held until they are steady. How the depth
 //! is made is the access path's own: with `sync` a thread for each request, with slaves as many slaves, and with the
-//! asynchronous methods a thread forevery sixteen requests, as long as there are processors.
+//! asynchronous methods a thread for every sixteen requests, as long as there are processors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -390,7 +390,7 @@ impl ReadyTarget {
         }
     }
 
-    /// Opens what may be written; `None` foreverything else, which is never written.
+    /// Opens what may be written; `None` for everything else, which is never written.
     ///
     /// # Errors
     /// See [`KnownDevice::open`].

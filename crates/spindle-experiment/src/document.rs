@@ -366,7 +366,7 @@ impl Document {
         self.mark(
             error,
             &given.key_place,
-            "this --set would take the one before it back",
+            "this --set would undo the one before it",
         )
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-/// Stands forevery section: a key that was written in the wrong one is doubtful wherever it belongs.
+/// Stands for every section: a key that was written in the wrong one is doubtful wherever it belongs.
 const ANYWHERE: &str = "*.";
 
 /// Keys that are asked for in any section, and tables that hold them.

@@ -246,7 +246,7 @@ mod tests {
             ("name = ", "nam = ", "nam is not a setting"),
             ("\"postgres\"", "\"mariadb\"", "not an address of engine"),
             ("\"postgres\"", "\"sqlite\"", "not an address of engine"),
-            ("@h/d", "@h/d?sslmode=requir", "its sslmode is none of"),
+            ("@h/d", "@h/d?sslmode=requir", "its sslmode is not one of"),
             ("url = ", "password_env = ", "url is not"),
             ("@h/d\" }", "@h/d }", "not TOML"),
         ] {

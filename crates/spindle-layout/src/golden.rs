@@ -1,4 +1,4 @@
-//! The golden copy: the loaded database, made once forevery shape and kept apart from the files that trials use. The
+//! The golden copy: the loaded database, made once for every shape and kept apart from the files that trials use. The
 //! engine loads it into a [`LoadingGolden`]; sealing that reads every block past the page cache, keeps a checksum of
 //! each (CRC32C, which any single changed block escapes with a chance of one in 2^32), and refuses data that are not
 //! real: never written, or compressible.

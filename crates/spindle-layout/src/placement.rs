@@ -269,7 +269,7 @@ impl RawSpace {
 }
 
 impl DatabaseFiles {
-    /// A place forevery file of a shape; regions come out of `space`. Errors: [`LayoutError::NoRoomOnDevices`].
+    /// A place for every file of a shape; regions come out of `space`. Errors: [`LayoutError::NoRoomOnDevices`].
     pub fn place(
         shape: &DatabaseShape,
         placement: &Placement,

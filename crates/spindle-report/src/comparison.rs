@@ -228,7 +228,7 @@ pub(super) const CHECKS_NOTE: &str = "\
 What the program counted beside what the device counted, and what was left to write when each trial ended. A device \
 without FUA is flushed after a durable write, and the kernel may count that as another write, of no bytes.";
 
-/// One column of the table of checks, which has a row forevery trial.
+/// One column of the table of checks, which has a row for every trial.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Check {
     /// What the figure is, in full.

@@ -159,7 +159,7 @@ pub(super) fn how_compared(result: &RunResult) -> String {
         0 | 1 => ("Every round ran every case once", ""),
         _ => (
             "Every round ran each case once that was still to be told apart from others",
-            " A ratio is of the rounds that both cases ran; the throughput of a case is of all of its own.",
+            " A ratio is of the rounds that both cases ran; the throughput of a case is that of all its own rounds.",
         ),
     };
     format!(
@@ -496,7 +496,7 @@ mod tests {
             unlike.contains("that was still to be told apart"),
             "{unlike}"
         );
-        assert!(unlike.ends_with("of all of its own."), "{unlike}");
+        assert!(unlike.ends_with("of all its own rounds."), "{unlike}");
     }
 
     #[test]

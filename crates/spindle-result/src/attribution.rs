@@ -272,7 +272,7 @@ fn sentence(it: &Attribution, rounds: usize, verdict: Verdict, measure: Measure)
         }
         (Verdict::Undecided, Measure::P99) => {
             format!(
-                " {longer} on average than those of {faster} (which has the longer p99 is not settled yet)"
+                " {longer} on average than those of {faster} (it is not yet clear which has the longer p99)"
             )
         }
         (Verdict::Draw, Measure::P99) => {

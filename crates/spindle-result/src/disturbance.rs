@@ -191,7 +191,7 @@ fn device_decides(result: &RunResult) -> Option<String> {
     }
     if !apart.is_empty() {
         let told = match apart.iter().all(|group| have_own_devices(result, group)) {
-            true => "is at the limit of its own device: the devices are what differs",
+            true => "saturates its own device: this compares the devices",
             false => "is at the limit of its device, and some share one",
         };
         sentences.push(format!("At {} each layout {told}.", at(&apart)));
@@ -511,7 +511,8 @@ mod tests {
         let at_its_limit = "At this load the device is at its limit with every layout; below that they may differ by more or less.";
         let some_share =
             "At this load each layout is at the limit of its device, and some share one.";
-        let differ = "At this load each layout is at the limit of its own device: the devices are what differs.";
+        let differ =
+            "At this load each layout saturates its own device: this compares the devices.";
         for (said, text) in [
             (decides, saturated(&["sda", "sda"], STEADY)),
             (at_its_limit, saturated(&["sda", "sda"], FAST)),

@@ -1,4 +1,4 @@
-//! The mean of a few values and how far it can be trusted: Student's t interval at 95 %. Used forevery column of the
+//! The mean of a few values and how far it can be trusted: Student's t interval at 95 %. Used for every column of the
 //! table that has a "plus or minus", and by the comparison of two cases.
 
 use serde::{Deserialize, Serialize};

@@ -44,7 +44,7 @@ impl<'a> Family<'a> {
         })
     }
 
-    /// Mean variance of the log ratios of all pairs over rounds up to `until`: the same forevery pair that asks.
+    /// Mean variance of the log ratios of all pairs over rounds up to `until`: the same for every pair that asks.
     pub(crate) fn mean_variance(&self, until: u32) -> Option<f64> {
         let mut known = self.variances.borrow_mut();
         *known

@@ -425,11 +425,11 @@ mod tests {
             ("postgres://ann:secret@h:99999/d", "not a valid address"),
             (
                 "postgres://ann:secret@h/d?sslmode=requir",
-                "none of disable, allow, prefer, require, verify-ca",
+                "not one of disable, allow, prefer, require, verify-ca",
             ),
             (
                 "postgres://ann:secret@h/d?sslmode=REQUIRE",
-                "none of disable",
+                "not one of disable",
             ),
             (
                 "postgres://ann:secret@h/d?sslmod=require",
@@ -462,7 +462,7 @@ mod tests {
             ),
             (
                 "postgres://ann:secret@h/d?channel_binding=secret",
-                "none of disable, prefer, require",
+                "not one of disable, prefer, require",
             ),
             (
                 "postgres://ann:secret@h/d?sslmode=require&sslrootcert=system",
@@ -478,7 +478,7 @@ mod tests {
             ),
             (
                 "mysql://ann:secret@h/d?ssl-mode=secret",
-                "none of DISABLED, PREFERRED, REQUIRED, VERIFY_CA",
+                "not one of DISABLED, PREFERRED, REQUIRED, VERIFY_CA",
             ),
             (
                 "mysql://ann:secret@h/d?sslmode=REQUIRED",

@@ -558,7 +558,7 @@ mod tests {
         assert_eq!(person.reads(url), format!("{plain}?sslmode=disable"));
         let wrong = Person::with(&[]).and("PGSSLMODE", "maybe").reads(url);
         assert!(
-            wrong.contains("PGSSLMODE: its sslmode is none of disable"),
+            wrong.contains("PGSSLMODE: its sslmode is not one of disable"),
             "{wrong}"
         );
         let system = Person::with(&[]).reads("postgres://ann@h/lab?sslrootcert=system");

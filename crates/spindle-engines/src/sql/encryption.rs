@@ -117,8 +117,9 @@ impl Encryption {
             BINDING_KEY if scheme == Scheme::Postgres => {
                 let found = BINDINGS.iter().find(|(_, word)| *word == value);
                 let words = BINDINGS.map(|(_, word)| word).join(", ");
-                let (binding, _) = found
-                    .ok_or_else(|| EngineError::refused(format!("its {key} is none of {words}")))?;
+                let (binding, _) = found.ok_or_else(|| {
+                    EngineError::refused(format!("its {key} is not one of {words}"))
+                })?;
                 self.channel_binding = Some(*binding);
             }
             _ => return Ok(false),
@@ -262,7 +263,7 @@ fn read_mode(scheme: Scheme, value: &str) -> Result<TlsMode, EngineError> {
     found.map(|(mode, _)| mode).ok_or_else(|| {
         let words: Vec<&str> = words.map(|(_, word)| word).collect();
         let [mode, ..] = keys(scheme);
-        EngineError::refused(format!("its {mode} is none of {}", words.join(", ")))
+        EngineError::refused(format!("its {mode} is not one of {}", words.join(", ")))
     })
 }
 

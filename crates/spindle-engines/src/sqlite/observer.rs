@@ -1,7 +1,7 @@
 //! What SQLite's connections do, as the system sees it, since SQLite itself does not tell: the threads of clients are
 //! asked many times a second which system call each of them waits in, and on which file (proc_pid_syscall(5)). So the
 //! time of each call is known as a share of samples, as with `v$active_session_history`; what they read and wrote the
-//! system counts forevery thread (`io`, proc_pid_io(5)).
+//! system counts for every thread (`io`, proc_pid_io(5)).
 
 use std::borrow::Cow;
 use std::fs;

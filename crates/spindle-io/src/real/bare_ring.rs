@@ -175,7 +175,7 @@ impl BareRing {
                 &self.files,
                 (self.has_table, self.has_fixed),
             );
-            // SAFETY: the buffer and the file belong to this ring, which waits forevery request before it goes.
+            // SAFETY: the buffer and the file belong to this ring, which waits for every request before it goes.
             unsafe { submission.push(&entry) }.expect("there is an entry for each buffer");
         }
         drop(submission);

@@ -171,7 +171,7 @@ impl SimDisk {
         }
     }
 
-    /// Changes the bits of `mask` in the byte at `at`, on stable storage and forevery later read.
+    /// Changes the bits of `mask` in the byte at `at`, on stable storage and for every later read.
     pub fn decay(&self, at: usize, mask: u8) {
         self.medium.lock().decay(at, mask);
     }

@@ -54,7 +54,7 @@ impl CheckpointQueue {
         self.inner.lock().entries.remove(&(position, address));
     }
 
-    /// Asks foreverything before `target` to be written; true when there is something.
+    /// Asks for everything before `target` to be written; true when there is something.
     pub(crate) fn raise_target(&self, target: u64) -> bool {
         let mut inner = self.inner.lock();
         inner.floor = inner.floor.max(target);

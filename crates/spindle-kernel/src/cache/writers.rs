@@ -84,7 +84,7 @@ impl BufferCache {
         }
     }
 
-    /// Asks forevery block to be written that recovery would need redo before `target` for.
+    /// Asks for every block to be written that recovery would need redo before `target` for.
     pub(crate) fn raise_target(&self, target: u64) {
         for (number, call) in self.writers.calls.iter().enumerate() {
             if self.queue(number).raise_target(target) {

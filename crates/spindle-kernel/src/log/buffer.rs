@@ -49,7 +49,7 @@ pub(crate) struct Log {
     flushed: AtomicU64,
     requested: AtomicU64,
     commits: Latch<Vec<(u64, oneshot::Sender<()>)>>,
-    /// The ring of log files has room foreverything that may be in the buffers. While it has not, changes wait for
+    /// The ring of log files has room for everything that may be in the buffers. While it has not, changes wait for
     /// a checkpoint, so that LGWR itself never has to: DBWR may need it to complete that checkpoint.
     ring_has_room: AtomicBool,
     pub(crate) lgwr: Notify,

@@ -57,7 +57,7 @@ impl TypedTable<'_> {
 
     /// Reads the rows whose keys are from `from` to `to`, both included, in the order of their keys, all as of one
     /// moment. `read` gets each one's values, and says whether to continue. Values of the key's first columns alone
-    /// stand for all keys that begin with them; none at all forevery key.
+    /// stand for all keys that begin with them; none at all for every key.
     pub async fn range(
         &mut self,
         index: &str,

@@ -347,7 +347,7 @@ pub(super) fn are_open_only(uses: &[Use]) -> bool {
 pub(super) fn cannot_open(path: &Path, error: &std::io::Error) -> Refusal {
     let remedy = match error.kind() {
         std::io::ErrorKind::PermissionDenied => {
-            "; run as root, or as a member of the group that owns it (mostly `disk`)"
+            "; run as root, or as a member of the group that owns it (usually `disk`)"
         }
         _ => "",
     };

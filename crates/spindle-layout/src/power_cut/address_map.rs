@@ -249,7 +249,7 @@ mod tests {
         tables
     }
 
-    /// Every byte of a volume, by asking the map forevery sector of the logged device.
+    /// Every byte of a volume, by asking the map for every sector of the logged device.
     fn sectors(map: &AddressMap, logged_sectors: u64) -> Vec<(u64, u64)> {
         let each = |sector: u64| {
             map.within(sector * 512, 512)

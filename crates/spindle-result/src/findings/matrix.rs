@@ -246,7 +246,7 @@ const AHEAD: [&str; 3] = ["ahead", "faster than the others", "lead over"];
 const BEHIND: [&str; 4] = ["behind", "closer to the others", "catch up", "slower than"];
 const ALIKE: [&str; 3] = ["hardly matters", "no difference", "do not differ"];
 
-/// Every kind, in words forevery side of a verdict, of every cause on every engine.
+/// Every kind, in words for every side of a verdict, of every cause on every engine.
 #[test]
 fn no_words_of_a_finding_speak_against_the_side_on_which_its_case_stands() {
     let against = [

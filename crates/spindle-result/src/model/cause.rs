@@ -42,7 +42,7 @@ pub struct PartDifference {
 /// Something that the data show and that a person can act on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Its kind in a word or two, such as `double buffering`; the same forevery run.
+    /// Its kind in a word or two, such as `double buffering`; the same for every run.
     pub kind: String,
     /// Names of the layouts that it was found on.
     pub layouts: Vec<String>,

@@ -466,7 +466,7 @@ pub struct Memory {
 /// How the database was put back to its loaded state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restore {
-    /// Name of the method, the same forevery trial of a run.
+    /// Name of the method, the same for every trial of a run.
     pub method: String,
     /// Blocks copied back.
     pub changed_blocks: u64,

@@ -369,7 +369,7 @@ impl Runner {
         let experiment = &self.state.experiment;
         let plan = &experiment.plan;
         Task {
-            // The same transactions forevery case of a round, others in the next.
+            // The same transactions for every case of a round, others in the next.
             seed: seeded_rng(experiment.seed, u64::from(round)).next_u64(),
             data_seed: experiment.seed,
             size_bytes: experiment.database_of(layout).size_bytes,

@@ -28,7 +28,7 @@ use spindle_system::{DeviceNumber, SystemTree};
 /// The hidden command that turns the program into a worker.
 pub const WORKER_COMMAND: &str = "trial-worker";
 /// What a worker allocates to add up what it measured, bytes: histograms above all, a quarter of a megabyte each; 0.75
-/// MiB were seen. The same forevery case.
+/// MiB were seen. The same for every case.
 const BOOKKEEPING_BYTES: u64 = 2 << 20;
 /// What a client allocates until it is at work, at most, bytes: its thread and its session.
 const CLIENT_BYTES: u64 = 128 << 10;

@@ -52,7 +52,7 @@ pub(super) enum Command {
     /// Ask five questions, and write an experiment file.
     #[command(after_help = init::INIT_HELP)]
     Init(init::Init),
-    /// Go on with a run that was interrupted, killed, or had failures; finished trials are kept.
+    /// Continue a run that was interrupted, killed, or had failures; finished trials are kept.
     #[command(after_help = "Example:\n  spindle resume runs/quickstart-20260101-120000")]
     Resume {
         /// The run directory.
@@ -90,7 +90,7 @@ pub(super) enum Command {
         /// Where to look.
         #[arg(default_value = RUNS)]
         directory: PathBuf,
-        /// For people, or for programs (described in docs/history.md).
+        /// Text, or JSON for programs (described in docs/history.md).
         #[arg(long, value_enum, default_value_t = results::TellFormat::Text)]
         format: results::TellFormat,
     },

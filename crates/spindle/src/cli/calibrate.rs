@@ -500,7 +500,7 @@ impl Calibrate {
         let is_only_read = |path: &PathBuf| path.exists() && !path.is_dir() && !is_experiment(path);
         if self.size.is_some() && self.write_percent == 0 && self.targets.iter().all(is_only_read) {
             return Err(CalibrateError::Settings(
-                "--size is of files that are made and of devices that are written; these targets are read as a whole"
+                "--size applies to files that Spindle makes and devices that it writes; these targets are read as a whole"
                     .to_owned(),
             ));
         }

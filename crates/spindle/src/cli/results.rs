@@ -28,27 +28,27 @@ const THRESHOLD_DEFAULT: &str = "5%";
 
 pub(super) const COMPARE_HELP: &str = "Examples:\n  spindle compare runs/before runs/after --threshold 5%\n  \
 spindle compare runs/before-1 runs/before-2 runs/before-3 -- runs/after-1 runs/after-2 runs/after-3\n\n\
-The second form knows how far equal runs differ, and says how many a side the threshold needs.\n\n\
+The second form knows how far equal runs differ, and says how many runs per side the threshold needs.\n\n\
 Cases are matched by layout, workload and clients, and compared by throughput, at a fixed rate of arrivals by the 99th \
 percentile of the transaction time. A regression is certainly slower (the interval excludes 1; the intervals of all cases hold together in \
 95 of 100 runs), and by more than the threshold; so is a case that broke off.\n\n\
 Exit codes: 0 no regression, and every case that was judged would have shown one; 1 a regression; 2 the command line is wrong or a \
 run cannot be read; 3 nothing could be judged: machines or settings differ, no case in common, or fewer than two rounds; 4 no \
-regression was found, but a case is known too imprecisely to see one of the threshold's size. With --format json they are the same, and \
-outcome says it, too.";
+regression was found, but a case is known too imprecisely to see one of the threshold's size. --format json has the same codes, and \
+repeats them in outcome.";
 
 pub(super) const HISTORY_HELP: &str = "Example:\n  spindle history /srv/runs\n\n\
 Finished runs of the same experiment, workload, plan and layouts are one history, four or more of them. Each change is told with its \
-size, its interval, the two runs beside it, and what differs in their machines. In 5 of 100 histories in which nothing changed a change \
-is named by chance, all cases together.\n\n\
-Exit codes: 0 told; 1 the directory cannot be read; 2 the command line is wrong; 3 there is no history: too few runs ask the same.";
+size, its interval, the two runs beside it, and what differs in their machines. In 5 of 100 histories without a change, one is named by \
+chance, all cases together.\n\n\
+Exit codes: 0 told; 1 the directory cannot be read; 2 the command line is wrong; 3 too few runs ask the same.";
 
 #[derive(Args)]
 pub(super) struct Compare {
     /// The run directories: the first is compared with each of the others; or all of them with those behind `--`.
     #[arg(required = true, value_name = "DIR")]
     directories: Vec<PathBuf>,
-    /// The runs of now, where a side has several.
+    /// The later runs, where you compare several on each side.
     #[arg(last = true, value_name = "NOW")]
     now: Vec<PathBuf>,
     /// Slower by more than this is a regression.
@@ -66,7 +66,7 @@ pub(super) struct Compare {
     /// Judge even if the experiments ask for different things.
     #[arg(long)]
     across_settings: bool,
-    /// For people, or for programs (described in docs/compare.md).
+    /// Text, or JSON for programs (described in docs/compare.md).
     #[arg(long, value_enum, default_value_t = TellFormat::Text)]
     format: TellFormat,
 }

@@ -255,7 +255,7 @@ fn absolute(file: &str) -> Result<String, ImportError> {
 /// The experiment file: the mix, on a database that is made here.
 fn experiment(made: &MadeMix, load: &[String], source: &str, size_bytes: Option<u64>) -> String {
     let about = format!(
-        "Which layout is the fastest for what clients did to {source}? The scripts have {:.1} % of its calls and {:.1} % \
+        "Which layout is fastest for the recorded load of {source}? The scripts have {:.1} % of its calls and {:.1} % \
          of their time.",
         100.0 * made.mix.covered.calls,
         100.0 * made.mix.covered.time

@@ -1,4 +1,4 @@
-//! Where the extents of one file lie, forevery I/O to look up: a table of atomics, read without a latch. Each extent
+//! Where the extents of one file lie, for every I/O to look up: a table of atomics, read without a latch. Each extent
 //! has a word that counts the I/Os under way to it, so that a copy can be moved or repaired. That keeps writes out and
 //! waits for those under way ([`ExtentMap::lock_writes`]). Changing the place itself keeps out reads as well
 //! ([`WritesKeptOut::keep_reads_out`]), so that no late read finds a place that has been given to another file.

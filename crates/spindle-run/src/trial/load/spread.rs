@@ -174,7 +174,7 @@ impl SpreadLoad {
         &self.warnings
     }
 
-    /// A moment that is far enough ahead forevery machine to hear of it before.
+    /// A moment that is far enough ahead for every machine to hear of it before.
     fn soon_ns(&self) -> u64 {
         let ways = self.machines.iter();
         let longest_ns = ways.map(|machine| machine.first.uncertainty_ns).max();

@@ -58,7 +58,7 @@ async fn obey(words: &Receiver<LoadWord>) -> Result<(), EngineError> {
             (LoadWord::Stop, Some(clients)) => clients.stop().await?,
             (other, None) => {
                 return Err(EngineError::other(format!(
-                    "{other:?} was said to a load machine without clients"
+                    "a load machine without clients was told {other:?}"
                 )));
             }
         }

@@ -39,7 +39,7 @@ pub const AMOUNTS: usize = 26;
 pub const CREDIT_CUSTOMERS: usize = 27;
 /// Stock level.
 pub const LOW_STOCK: usize = 28;
-/// The lines of an order: a statement forevery number of them, from 1 on.
+/// The lines of an order: a statement for every number of them, from 1 on.
 pub const INSERT_LINES: usize = 29;
 
 /// Parameters of one line of an order, behind the three that all lines share.
