@@ -1,8 +1,6 @@
 //! How much of what its device can do the database reached, in words: beside the limits that `spindle calibrate` found
 //! of the same device.
 
-use std::path::Path;
-
 use spindle_result::machine::{CalibratedLimits, DataPath};
 use spindle_result::{Case, RunResult, SystemFigure};
 use spindle_text::quantity::thousands;
@@ -41,7 +39,7 @@ impl Share {
 pub fn reached(result: &RunResult) -> Option<String> {
     let (case, _) = fastest(result)?;
     let layout = result.layout_of(case)?;
-    let place = place_of(result, &layout.path)?;
+    let place = result.place_of(layout).or_else(|| only_device(result))?;
     let limits = place.calibrated.as_ref()?;
     let day = limits.at.get(..10)?;
     let device = place.device.as_ref();
@@ -104,16 +102,13 @@ fn of_bytes(case: &Case, limits: &CalibratedLimits) -> Option<Share> {
     })
 }
 
-/// What the machine's record says of the place of a layout: that of its path, or where it is written otherwise, the
-/// only device of all.
-fn place_of<'a>(result: &'a RunResult, path: &str) -> Option<&'a DataPath> {
+/// Where all places of a run are on one device, any of them tells of it.
+fn only_device(result: &RunResult) -> Option<&DataPath> {
     let places = &result.machine.as_ref()?.data_paths;
-    let holds_it = |place: &&DataPath| Path::new(path).starts_with(&place.path);
     let first = places.first()?;
     let number = |place: &DataPath| Some(place.device.as_ref()?.number.clone());
     let is_same = |place: &DataPath| number(place) == number(first);
-    let only = places.iter().all(is_same).then_some(first);
-    places.iter().find(holds_it).or(only)
+    places.iter().all(is_same).then_some(first)
 }
 
 #[cfg(test)]

@@ -28,8 +28,9 @@ impl RunResult {
         self.cases.iter().find(|case| case.id == *id)
     }
 
-    /// Where the files of a layout lie, as the machine was looked at; `None` where that is not known.
-    pub(super) fn place_of(&self, layout: &Layout) -> Option<&DataPath> {
+    /// Where the files of a layout lie, as the machine was looked at: of places within each other the innermost. `None`
+    /// where that is not known.
+    pub fn place_of(&self, layout: &Layout) -> Option<&DataPath> {
         let places = &self.machine.as_ref()?.data_paths;
         let parts = Path::new(&layout.path).components();
         let path: PathBuf = parts.filter(|part| *part != Component::CurDir).collect();
@@ -37,10 +38,14 @@ impl RunResult {
             ([only], true) => Some(only),
             (_, true) => None,
             // The experiment may name a directory from where it stands itself.
-            _ => places.iter().find(|place| {
-                let place = Path::new(&place.path);
-                path.starts_with(place) || (path.is_relative() && place.ends_with(&path))
-            }),
+            _ => {
+                let holds_it = |place: &&DataPath| {
+                    let place = Path::new(&place.path);
+                    path.starts_with(place) || (path.is_relative() && place.ends_with(&path))
+                };
+                let depth = |place: &&DataPath| Path::new(&place.path).components().count();
+                places.iter().filter(holds_it).max_by_key(depth)
+            }
         }
     }
 
@@ -102,5 +107,35 @@ impl RunResult {
             group.retain(|case| case.is_compared());
         }
         groups
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+    use crate::{build, sample};
+
+    #[test]
+    fn a_layout_lies_at_the_innermost_place() {
+        let place = |path: &str| DataPath {
+            path: path.to_owned(),
+            ..DataPath::default()
+        };
+        let mut result = build(&sample::record(&[("a", &[1.0])])).unwrap();
+        result.machine = Some(Machine {
+            data_paths: ["/srv", "/srv/data", "/mnt"].map(place).into(),
+            ..Machine::default()
+        });
+        let mut layout = result.layouts[0].clone();
+        let mut found = |path: &str| {
+            layout.path = path.to_owned();
+            let place = result.place_of(&layout);
+            place.map(|place| place.path.as_str().to_owned())
+        };
+        assert_eq!(found("/srv/data/x").as_deref(), Some("/srv/data"));
+        assert_eq!(found("/srv/database").as_deref(), Some("/srv"));
+        assert_eq!(found("./data").as_deref(), Some("/srv/data"));
+        assert_eq!(found("/home"), None);
     }
 }
