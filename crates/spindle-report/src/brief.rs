@@ -5,8 +5,8 @@
 use std::fmt::Write as _;
 
 use spindle_result::{
-    CaseId, CaseStatus, EACH_SETTING, RankedCase, Ranking, RatioEstimate, RunResult,
-    format_interval, next_steps,
+    CaseStatus, EACH_SETTING, RankedCase, Ranking, RatioEstimate, RunResult, format_interval,
+    next_steps,
 };
 use spindle_text::paragraph;
 use spindle_text::quantity::{size, thousands};
@@ -281,7 +281,7 @@ fn candidates(
     }
     for index in &shown {
         let place = &ranking.places[*index];
-        let case = result.case(&CaseId::new(&place.layout, ranking.load));
+        let case = result.case(&ranking.case_at(place));
         if let Some(common) = case.and_then(|case| common_rounds(result, case)) {
             let name = numbers.instead(&place.layout);
             text += &wrapped(&format!("{name}: {common}"), "  ");
@@ -300,7 +300,7 @@ fn new_orders(
         .iter()
         .filter_map(|index| {
             let place = &ranking.places[*index];
-            let case = result.case(&CaseId::new(&place.layout, ranking.load))?;
+            let case = result.case(&ranking.case_at(place))?;
             Some(format!("{}: {}", place.layout, thousands(case.nopm?.mean)))
         })
         .collect();
@@ -320,7 +320,7 @@ fn row(
     place: &RankedCase,
     (width, numbers): (usize, &Numbers<'_>),
 ) -> String {
-    let case = result.case(&CaseId::new(&place.layout, ranking.load));
+    let case = result.case(&ranking.case_at(place));
     let Some((case, summary)) = case.and_then(|case| Some((case, case.summary()?))) else {
         return String::new();
     };

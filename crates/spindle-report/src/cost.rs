@@ -1,7 +1,7 @@
 //! What the instrument itself takes, in words: processor time of a transaction without storage, and memory. Printed
 //! with every run, because a benchmark that is dear measures itself.
 
-use spindle_result::{Case, CaseId, LoadLevel, Measure, Memory, RunResult, SystemFigure};
+use spindle_result::{Case, LoadLevel, Measure, Memory, RunResult, SystemFigure};
 use spindle_stats::Verdict;
 use spindle_text::quantity::size;
 
@@ -54,7 +54,7 @@ fn fastest_in_closed_loop(result: &RunResult) -> Option<(&Case, f64)> {
         let faster = result
             .verdicts_of(ranking)
             .filter(|verdict| verdict.verdict == Verdict::Slower);
-        let best = CaseId::new(&ranking.best, ranking.load);
+        let best = ranking.best_case();
         std::iter::once(best).chain(faster.map(|verdict| verdict.cases.second()))
     });
     of_highest_throughput(first.filter_map(|id| result.case(&id)))

@@ -6,7 +6,7 @@ use spindle_stats::{Verdict, estimate_mean};
 
 use super::answer::{AnswerSentence, Opening};
 use super::wording::{case_label, format_interval, format_ratio, named};
-use super::{Capacity, Case, CaseId, PairComparison, Ranking, RateStep, RunResult, Trial};
+use super::{Capacity, Case, PairComparison, Ranking, RateStep, RunResult, Trial};
 
 /// Rates that differ by less than this factor are one place of the curve.
 const SAME_RATE: f64 = 1.05;
@@ -76,7 +76,7 @@ pub(super) fn answer(
     ranking: &Ranking,
     comparisons: &[&PairComparison],
 ) -> Option<AnswerSentence> {
-    let best = result.case(&CaseId::new(&ranking.best, ranking.load))?;
+    let best = result.case(&ranking.best_case())?;
     let capacity = best.capacity()?;
     let next = comparisons.first().filter(|_| ranking.winner.is_some())?;
     let interval = next.ci95.map_or_else(String::new, |interval| {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::mean::mean_of;
-use super::{Case, CaseId, Measure, RunResult, Trial};
+use super::{Case, Measure, RunResult, Trial};
 
 /// Means over the rounds that a case and the best of its load level both ran.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,7 +24,7 @@ impl CommonRounds {
     pub fn of(result: &RunResult, case: &Case) -> Option<CommonRounds> {
         let mut rankings = result.rankings.iter();
         let ranking = rankings.find(|ranking| ranking.load == case.id.load)?;
-        let best = result.case(&CaseId::new(&ranking.best, ranking.load))?;
+        let best = result.case(&ranking.best_case())?;
         let rounds = |case: &Case| -> BTreeSet<u32> {
             let trials = case.trials.iter();
             trials.map(|trial| trial.round).collect()

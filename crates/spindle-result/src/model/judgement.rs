@@ -65,6 +65,16 @@ impl Ranking {
         place.map_or(self.keeps, |place| place.keeps)
     }
 
+    /// The best case.
+    pub fn best_case(&self) -> CaseId {
+        CaseId::new(&self.best, self.load)
+    }
+
+    /// The case that came in at one of its places.
+    pub fn case_at(&self, place: &RankedCase) -> CaseId {
+        CaseId::new(&place.layout, self.load)
+    }
+
     /// Whether some cases keep less than the best.
     pub fn has_weaker(&self) -> bool {
         self.places.iter().any(|place| place.keeps != self.keeps)
